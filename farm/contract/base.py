@@ -1,0 +1,22 @@
+"""Base of every message: frozen, strict about unknown keys, finite numbers only."""
+
+import hashlib
+import json
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, StringConstraints
+
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
+
+
+class Message(BaseModel):
+    """A value sent between farm, node and client."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+def digest_of(value: Any) -> str:
+    """SHA-256 of a JSON-able value in canonical form: sorted keys, no spaces, UTF-8."""
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()

@@ -1,0 +1,56 @@
+"""What a node is asked to do: a block, measured together on one node in interleaved rounds."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from farm.contract.base import Message
+from farm.contract.cells import Budget, Bundle, CellSpec, FileRef
+
+MAX_ARMS = 16
+
+
+class Tolerance(Message):
+    """Element-wise tolerance of parity: |candidate - reference| <= atol + rtol * |reference|."""
+
+    atol: Annotated[float, Field(ge=0)] = 1e-5
+    rtol: Annotated[float, Field(ge=0)] = 1e-4
+
+
+class ArmOrder(Message):
+    """One place in a block: the cell to measure and the files it needs."""
+
+    arm: Annotated[int, Field(ge=0, lt=MAX_ARMS)]
+    cell: CellSpec
+    bundle: Bundle
+    # the bundle as uploaded: traces are mapped to its nodes; equal to `bundle` for an identity recipe
+    source: Bundle
+    inputs: FileRef
+    reference: FileRef | None = None
+    tolerance: Tolerance = Tolerance()
+
+
+class BlockOrder(Message):
+    """Everything a node needs for one attempt at a block. Rounds beyond the first look are the farm's decision."""
+
+    block: str
+    attempt: Annotated[int, Field(ge=1)]
+    budget: Budget = Budget.QUICK
+    seed: int = 0
+    max_rounds: Annotated[int, Field(ge=1, le=96)] = 8
+    # rounds already measured under an earlier continuation: numbering goes on from here
+    first_round: Annotated[int, Field(ge=0)] = 0
+    fail_fast: bool = False
+    # wall-clock limit of one runner process, and of the whole block
+    runner_timeout_s: Annotated[float, Field(gt=0, le=3600)] = 120.0
+    block_timeout_s: Annotated[float, Field(gt=0, le=7200)] = 1800.0
+    memory_bytes: Annotated[int, Field(gt=0)] | None = None
+    arms: Annotated[tuple[ArmOrder, ...], Field(min_length=1, max_length=MAX_ARMS)]
+
+
+class Lease(Message):
+    """The answer to a successful claim: the order, the token of this attempt and how long the lease lasts."""
+
+    order: BlockOrder
+    token: str
+    lease_s: float

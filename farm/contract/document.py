@@ -1,0 +1,170 @@
+"""The bench document, `onnxfarm.bench/1`: what `bench --json`, quickstart's `--json` and `results --json` write.
+
+History
+1  first version.
+
+Absent metrics are null. Times are milliseconds unless the name says otherwise, sizes are bytes, shares are 0–1.
+"""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from farm.contract.reasons import CellStatus, Reason
+
+SCHEMA = "onnxfarm.bench/1"
+
+
+class Part(BaseModel):
+    """Readers of a document ignore keys they do not know; writers never invent numbers."""
+
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
+
+
+class ParityOutput(Part):
+    name: str
+    max_abs: float | None = None
+    max_rel: float | None = None
+    rmse: float | None = None
+    cosine: float | None = None
+    top1_agreement: float | None = None
+    nan_count: int = 0
+    inf_count: int = 0
+    violations: int = 0
+
+
+class Parity(Part):
+    """`reference`: "expected" (uploaded) or "onnxruntime==… CPU, no optimisations"; `text`: the verdict in words."""
+
+    verdict: Literal["pass", "fail", "not_measured"] = "not_measured"
+    reference: str | None = None
+    text: str = ""
+    atol: float | None = None
+    rtol: float | None = None
+    outputs: list[ParityOutput] = Field(default_factory=list)
+
+
+class ProviderTime(Part):
+    name: str
+    nodes: int
+    time_share: float
+
+
+class OperatorTime(Part):
+    node: str
+    covers: list[str] = Field(default_factory=list)
+    op_type: str
+    provider: str
+    time_us: float
+
+
+class Cell(Part):
+    """One arm of one block."""
+
+    id: str
+    digest: str
+    block: str = ""
+    model: str = ""
+    model_sha256: str
+    opset: int | None = None
+    runtime: str
+    provider: str
+    provider_options: dict[str, str] = Field(default_factory=dict)
+    batch: int | None = None
+    shapes: dict[str, int] = Field(default_factory=dict)
+    precision: str
+    recipe: str = ""
+    threads: int
+    session: dict[str, Any] = Field(default_factory=dict)
+    optimization: str = "all"
+    concurrency: int = 1
+    hardware: str = "cpu"
+    node: str | None = None
+    twin_of: str | None = None
+    status: CellStatus
+    reason: Reason | None = None
+    requested_providers: list[str] = Field(default_factory=list)
+    active_providers: list[str] = Field(default_factory=list)
+    p50_ms: float | None = None
+    p50_ci_ms: tuple[float, float] | None = None
+    mean_ms: float | None = None
+    std_ms: float | None = None
+    min_ms: float | None = None
+    max_ms: float | None = None
+    p90_ms: float | None = None
+    p95_ms: float | None = None
+    p99_ms: float | None = None
+    samples_ms: list[float] = Field(default_factory=list)
+    throughput: float | None = None
+    session_ms: float | None = None
+    first_ms: float | None = None
+    import_ms: float | None = None
+    peak_memory_bytes: int | None = None
+    is_stable: bool | None = None
+    is_bimodal: bool | None = None
+    disturbed_samples: int = 0
+    is_repeatable: bool | None = None
+    executed_precision: str | None = None
+    copies: int | None = None
+    parity: Parity = Field(default_factory=Parity)
+    providers: list[ProviderTime] = Field(default_factory=list)
+    operators: list[OperatorTime] = Field(default_factory=list)
+    packages: dict[str, str] = Field(default_factory=dict)
+    repeat_command: str = ""
+
+
+class OperatorChange(Part):
+    """`share`: part of the whole change it explains; may be negative or exceed 1. Interval over the paired traces."""
+
+    node: str
+    covers: list[str] = Field(default_factory=list)
+    op_type: str
+    baseline_us: float
+    candidate_us: float
+    change_low_us: float | None = None
+    change_high_us: float | None = None
+    share: float | None = None
+
+
+class Comparison(Part):
+    """Two arms of one block that differ in one axis. `ratio` is candidate / baseline of p50."""
+
+    baseline: str
+    candidate: str
+    axis: str = ""
+    interleaved: bool = True
+    ratio: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    ci_level: float | None = None
+    p: float | None = None
+    verdict: Literal["slower", "faster", "equal", "undecided", "not comparable"]
+    reason: str | None = None
+    rounds: int = 0
+    rounds_needed: int | None = None
+    margin: float
+    smallest_detectable: float | None = None
+    traces: int = 0
+    operators: list[OperatorChange] = Field(default_factory=list)
+
+
+class Document(Part):
+    """The top level. `refused`: points of the matrix the plan did not run are cells with status `refused` too."""
+
+    schema_: Literal["onnxfarm.bench/1"] = Field(default=SCHEMA, alias="schema")
+    machine: dict[str, Any]
+    seed: int
+    budget: str = "quick"
+    created_at: str | None = None
+    command: str | None = None
+    run: str | None = None
+    url: str | None = None
+    sentence: str = ""
+    cells: list[Cell] = Field(default_factory=list)
+    comparisons: list[Comparison] = Field(default_factory=list)
+
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False, populate_by_name=True)
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """The document as it is written to disk, with `schema` as its first key."""
+        return self.model_dump_json(by_alias=True, indent=indent)

@@ -1,0 +1,85 @@
+"""Why a point of a matrix was refused, or a cell did not finish: a code for programs, a sentence for people."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import StringConstraints
+
+from farm.contract.base import Message
+
+
+class ReasonCode(StrEnum):
+    """Codes are part of the interface: never renamed, only added."""
+
+    # refused in the plan or by the runtime
+    OPSET_TOO_NEW = "opset_too_new"
+    IR_TOO_NEW = "ir_too_new"
+    CUSTOM_DOMAIN = "custom_domain"
+    FIXED_BATCH = "fixed_batch"
+    NO_BATCH = "no_batch"
+    UNKNOWN_RUNTIME = "unknown_runtime"
+    PROVIDER_NOT_IN_BUILD = "provider_not_in_build"
+    PROVIDER_NOT_ACTIVE = "provider_not_active"
+    NO_NODE = "no_node"
+    VARIANT_IMPOSSIBLE = "variant_impossible"
+    EXCLUDED = "excluded"
+    MODEL_NOT_LOADED = "model_not_loaded"
+    NOT_SUPPORTED = "not_supported"
+    SANDBOX_MISSING = "sandbox_missing"
+    # failed while running
+    RUNTIME_INSTALL_FAILED = "runtime_install_failed"
+    ARTIFACT_UNAVAILABLE = "artifact_unavailable"
+    OUT_OF_MEMORY = "out_of_memory"
+    TIMEOUT = "timeout"
+    CRASHED = "crashed"
+    FLOODED = "flooded"
+    GARBLED = "garbled"
+    INFERENCE_FAILED = "inference_failed"
+    NODE_LOST = "node_lost"
+    CANCELLED = "cancelled"
+    FAIL_FAST = "fail_fast"
+    INTERNAL = "internal"
+
+
+class CellStatus(StrEnum):
+    """How a cell ended; the values of `cells[].status` in a bench document."""
+
+    DONE = "done"
+    REFUSED = "refused"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
+    CRASHED = "crashed"
+    CANCELLED = "cancelled"
+
+
+class Reason(Message):
+    """A code and one sentence that says what happened, with which values, and what to do next."""
+
+    code: ReasonCode
+    text: Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+
+    @property
+    def status(self) -> CellStatus:
+        """The cell status this reason ends in."""
+        return _STATUS_OF.get(self.code, CellStatus.REFUSED)
+
+
+_STATUS_OF = {
+    ReasonCode.TIMEOUT: CellStatus.TIMEOUT,
+    ReasonCode.CRASHED: CellStatus.CRASHED,
+    ReasonCode.CANCELLED: CellStatus.CANCELLED,
+    ReasonCode.FAIL_FAST: CellStatus.CANCELLED,
+    **dict.fromkeys(
+        (
+            ReasonCode.RUNTIME_INSTALL_FAILED,
+            ReasonCode.ARTIFACT_UNAVAILABLE,
+            ReasonCode.OUT_OF_MEMORY,
+            ReasonCode.FLOODED,
+            ReasonCode.GARBLED,
+            ReasonCode.INFERENCE_FAILED,
+            ReasonCode.NODE_LOST,
+            ReasonCode.INTERNAL,
+        ),
+        CellStatus.FAILED,
+    ),
+}

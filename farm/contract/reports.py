@@ -1,0 +1,200 @@
+"""What a node answers. Every report is idempotent by (attempt, kind, arm, round); a stale one is refused.
+
+The order of a block: one `FactsReport`; one `CheckReport` an arm; one `TraceReport` an arm that loads; `RoundReport`s
+until
+the reply says stop; further `TraceReport`s (trace_round ≥ 1) for the arms the reply asks for; one `EndReport`.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from farm.contract.base import Message
+from farm.contract.reasons import Reason
+
+Positive = Annotated[float, Field(gt=0)]
+NonNegative = Annotated[float, Field(ge=0)]
+Count = Annotated[int, Field(ge=0)]
+
+
+class Facts(Message):
+    """What the machine is, as read just before a block. Free-form below `more`; unknown is None, never a guess."""
+
+    hostname: str
+    os: str
+    arch: str
+    cpu_model: str | None = None
+    logical_cores: Count | None = None
+    physical_cores: Count | None = None
+    memory_bytes: Count | None = None
+    governor: str | None = None
+    turbo: bool | None = None
+    load_1m: NonNegative | None = None
+    temperature_c: float | None = None
+    python: str | None = None
+    is_emulated: bool = False
+    sandbox: Literal["bubblewrap", "landlock", "none"] = "none"
+    gpus: tuple[str, ...] = ()
+    instruction_sets: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+    more: dict[str, Any] = Field(default_factory=dict)
+
+
+class OutputParity(Message):
+    """One output against the reference. `violations`: elements beyond tolerance; NaN and infinity are counted apart."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    reference_shape: tuple[int, ...] | None = None
+    max_abs: NonNegative | None = None
+    max_rel: NonNegative | None = None
+    rmse: NonNegative | None = None
+    cosine: float | None = None
+    top1_agreement: Annotated[float, Field(ge=0, le=1)] | None = None
+    nan_count: Count = 0
+    inf_count: Count = 0
+    # NaN and infinity that the reference has in the same places do not count as violations
+    violations: Count = 0
+    elements: Count = 0
+
+
+class CheckReport(Message):
+    """The check pass of an arm: does it load, on which providers, how does it start, is it right."""
+
+    kind: Literal["check"] = "check"
+    arm: Count
+    reason: Reason | None = None
+    requested_providers: tuple[str, ...] = ()
+    active_providers: tuple[str, ...] = ()
+    import_ms: NonNegative | None = None
+    session_ms: NonNegative | None = None
+    first_ms: NonNegative | None = None
+    peak_memory_bytes: Count | None = None
+    outputs: tuple[OutputParity, ...] = ()
+    # a second run on the same input gave bit-equal outputs
+    is_repeatable: bool | None = None
+    # row 0 of the batch against the same row alone; None when not checked
+    batch_row_max_abs: NonNegative | None = None
+    # installed packages of the runtime's environment, e.g. {"onnxruntime": "1.31.1", "numpy": "2.4.6"}
+    packages: dict[str, str] = Field(default_factory=dict)
+    # the command line that repeats this cell without the farm
+    repeat_command: str = ""
+    # the provider's own word on the precision it executed in, e.g. "bf16"; None: it tells nothing
+    executed_precision: str | None = None
+    log_tail: Annotated[str, Field(max_length=20_000)] = ""
+
+
+class Operator(Message):
+    """One executed node of a trace, per inference. `node`: the model's own; `covers`: own nodes fused into it."""
+
+    node: str
+    covers: tuple[str, ...] = ()
+    op_type: str
+    provider: str
+    time_us: NonNegative
+    calls: Count = 1
+
+
+class ProviderShare(Message):
+    """Executed nodes of one provider by count and by time (0–1)."""
+
+    name: str
+    nodes: Count
+    time_share: Annotated[float, Field(ge=0, le=1)]
+
+
+class TraceReport(Message):
+    """One profiled process of an arm. The raw Chrome-trace JSON is uploaded apart, by digest."""
+
+    kind: Literal["trace"] = "trace"
+    arm: Count
+    # 0: the first trace (placement); 1…: interleaved traces for attribution
+    trace_round: Count = 0
+    reason: Reason | None = None
+    runs: Count = 0
+    providers: tuple[ProviderShare, ...] = ()
+    operators: tuple[Operator, ...] = ()
+    copies_to_device: Count = 0
+    copies_to_host: Count = 0
+    # share of executed nodes that could be mapped to the model's own nodes
+    mapped_share: Annotated[float, Field(ge=0, le=1)] | None = None
+    raw_sha256: str | None = None
+
+
+class Sample(Message):
+    """One process launch: its p50 and what is behind it. Times in milliseconds per inference."""
+
+    p50_ms: Positive
+    mean_ms: Positive
+    std_ms: NonNegative
+    min_ms: Positive
+    max_ms: Positive
+    n: Annotated[int, Field(ge=1)]
+    # base64 of zlib-compressed little-endian uint32 or uint64 nanoseconds, with its dtype in front: "u4:…" or "u8:…"
+    timings: str
+    warmup_runs: Count = 0
+    warmup_ms: NonNegative = 0.0
+    is_stable: bool = True
+    cpu_share: NonNegative | None = None
+    is_disturbed: bool = False
+    # how often it was measured again because it was disturbed
+    remeasured: Count = 0
+    throughput: Positive | None = None
+    # with host copies included, on devices with their own memory
+    with_copies_p50_ms: Positive | None = None
+    peak_memory_bytes: Count | None = None
+    # wall-clock of the whole process and where it went: spawn, sandbox, import, session (ms)
+    phases_ms: dict[str, NonNegative] = Field(default_factory=dict)
+
+
+class ArmSample(Message):
+    """An arm's place in a round: a sample, or the reason why there is none."""
+
+    arm: Count
+    position: Count
+    sample: Sample | None = None
+    reason: Reason | None = None
+
+
+class RoundReport(Message):
+    """One pass over a block's arms in random order."""
+
+    kind: Literal["round"] = "round"
+    round: Count
+    samples: tuple[ArmSample, ...]
+
+
+class FactsReport(Message):
+    """Facts of the node, read just before the block."""
+
+    kind: Literal["facts"] = "facts"
+    facts: Facts
+
+
+class EndReport(Message):
+    """The last word of an attempt. `reason` is set when the node could not do the block at all."""
+
+    kind: Literal["end"] = "end"
+    reason: Reason | None = None
+    wall_s: NonNegative = 0.0
+    # median seconds between the end of one sample and the launch of the next runner
+    gap_s: NonNegative | None = None
+
+
+Report = Annotated[
+    CheckReport | TraceReport | RoundReport | FactsReport | EndReport,
+    Field(discriminator="kind"),
+]
+
+
+class Reply(Message):
+    """The farm's answer to a report.
+
+    `go_on`: measure another round (or, after rounds, nothing more). `trace_arms`: arms to trace again, interleaved,
+    `trace_rounds` times, once the rounds are over.
+    """
+
+    go_on: bool = True
+    trace_arms: tuple[int, ...] = ()
+    trace_rounds: Count = 0

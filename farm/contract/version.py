@@ -1,0 +1,21 @@
+"""The one thing the farm, its nodes and its clients agree on: message shapes, names and this version.
+
+History of CONTRACT_VERSION
+1  first version: claim, heartbeat, report, artifacts over HTTP; block hints over Celery.
+"""
+
+CONTRACT_VERSION = 1
+
+# Name of the Celery task that carries {block, attempt} to a node, and of the queues it travels on.
+MEASURE_TASK = "onnxfarm.measure_block"
+PREPARE_QUEUE = "prepare"
+
+
+def tag_queue(tag: str) -> str:
+    """Queue of every node that carries the hardware tag."""
+    return f"tag.{tag}"
+
+
+def node_queue(node_id: str) -> str:
+    """Queue of one node alone."""
+    return f"node.{node_id}"
