@@ -1,0 +1,3 @@
+from farm.accounts.models.user import User
+
+__all__ = ["User"]
