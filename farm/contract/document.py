@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from farm.contract.reasons import CellStatus, Reason
 
-SCHEMA = "onnxfarm.bench/1"
+SCHEMA: Literal["onnxfarm.bench/1"] = "onnxfarm.bench/1"
 
 
 class Part(BaseModel):
@@ -151,7 +151,7 @@ class Comparison(Part):
 class Document(Part):
     """The top level. `refused`: points of the matrix the plan did not run are cells with status `refused` too."""
 
-    schema_: Literal["onnxfarm.bench/1"] = Field(default=SCHEMA, alias="schema")
+    schema_: Literal["onnxfarm.bench/1"] = Field(default="onnxfarm.bench/1", alias="schema")
     machine: dict[str, Any]
     seed: int
     budget: str = "quick"
