@@ -1,0 +1,160 @@
+"""Find the release that made a model worse: which version to measure next, and what the outcomes say.
+
+Pure: the caller measures. Every probe is one interleaved comparison of the good version with the probed one, so that a
+probe's outcome never rests on yesterday's number.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """What a probe said of one version, compared with the good one in the same block."""
+
+    GOOD = "good"
+    BAD = "bad"
+    # cannot load the model, cannot be installed, or stayed undecided at the end of its rounds
+    SKIPPED = "skipped"
+
+
+class BisectionProblem(ValueError):
+    """The question itself is wrong: a version that is not published, or good and bad in the wrong order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Neighbouring measured versions between which the outcome turned."""
+
+    before: str
+    after: str
+    # versions between the two that could not be judged
+    between: tuple[str, ...]
+    turned: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`first_bad` is exact when no skipped version lies between it and `last_good`."""
+
+    last_good: str
+    first_bad: str
+    suspects: tuple[str, ...]
+    turns: tuple[Span, ...]
+    probes: int
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether one single release is to blame."""
+        return len(self.suspects) == 1
+
+    @property
+    def is_monotone(self) -> bool:
+        """False when it was bad, then fixed, then bad again."""
+        return len(self.turns) == 1
+
+    def sentence(self) -> str:
+        """The answer for people."""
+        where = (
+            f"{self.first_bad} is the first bad release; {self.last_good} was still good"
+            if self.is_exact
+            else f"one of {', '.join(self.suspects)} is the first bad release (those between could not be judged)"
+        )
+        effort = f"{self.probes} probe{'' if self.probes == 1 else 's'}"
+        if self.is_monotone:
+            return f"{where} ({effort})."
+        story = ", ".join(f"{span.turned} in {span.after}" for span in self.turns)
+        return f"{where} ({effort}). It did not turn once only: {story}."
+
+
+class Bisection:
+    """Binary search over published versions that also checks, once on each side, that the outcome turned only once."""
+
+    def __init__(self, versions: Sequence[str], *, good: str, bad: str) -> None:
+        """`versions` in release order. Raises BisectionProblem in one sentence."""
+        for name in (good, bad):
+            if name not in versions:
+                raise BisectionProblem(f"{name} is not a published version; published are {', '.join(versions)}.")
+        first, last = versions.index(good), versions.index(bad)
+        if first >= last:
+            raise BisectionProblem(f"The good version {good} must be older than the bad one {bad}; swap them.")
+        self._versions = list(versions[first : last + 1])
+        self._outcomes: dict[int, Outcome] = {0: Outcome.GOOD}
+        self._measured = 0
+        self._checked: set[str] = set()
+
+    def next_probe(self) -> str | None:
+        """The version to measure next; None when the answer is known. Record its outcome before asking again."""
+        last = len(self._versions) - 1
+        if last not in self._outcomes:
+            return self._versions[last]
+        index = self._inside_a_turn()
+        if index is None:
+            index = self._unchecked_side()
+        return None if index is None else self._versions[index]
+
+    def record(self, version: str, outcome: Outcome) -> None:
+        """Note what the probe said. Raises BisectionProblem when the bad version is not bad."""
+        index = self._versions.index(version)
+        if index == len(self._versions) - 1 and outcome is not Outcome.BAD:
+            word = "not slower than" if outcome is Outcome.GOOD else "could not be compared with"
+            raise BisectionProblem(f"{version} was called bad, but here it is {word} {self._versions[0]}.")
+        self._outcomes[index] = outcome
+        self._measured += 1
+
+    def answer(self) -> Answer:
+        """What is known now. The first turn from good to bad names the release."""
+        turns = self._turns()
+        first = next(span for span in turns if span.turned is Outcome.BAD)
+        return Answer(
+            last_good=first.before,
+            first_bad=first.after,
+            suspects=(*first.between, first.after),
+            turns=turns,
+            probes=self._measured,
+        )
+
+    def _judged(self) -> list[int]:
+        return sorted(index for index, outcome in self._outcomes.items() if outcome is not Outcome.SKIPPED)
+
+    def _turns(self) -> tuple[Span, ...]:
+        judged = self._judged()
+        return tuple(
+            Span(
+                before=self._versions[low],
+                after=self._versions[high],
+                between=tuple(self._versions[low + 1 : high]),
+                turned=self._outcomes[high],
+            )
+            for low, high in itertools.pairwise(judged)
+            if self._outcomes[low] is not self._outcomes[high]
+        )
+
+    def _inside_a_turn(self) -> int | None:
+        """The unmeasured version nearest the middle of a turn that is not narrowed down yet."""
+        judged = self._judged()
+        for low, high in itertools.pairwise(judged):
+            if self._outcomes[low] is not self._outcomes[high]:
+                index = self._middle(low, high)
+                if index is not None:
+                    return index
+        return None
+
+    def _unchecked_side(self) -> int | None:
+        """One probe in the widest unmeasured gap on each side of the turn: was it like that all along?"""
+        pairs = list(itertools.pairwise(self._judged()))
+        turn = next(low for low, high in pairs if self._outcomes[low] is not self._outcomes[high])
+        sides = {"before": [p for p in pairs if p[1] <= turn], "after": [p for p in pairs if p[0] > turn]}
+        for side, gaps in sides.items():
+            if side in self._checked or not gaps:
+                continue
+            self._checked.add(side)
+            index = self._middle(*max(gaps, key=lambda gap: gap[1] - gap[0]))
+            if index is not None:
+                return index
+        return None
+
+    def _middle(self, low: int, high: int) -> int | None:
+        free = [index for index in range(low + 1, high) if index not in self._outcomes]
+        return min(free, key=lambda index: abs(2 * index - low - high)) if free else None
