@@ -1,0 +1,165 @@
+"""Requests and answers of the node API, `/api/node/v1/…`; addresses, headers and limits of it.
+
+| request | body | answer |
+|---|---|---|
+| POST enrol | Enrolment | 201 Enrolled; 403 used, late or unknown code |
+| POST secret | SecretRequest | SecretGrant once active; 403 while pending or retired, or for a wrong signature |
+| POST hello | Hello | Welcome; 401 unknown, expired or revoked secret |
+| GET messages?wait=25 | – | 200 Offer, 204 nothing within `wait` seconds; 401 stops the agent |
+| POST blocks/{block}/claim | ClaimRequest | Lease; 409 somebody else's, ended, or another attempt |
+| POST blocks/{block}/heartbeat | HeartbeatRequest | HeartbeatReply; 409 kill the runner |
+| POST blocks/{block}/reports | ReportPost | Reply; 409 stale, 413 over MAX_REPORT_BYTES, 422 implausible |
+| PUT blocks/{block}/traces/{arm}/{trace_round}?attempt=N | gzip of a Chrome trace | TraceStored; 409, 413, 422 |
+| GET files/{sha256} | – | the bytes; 404 unless a file of a block leased to this node |
+
+Every request but `enrol` and `secret` carries `Authorization: Bearer ofn_…` (the node's secret); heartbeat, reports,
+traces and files also carry `X-Attempt-Token` with the token of the lease. Every refusal is a Problem.
+"""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from farm.contract.base import Message, Sha256
+from farm.contract.cells import Runtime
+from farm.contract.reports import Facts, Report
+
+ATTEMPT_TOKEN_HEADER = "X-Attempt-Token"
+MAX_REPORT_BYTES = 1_000_000
+# a gzipped trace, and what it may unpack to
+MAX_TRACE_BYTES = 32 * 1024 * 1024
+MAX_TRACE_UNPACKED_BYTES = 512 * 1024 * 1024
+# the farm's clock and a node's clock may differ by this much in a signed request
+SIGNATURE_WINDOW_S = 300
+MAX_WAIT_S = 30
+
+NodeName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$")]
+Tag = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
+Evidence = Annotated[str, StringConstraints(max_length=1000)]
+Health = Literal["pending", "active", "draining", "quarantined", "retired"]
+
+
+class Enrolment(Message):
+    """A machine asks to join with a one-off code. `public_key`: base64 of the 32 bytes of an Ed25519 key."""
+
+    code: Annotated[str, StringConstraints(min_length=8, max_length=128)]
+    name: NodeName
+    public_key: Annotated[str, StringConstraints(min_length=44, max_length=44)]
+    facts: Facts
+    contract_version: Annotated[int, Field(ge=1)]
+
+
+class Enrolled(Message):
+    """The node exists. `pending`: a person approves it, by the fingerprint, before it gets a secret."""
+
+    node_id: str
+    health: Health
+    fingerprint: str
+
+
+class SecretRequest(Message):
+    """Proof of the private key: `signature` is base64 of Ed25519 over `secret_message(node_id, signed_at)`.
+
+    `signed_at` is Unix seconds by the node's clock; older or newer than SIGNATURE_WINDOW_S is refused.
+    """
+
+    node_id: str
+    signed_at: Annotated[int, Field(ge=0)]
+    signature: Annotated[str, StringConstraints(min_length=88, max_length=88)]
+
+
+def secret_message(node_id: str, signed_at: int) -> bytes:
+    """What a node signs to be given a secret."""
+    return f"onnxfarm node secret\n{node_id}\n{signed_at}".encode()
+
+
+class SecretGrant(Message):
+    """A node's bearer secret. Ask for the next one at `rotate_at`; the old one works a few minutes longer."""
+
+    secret: str
+    expires_at: datetime
+    rotate_at: datetime
+
+
+class Hello(Message):
+    """A node says what it is and can do, at start, every few minutes, and when something changes.
+
+    `tags`: each with its evidence in words, e.g. {"cpu": "probe trace: 3 nodes on CPUExecutionProvider"}.
+    `providers`: ORT's names, proven by a probe. `block`: what it measures now. `leaving`: it stops on purpose.
+    """
+
+    contract_version: Annotated[int, Field(ge=1)]
+    facts: Facts
+    tags: dict[Tag, Evidence] = Field(default_factory=dict, max_length=64)
+    providers: Annotated[tuple[str, ...], Field(max_length=64)] = ()
+    runtimes: Annotated[tuple[Runtime, ...], Field(max_length=256)] = ()
+    state: Literal["idle", "measuring", "leaving"] = "idle"
+    block: str | None = None
+    log_tail: Annotated[str, Field(max_length=20_000)] = ""
+
+
+class NodeSettings(Message):
+    """What the owner set for a node, and the farm's pace."""
+
+    wait_s: float = 25.0
+    hello_every_s: float = 60.0
+    is_paused: bool = False
+    max_block_s: float = 1800.0
+    cache_bytes: int = 20 * 1024**3
+    runtimes_bytes: int = 20 * 1024**3
+
+
+class Welcome(Message):
+    """The farm's answer to a hello. `queues`: what to consume; none while the node may take no block."""
+
+    health: Health
+    queues: tuple[str, ...] = ()
+    settings: NodeSettings = NodeSettings()
+    sentence: str = ""
+
+
+class Offer(Message):
+    """One message of one of the node's queues, as kombu wrote it. Its body's kwargs are {block, attempt}."""
+
+    queue: str
+    message: dict[str, Any]
+
+
+class ClaimRequest(Message):
+    """A node asks for a block that a message told it about. The same node may ask again for what it holds."""
+
+    attempt: Annotated[int, Field(ge=1)]
+
+
+class HeartbeatRequest(Message):
+    """A node is still measuring. Sent every quarter of the lease."""
+
+    attempt: Annotated[int, Field(ge=1)]
+
+
+class HeartbeatReply(Message):
+    """The lease now lasts `lease_s` seconds from here."""
+
+    lease_s: float
+
+
+class ReportPost(Message):
+    """One report of the current attempt."""
+
+    attempt: Annotated[int, Field(ge=1)]
+    report: Report
+
+
+class TraceStored(Message):
+    """A raw trace was kept: the digest of its gzip bytes."""
+
+    sha256: Sha256
+
+
+class Problem(Message):
+    """A refusal: one sentence, a code for programs, what to do next where that is known."""
+
+    detail: str
+    code: str
+    hint: str | None = None
