@@ -1,3 +1,6 @@
+from farm.accounts.models.event import AuditEvent
+from farm.accounts.models.secrets import SignInLink, Token
+from farm.accounts.models.team import Membership, Team
 from farm.accounts.models.user import User
 
-__all__ = ["User"]
+__all__ = ["AuditEvent", "Membership", "SignInLink", "Team", "Token", "User"]

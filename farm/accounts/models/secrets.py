@@ -1,0 +1,49 @@
+"""What lets a person in without a password: tokens for programs, one-time links for browsers.
+
+Only SHA-256 digests are stored; 256 random bits need no slow hash.
+"""
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+
+class Token(models.Model):
+    """A bearer token of a person. `hint` is its public beginning, to tell tokens apart on a page."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="tokens")
+    name = models.CharField(max_length=100, blank=True)
+    hint = models.CharField(max_length=16)
+    digest = models.CharField(max_length=64, unique=True)
+    scopes = models.JSONField(default=list)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    expires_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return f"{self.hint}… of {self.user}"
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether it opens anything now."""
+        return self.revoked_at is None and self.expires_at > timezone.now() and self.user.is_active
+
+
+class SignInLink(models.Model):
+    """A link that signs a person in once, before it expires."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="sign_in_links")
+    digest = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return f"sign-in link of {self.user}"

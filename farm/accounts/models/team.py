@@ -1,0 +1,72 @@
+"""Teams own models, runs and nodes; a membership says what a person may do there."""
+
+from typing import TYPE_CHECKING, Self
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+from farm.accounts.states import WRITING_ROLES, Role
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser
+
+    from farm.accounts.models.user import User
+
+DEFAULT_QUOTA_BYTES = 200 * 1024**3
+
+
+class TeamQuerySet(models.QuerySet["Team"]):
+    """Which teams a person belongs to."""
+
+    def visible_to(self, user: "User | AnonymousUser") -> Self:
+        """Teams the user is a member of; all of them for an administrator of the installation."""
+        if not user.is_authenticated:
+            return self.none()
+        return self if user.is_superuser else self.filter(memberships__user=user)
+
+    def writable_by(self, user: "User | AnonymousUser") -> Self:
+        """Teams in which the user may upload and run."""
+        if not user.is_authenticated:
+            return self.none()
+        if user.is_superuser:
+            return self
+        return self.filter(memberships__user=user, memberships__role__in=WRITING_ROLES)
+
+    def managed_by(self, user: "User | AnonymousUser") -> Self:
+        """Teams whose members, nodes and settings the user may change."""
+        if not user.is_authenticated:
+            return self.none()
+        return self if user.is_superuser else self.filter(memberships__user=user, memberships__role=Role.ADMIN)
+
+
+class Team(models.Model):
+    """People who share models, runs and nodes. Storage is counted and deduplicated within a team only."""
+
+    name = models.CharField(max_length=100, unique=True)
+    quota_bytes = models.PositiveBigIntegerField(default=DEFAULT_QUOTA_BYTES)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = TeamQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Membership(models.Model):
+    """A person's role in a team."""
+
+    team = models.ForeignKey(Team, models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=10, choices=Role.choices, default=Role.MEMBER)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [models.UniqueConstraint(fields=["team", "user"], name="one_role_per_team")]
+
+    def __str__(self) -> str:
+        return f"{self.user} is {self.role} of {self.team}"

@@ -1,0 +1,23 @@
+"""Roles of people in a team, and what a token may do."""
+
+from django.db import models
+
+
+class Role(models.TextChoices):
+    """What a member may do in a team: look; upload and run; manage members, nodes and settings."""
+
+    VIEWER = "viewer"
+    MEMBER = "member"
+    ADMIN = "admin"
+
+
+class Scope(models.TextChoices):
+    """What a token may be used for. `write` does not include `admin`; every scope includes `read`."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+
+# roles that may upload, start and cancel
+WRITING_ROLES = (Role.MEMBER, Role.ADMIN)

@@ -1,0 +1,80 @@
+"""Immutable model bundles and their files."""
+
+from typing import TYPE_CHECKING, Self
+
+from django.db import models
+from django.utils import timezone
+
+from farm.accounts.models import Team
+from farm.contract.cells import Bundle, FileRef
+from farm.registry.models.blob import Blob
+from farm.registry.states import BUNDLE_ROLES, FileRole
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser
+
+    from farm.accounts.models import User
+
+
+class ArtifactQuerySet(models.QuerySet["Artifact"]):
+    """Which artifacts a person may see."""
+
+    def visible_to(self, user: "User | AnonymousUser") -> Self:
+        return self.filter(team__in=Team.objects.visible_to(user))
+
+
+class Artifact(models.Model):
+    """One immutable bundle: `.onnx` + external data, with optional reference data beside it.
+
+    `sha256` is the digest of the bundle alone (farm.contract.cells.Bundle.digest), so that a cell's digest does not
+    depend on reference data; `data_sha256` is the digest of that, empty when there is none.
+    """
+
+    team = models.ForeignKey(Team, models.CASCADE, related_name="artifacts")
+    sha256 = models.CharField(max_length=64, db_index=True)
+    data_sha256 = models.CharField(max_length=64, blank=True, default="")
+    main = models.CharField(max_length=128)
+    bytes = models.PositiveBigIntegerField()
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = ArtifactQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(fields=["team", "sha256", "data_sha256"], name="one_artifact_per_team_and_digest")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.main} {self.sha256[:12]}"
+
+    @property
+    def bundle(self) -> Bundle:
+        """The model and its external data as nodes are told of them."""
+        files = (f.ref for f in self.files.all() if f.role in BUNDLE_ROLES)
+        return Bundle(main=self.main, files=tuple(sorted(files, key=lambda ref: ref.name)))
+
+    def blob_of(self, role: FileRole) -> Blob | None:
+        """The first file of this role; reference data has at most one file a role."""
+        return next((f.blob for f in self.files.all() if f.role == role), None)
+
+
+class ArtifactFile(models.Model):
+    """A file of an artifact: the name it has in its bundle and its content."""
+
+    artifact = models.ForeignKey(Artifact, models.CASCADE, related_name="files")
+    blob = models.ForeignKey(Blob, models.PROTECT, related_name="uses")
+    name = models.CharField(max_length=128)
+    role = models.CharField(max_length=12, choices=FileRole.choices)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [models.UniqueConstraint(fields=["artifact", "name"], name="one_file_per_name")]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.role})"
+
+    @property
+    def ref(self) -> FileRef:
+        """The file as a message names it."""
+        return FileRef(name=self.name, sha256=self.blob.sha256, bytes=self.blob.bytes)

@@ -1,0 +1,110 @@
+"""What is made once per digest before a block can run: variants of an artifact, inputs and reference outputs."""
+
+from django.db import models
+from django.utils import timezone
+
+from farm.contract.cells import Bundle, FileRef, Recipe, Workload
+from farm.contract.reasons import Reason
+from farm.registry.models.artifact import Artifact
+from farm.registry.models.blob import Blob
+from farm.registry.states import MakingState
+
+
+class Making(models.Model):
+    """A row of the outbox of the `prepare` queue: pending → making → ready | failed with a reason."""
+
+    state = models.CharField(max_length=8, choices=MakingState.choices, default=MakingState.PENDING)
+    reason_code = models.CharField(max_length=40, blank=True)
+    reason_text = models.TextField(blank=True)
+    tries = models.PositiveSmallIntegerField(default=0)
+    asked_at = models.DateTimeField(default=timezone.now)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        abstract = True
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it is ready or has failed for good."""
+        return self.state in (MakingState.READY, MakingState.FAILED)
+
+    @property
+    def reason(self) -> Reason | None:
+        """Why it failed."""
+        if self.state != MakingState.FAILED:
+            return None
+        return Reason.model_validate({"code": self.reason_code, "text": self.reason_text})
+
+
+class Variant(Making):
+    """An artifact derived from another by a recipe; of the identity recipe it is the artifact itself."""
+
+    artifact = models.ForeignKey(Artifact, models.CASCADE, related_name="variants")
+    recipe_json = models.JSONField()
+    recipe_sha256 = models.CharField(max_length=64)
+    derived = models.ForeignKey(Artifact, models.PROTECT, null=True, blank=True, related_name="derived_by")
+    # what was done, in sentences, and what was found about the derived model
+    history = models.JSONField(default=list)
+    inspection = models.JSONField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [models.UniqueConstraint(fields=["artifact", "recipe_sha256"], name="one_variant_per_recipe")]
+        indexes = [models.Index(fields=["state", "asked_at"])]
+
+    def __str__(self) -> str:
+        return f"{self.artifact} as {self.recipe_json}"
+
+    @property
+    def recipe(self) -> Recipe:
+        return Recipe.model_validate(self.recipe_json)
+
+    @property
+    def bundle(self) -> Bundle | None:
+        """The files to measure; None until ready."""
+        return self.derived.bundle if self.derived else None
+
+
+class Preparation(Making):
+    """Inputs of one artifact and workload, and the outputs they should give.
+
+    `reference_of` says where the reference is from: "expected" (uploaded) or the runtime that made it. A missing
+    reference is not an error: `reference_problem` says why there is none, and parity is then not measured.
+    """
+
+    artifact = models.ForeignKey(Artifact, models.CASCADE, related_name="preparations")
+    workload_json = models.JSONField()
+    workload_sha256 = models.CharField(max_length=64)
+    inputs = models.ForeignKey(Blob, models.PROTECT, null=True, blank=True, related_name="+")
+    reference = models.ForeignKey(Blob, models.PROTECT, null=True, blank=True, related_name="+")
+    reference_of = models.CharField(max_length=100, blank=True)
+    reference_problem = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(fields=["artifact", "workload_sha256"], name="one_preparation_per_workload")
+        ]
+        indexes = [models.Index(fields=["state", "asked_at"])]
+
+    def __str__(self) -> str:
+        return f"inputs of {self.artifact} for {self.workload_json}"
+
+    @property
+    def workload(self) -> Workload:
+        return Workload.model_validate(self.workload_json)
+
+    @property
+    def inputs_ref(self) -> FileRef | None:
+        """The inputs as a message names them; None until ready."""
+        return _npz("inputs.npz", self.inputs)
+
+    @property
+    def reference_ref(self) -> FileRef | None:
+        """The reference outputs; None until ready, and where there are none."""
+        return _npz("reference.npz", self.reference)
+
+
+def _npz(name: str, blob: Blob | None) -> FileRef | None:
+    return FileRef(name=name, sha256=blob.sha256, bytes=blob.bytes) if blob else None

@@ -1,0 +1,77 @@
+"""Models: named lines of versions."""
+
+from typing import TYPE_CHECKING, Self
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+from farm.accounts.models import Team
+from farm.registry.models.artifact import Artifact
+from farm.registry.states import VersionState
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser
+
+    from farm.accounts.models import User
+
+
+class ModelQuerySet(models.QuerySet["Model"]):
+    """Which models a person may see."""
+
+    def visible_to(self, user: "User | AnonymousUser") -> Self:
+        return self.filter(team__in=Team.objects.visible_to(user))
+
+
+class Model(models.Model):
+    """A named line in the registry of a team."""
+
+    team = models.ForeignKey(Team, models.CASCADE, related_name="models")
+    name = models.CharField(max_length=100)
+    description = models.TextField(blank=True)
+    labels = models.JSONField(default=list, blank=True)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = ModelQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name", "id"]
+        constraints = [models.UniqueConstraint(fields=["team", "name"], name="one_model_per_team_and_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class VersionQuerySet(models.QuerySet["Version"]):
+    """Which versions a person may see."""
+
+    def visible_to(self, user: "User | AnonymousUser") -> Self:
+        return self.filter(model__team__in=Team.objects.visible_to(user))
+
+
+class Version(models.Model):
+    """One upload in a model's line. `inspection` is what the workshop found; `problem` why it was rejected."""
+
+    model = models.ForeignKey(Model, models.CASCADE, related_name="versions")
+    number = models.PositiveIntegerField()
+    artifact = models.ForeignKey(Artifact, models.PROTECT, related_name="versions")
+    note = models.CharField(max_length=500, blank=True)
+    state = models.CharField(max_length=12, choices=VersionState.choices, default=VersionState.PENDING)
+    inspection = models.JSONField(null=True, blank=True)
+    problem = models.TextField(blank=True)
+    tries = models.PositiveSmallIntegerField(default=0)
+    # when the current inspection was last ordered or began; the sweep orders it again when this is long ago
+    asked_at = models.DateTimeField(default=timezone.now)
+    uploaded_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = VersionQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [models.UniqueConstraint(fields=["model", "number"], name="one_version_per_number")]
+        indexes = [models.Index(fields=["state", "asked_at"])]
+
+    def __str__(self) -> str:
+        return f"{self.model.name} v{self.number}"
