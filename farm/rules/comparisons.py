@@ -1,0 +1,69 @@
+"""A comparison: what is known about the ratio of two arms, and how to say it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Verdict = Literal["slower", "faster", "equal", "undecided", "not comparable"]
+
+# The most an A/A comparison may be called slower or faster, over all looks and tests of a rule.
+TOTAL_LEVEL = 0.01
+INTERVAL_LEVEL = 0.95
+# Narrower than 95 % would allow, because looks repeat.
+EQUALITY_LEVEL = 0.975
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What is known about new / old. Ratio and interval are factors; margin and smallest_detectable are fractions.
+
+    `p` belongs to `test` at the look of `rounds_used` rounds; `p_total` allows for the other looks and tests, and is
+    1 % where a comparison is just significant. `ci_level` is the level asked for, or less where so few rounds allow no
+    such interval. `rounds_needed` counts all rounds of the block: those used once decided; for an undecided one those
+    expected to decide, and None when no number of rounds within the maximum will. `reason` is empty when the figures
+    speak for themselves.
+    """
+
+    verdict: Verdict
+    ratio: float
+    ci_low: float
+    ci_high: float
+    ci_level: float
+    rounds_used: int
+    p: float
+    margin: float
+    smallest_detectable: float
+    rounds_needed: int | None
+    test: str
+    p_total: float
+    reason: str = ""
+
+
+def not_comparable(comparison: Comparison, *, reasons: Sequence[str]) -> Comparison:
+    """The same figures without a verdict, because more differs than what was to be compared."""
+    return replace(comparison, verdict="not comparable", rounds_needed=None, reason=" ".join(reasons))
+
+
+def sentence(comparison: Comparison) -> str:
+    """The verdict in words, with the figures that it rests on."""
+    figures = (
+        f"new / old = {comparison.ratio:.4g} ({100 * comparison.ci_level:.3g} % interval {comparison.ci_low:.4g} to "
+        f"{comparison.ci_high:.4g}, {comparison.rounds_used} rounds, {comparison.test} p = {comparison.p:.2g})"
+    )
+    return f"{comparison.verdict}: {figures}{_because(comparison)}"
+
+
+def _because(comparison: Comparison) -> str:
+    margin = f"{100 * comparison.margin:.3g} %"
+    if comparison.verdict == "equal":
+        return f", within ± {margin}."
+    if comparison.verdict in ("slower", "faster"):
+        return f", beyond the margin of {margin}."
+    if comparison.reason:
+        return f". {comparison.reason}"
+    wait = (
+        f"about {comparison.rounds_needed} rounds would decide"
+        if comparison.rounds_needed
+        else "no number of rounds within the maximum will decide"
+    )
+    return f"; changes under {100 * comparison.smallest_detectable:.2g} % cannot be seen yet, {wait}."

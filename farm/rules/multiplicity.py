@@ -1,0 +1,22 @@
+"""Many comparisons at once: which of them hold when some of so many must look significant by chance."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+LEVEL = 0.05
+
+
+def benjamini_hochberg(p_values: Sequence[float], level: float = LEVEL) -> list[bool]:
+    """Which hypotheses are rejected with a false-discovery rate of at most `level` (Benjamini and Hochberg, 1995).
+
+    Raises ValueError when a p value is not between 0 and 1.
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    if not ((p >= 0.0) & (p <= 1.0)).all():
+        raise ValueError(f"The p values {list(p_values)} do not all lie between 0 and 1.")
+    within = np.sort(p) <= level * np.arange(1, len(p) + 1) / max(1, len(p))
+    if not within.any():
+        return [False] * len(p)
+    largest = np.sort(p)[np.flatnonzero(within)[-1]]
+    return [bool(holds) for holds in p <= largest]
