@@ -21,8 +21,7 @@ DECIMALS = 12
 
 def logarithms(samples: Floats) -> Floats:
     """ln(sample), element by element, from positive samples."""
-    rounded: Floats = np.round(np.log(samples), DECIMALS)
-    return rounded
+    return np.asarray(np.round(np.log(samples), DECIMALS), dtype=np.float64)
 
 
 def log_edge(margin: float) -> float:
@@ -32,8 +31,7 @@ def log_edge(margin: float) -> float:
 
 def log_ratios(old: Floats, new: Floats) -> Floats:
     """ln(new / old), element by element, from positive samples in any one unit."""
-    rounded: Floats = np.round(np.log(new) - np.log(old), DECIMALS)
-    return rounded
+    return np.asarray(np.round(np.log(new) - np.log(old), DECIMALS), dtype=np.float64)
 
 
 def paired_t_p(ratios: Floats) -> Floats:

@@ -1,0 +1,59 @@
+"""Everything that ends a command early, and the exit code that it ends with.
+
+    Problem
+    ├── GateFailed       1   it ran, and a gate that was asked for did not pass
+    ├── Usage            2   what was given cannot be used: a file, a value, an option
+    ├── Infrastructure   3   the farm, the network or this machine did not do its part
+    └── TimedOut         4   it did not end in the time that was given
+
+A command raises one of these with one sentence that says what happened, with which values, and what to do next. Any
+other exception is a mistake of ours and keeps its traceback.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+PASSED = 0
+
+
+class Problem(Exception):
+    """A command cannot go on. The message is the sentence that people read."""
+
+    exit_code = 3
+
+
+class GateFailed(Problem):
+    """It ran, and a gate that was asked for did not pass."""
+
+    exit_code = 1
+
+
+class Usage(Problem):
+    """What was given cannot be used."""
+
+    exit_code = 2
+
+
+class Infrastructure(Problem):
+    """The farm, the network or this machine did not do its part."""
+
+    exit_code = 3
+
+
+class TimedOut(Problem):
+    """It did not end in the time that was given."""
+
+    exit_code = 4
+
+
+@contextmanager
+def main_guard() -> Iterator[None]:
+    """Turns a Problem into its sentence on stderr and its exit code; use it with `with`, or as `@main_guard()`."""
+    try:
+        yield
+    except Problem as problem:
+        print(f"onnxfarm: {problem}", file=sys.stderr)
+        raise typer.Exit(problem.exit_code) from problem
