@@ -7,8 +7,8 @@ import numpy as np
 
 from farm.rules import statistics
 
-# The counts from which a percentile may be published: those of MLPerf's early stopping at 99 % confidence. It names none
-# for p95, which therefore waits for the count of p99.
+# The counts from which a percentile may be published: those of MLPerf's early stopping at 99 % confidence. It names
+# none for p95, which therefore waits for the count of p99.
 COUNT_FOR = {"p50": 1, "p90": 64, "p95": 662, "p99": 662, "p99.9": 6636}
 
 # Engelman and Hartigan (JASA 64, 1969) split sorted values where the most variance lies between the two sides. Evenly
