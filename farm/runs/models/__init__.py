@@ -1,0 +1,23 @@
+from farm.runs.models.attempt import NONE, Attempt, Report, Trace
+from farm.runs.models.block import MAX_FAILURES, Block
+from farm.runs.models.cell import Arm, Cell
+from farm.runs.models.event import Event
+from farm.runs.models.findings import Comparison, Measurement, ParityReport
+from farm.runs.models.run import FinishedDocument, Run
+
+__all__ = [
+    "MAX_FAILURES",
+    "NONE",
+    "Arm",
+    "Attempt",
+    "Block",
+    "Cell",
+    "Comparison",
+    "Event",
+    "FinishedDocument",
+    "Measurement",
+    "ParityReport",
+    "Report",
+    "Run",
+    "Trace",
+]

@@ -1,0 +1,134 @@
+"""Enrolled machines."""
+
+from typing import TYPE_CHECKING, Any, Self
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+from farm.accounts.models import Team
+from farm.contract.node import NodeSettings
+from farm.contract.reports import Facts
+from farm.contract.version import node_queue, tag_queue
+from farm.fleet.models.event import NodeEvent
+from farm.fleet.states import HEALTH_ARROWS, NodeEventKind, NodeHealth, NodeState
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser
+
+    from farm.accounts.models import User
+
+
+class NodeQuerySet(models.QuerySet["Node"]):
+    """Which nodes a person may see, and which may work."""
+
+    def visible_to(self, user: "User | AnonymousUser") -> Self:
+        """Nodes of the user's teams."""
+        return self.filter(team__in=Team.objects.visible_to(user))
+
+    def managed_by(self, user: "User | AnonymousUser") -> Self:
+        """Nodes the user owns, or whose team the user manages."""
+        if not user.is_authenticated:
+            return self.none()
+        return self.filter(models.Q(owner=user) | models.Q(team__in=Team.objects.managed_by(user)))
+
+    def working(self) -> Self:
+        """Nodes that are there and may take blocks."""
+        return self.filter(state=NodeState.ONLINE, health=NodeHealth.ACTIVE)
+
+
+class Node(models.Model):
+    """A machine that measures. `state` says whether it is there, `health` whether it may work.
+
+    `tags` maps each hardware tag to the evidence a probe gave for it; `owner_tags` are the owner's own.
+    `providers` were proven by a probe; `runtimes` are installed now.
+    """
+
+    team = models.ForeignKey(Team, models.CASCADE, related_name="nodes")
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="nodes")
+    name = models.CharField(max_length=64)
+    public_key = models.CharField(max_length=44, unique=True)
+    fingerprint = models.CharField(max_length=40)
+    state = models.CharField(max_length=8, choices=NodeState.choices, default=NodeState.OFFLINE)
+    health = models.CharField(max_length=12, choices=NodeHealth.choices, default=NodeHealth.PENDING)
+    health_reason = models.CharField(max_length=500, blank=True)
+    contract_version = models.PositiveSmallIntegerField(default=1)
+    facts_json = models.JSONField(default=dict)
+    tags = models.JSONField(default=dict)
+    owner_tags = models.JSONField(default=list, blank=True)
+    providers = models.JSONField(default=list)
+    runtimes = models.JSONField(default=list)
+    settings_json = models.JSONField(default=dict, blank=True)
+    sandbox = models.CharField(max_length=12, default="none")
+    is_emulated = models.BooleanField(default=False)
+    # failures of blocks in a row that were the node's fault
+    failures = models.PositiveSmallIntegerField(default=0)
+    log_tail = models.TextField(blank=True)
+    seen_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = NodeQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [models.Index(fields=["state", "health"])]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def facts(self) -> Facts:
+        """What the machine was at its last hello."""
+        return Facts.model_validate(self.facts_json)
+
+    @property
+    def settings(self) -> NodeSettings:
+        """What the owner set, on top of the defaults."""
+        return NodeSettings.model_validate(self.settings_json)
+
+    @property
+    def all_tags(self) -> tuple[str, ...]:
+        """Proven tags and the owner's own."""
+        return tuple(sorted({*self.tags, *self.owner_tags}))
+
+    @property
+    def device(self) -> str:
+        """What may be measured on once at a time. The whole machine, since CPU load disturbs every device of it."""
+        return f"node:{self.pk}"
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """Queues it consumes: its own, and one per tag; none while it may take no block."""
+        if self.health != NodeHealth.ACTIVE or self.settings.is_paused:
+            return ()
+        return (node_queue(str(self.pk)), *(tag_queue(tag) for tag in self.all_tags))
+
+    @property
+    def may_take_blocks(self) -> bool:
+        """Whether a claim may be granted now, as far as the node is concerned."""
+        return bool(self.queues)
+
+    def log(self, kind: NodeEventKind, text: str, *, actor: "User | None" = None, **facts: Any) -> NodeEvent:
+        """Writes a line of this node's log."""
+        return NodeEvent.objects.create(node=self, kind=kind, text=text, actor=actor, facts=facts)
+
+    def change_health(
+        self, health: NodeHealth, kind: NodeEventKind, *, reason: str = "", actor: "User | None" = None
+    ) -> bool:
+        """Follows an arrow of HEALTH_ARROWS. False, with nothing changed, when there is no such arrow from here."""
+        changed = Node.objects.filter(pk=self.pk, health__in=HEALTH_ARROWS[health]).update(
+            health=health, health_reason=reason
+        )
+        if changed:
+            self.health, self.health_reason = health, reason
+            self.log(kind, reason or f"{self.name} is {health.label.lower()}.", actor=actor)
+        return bool(changed)
+
+    def change_state(self, state: NodeState) -> bool:
+        """Online or offline; logs only a change."""
+        changed = Node.objects.filter(pk=self.pk).exclude(state=state).update(state=state)
+        self.state = state
+        if changed:
+            kind = NodeEventKind.ONLINE if state == NodeState.ONLINE else NodeEventKind.OFFLINE
+            self.log(kind, f"{self.name} is {state}.")
+        return bool(changed)

@@ -1,0 +1,33 @@
+"""A/A history of a node: what identical launches differ by on it."""
+
+from django.db import models
+from django.utils import timezone
+
+from farm.fleet.models.node import Node
+
+
+class NullEstimate(models.Model):
+    """One A/A comparison: the same cell in two arms of one block.
+
+    `log_ratios` are its dᵢ = ln(twin / original), a round each; `rounds` and `estimate` where its verdict fell.
+    """
+
+    node = models.ForeignKey(Node, models.CASCADE, related_name="null_estimates")
+    cell_class = models.CharField(max_length=100)
+    # numbers of the block and the two arms, so that a continued block replaces its own estimate
+    block = models.PositiveBigIntegerField()
+    arm = models.PositiveSmallIntegerField()
+    twin = models.PositiveSmallIntegerField()
+    rounds = models.PositiveSmallIntegerField()
+    estimate = models.FloatField()
+    log_ratios = models.JSONField(default=list)
+    verdict = models.CharField(max_length=16)
+    at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [models.UniqueConstraint(fields=["block", "arm", "twin"], name="one_null_estimate_per_pair")]
+        indexes = [models.Index(fields=["node", "cell_class", "rounds"])]
+
+    def __str__(self) -> str:
+        return f"{self.cell_class} on {self.node}: {self.estimate:+.4f}"

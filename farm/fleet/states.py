@@ -1,0 +1,48 @@
+"""States of a node. docs/states.md draws the arrows."""
+
+from django.db import models
+
+
+class NodeState(models.TextChoices):
+    """Whether it talks to the farm: offline → online at a hello, online → offline when it leaves or falls silent."""
+
+    ONLINE = "online"
+    OFFLINE = "offline"
+
+
+class NodeHealth(models.TextChoices):
+    """Whether it may work, apart from whether it is there.
+
+    pending → active ⇄ draining; active → quarantined → active; anything → retired, which is final.
+    """
+
+    PENDING = "pending"
+    ACTIVE = "active"
+    DRAINING = "draining"
+    QUARANTINED = "quarantined"
+    RETIRED = "retired"
+
+
+class NodeEventKind(models.TextChoices):
+    """What a node's log tells."""
+
+    ENROLLED = "enrolled"
+    APPROVED = "approved"
+    ONLINE = "online"
+    OFFLINE = "offline"
+    DRAINING = "draining"
+    RESUMED = "resumed"
+    QUARANTINED = "quarantined"
+    RETIRED = "retired"
+    SECRET_ISSUED = "secret_issued"
+    SETTINGS_CHANGED = "settings_changed"
+    REFUSED = "refused"
+
+
+# from which healths a node may go to each health
+HEALTH_ARROWS: dict[NodeHealth, tuple[NodeHealth, ...]] = {
+    NodeHealth.ACTIVE: (NodeHealth.PENDING, NodeHealth.DRAINING, NodeHealth.QUARANTINED),
+    NodeHealth.DRAINING: (NodeHealth.ACTIVE,),
+    NodeHealth.QUARANTINED: (NodeHealth.ACTIVE, NodeHealth.DRAINING),
+    NodeHealth.RETIRED: (NodeHealth.PENDING, NodeHealth.ACTIVE, NodeHealth.DRAINING, NodeHealth.QUARANTINED),
+}

@@ -1,0 +1,82 @@
+"""Tries of a block on a node, and what the node said."""
+
+from typing import Any
+
+from django.db import models
+from django.utils import timezone
+
+from farm.fleet.models import Node
+from farm.runs.models.block import Block
+from farm.runs.states import AttemptState
+
+# stands in for "no arm" and "no round", because NULLs are all different in a unique constraint
+NONE = -1
+
+
+class Attempt(models.Model):
+    """One try of a block on a node: its timed, exclusive, fenced claim. `token_digest`: of the lease's token."""
+
+    block = models.ForeignKey(Block, models.CASCADE, related_name="attempts")
+    number = models.PositiveIntegerField()
+    node = models.ForeignKey(Node, models.SET_NULL, null=True, related_name="attempts")
+    state = models.CharField(max_length=10, choices=AttemptState.choices, default=AttemptState.LEASED)
+    token_digest = models.CharField(max_length=64, unique=True)
+    first_round = models.PositiveSmallIntegerField(default=0)
+    facts = models.JSONField(default=dict)
+    reason_code = models.CharField(max_length=40, blank=True, default="")
+    reason_text = models.TextField(blank=True, default="")
+    claimed_at = models.DateTimeField(default=timezone.now, editable=False)
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["block", "number"]
+        constraints = [models.UniqueConstraint(fields=["block", "number"], name="one_attempt_per_number")]
+
+    def __str__(self) -> str:
+        return f"attempt {self.number} of {self.block}"
+
+    def end(self, state: AttemptState, *, code: str = "", text: str = "") -> bool:
+        """leased → done, failed, lost or cancelled. False: it had ended."""
+        changes: dict[str, Any] = {"state": state, "reason_code": code, "reason_text": text, "ended_at": timezone.now()}
+        return bool(Attempt.objects.filter(pk=self.pk, state=AttemptState.LEASED).update(**changes))
+
+
+class Report(models.Model):
+    """One report of an attempt, as it was accepted. Its place is unique, so that sending it twice changes nothing."""
+
+    attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="reports")
+    kind = models.CharField(max_length=8)
+    arm = models.SmallIntegerField(default=NONE)
+    round = models.SmallIntegerField(default=NONE)
+    digest = models.CharField(max_length=64)
+    body = models.JSONField()
+    received_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(fields=["attempt", "kind", "arm", "round"], name="one_report_per_place"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.attempt}"
+
+
+class Trace(models.Model):
+    """A raw Chrome trace of one arm, gzipped in the store under the digest of those bytes."""
+
+    attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="traces")
+    arm = models.PositiveSmallIntegerField()
+    trace_round = models.PositiveSmallIntegerField()
+    sha256 = models.CharField(max_length=64)
+    bytes = models.PositiveBigIntegerField()
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(fields=["attempt", "arm", "trace_round"], name="one_trace_per_place"),
+        ]
+
+    def __str__(self) -> str:
+        return f"trace {self.trace_round} of arm {self.arm}, {self.attempt}"

@@ -1,0 +1,153 @@
+"""Blocks: the unit of lease and dispatch, and the farm's outbox."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from farm.contract.reasons import Reason
+from farm.fleet.models import Node
+from farm.runs.models.run import Run
+from farm.runs.states import BLOCK_ARROWS, BlockState, EventKind
+
+MAX_FAILURES = 3
+
+
+class Block(models.Model):
+    """Cells measured together on one node.
+
+    `attempt` is the fencing number: it grows each time the block is queued, and whoever holds an older one is refused.
+    `only_node` pins a block to a node, because the matrix says so or because its earlier rounds were measured there.
+    """
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="blocks")
+    number = models.PositiveIntegerField()
+    state = models.CharField(max_length=10, choices=BlockState.choices, default=BlockState.WAITING)
+    attempt = models.PositiveIntegerField(default=0)
+    failures = models.PositiveSmallIntegerField(default=0)
+    hardware = models.CharField(max_length=64)
+    only_node = models.ForeignKey(Node, models.SET_NULL, null=True, blank=True, related_name="+")
+    node = models.ForeignKey(Node, models.SET_NULL, null=True, blank=True, related_name="blocks")
+    device = models.CharField(max_length=64, blank=True, default="")
+    lease_expires_at = models.DateTimeField(null=True, blank=True)
+    beats = models.PositiveIntegerField(default=0)
+    # a sweep that found the lease expired: at which beat, when by which machine's monotonic clock
+    suspected_beat = models.PositiveIntegerField(null=True, blank=True)
+    suspected_at_s = models.FloatField(default=0.0)
+    suspected_boot = models.CharField(max_length=40, blank=True, default="")
+    rung_at = models.DateTimeField(null=True, blank=True)
+    seed = models.PositiveBigIntegerField(default=0)
+    max_rounds = models.PositiveSmallIntegerField(default=8)
+    first_round = models.PositiveSmallIntegerField(default=0)
+    rounds = models.PositiveSmallIntegerField(default=0)
+    seconds = models.FloatField(default=0.0)
+    limits = models.JSONField(default=dict)
+    reason_code = models.CharField(max_length=40, blank=True, default="")
+    reason_text = models.TextField(blank=True, default="")
+    queued_at = models.DateTimeField(null=True, blank=True)
+    leased_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["run", "number"]
+        constraints = [
+            models.UniqueConstraint(fields=["run", "number"], name="one_block_per_number"),
+            # one measurement per device at a time, whatever any process believes
+            models.UniqueConstraint(fields=["device"], condition=Q(state="leased"), name="one_leased_block_per_device"),
+        ]
+        indexes = [models.Index(fields=["state", "hardware"]), models.Index(fields=["state", "lease_expires_at"])]
+
+    def __str__(self) -> str:
+        return f"block {self.pk}"
+
+    @property
+    def reason(self) -> Reason | None:
+        """Why it failed or was cancelled."""
+        if not self.reason_code:
+            return None
+        return Reason.model_validate({"code": self.reason_code, "text": self.reason_text})
+
+    def queue(self, kind: EventKind = EventKind.BLOCK_QUEUED, *, text: str = "", **changes: Any) -> bool:
+        """→ queued under the next attempt number. Whoever held the block is fenced off by it."""
+        moved = self._move(
+            BlockState.QUEUED,
+            attempt=F("attempt") + 1,
+            queued_at=timezone.now(),
+            lease_expires_at=None,
+            ended_at=None,
+            rung_at=None,
+            suspected_beat=None,
+            **changes,
+        )
+        if moved:
+            self.attempt += 1
+            self.run.log(kind, text or f"Block {self.number} waits for a node.", block=self, attempt=self.attempt)
+        return moved
+
+    def lease(self, *, node: Node, attempt: int, lease_s: float) -> bool:
+        """queued → leased: one conditional UPDATE on state, attempt and eligible node. IntegrityError: device busy."""
+        mine = Q(only_node=None) | Q(only_node=node)
+        moved = self._move(
+            BlockState.LEASED,
+            where=Q(attempt=attempt) & mine,
+            node=node,
+            device=node.device,
+            leased_at=timezone.now(),
+            lease_expires_at=Now() + timedelta(seconds=lease_s),
+            beats=0,
+        )
+        if moved:
+            text = f"{node.name} measures block {self.number}."
+            self.run.log(EventKind.BLOCK_LEASED, text, block=self, attempt=attempt, node=node.pk)
+        return moved
+
+    def extend(self, *, node: Node, attempt: int, lease_s: float) -> bool:
+        """A heartbeat: the lease starts anew. False: it is no longer this node's."""
+        return bool(
+            Block.objects.filter(pk=self.pk, state=BlockState.LEASED, attempt=attempt, node=node).update(
+                lease_expires_at=Now() + timedelta(seconds=lease_s), beats=F("beats") + 1, suspected_beat=None
+            )
+        )
+
+    def finish(self, *, attempt: int, rounds: int) -> bool:
+        """leased → done."""
+        where = Q(attempt=attempt)
+        moved = self._move(BlockState.DONE, where=where, rounds=rounds, ended_at=timezone.now(), lease_expires_at=None)
+        if moved:
+            text = f"Block {self.number} is done after {rounds} rounds."
+            self.run.log(EventKind.BLOCK_DONE, text, block=self, attempt=attempt, rounds=rounds)
+        return moved
+
+    def fail(self, reason: Reason) -> bool:
+        """waiting, queued or leased → failed with its reason."""
+        return self._end(BlockState.FAILED, EventKind.BLOCK_FAILED, reason)
+
+    def cancel(self, reason: Reason) -> bool:
+        """waiting, queued or leased → cancelled; a node that measures it learns it from its next heartbeat."""
+        return self._end(BlockState.CANCELLED, EventKind.BLOCK_CANCELLED, reason)
+
+    def _end(self, state: BlockState, kind: EventKind, reason: Reason) -> bool:
+        moved = self._move(
+            state,
+            reason_code=reason.code,
+            reason_text=reason.text,
+            ended_at=timezone.now(),
+            lease_expires_at=None,
+        )
+        if moved:
+            self.run.log(kind, reason.text, block=self, code=reason.code, attempt=self.attempt)
+        return moved
+
+    def _move(self, state: BlockState, *, where: Q | None = None, **changes: Any) -> bool:
+        """Follows an arrow of BLOCK_ARROWS in one conditional UPDATE. False: somebody else was first."""
+        rows = Block.objects.filter(where or Q(), pk=self.pk, state__in=BLOCK_ARROWS[state])
+        if not rows.update(state=state, **changes):
+            return False
+        self.state = state
+        for name, value in changes.items():
+            if not hasattr(value, "resolve_expression"):
+                setattr(self, name, value)
+        return True

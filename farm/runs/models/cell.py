@@ -1,0 +1,82 @@
+"""Cells of a run and their places in blocks."""
+
+from django.db import models
+
+from farm.contract.cells import CellSpec
+from farm.contract.reasons import CellStatus, Reason
+from farm.runs.models.block import Block
+from farm.runs.models.run import Run
+
+STATUSES = [(status.value, status.value) for status in CellStatus]
+
+
+class Ending(models.Model):
+    """How a cell or arm ended; an empty status: it has not."""
+
+    status = models.CharField(max_length=10, choices=STATUSES, blank=True, default="")
+    reason_code = models.CharField(max_length=40, blank=True, default="")
+    reason_text = models.TextField(blank=True, default="")
+
+    class Meta:
+        abstract = True
+
+    @property
+    def reason(self) -> Reason | None:
+        """Why it did not finish; None while it is open and when it is done."""
+        if not self.reason_code:
+            return None
+        return Reason.model_validate({"code": self.reason_code, "text": self.reason_text})
+
+
+class Cell(Ending):
+    """One point of the matrix, measured or refused. `spec` is a CellSpec; None where a point could not be resolved.
+
+    The other columns repeat parts of the spec, so that pages group and filter without parsing it.
+    """
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="cells")
+    number = models.PositiveIntegerField()
+    digest = models.CharField(max_length=64)
+    spec_json = models.JSONField(null=True)
+    # the point as the matrix wrote it, for refused ones
+    point = models.JSONField(default=dict)
+    variant = models.ForeignKey("registry.Variant", models.PROTECT, null=True, related_name="+")
+    preparation = models.ForeignKey("registry.Preparation", models.PROTECT, null=True, related_name="+")
+    runtime = models.CharField(max_length=100)
+    provider = models.CharField(max_length=64)
+    batch = models.PositiveIntegerField(null=True)
+    precision = models.CharField(max_length=20)
+    opset = models.CharField(max_length=16, blank=True)
+    threads = models.PositiveIntegerField(null=True)
+    hardware = models.CharField(max_length=64)
+    # what the arm that stands for the cell measured, for the heat map
+    p50_ms = models.FloatField(null=True)
+    parity = models.CharField(max_length=14, blank=True, default="")
+
+    class Meta:
+        ordering = ["run", "number"]
+        constraints = [models.UniqueConstraint(fields=["run", "number"], name="one_cell_per_number")]
+
+    def __str__(self) -> str:
+        return f"cell {self.number} of {self.run}"
+
+    @property
+    def spec(self) -> CellSpec:
+        """What is measured."""
+        return CellSpec.model_validate(self.spec_json)
+
+
+class Arm(Ending):
+    """A place in a block: a cell, or its A/A twin (`twin_of`: the arm it repeats)."""
+
+    block = models.ForeignKey(Block, models.CASCADE, related_name="arms")
+    cell = models.ForeignKey(Cell, models.CASCADE, related_name="arms")
+    number = models.PositiveSmallIntegerField()
+    twin_of = models.PositiveSmallIntegerField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["block", "number"]
+        constraints = [models.UniqueConstraint(fields=["block", "number"], name="one_arm_per_number")]
+
+    def __str__(self) -> str:
+        return f"arm {self.number} of {self.block}"

@@ -1,0 +1,105 @@
+"""One submission of a matrix."""
+
+from typing import TYPE_CHECKING, Any, Self
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F
+from django.utils import timezone
+
+from farm.accounts.models import Team
+from farm.contract.cells import Budget
+from farm.runs.models.event import Event
+from farm.runs.states import RUN_ARROWS, EventKind, RunOutcome, RunState
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser
+
+    from farm.accounts.models import User
+    from farm.runs.models.block import Block
+
+
+class RunQuerySet(models.QuerySet["Run"]):
+    """Which runs a person may see."""
+
+    def visible_to(self, user: "User | AnonymousUser") -> Self:
+        """Runs of the user's teams."""
+        return self.filter(team__in=Team.objects.visible_to(user))
+
+    def writable_by(self, user: "User | AnonymousUser") -> Self:
+        """Runs the user may cancel or continue."""
+        return self.filter(team__in=Team.objects.writable_by(user))
+
+
+class Run(models.Model):
+    """A set of blocks. `revision` grows with every change, so that readers can ask "anything new?" cheaply."""
+
+    team = models.ForeignKey(Team, models.CASCADE, related_name="runs")
+    version = models.ForeignKey("registry.Version", models.PROTECT, related_name="runs")
+    requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="runs")
+    matrix = models.JSONField()
+    seed = models.PositiveBigIntegerField(default=0)
+    budget = models.CharField(max_length=10, choices=[(b.value, b.value) for b in Budget], default=Budget.QUICK)
+    state = models.CharField(max_length=10, choices=RunState.choices, default=RunState.PLANNED)
+    outcome = models.CharField(max_length=10, choices=RunOutcome.choices, default=RunOutcome.OPEN, blank=True)
+    sentence = models.CharField(max_length=1000, blank=True)
+    max_parallel = models.PositiveIntegerField(null=True, blank=True)
+    fail_fast = models.BooleanField(default=False)
+    minutes = models.FloatField(default=0.0)
+    cell_count = models.PositiveIntegerField(default=0)
+    revision = models.PositiveBigIntegerField(default=1)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    objects = RunQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["state"])]
+
+    def __str__(self) -> str:
+        return f"run {self.pk}"
+
+    def log(self, kind: EventKind, text: str, *, block: "Block | None" = None, **facts: Any) -> Event:
+        """Writes a line of this run's log and marks the run as changed."""
+        self.touch()
+        return Event.objects.create(run=self, block=block, kind=kind, text=text[:1000], facts=facts)
+
+    def touch(self) -> None:
+        """Marks the run as changed for readers that ask with an ETag."""
+        Run.objects.filter(pk=self.pk).update(revision=F("revision") + 1)
+
+    def start(self) -> bool:
+        """planned → running."""
+        return self._move(RunState.RUNNING, started_at=timezone.now())
+
+    def resume(self) -> bool:
+        """finished → running, because more rounds were asked for."""
+        return self._move(RunState.RUNNING, finished_at=None, outcome=RunOutcome.OPEN, sentence="")
+
+    def finish(self, outcome: RunOutcome, sentence: str) -> bool:
+        """running → finished with its outcome in words."""
+        return self._move(RunState.FINISHED, finished_at=timezone.now(), outcome=outcome, sentence=sentence[:1000])
+
+    def _move(self, state: RunState, **changes: Any) -> bool:
+        moved = Run.objects.filter(pk=self.pk, state__in=RUN_ARROWS[state]).update(state=state, **changes)
+        if moved:
+            self.state = state
+            for name, value in changes.items():
+                setattr(self, name, value)
+        return bool(moved)
+
+
+class FinishedDocument(models.Model):
+    """The bench document of a finished run at one revision, so that reading it again costs one row."""
+
+    run = models.OneToOneField(Run, models.CASCADE, related_name="finished_document")
+    revision = models.PositiveBigIntegerField()
+    body = models.BinaryField()
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"document of {self.run}"

@@ -1,0 +1,78 @@
+"""States of runs, blocks and attempts, and the arrows between them. docs/states.md draws them."""
+
+from django.db import models
+
+
+class RunState(models.TextChoices):
+    """planned → running → finished; a finished run runs again when more rounds are asked for."""
+
+    PLANNED = "planned"
+    RUNNING = "running"
+    FINISHED = "finished"
+
+
+class RunOutcome(models.TextChoices):
+    """How a finished run ended. `partial`: some planned cell has no result."""
+
+    OPEN = "", "open"
+    COMPLETE = "complete"
+    PARTIAL = "partial"
+    CANCELLED = "cancelled"
+
+
+class BlockState(models.TextChoices):
+    """waiting → queued → leased → done | failed | cancelled."""
+
+    WAITING = "waiting"
+    QUEUED = "queued"
+    LEASED = "leased"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class AttemptState(models.TextChoices):
+    """leased → done | failed | lost | cancelled. Only a done attempt's reports, and the current one's, count."""
+
+    LEASED = "leased"
+    DONE = "done"
+    FAILED = "failed"
+    LOST = "lost"
+    CANCELLED = "cancelled"
+
+
+class EventKind(models.TextChoices):
+    """What a run's log tells."""
+
+    RUN_STARTED = "run_started"
+    RUN_RESUMED = "run_resumed"
+    RUN_FINISHED = "run_finished"
+    RUN_CANCELLED = "run_cancelled"
+    BLOCK_QUEUED = "block_queued"
+    BLOCK_LEASED = "block_leased"
+    BLOCK_REQUEUED = "block_requeued"
+    BLOCK_DONE = "block_done"
+    BLOCK_FAILED = "block_failed"
+    BLOCK_CANCELLED = "block_cancelled"
+    CELL_ENDED = "cell_ended"
+    MORE_ROUNDS = "more_rounds"
+    REPORT_REFUSED = "report_refused"
+
+
+# from which states a block may go to each state
+BLOCK_ARROWS: dict[BlockState, tuple[BlockState, ...]] = {
+    BlockState.QUEUED: (BlockState.WAITING, BlockState.LEASED, BlockState.DONE),
+    BlockState.LEASED: (BlockState.QUEUED,),
+    BlockState.DONE: (BlockState.LEASED,),
+    BlockState.FAILED: (BlockState.WAITING, BlockState.QUEUED, BlockState.LEASED),
+    BlockState.CANCELLED: (BlockState.WAITING, BlockState.QUEUED, BlockState.LEASED),
+}
+
+# from which states a run may go to each state
+RUN_ARROWS: dict[RunState, tuple[RunState, ...]] = {
+    RunState.RUNNING: (RunState.PLANNED, RunState.FINISHED),
+    RunState.FINISHED: (RunState.PLANNED, RunState.RUNNING),
+}
+
+OPEN_BLOCKS = (BlockState.WAITING, BlockState.QUEUED, BlockState.LEASED)
+ENDED_BLOCKS = (BlockState.DONE, BlockState.FAILED, BlockState.CANCELLED)
