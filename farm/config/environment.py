@@ -1,9 +1,17 @@
 """Settings of a farm, read from the environment (prefix ONNXFARM_)."""
 
+import hashlib
+import os
 import secrets
+import tempfile
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+# a Unix socket's path holds at most 107 bytes on Linux, 103 on macOS
+MAX_SOCKET_PATH = 100
+LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
 class Environment(BaseSettings):
@@ -14,16 +22,57 @@ class Environment(BaseSettings):
     home: Path = Path("var")
     debug: bool = False
     secret_key: str = ""
+    # sqlite:///path or postgresql://user:password@host/name; empty: db.sqlite3 in the home folder
     database_url: str = ""
+    # redis://…, rediss://… or redis+socket:///path; empty: the embedded broker's socket
     broker_url: str = ""
     public_url: str = "http://127.0.0.1:8000"
     gateway_url: str = ""
+    # names the web server answers to, comma-separated; the host of public_url is always one
     allowed_hosts: str = "127.0.0.1,localhost"
+    # a TLS proxy stands in front and sets X-Forwarded-Proto itself
+    behind_proxy: bool = False
+    # `manage.py collectstatic` was run: serve hashed, compressed files from HOME/static
+    collected_static: bool = False
+    max_upload_bytes: int = 16 * 1024**3
+    # uploads are refused when the disk would be left with less
+    disk_reserve_bytes: int = 512 * 1024**2
+    # wall-clock limits of sandboxed work on one model
+    inspection_timeout_s: float = 30.0
+    making_timeout_s: float = 300.0
+    # seconds between two ticks: dispatch and sweep
+    tick_s: float = 1.0
+    log_level: str = "INFO"
+
+    @property
+    def public_host(self) -> str:
+        """The name people type to reach the farm."""
+        return urlsplit(self.public_url).hostname or "127.0.0.1"
 
     @property
     def is_local(self) -> bool:
         """Whether the farm is reached over plain HTTP on this machine alone."""
-        return self.public_url.startswith("http://127.0.0.1") or self.public_url.startswith("http://localhost")
+        return self.public_url.startswith("http://") and self.public_host in LOCAL_HOSTS
+
+    @property
+    def hosts(self) -> list[str]:
+        """Every name the web server answers to."""
+        named = [host.strip() for host in self.allowed_hosts.split(",") if host.strip()]
+        return sorted({*named, self.public_host})
+
+    @property
+    def broker_socket(self) -> Path:
+        """Where the embedded broker listens; beside the home folder's files unless that path is too long."""
+        path = self.home.resolve() / "broker.sock"
+        if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
+            return path
+        digest = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
+        return Path(tempfile.gettempdir()) / f"onnxfarm-{os.getuid()}-{digest}.sock"
+
+    @property
+    def broker(self) -> str:
+        """The broker's address as Celery takes it."""
+        return self.broker_url or f"redis+socket://{self.broker_socket}"
 
     def read_secret_key(self) -> str:
         """The secret key; made once and kept in the home folder when none is set."""
@@ -32,6 +81,18 @@ class Environment(BaseSettings):
         path = self.home / "secret_key"
         if not path.exists():
             self.home.mkdir(parents=True, exist_ok=True)
-            path.touch(mode=0o600)
-            path.write_text(secrets.token_urlsafe(64))
+            _create_once(path, secrets.token_urlsafe(64))
         return path.read_text()
+
+
+def _create_once(path: Path, text: str) -> None:
+    """Write a file that appears whole or not at all; when two processes race, the first one's text stays."""
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=path.name)  # mode 0600
+    with os.fdopen(handle, "w") as file:
+        file.write(text)
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return
+    finally:
+        os.unlink(draft)

@@ -1,8 +1,12 @@
 """Django settings: wiring only. Values come from farm.config.environment."""
 
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+from farm.config.databases import database
 from farm.config.environment import Environment
+from farm.contract.version import PREPARE_QUEUE
 
 ENVIRONMENT = Environment()
 BASE_DIR = Path(__file__).resolve().parents[2]
@@ -10,15 +14,20 @@ HOME = ENVIRONMENT.home.resolve()
 
 SECRET_KEY = ENVIRONMENT.read_secret_key()
 DEBUG = ENVIRONMENT.debug
-ALLOWED_HOSTS = ENVIRONMENT.allowed_hosts.split(",")
+ALLOWED_HOSTS = ENVIRONMENT.hosts
+IS_LOCAL = ENVIRONMENT.is_local
+PUBLIC_URL = ENVIRONMENT.public_url.rstrip("/")
+GATEWAY_URL = ENVIRONMENT.gateway_url.rstrip("/") or PUBLIC_URL
 
 INSTALLED_APPS = [
+    "farm.config.apps.WiringConfig",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "ninja",
     "django_htmx",
     "django_filters",
     "django_tables2",
@@ -32,6 +41,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "farm.config.security.SecurityHeaders",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -47,6 +57,8 @@ WSGI_APPLICATION = "farm.config.wsgi.application"
 ASGI_APPLICATION = "farm.config.asgi.application"
 AUTH_USER_MODEL = "accounts.User"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+LOGIN_URL = "/sign-in/"
+LOGIN_REDIRECT_URL = "/"
 
 TEMPLATES = [
     {
@@ -62,20 +74,77 @@ TEMPLATES = [
     }
 ]
 
-DATABASES = {
-    "default": {
-        "ENGINE": "django.db.backends.sqlite3",
-        "NAME": HOME / "db.sqlite3",
-        "OPTIONS": {
-            "timeout": 30,
-            "transaction_mode": "IMMEDIATE",
-            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
-        },
-    }
-}
+DATABASES = {"default": database(ENVIRONMENT.database_url, home=HOME)}
 
-STATIC_URL = "/static/"
-STATIC_ROOT = HOME / "static"
 LANGUAGE_CODE = "en"
 USE_TZ = True
 TIME_ZONE = "UTC"
+
+# Static files: straight from the packages on one machine, hashed and compressed after `collectstatic` elsewhere.
+_plotly = find_spec("plotly")
+STATIC_URL = "/static/"
+STATIC_ROOT = HOME / "static"
+STATICFILES_DIRS = [("plotly", str(Path(_plotly.origin).parent / "package_data"))] if _plotly and _plotly.origin else []
+WHITENOISE_USE_FINDERS = not ENVIRONMENT.collected_static
+_static_storage = (
+    "whitenoise.storage.CompressedManifestStaticFilesStorage"
+    if ENVIRONMENT.collected_static
+    else "django.contrib.staticfiles.storage.StaticFilesStorage"
+)
+STORAGES: dict[str, Any] = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": _static_storage},
+}
+
+# Uploads: one handler that hashes while it writes into the store; nothing is held in memory.
+STORE_DIR = HOME / "store"
+FILE_UPLOAD_HANDLERS = ["farm.registry.incoming.StoreUploadHandler"]
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024**2
+DATA_UPLOAD_MAX_NUMBER_FILES = 64
+MAX_UPLOAD_BYTES = ENVIRONMENT.max_upload_bytes
+DISK_RESERVE_BYTES = ENVIRONMENT.disk_reserve_bytes
+INSPECTION_TIMEOUT_S = ENVIRONMENT.inspection_timeout_s
+MAKING_TIMEOUT_S = ENVIRONMENT.making_timeout_s
+
+# Browsers. Cookies are not kept apart by port, so they carry the product's name.
+SESSION_COOKIE_NAME = "onnxfarm_session"
+CSRF_COOKIE_NAME = "onnxfarm_csrf"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not IS_LOCAL
+CSRF_TRUSTED_ORIGINS = [] if IS_LOCAL else [PUBLIC_URL]
+SECURE_SSL_REDIRECT = not IS_LOCAL
+SECURE_HSTS_SECONDS = 0 if IS_LOCAL else 365 * 24 * 3600
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if ENVIRONMENT.behind_proxy else None
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+# HSTS for subdomains and browser preloading bind hosts that are not this farm's to bind
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
+if IS_LOCAL:
+    # plain HTTP on loopback: no HSTS, no redirect, cookies without `secure`
+    SILENCED_SYSTEM_CHECKS += ["security.W004", "security.W008", "security.W012", "security.W016"]
+
+# Celery: messages are hints, the database decides.
+CELERY_BROKER_URL = ENVIRONMENT.broker
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_TRANSPORT_OPTIONS = {"priority_steps": [0], "socket_connect_timeout": 5, "visibility_timeout": 3600}
+CELERY_TASK_DEFAULT_QUEUE = PREPARE_QUEUE
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_TIMEZONE = TIME_ZONE
+# a tick that waited this long is worthless: the next one is already behind it
+_ticking = {"queue": PREPARE_QUEUE, "expires": max(5.0, 2 * ENVIRONMENT.tick_s)}
+CELERY_BEAT_SCHEDULE = {
+    "tick": {"task": "runs.tick", "schedule": ENVIRONMENT.tick_s, "options": _ticking},
+    "sweep the registry": {"task": "registry.sweep", "schedule": 15.0, "options": _ticking},
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": ENVIRONMENT.log_level},
+}

@@ -1,7 +1,18 @@
 """Addresses of the whole project."""
 
-from django.contrib import admin
-from django.urls import path
-from django.urls.resolvers import URLResolver
+from importlib.util import find_spec
 
-urlpatterns: list[URLResolver] = [path("admin/", admin.site.urls)]
+from django.contrib import admin
+from django.urls import URLPattern, URLResolver, include, path
+
+from farm.api.api import api
+
+urlpatterns: list[URLResolver | URLPattern] = [
+    path("admin/", admin.site.urls),
+    path("api/v1/", api.urls),
+]
+if find_spec("dashboard.urls"):
+    urlpatterns.append(path("", include("dashboard.urls")))
+
+handler404 = "farm.api.errors.page_not_found"
+handler500 = "farm.api.errors.server_error"

@@ -1,0 +1,30 @@
+"""Print a one-time sign-in link; creates the owner when asked for one that does not exist yet."""
+
+import json
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from farm.accounts.models import User
+from farm.accounts.services import create_owner, issue_token, make_sign_in_link
+from farm.accounts.states import Scope
+
+
+class Command(BaseCommand):
+    help = "Print a link that signs a person in once. Without a name: the owner, created if there is none."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name", nargs="?", default="", help="user name")
+        parser.add_argument("--token", action="store_true", help="issue a token too and print both as JSON")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        name = options["name"]
+        user = User.objects.filter(username=name).first() if name else create_owner()
+        if user is None:
+            raise CommandError(f"There is no user “{name}”; without a name the link is for the owner.")
+        link = make_sign_in_link(user)
+        if not options["token"]:
+            self.stdout.write(link)
+            return
+        _, secret = issue_token(user, Scope.values, name="command line")
+        self.stdout.write(json.dumps({"user": user.username, "link": link, "token": secret}))

@@ -1,0 +1,80 @@
+"""Refusals: what a service answers instead of doing what it was asked.
+
+Refusal
+├── Invalid        400  what was sent cannot be used
+├── NotAllowed     403  known, but not permitted
+├── Missing        404  not there, or not visible to whoever asks
+├── Conflict       409  the state has moved on
+├── TooLarge       413  over a quota or a limit
+├── Unprocessable  422  understood, but it contradicts itself or the rules
+└── NoSpace        507  the farm's own disk is full
+
+Each carries one sentence for people, a code for programs and, where there is one, a hint at the way out.
+"""
+
+from typing import ClassVar
+
+
+class Refusal(Exception):
+    """One sentence that says what happened, with which values; `hint` says what to do next."""
+
+    status: ClassVar[int] = 400
+    default_code: ClassVar[str] = "refused"
+
+    def __init__(self, detail: str, *, code: str = "", hint: str = "") -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.code = code or self.default_code
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.detail} {self.hint}".strip()
+
+
+class Invalid(Refusal):
+    """What was sent cannot be used."""
+
+    status = 400
+    default_code = "invalid"
+
+
+class NotAllowed(Refusal):
+    """Whoever asks is known but may not do this."""
+
+    status = 403
+    default_code = "not_allowed"
+
+
+class Missing(Refusal):
+    """There is no such object, or whoever asks may not know of it."""
+
+    status = 404
+    default_code = "not_found"
+
+
+class Conflict(Refusal):
+    """The object's state does not allow it (any more)."""
+
+    status = 409
+    default_code = "conflict"
+
+
+class TooLarge(Refusal):
+    """Over a quota or a limit."""
+
+    status = 413
+    default_code = "too_large"
+
+
+class Unprocessable(Refusal):
+    """Understood, but it contradicts itself or the rules."""
+
+    status = 422
+    default_code = "unprocessable"
+
+
+class NoSpace(Refusal):
+    """The farm's own disk is full."""
+
+    status = 507
+    default_code = "no_space"

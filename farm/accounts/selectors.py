@@ -1,0 +1,77 @@
+"""What is known about people, teams and tokens. Everything a person sees goes through `visible_to`."""
+
+from django.contrib.auth.models import AnonymousUser
+from django.db.models import QuerySet
+
+from farm.accounts.models import AuditEvent, Membership, Team, Token, User
+from farm.accounts.refusals import Missing, NotAllowed
+from farm.accounts.secrecy import TOKEN_PREFIX, digest_of_secret
+
+Anyone = User | AnonymousUser
+
+
+def teams_visible_to(user: Anyone) -> QuerySet[Team]:
+    """Teams the user belongs to; all of them for an administrator of the installation."""
+    return Team.objects.visible_to(user)
+
+
+def team_named(name: str, *, user: Anyone) -> Team:
+    """The team of that name. Raises Missing when the user is not in it."""
+    team = Team.objects.visible_to(user).filter(name=name).first()
+    if team is None:
+        names = ", ".join(Team.objects.visible_to(user).values_list("name", flat=True)) or "none"
+        raise Missing(f"There is no team “{name}” that you belong to.", hint=f"Your teams: {names}.")
+    return team
+
+
+def team_to_write(user: Anyone, *, name: str = "") -> Team:
+    """The team an upload or a run goes to: the named one, else the user's first with the right to write.
+
+    Raises Missing for a team the user is not in and NotAllowed for one they may only look at.
+    """
+    teams = Team.objects.writable_by(user)
+    if name:
+        team = team_named(name, user=user)
+        if not teams.filter(pk=team.pk).exists():
+            raise NotAllowed(f"You may look at team “{name}” but not upload or run there; ask one of its admins.")
+        return team
+    first = teams.first()
+    if first is None:
+        raise NotAllowed("You belong to no team in which you may upload or run; ask an admin to add you to one.")
+    return first
+
+
+def can_write(user: Anyone, *, team: Team) -> bool:
+    """Whether the user may upload, start and cancel in the team."""
+    return Team.objects.writable_by(user).filter(pk=team.pk).exists()
+
+
+def can_manage(user: Anyone, *, team: Team) -> bool:
+    """Whether the user may change the team's members, nodes and settings."""
+    return Team.objects.managed_by(user).filter(pk=team.pk).exists()
+
+
+def members_of(team: Team) -> QuerySet[Membership]:
+    """Memberships of a team with their users."""
+    return team.memberships.select_related("user").order_by("user__username")
+
+
+def tokens_of(user: User) -> QuerySet[Token]:
+    """The user's own tokens, newest first."""
+    return user.tokens.all()
+
+
+def valid_token(secret: str) -> Token | None:
+    """The token with this secret if it opens anything now."""
+    if not secret.startswith(TOKEN_PREFIX):
+        return None
+    token = Token.objects.select_related("user").filter(digest=digest_of_secret(secret)).first()
+    return token if token is not None and token.is_valid else None
+
+
+def audit_events_visible_to(user: Anyone) -> QuerySet[AuditEvent]:
+    """The audit log of the teams the user manages; all of it for an administrator of the installation."""
+    events = AuditEvent.objects.select_related("actor", "team")
+    if user.is_authenticated and user.is_superuser:
+        return events
+    return events.filter(team__in=Team.objects.managed_by(user))

@@ -1,0 +1,170 @@
+"""Orders about people, teams, tokens and sign-in links."""
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from farm.accounts.models import AuditEvent, Membership, SignInLink, Team, Token, User
+from farm.accounts.refusals import Conflict, Invalid, Missing, NotAllowed
+from farm.accounts.secrecy import HINT_LENGTH, LINK_PREFIX, TOKEN_PREFIX, digest_of_secret, new_secret
+from farm.accounts.selectors import can_manage, teams_visible_to
+from farm.accounts.states import Role, Scope
+
+TOKEN_LIFE = timedelta(days=365)
+LINK_LIFE = timedelta(hours=1)
+# `last_used_at` is rewritten at most this often
+USE_GRAIN = timedelta(minutes=1)
+LAST_ADMIN = "A team needs at least one admin; make somebody else admin first."
+
+
+def create_owner(*, name: str = "owner", team_name: str = "home") -> User:
+    """The administrator of the installation and admin of its first team; the same again on a second call."""
+    with transaction.atomic():
+        user, is_new = User.objects.get_or_create(
+            username=name, defaults={"is_staff": True, "is_superuser": True, "is_active": True}
+        )
+        if is_new:
+            user.set_unusable_password()
+            user.save(update_fields=["password"])
+        team, _ = Team.objects.get_or_create(name=team_name)
+        Membership.objects.update_or_create(team=team, user=user, defaults={"role": Role.ADMIN})
+        if is_new:
+            record(verb="owner created", subject=name, actor=user, team=team)
+    return user
+
+
+def create_user(*, name: str) -> User:
+    """A person without a password: they come in by a sign-in link. Raises Conflict when the name is taken."""
+    if User.objects.filter(username=name).exists():
+        raise Conflict(f"There is already a user “{name}”; choose another name.", code="name_taken")
+    user = User(username=name)
+    user.set_unusable_password()
+    user.save()
+    return user
+
+
+def create_team(*, name: str, created_by: User) -> Team:
+    """A team with its creator as admin. Raises Conflict when the name is taken and Invalid when it is empty."""
+    name = name.strip()
+    if not name or len(name) > 100 or not name.isprintable():
+        raise Invalid("A team's name has 1 to 100 printable characters.", code="bad_name")
+    with transaction.atomic():
+        team, is_new = Team.objects.get_or_create(name=name)
+        if not is_new:
+            raise Conflict(f"There is already a team “{name}”; choose another name.", code="name_taken")
+        Membership.objects.create(team=team, user=created_by, role=Role.ADMIN)
+        record(verb="team created", subject=name, actor=created_by, team=team)
+    return team
+
+
+def set_role(*, team: Team, user: User, role: str, by: User) -> Membership:
+    """Add a member or change their role. Raises NotAllowed unless `by` manages the team; one admin must stay."""
+    _must_manage(team, by)
+    if role not in Role.values:
+        raise Invalid(f"“{role}” is not a role; use one of {', '.join(Role.values)}.", code="unknown_role")
+    with transaction.atomic():
+        if role != Role.ADMIN:
+            _must_leave_an_admin(team, without=user)
+        membership, _ = Membership.objects.update_or_create(team=team, user=user, defaults={"role": role})
+        record(verb="role set", subject=user.username, actor=by, team=team, facts={"role": role})
+    return membership
+
+
+def remove_member(*, team: Team, user: User, by: User) -> None:
+    """Take a person out of a team. They may leave by themselves; the last admin may not."""
+    if user != by:
+        _must_manage(team, by)
+    with transaction.atomic():
+        _must_leave_an_admin(team, without=user)
+        removed, _ = Membership.objects.filter(team=team, user=user).delete()
+        if not removed:
+            raise Missing(f"{user.username} is not in team “{team.name}”.")
+        record(verb="member removed", subject=user.username, actor=by, team=team)
+
+
+def issue_token(
+    user: User, scopes: Iterable[str] = (Scope.READ, Scope.WRITE), *, name: str = "", life: timedelta = TOKEN_LIFE
+) -> tuple[Token, str]:
+    """A new token and its secret, which is not kept. Raises Invalid for an unknown scope or no scope at all."""
+    wanted = sorted(set(scopes))
+    unknown = [scope for scope in wanted if scope not in Scope.values]
+    if unknown or not wanted:
+        raise Invalid(
+            f"Unknown scope {', '.join(unknown) or '(none given)'}; use {', '.join(Scope.values)}.",
+            code="unknown_scope",
+        )
+    secret = new_secret(TOKEN_PREFIX)
+    token = Token.objects.create(
+        user=user,
+        name=name[:100],
+        hint=secret[:HINT_LENGTH],
+        digest=digest_of_secret(secret),
+        scopes=wanted,
+        expires_at=timezone.now() + life,
+    )
+    record(verb="token issued", subject=token.hint, actor=user, facts={"scopes": wanted, "name": token.name})
+    return token, secret
+
+
+def revoke_token(*, token: Token, by: User) -> Token:
+    """Close a token now; closing it again changes nothing. Raises Missing unless it is one's own."""
+    if token.user_id != by.pk and not by.is_superuser:
+        raise Missing("There is no such token of yours.")
+    if Token.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now()):
+        record(verb="token revoked", subject=token.hint, actor=by)
+    token.refresh_from_db()
+    return token
+
+
+def note_token_use(token: Token) -> None:
+    """Remember when the token was last used, at most once a minute."""
+    now = timezone.now()
+    if token.last_used_at is None or now - token.last_used_at > USE_GRAIN:
+        Token.objects.filter(pk=token.pk).update(last_used_at=now)
+
+
+def make_sign_in_link(user: User, *, life: timedelta = LINK_LIFE) -> str:
+    """The address of a page that signs the user in once, before it expires."""
+    secret = new_secret(LINK_PREFIX)
+    SignInLink.objects.create(user=user, digest=digest_of_secret(secret), expires_at=timezone.now() + life)
+    return f"{settings.PUBLIC_URL}/sign-in/{secret}/"
+
+
+def redeem_sign_in_link(secret: str) -> User:
+    """The user the link is for. One conditional UPDATE decides; a used, late or unknown link raises NotAllowed."""
+    now = timezone.now()
+    link = SignInLink.objects.select_related("user").filter(digest=digest_of_secret(secret)).first()
+    fresh = SignInLink.objects.filter(digest=digest_of_secret(secret), used_at=None, expires_at__gt=now)
+    if link is None or not link.user.is_active or not fresh.update(used_at=now):
+        raise NotAllowed(
+            "This sign-in link was used, has expired or never existed.",
+            code="bad_link",
+            hint="Make another with `python manage.py sign_in_link`.",
+        )
+    record(verb="signed in by link", subject=link.user.username, actor=link.user)
+    return link.user
+
+
+def record(
+    *, verb: str, subject: str = "", actor: User | None = None, team: Team | None = None, facts: Mapping[str, Any] = {}
+) -> AuditEvent:
+    """Append to the audit log, in the transaction of the caller."""
+    return AuditEvent.objects.create(verb=verb, subject=subject[:200], actor=actor, team=team, facts=dict(facts))
+
+
+def _must_manage(team: Team, user: User) -> None:
+    if not teams_visible_to(user).filter(pk=team.pk).exists():
+        raise Missing(f"There is no team “{team.name}” that you belong to.")
+    if not can_manage(user, team=team):
+        raise NotAllowed(f"Only an admin of team “{team.name}” may change its members.")
+
+
+def _must_leave_an_admin(team: Team, *, without: User) -> None:
+    """Call inside a transaction: locks the team's memberships."""
+    admins = list(team.memberships.select_for_update().filter(role=Role.ADMIN).values_list("user_id", flat=True))
+    if admins == [without.pk]:
+        raise Conflict(LAST_ADMIN, code="last_admin")

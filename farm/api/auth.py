@@ -1,0 +1,62 @@
+"""Who asks: a bearer token (`ofk_…`) or a signed-in browser. Scopes are checked here, rights in the services."""
+
+from typing import Any, cast
+
+from django.http import HttpRequest
+from ninja.errors import AuthenticationError
+from ninja.security import HttpBearer
+from ninja.security.base import AuthBase
+from ninja.utils import check_csrf
+
+from farm.accounts.models import Token, User
+from farm.accounts.refusals import NotAllowed
+from farm.accounts.selectors import valid_token
+from farm.accounts.services import note_token_use
+from farm.accounts.states import Scope
+
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+
+
+class TokenAuth(HttpBearer):
+    """A token of a person; reading needs any scope, everything else `write`."""
+
+    def authenticate(self, request: HttpRequest, token: str) -> User | None:
+        found = valid_token(token)
+        if found is None:
+            raise AuthenticationError()
+        if request.method not in SAFE_METHODS and Scope.WRITE not in found.scopes:
+            raise NotAllowed(
+                f"The token {found.hint}… may only read.", code="scope", hint="Issue one with the scope `write`."
+            )
+        note_token_use(found)
+        request.user = found.user
+        cast(Any, request).token = found
+        return found.user
+
+
+class BrowserAuth(AuthBase):
+    """A signed-in session; what changes something needs the CSRF token too."""
+
+    openapi_type = "apiKey"
+    openapi_in = "cookie"
+    openapi_name = "onnxfarm_session"
+
+    def __call__(self, request: HttpRequest) -> User | None:
+        # the person first: checking CSRF reads a form's body, which strangers must not make the farm do
+        if not request.user.is_authenticated or not request.user.is_active:
+            return None
+        if request.method not in SAFE_METHODS and check_csrf(request) is not None:
+            raise NotAllowed("The page's form is out of date; reload it and try again.", code="csrf")
+        return request.user
+
+
+def person(request: HttpRequest) -> User:
+    """The authenticated user of an endpoint behind these schemes."""
+    return cast(User, request.user)
+
+
+def must_have_scope(request: HttpRequest, scope: Scope) -> None:
+    """Raise NotAllowed when a token is used that lacks the scope; a browser session has all of its user's rights."""
+    token: Token | None = getattr(request, "token", None)
+    if token is not None and scope not in token.scopes:
+        raise NotAllowed(f"The token {token.hint}… lacks the scope `{scope}`.", code="scope")

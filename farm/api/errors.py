@@ -1,0 +1,106 @@
+"""Answers to what went wrong: {"detail": one sentence, "code": …, "hint": …?}, never a stack trace."""
+
+import logging
+from typing import Any
+
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation, TooManyFilesSent
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http.multipartparser import MultiPartParserError
+from django.views import defaults
+from ninja import NinjaAPI
+from ninja.errors import AuthenticationError, HttpError, ValidationError
+
+from farm.accounts.refusals import Refusal
+
+log = logging.getLogger(__name__)
+API_ROOT = "/api/"
+CODES = {401: "not_signed_in", 403: "not_allowed", 404: "not_found", 405: "method_not_allowed", 413: "too_large"}
+SIGN_IN = "Send a token: Authorization: Bearer ofk_… (make one on the settings page), or sign in."
+BROKEN = "Something broke on the farm's side; it was written to its log."
+
+
+def problem(status: int, detail: str, *, code: str = "", hint: str = "") -> JsonResponse:
+    """The one shape of every error answer."""
+    body = {"detail": detail, "code": code or CODES.get(status, "invalid")}
+    return JsonResponse(body | ({"hint": hint} if hint else {}), status=status)
+
+
+def install(api: NinjaAPI) -> None:
+    """Give the API its answers to errors."""
+    answers: dict[type[Exception], Any] = {
+        Refusal: refused,
+        ValidationError: not_valid,
+        AuthenticationError: not_signed_in,
+        HttpError: as_http_error,
+        Http404: not_found,
+        PermissionDenied: forbidden,
+        MultiPartParserError: bad_upload,
+        SuspiciousOperation: bad_request,
+        Exception: broken,
+    }
+    for raised, answer in answers.items():
+        api.exception_handler(raised)(answer)
+
+
+def refused(request: HttpRequest, raised: Refusal) -> HttpResponse:
+    return problem(raised.status, raised.detail, code=raised.code, hint=raised.hint)
+
+
+def not_valid(request: HttpRequest, raised: ValidationError) -> HttpResponse:
+    return problem(422, "; ".join(_in_words(error) for error in raised.errors[:3]) + ".", code="invalid")
+
+
+def not_signed_in(request: HttpRequest, raised: AuthenticationError) -> HttpResponse:
+    return problem(401, "This needs a valid token or a signed-in browser.", hint=SIGN_IN)
+
+
+def as_http_error(request: HttpRequest, raised: HttpError) -> HttpResponse:
+    return problem(raised.status_code, str(raised))
+
+
+def not_found(request: HttpRequest, raised: Exception) -> HttpResponse:
+    return problem(404, f"There is nothing at {request.path} that you may see.")
+
+
+def forbidden(request: HttpRequest, raised: Exception) -> HttpResponse:
+    return problem(403, "You may not do this.")
+
+
+def bad_upload(request: HttpRequest, raised: Exception) -> HttpResponse:
+    return problem(400, "The form could not be read; send it as multipart/form-data.", code="bad_form")
+
+
+def bad_request(request: HttpRequest, raised: Exception) -> HttpResponse:
+    if isinstance(raised, TooManyFilesSent):
+        return problem(413, "Too many files in one upload; send at most 64.", code="too_many_files")
+    if isinstance(raised, RequestDataTooBig):
+        return problem(413, "The request's body is too large for this address.")
+    return problem(400, "The request could not be read.", code="bad_request")
+
+
+def broken(request: HttpRequest, raised: Exception) -> HttpResponse:
+    log.exception("%s %s failed", request.method, request.path, exc_info=raised)
+    return problem(500, BROKEN, code="internal")
+
+
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's handler404: JSON below /api/, a page elsewhere."""
+    return _below_api(request) or defaults.page_not_found(request, exception)
+
+
+def _below_api(request: HttpRequest) -> HttpResponse | None:
+    return not_found(request, Http404()) if request.path.startswith(API_ROOT) else None
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Django's handler500: JSON below /api/, a page elsewhere. The exception is already logged."""
+    if request.path.startswith(API_ROOT):
+        return problem(500, BROKEN, code="internal")
+    return defaults.server_error(request)
+
+
+def _in_words(error: dict[str, Any]) -> str:
+    """One entry of pydantic's error list: where, and what is wrong."""
+    where = ".".join(str(part) for part in error.get("loc", ()) if part not in ("body", "query", "path", "payload"))
+    message = str(error.get("msg", "is not valid")).removeprefix("Value error, ").rstrip(".")
+    return f"{where}: {message}" if where else message

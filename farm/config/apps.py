@@ -1,0 +1,11 @@
+from django.apps import AppConfig
+
+
+class WiringConfig(AppConfig):
+    """Makes the Celery app known to every process that sets Django up, so that services can send by name."""
+
+    name = "farm.config"
+    label = "wiring"
+
+    def ready(self) -> None:
+        import farm.config.celery  # noqa: F401

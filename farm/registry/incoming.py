@@ -1,0 +1,102 @@
+"""How files come in: Django's multipart parser and raw bodies, written straight into drafts of the store.
+
+Nothing is held in memory beyond one chunk. A draft that no service keeps is removed when the request ends.
+"""
+
+from typing import IO, TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.core.files.uploadedfile import UploadedFile
+from django.core.files.uploadhandler import FileUploadHandler, StopUpload
+from django.http import HttpRequest
+
+from farm.accounts.refusals import Invalid, TooLarge
+from farm.registry.storage import Draft, check_room
+
+CHUNK_BYTES = 256 * 1024
+
+if TYPE_CHECKING:
+    Upload = UploadedFile[bytes]
+else:
+    Upload = UploadedFile
+
+
+class StoredUpload(Upload):
+    """An uploaded file that already lies in a draft; closing it removes the draft unless a service kept it."""
+
+    def __init__(self, draft: Draft, *, content_type: str | None = None) -> None:
+        super().__init__(file=draft.file, name=draft.name, content_type=content_type, size=draft.bytes)
+        self.draft = draft
+
+    def close(self) -> None:
+        self.draft.discard()
+
+
+class StoreUploadHandler(FileUploadHandler):
+    """The only upload handler: hashes while it writes. Nobody who has not signed in may write to the disk."""
+
+    chunk_size = CHUNK_BYTES
+
+    def __init__(self, request: HttpRequest | None = None) -> None:
+        super().__init__(request)
+        self.draft: Draft | None = None
+
+    def handle_raw_input(
+        self,
+        input_data: IO[bytes],
+        META: dict[str, str],  # noqa: N803 - Django's name
+        content_length: int,
+        boundary: str,
+        encoding: str | None = None,
+    ) -> None:
+        if self.request is None or not self.request.user.is_authenticated:
+            raise StopUpload(connection_reset=True)
+        check_length(content_length)
+
+    def new_file(self, *args: Any, **kwargs: Any) -> None:
+        super().new_file(*args, **kwargs)
+        self.draft = Draft(self.file_name or "file")
+
+    def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
+        if self.draft is not None:
+            self.draft.write(raw_data)
+
+    def file_complete(self, file_size: int) -> StoredUpload | None:
+        draft, self.draft = self.draft, None
+        if draft is None:
+            return None
+        draft.seal()
+        return StoredUpload(draft, content_type=self.content_type)
+
+    def upload_interrupted(self) -> None:
+        if self.draft is not None:
+            self.draft.discard()
+
+
+def check_length(content_length: int) -> None:
+    """Refuse a body before reading it: TooLarge over the limit, NoSpace without room for it."""
+    if content_length > settings.MAX_UPLOAD_BYTES:
+        raise TooLarge(
+            f"The upload has {content_length:,} bytes; this farm takes at most {settings.MAX_UPLOAD_BYTES:,}.",
+            code="too_large",
+        )
+    check_room(bytes_wanted=content_length)
+
+
+def read_body(request: HttpRequest, *, name: str) -> Draft:
+    """The raw body of a request as a sealed draft. Raises Invalid when the connection ended before the declared end."""
+    declared = int(request.headers.get("Content-Length") or 0)
+    check_length(declared)
+    draft = Draft(name)
+    try:
+        while chunk := request.read(CHUNK_BYTES):
+            draft.write(chunk)
+        if draft.bytes != declared:
+            raise Invalid(
+                f"{name} ended after {draft.bytes:,} of {declared:,} bytes; upload it again.", code="cut_short"
+            )
+        draft.seal()
+    except BaseException:
+        draft.discard()
+        raise
+    return draft

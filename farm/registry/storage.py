@@ -1,0 +1,134 @@
+"""The content-addressed store: files below STORE_DIR, one folder a team, named by their sha256.
+
+A file is written to `incoming/` while it is hashed, forced to disk, then renamed to `<team>/<aa>/<sha256>`. So a file
+under its digest is whole, and a crash leaves only drafts, which the sweep clears away.
+"""
+
+import errno
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import BinaryIO
+
+from django.conf import settings
+
+from farm.accounts.refusals import NoSpace, TooLarge
+
+DRAFT_LIFE_S = 24 * 3600.0
+NO_SPACE = "The farm's disk is full, so the upload was not kept."
+NO_SPACE_HINT = "Free some space where the farm keeps its files, or ask its administrator, then upload again."
+
+
+class Draft:
+    """A file being written: `write` chunks, `seal` once, then `keep` it in the store or `discard` it.
+
+    `sha256` (hex) is known once sealed, `bytes` at any time. Every method raises NoSpace when the disk is full, after
+    the draft was removed, and TooLarge when it grows past `limit_bytes`.
+    """
+
+    def __init__(self, name: str, *, limit_bytes: int | None = None) -> None:
+        folder = incoming_dir()
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, path = tempfile.mkstemp(dir=folder)
+        self.name = name
+        self.path = Path(path)
+        self.bytes = 0
+        self.sha256 = ""
+        self.is_kept = False
+        self.file: BinaryIO = os.fdopen(handle, "w+b", buffering=0)
+        self._hash = hashlib.sha256()
+        self._limit_bytes = settings.MAX_UPLOAD_BYTES if limit_bytes is None else limit_bytes
+
+    def write(self, chunk: bytes) -> None:
+        """Append a chunk and hash it."""
+        if self.bytes + len(chunk) > self._limit_bytes:
+            self.discard()
+            raise TooLarge(f"{self.name} is larger than the limit of {self._limit_bytes:,} bytes.", code="too_large")
+        self._hash.update(chunk)
+        try:
+            view = memoryview(chunk)
+            while view:
+                view = view[self.file.write(view) :]
+        except OSError as problem:
+            self._fail(problem)
+        self.bytes += len(chunk)
+
+    def seal(self) -> None:
+        """Force the bytes to the disk and fix the digest; the file can be read from its beginning."""
+        try:
+            os.fsync(self.file.fileno())
+        except OSError as problem:
+            self._fail(problem)
+        self.sha256 = self._hash.hexdigest()
+        self.file.seek(0)
+
+    def keep(self, *, team_id: int) -> Path:
+        """Rename the sealed draft to its place in the store; the same content there already is replaced by itself."""
+        if not self.sha256:
+            raise ValueError(f"{self.name} is kept before it is sealed")
+        target = place(team_id=team_id, sha256=self.sha256)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(self.path, target)
+            _sync_folder(target.parent)
+        except OSError as problem:
+            self._fail(problem)
+        self.is_kept = True
+        return target
+
+    def discard(self) -> None:
+        """Close the file and remove it unless it was kept; may be called again."""
+        self.file.close()
+        if not self.is_kept:
+            self.path.unlink(missing_ok=True)
+
+    def _fail(self, problem: OSError) -> None:
+        self.discard()
+        if problem.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise NoSpace(NO_SPACE, hint=NO_SPACE_HINT) from problem
+        raise problem
+
+
+def incoming_dir() -> Path:
+    """Where drafts are written; on the same file system as the store."""
+    return Path(settings.STORE_DIR) / "incoming"
+
+
+def place(*, team_id: int, sha256: str) -> Path:
+    """Where a team's file of that digest lies; it need not exist."""
+    return Path(settings.STORE_DIR) / str(team_id) / sha256[:2] / sha256
+
+
+def check_room(*, bytes_wanted: int) -> None:
+    """Raise NoSpace when writing so many bytes would leave the disk with less than its reserve."""
+    folder = Path(settings.STORE_DIR)
+    folder.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(folder).free
+    if free - bytes_wanted < settings.DISK_RESERVE_BYTES:
+        raise NoSpace(
+            f"The upload needs {bytes_wanted:,} bytes and the farm's disk has {free:,} free, of which "
+            f"{settings.DISK_RESERVE_BYTES:,} are kept in reserve.",
+            hint=NO_SPACE_HINT,
+        )
+
+
+def clear_old_drafts(*, older_than_s: float = DRAFT_LIFE_S) -> int:
+    """Remove drafts that a crash left behind; answers how many."""
+    limit = time.time() - older_than_s
+    folder = incoming_dir()
+    old = [path for path in folder.iterdir() if path.lstat().st_mtime < limit] if folder.is_dir() else []
+    for path in old:
+        path.unlink(missing_ok=True)
+    return len(old)
+
+
+def _sync_folder(folder: Path) -> None:
+    """A rename is on disk only when its folder is."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
