@@ -1,0 +1,64 @@
+"""The ONNX package's own backend node tests, written as a suite that a runner without `onnx` can take.
+
+Source: `onnx.backend.test.loader.load_node_model_tests`. Only tests with plain tensors are taken: arrays of a dtype
+that numpy itself has. Sequences, optionals, maps, bfloat16, float8 and 4-bit types are counted as left out.
+"""
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+# object arrays hold strings in ONNX's tests
+PLAIN_KINDS = "biufcUSO"
+
+
+def write_suite(folder: str) -> dict[str, int]:
+    """Write one folder a case below `folder`; returns the counts of `cases` and `left_out`.
+
+    A case holds `model.onnx`, `data_N.npz` (arrays `in.<input>`, `out.<output>`) and `tolerance.json`.
+    """
+    from onnx.backend.test.loader import load_node_model_tests
+
+    with warnings.catch_warnings():
+        # the package computes its expected outputs with numpy, overflow and division by zero included
+        warnings.simplefilter("ignore", RuntimeWarning)
+        tests = load_node_model_tests()
+    plain = [test for test in tests if _is_plain(test)]
+    for test in plain:
+        _write_case(Path(folder) / test.name, test)
+    return {"cases": len(plain), "left_out": len(tests) - len(plain)}
+
+
+def _is_plain(test: Any) -> bool:
+    return test.data_sets is not None and all(
+        _is_plain_array(array) for inputs, outputs in test.data_sets for array in (*inputs, *outputs)
+    )
+
+
+def _is_plain_array(array: Any) -> bool:
+    if not isinstance(array, np.ndarray | np.generic):
+        return False
+    dtype = np.asarray(array).dtype
+    return dtype.kind in PLAIN_KINDS and dtype.isbuiltin == 1
+
+
+def _write_case(folder: Path, test: Any) -> None:
+    folder.mkdir(parents=True)
+    (folder / "model.onnx").write_bytes(test.model.SerializeToString())
+    (folder / "tolerance.json").write_text(json.dumps({"rtol": test.rtol, "atol": test.atol}))
+    initializers = {initializer.name for initializer in test.model.graph.initializer}
+    inputs = [value.name for value in test.model.graph.input if value.name not in initializers]
+    outputs = [value.name for value in test.model.graph.output]
+    for number, (given, expected) in enumerate(test.data_sets):
+        arrays = {f"in.{name}": _storable(array) for name, array in zip(inputs, given, strict=False)}
+        arrays |= {f"out.{name}": _storable(array) for name, array in zip(outputs, expected, strict=False)}
+        np.savez(folder / f"data_{number}.npz", **arrays)
+
+
+def _storable(array: Any) -> Any:
+    value = np.asarray(array)
+    # an .npz without pickles holds strings as fixed-width text
+    return value.astype(str) if value.dtype.kind == "O" else value

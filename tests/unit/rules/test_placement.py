@@ -1,0 +1,50 @@
+"""Placement changes between two traces."""
+
+from farm.contract.reports import Operator
+from farm.rules.placement import PlacementChange, placement_changes
+
+CPU, OTHER = "CPUExecutionProvider", "OpenVINOExecutionProvider"
+
+
+def _operator(node: str, *, op_type: str = "Add", provider: str = CPU, covers: tuple[str, ...] = ()) -> Operator:
+    return Operator(node=node, covers=covers, op_type=op_type, provider=provider, time_us=1.0)
+
+
+def test_the_same_placement_has_no_changes() -> None:
+    operators = [_operator("a"), _operator("b", covers=("c",))]
+    assert placement_changes(operators, operators) == []
+
+
+def test_nodes_that_fall_back_to_the_cpu_are_one_worse_change() -> None:
+    old = [_operator(name, provider=OTHER) for name in "abcd"]
+    new = [_operator(name) for name in "abcd"]
+    (change,) = placement_changes(old, new)
+    assert change == PlacementChange("moved", ("a", "b", "c", "d"), OTHER, CPU, is_worse=True)
+    assert change.sentence() == f"a, b, c and 1 more moved from {OTHER} to {CPU}."
+
+
+def test_a_node_that_moves_to_the_accelerator_is_no_worse() -> None:
+    (change,) = placement_changes([_operator("a")], [_operator("a", provider=OTHER)])
+    assert not change.is_worse
+
+
+def test_a_fusion_that_is_gone_is_found_by_the_models_own_nodes() -> None:
+    old = [_operator("a", op_type="FusedAdd", covers=("b",))]
+    new = [_operator("a"), _operator("b", op_type="Norm")]
+    changes = placement_changes(old, new)
+    assert [change.kind for change in changes] == ["fusion_gone", "fusion_gone"]
+    assert all(change.is_worse for change in changes)
+    assert changes[0].sentence() == "a no longer runs fused as FusedAdd."
+
+
+def test_a_new_fusion_is_news_not_worse() -> None:
+    (change,) = placement_changes([_operator("a")], [_operator("a", op_type="FusedAdd", covers=("z",))])
+    assert (change.kind, change.is_worse) == ("fusion_new", False)
+    assert change.sentence() == "a now runs fused as FusedAdd."
+
+
+def test_more_copies_are_worse_and_fewer_are_not() -> None:
+    (more,) = placement_changes([], [], copies=(2, 5))
+    (fewer,) = placement_changes([], [], copies=(5, 2))
+    assert (more.is_worse, fewer.is_worse) == (True, False)
+    assert more.sentence() == "5 copies between host and device an inference, 2 before."

@@ -1,0 +1,82 @@
+"""The conformance pass: many tiny models in one process, resumed by the agent past one that crashes it.
+
+The suite is a folder with one folder a case: `model.onnx` and `data_0.npz`, `data_1.npz`, … whose arrays are named
+`in.<input>` and `out.<output>`, and `tolerance.json` with `rtol` and `atol`. One JSON line a case is appended to the
+ledger before it starts and one when it ended, so that a crash names its case. `order.model` is the suite and
+`order.inputs` the ledger; cases that the ledger names are not run again.
+"""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+
+from worker.runner import faults
+from worker.runner.engine import session_options
+from worker.runner.order import Order, PhaseTimer
+
+IN, OUT = "in.", "out."
+
+
+def run_conformance(order: Order, *, timer: PhaseTimer, wrap_call: Callable[..., Any] | None = None) -> dict[str, Any]:
+    """Run every case the ledger does not name yet; the answer only counts them, the ledger holds the outcomes."""
+    known = {json.loads(line)["case"] for line in Path(order.inputs).read_text().splitlines()}
+    cases = [name for name in sorted(os.listdir(order.model)) if name not in known]
+    with timer.phase("cases"), open(order.inputs, "a", buffering=1) as ledger:
+        for name in cases:
+            ledger.write(json.dumps({"case": name, "outcome": "started"}) + "\n")
+            outcome, text = _outcome_of(Path(order.model) / name, order=order)
+            ledger.write(json.dumps({"case": name, "outcome": outcome, "text": text}) + "\n")
+    return {"cases": len(cases)}
+
+
+def _outcome_of(folder: Path, *, order: Order) -> tuple[str, str]:
+    """`pass`, `refused` (does not load or run, in words) or `wrong` (what differs)."""
+    tolerance = json.loads((folder / "tolerance.json").read_text())
+    try:
+        with faults.translated("session"):
+            options = session_options(order, tune={"log_severity_level": 4})
+            session = onnxruntime.InferenceSession(str(folder / "model.onnx"), options, providers=[order.provider])
+        for path in sorted(folder.glob("data_*.npz")):
+            with np.load(path, allow_pickle=False) as data:
+                difference = _first_difference(session, dict(data), **tolerance)
+            if difference:
+                return "wrong", difference
+    except faults.Refusal as refusal:
+        return "refused", refusal.text
+    return "pass", ""
+
+
+def _first_difference(session: Any, data: dict[str, Any], *, rtol: float, atol: float) -> str:
+    feeds = {name.removeprefix(IN): array for name, array in data.items() if name.startswith(IN)}
+    names = [node.name for node in session.get_outputs()]
+    with faults.translated("run"):
+        values = dict(zip(names, session.run(None, feeds), strict=True))
+    for name, array in data.items():
+        if name.startswith(OUT):
+            text = _difference(values.get(name.removeprefix(OUT)), array, rtol=rtol, atol=atol)
+            if text:
+                return f"output {name.removeprefix(OUT)}: {text}"
+    return ""
+
+
+def _difference(value: Any, expected: Any, *, rtol: float, atol: float) -> str:
+    """What is wrong with one output, or nothing. NaN is equal to NaN here, as in the ONNX package's own runner."""
+    if not isinstance(value, np.ndarray):
+        return f"is a {type(value).__name__}, expected an array"
+    if value.shape != expected.shape:
+        return f"has shape {list(value.shape)}, expected {list(expected.shape)}"
+    if expected.dtype.kind in "OSU" or value.dtype.kind in "OSU":
+        return "" if bool(np.all(value.astype(str) == expected.astype(str))) else "has other strings"
+    if value.dtype != expected.dtype:
+        return f"has type {value.dtype}, expected {expected.dtype}"
+    with np.errstate(all="ignore"):
+        is_close = np.isclose(value, expected, rtol=rtol, atol=atol, equal_nan=True)
+        if is_close.all():
+            return ""
+        largest = float(np.nanmax(np.abs(value.astype(np.float64) - expected.astype(np.float64)), initial=0.0))
+    return f"{int((~is_close).sum())} of {value.size} elements differ, by up to {largest:.3g}"
