@@ -1,0 +1,65 @@
+"""How a confined child ended, in fields for programs and in one sentence for people."""
+
+import json
+import signal as signals
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal["done", "exited", "crashed", "timeout", "flooded", "out_of_memory", "cancelled"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """One child's end. `reply` is what it wrote on its private pipe, `stderr_tail` the last of its own words.
+
+    `limit` is the limit that ended it, in words, for `timeout`, `flooded` and `out_of_memory`. `peak_memory_bytes` is
+    the resident peak as far as it could be seen, None where the system does not tell.
+    """
+
+    kind: Kind
+    exit_code: int | None = None
+    signal: int | None = None
+    reply: bytes = b""
+    stdout_tail: str = ""
+    stderr_tail: str = ""
+    limit: str = ""
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+    peak_memory_bytes: int | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it ended by itself with exit code 0."""
+        return self.kind == "done"
+
+    def answer(self) -> Any:
+        """The reply parsed as JSON; ValueError when it is no JSON."""
+        return json.loads(self.reply)
+
+    def sentence(self) -> str:
+        """What happened, with its values."""
+        after = f"after {self.wall_s:.1f} s"
+        words = {
+            "done": f"It ended normally {after}.",
+            "exited": f"It ended with exit code {self.exit_code} {after}{self._last_words()}.",
+            "crashed": f"It crashed with {signal_name(self.signal)} {after}{self._last_words()}.",
+            "timeout": f"It was ended {after}: {self.limit}.",
+            "flooded": f"It was ended {after}: {self.limit}.",
+            "out_of_memory": f"It ran out of memory {after}: {self.limit}.",
+            "cancelled": f"It was cancelled {after}.",
+        }
+        return words[self.kind]
+
+    def _last_words(self) -> str:
+        lines = [line.strip() for line in self.stderr_tail.splitlines() if line.strip()]
+        return f", saying “{lines[-1][:300]}”" if lines else ""
+
+
+def signal_name(number: int | None) -> str:
+    """`SIGSEGV (signal 11)`; unknown numbers keep their number."""
+    if number is None:
+        return "an unknown signal"
+    try:
+        return f"{signals.Signals(number).name} (signal {number})"
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,18 @@
+"""The child's side of `run_function`: reads a payload from stdin, calls one function, answers on the private pipe."""
+
+import importlib
+import json
+import os
+import sys
+
+
+def main() -> None:
+    """Calls the function named `module:function` on the command line."""
+    module, _, function = sys.argv[1].partition(":")
+    answer = getattr(importlib.import_module(module), function)(json.load(sys.stdin))
+    with os.fdopen(int(os.environ["ONNXFARM_REPLY_FD"]), "w", encoding="utf-8") as reply:
+        json.dump(answer, reply)
+
+
+if __name__ == "__main__":
+    main()

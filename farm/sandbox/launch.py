@@ -1,0 +1,104 @@
+"""From a policy to the command line that confines: the launcher, its orders, and bubblewrap around it."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from farm.sandbox import filters, interpreters
+from farm.sandbox.policy import Level, Policy, SandboxError
+
+LAUNCHER = Path(__file__).with_name("launcher.py")
+
+# What any program needs of the system: its libraries, and the machine's description.
+_SYSTEM = (
+    *("/usr", "/lib", "/lib64", "/lib32", "/bin", "/sbin", "/opt/rocm", "/opt/intel", "/sys"),
+    *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/os-release"),
+    *("/etc/debian_version", "/etc/redhat-release", "/etc/OpenCL", "/etc/vulkan", "/etc/nsswitch.conf"),
+    *("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys", "/proc/filesystems", "/proc/devices"),
+    *("/proc/driver", "/proc/version", "/proc/loadavg", "/dev/urandom", "/dev/random", "/dev/zero"),
+)
+_NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl", "/etc/services", "/etc/gai.conf")
+_GPU = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-caps", "/dev/dri", "/dev/kfd")
+
+
+def command(argv: Sequence[str], *, policy: Policy, level: Level, cwd: Path) -> list[str]:
+    """The full command line; the first word of `argv` must be an absolute path."""
+    if not os.path.isabs(argv[0]):
+        raise SandboxError(f"The command {argv[0]!r} is no absolute path; name the program by its full path.")
+    # the link itself is kept: a virtual environment's interpreter finds its packages by the name it was called by
+    launcher = [sys.executable, "-I", "-S", str(LAUNCHER), _orders(policy, level), *argv]
+    if level != "bubblewrap":
+        return launcher
+    return [*_bubblewrap(policy, cwd), *launcher]
+
+
+def _orders(policy: Policy, level: Level) -> str:
+    lines = [f"{kind} {_clean(path)}" for kind, path in _paths(policy)]
+    lines += [f"limit {name} {value}" for name, value in _limits(policy)]
+    code = filters.program(network=policy.network, processes=policy.processes)
+    if code:
+        lines += [f"bpf {code.hex()}", f"own {filters.OWN_PID}"]
+    elif level != "none":
+        raise SandboxError(
+            "No seccomp filter can be made here; install pyseccomp and libseccomp2, or allow level none."
+        )
+    if level == "landlock":
+        lines.append("landlock yes")
+    if level == "bubblewrap":
+        lines.append("pid_namespace yes")
+    if policy.network:
+        lines.append("net yes")
+    return "\n".join(lines)
+
+
+def _clean(path: Path) -> str:
+    if "\n" in str(path) or "\0" in str(path):
+        raise SandboxError(f"The path {str(path)!r} holds a line break; rename it.")
+    return os.path.realpath(path)
+
+
+def _paths(policy: Policy) -> Iterator[tuple[str, Path]]:
+    for name in (*_SYSTEM, *(_NETWORK if policy.network else ())):
+        yield "ro", Path(name)
+    for path in policy.read_only:
+        yield "ro", path
+    for path in policy.listed:
+        yield "list", path
+    for path in policy.read_write:
+        yield "rw", path
+    yield "dev", Path("/dev/null")
+    if policy.devices:
+        yield "rw", Path("/dev/shm")
+        for path in (*map(Path, _GPU), *Path("/dev").glob("nvidia[0-9]*")):
+            yield "dev", path
+
+
+def _limits(policy: Policy) -> Iterator[tuple[str, int]]:
+    yield "CORE", 0
+    yield "NOFILE", 4096
+    if policy.address_space_bytes is not None:
+        yield "AS", policy.address_space_bytes
+    if policy.file_bytes is not None:
+        yield "FSIZE", policy.file_bytes
+    if policy.cpu_s is not None:
+        yield "CPU", max(1, round(policy.cpu_s))
+
+
+def _bubblewrap(policy: Policy, cwd: Path) -> list[str]:
+    """Its own user, mount, process, IPC and network name spaces, with nothing but the policy's paths in view."""
+    program = shutil.which("bwrap")
+    if program is None:
+        raise SandboxError("The program bwrap is not on the PATH; install bubblewrap or take level landlock.")
+    words = [program, "--unshare-all", "--die-with-parent", "--proc", "/proc", "--dev", "/dev"]
+    if policy.network:
+        words.append("--share-net")
+    for kind, path in [("ro", p) for p in (LAUNCHER, *interpreters.paths(Path(sys.executable)))] + list(_paths(policy)):
+        if kind != "list" and (not str(path).startswith(("/proc", "/dev/")) or (policy.devices and kind != "ro")):
+            option = {"ro": "--ro-bind-try", "rw": "--bind-try", "dev": "--dev-bind-try"}[kind]
+            # at its own name too, where that is a link: programs are called by it
+            words += [option, os.path.realpath(path), os.path.abspath(path)]
+            if os.path.realpath(path) != os.path.abspath(path):
+                words += [option, os.path.realpath(path), os.path.realpath(path)]
+    return [*words, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(cwd), "--"]

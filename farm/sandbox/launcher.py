@@ -1,0 +1,187 @@
+"""Confines its own process, then becomes the command. Run by path with `python -I -S`, so it imports almost nothing.
+
+argv: this file, the orders (lines of `key value`), then the command. Orders: `ro`, `rw`, `dev` and `list` name paths,
+`limit` a resource and its value, `bpf` the seccomp program in hex, `own` the word in it that stands for this process,
+`net` that the network is open, `landlock` that it must hold. When anything fails, nothing is run: exit code 125.
+Landlock: Linux's Documentation/userspace-api/landlock.rst. seccomp: seccomp(2).
+"""
+
+import ctypes
+import os
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing itself takes longer to import than all the rest
+    from typing import Any, TypeAlias
+
+EXIT_NOT_CONFINED = 125
+EXIT_NOT_STARTED = 127
+
+_PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 24, 38
+_CAP_DAC_OVERRIDE = 1
+_SECCOMP = {"x86_64": 317, "aarch64": 277}
+_SECCOMP_SET_MODE_FILTER, _SECCOMP_FILTER_FLAG_SPEC_ALLOW = 1, 4
+_LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
+
+# LANDLOCK_ACCESS_FS_*, by bit
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _REMOVE_DIR, _REMOVE_FILE = (1 << bit for bit in range(6))
+_MAKE_DIR, _MAKE_REG, _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 7, 1 << 8, 1 << 13, 1 << 14, 1 << 15
+_READ = _EXECUTE | _READ_FILE | _READ_DIR
+# no links, sockets or devices: whoever reads the folder later would follow them
+_WRITE = _READ | _WRITE_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _REFER | _TRUNCATE
+_DEVICE = _READ_FILE | _READ_DIR | _WRITE_FILE | _IOCTL_DEV
+_ACCESS = {"ro": _READ, "rw": _WRITE, "dev": _DEVICE, "list": _READ_DIR}
+_ON_A_FILE = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
+# what each version of Landlock can refuse: the number of file rights known to it
+_RIGHTS_OF_ABI = {1: 13, 2: 14, 3: 15, 4: 15}
+_RIGHTS_NOW = 16
+_NET_TCP = 3  # bind and connect, from version 4
+_SCOPES = 3  # abstract sockets and signals, from version 6
+
+_libc = ctypes.CDLL(None, use_errno=True)
+Orders: "TypeAlias" = "dict[str, list[str]]"
+
+
+class _Ruleset(ctypes.Structure):
+    _fields_ = [("fs", ctypes.c_uint64), ("net", ctypes.c_uint64), ("scoped", ctypes.c_uint64)]
+
+
+class _PathRule(ctypes.Structure):
+    _pack_ = 1
+    _layout_ = "ms"
+    _fields_ = [("access", ctypes.c_uint64), ("parent", ctypes.c_int32)]
+
+
+class _Program(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_char_p)]
+
+
+def _syscall(number: int, *arguments: "Any") -> int:
+    answer: int = _libc.syscall(ctypes.c_long(number), *arguments)
+    if answer < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"system call {number}: {os.strerror(code)}")
+    return answer
+
+
+def _prctl(option: int, value: int) -> None:
+    if _libc.prctl(ctypes.c_int(option), *(ctypes.c_ulong(word) for word in (value, 0, 0, 0))) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl {option}")
+
+
+def _drop_capabilities() -> None:
+    """Root without its powers owns files like anybody; its right over file modes stays, within the policy."""
+    if os.geteuid() != 0:
+        return
+    capability = 0
+    while _libc.prctl(23, ctypes.c_ulong(capability), 0, 0, 0) >= 0:  # PR_CAPBSET_READ
+        if capability != _CAP_DAC_OVERRIDE and _libc.prctl(23, ctypes.c_ulong(capability), 0, 0, 0) == 1:
+            _prctl(_PR_CAPBSET_DROP, capability)
+        capability += 1
+
+
+def _limit(resources: list[tuple[str, int]]) -> None:
+    import resource
+
+    for name, value in resources:
+        which = getattr(resource, "RLIMIT_" + name)
+        hard = resource.getrlimit(which)[1]
+        wanted = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        # one second more lets SIGXCPU be seen before SIGKILL
+        resource.setrlimit(which, (wanted, wanted + 1 if name == "CPU" and hard == resource.RLIM_INFINITY else wanted))
+
+
+def landlock_version() -> int:
+    """The kernel's Landlock ABI, 0 where there is none."""
+    try:
+        return _syscall(_LANDLOCK_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(1))
+    except OSError:
+        return 0
+
+
+def _allow(ruleset: int, path: str, access: int) -> None:
+    try:
+        parent = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        if not os.path.isdir(path):
+            access &= _ON_A_FILE
+        rule = _PathRule(access, parent)
+        _syscall(_LANDLOCK_ADD, ctypes.c_int(ruleset), ctypes.c_int(1), ctypes.byref(rule), ctypes.c_uint32(0))
+    finally:
+        os.close(parent)
+
+
+def _restrict(paths: list[tuple[str, str]], network: bool) -> None:
+    """Landlock as far as this kernel knows it: files always, TCP, abstract sockets and signals on newer ones."""
+    version = landlock_version()
+    if version == 0:
+        raise OSError("this kernel has no Landlock")
+    handled = (1 << _RIGHTS_OF_ABI.get(version, _RIGHTS_NOW)) - 1
+    rules = _Ruleset(handled, 0 if network or version < 4 else _NET_TCP, _SCOPES if version >= 6 else 0)
+    size = 8 if version < 4 else 16 if version < 6 else 24
+    ruleset = _syscall(_LANDLOCK_CREATE, ctypes.byref(rules), ctypes.c_size_t(size), ctypes.c_uint32(0))
+    for kind, path in paths:
+        _allow(ruleset, path, _ACCESS[kind] & handled)
+    # held open over exec: the rule is bound to this very directory entry, which the kernel may otherwise forget
+    own = os.open(f"/proc/{os.getpid()}", os.O_PATH)
+    os.set_inheritable(own, True)
+    _allow(ruleset, f"/proc/{os.getpid()}", (_READ_FILE | _READ_DIR) & handled)
+    _syscall(_LANDLOCK_RESTRICT, ctypes.c_int(ruleset), ctypes.c_uint32(0))
+    os.close(ruleset)
+
+
+def _filter(code: bytes, own_word: int) -> None:
+    """Installs the program without switching on speculation barriers, which would slow what is measured."""
+    own = os.getpid().to_bytes(4, sys.byteorder)
+    word = own_word.to_bytes(4, sys.byteorder)
+    code = b"".join(
+        code[at : at + 4] + (own if code[at + 4 : at + 8] == word else code[at + 4 : at + 8])
+        for at in range(0, len(code), 8)
+    )
+    program = _Program(len(code) // 8, code)
+    number = _SECCOMP[os.uname().machine]
+    flags = (ctypes.c_uint(_SECCOMP_SET_MODE_FILTER), ctypes.c_uint(_SECCOMP_FILTER_FLAG_SPEC_ALLOW))
+    _syscall(number, *flags, ctypes.byref(program))
+
+
+def _confine(orders: Orders) -> None:
+    _prctl(_PR_SET_PDEATHSIG, 9)
+    if os.getppid() == 1 and not orders.get("pid_namespace"):
+        raise OSError("its parent is gone")
+    _limit([(name, int(value)) for name, value in (line.split(" ") for line in orders.get("limit", []))])
+    _drop_capabilities()
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    if orders.get("landlock"):
+        paths = [(kind, path) for kind in _ACCESS for path in orders.get(kind, [])]
+        _restrict(paths, bool(orders.get("net")))
+    if orders.get("bpf"):
+        _filter(bytes.fromhex(orders["bpf"][0]), int(orders["own"][0]))
+
+
+def main() -> None:
+    """Reads the orders, confines, becomes the command."""
+    started_ns = time.monotonic_ns()
+    orders: Orders = {}
+    for line in sys.argv[1].splitlines():
+        key, _, value = line.partition(" ")
+        orders.setdefault(key, []).append(value)
+    command = sys.argv[2:]
+    try:
+        if sys.platform == "linux":
+            _confine(orders)
+    except (OSError, ValueError, KeyError) as error:
+        print(f"The sandbox could not be closed: {error}", file=sys.stderr)
+        os._exit(EXIT_NOT_CONFINED)
+    os.environ["ONNXFARM_CONFINED_NS"] = f"{started_ns} {time.monotonic_ns()}"
+    try:
+        os.execve(command[0], command, os.environ)
+    except OSError as error:
+        print(f"The command {command[0]} could not be started: {error}", file=sys.stderr)
+        os._exit(EXIT_NOT_STARTED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,228 @@
+"""Watching a child from outside: its pipes drained, its limits held, its whole group ended."""
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO
+
+from farm.sandbox import memory
+from farm.sandbox.endings import Ending, Kind
+
+_TAIL_BYTES = 16 * 1024
+_MAX_OUTPUT_BYTES = 256 << 20
+_READ_BYTES = 1 << 16
+_POLL_S = 0.1
+_ENOUGH_LOOKS = 5
+_LAST_WORDS_S = 1.0
+_NO_MEMORY = ("MemoryError", "bad_alloc", "Cannot allocate memory", "Failed to allocate memory", "out of memory")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What the watch enforces, in seconds and bytes.
+
+    `is_family`: the child has others below it whose memory counts too. `is_wrapped`: the child is run by a program that
+    tells a signal as exit code 128 + signal.
+    """
+
+    wall_s: float
+    cpu_s: float | None
+    memory_bytes: int | None
+    address_space_bytes: int | None
+    reply_bytes: int
+    is_family: bool = False
+    is_wrapped: bool = False
+
+
+class Running:
+    """A child under way, as others may see it: `kill` ends it from any thread."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.is_cancelled = False
+        self._is_over = False
+        self._lock = threading.Lock()
+
+    def kill(self) -> None:
+        """Ends the child and all it started; does nothing when it is over already."""
+        with self._lock:
+            if not self._is_over:
+                self.is_cancelled = True
+                self._kill_group()
+
+    def close(self) -> None:
+        """Ends what is left of the group while its number is still taken; from now on nothing can be killed by it."""
+        with self._lock:
+            self._is_over = True
+            self._kill_group()
+
+    def _kill_group(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+
+class Watch:
+    """One child from its start to its end."""
+
+    def __init__(self, process: subprocess.Popen[bytes], *, reply: IO[bytes], limits: Limits) -> None:
+        self.running = Running(process.pid)
+        self._process = process
+        self._limits = limits
+        self._started = time.monotonic()
+        self._own_peak = memory.peak_bytes(os.getpid())
+        self._pipes = {"reply": reply, "stdout": process.stdout, "stderr": process.stderr}
+        self._kept = {name: bytearray() for name in self._pipes}
+        self._output_bytes = 0
+        self._peak_bytes = 0
+        self._looks = 0
+        self._kind: Kind | None = None
+        self._limit = ""
+
+    def until_it_ends(self) -> Ending:
+        """Blocks until the child has ended or a limit ended it; nothing of its group is left when this returns."""
+        with contextlib.ExitStack() as stack:
+            selector = stack.enter_context(selectors.DefaultSelector())
+            for name, pipe in self._pipes.items():
+                assert pipe is not None
+                stack.enter_context(pipe)
+                os.set_blocking(pipe.fileno(), False)
+                selector.register(pipe, selectors.EVENT_READ, name)
+            try:
+                self._follow(selector)
+            finally:
+                self.running.close()
+            self._read_last_words(selector)
+        return self._ending()
+
+    def _follow(self, selector: selectors.BaseSelector) -> None:
+        deadline = self._started + self._limits.wall_s
+        next_look = 0.0
+        with _exit_of(self._process.pid) as descriptor:
+            if descriptor is not None:
+                selector.register(descriptor, selectors.EVENT_READ, "exit")
+            while self._kind is None and not self._has_exited():
+                now = time.monotonic()
+                if now >= deadline:
+                    self._stop("timeout", f"its limit is {self._limits.wall_s:g} s")
+                if now >= next_look:
+                    self._look_at_memory()
+                    next_look = now + _POLL_S
+                self._read(selector, wait_s=min(_POLL_S, max(0.0, deadline - now)))
+            if descriptor is not None:
+                selector.unregister(descriptor)
+
+    def _has_exited(self) -> bool:
+        # the zombie is left for wait4: its number must not go to another process before the group is ended
+        return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def _stop(self, kind: Kind, limit: str) -> None:
+        self._kind = self._kind or kind
+        self._limit = self._limit or limit
+
+    def _look_at_memory(self) -> None:
+        pid, allowed = self._process.pid, self._limits.memory_bytes
+        used = memory.family_bytes(pid) if self._limits.is_family else memory.peak_bytes(pid)
+        self._looks += 1
+        self._peak_bytes = max(self._peak_bytes, used)
+        if allowed is not None and used > allowed:
+            self._stop("out_of_memory", f"it used {_mib(used)} and its limit is {_mib(allowed)}")
+
+    def _read(self, selector: selectors.BaseSelector, *, wait_s: float) -> int:
+        """Reads once from every pipe that has something; the number of bytes read."""
+        total = 0
+        for key, _ in selector.select(wait_s):
+            if key.data == "exit":
+                continue
+            chunk = os.read(key.fd, _READ_BYTES)
+            if not chunk:
+                selector.unregister(key.fileobj)
+            total += len(chunk)
+            self._keep(key.data, chunk)
+        return total
+
+    def _keep(self, name: str, chunk: bytes) -> None:
+        kept = self._kept[name]
+        kept += chunk
+        if name == "reply":
+            if len(kept) > self._limits.reply_bytes:
+                del kept[self._limits.reply_bytes :]
+                self._stop("flooded", f"its reply went over the limit of {_mib(self._limits.reply_bytes)}")
+            return
+        del kept[:-_TAIL_BYTES]
+        self._output_bytes += len(chunk)
+        if self._output_bytes > _MAX_OUTPUT_BYTES:
+            self._stop("flooded", f"it printed more than {_mib(_MAX_OUTPUT_BYTES)}")
+
+    def _read_last_words(self, selector: selectors.BaseSelector) -> None:
+        """What was still in the pipes when the group was ended; bounded, as a pipe may have a holder elsewhere."""
+        deadline = time.monotonic() + _LAST_WORDS_S
+        while selector.get_map() and time.monotonic() < deadline:
+            before = len(selector.get_map())
+            if self._read(selector, wait_s=0.05) == 0 and len(selector.get_map()) == before:
+                return
+
+    def _ending(self) -> Ending:
+        _, status, usage = os.wait4(self._process.pid, 0)
+        code = self._process.returncode = os.waitstatus_to_exitcode(status)
+        if self._limits.is_wrapped and 128 < code <= 128 + signal.SIGRTMAX:
+            code = 128 - code
+        cpu_s = usage.ru_utime + usage.ru_stime
+        tails = {name: self._kept[name].decode("utf-8", errors="replace") for name in ("stdout", "stderr")}
+        kind, limit = self._judge(code, cpu_s=cpu_s, said=tails["stderr"])
+        return Ending(
+            kind=kind,
+            exit_code=code if code >= 0 else None,
+            signal=-code if code < 0 else None,
+            reply=bytes(self._kept["reply"]),
+            stdout_tail=tails["stdout"],
+            stderr_tail=tails["stderr"],
+            limit=limit,
+            wall_s=time.monotonic() - self._started,
+            cpu_s=cpu_s,
+            peak_memory_bytes=self._peak(usage.ru_maxrss * 1024),
+        )
+
+    def _peak(self, kernel_peak: int) -> int | None:
+        """The kernel's figure starts with what the parent held at the fork: below that only enough looks can tell."""
+        if kernel_peak > self._own_peak:
+            return max(kernel_peak, self._peak_bytes)
+        return self._peak_bytes if self._looks >= _ENOUGH_LOOKS else None
+
+    def _judge(self, code: int, *, cpu_s: float, said: str) -> tuple[Kind, str]:
+        if self._kind is not None:
+            return self._kind, self._limit
+        if self.running.is_cancelled:
+            return "cancelled", ""
+        if code == 0:
+            return "done", ""
+        allowed = self._limits.cpu_s
+        if allowed is not None and (code == -signal.SIGXCPU or (code == -signal.SIGKILL and cpu_s >= allowed)):
+            return "timeout", f"it used up its {allowed:g} s of processor time"
+        if code == -signal.SIGKILL:
+            return "out_of_memory", "the system killed it, as it does when the machine has no memory left"
+        if self._limits.address_space_bytes is not None and any(word in said for word in _NO_MEMORY):
+            return "out_of_memory", f"its address space is limited to {_mib(self._limits.address_space_bytes)}"
+        return ("exited", "") if code > 0 else ("crashed", "")
+
+
+@contextlib.contextmanager
+def _exit_of(pid: int) -> Iterator[int | None]:
+    """A descriptor that becomes readable when the process ends; None where the system has no such thing."""
+    if not hasattr(os, "pidfd_open"):
+        yield None
+        return
+    descriptor = os.pidfd_open(pid)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _mib(size: int) -> str:
+    return f"{size / (1 << 20):.0f} MiB" if size >= 1 << 20 else f"{size} bytes"
