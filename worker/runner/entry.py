@@ -1,0 +1,62 @@
+"""The short-lived process that measures: one order as JSON on stdin, one answer as JSON on a private pipe.
+
+Standard library, numpy and onnxruntime only: it runs inside a runtime's own environment. numpy and onnxruntime are
+imported late, so that their import can be timed and so that a broken build is an answer, not a stack trace.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from worker.runner import faults, order, reply
+
+# one order is a few kilobytes: file names and settings
+MAX_ORDER_BYTES = 1 << 20
+
+WrapCall = Callable[[Callable[[], Any]], Callable[[], Any]]
+
+
+def main(wrap_call: WrapCall | None = None) -> None:
+    """Read the order, run its pass, answer. `wrap_call` lets a test put something around the timed call."""
+    entered_ns = time.monotonic_ns()
+    _prepare_process()
+    answer = answer_order(sys.stdin.buffer.read(MAX_ORDER_BYTES), entered_ns=entered_ns, wrap_call=wrap_call)
+    reply.send(answer)
+
+
+def answer_order(text: bytes, *, entered_ns: int, wrap_call: WrapCall | None = None) -> dict[str, Any]:
+    """The answer to one order: the pass's measurements, or `{"reason": {"code", "text"}}`."""
+    try:
+        todo = order.Order.from_json(json.loads(text))
+    except (ValueError, KeyError, TypeError) as error:
+        return {"reason": {"code": "internal", "text": f"the runner could not read its order: {error!r}"}}
+    timer = order.PhaseTimer(launched_ns=todo.launched_ns, entered_ns=entered_ns)
+    try:
+        return _run_pass(todo, timer=timer, wrap_call=wrap_call)
+    except faults.Refusal as refusal:
+        return {"reason": refusal.as_reason(), "phases_ms": timer.phases_ms, **refusal.facts}
+
+
+def _run_pass(todo: "order.Order", *, timer: "order.PhaseTimer", wrap_call: WrapCall | None) -> dict[str, Any]:
+    with timer.phase("import"), faults.translated("import"):
+        import numpy
+        import onnxruntime
+
+    # the passes import both at their top, so they come after the timed import
+    from worker.runner import check, sample, trace
+
+    loaded = {"numpy": numpy.__version__, onnxruntime.__name__: onnxruntime.__version__}
+    passes = {"check": check.run_check, "trace": trace.run_trace, "sample": sample.run_sample}
+    if todo.kind not in passes:
+        raise faults.Refusal("internal", f"the runner knows no pass named {todo.kind!r}")
+    answer = passes[todo.kind](todo, timer=timer, wrap_call=wrap_call)
+    return {**answer, "loaded": loaded, "phases_ms": timer.phases_ms}
+
+
+def _prepare_process() -> None:
+    # Linux wheels from 1.29 start a telemetry thread; numpy's BLAS would start threads nobody uses
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

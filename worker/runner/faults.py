@@ -1,0 +1,143 @@
+"""ONNX Runtime's error strings, turned into a reason: a code for programs and a sentence for people.
+
+The patterns were read off 1.15–1.31. Codes are those of the contract's ReasonCode, as plain text, because the runner
+imports nothing of ours.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+MAX_TEXT = 600
+
+
+class Refusal(Exception):
+    """The pass cannot go on. `facts` holds what was measured until then, so that nothing known is lost."""
+
+    def __init__(self, code: str, text: str, **facts: Any) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+        self.facts = facts
+
+    def as_reason(self) -> dict[str, Any]:
+        """The reason as it is sent."""
+        return {"code": self.code, "text": self.text}
+
+
+@contextmanager
+def translated(during: str, **facts: Any) -> Iterator[None]:
+    """Turn whatever ONNX Runtime raises in the body into a Refusal. `during`: import, session, provider or run."""
+    try:
+        yield
+    except Refusal:
+        raise
+    except Exception as error:  # ONNX Runtime raises its own classes, RuntimeError and ValueError alike
+        code, text = explain(error, during=during)
+        raise Refusal(code, text, **facts) from error
+
+
+def explain(error: BaseException, *, during: str) -> tuple[str, str]:
+    """Code and sentence for an exception of ONNX Runtime."""
+    raw = str(error)
+    if isinstance(error, MemoryError):
+        return "out_of_memory", "the process ran out of memory; give the cell a smaller batch or the node more memory"
+    for pattern, rule in _RULES:
+        found = re.search(pattern, raw, re.DOTALL | re.IGNORECASE)
+        if found:
+            return rule(found)
+    return _UNKNOWN[during], f"{_LEAD[during]}: {essential_line(raw) or type(error).__name__}"
+
+
+def essential_line(raw: str) -> str:
+    """The message without ONNX Runtime's status prefix, C++ locations and the local path of the model."""
+    text = re.sub(r"\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ", "", raw)
+    text = re.sub(r"Load model from \S+ failed:", "", text)
+    # "/onnxruntime_src/…/model.cc:149 onnxruntime::Model::Model(…) the message"
+    text = re.sub(r"\S+\.(?:cc|h|cpp|hpp):\d+ (?:[\w:~<>&*\s,]+\([^()]*(?:\([^()]*\)[^()]*)*\)(?: const)? )?", "", text)
+    return re.sub(r"\s+", " ", text).strip()[:MAX_TEXT]
+
+
+def _ir(found: re.Match[str]) -> tuple[str, str]:
+    return "ir_too_new", (
+        f"the model's IR version is {found[1]} and this runtime reads up to {found[2]}; "
+        "use a newer runtime, or save the model with an older IR version"
+    )
+
+
+def _opset(found: re.Match[str]) -> tuple[str, str]:
+    return "opset_too_new", (
+        f"the model's opset is {found[1]} and this runtime supports domain {found[2]} till opset {found[3]}; "
+        "use a newer runtime, or an older opset"
+    )
+
+
+def _operator(found: re.Match[str]) -> tuple[str, str]:
+    name = found[1].removesuffix("(-1)")
+    domain = name.partition(":")[0] if ":" in name else ""
+    if domain in ("", "ai.onnx"):
+        return "not_supported", f"this runtime knows no operator {name}; use a runtime or an opset that has it"
+    return "custom_domain", (
+        f"the model uses {name}, which this runtime does not have; "
+        "custom operators are not loaded: export the model with standard operators"
+    )
+
+
+def _kernel(found: re.Match[str]) -> tuple[str, str]:
+    return "not_supported", (
+        f"this runtime has no kernel for {found[1]} with the types the model gives it; "
+        "use another precision, provider or runtime"
+    )
+
+
+def _memory(found: re.Match[str]) -> tuple[str, str]:
+    size = f" asking for {int(found[1]):,} bytes" if found.lastindex and found[1] else ""
+    return "out_of_memory", f"memory ran out{size}; give the cell a smaller batch or shapes, or the node more memory"
+
+
+def _dimension(found: re.Match[str]) -> tuple[str, str]:
+    code = "fixed_batch" if found[2] == "0" else "inference_failed"
+    return code, (
+        f"input {found[1]} has size {found[3]} in dimension {found[2]} and the model wants {found[4]}; "
+        "set that batch or shape, or export the dimension as dynamic"
+    )
+
+
+def _protobuf(found: re.Match[str]) -> tuple[str, str]:
+    return "model_not_loaded", "the file is not a readable ONNX model; upload it again or export it anew"
+
+
+def _external(found: re.Match[str]) -> tuple[str, str]:
+    return "model_not_loaded", (
+        f"the model's external data cannot be read ({essential_line(found.string)}); upload it with its data files"
+    )
+
+
+Rule = Callable[[re.Match[str]], tuple[str, str]]
+_RULES: tuple[tuple[str, Rule], ...] = (
+    (r"Unsupported model IR version: (\d+), max supported IR version: (\d+)", _ir),
+    (r"Opset (\d+) is under development.*?official support for domain (\S+) is till opset (\d+)", _opset),
+    (r"Fatal error: (\S+) is not a registered function/op", _operator),
+    (r"No Op registered for (\S+) with domain_version", _operator),
+    (r"Could not find an implementation for (\S+) node", _kernel),
+    (r"Failed to find kernel for (\S+)", _kernel),
+    (r"Failed to allocate memory for requested buffer of size (\d+)", _memory),
+    (r"bad_alloc|bad allocation|out of memory|Cannot allocate memory|CUBLAS_STATUS_ALLOC_FAILED", _memory),
+    (r"Got invalid dimensions for input: (\S+) for.*?index: (\d+) Got: (\d+) Expected: (\d+)", _dimension),
+    (r"INVALID_PROTOBUF|Protobuf parsing failed|does not have a graph|No graph was found", _protobuf),
+    (r"external data|cannot get file size|External initializer|\.data\b.*no such file", _external),
+)
+
+_UNKNOWN = {
+    "import": "runtime_install_failed",
+    "session": "model_not_loaded",
+    "provider": "provider_not_active",
+    "run": "inference_failed",
+}
+_LEAD = {
+    "import": "the runtime cannot be imported on this machine",
+    "session": "this runtime did not load the model",
+    "provider": "the provider did not start",
+    "run": "the inference failed",
+}

@@ -1,0 +1,98 @@
+"""What the runner is asked to do, as the agent wrote it. Only this file knows the keys.
+
+History of ORDER_VERSION
+1  first version: check, trace, sample.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+ORDER_VERSION = 1
+
+
+@dataclass(frozen=True)
+class SessionOrder:
+    """Session settings of the cell; the names are those of the contract's SessionSettings."""
+
+    threads: int = 1
+    inter_op_threads: int = 1
+    execution_mode: str = "sequential"
+    optimization: str = "all"
+    spinning: bool = True
+    memory_pattern: bool = True
+    arena: bool = True
+    disabled_optimizers: tuple[str, ...] = ()
+    config: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class BudgetOrder:
+    """How long to measure. Seconds and runs; `windows_agreeing` 1 means a single window."""
+
+    warmup_s: float = 0.2
+    warmup_cap_s: float = 5.0
+    window_s: float = 0.5
+    window_runs: int = 3
+    window_runs_slow: int = 3
+    windows_agreeing: int = 1
+    at_least_s: float = 0.0
+    at_most_s: float = 30.0
+
+
+@dataclass(frozen=True)
+class Order:
+    """One pass of one cell. Paths are absolute; `batch` is None when the first dimension is no batch."""
+
+    kind: str
+    model: str
+    inputs: str
+    provider: str
+    provider_options: dict[str, str] = field(default_factory=dict)
+    session: SessionOrder = SessionOrder()
+    reference: str | None = None
+    atol: float = 1e-5
+    rtol: float = 1e-4
+    batch: int | None = None
+    concurrency: int = 1
+    budget: BudgetOrder = BudgetOrder()
+    # below this thread CPU time / wall the sample is disturbed; None: not a one-thread CPU workload
+    gate_cpu_share: float | None = None
+    trace_runs: int = 20
+    trace_s: float = 1.0
+    work_dir: str = "."
+    launched_ns: int | None = None
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> "Order":
+        """Build from decoded JSON. Raises ValueError, KeyError or TypeError on another version or unknown keys."""
+        known = dict(value)
+        version = known.pop("version")
+        if version != ORDER_VERSION:
+            raise ValueError(f"order version {version!r}, this runner speaks {ORDER_VERSION}")
+        session = known.pop("session", {})
+        session["disabled_optimizers"] = tuple(session.get("disabled_optimizers", ()))
+        budget = BudgetOrder(**known.pop("budget", {}))
+        return cls(session=SessionOrder(**session), budget=budget, **known)
+
+
+class PhaseTimer:
+    """Where the process's wall-clock went, in milliseconds by phase."""
+
+    def __init__(self, *, launched_ns: int | None, entered_ns: int) -> None:
+        self.phases_ms: dict[str, float] = {}
+        if launched_ns is not None:
+            # both clocks are CLOCK_MONOTONIC of one machine: fork, sandbox and interpreter start
+            self.phases_ms["start"] = max(0.0, (entered_ns - launched_ns) / 1e6)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Time the body; a phase entered twice adds up."""
+        began = time.perf_counter_ns()
+        try:
+            yield
+        finally:
+            spent_ms = (time.perf_counter_ns() - began) / 1e6
+            self.phases_ms[name] = self.phases_ms.get(name, 0.0) + spent_ms

@@ -1,0 +1,109 @@
+"""One output against its reference: differences, never a verdict (the farm judges)."""
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+# dtypes whose equality is exact; everything else is compared within tolerance
+_EXACT_KINDS = "biuOSU"
+
+
+def compare_output(name: str, value: Any, reference: Array | None, *, atol: float, rtol: float) -> dict[str, Any]:
+    """Differences of one output, in the shape of the contract's OutputParity.
+
+    All differences are absolute or relative in the output's own unit, computed in float64. Elements that are not
+    finite in both are left out of the differences; NaN or infinity where the reference has another value is a
+    violation. Relative differences are taken where the reference is not zero.
+    """
+    if not isinstance(value, np.ndarray):
+        return {"name": name, "dtype": type(value).__name__, "shape": [], "elements": 0, "violations": 0}
+    facts: dict[str, Any] = {
+        "name": name,
+        "dtype": str(value.dtype),
+        "shape": list(value.shape),
+        "elements": int(value.size),
+        "nan_count": _count(np.isnan, value),
+        "inf_count": _count(np.isinf, value),
+    }
+    if reference is None:
+        return facts
+    facts["reference_shape"] = list(reference.shape)
+    if value.shape != reference.shape:
+        return {**facts, "violations": max(1, int(value.size))}
+    if value.dtype.kind in "OSU" or reference.dtype.kind in "OSU":
+        return {**facts, "violations": int(np.count_nonzero(value.astype(str) != reference.astype(str)))}
+    return {**facts, **_differences(value, reference, atol=atol, rtol=rtol), "top1_agreement": _top1(value, reference)}
+
+
+def largest_difference(first: Array, second: Array) -> float | None:
+    """Largest finite absolute difference of two arrays of one shape; None when nothing can be compared."""
+    if first.shape != second.shape or first.size == 0 or first.dtype.kind in "OSU":
+        return None
+    difference = np.abs(first.astype(np.float64) - second.astype(np.float64))
+    finite = difference[np.isfinite(difference)]
+    return float(finite.max()) if finite.size else None
+
+
+def are_bit_equal(first: Any, second: Any) -> bool:
+    """Whether two outputs are the same to the last bit; NaN equals NaN of the same bits."""
+    if not (isinstance(first, np.ndarray) and isinstance(second, np.ndarray)):
+        return bool(first == second)
+    if first.dtype.kind == "O":
+        return first.shape == second.shape and bool(np.all(first == second))
+    return first.dtype == second.dtype and first.shape == second.shape and first.tobytes() == second.tobytes()
+
+
+def _differences(value: Array, reference: Array, *, atol: float, rtol: float) -> dict[str, Any]:
+    new, old = value.astype(np.float64).ravel(), reference.astype(np.float64).ravel()
+    both = np.isfinite(new) & np.isfinite(old)
+    with np.errstate(all="ignore"):
+        gap = np.abs(new - old)
+        if value.dtype.kind in _EXACT_KINDS and reference.dtype.kind in _EXACT_KINDS:
+            beyond = value.ravel() != reference.ravel()
+        else:
+            same_odd = (np.isnan(new) & np.isnan(old)) | (np.isinf(old) & (new == old))
+            beyond = np.where(both, gap > atol + rtol * np.abs(old), ~same_odd)
+    if not both.any():
+        return {"violations": int(np.count_nonzero(beyond))}
+    gap, new, old = gap[both], new[both], old[both]
+    nonzero = old != 0
+    with np.errstate(all="ignore"):
+        relative = float(np.max(gap[nonzero] / np.abs(old[nonzero]))) if nonzero.any() else None
+    return {
+        "max_abs": float(gap.max()),
+        "max_rel": relative if relative is None or np.isfinite(relative) else None,
+        "rmse": _finite(np.sqrt(np.mean(np.square(gap)))),
+        "cosine": _cosine(new, old),
+        "violations": int(np.count_nonzero(beyond)),
+    }
+
+
+def _cosine(new: Array, old: Array) -> float | None:
+    """Cosine of the angle between two vectors; two zero vectors agree, one alone has no angle."""
+    # scaling first keeps the squares of large values finite
+    top_new, top_old = np.max(np.abs(new)), np.max(np.abs(old))
+    if top_new == 0 and top_old == 0:
+        return 1.0
+    if top_new == 0 or top_old == 0:
+        return None
+    first, second = new / top_new, old / top_old
+    cosine = float(first @ second / (np.linalg.norm(first) * np.linalg.norm(second)))
+    return max(-1.0, min(1.0, cosine))
+
+
+def _top1(value: Array, reference: Array) -> float | None:
+    """Share of rows whose largest score is at the same place; only for two-dimensional float outputs."""
+    is_scores = value.ndim == 2 and value.shape[1] > 1 and value.shape[0] > 0 and value.dtype.kind == "f"
+    if not is_scores or np.isnan(value).any() or np.isnan(reference).any():
+        return None
+    return float(np.mean(np.argmax(value, axis=1) == np.argmax(reference, axis=1)))
+
+
+def _count(predicate: Any, value: Array) -> int:
+    return int(np.count_nonzero(predicate(value))) if value.dtype.kind in "fc" else 0
+
+
+def _finite(number: Any) -> float | None:
+    return float(number) if np.isfinite(number) else None

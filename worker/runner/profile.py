@@ -1,0 +1,133 @@
+"""ONNX Runtime's profile (Chrome-trace JSON, 1.15–1.31), summed up per executed node.
+
+MEASURING.md, "What really ran": node events have category `Node` and names ending in `_kernel_time`; up to 1.20 there
+are fence events too; values of `args` are strings; events of control-flow nodes include their children.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+NODE_SUFFIX = "_kernel_time"
+RUN_EVENT = "model_run"
+# the profiler stops at this many events
+MAX_EVENTS = 1_000_000
+# executed nodes sent back; a model with more keeps the slowest ones and one sum of the others
+MAX_NODES = 20_000
+
+# what identifies an executed node: names of its parents, its own name, operator, provider, index in its graph
+Key = tuple[tuple[str, ...], str, str, str, int]
+
+
+@dataclass
+class Total:
+    """Time and calls of one executed node over all counted runs, children excluded; times in µs."""
+
+    time_us: int = 0
+    calls: int = 0
+
+
+@dataclass
+class _Event:
+    start_us: int
+    end_us: int
+    name: str
+    key: Key
+    inner_us: int = 0
+
+
+@dataclass
+class Summary:
+    """Sums over `runs` runs."""
+
+    runs: int = 0
+    nodes: dict[Key, Total] = field(default_factory=dict)
+    has_overflowed: bool = False
+
+
+def summarise(events: list[dict[str, Any]], *, skip_runs: int) -> Summary:
+    """Sum node events over the runs after the first `skip_runs` ones (they warm up).
+
+    A run cut short by the profiler's limit has fewer events than the others and is left out.
+    """
+    spans = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e.get("name") == RUN_EVENT)[skip_runs:]
+    per_run: list[list[dict[str, Any]]] = [[] for _ in spans]
+    nodes = sorted((e for e in events if _is_node(e)), key=lambda e: (int(e["ts"]), -int(e["dur"])))
+    at = 0
+    for event in nodes:
+        while at < len(spans) and int(event["ts"]) > spans[at][1]:
+            at += 1
+        if at < len(spans) and int(event["ts"]) >= spans[at][0]:
+            per_run[at].append(event)
+    has_overflowed = len(events) >= MAX_EVENTS
+    full = max((len(run) for run in per_run), default=0)
+    counted = [run for run in per_run if not has_overflowed or len(run) == full]
+    summary = Summary(runs=len(counted), has_overflowed=has_overflowed)
+    for run in counted:
+        for key, spent_us in _self_times(run):
+            total = summary.nodes.setdefault(key, Total())
+            total.time_us += spent_us
+            total.calls += 1
+    return summary
+
+
+def as_rows(summary: Summary) -> list[dict[str, Any]]:
+    """One row an executed node, slowest first, with sums over all runs; at most MAX_NODES and one row of the rest."""
+    ordered = sorted(summary.nodes.items(), key=lambda pair: -pair[1].time_us)
+    rows = [
+        {
+            "path": list(key[0]),
+            "name": key[1],
+            "op_type": key[2],
+            "provider": key[3],
+            "index": key[4],
+            "total_us": total.time_us,
+            "calls": total.calls,
+        }
+        for key, total in ordered[:MAX_NODES]
+    ]
+    rest: Counter[str] = Counter()
+    for key, total in ordered[MAX_NODES:]:
+        rest[key[3]] += total.time_us
+    rows += [
+        {"path": [], "name": "", "op_type": "", "provider": provider, "index": -1, "total_us": spent, "calls": 1}
+        for provider, spent in rest.items()
+    ]
+    return rows
+
+
+def _is_node(event: dict[str, Any]) -> bool:
+    return event.get("cat") == "Node" and str(event.get("name", "")).endswith(NODE_SUFFIX)
+
+
+def _self_times(run: list[dict[str, Any]]) -> Iterable[tuple[Key, int]]:
+    """Time of each event of a run without its children: those of the same thread inside it (If, Loop, Scan, …).
+
+    The events come in order of their start, parents before their children.
+    """
+    done: list[_Event] = []
+    open_by_thread: dict[Any, list[_Event]] = {}
+    for raw in run:
+        stack = open_by_thread.setdefault(raw.get("tid"), [])
+        start, end = int(raw["ts"]), int(raw["ts"]) + int(raw["dur"])
+        # starts are whole microseconds: a neighbour that starts as this one ends is no child
+        while stack and (stack[-1].end_us <= start or stack[-1].end_us < end):
+            stack.pop()
+        name = raw["name"].removesuffix(NODE_SUFFIX)
+        arguments = raw.get("args", {})
+        path = tuple(parent.name for parent in stack)
+        key = (path, name, str(arguments.get("op_name", "")), str(arguments.get("provider", "")), _index(arguments))
+        event = _Event(start_us=start, end_us=end, name=name, key=key)
+        if stack:
+            stack[-1].inner_us += end - start
+        stack.append(event)
+        done.append(event)
+    return [(event.key, max(0, event.end_us - event.start_us - event.inner_us)) for event in done]
+
+
+def _index(arguments: dict[str, Any]) -> int:
+    try:
+        return int(arguments.get("node_index", -1))
+    except ValueError:
+        return -1

@@ -1,0 +1,153 @@
+"""The sample pass: one process launch, one p50. Never with the profiler on."""
+
+import base64
+import dataclasses
+import functools
+import gc
+import threading
+import time
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from worker.runner import faults, memory, windows
+from worker.runner.engine import Engine, open_engine
+from worker.runner.feeding import Arrays, Feed, choose_inputs, load_arrays
+from worker.runner.order import BudgetOrder, Order, PhaseTimer
+
+# raw timings kept of one sample; beyond it every k-th is kept, so that a block's report stays under 1 MB
+MAX_TIMINGS = 10_000
+
+WrapCall = Callable[[Callable[[], Any]], Callable[[], Any]]
+
+
+def run_sample(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, Any]:
+    """Warm up, time the windows, summarise; in the shape of the contract's Sample, under `sample`."""
+    given = load_arrays(order.inputs)
+    engines = [open_engine(order, timer=timer) for _ in range(order.concurrency)]
+    inputs = choose_inputs(engines[0], given)
+    with faults.translated("run"):
+        with timer.phase("first"):
+            feeds = [_first_run(engine, inputs) for engine in engines]
+        calls = [feed.timed_call() for feed in feeds]
+        if wrap_call:
+            calls = [wrap_call(call) for call in calls]
+        # a collection inside the timed loop would be counted as the model's time
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+        taken, warm, wall_ns = _measure(calls, order.budget, timer=timer)
+        peak = memory.peak_bytes()
+        with_copies = _with_copies(engines[0], inputs, budget=order.budget)
+    cpu_share = taken[0].cpu_ns / taken[0].wall_ns if len(taken) == 1 else None
+    return {
+        "sample": {
+            **summarise([np.array(part.durations) for part in taken]),
+            "warmup_runs": sum(part.runs for part in warm),
+            "warmup_ms": max(part.wall_ns for part in warm) / 1e6,
+            "is_stable": all(part.agreed for part in warm) and all(part.is_stable for part in taken),
+            "cpu_share": cpu_share,
+            "is_disturbed": _is_disturbed(cpu_share, gate=order.gate_cpu_share),
+            "throughput": sum(len(part.durations) for part in taken) / (wall_ns / 1e9),
+            "with_copies_p50_ms": with_copies,
+            "peak_memory_bytes": peak,
+        },
+        "requested_providers": engines[0].requested,
+        "active_providers": engines[0].active,
+    }
+
+
+def summarise(parts: list["np.ndarray[Any, Any]"]) -> dict[str, Any]:
+    """p50, mean, standard deviation, extremes (ms) and the raw timings of durations in ns. No outlier is removed."""
+    durations = np.concatenate(parts)
+    scale = 1e-6
+    return {
+        "p50_ms": float(np.median(durations)) * scale,
+        "mean_ms": float(np.mean(durations)) * scale,
+        "std_ms": float(np.std(durations, ddof=1)) * scale if durations.size > 1 else 0.0,
+        "min_ms": float(durations.min()) * scale,
+        "max_ms": float(durations.max()) * scale,
+        "n": int(durations.size),
+        "timings": pack_timings(durations),
+    }
+
+
+def pack_timings(durations: "np.ndarray[Any, Any]") -> str:
+    """`u4:` or `u8:`, then base64 of zlib of little-endian nanoseconds; at most MAX_TIMINGS, evenly spaced."""
+    step = -(-durations.size // MAX_TIMINGS)
+    kept = durations[::step]
+    dtype = "u4" if int(kept.max()) < 1 << 32 else "u8"
+    return f"{dtype}:{base64.b64encode(zlib.compress(kept.astype(f'<{dtype}').tobytes(), 6)).decode()}"
+
+
+def _first_run(engine: Engine, inputs: Arrays) -> Feed:
+    feed = Feed(engine, inputs)
+    feed.run_first()
+    return feed
+
+
+def _measure(
+    calls: list[Callable[[], Any]], budget: BudgetOrder, *, timer: PhaseTimer
+) -> tuple[list[windows.Timings], list[windows.Warmup], int]:
+    if len(calls) > 1:
+        with timer.phase("window"):
+            return _measure_together(calls, budget)
+    with timer.phase("warmup"):
+        warm = windows.warm_up(calls[0], budget)
+    with timer.phase("window"):
+        taken = windows.measure(calls[0], budget)
+    return [taken], [warm], taken.wall_ns
+
+
+def _measure_together(
+    calls: list[Callable[[], Any]], budget: BudgetOrder
+) -> tuple[list[windows.Timings], list[windows.Warmup], int]:
+    """k sessions at once, one thread each, over one common window; the wall-clock is first start to last end.
+
+    One window, because sessions that settle early would leave the others more of the machine.
+    """
+    one_window = dataclasses.replace(
+        budget, windows_agreeing=1, window_s=max(budget.window_s, budget.at_least_s), at_least_s=0.0
+    )
+    gate = threading.Barrier(len(calls))
+    warm: list[windows.Warmup] = []
+    taken: list[windows.Timings] = []
+    failures: list[BaseException] = []
+    spans: list[tuple[int, int]] = []
+
+    def measure_one(call: Callable[[], Any]) -> None:
+        try:
+            gate.wait()
+            warm.append(windows.warm_up(call, budget))
+            gate.wait()
+            began = time.perf_counter_ns()
+            taken.append(windows.measure(call, one_window))
+            spans.append((began, time.perf_counter_ns()))
+        except BaseException as error:
+            # the others must not wait for one that failed
+            failures.append(error)
+            gate.abort()
+
+    threads = [threading.Thread(target=functools.partial(measure_one, call)) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise next((one for one in failures if not isinstance(one, threading.BrokenBarrierError)), failures[0])
+    return taken, warm, max(end for _, end in spans) - min(began for began, _ in spans)
+
+
+def _with_copies(engine: Engine, inputs: Arrays, *, budget: BudgetOrder) -> float | None:
+    """p50 in ms with inputs and outputs in host memory, on a device that has memory of its own."""
+    if engine.device == "cpu":
+        return None
+    feed = Feed(engine, inputs, device="cpu")
+    feed.run_first()
+    return float(np.median(np.array(windows.measure(feed.timed_call(), budget).durations))) * 1e-6
+
+
+def _is_disturbed(cpu_share: float | None, *, gate: float | None) -> bool:
+    return gate is not None and cpu_share is not None and cpu_share < gate

@@ -1,0 +1,103 @@
+"""The trace pass: profiler on, never timed. Leaves the raw Chrome-trace JSON and the optimised model in the folder."""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from worker.runner import faults, profile
+from worker.runner.engine import Engine, open_engine
+from worker.runner.feeding import Feed, choose_inputs, load_arrays
+from worker.runner.order import Order, PhaseTimer
+
+WARMUP_RUNS = 3
+LEAST_RUNS = 10
+OPTIMIZED_NAME = "optimized.onnx"
+# node assignments sent back; a longer list would only say what the operators say already
+MAX_ASSIGNED = 20_000
+
+_ASSIGNMENT_KEY = "session.record_ep_graph_assignment_info"
+_EXTERNAL_KEYS = {
+    # weights apart: a saved model above 2 GB would fail, and whoever reads it wants the graph alone
+    "session.optimized_model_external_initializers_file_name": "optimized.weights",
+    "session.optimized_model_external_initializers_min_size_in_bytes": "1024",
+}
+
+
+def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: Callable[..., Any] | None = None) -> dict[str, Any]:
+    """Profile 10 to `trace_runs` runs; executed nodes with their summed self time in µs, and where their graph lies."""
+    given = load_arrays(order.inputs)
+    engine, saved = _open_profiled(order, timer=timer)
+    inputs = choose_inputs(engine, given)
+    facts: dict[str, Any] = {"requested_providers": engine.requested, "active_providers": engine.active}
+    with faults.translated("run", **facts), timer.phase("runs"):
+        feed = Feed(engine, inputs)
+        feed.run_first()
+        _run_profiled(feed, order)
+        path = engine.session.end_profiling()
+    with timer.phase("parse"):
+        summary = profile.summarise(_read_profile(path), skip_runs=WARMUP_RUNS)
+    return {
+        **facts,
+        "runs": summary.runs,
+        "has_overflowed": summary.has_overflowed,
+        "executed": profile.as_rows(summary),
+        "assigned": _assignments(engine),
+        "raw": os.path.basename(path),
+        "optimized": os.path.basename(saved) if saved else None,
+    }
+
+
+def _open_profiled(order: Order, *, timer: PhaseTimer) -> tuple[Engine, str | None]:
+    saved = os.path.join(order.work_dir, OPTIMIZED_NAME)
+    config = {**_EXTERNAL_KEYS, _ASSIGNMENT_KEY: "1"}
+    tune: dict[str, Any] = {
+        "enable_profiling": True,
+        "profile_file_prefix": os.path.join(order.work_dir, "profile"),
+        "config_entries": config,
+    }
+    try:
+        return open_engine(order, timer=timer, tune={**tune, "optimized_model_filepath": saved}), saved
+    except faults.Refusal as refusal:
+        # providers that compile subgraphs cannot serialise them; any other fault shows again without saving
+        if refusal.code not in ("model_not_loaded", "provider_not_active", "inference_failed"):
+            raise
+    tune["config_entries"] = {_ASSIGNMENT_KEY: "1"}
+    return open_engine(order, timer=timer, tune=tune), None
+
+
+def _run_profiled(feed: Feed, order: Order) -> None:
+    """The first run is behind us: warm up, then at least 10 runs, more while there is time."""
+    for _ in range(WARMUP_RUNS - 1):
+        feed.run()
+    ends_at = time.perf_counter() + order.trace_s
+    for done in range(max(LEAST_RUNS, order.trace_runs)):
+        if done >= LEAST_RUNS and time.perf_counter() >= ends_at:
+            break
+        feed.run()
+
+
+def _read_profile(path: str) -> list[dict[str, Any]]:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as profile_file:
+            events = json.load(profile_file)
+    except (OSError, ValueError) as error:
+        raise faults.Refusal(
+            "inference_failed", f"the profile that ONNX Runtime wrote cannot be read: {error}"
+        ) from error
+    return [event for event in events if isinstance(event, dict)]
+
+
+def _assignments(engine: Engine) -> list[dict[str, Any]]:
+    """Which nodes each provider took (≥ 1.24): one entry a compiled subgraph, in order."""
+    ask = getattr(engine.session, "get_provider_graph_assignment_info", None)
+    if ask is None:
+        return []
+    entries, left = [], MAX_ASSIGNED
+    for group in ask():
+        nodes = [[node.name, node.op_type] for node in group.get_nodes()][:left]
+        left -= len(nodes)
+        if nodes:
+            entries.append({"provider": group.ep_name, "nodes": nodes})
+    return entries

@@ -1,0 +1,140 @@
+"""Timing loops: warm-up, windows and when to stop. The timed call and the clock come from outside.
+
+MEASURING.md, "Inside one process", 3 and 5. All durations are integer nanoseconds.
+"""
+
+import time
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from worker.runner.order import BudgetOrder
+
+Call = Callable[[], Any]
+Clock = Callable[[], int]
+
+# two p50 that differ by less agree
+AGREEMENT = 0.05
+WARMUP_BLOCK_NS = 50_000_000
+WARMUP_RUNS = 3
+# a run slower than this needs fewer runs a window
+SLOW_NS = 100_000_000
+
+
+@dataclass
+class Warmup:
+    """What warming up took; `agreed`: its last two blocks had the same p50."""
+
+    runs: int = 0
+    wall_ns: int = 0
+    agreed: bool = False
+
+
+@dataclass
+class Timings:
+    """Durations of every inference, in order, and the windows they were taken in."""
+
+    durations: "array[int]" = field(default_factory=lambda: array("Q"))
+    # index of each window's first duration
+    starts: list[int] = field(default_factory=list)
+    wall_ns: int = 0
+    cpu_ns: int = 0
+    is_stable: bool = False
+
+    def windows(self) -> list["np.ndarray[Any, Any]"]:
+        """The durations, window by window, copied (a view would forbid the array to grow)."""
+        ends = [*self.starts[1:], len(self.durations)]
+        return [np.array(self.durations[start:end]) for start, end in zip(self.starts, ends, strict=True)]
+
+
+def warm_up(call: Call, budget: BudgetOrder, *, clock: Clock = time.perf_counter_ns) -> Warmup:
+    """Run until the time and 3 runs have passed and the last two 50 ms blocks agree within 5 %, or the cap is reached.
+
+    A run longer than a block is a block of its own.
+    """
+    done = Warmup()
+    began = clock()
+    medians: list[float] = []
+    while not done.agreed:
+        block = _run_block(call, clock=clock, at_least_ns=WARMUP_BLOCK_NS)
+        medians.append(float(np.median(block)))
+        done.runs += len(block)
+        done.wall_ns = clock() - began
+        if done.wall_ns >= budget.warmup_cap_s * 1e9:
+            break
+        is_long_enough = done.wall_ns >= budget.warmup_s * 1e9 and done.runs >= WARMUP_RUNS
+        done.agreed = is_long_enough and len(medians) >= 2 and do_agree(medians[-2:])
+    return done
+
+
+def measure(call: Call, budget: BudgetOrder, *, clock: Clock = time.perf_counter_ns) -> Timings:
+    """One window, or windows until the last ones agree on p50 and throughput or the longest time has passed."""
+    taken = Timings()
+    began = clock()
+    cpu_began = time.thread_time_ns()
+    while True:
+        taken.starts.append(len(taken.durations))
+        _time_window(call, budget, into=taken.durations, clock=clock)
+        taken.wall_ns = clock() - began
+        taken.is_stable = is_settled(taken, budget)
+        is_enough = len(taken.starts) >= budget.windows_agreeing and taken.wall_ns >= budget.at_least_s * 1e9
+        if is_enough and (taken.is_stable or budget.windows_agreeing == 1):
+            break
+        if taken.wall_ns >= budget.at_most_s * 1e9:
+            break
+    taken.cpu_ns = time.thread_time_ns() - cpu_began
+    return taken
+
+
+def is_settled(taken: Timings, budget: BudgetOrder) -> bool:
+    """Whether the last windows agree within 5 % on p50 and throughput; a single window's halves on p50."""
+    if budget.windows_agreeing == 1:
+        last = taken.windows()[-1]
+        middle = len(last) // 2
+        return middle == 0 or do_agree([float(np.median(last[:middle])), float(np.median(last[middle:]))])
+    if len(taken.starts) < budget.windows_agreeing:
+        return False
+    last_windows = taken.windows()[-budget.windows_agreeing :]
+    medians = [float(np.median(window)) for window in last_windows]
+    means = [float(np.mean(window)) for window in last_windows]
+    return do_agree(medians) and do_agree(means)
+
+
+def do_agree(values: Sequence[float]) -> bool:
+    """Whether the largest is within 5 % of the smallest."""
+    return max(values) <= min(values) * (1 + AGREEMENT)
+
+
+def _run_block(call: Call, *, clock: Clock, at_least_ns: int) -> list[int]:
+    block: list[int] = []
+    began = clock()
+    while True:
+        before = clock()
+        call()
+        after = clock()
+        block.append(after - before)
+        if after - began >= at_least_ns:
+            return block
+
+
+def _time_window(call: Call, budget: BudgetOrder, *, into: "array[int]", clock: Clock) -> None:
+    """Append durations until the window's time and number of runs are reached. This is the timed loop: keep it lean."""
+    append = into.append
+    runs = budget.window_runs
+    before = clock()
+    call()
+    after = clock()
+    append(after - before)
+    if after - before > SLOW_NS:
+        runs = budget.window_runs_slow
+    ends_at = before + int(budget.window_s * 1e9)
+    left = runs - 1
+    while left > 0 or after < ends_at:
+        before = clock()
+        call()
+        after = clock()
+        append(after - before)
+        left -= 1
