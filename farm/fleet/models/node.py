@@ -32,9 +32,17 @@ class NodeQuerySet(models.QuerySet["Node"]):
             return self.none()
         return self.filter(models.Q(owner=user) | models.Q(team__in=Team.objects.managed_by(user)))
 
-    def working(self) -> Self:
-        """Nodes that are there and may take blocks."""
-        return self.filter(state=NodeState.ONLINE, health=NodeHealth.ACTIVE)
+    def serving(self, team: Team, *, user: "User | None") -> Self:
+        """Nodes that may measure the team's models for this user: the team's own and those shared with it.
+
+        A node without a working sandbox measures for its owner alone.
+        """
+        mine = models.Q(team=team) | models.Q(shared_with=team)
+        return self.filter(mine, ~models.Q(sandbox="none") | models.Q(owner=user)).distinct()
+
+    def known(self) -> Self:
+        """Nodes that may work and have said what they can do."""
+        return self.filter(health=NodeHealth.ACTIVE).exclude(seen_at=None)
 
 
 class Node(models.Model):
@@ -45,6 +53,7 @@ class Node(models.Model):
     """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="nodes")
+    shared_with = models.ManyToManyField(Team, related_name="shared_nodes", blank=True)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="nodes")
     name = models.CharField(max_length=64)
     public_key = models.CharField(max_length=44, unique=True)

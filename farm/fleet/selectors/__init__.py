@@ -1,0 +1,17 @@
+from farm.fleet.selectors.nodes import can_manage_node, events_of, node, node_of_secret, nodes_visible_to
+from farm.fleet.selectors.noise import false_alarms, margin_of, noise_floor, null_estimates
+from farm.fleet.selectors.offers import offer_of, offers
+
+__all__ = [
+    "can_manage_node",
+    "events_of",
+    "false_alarms",
+    "margin_of",
+    "node",
+    "node_of_secret",
+    "nodes_visible_to",
+    "noise_floor",
+    "null_estimates",
+    "offer_of",
+    "offers",
+]

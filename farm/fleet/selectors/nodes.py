@@ -1,0 +1,41 @@
+"""Nodes as people and the gateway find them."""
+
+from django.db.models import QuerySet
+
+from farm.accounts.refusals import Missing
+from farm.accounts.secrecy import digest_of_secret
+from farm.accounts.selectors import Anyone
+from farm.fleet.models import Node, NodeEvent, NodeSecret
+from farm.fleet.states import NodeHealth
+
+
+def nodes_visible_to(user: Anyone) -> QuerySet[Node]:
+    """Nodes of the user's teams."""
+    return Node.objects.visible_to(user).select_related("team", "owner")
+
+
+def node(user: Anyone, node_id: int) -> Node:
+    """One node. Raises Missing when it is not there or not the user's to see."""
+    found = nodes_visible_to(user).filter(pk=node_id).first()
+    if found is None:
+        raise Missing(f"There is no node {node_id} that you may see.")
+    return found
+
+
+def can_manage_node(user: Anyone, node: Node) -> bool:
+    """Whether the user owns the node or manages its team."""
+    return Node.objects.managed_by(user).filter(pk=node.pk).exists()
+
+
+def events_of(node: Node) -> QuerySet[NodeEvent]:
+    """The node's log, newest first."""
+    return node.events.select_related("actor")
+
+
+def node_of_secret(secret: str) -> Node | None:
+    """The node that this bearer secret belongs to, if it opens anything now."""
+    digest = digest_of_secret(secret)
+    found = NodeSecret.objects.valid().select_related("node__team", "node__owner").filter(digest=digest).first()
+    if found is None or found.node.health in (NodeHealth.PENDING, NodeHealth.RETIRED):
+        return None
+    return found.node

@@ -1,0 +1,27 @@
+"""What the fleet can take, as planning asks for it."""
+
+from farm.accounts.models import Team, User
+from farm.fleet.models import Node
+from farm.fleet.selectors.noise import noise_floor
+from farm.rules.margins import DEFAULT_MARGIN
+from farm.rules.plans import NodeOffer
+
+
+def offers(*, team: Team, user: User | None) -> list[NodeOffer]:
+    """Every node that may measure this team's models for this user, with what was proven on it."""
+    nodes = Node.objects.known().serving(team, user=user).order_by("pk")
+    return [offer_of(node) for node in nodes]
+
+
+def offer_of(node: Node) -> NodeOffer:
+    """One node as planning sees it. Its noise is left open until it has measured A/A pairs."""
+    floor = noise_floor(node)
+    return NodeOffer(
+        id=str(node.pk),
+        name=node.name,
+        tags=frozenset(node.all_tags),
+        providers=frozenset(node.providers),
+        versions=frozenset(node.runtimes),
+        noise=floor.deviation if floor and floor.deviation > 0 else None,
+        margin=floor.margin if floor else DEFAULT_MARGIN,
+    )

@@ -1,0 +1,21 @@
+from farm.fleet.services.enrolment import approve, enrol, grant_secret, invite
+from farm.fleet.services.health import change_settings, drain, note_block_end, quarantine, resume, revoke
+from farm.fleet.services.noise import keep_null_estimate
+from farm.fleet.services.presence import hello, mark_offline, welcome
+
+__all__ = [
+    "approve",
+    "change_settings",
+    "drain",
+    "enrol",
+    "grant_secret",
+    "hello",
+    "invite",
+    "keep_null_estimate",
+    "mark_offline",
+    "note_block_end",
+    "quarantine",
+    "resume",
+    "revoke",
+    "welcome",
+]

@@ -1,0 +1,164 @@
+"""How a machine joins: invite → enrol → approve → secret. Never by address."""
+
+from datetime import UTC, datetime, timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from farm.accounts.models import Team, User
+from farm.accounts.refusals import Conflict, Missing, NotAllowed, Refusal, Unprocessable
+from farm.accounts.secrecy import HINT_LENGTH, digest_of_secret, new_secret
+from farm.accounts.selectors import can_manage, can_write, teams_visible_to
+from farm.accounts.services import record
+from farm.contract import signing
+from farm.contract.node import SIGNATURE_WINDOW_S, Enrolment, SecretGrant, SecretRequest, secret_message
+from farm.contract.version import CONTRACT_VERSION
+from farm.fleet.models import EnrolmentCode, Node, NodeSecret
+from farm.fleet.services.tags import check_facts
+from farm.fleet.states import NodeEventKind, NodeHealth
+
+CODE_PREFIX = "ofe_"
+SECRET_PREFIX = "ofn_"
+CODE_LIFE = timedelta(minutes=60)
+SECRET_LIFE = timedelta(days=90)
+ROTATE_AFTER = 0.75
+# how long the secret before the newest still opens
+OVERLAP = timedelta(minutes=10)
+
+
+def invite(
+    *, team: Team, by: User, life: timedelta = CODE_LIFE, auto_approve: bool = False
+) -> tuple[EnrolmentCode, str]:
+    """A code that lets one machine join the team once; the machine then belongs to `by`.
+
+    `auto_approve` skips the approval, for the farm's own machine. Raises Missing for a team that `by` is not in,
+    NotAllowed for a viewer, and for `auto_approve` by anybody but an admin of the team.
+    """
+    if not teams_visible_to(by).filter(pk=team.pk).exists():
+        raise Missing("There is no such team that you belong to.")
+    allowed = can_manage(by, team=team) if auto_approve else can_write(by, team=team)
+    if not allowed:
+        raise NotAllowed(
+            f"Your role in team “{team.name}” does not let you invite a node this way; ask an admin of it."
+        )
+    code = new_secret(CODE_PREFIX)
+    with transaction.atomic():
+        row = EnrolmentCode.objects.create(
+            team=team,
+            created_by=by,
+            digest=digest_of_secret(code),
+            auto_approve=auto_approve,
+            expires_at=timezone.now() + life,
+        )
+        record(verb="node invited", subject=f"code {row.pk}", actor=by, team=team)
+    return row, code
+
+
+def enrol(enrolment: Enrolment) -> Node:
+    """A new node, pending until somebody approves it. Raises NotAllowed for a code used, late or unknown.
+
+    Also raises Unprocessable for a node of another contract version or a malformed key, Conflict for a known key.
+    """
+    _check_enrolment(enrolment)
+    try:
+        with transaction.atomic():
+            return _enrolled(enrolment)
+    except Refusal as refusal:
+        record(verb="enrolment refused", subject=enrolment.name, facts={"code": refusal.code})
+        raise
+
+
+def approve(*, node: Node, by: User) -> Node:
+    """pending → active: from now on the node gets a secret and blocks. Raises NotAllowed, Conflict."""
+    if not can_manage(by, team=node.team):
+        raise NotAllowed(f"Only an admin of team “{node.team.name}” may approve {node.name}.")
+    with transaction.atomic():
+        if node.health != NodeHealth.PENDING or not node.change_health(
+            NodeHealth.ACTIVE, NodeEventKind.APPROVED, actor=by
+        ):
+            raise Conflict(f"{node.name} is {node.health}, not pending; there is nothing to approve.")
+        record(verb="node approved", subject=node.name, actor=by, team=node.team, facts={"key": node.fingerprint})
+    return node
+
+
+def grant_secret(request: SecretRequest, *, now: datetime | None = None) -> SecretGrant:
+    """A new bearer secret for whoever holds the node's private key; the one before works OVERLAP longer.
+
+    Raises NotAllowed with code `pending` until approved, `retired`, or `bad_signature`.
+    """
+    now = now or timezone.now()
+    node = _proven_node(request, now=now)
+    if node.health == NodeHealth.PENDING:
+        raise NotAllowed(
+            f"{node.name} waits for approval; compare the fingerprint {node.fingerprint} on its page.", code="pending"
+        )
+    secret = new_secret(SECRET_PREFIX)
+    with transaction.atomic():
+        node.secrets.filter(expires_at__gt=now + OVERLAP).update(expires_at=now + OVERLAP)
+        NodeSecret.objects.create(
+            node=node, hint=secret[:HINT_LENGTH], digest=digest_of_secret(secret), expires_at=now + SECRET_LIFE
+        )
+        node.log(NodeEventKind.SECRET_ISSUED, f"{node.name} proved its key and got a new secret.")
+    return SecretGrant(secret=secret, expires_at=now + SECRET_LIFE, rotate_at=now + SECRET_LIFE * ROTATE_AFTER)
+
+
+def _check_enrolment(enrolment: Enrolment) -> None:
+    if enrolment.contract_version != CONTRACT_VERSION:
+        raise Unprocessable(
+            f"This node speaks version {enrolment.contract_version} of the contract and the farm speaks "
+            f"{CONTRACT_VERSION}.",
+            code="contract_version",
+            hint="Install the same release of onnxfarm on the node as on the farm.",
+        )
+    try:
+        signing.fingerprint(enrolment.public_key)
+    except signing.BadKeyError as problem:
+        raise Unprocessable(str(problem), code="bad_key") from problem
+    check_facts(enrolment.facts)
+
+
+def _enrolled(enrolment: Enrolment) -> Node:
+    now = timezone.now()
+    code = EnrolmentCode.objects.select_related("team").filter(digest=digest_of_secret(enrolment.code)).first()
+    fresh = EnrolmentCode.objects.filter(used_at=None, expires_at__gt=now)
+    if code is None or not fresh.filter(pk=code.pk).update(used_at=now):
+        raise NotAllowed(
+            "This enrolment code was used, has expired or never existed.",
+            code="bad_code",
+            hint="Make another with “Add a node” on the farm's fleet page.",
+        )
+    if Node.objects.filter(public_key=enrolment.public_key).exists():
+        raise Conflict("A node with this key has joined already; make a new key pair.", code="known_key")
+    node = Node.objects.create(
+        team=code.team,
+        owner=code.created_by,
+        name=enrolment.name,
+        public_key=enrolment.public_key,
+        fingerprint=signing.fingerprint(enrolment.public_key),
+        health=NodeHealth.ACTIVE if code.auto_approve else NodeHealth.PENDING,
+        contract_version=enrolment.contract_version,
+        facts_json=enrolment.facts.model_dump(mode="json"),
+        sandbox=enrolment.facts.sandbox,
+        is_emulated=enrolment.facts.is_emulated,
+    )
+    EnrolmentCode.objects.filter(pk=code.pk).update(node=node)
+    node.log(NodeEventKind.ENROLLED, f"{node.name} joined with the key {node.fingerprint}.", actor=code.created_by)
+    record(verb="node enrolled", subject=node.name, actor=code.created_by, team=code.team)
+    return node
+
+
+def _proven_node(request: SecretRequest, *, now: datetime) -> Node:
+    signed_at = datetime.fromtimestamp(min(request.signed_at, 2**40), tz=UTC)
+    if abs((now - signed_at).total_seconds()) > SIGNATURE_WINDOW_S:
+        raise NotAllowed(
+            f"The request was signed {abs((now - signed_at).total_seconds()):.0f} s away from the farm's clock.",
+            code="bad_clock",
+            hint="Set the node's clock.",
+        )
+    node = Node.objects.filter(pk=request.node_id).first() if request.node_id.isdecimal() else None
+    message = secret_message(request.node_id, request.signed_at)
+    if node is None or not signing.is_signed(node.public_key, message, request.signature):
+        raise NotAllowed("The signature does not fit a node of this farm.", code="bad_signature")
+    if node.health == NodeHealth.RETIRED:
+        raise NotAllowed(f"{node.name} was taken out of this farm.", code="retired")
+    return node

@@ -1,0 +1,107 @@
+"""Orders of a node's owner and of the farm about its health."""
+
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+from pydantic import TypeAdapter, ValidationError
+
+from farm.accounts.models import User
+from farm.accounts.refusals import Conflict, Invalid, NotAllowed
+from farm.accounts.services import record
+from farm.contract.node import NodeSettings, Tag
+from farm.contract.reasons import Reason, ReasonCode
+from farm.fleet.models import Node
+from farm.fleet.states import NodeEventKind, NodeHealth, NodeState
+
+# failures of blocks in a row, by the node's own fault, that put it aside
+QUARANTINE_AFTER = 3
+# reasons that say more about the node than about the cell
+NODE_FAULTS = (ReasonCode.NODE_LOST, ReasonCode.INTERNAL, ReasonCode.ARTIFACT_UNAVAILABLE)
+_TAG: TypeAdapter[str] = TypeAdapter(Tag)
+
+
+def drain(*, node: Node, by: User) -> Node:
+    """active → draining: it finishes its block and gets no other."""
+    return _ordered(node, by, NodeHealth.DRAINING, NodeEventKind.DRAINING, verb="node drained")
+
+
+def resume(*, node: Node, by: User) -> Node:
+    """draining or quarantined → active. A pending node is approved instead."""
+    _must_manage(node, by)
+    if node.health == NodeHealth.PENDING:
+        raise Conflict(f"{node.name} is pending; approve it instead.")
+    with transaction.atomic():
+        Node.objects.filter(pk=node.pk).update(failures=0)
+        return _ordered(node, by, NodeHealth.ACTIVE, NodeEventKind.RESUMED, verb="node resumed")
+
+
+def revoke(*, node: Node, by: User, reason: str = "") -> Node:
+    """Takes a node out of the farm for good: its secrets open nothing from now on."""
+    with transaction.atomic():
+        _ordered(node, by, NodeHealth.RETIRED, NodeEventKind.RETIRED, verb="node revoked", reason=reason)
+        node.secrets.filter(revoked_at=None).update(revoked_at=timezone.now())
+        node.change_state(NodeState.OFFLINE)
+    return node
+
+
+def quarantine(*, node: Node, reason: str) -> bool:
+    """Puts a node aside until a person lets it work again. False: it was not working."""
+    with transaction.atomic():
+        changed = node.change_health(NodeHealth.QUARANTINED, NodeEventKind.QUARANTINED, reason=reason)
+        if changed:
+            record(verb="node quarantined", subject=node.name, team=node.team, facts={"reason": reason})
+    return changed
+
+
+def note_block_end(*, node: Node, reason: Reason | None) -> None:
+    """Counts failures that were the node's fault; too many in a row quarantine it, one good block starts anew."""
+    if reason is None:
+        Node.objects.filter(pk=node.pk).exclude(failures=0).update(failures=0)
+        return
+    if reason.code not in NODE_FAULTS:
+        return
+    Node.objects.filter(pk=node.pk).update(failures=F("failures") + 1)
+    node.refresh_from_db(fields=["failures"])
+    if node.failures >= QUARANTINE_AFTER:
+        quarantine(node=node, reason=f"{node.failures} blocks in a row failed on it; the last: {reason.text}"[:500])
+
+
+def change_settings(*, node: Node, by: User, tags: list[str] | None = None, **settings: Any) -> Node:
+    """Sets the owner's tags and limits (fields of NodeSettings). Raises Invalid for a value out of range."""
+    _must_manage(node, by)
+    try:
+        wanted = NodeSettings.model_validate({**node.settings_json, **settings})
+    except ValidationError as problem:
+        raise Invalid(f"A setting of {node.name} is out of range: {problem.errors()[0]['msg']}.") from problem
+    node.settings_json = wanted.model_dump(mode="json", exclude_defaults=True)
+    if tags is not None:
+        node.owner_tags = _checked_tags(tags)
+    with transaction.atomic():
+        node.save(update_fields=["settings_json", "owner_tags"])
+        node.log(NodeEventKind.SETTINGS_CHANGED, f"Settings of {node.name} were changed.", actor=by, **settings)
+    return node
+
+
+def _checked_tags(tags: list[str]) -> list[str]:
+    for tag in tags:
+        try:
+            _TAG.validate_python(tag)
+        except ValidationError:
+            raise Invalid(f"“{tag}” is no tag; use lower-case letters, digits, dot, dash and underscore.") from None
+    return sorted(set(tags))
+
+
+def _ordered(node: Node, by: User, health: NodeHealth, kind: NodeEventKind, *, verb: str, reason: str = "") -> Node:
+    _must_manage(node, by)
+    with transaction.atomic():
+        if not node.change_health(health, kind, reason=reason, actor=by):
+            raise Conflict(f"{node.name} is {node.health} and cannot become {health}.")
+        record(verb=verb, subject=node.name, actor=by, team=node.team, facts={"reason": reason})
+    return node
+
+
+def _must_manage(node: Node, user: User) -> None:
+    if not Node.objects.managed_by(user).filter(pk=node.pk).exists():
+        raise NotAllowed(f"Only the owner of {node.name} or an admin of its team may do that.")

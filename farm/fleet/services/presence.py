@@ -1,0 +1,73 @@
+"""Nodes that come, say what they can do, and go."""
+
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from farm.accounts.refusals import Unprocessable
+from farm.contract.node import Hello, Welcome
+from farm.contract.version import CONTRACT_VERSION
+from farm.fleet.models import Node
+from farm.fleet.services.tags import check_facts, check_tags
+from farm.fleet.states import NodeEventKind, NodeHealth, NodeState
+
+# a node that says nothing for so many of its hello periods is offline
+SILENT_HELLOS = 3
+
+SENTENCES = {
+    NodeHealth.PENDING: "Waiting for approval.",
+    NodeHealth.ACTIVE: "",
+    NodeHealth.DRAINING: "Draining: no new blocks.",
+    NodeHealth.QUARANTINED: "Quarantined: no blocks until an admin lets it work again.",
+    NodeHealth.RETIRED: "Taken out of the farm.",
+}
+
+
+def hello(*, node: Node, hello: Hello) -> Welcome:
+    """Keeps what the node says and answers which queues it may consume. Raises Unprocessable for lies about tags."""
+    try:
+        check_facts(hello.facts)
+        check_tags(hello.tags, hello.facts)
+    except Unprocessable as refusal:
+        node.log(NodeEventKind.REFUSED, refusal.detail, code=refusal.code)
+        raise
+    with transaction.atomic():
+        _keep(node, hello)
+        node.change_state(NodeState.OFFLINE if hello.state == "leaving" else NodeState.ONLINE)
+    return welcome(node, contract_version=hello.contract_version)
+
+
+def welcome(node: Node, *, contract_version: int = CONTRACT_VERSION) -> Welcome:
+    """What the farm tells a node: its health, its queues, its owner's settings."""
+    if contract_version != CONTRACT_VERSION:
+        sentence = (
+            f"This node speaks version {contract_version} of the contract and the farm speaks {CONTRACT_VERSION}: "
+            "install the same release of onnxfarm on both. Until then it gets no blocks."
+        )
+        return Welcome.model_validate({"health": node.health, "settings": node.settings, "sentence": sentence})
+    sentence = "Paused by its owner." if node.settings.is_paused else SENTENCES[NodeHealth(node.health)]
+    return Welcome.model_validate(
+        {"health": node.health, "queues": node.queues, "settings": node.settings, "sentence": sentence}
+    )
+
+
+def mark_offline() -> int:
+    """Nodes that fell silent become offline; gives how many."""
+    silence = timedelta(seconds=Node().settings.hello_every_s * SILENT_HELLOS)
+    silent = Node.objects.filter(state=NodeState.ONLINE, seen_at__lt=timezone.now() - silence)
+    return sum(node.change_state(NodeState.OFFLINE) for node in silent)
+
+
+def _keep(node: Node, hello: Hello) -> None:
+    node.contract_version = hello.contract_version
+    node.facts_json = hello.facts.model_dump(mode="json")
+    node.tags = dict(hello.tags)
+    node.providers = list(hello.providers)
+    node.runtimes = [str(runtime) for runtime in hello.runtimes]
+    node.sandbox = hello.facts.sandbox
+    node.is_emulated = hello.facts.is_emulated
+    node.log_tail = hello.log_tail
+    node.seen_at = timezone.now()
+    fields = "contract_version facts_json tags providers runtimes sandbox is_emulated log_tail seen_at"
+    node.save(update_fields=fields.split())
