@@ -1,0 +1,165 @@
+"""Where a series changes its level: shifts that last, told apart from spikes, drifts and noise that remembers.
+
+1. Values turn to logarithms, unless one is zero or below.
+2. Spikes, excursions of one or two values from the running median, give way to that median.
+3. Optimal partitioning (Jackson and others, 2005; pruned as in PELT, Killick and others, 2012) proposes more cuts than
+   there are.
+4. The least likely cut is dropped and its neighbours are judged again by `farm.rules.jumps`, until every cut is a jump
+   with p ≤ 1e-5 and at least the smallest magnitude.
+
+Nothing is random: the same values give the same answer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import expm1, inf, log
+
+import numpy as np
+
+from farm.rules import jumps
+from farm.rules.jumps import Floats, Jump
+
+P_LEVEL = 1e-5
+SMALLEST_MAGNITUDE = 0.02
+SHORTEST_SEGMENT = 3
+
+# A spike stands this many robust standard deviations off the median of itself and two neighbours on either side.
+SPIKE_SIGMAS = 4.5
+SPIKE_REACH = 2
+# What a cut must save, in variances × ln n: little, because the test of each jump has the last word.
+PENALTY = 3.0
+# Robust standard deviations: of normal noise from its median size, and from the median step between neighbours.
+SIGMA_OF_SIZES = 1.4826
+SIGMA_OF_STEPS = SIGMA_OF_SIZES / 2**0.5
+# A difference that no clock shows.
+FLOOR = 1e-12
+# Memory is estimated between the cuts that are left, and the cuts depend on it; so many turns settle every case seen.
+TURNS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePoint:
+    """A level shift: the 0-based index of the new level's first value, new / old − 1, and the p of the jump.
+
+    `magnitude` is None when the old level is 0, of which nothing is a multiple.
+    """
+
+    index: int
+    magnitude: float | None
+    p: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Series:
+    """What is searched: `values` on the log scale, or as they came with `is_log` false."""
+
+    values: Floats
+    is_log: bool
+
+    def magnitude(self, jump: Jump, *, start: int, place: int) -> float | None:
+        """new / old − 1; on the linear scale the old level is the mean of its values."""
+        if self.is_log:
+            return expm1(jump.size)
+        old = float(self.values[start:place].mean())
+        return None if abs(old) <= FLOOR else jump.size / old
+
+
+def find_changepoints(values: Sequence[float], *, smallest: float = SMALLEST_MAGNITUDE) -> list[ChangePoint]:
+    """The level shifts of a series, in order; none when there are fewer than six values.
+
+    Raises ValueError when a value is not finite.
+    """
+    raw = np.asarray(values, dtype=np.float64)
+    if not np.isfinite(raw).all():
+        raise ValueError("A value of the series is not a finite number.")
+    if len(raw) < 2 * SHORTEST_SEGMENT:
+        return []
+    is_log = bool((raw > 0.0).all())
+    scaled = np.log(raw) if is_log else raw / max(FLOOR, float(np.abs(raw).max()))
+    series = _Series(_without_spikes(scaled), is_log)
+    cuts = _best_cuts(series.values)
+    for _ in range(TURNS):
+        found = _surviving(series, cuts, smallest=smallest)
+        if [point.index for point in found] == cuts:
+            break
+        cuts = [point.index for point in found]
+    return found
+
+
+def _without_spikes(values: Floats) -> Floats:
+    edge = np.full(SPIKE_REACH, np.nan)
+    windows = np.lib.stride_tricks.sliding_window_view(np.concatenate([edge, values, edge]), 2 * SPIKE_REACH + 1)
+    medians = np.nanmedian(windows, axis=1)
+    sizes = np.abs(values - medians)
+    noise = sizes[sizes > FLOOR]
+    if not len(noise):
+        return values
+    return np.where(sizes > SPIKE_SIGMAS * SIGMA_OF_SIZES * np.median(noise), medians, values)
+
+
+def _best_cuts(values: Floats) -> list[int]:
+    """The cuts into constant levels that cost least: squared differences plus a penalty for each cut."""
+    count = len(values)
+    steps = np.abs(np.diff(values))
+    sigma = SIGMA_OF_STEPS * float(np.median(steps)) or float(steps.mean())
+    if sigma <= FLOOR:
+        return []
+    penalty = PENALTY * log(count) * sigma**2
+    centred = values - values.mean()
+    sums = np.concatenate([[0.0], np.cumsum(centred)])
+    squares = np.concatenate([[0.0], np.cumsum(centred**2)])
+    cost = np.full(count + 1, inf)
+    cost[0] = -penalty
+    last = np.zeros(count + 1, dtype=np.int64)
+    starts = np.zeros(1, dtype=np.int64)
+    for stop in range(SHORTEST_SEGMENT, count + 1):
+        spread = squares[stop] - squares[starts] - (sums[stop] - sums[starts]) ** 2 / (stop - starts)
+        totals = cost[starts] + spread
+        best = int(np.argmin(totals))
+        cost[stop], last[stop] = totals[best] + penalty, starts[best]
+        starts = starts[totals <= cost[stop]]
+        if stop + 1 >= 2 * SHORTEST_SEGMENT:
+            starts = np.append(starts, stop + 1 - SHORTEST_SEGMENT)
+    return _cuts_back_from(count, last.tolist())
+
+
+def _cuts_back_from(count: int, last: list[int]) -> list[int]:
+    cuts: list[int] = []
+    start = last[count]
+    while start > 0:
+        cuts.append(start)
+        start = last[start]
+    return cuts[::-1]
+
+
+def _surviving(series: _Series, cuts: list[int], *, smallest: float) -> list[ChangePoint]:
+    """Drops the weakest cut until all hold: those too small first, the smallest before others, then by p."""
+    memory = jumps.memory_of(series.values, cuts)
+    judged: dict[tuple[int, int, int], ChangePoint] = {}
+    left = list(cuts)
+    while True:
+        bounds = [0, *left, len(series.values)]
+        spans = list(zip(bounds, bounds[1:], bounds[2:], strict=False))
+        for span in spans:
+            if span not in judged:
+                judged[span] = _judge(series, span, memory=memory)
+        points = [judged[span] for span in spans]
+        weak = [point for point in points if point.p > P_LEVEL or _size(point) < smallest]
+        if not weak:
+            return points
+        left.remove(max(weak, key=lambda point: _weakness(point, smallest)).index)
+
+
+def _weakness(point: ChangePoint, smallest: float) -> tuple[bool, float]:
+    is_small = _size(point) < smallest
+    return is_small, -_size(point) if is_small else point.p
+
+
+def _size(point: ChangePoint) -> float:
+    return inf if point.magnitude is None else abs(point.magnitude)
+
+
+def _judge(series: _Series, span: tuple[int, int, int], *, memory: float) -> ChangePoint:
+    start, place, stop = span
+    jump = jumps.jump_at(series.values, start=start, place=place, stop=stop, memory=memory)
+    return ChangePoint(place, series.magnitude(jump, start=start, place=place), jump.p)

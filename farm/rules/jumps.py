@@ -1,0 +1,113 @@
+"""Whether a series jumps at a given place, or only slopes, bends or wavers there.
+
+Around the place a level shift, with or without a common slope, competes with shapes that do not jump: a line, a bent
+line, a parabola, and ramps of several widths. Each is fitted by least squares after first-order autocorrelation is
+taken out (Prais and Winsten, 1954), and the smallest Bayesian information criterion (Schwarz, 1978) wins.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import log, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+Floats = NDArray[np.float64]
+
+# So many values on either side are looked at: a drift is straight within, and noise has room to show itself.
+REACH = 50
+# A ramp climbs from one level to the next within twice so many values.
+RAMPS = (4.0, 8.0, 16.0)
+# Segments from this length on say something about memory; its estimate is kept below one.
+SHORTEST_FOR_MEMORY = 8
+MOST_MEMORY = 0.9
+# The square of a difference that no clock shows, on the log scale.
+FLOOR = 1e-24
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """How far the level moves, on the scale of the values, and the two-sided p of the t test of that size.
+
+    p is 1 when a shape without a jump explains the values better.
+    """
+
+    size: float
+    p: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    criterion: float
+    second: float
+    p: float
+
+
+def jump_at(series: Floats, *, start: int, place: int, stop: int, memory: float) -> Jump:
+    """The jump from series[start:place] to series[place:stop], given how much each value remembers of the last."""
+    start, stop = max(start, place - REACH), min(stop, place + REACH)
+    values = _without_memory(series[start:stop], memory)
+    along = np.arange(start, stop) - place + 0.5
+    level, slope = np.ones(stop - start), along / (stop - start)
+    step = (along > 0.0).astype(np.float64)
+    smooth: list[tuple[Floats, ...]] = [
+        (level, slope),
+        (level, np.minimum(slope, 0.0), np.maximum(slope, 0.0)),
+        (level, slope, slope**2),
+    ]
+    room = max(-along[0], along[-1])
+    smooth += [(level, np.clip(along / width, -1.0, 1.0)) for width in RAMPS if width < room]
+    best = min((_fit(values, shape, memory) for shape in ((level, step), (level, step, slope))), key=_criterion)
+    rival = min((_fit(values, shape, memory) for shape in smooth), key=_criterion)
+    return Jump(best.second, best.p if best.criterion < rival.criterion else 1.0)
+
+
+def memory_of(series: Floats, cuts: list[int]) -> float:
+    """The correlation of neighbouring values about a straight line in each segment, corrected for its bias when short.
+
+    0 when no segment is long enough to say.
+    """
+    products = squares = 0.0
+    segments = points = 0
+    for start, stop in pairwise([0, *cuts, len(series)]):
+        if stop - start < SHORTEST_FOR_MEMORY:
+            continue
+        along = np.arange(stop - start) - (stop - start - 1) / 2.0
+        rest = series[start:stop] - series[start:stop].mean()
+        rest = rest - along * (along @ rest) / (along @ along)
+        products += float(rest[1:] @ rest[:-1])
+        squares += float(rest @ rest)
+        segments += 1
+        points += stop - start
+    if squares <= FLOOR * points:
+        return 0.0
+    # With a line taken out of n values the estimate falls short by about (2 + 4 memory) / n.
+    share = segments / points
+    return min(MOST_MEMORY, max(0.0, (products / squares + 2.0 * share) / (1.0 - 4.0 * share)))
+
+
+def _without_memory(values: Floats, memory: float) -> Floats:
+    fresh = values.copy()
+    fresh[1:] -= memory * values[:-1]
+    fresh[0] *= sqrt(1.0 - memory**2)
+    return fresh
+
+
+def _fit(values: Floats, shape: tuple[Floats, ...], memory: float) -> _Fit:
+    """Least squares; `second` and its p are those of the second column."""
+    columns = np.stack([_without_memory(column, memory) for column in shape], axis=1)
+    count, parameters = columns.shape
+    orthogonal, triangle = np.linalg.qr(columns)
+    inverse = np.linalg.inv(triangle)
+    weights = inverse @ (orthogonal.T @ values)
+    rest = values - columns @ weights
+    squares = float(rest @ rest) + count * FLOOR
+    error = sqrt(squares / (count - parameters) * float(inverse[1] @ inverse[1]))
+    t = abs(float(weights[1])) / error
+    criterion = count * log(squares / count) + parameters * log(count)
+    return _Fit(criterion, float(weights[1]), 2.0 * float(special.stdtr(count - parameters, -t)))
+
+
+def _criterion(fit: _Fit) -> float:
+    return fit.criterion
