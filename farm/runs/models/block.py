@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from farm.contract.reasons import Reason
 from farm.fleet.models import Node
+from farm.rules.plans import PlannedBlock
 from farm.runs.models.run import Run
 from farm.runs.states import BLOCK_ARROWS, BlockState, EventKind
 
@@ -18,6 +19,8 @@ MAX_FAILURES = 3
 
 class Block(models.Model):
     """Cells measured together on one node.
+
+    `hardware`: what the matrix asks for, as every arm's cell has it.
 
     `attempt` is the fencing number: it grows each time the block is queued, and whoever holds an older one is refused.
     `only_node` pins a block to a node, because the matrix says so or because its earlier rounds were measured there.
@@ -43,8 +46,8 @@ class Block(models.Model):
     max_rounds = models.PositiveSmallIntegerField(default=8)
     first_round = models.PositiveSmallIntegerField(default=0)
     rounds = models.PositiveSmallIntegerField(default=0)
-    seconds = models.FloatField(default=0.0)
-    limits = models.JSONField(default=dict)
+    # how long the runs of its arms may take, how it is compared: a farm.rules.plans.PlannedBlock
+    plan_json = models.JSONField(default=dict)
     reason_code = models.CharField(max_length=40, blank=True, default="")
     reason_text = models.TextField(blank=True, default="")
     queued_at = models.DateTimeField(null=True, blank=True)
@@ -62,6 +65,11 @@ class Block(models.Model):
 
     def __str__(self) -> str:
         return f"block {self.pk}"
+
+    @property
+    def plan(self) -> PlannedBlock:
+        """The block as it was planned."""
+        return PlannedBlock.model_validate(self.plan_json)
 
     @property
     def reason(self) -> Reason | None:

@@ -29,17 +29,19 @@ class Ending(models.Model):
 
 
 class Cell(Ending):
-    """One point of the matrix, measured or refused. `spec` is a CellSpec; None where a point could not be resolved.
+    """One point of the matrix, measured or refused. `name` is its id in the run, `spec` a CellSpec.
 
-    The other columns repeat parts of the spec, so that pages group and filter without parsing it.
+    `positions`: where its values stand on the axes of the matrix; `labels`: those values in words. The other columns
+    repeat parts of the spec, so that pages group and filter without parsing it.
     """
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="cells")
     number = models.PositiveIntegerField()
+    name = models.CharField(max_length=32)
     digest = models.CharField(max_length=64)
-    spec_json = models.JSONField(null=True)
-    # the point as the matrix wrote it, for refused ones
-    point = models.JSONField(default=dict)
+    spec_json = models.JSONField()
+    positions = models.JSONField(default=dict)
+    labels = models.JSONField(default=dict)
     variant = models.ForeignKey("registry.Variant", models.PROTECT, null=True, related_name="+")
     preparation = models.ForeignKey("registry.Preparation", models.PROTECT, null=True, related_name="+")
     runtime = models.CharField(max_length=100)
@@ -55,10 +57,10 @@ class Cell(Ending):
 
     class Meta:
         ordering = ["run", "number"]
-        constraints = [models.UniqueConstraint(fields=["run", "number"], name="one_cell_per_number")]
+        constraints = [models.UniqueConstraint(fields=["run", "name"], name="one_cell_per_name")]
 
     def __str__(self) -> str:
-        return f"cell {self.number} of {self.run}"
+        return f"cell {self.name} of {self.run}"
 
     @property
     def spec(self) -> CellSpec:
@@ -67,11 +69,12 @@ class Cell(Ending):
 
 
 class Arm(Ending):
-    """A place in a block: a cell, or its A/A twin (`twin_of`: the arm it repeats)."""
+    """A place in a block: a cell, or its A/A twin (`twin_of`: the arm it repeats). `name` is unique in the run."""
 
     block = models.ForeignKey(Block, models.CASCADE, related_name="arms")
     cell = models.ForeignKey(Cell, models.CASCADE, related_name="arms")
     number = models.PositiveSmallIntegerField()
+    name = models.CharField(max_length=40)
     twin_of = models.PositiveSmallIntegerField(null=True, blank=True)
 
     class Meta:
