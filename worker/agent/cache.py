@@ -1,0 +1,138 @@
+"""Artifacts on this node: files by digest, checked when they come and when they are first used, within a size limit."""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from farm.contract.blocks import BlockOrder
+from farm.contract.cells import Bundle, FileRef
+from farm.contract.reasons import Reason, ReasonCode
+
+# _IOW(0x94, 9, int): share the blocks of another file, on file systems that can
+FICLONE = 0x40049409
+CHUNK_BYTES = 1 << 20
+DEFAULT_LIMIT_BYTES = 20 << 30
+
+# writes the file with this digest to this path; raises an OSError or FetchError
+Fetch = Callable[[str, Path], None]
+
+
+class FetchError(Exception):
+    """The file could not be brought here; the message says why."""
+
+
+class ArtifactUnavailableError(Exception):
+    """A file of an artifact cannot be had; `reason` is what its cells end with."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.reason = Reason(code=ReasonCode.ARTIFACT_UNAVAILABLE, text=text[:2000])
+
+
+class ArtifactCache:
+    """Files by sha256 under one folder; those used longest ago go when the limit is reached."""
+
+    def __init__(self, folder: Path, *, fetch: Fetch, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
+        self.folder = Path(os.path.realpath(folder))
+        self.limit_bytes = limit_bytes
+        self._fetch = fetch
+        self._checked: dict[str, tuple[int, int, int]] = {}
+
+    def file(self, ref: FileRef, *, keep: Iterable[str] = ()) -> Path:
+        """The cached file, fetched first where it is missing or damaged. Raises ArtifactUnavailableError."""
+        path = self.folder / ref.sha256[:2] / ref.sha256
+        if not self._is_good(path, ref):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._make_room(ref.bytes, keep={ref.sha256, *keep})
+            self._bring(path, ref)
+        # reading a file does not always touch its access time
+        os.utime(path)
+        return path
+
+    def place(self, ref: FileRef, into: Path, *, name: str | None = None, keep: Iterable[str] = ()) -> Path:
+        """A copy of the file in a work folder, never a link: sandboxes and libraries refuse those."""
+        target = into / (name or ref.name)
+        copy_file(self.file(ref, keep=keep), target)
+        return target
+
+    def place_bundle(self, bundle: Bundle, into: Path, *, keep: Iterable[str] = ()) -> Path:
+        """Copies of a bundle's files under their own names; gives the path of the .onnx."""
+        into.mkdir(parents=True, exist_ok=True)
+        for ref in bundle.files:
+            self.place(ref, into, keep=keep)
+        return into / bundle.main
+
+    def _bring(self, path: Path, ref: FileRef) -> None:
+        descriptor, partial = tempfile.mkstemp(prefix=".partial-", dir=path.parent)
+        os.close(descriptor)
+        try:
+            self._fetch(ref.sha256, Path(partial))
+            found_bytes = os.stat(partial).st_size
+            if found_bytes != ref.bytes or digest_of_file(Path(partial)) != ref.sha256:
+                raise ArtifactUnavailableError(
+                    f"{ref.name} came with {found_bytes:,} bytes that are not the {ref.bytes:,} bytes of digest "
+                    f"{ref.sha256[:12]}; upload it again if it happens twice"
+                )
+            os.replace(partial, path)
+        except (OSError, FetchError) as error:
+            raise ArtifactUnavailableError(f"{ref.name} ({ref.sha256[:12]}) could not be fetched: {error}") from error
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(partial)
+        self._checked[ref.sha256] = _stamp(path)
+
+    def _is_good(self, path: Path, ref: FileRef) -> bool:
+        """Whether the file is there with the right bytes; read once a process, then known by its time and size."""
+        try:
+            stamp = _stamp(path)
+        except FileNotFoundError:
+            return False
+        if self._checked.get(ref.sha256) == stamp:
+            return True
+        if stamp[1] == ref.bytes and digest_of_file(path) == ref.sha256:
+            self._checked[ref.sha256] = stamp
+            return True
+        path.unlink(missing_ok=True)
+        return False
+
+    def _make_room(self, wanted: int, *, keep: set[str]) -> None:
+        present = sorted((path for path in self.folder.glob("??/*") if path.is_file()), key=lambda p: p.stat().st_mtime)
+        total = wanted + sum(path.stat().st_size for path in present)
+        for path in present:
+            if total <= self.limit_bytes:
+                return
+            if path.name not in keep:
+                total -= path.stat().st_size
+                path.unlink(missing_ok=True)
+
+
+def digests_of(order: BlockOrder) -> set[str]:
+    """Every digest a block needs: they stay in the cache while it is prepared."""
+    refs = [arm.inputs.sha256 for arm in order.arms] + [a.reference.sha256 for a in order.arms if a.reference]
+    return {*refs, *(file.sha256 for arm in order.arms for b in (arm.bundle, arm.source) for file in b.files)}
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """A copy that shares blocks where the file system can; raises OSError."""
+    with open(source, "rb") as old, open(target, "wb") as new:
+        try:
+            fcntl.ioctl(new.fileno(), FICLONE, old.fileno())
+        except OSError:
+            shutil.copyfileobj(old, new, CHUNK_BYTES)
+
+
+def digest_of_file(path: Path) -> str:
+    """sha256 of a file's bytes."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    stat = path.stat()
+    # the modification time moves with every use (os.utime); a rewritten file has another inode or change of size
+    return stat.st_ino, stat.st_size, stat.st_dev

@@ -1,0 +1,58 @@
+"""How each ONNX Runtime is installed: interpreters its wheels exist for, and pinned requirements. Pure.
+
+Read off PyPI's wheels of onnxruntime 1.15–1.31 in November 2026. What is not in a table is tried with this agent's own
+interpreter, and the installer's words become the reason if that fails.
+"""
+
+from dataclasses import dataclass
+
+from farm.contract.cells import Runtime
+
+# numpy is the only dependency that inference imports; it is pinned so that a runtime is the same on every day
+NUMPY_1 = "numpy==1.26.4"
+NUMPY_2 = "numpy==2.4.6"
+
+# distributions whose own dependencies (compilers of graphs, CUDA libraries) are needed to run
+_EXTRAS = {"onnxruntime-gpu": "[cuda,cudnn]"}
+# built from the same sources as the plain one, and like it complete without their dependencies
+_SELF_CONTAINED = {"onnxruntime", "onnxruntime-openvino", "onnxruntime-directml"}
+
+# first release of a row → (lowest, highest) minor version of Python 3
+_WHEELS: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = (
+    ((1, 24), (11, 14)),
+    ((1, 20), (10, 13)),
+    ((1, 17), (8, 12)),
+    ((1, 0), (8, 11)),
+)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What to give the installer."""
+
+    requirements: tuple[str, ...]
+    with_dependencies: bool
+
+
+def recipe_of(runtime: Runtime) -> Recipe:
+    """Requirements of a runtime's environment; numpy 1 up to release 1.18, numpy 2 above."""
+    numpy = NUMPY_1 if _release(runtime.version) < (1, 19) else NUMPY_2
+    extras = _EXTRAS.get(runtime.distribution, "")
+    return Recipe(
+        requirements=(f"{runtime.distribution}{extras}=={runtime.version}", numpy),
+        with_dependencies=runtime.distribution not in _SELF_CONTAINED,
+    )
+
+
+def python_range(runtime: Runtime) -> tuple[int, int] | None:
+    """Lowest and highest minor of Python 3 that this runtime has wheels for; None: not known."""
+    if not runtime.distribution.startswith("onnxruntime"):
+        return None
+    release = _release(runtime.version)
+    return next((pythons for since, pythons in _WHEELS if release >= since), None)
+
+
+def _release(version: str) -> tuple[int, int]:
+    """(1, 31) of "1.31.1"; parts that are no numbers count as 0."""
+    parts = [int(part) if part.isdigit() else 0 for part in version.split(".")[:2]]
+    return (parts[0], parts[1]) if len(parts) == 2 else (parts[0], 0)

@@ -1,0 +1,44 @@
+"""A copy of the runner alone, so that a runtime's interpreter can import nothing else of ours.
+
+The package is found beside this one and copied as files; importing it here would need onnxruntime.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+RUNNER = Path(__file__).resolve().parents[1] / "runner"
+
+
+def stage_runner(folder: Path, *, source: Path = RUNNER) -> Path:
+    """`folder`/runner-<digest>, a directory to start with `python -I`; made once per version of the source."""
+    files = sorted(source.glob("*.py"))
+    digest = hashlib.sha256(b"".join(path.name.encode() + path.read_bytes() for path in files)).hexdigest()[:16]
+    stage = Path(os.path.realpath(folder)) / f"runner-{digest}"
+    if stage.is_dir():
+        return stage
+    stage.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=".runner-", dir=stage.parent))
+    package = partial / "worker" / "runner"
+    package.mkdir(parents=True)
+    (partial / "worker" / "__init__.py").touch()
+    for path in files:
+        shutil.copyfile(path, package / path.name)
+    shutil.copyfile(source / "__main__.py", partial / "__main__.py")
+    try:
+        partial.rename(stage)
+    except OSError:
+        # another agent was faster; its copy has the same digest
+        shutil.rmtree(partial)
+    return stage
+
+
+def compile_stage(stage: Path, *, python: Path) -> None:
+    """Compile the stage for an interpreter: the runner cannot write there, and 20 ms a process would go to it."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    subprocess.run(
+        [str(python), "-I", "-m", "compileall", "-q", str(stage)], env=environment, check=False, capture_output=True
+    )
