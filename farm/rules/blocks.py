@@ -1,0 +1,101 @@
+"""Grouping: which cells are measured together, and which of them are compared.
+
+Cells that differ in one axis belong in one block, above all those that differ in the runtime. A block holds at most 16
+arms and 10 minutes. What does not fit is split along the axis that matters least, and the baseline, the first cell, is
+repeated in every further block.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import TypeVar
+
+from farm.rules.plans import Arm
+
+LONGEST_BLOCK_S = 600.0
+# fewer arms compare nothing, however slow the model
+FEWEST_ARMS = 2
+
+# The axis to split along first stands first; the runtime is kept together longest.
+SPLIT_ORDER = (
+    "hardware",
+    "shapes",
+    "batch",
+    "concurrency",
+    "threads",
+    "precision",
+    "opset",
+    "optimization",
+    "session",
+    "provider",
+    "runtime",
+)
+KEPT_TOGETHER = SPLIT_ORDER[-1]
+TWIN = "twin"
+
+P = TypeVar("P")
+Positions = Callable[[P], dict[str, int]]
+
+
+def group(cells: Sequence[P], *, positions: Positions[P], capacity: int) -> list[list[P]]:
+    """The cells of each block, in order: at most `capacity`.
+
+    The first cell of all is repeated in every further block; where the values of the last axis do not fit one block,
+    the first of those is. Neighbouring groups are joined where they fit together, so that few blocks are needed.
+    """
+    if not cells:
+        return []
+    ordered = sorted(cells, key=lambda cell: tuple(positions(cell).get(axis, -1) for axis in SPLIT_ORDER))
+    if len(ordered) <= capacity:
+        return [ordered]
+    blocks: list[list[P]] = []
+    for anchor, family in _families(ordered, SPLIT_ORDER, anchor=ordered[0], positions=positions, room=capacity - 1):
+        last = blocks[-1] if blocks else []
+        if any(cell is anchor for cell in last) and len(last) + len(family) <= capacity:
+            last.extend(family)
+        else:
+            blocks.append(list(family) if family[0] is anchor else [anchor, *family])
+    return blocks
+
+
+def _families(
+    cells: list[P], axes: Sequence[str], *, anchor: P, positions: Positions[P], room: int
+) -> list[tuple[P, list[P]]]:
+    """Runs of at most `room` cells, each with the cell to repeat beside it; split along the first axis that differs."""
+    if len(cells) <= room:
+        return [(anchor, cells)]
+    if not axes:
+        return [(cells[0], cells[start : start + room]) for start in range(0, len(cells), room)]
+    parts: dict[int, list[P]] = {}
+    for cell in cells:
+        parts.setdefault(positions(cell).get(axes[0], -1), []).append(cell)
+    # the values of the last axis on which these cells differ stay one family
+    if all(len(part) == 1 for part in parts.values()) and axes[0] == KEPT_TOGETHER:
+        return _families(cells, (), anchor=anchor, positions=positions, room=room)
+    return [
+        family
+        for part in parts.values()
+        for family in _families(part, axes[1:], anchor=anchor, positions=positions, room=room)
+    ]
+
+
+def capacity_for(arm_s: float, *, most: int) -> int:
+    """How many arms of so many seconds fit a block."""
+    return max(FEWEST_ARMS, min(most, int(LONGEST_BLOCK_S // arm_s)))
+
+
+def comparisons_among(arms: Sequence[Arm]) -> list[tuple[int, int, str]]:
+    """(baseline, candidate, axis) for every pair of arms that differ in exactly one axis position, or in none (a twin).
+
+    The baseline is the one with the earlier position. An axis that one of them does not set counts as a difference.
+    """
+    found = []
+    for first, second in combinations(arms, 2):
+        axes = first.positions.keys() | second.positions.keys()
+        differing = [axis for axis in axes if first.positions.get(axis, -1) != second.positions.get(axis, -1)]
+        if len(differing) == 1:
+            axis = differing[0]
+            early, late = sorted((first, second), key=lambda arm: arm.positions.get(axis, -1))
+            found.append((early.arm, late.arm, axis))
+        elif not differing:
+            found.append((first.arm, second.arm, TWIN))
+    return found

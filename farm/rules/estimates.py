@@ -1,0 +1,79 @@
+"""How long measuring takes, before it is measured: seconds of a sample, minutes of a block.
+
+Calibrated on x86-64 with two cores: a process launch with its sandbox, imports and session costs about 0.6 s, so that a
+quick sample of a fast model takes about 1.2 s. A plan shows these as estimates; a run shows what it took.
+"""
+
+from dataclasses import dataclass
+from math import ceil
+
+from farm.contract.cells import Budget
+
+LAUNCH_S = 0.45
+WARMUP_S = 0.25
+WARMUP_RUNS = 5
+# what is assumed of a model that was never measured
+UNKNOWN_LATENCY_MS = 10.0
+# runs of a profiled process
+TRACE_RUNS = 20
+# the first block on a node also installs its runtimes; not counted, for they are kept
+RUNNER_TIMEOUT_FLOOR_S = 120.0
+BLOCK_TIMEOUT_FACTOR = 4.0
+BLOCK_TIMEOUT_FLOOR_S = 900.0
+BLOCK_TIMEOUT_CEILING_S = 7200.0
+RUNNER_TIMEOUT_CEILING_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """How many rounds a budget measures: never fewer, usually, never more. `per_pair` rounds make one pair."""
+
+    least: int
+    usual: int
+    most: int
+    per_pair: int
+    # windows of one sample: how many at least, their seconds, and the runs each must hold
+    windows: int
+    window_s: float
+    window_runs: int
+    longest_s: float
+
+
+ROUNDS = {
+    Budget.QUICK: Rounds(8, 8, 8, 1, 1, 0.5, 1, 30.0),
+    Budget.STANDARD: Rounds(8, 12, 24, 1, 3, 0.5, 20, 30.0),
+    Budget.PRECISE: Rounds(16, 24, 48, 2, 3, 1.0, 40, 60.0),
+}
+
+# models slower than this need fewer runs in a window
+SLOW_MODEL_S = 0.1
+SLOW_MODEL_RUNS = 5
+
+
+def sample_seconds(budget: Budget, latency_ms: float | None) -> float:
+    """Wall-clock of one process launch."""
+    latency_s = (UNKNOWN_LATENCY_MS if latency_ms is None else latency_ms) / 1000.0
+    rounds = ROUNDS[budget]
+    runs = min(rounds.window_runs, SLOW_MODEL_RUNS) if latency_s > SLOW_MODEL_S else rounds.window_runs
+    window_s = max(rounds.window_s, runs * latency_s)
+    timed_s = max(rounds.windows * window_s, latency_s)
+    return LAUNCH_S + max(WARMUP_S, WARMUP_RUNS * latency_s) + min(timed_s, max(rounds.longest_s, window_s))
+
+
+def arm_seconds(budget: Budget, latency_ms: float | None, *, rounds: int | None = None) -> float:
+    """Wall-clock of one arm: its check, its first trace and its usual number of rounds."""
+    latency_s = (UNKNOWN_LATENCY_MS if latency_ms is None else latency_ms) / 1000.0
+    once_s = 2 * LAUNCH_S + (WARMUP_RUNS + TRACE_RUNS) * latency_s
+    return once_s + (rounds or ROUNDS[budget].usual) * sample_seconds(budget, latency_ms)
+
+
+def runner_timeout_s(budget: Budget, latency_ms: float | None) -> float:
+    """When a runner process counts as hanging."""
+    patient = ceil(4 * (sample_seconds(budget, latency_ms) + ROUNDS[budget].longest_s))
+    return min(max(RUNNER_TIMEOUT_FLOOR_S, float(patient)), RUNNER_TIMEOUT_CEILING_S)
+
+
+def block_timeout_s(budget: Budget, latency_ms: float | None, *, arms: int) -> float:
+    """When a block counts as hanging: several times what its most rounds should take."""
+    expected = arms * arm_seconds(budget, latency_ms, rounds=ROUNDS[budget].most)
+    return min(max(BLOCK_TIMEOUT_FLOOR_S, float(ceil(BLOCK_TIMEOUT_FACTOR * expected))), BLOCK_TIMEOUT_CEILING_S)

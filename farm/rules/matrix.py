@@ -1,0 +1,267 @@
+"""The matrix: what a team declares, GitHub Actions style, and what it is read into.
+
+    budget: quick
+    matrix:
+      runtime: [1.29.0, 1.31.1]
+      batch: [1, 8]
+      exclude: [{runtime: 1.29.0, batch: 8}]
+
+The axes may also stand at the top level. docs/matrix.md shows one file with every key.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import resources
+from itertools import product
+from typing import Any
+
+from farm.contract.cells import Budget
+from farm.rules.axes import AXES, Value, whole_number
+from farm.rules.matrix_text import MatrixProblem, read_text
+from farm.rules.nearest import choice_sentence
+from farm.rules.session_sets import SessionSet
+
+__all__ = ["MAX_CELLS", "Matrix", "MatrixProblem", "default", "from_options", "json_schema", "parse"]
+
+MAX_CELLS = 5_000
+MAX_PARALLEL = 1_000
+# what one list may hold before anything is multiplied
+_MAX_VALUES = 1_000
+_SETTINGS = ("budget", "fail-fast", "max-parallel", "name")
+_WRAPPERS = ("strategy", "matrix")
+_RULES = ("exclude", "include")
+
+Selector = Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """A declared product. `axes` holds the declared axes only; equal values of one axis stay distinct points."""
+
+    axes: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+    exclude: tuple[Selector, ...] = ()
+    include: tuple[Selector, ...] = ()
+    budget: Budget = Budget.QUICK
+    fail_fast: bool = False
+    max_parallel: int | None = None
+    name: str | None = None
+
+    def as_plain(self) -> dict[str, Any]:
+        """The matrix as plain values that `parse` reads back: what is stored and shown."""
+        declared: dict[str, Any] = {name: [AXES[name].write(v) for v in values] for name, values in self.axes.items()}
+        for rule in _RULES:
+            if selectors := getattr(self, rule):
+                declared[rule] = [{axis: AXES[axis].write(v) for axis, v in s.items()} for s in selectors]
+        settings: dict[str, Any] = {"budget": self.budget.value, "fail-fast": self.fail_fast}
+        if self.max_parallel is not None:
+            settings["max-parallel"] = self.max_parallel
+        if self.name is not None:
+            settings["name"] = self.name
+        return {**settings, "matrix": declared}
+
+
+def parse(source: str | Mapping[str, Any]) -> Matrix:
+    """The matrix in a file's text (YAML or JSON) or in plain values. Raises MatrixProblem."""
+    plain = read_text(source) if isinstance(source, str) else source
+    if not isinstance(plain, Mapping) or not plain:
+        raise MatrixProblem("The matrix is not a mapping of axes: start with a line like `runtime: [1.29.0, 1.31.1]`.")
+    keys = _flatten(plain)
+    axes = {name: _read_axis(name, keys[name]) for name in AXES if name in keys}
+    matrix = Matrix(
+        axes=axes,
+        exclude=_read_selectors("exclude", keys.get("exclude"), axes),
+        include=_read_selectors("include", keys.get("include"), axes),
+        budget=_read_budget(keys.get("budget", Budget.QUICK.value)),
+        fail_fast=_read_flag("fail-fast", keys.get("fail-fast", False)),
+        max_parallel=_read_parallel(keys.get("max-parallel")),
+        name=_read_name(keys.get("name")),
+    )
+    _check_exclude(matrix)
+    _check_size(matrix)
+    return matrix
+
+
+def from_options(base: Matrix | None = None, **options: Any) -> Matrix:
+    """The matrix of a command line: each option names an axis (or `budget`) and holds its values.
+
+    Values are a list, or text separated by commas. Options that are None are left out; the others replace the axis in
+    `base`. Raises MatrixProblem.
+    """
+    given = {name: _split(value) for name, value in options.items() if value is not None}
+    plain = base.as_plain() if base is not None else {"matrix": {}}
+    declared = {**plain.pop("matrix"), **{k: v for k, v in given.items() if k != "budget"}}
+    settings = {**plain, **({"budget": given["budget"][-1]} if "budget" in given else {})}
+    return parse({**settings, "matrix": declared})
+
+
+def default() -> Matrix:
+    """The matrix that is measured when none is given."""
+    return parse(resources.files("farm.rules").joinpath("default_matrix.yaml").read_text(encoding="utf-8"))
+
+
+@cache
+def json_schema() -> dict[str, Any]:
+    """The JSON schema (2020-12) of a matrix file."""
+    one = {name: dict(axis.schema) for name, axis in AXES.items()}
+    # in a rule, a session set is named by its name alone
+    selector = {"type": "object", "minProperties": 1, "additionalProperties": False, "properties": one}
+    axes: dict[str, Any] = {
+        name: {"anyOf": [schema, {"type": "array", "minItems": 1, "items": schema}]} for name, schema in one.items()
+    }
+    axes |= {rule: {"type": "array", "items": selector} for rule in _RULES}
+    settings = {
+        "budget": {"enum": [budget.value for budget in Budget], "default": Budget.QUICK.value},
+        "fail-fast": {"type": "boolean", "default": False},
+        "max-parallel": {"type": "integer", "minimum": 1, "maximum": MAX_PARALLEL},
+        "name": {"type": "string", "maxLength": 100},
+    }
+    nested = {"type": "object", "additionalProperties": False, "properties": axes}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "onnxfarm matrix",
+        "type": "object",
+        "minProperties": 1,
+        "additionalProperties": False,
+        "properties": {**settings, "matrix": nested, **axes},
+    }
+
+
+def _split(value: Any) -> list[Any]:
+    texts = [value] if isinstance(value, str) else list(value)
+    parts = [text.split(",") if isinstance(text, str) else [text] for text in texts]
+    return [part.strip() if isinstance(part, str) else part for some in parts for part in some]
+
+
+def _flatten(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """All keys in one mapping, whether the axes stand under `matrix` or at the top level."""
+    known = (*AXES, *_RULES, *_SETTINGS, *_WRAPPERS)
+    found: dict[str, Any] = {}
+    for written, value in plain.items():
+        key = str(written).replace("_", "-")
+        if key not in known:
+            raise MatrixProblem(choice_sentence("key", str(written), known))
+        inner = _unwrapped(key, value) if key in _WRAPPERS else {key: value}
+        if twice := next((name for name in inner if name in found), None):
+            raise MatrixProblem(
+                f"The key {twice!r} stands twice, at the top level and under {key!r}: keep one of them."
+            )
+        found |= inner
+    return found
+
+
+def _unwrapped(key: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise MatrixProblem(f"{key} is {value!r}: write a mapping of axes, such as `runtime: [1.29.0, 1.31.1]`.")
+    return _flatten(value)
+
+
+def _read_axis(name: str, written: Any) -> tuple[Value, ...]:
+    values = list(written) if isinstance(written, list | tuple) else [written]
+    if not values or values == [None]:
+        raise MatrixProblem(f"The axis {name!r} is empty: give it at least one value, or leave it out.")
+    if len(values) > _MAX_VALUES:
+        raise MatrixProblem(f"The axis {name!r} has {len(values):,} values and at most {_MAX_VALUES:,} are read.")
+    read = tuple(AXES[name].read(value) for value in values)
+    if name == "session":
+        _check_names(read)
+    return read
+
+
+def _check_names(sets: tuple[SessionSet, ...]) -> None:
+    """A name stands for one set: equal ones make an A/A pair, others would be ambiguous."""
+    by_name: dict[str, SessionSet] = {}
+    for one in sets:
+        if by_name.setdefault(one.name, one) != one:
+            raise MatrixProblem(f"Two session sets are named {one.name!r}: give each its own name.")
+
+
+def _read_selectors(rule: str, written: Any, axes: Mapping[str, tuple[Value, ...]]) -> tuple[Selector, ...]:
+    entries = [] if written is None else written
+    if not isinstance(entries, list | tuple):
+        raise MatrixProblem(f"{rule} is {written!r}: write a list of combinations, such as `- {{batch: 8}}`.")
+    if len(entries) > MAX_CELLS:
+        raise MatrixProblem(f"{rule} has {len(entries):,} entries and at most {MAX_CELLS:,} are read.")
+    return tuple(_read_selector(f"{rule} entry {place}", entry, axes) for place, entry in enumerate(entries, start=1))
+
+
+def _read_selector(where: str, entry: Any, axes: Mapping[str, tuple[Value, ...]]) -> Selector:
+    if not isinstance(entry, Mapping) or not entry:
+        raise MatrixProblem(f"{where} is {entry!r}: write one or more `axis: value` pairs.")
+    selector: dict[str, Value] = {}
+    for axis, written in entry.items():
+        if axis not in AXES:
+            raise MatrixProblem(f"{where}: {choice_sentence('axis', str(axis), AXES)}")
+        try:
+            selector[axis] = _named_session(written, axes) or AXES[axis].read(written)
+        except MatrixProblem as problem:
+            raise MatrixProblem(f"{where}: {problem}") from None
+    return selector
+
+
+def _named_session(written: Any, axes: Mapping[str, tuple[Value, ...]]) -> SessionSet | None:
+    sets = [one for one in axes.get("session", ()) if isinstance(one, SessionSet)]
+    return next((one for one in sets if isinstance(written, str) and one.name == written), None)
+
+
+def _read_budget(written: Any) -> Budget:
+    try:
+        return Budget(written)
+    except ValueError:
+        raise MatrixProblem(choice_sentence("budget", str(written), [b.value for b in Budget])) from None
+
+
+def _read_flag(key: str, written: Any) -> bool:
+    if not isinstance(written, bool):
+        raise MatrixProblem(f"{key} is {written!r}: write true or false.")
+    return written
+
+
+def _read_parallel(written: Any) -> int | None:
+    return None if written is None else whole_number("max-parallel", written, most=MAX_PARALLEL)
+
+
+def _read_name(written: Any) -> str | None:
+    if written is not None and (not isinstance(written, str) or len(written) > 100):
+        raise MatrixProblem(f"name is {written!r}: write a text of at most 100 characters.")
+    return written
+
+
+def _check_exclude(matrix: Matrix) -> None:
+    """An exclude that cannot match is a mistake, not a wish."""
+    for place, selector in enumerate(matrix.exclude, start=1):
+        for axis, value in selector.items():
+            values = matrix.axes.get(axis)
+            if values is None:
+                raise MatrixProblem(
+                    f"exclude entry {place} names the axis {axis!r}, which the matrix does not declare."
+                )
+            if value not in values:
+                label = AXES[axis].label
+                choice = choice_sentence(axis, label(value), [label(v) for v in values])
+                raise MatrixProblem(f"exclude entry {place} matches nothing. {choice}")
+
+
+def _check_size(matrix: Matrix) -> None:
+    cells = 1
+    for values in matrix.axes.values():
+        cells *= len(values)
+    if matrix.exclude and cells <= 20 * MAX_CELLS:
+        cells = sum(
+            not is_excluded(matrix, dict(zip(matrix.axes, v, strict=True))) for v in product(*matrix.axes.values())
+        )
+    cells += len(matrix.include)
+    if cells > MAX_CELLS:
+        raise MatrixProblem(
+            f"The matrix has {cells:,} cells, at most {MAX_CELLS:,} are allowed: drop values or add `exclude` entries."
+        )
+
+
+def is_excluded(matrix: Matrix, values: Mapping[str, Value]) -> bool:
+    """Whether an `exclude` entry matches all its keys against this combination."""
+    return any(all(values.get(axis) == value for axis, value in selector.items()) for selector in matrix.exclude)
+
+
+def with_axis(matrix: Matrix, name: str, values: tuple[Value, ...]) -> Matrix:
+    """The matrix with one axis declared, or declared anew."""
+    return replace(matrix, axes={**matrix.axes, name: values})

@@ -1,0 +1,104 @@
+"""The text of a matrix file, YAML or JSON, to plain values: bounded, without aliases, without YAML's surprises.
+
+Only `true`, `false`, `null` and whole numbers are read as such; everything else stays text, so that `1.20` is a version
+and not 1.2, and `no` is a word.
+"""
+
+import json
+import re
+from typing import Any, NoReturn
+
+import yaml
+
+MAX_CHARACTERS = 256 * 1024
+MAX_DEPTH = 16
+
+
+class MatrixProblem(ValueError):
+    """A matrix that cannot be used. The message is one sentence: which key or value, and the way out."""
+
+
+def read_text(text: str) -> Any:
+    """The plain value of a matrix file. Raises MatrixProblem."""
+    if len(text) > MAX_CHARACTERS:
+        raise MatrixProblem(
+            f"The matrix file has {len(text):,} characters and at most {MAX_CHARACTERS:,} are read: "
+            "use axes instead of listing every combination under `include`."
+        )
+    try:
+        return _read_json(text) if text.lstrip().startswith("{") else _read_yaml(text)
+    except RecursionError:
+        raise MatrixProblem(f"The matrix is nested deeper than {MAX_DEPTH} levels: axes are lists of values.") from None
+
+
+def _read_json(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_no_constant)
+    except json.JSONDecodeError as problem:
+        # braces also open a YAML flow mapping
+        try:
+            return _read_yaml(text)
+        except MatrixProblem:
+            raise MatrixProblem(
+                f"The matrix is not JSON: {problem.msg} at line {problem.lineno}, column {problem.colno}."
+            ) from None
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise MatrixProblem(f"The key {key!r} stands twice in one place: keep one of them.")
+        found[key] = value
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise MatrixProblem(f"{name} is not a value of a matrix: write a number or leave the key out.")
+
+
+class _Loader(yaml.SafeLoader):
+    """A safe loader without aliases, tags, merge keys, duplicate keys and YAML 1.1's guesses."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}
+    depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()
+            raise MatrixProblem(
+                f"Line {event.start_mark.line + 1} uses the alias *{event.anchor}: write the value out."
+            )
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise MatrixProblem(f"The matrix is nested deeper than {MAX_DEPTH} levels: axes are lists of values.")
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+    def mapping_of(self, node: yaml.MappingNode) -> dict[str, Any]:
+        return _without_duplicates(
+            [
+                (str(self.construct_object(key, deep=True)), self.construct_object(value, deep=True))
+                for key, value in node.value
+            ]
+        )
+
+
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false|True|False)$"), list("tfTF"))
+_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"^(?:~|null|)$"), ["~", "n", ""])
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^-?(?:0|[1-9][0-9]{0,17})$"), list("-0123456789"))
+_Loader.add_constructor("tag:yaml.org,2002:map", lambda loader, node: loader.mapping_of(node))
+
+
+def _read_yaml(text: str) -> Any:
+    try:
+        # a subclass of SafeLoader: nothing but plain values is ever constructed
+        return yaml.load(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as problem:
+        mark = problem.problem_mark or problem.context_mark
+        where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        what = problem.problem or problem.context or "it cannot be read"
+        raise MatrixProblem(f"The matrix is not YAML: {what}{where}.") from None
+    except yaml.YAMLError as problem:
+        raise MatrixProblem(f"The matrix is not YAML: {str(problem).splitlines()[0]}.") from None

@@ -1,0 +1,19 @@
+"""The nearest valid word to a wrong one, for sentences that teach."""
+
+import difflib
+from collections.abc import Iterable
+
+
+def nearest(word: str, valid: Iterable[str]) -> str | None:
+    """The valid word that looks most like this one, or None when none is close."""
+    found = difflib.get_close_matches(word.lower(), by_lower := {v.lower(): v for v in valid}, n=1, cutoff=0.5)
+    return by_lower[found[0]] if found else None
+
+
+def choice_sentence(kind: str, word: str, valid: Iterable[str]) -> str:
+    """One sentence: which word is wrong, the nearest valid one where one is close, and otherwise all valid ones."""
+    options = list(valid)
+    close = nearest(word, options)
+    if close is not None:
+        return f"Unknown {kind} {word!r}: did you mean {close!r}?"
+    return f"Unknown {kind} {word!r}: choose one of {', '.join(options)}."

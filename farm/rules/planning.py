@@ -1,0 +1,189 @@
+"""Planning: a matrix, a model and a fleet in, blocks and refused points out, without starting anything."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import sqrt
+
+from farm.contract.blocks import MAX_ARMS
+from farm.contract.cells import Budget
+from farm.contract.reasons import ReasonCode
+from farm.rules import blocks, estimates, power
+from farm.rules.estimates import ROUNDS
+from farm.rules.matrix import Matrix
+from farm.rules.plans import Arm, ModelFacts, NodeOffer, Plan, PlannedBlock, PlannedComparison, RefusedPoint
+from farm.rules.points import expand
+from farm.rules.refusals import MADE_PRECISIONS
+from farm.rules.resolving import Request, Resolved, resolve
+
+__all__ = ["ModelFacts", "NodeOffer", "Plan", "PlannedBlock", "plan"]
+
+# s, the standard deviation of ln(new / old) over rounds, assumed of a node without an A/A history
+ASSUMED_NOISE = 0.015
+DEFAULT_MARGIN = 0.02
+# one block in so many carries an A/A pair
+NULL_PAIR_EVERY = 8
+
+
+def plan(
+    matrix: Matrix,
+    model: ModelFacts,
+    fleet: Sequence[NodeOffer] | None = None,
+    *,
+    seed: int = 0,
+    releases: Iterable[str] = (),
+    precisions: Iterable[str] = MADE_PRECISIONS,
+    with_null_pair: bool = False,
+) -> Plan:
+    """The blocks that measure the matrix, and each point that cannot run with its reason.
+
+    `fleet` None means that no fleet is asked (one machine measures by itself). `releases`: runtimes known beyond the
+    farm's table. `with_null_pair`: the first of every eight blocks carries an A/A twin of its baseline, where there is
+    room.
+    """
+    request = Request(model, fleet, seed, frozenset(releases), frozenset(precisions))
+    expansion = expand(matrix)
+    resolved = [resolve(point, request) for point in expansion.points]
+    names = {id(one): f"c{number}" for number, one in enumerate(resolved, start=1)}
+    planned: list[PlannedBlock] = []
+    seen: set[str] = set()
+    for members in _hardware_groups([one for one in resolved if one.reason is None]):
+        nodes = _eligible(members, fleet)
+        for cells in _grouped(members, matrix, model, nodes):
+            number = len(planned) + 1
+            arms = _arms(cells, names, block=number, seen=seen)
+            if with_null_pair and number % NULL_PAIR_EVERY == 1 and len(arms) < _most_arms(nodes):
+                arms = _with_twin(arms)
+            planned.append(_block(arms, matrix, model, nodes, number=number))
+    refused = tuple(_refused(one, names[id(one)]) for one in resolved if one.reason is not None)
+    return Plan(
+        budget=matrix.budget,
+        fail_fast=matrix.fail_fast,
+        max_parallel=matrix.max_parallel,
+        blocks=tuple(planned),
+        refused=refused,
+        excluded=expansion.excluded,
+        minutes=sum(block.minutes for block in planned),
+        problem=_problem(planned, refused),
+    )
+
+
+def _hardware_groups(cells: Sequence[Resolved]) -> list[list[Resolved]]:
+    """Cells that can be side by side on one node: by declared hardware, and apart only where no node has all."""
+    by_hardware = _parted(cells, lambda one: one.spec.hardware if one.is_hardware_declared else "")
+    return [
+        part
+        for group in by_hardware
+        for part in ([group] if _has_common_node(group) else _parted(group, lambda one: sorted(one.nodes or ())))
+    ]
+
+
+def _parted(cells: Sequence[Resolved], key: Callable[[Resolved], object]) -> list[list[Resolved]]:
+    parts: dict[str, list[Resolved]] = {}
+    for one in cells:
+        parts.setdefault(repr(key(one)), []).append(one)
+    return list(parts.values())
+
+
+def _has_common_node(cells: Sequence[Resolved]) -> bool:
+    asked = [one.nodes for one in cells if one.nodes is not None]
+    return not asked or bool(frozenset.intersection(*asked))
+
+
+def _eligible(cells: Sequence[Resolved], fleet: Sequence[NodeOffer] | None) -> list[NodeOffer]:
+    """The nodes that may take every one of these cells; none where no fleet was asked."""
+    return [node for node in fleet or () if all(node.id in (one.nodes or ()) for one in cells)]
+
+
+def _grouped(
+    cells: Sequence[Resolved], matrix: Matrix, model: ModelFacts, nodes: Sequence[NodeOffer]
+) -> list[list[Resolved]]:
+    arm_s = estimates.arm_seconds(matrix.budget, model.latency_ms)
+    capacity = blocks.capacity_for(arm_s, most=_most_arms(nodes))
+    return blocks.group(cells, positions=lambda one: dict(one.point.positions), capacity=capacity)
+
+
+def _most_arms(nodes: Sequence[NodeOffer]) -> int:
+    return min((node.max_arms for node in nodes), default=MAX_ARMS)
+
+
+def _arms(cells: Sequence[Resolved], names: Mapping[int, str], *, block: int, seen: set[str]) -> list[Arm]:
+    """The places of a block. A cell that an earlier block holds too gets the block's number into its id."""
+    arms: list[Arm] = []
+    digests: dict[str, int] = {}
+    for number, one in enumerate(cells):
+        cell = names[id(one)]
+        arms.append(
+            Arm(
+                arm=number,
+                id=f"{cell}.b{block}" if cell in seen else cell,
+                cell=cell,
+                positions=dict(one.point.positions),
+                labels=one.point.labels,
+                spec=one.spec,
+                twin_of=digests.get(one.spec.digest),
+            )
+        )
+        digests.setdefault(one.spec.digest, number)
+        seen.add(cell)
+    return arms
+
+
+def _with_twin(arms: list[Arm]) -> list[Arm]:
+    baseline = arms[0]
+    return [*arms, baseline.model_copy(update={"arm": len(arms), "id": f"{baseline.id}.twin", "twin_of": 0})]
+
+
+def _block(
+    arms: list[Arm], matrix: Matrix, model: ModelFacts, nodes: Sequence[NodeOffer], *, number: int
+) -> PlannedBlock:
+    budget, latency_ms = matrix.budget, model.latency_ms
+    known = [node.noise for node in nodes if node.noise is not None]
+    noise = max(known, default=ASSUMED_NOISE)
+    margin = max((node.margin for node in nodes), default=DEFAULT_MARGIN)
+    smallest = smallest_detectable(budget, noise=noise, margin=margin)
+    return PlannedBlock(
+        id=f"b{number}",
+        arms=tuple(arms),
+        comparisons=tuple(
+            PlannedComparison(baseline=first, candidate=second, axis=axis, smallest_detectable=smallest)
+            for first, second, axis in blocks.comparisons_among(arms)
+        ),
+        tags=_tags(arms),
+        nodes=tuple(node.id for node in nodes),
+        budget=budget,
+        min_rounds=ROUNDS[budget].least,
+        max_rounds=ROUNDS[budget].most,
+        margin=margin,
+        noise=noise,
+        is_noise_assumed=len(known) < len(nodes) or not nodes,
+        minutes=len(arms) * estimates.arm_seconds(budget, latency_ms) / 60.0,
+        runner_timeout_s=estimates.runner_timeout_s(budget, latency_ms),
+        block_timeout_s=estimates.block_timeout_s(budget, latency_ms, arms=len(arms)),
+    )
+
+
+def smallest_detectable(budget: Budget, *, noise: float, margin: float) -> float:
+    """The smallest change, a fraction, that the budget's last round sees; `noise` is s of single rounds."""
+    rounds = ROUNDS[budget]
+    return power.smallest_detectable(noise / sqrt(rounds.per_pair), rounds.most // rounds.per_pair, margin)
+
+
+def _tags(arms: Sequence[Arm]) -> tuple[str, ...]:
+    """Every tag that some arm asks for, `cpu` last, for every node has it. Alternatives and nodes are in `nodes`."""
+    asked = {arm.spec.hardware for arm in arms if "|" not in arm.spec.hardware and ":" not in arm.spec.hardware}
+    tags = {tag for hardware in asked for tag in hardware.split("+")}
+    return tuple(sorted(tags, key=lambda tag: (tag == "cpu", tag)))
+
+
+def _refused(one: Resolved, name: str) -> RefusedPoint:
+    assert one.reason is not None
+    point = one.point
+    return RefusedPoint(id=name, positions=dict(point.positions), labels=point.labels, spec=one.spec, reason=one.reason)
+
+
+def _problem(planned: Sequence[PlannedBlock], refused: Sequence[RefusedPoint]) -> str | None:
+    """A release that does not exist, or a fleet that takes nothing: the matrix is mistaken, not the model."""
+    mistaken = [one.reason.text for one in refused if one.reason.code == ReasonCode.UNKNOWN_RUNTIME]
+    homeless = [one.reason.text for one in refused if one.reason.code == ReasonCode.NO_NODE]
+    if mistaken:
+        return mistaken[0]
+    return homeless[0] if homeless and not planned else None

@@ -1,0 +1,133 @@
+"""What planning answers: blocks of arms, the comparisons they will make, and the points that cannot run."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from farm.contract.base import Message, Sha256
+from farm.contract.blocks import MAX_ARMS
+from farm.contract.cells import Budget, CellSpec
+from farm.contract.reasons import Reason
+
+
+class ModelFacts(Message):
+    """What planning must know of a model, as inspection found it.
+
+    `batch`: the first dimension shared by the inputs: a number when it is fixed, a name when it is dynamic, None when
+    it is not a batch. `dims`: other dimensions by name, a number when fixed under that name, None when dynamic.
+    `inputs_batch`: the batch of given inputs. `latency_ms`: what one inference takes, where it is known.
+    """
+
+    name: str = "model"
+    bundle_sha256: Sha256
+    main_sha256: Sha256
+    opsets: dict[str, int] = Field(default_factory=dict)
+    ir_version: int = 8
+    custom_domains: tuple[str, ...] = ()
+    batch: int | str | None = None
+    dims: dict[str, int | None] = Field(default_factory=dict)
+    is_quantised: bool = False
+    inputs_sha256: Sha256 | None = None
+    inputs_batch: int | None = None
+    latency_ms: Annotated[float, Field(gt=0)] | None = None
+
+    @property
+    def opset(self) -> int | None:
+        """The version of the default operator set that the model is stamped with."""
+        return self.opsets.get("", self.opsets.get("ai.onnx"))
+
+
+class NodeOffer(Message):
+    """What a node can take: tags and providers that were proven on it, and the distributions its owner allows.
+
+    `distributions` empty: any. `versions`: runtimes it knows of beyond the farm's table, as `distribution==version`.
+    `noise`: standard deviation of ln(new / old) over rounds of its own A/A pairs; None until known. `margin`: what its
+    A/A history asks for.
+    """
+
+    id: str
+    name: str = ""
+    tags: frozenset[str] = frozenset({"cpu"})
+    providers: frozenset[str] = frozenset({"CPUExecutionProvider"})
+    distributions: frozenset[str] = frozenset()
+    versions: frozenset[str] = frozenset()
+    max_arms: Annotated[int, Field(ge=1, le=MAX_ARMS)] = MAX_ARMS
+    noise: Annotated[float, Field(gt=0)] | None = None
+    margin: Annotated[float, Field(gt=0, lt=1)] = 0.02
+
+
+class Arm(Message):
+    """One place in a block. `id` is unique in the plan; `cell` is shared by the places where one cell is repeated.
+
+    `positions`: where its values stand on the axes of the matrix. `twin_of`: the number of an earlier arm of
+    the block with the same cell digest, which it forms an A/A pair with.
+    """
+
+    arm: Annotated[int, Field(ge=0, lt=MAX_ARMS)]
+    id: str
+    cell: str
+    positions: dict[str, int]
+    labels: dict[str, str] = Field(default_factory=dict)
+    spec: CellSpec
+    twin_of: int | None = None
+
+
+class PlannedComparison(Message):
+    """Two arms that differ in one axis; the baseline has the earlier value. `axis` is `twin` for an added A/A pair."""
+
+    baseline: int
+    candidate: int
+    axis: str
+    # a fraction, at the last round the budget allows, from the noise of the noisiest node that may take the block
+    smallest_detectable: float | None = None
+
+
+class PlannedBlock(Message):
+    """Cells to be measured together. `nodes`: ids of the nodes that may take it; empty where no fleet was asked."""
+
+    id: str
+    arms: Annotated[tuple[Arm, ...], Field(min_length=1, max_length=MAX_ARMS)]
+    comparisons: tuple[PlannedComparison, ...]
+    # tags a node must carry, all of them; the first names the queue
+    tags: tuple[str, ...]
+    nodes: tuple[str, ...] = ()
+    budget: Budget
+    min_rounds: int
+    max_rounds: int
+    margin: float
+    noise: float
+    is_noise_assumed: bool = True
+    minutes: float
+    runner_timeout_s: float
+    block_timeout_s: float
+
+
+class RefusedPoint(Message):
+    """A point that will not run, as a cell, and why."""
+
+    id: str
+    positions: dict[str, int]
+    labels: dict[str, str] = Field(default_factory=dict)
+    spec: CellSpec
+    reason: Reason
+
+
+class Plan(Message):
+    """The whole answer. `problem`: one sentence when the matrix itself cannot be meant; nothing should be started then.
+
+    `minutes`: all blocks one after another, on one node.
+    """
+
+    budget: Budget
+    fail_fast: bool = False
+    max_parallel: int | None = None
+    blocks: tuple[PlannedBlock, ...] = ()
+    refused: tuple[RefusedPoint, ...] = ()
+    excluded: int = 0
+    minutes: float = 0.0
+    problem: str | None = None
+
+    @property
+    def cells(self) -> int:
+        """How many different points will be measured."""
+        return len({arm.cell for block in self.blocks for arm in block.arms})

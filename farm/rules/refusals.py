@@ -1,0 +1,164 @@
+"""Why a cell cannot run, found before anything is measured: each rule gives one sentence with the way out."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from farm.contract.cells import CellSpec
+from farm.contract.reasons import Reason, ReasonCode
+from farm.rules import providers, releases
+from farm.rules.nearest import nearest
+from farm.rules.plans import ModelFacts, NodeOffer
+
+# precisions that the workshop makes today
+MADE_PRECISIONS = frozenset({"fp32", "int8-dynamic"})
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What the rules look at besides the cell. `own_providers`: those that some node has proven by itself."""
+
+    model: ModelFacts
+    loads: Callable[[Mapping[str, int], int, tuple[str, ...], str], Reason | None] = lambda *_: None
+    asked_batch: int | None = None
+    own_providers: Collection[str] = ()
+    known_releases: Collection[str] = ()
+    precisions: Collection[str] = MADE_PRECISIONS
+
+
+def first_refusal(spec: CellSpec, about: Circumstances) -> Reason | None:
+    """The first reason that stands against the cell, in the order in which a person would want to know."""
+    return next((reason for rule in _RULES if (reason := rule(spec, about)) is not None), None)
+
+
+def no_node(spec: CellSpec, fleet: Sequence[NodeOffer]) -> Reason:
+    """Why no node of the fleet takes the cell: the hardware, the provider or the distribution."""
+    tags = sorted({tag for node in fleet for tag in node.tags})
+    if not fleet:
+        text = "No node is online: enrol one, or wait for one, and plan again."
+    elif spec.hardware.startswith("node:"):
+        names = [f"node:{node.name or node.id}" for node in fleet]
+        text = f"No node is named {spec.hardware.removeprefix('node:')!r}{_meant(spec.hardware, names)}."
+    elif not _carries(spec.hardware, fleet):
+        text = (
+            f"No node carries the hardware {spec.hardware!r}{_meant(spec.hardware, tags)}: "
+            f"the fleet has {', '.join(tags)}. Add such a node, or change `hardware` or `provider`."
+        )
+    else:
+        text = (
+            f"No node with the hardware {spec.hardware!r} runs {spec.provider} on {spec.runtime.distribution}: "
+            "add a node whose probe shows it executing, or leave this provider out."
+        )
+    return Reason(code=ReasonCode.NO_NODE, text=text)
+
+
+def has_hardware(node: NodeOffer, hardware: str) -> bool:
+    """Whether a node is what the hardware axis asks for: a tag, all of `a+b`, any of `a|b`, or `node:NAME`."""
+    if hardware.startswith("node:"):
+        return hardware.removeprefix("node:") in (node.id, node.name)
+    if "|" in hardware:
+        return any(tag in node.tags for tag in hardware.split("|"))
+    return all(tag in node.tags for tag in hardware.split("+"))
+
+
+def _carries(hardware: str, fleet: Sequence[NodeOffer]) -> bool:
+    return any(has_hardware(node, hardware) for node in fleet)
+
+
+def _meant(word: str, valid: Sequence[str]) -> str:
+    close = nearest(word, valid)
+    return "" if close is None else f" (the nearest is {close!r})"
+
+
+def _unknown_runtime(spec: CellSpec, about: Circumstances) -> Reason | None:
+    sentence = releases.unknown_sentence(spec.runtime, extra=about.known_releases)
+    return None if sentence is None else Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=sentence)
+
+
+def _provider_not_in_build(spec: CellSpec, about: Circumstances) -> Reason | None:
+    entry = providers.resolve(spec.provider)
+    by_owner = not entry.distributions and entry.name in about.own_providers
+    if providers.is_carried_by(entry, spec.runtime.distribution) or by_owner:
+        return None
+    if not entry.packages:
+        text = (
+            f"{entry.name} is in no package of the index: it needs a node whose owner has a build or plug-in with it."
+        )
+    else:
+        text = (
+            f"{entry.name} is not in {spec.runtime}: it comes with {' or '.join(entry.packages)}. "
+            "Add such a runtime, or leave this provider out."
+        )
+    return Reason(code=ReasonCode.PROVIDER_NOT_IN_BUILD, text=text)
+
+
+def _no_variant(spec: CellSpec, about: Circumstances) -> Reason | None:
+    precision = spec.recipe.precision
+    if precision not in about.precisions:
+        made = ", ".join(sorted(about.precisions))
+        text = f"The precision {precision} cannot be made here yet: choose one of {made}."
+    elif precision != "fp32" and about.model.is_quantised:
+        text = (
+            f"{about.model.name} is already quantised: {precision} would quantise it twice. Use precision fp32 for it."
+        )
+    else:
+        return None
+    return Reason(code=ReasonCode.VARIANT_IMPOSSIBLE, text=text)
+
+
+def _not_loaded(spec: CellSpec, about: Circumstances) -> Reason | None:
+    model, wanted = about.model, spec.recipe.opset
+    imports: Mapping[str, int] = model.opsets
+    if isinstance(wanted, int):
+        imports = {**{k: v for k, v in imports.items() if k not in ("", "ai.onnx")}, "": wanted}
+    return about.loads(imports, model.ir_version, model.custom_domains, spec.runtime.version)
+
+
+def _wrong_batch(spec: CellSpec, about: Circumstances) -> Reason | None:
+    model, asked = about.model, about.asked_batch
+    if asked is None:
+        return None
+    if model.batch is None:
+        text = (
+            f"The first dimension of {model.name} is not a batch: leave `batch` out and set dimensions with `shapes`."
+        )
+        return Reason(code=ReasonCode.NO_BATCH, text=text)
+    if isinstance(model.batch, int) and asked != model.batch:
+        text = f"{model.name} has the fixed batch {model.batch}: batch {asked} needs a dynamic first dimension."
+        return Reason(code=ReasonCode.FIXED_BATCH, text=text)
+    if model.inputs_batch is not None and asked != model.inputs_batch:
+        text = f"The given inputs have batch {model.inputs_batch}: batch {asked} needs other inputs, or none."
+        return Reason(code=ReasonCode.FIXED_BATCH, text=text)
+    return None
+
+
+def _wrong_shapes(spec: CellSpec, about: Circumstances) -> Reason | None:
+    for name, size in spec.workload.shapes.items():
+        text = _shape_problem(name, size, about)
+        if text is not None:
+            return Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
+    return None
+
+
+def _shape_problem(name: str, size: int, about: Circumstances) -> str | None:
+    model = about.model
+    if name == model.batch:
+        return f"The dimension {name!r} is the batch and is {about.asked_batch} already: leave it out of `shapes`."
+    if name not in model.dims:
+        dynamic = [dim for dim, fixed in model.dims.items() if fixed is None]
+        has = f"it has {', '.join(dynamic)}" if dynamic else "all its dimensions are fixed"
+        return f"{model.name} has no dynamic dimension {name!r}{_meant(name, dynamic)}: {has}."
+    fixed = model.dims[name]
+    if fixed is not None and fixed != size:
+        return f"The dimension {name!r} of {model.name} is fixed at {fixed}: {size} needs a model where it is dynamic."
+    return None
+
+
+Rule = Callable[[CellSpec, Circumstances], Reason | None]
+_RULES: tuple[Rule, ...] = (
+    _unknown_runtime,
+    _provider_not_in_build,
+    _not_loaded,
+    _no_variant,
+    _wrong_batch,
+    _wrong_shapes,
+)

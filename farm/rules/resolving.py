@@ -1,0 +1,144 @@
+"""From a point of a matrix to the cell it stands for, or the reason why it cannot run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from farm.contract.cells import CellSpec, Recipe, Runtime, SessionSettings, Workload
+from farm.contract.reasons import Reason
+from farm.rules import providers, refusals, releases
+from farm.rules.axes import PrecisionChoice, ProviderChoice
+from farm.rules.plans import ModelFacts, NodeOffer
+from farm.rules.points import Point
+from farm.rules.session_sets import DEFAULT as DEFAULT_SESSION
+from farm.rules.session_sets import SessionSet
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A point as a cell. `reason` is None when nothing stands against it; then `nodes` may take it (None: any).
+
+    `is_hardware_declared`: the matrix itself says which hardware.
+    """
+
+    point: Point
+    spec: CellSpec
+    reason: Reason | None
+    nodes: frozenset[str] | None = None
+    is_hardware_declared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What all points of a plan share. `fleet` None: no fleet was asked, any node will do."""
+
+    model: ModelFacts
+    fleet: Sequence[NodeOffer] | None = None
+    seed: int = 0
+    releases: frozenset[str] = frozenset()
+    precisions: frozenset[str] = refusals.MADE_PRECISIONS
+
+
+def resolve(point: Point, request: Request) -> Resolved:
+    """The cell of a point, and the first reason that stands against it."""
+    spec = _spec_of(point, request)
+    declared = "hardware" in point.values
+    reason = refusals.first_refusal(spec, _circumstances(point, request))
+    if reason is not None or request.fleet is None:
+        return Resolved(point, spec, reason, None, declared)
+    nodes = frozenset(node.id for node in request.fleet if takes(node, spec))
+    return Resolved(point, spec, None if nodes else refusals.no_node(spec, request.fleet), nodes, declared)
+
+
+def takes(node: NodeOffer, spec: CellSpec) -> bool:
+    """Whether the node carries the hardware, has proven the provider and may install the distribution."""
+    provider = providers.resolve(spec.provider)
+    proven = provider is providers.CPU or provider.name in node.providers
+    allowed = not node.distributions or spec.runtime.distribution in node.distributions
+    return proven and allowed and refusals.has_hardware(node, spec.hardware)
+
+
+def _circumstances(point: Point, request: Request) -> refusals.Circumstances:
+    fleet = request.fleet or ()
+    asked = point.values.get("batch")
+    return refusals.Circumstances(
+        model=request.model,
+        asked_batch=asked if isinstance(asked, int) else None,
+        own_providers=frozenset(name for node in fleet for name in node.providers),
+        known_releases=request.releases.union(*(node.versions for node in fleet)),
+        precisions=request.precisions,
+    )
+
+
+def _spec_of(point: Point, request: Request) -> CellSpec:
+    values, model = point.values, request.model
+    provider = values.get("provider", ProviderChoice(providers.CPU.name))
+    precision = values.get("precision", PrecisionChoice())
+    runtime = values.get("runtime", releases.newest())
+    assert isinstance(provider, ProviderChoice)
+    assert isinstance(precision, PrecisionChoice)
+    assert isinstance(runtime, Runtime)
+    entry = providers.resolve(provider.name)
+    options = providers.with_defaults(entry, provider.options)
+    return CellSpec(
+        artifact_sha256=model.bundle_sha256,
+        recipe=Recipe(
+            precision=precision.precision, opset=_opset_of(point, runtime, model), options=dict(precision.options)
+        ),
+        runtime=runtime,
+        provider=entry.name,
+        provider_options=options,
+        workload=_workload_of(point, request),
+        session=_session_of(point),
+        hardware=str(values.get("hardware", providers.tag_for(entry, options))),
+    )
+
+
+def _opset_of(point: Point, runtime: Runtime, model: ModelFacts) -> int | Literal["as-is", "max-of-runtime"]:
+    """The opset to convert to. A model is never converted to what it already is, nor down by `max-of-runtime`."""
+    wanted = point.values.get("opset", "as-is")
+    if wanted == "max-of-runtime":
+        most = None
+        wanted = "as-is" if most is None or most <= (model.opset or most) else most
+    return "as-is" if not isinstance(wanted, int) or wanted == model.opset else wanted
+
+
+def _workload_of(point: Point, request: Request) -> Workload:
+    """The batch is the one asked for, else that of the given inputs, else the model's own, else 1."""
+    values, model = point.values, request.model
+    shapes = {str(name): int(size) for name, size in _mapping(values.get("shapes")).items()}
+    batch = values.get("batch")
+    if batch is None and isinstance(model.batch, str):
+        batch = shapes.pop(model.batch, None)
+    if batch is None and model.batch is not None:
+        batch = model.inputs_batch or (model.batch if isinstance(model.batch, int) else 1)
+    concurrency = values.get("concurrency", 1)
+    return Workload(
+        batch=batch if isinstance(batch, int) else None,
+        shapes=shapes,
+        concurrency=concurrency if isinstance(concurrency, int) else 1,
+        seed=request.seed,
+        inputs_sha256=model.inputs_sha256,
+    )
+
+
+def _mapping(value: object) -> Mapping[str, int]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _session_of(point: Point) -> SessionSettings:
+    chosen = point.values.get("session", DEFAULT_SESSION)
+    assert isinstance(chosen, SessionSet)
+    return SessionSettings.model_validate(
+        {
+            "threads": point.values.get("threads", 1),
+            "optimization": point.values.get("optimization", "all"),
+            "inter_op_threads": chosen.inter_op_threads,
+            "execution_mode": chosen.execution_mode,
+            "spinning": chosen.spinning,
+            "memory_pattern": chosen.memory_pattern,
+            "arena": chosen.arena,
+            "disabled_optimizers": chosen.disabled_optimizers,
+            "config": dict(chosen.config),
+        }
+    )
