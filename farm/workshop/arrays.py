@@ -1,0 +1,41 @@
+"""Named arrays in `.npz` files, whatever their names are, and never a pickle."""
+
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Arrays = dict[str, NDArray[Any]]
+
+
+class ArraysError(ValueError):
+    """The file cannot be read as arrays; the message names it and the way out."""
+
+
+def write_npz(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Path:
+    """Writes the arrays in their order, with the same bytes for the same arrays; the path.
+
+    numpy's own `savez` takes names as keywords and so refuses a tensor called `file`.
+    """
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in arrays.items():
+            member = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
+            with archive.open(member, "w", force_zip64=True) as out:
+                np.lib.format.write_array(out, np.asarray(array), allow_pickle=False)
+    return path
+
+
+def read_npz(path: Path) -> Arrays:
+    """Every array of the file by name. Raises ArraysError for anything that is no `.npz` of plain arrays."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            if isinstance(stored, np.ndarray):
+                raise ArraysError(f"{path.name} is a single array, not an .npz; save it with its input's name as key.")
+            return {name: stored[name] for name in stored.files}
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        if isinstance(error, ArraysError):
+            raise
+        raise ArraysError(f"{path.name} is no .npz of plain arrays ({error}); write it with numpy.savez.") from error

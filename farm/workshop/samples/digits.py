@@ -1,0 +1,56 @@
+"""A classifier of handwritten digits, really trained (by `train_digits`), with data to judge and to calibrate it."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from farm.workshop.samples.graphs import GraphBuilder
+
+COMMITTED = Path(__file__).with_name("digits.npz")
+# name, outputs, inputs, stride of each convolution; then a hidden and a last layer
+CONVOLUTIONS = (("conv1", 16, 1, 1), ("conv2", 32, 16, 2), ("conv3", 32, 32, 1))
+FLAT = 32 * 4 * 4
+HIDDEN = 64
+CLASSES = 10
+# the pictures hold whole numbers from 0 to 16
+FULL = np.float32(16)
+
+
+def make() -> onnx.ModelProto:
+    """`x` [batch, 1, 8, 8] float in 0–1 → `y` [batch, 10], scores before softmax; the batch is free."""
+    graph = GraphBuilder()
+    with np.load(COMMITTED) as stored:
+        weights = {name: stored[name].astype(np.float32) for name in stored.files if stored[name].dtype == np.float16}
+    hidden = "x"
+    for name, _, _, stride in CONVOLUTIONS:
+        inputs = [hidden, *(graph.weight(f"{name}_{part}", weights[f"{name}_{part}"]) for part in ("weight", "bias"))]
+        hidden = graph.add("Relu", f"{name}_relu", [graph.conv(name, inputs, stride=stride)])
+    flat = graph.add("Flatten", "flatten", [hidden])
+    hidden = graph.add("Relu", "hidden_relu", [_gemm(graph, weights, flat, name="hidden")])
+    _gemm(graph, weights, hidden, name="scores", output="y")
+    return graph.model("digits", x=["batch", 1, 8, 8], y=["batch", CLASSES])
+
+
+def _gemm(graph: GraphBuilder, weights: dict[str, Any], x: str, *, name: str, output: str = "") -> str:
+    inputs = [x, *(graph.weight(f"{name}_{part}", weights[f"{name}_{part}"]) for part in ("weight", "bias"))]
+    return graph.add("Gemm", name, inputs, output=output)
+
+
+def evaluation() -> dict[str, NDArray[Any]]:
+    """Pictures the model never saw: `x` [540, 1, 8, 8] float and `labels` [540] whole numbers from 0 to 9."""
+    with np.load(COMMITTED) as stored:
+        return {"x": pictures(stored["evaluation_pixels"]), "labels": stored["evaluation_labels"].astype(np.int64)}
+
+
+def calibration() -> dict[str, NDArray[Any]]:
+    """Pictures from the training set for static quantisation: `x` [512, 1, 8, 8] float."""
+    with np.load(COMMITTED) as stored:
+        return {"x": pictures(stored["calibration_pixels"])}
+
+
+def pictures(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Whole-numbered pixels [n, 64] as the model's input [n, 1, 8, 8]."""
+    return np.asarray((pixels.astype(np.float32) / FULL).reshape(-1, 1, 8, 8), dtype=np.float32)

@@ -1,0 +1,51 @@
+"""A graph under construction: named nodes, one output each, and their weights."""
+
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+
+# every runtime from 1.15 on loads these; onnx's own defaults load in none
+OPSET = 17
+IR_VERSION = 8
+
+
+class GraphBuilder:
+    """Adds nodes in order; `add` returns the name of the new node's output."""
+
+    def __init__(self) -> None:
+        self._nodes: list[onnx.NodeProto] = []
+        self._initializers: list[onnx.TensorProto] = []
+
+    def weight(self, name: str, value: NDArray[Any]) -> str:
+        """An initialiser under this name."""
+        self._initializers.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        return name
+
+    def add(self, op_type: str, name: str, inputs: list[str], *, output: str = "", **attributes: Any) -> str:
+        """A node called `name`, its output called `output`, or `name_out`."""
+        output = output or f"{name}_out"
+        self._nodes.append(helper.make_node(op_type, inputs, [output], name=name, **attributes))
+        return output
+
+    def linear(self, name: str, x: str, *, weight: NDArray[np.float32], bias: NDArray[np.float32]) -> str:
+        """MatMul and Add over the last axis."""
+        product = self.add("MatMul", f"{name}_matmul", [x, self.weight(f"{name}_weight", weight)])
+        return self.add("Add", f"{name}_add", [product, self.weight(f"{name}_bias", bias)])
+
+    def conv(self, name: str, inputs: list[str], *, stride: int) -> str:
+        """A 3 × 3 convolution that keeps the size, or divides it by the stride."""
+        return self.add("Conv", name, inputs, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[stride, stride])
+
+    def model(self, name: str, *, x: list[str | int], y: list[str | int]) -> onnx.ModelProto:
+        """The finished model from float `x` to float `y`, whose shapes are given."""
+        inputs = [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, x)]
+        outputs = [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, y)]
+        graph = helper.make_graph(self._nodes, name, inputs, outputs, self._initializers)
+        opsets = [helper.make_opsetid("", OPSET)]
+        model = helper.make_model(graph, opset_imports=opsets, producer_name="onnxfarm-samples")
+        model.ir_version = IR_VERSION
+        onnx.checker.check_model(model, full_check=True)
+        return model

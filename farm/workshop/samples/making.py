@@ -1,0 +1,25 @@
+"""Makes the sample models from this package alone; the same bytes every time."""
+
+from pathlib import Path
+
+from farm.workshop import arrays
+from farm.workshop.samples import convnet, digits, transformer
+
+_MODELS = {"transformer": transformer.make, "convnet": convnet.make, "digits": digits.make}
+NAMES = tuple(_MODELS)
+
+
+def write_model(name: str, folder: Path) -> Path:
+    """Writes `name`.onnx (one of NAMES) into the folder, which is made when it is missing; its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.onnx"
+    path.write_bytes(_MODELS[name]().SerializeToString(deterministic=True))
+    return path
+
+
+def write_all(folder: Path) -> list[Path]:
+    """Every sample model, and beside the digit classifier its evaluation and calibration data; the paths written."""
+    paths = [write_model(name, folder) for name in NAMES]
+    for part, data in (("evaluation", digits.evaluation()), ("calibration", digits.calibration())):
+        paths.append(arrays.write_npz(folder / f"digits.{part}.npz", data))
+    return paths

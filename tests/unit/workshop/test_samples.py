@@ -1,0 +1,73 @@
+"""The sample models: the same bytes every time, loadable, and the classifier really classifies."""
+
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from farm.workshop.samples import digits, making
+
+
+def answered(path: Path, x: np.ndarray) -> np.ndarray:
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    return np.asarray(session.run(["y"], {"x": x})[0])
+
+
+@pytest.mark.parametrize("name", making.NAMES)
+def test_a_sample_is_the_same_bytes_every_time(name: str, tmp_path: Path) -> None:
+    once, again = (making.write_model(name, tmp_path / folder).read_bytes() for folder in ("once", "again"))
+    assert hashlib.sha256(once).hexdigest() == hashlib.sha256(again).hexdigest()
+
+
+@pytest.mark.parametrize("name", making.NAMES)
+def test_a_sample_loads_on_every_runtime_and_names_its_nodes(name: str, tmp_path: Path) -> None:
+    model = onnx.load(making.write_model(name, tmp_path))
+    assert (model.ir_version, model.opset_import[0].version) == (8, 17)
+    names = [node.name for node in model.graph.node]
+    assert all(names)
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize(("batch", "sequence"), [(1, 64), (3, 17)])
+def test_the_transformer_takes_any_batch_and_sequence(batch: int, sequence: int, tmp_path: Path) -> None:
+    x = np.random.default_rng(0).standard_normal((batch, sequence, 256)).astype(np.float32)
+    y = answered(making.write_model("transformer", tmp_path), x)
+    assert y.shape == x.shape
+    assert np.isfinite(y).all()
+
+
+def test_the_convolutional_net_takes_any_batch(tmp_path: Path) -> None:
+    y = answered(making.write_model("convnet", tmp_path), np.zeros((5, 3, 32, 32), dtype=np.float32))
+    assert y.shape == (5, 10)
+
+
+def test_the_classifier_knows_digits_it_never_saw(tmp_path: Path) -> None:
+    data = digits.evaluation()
+    scores = answered(making.write_model("digits", tmp_path), data["x"])
+    assert data["x"].shape == (540, 1, 8, 8)
+    assert (scores.argmax(1) == data["labels"]).mean() > 0.97
+
+
+def test_calibration_pictures_are_many_enough_and_none_is_for_evaluation() -> None:
+    calibration = {picture.tobytes() for picture in digits.calibration()["x"]}
+    assert len(digits.calibration()["x"]) >= 500
+    assert not calibration & {picture.tobytes() for picture in digits.evaluation()["x"]}
+
+
+def test_the_command_writes_models_and_data(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "farm.workshop.samples", str(tmp_path / "new")]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [
+        "convnet.onnx", "digits.calibration.npz", "digits.evaluation.npz", "digits.onnx", "transformer.onnx",
+    ]  # fmt: skip
+    assert len(done.stdout.splitlines()) == 5
+
+
+def test_the_command_without_a_folder_says_how_it_is_used() -> None:
+    done = subprocess.run([sys.executable, "-m", "farm.workshop.samples"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "usage: python -m farm.workshop.samples OUT_DIR\n")
