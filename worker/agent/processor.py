@@ -1,0 +1,112 @@
+"""What the processor is and how it is set, as the system tells it. Unknown is None, never a guess."""
+
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+LSCPU_TIMEOUT_S = 5.0
+
+# flags that decide which kernels ONNX Runtime picks; Linux names
+TELLING_FLAGS = (
+    "sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512_vnni", "avx_vnni", "avx512_bf16",
+    "avx512_fp16", "amx_tile", "amx_int8", "amx_bf16", "asimd", "asimddp", "i8mm", "bf16", "sve", "sve2",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Processor:
+    """Model, instruction sets, and what surrounds it."""
+
+    model: str | None = None
+    instruction_sets: tuple[str, ...] = ()
+    virtualization: str | None = None
+    caches: tuple[str, ...] = ()
+
+
+def read_processor() -> Processor:
+    """From `lscpu -J` where it is (8 ms), else from sysctl (macOS), else the little that Python knows."""
+    if shutil.which("lscpu"):
+        return from_lscpu(_say(["lscpu", "-J"]))
+    if sys.platform == "darwin":
+        model = _say(["sysctl", "-n", "machdep.cpu.brand_string"]).strip()
+        return Processor(model=model or None)
+    return Processor(model=platform.processor() or None)
+
+
+def from_lscpu(text: str) -> Processor:
+    """Parse lscpu's JSON, whose fields newer versions nest."""
+    try:
+        fields = dict(_fields(json.loads(text)["lscpu"]))
+    except (ValueError, KeyError, TypeError):
+        return Processor()
+    flags = set(fields.get("Flags", "").split())
+    return Processor(
+        model=fields.get("Model name"),
+        instruction_sets=tuple(name for name in TELLING_FLAGS if name in flags),
+        virtualization=fields.get("Hypervisor vendor"),
+        caches=tuple(
+            f"{name.split()[0]} {re.sub(r' *[(].*', '', value)}"
+            for name, value in fields.items()
+            if re.match(r"L\d\w? cache", name)
+        ),
+    )
+
+
+def governor(root: Path = Path("/sys/devices/system/cpu")) -> str | None:
+    """The frequency governor, all of them when cores differ; None where the system has none (virtual machines)."""
+    found = {_read(path) for path in root.glob("cpu[0-9]*/cpufreq/scaling_governor")} - {None}
+    return ", ".join(sorted(name for name in found if name)) or None
+
+
+def turbo(root: Path = Path("/sys/devices/system/cpu")) -> bool | None:
+    """Whether the clock may rise above its base; None where it cannot be read."""
+    disabled = _read(root / "intel_pstate" / "no_turbo")
+    if disabled in ("0", "1"):
+        return disabled == "0"
+    boost = _read(root / "cpufreq" / "boost")
+    return boost == "1" if boost in ("0", "1") else None
+
+
+def is_emulated(proc: Path = Path("/proc")) -> bool:
+    """Whether this process runs on another kind of processor than it thinks.
+
+    Under qemu's user mode platform.machine() and /proc/self/exe tell of the guest; the thread's own link does not.
+    """
+    try:
+        if os.path.basename(os.readlink(proc / "thread-self" / "exe")).startswith("qemu-"):
+            return True
+    except OSError:
+        # no /proc here (macOS, or hidden): nothing is known against it
+        pass
+    return sys.platform == "darwin" and _say(["sysctl", "-n", "sysctl.proc_translated"]).strip() == "1"
+
+
+def _fields(entries: list[dict[str, object]]) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for entry in entries:
+        if entry.get("data") is not None:
+            found.append((str(entry["field"]).rstrip(":"), str(entry["data"])))
+        children = entry.get("children")
+        if isinstance(children, list):
+            found += _fields(children)
+    return found
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return None
+
+
+def _say(argv: list[str]) -> str:
+    try:
+        return subprocess.run(argv, capture_output=True, text=True, timeout=LSCPU_TIMEOUT_S, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
