@@ -57,3 +57,14 @@ def main_guard() -> Iterator[None]:
     except Problem as problem:
         print(f"onnxfarm: {problem}", file=sys.stderr)
         raise typer.Exit(problem.exit_code) from problem
+
+
+@contextmanager
+def needs_extra(extra: str) -> Iterator[None]:
+    """Names the extra to install when a module that the client alone does not carry is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        raise Infrastructure(
+            f"This command needs {missing.name}, which is not installed: pip install 'onnxfarm[{extra}]'."
+        ) from missing

@@ -6,6 +6,8 @@ from typing import Literal
 
 Verdict = Literal["slower", "faster", "equal", "undecided", "not comparable"]
 
+# Changes up to this fraction are of no consequence, until a node's own A/A history says otherwise.
+MARGIN = 0.02
 # The most an A/A comparison may be called slower or faster, over all looks and tests of a rule.
 TOTAL_LEVEL = 0.01
 INTERVAL_LEVEL = 0.95
@@ -66,4 +68,4 @@ def _because(comparison: Comparison) -> str:
         if comparison.rounds_needed
         else "no number of rounds within the maximum will decide"
     )
-    return f"; changes under {100 * comparison.smallest_detectable:.2g} % cannot be seen yet, {wait}."
+    return f"; changes under {100 * comparison.smallest_detectable:.3g} % cannot be seen yet, {wait}."

@@ -10,8 +10,8 @@ from math import expm1, sqrt
 import numpy as np
 
 from farm.rules import power, statistics
+from farm.rules.comparisons import MARGIN
 
-DEFAULT_MARGIN = 0.02
 LOWEST_MARGIN = 0.02
 HIGHEST_MARGIN = 0.05
 ENOUGH_COMPARISONS = 100
@@ -48,12 +48,12 @@ def margin_from_null(estimates: Sequence[float]) -> float:
     Two per cent until there are a hundred of them, never less, and never more than five.
     """
     if len(estimates) < ENOUGH_COMPARISONS:
-        return DEFAULT_MARGIN
+        return MARGIN
     sizes = np.abs(np.asarray(estimates, dtype=np.float64))
     return float(np.clip(expm1(np.percentile(sizes, PERCENTILE)), LOWEST_MARGIN, HIGHEST_MARGIN))
 
 
-def noise_floor(log_ratios: Sequence[Sequence[float]], *, margin: float = DEFAULT_MARGIN) -> NoiseFloor | None:
+def noise_floor(log_ratios: Sequence[Sequence[float]], *, margin: float = MARGIN) -> NoiseFloor | None:
     """The noise floor from the dᵢ of each A/A comparison, pooled by degrees of freedom; None without any of two rounds.
 
     Comparisons differ in their own location, so that each is measured against its own mean.

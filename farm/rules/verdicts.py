@@ -21,11 +21,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from farm.rules import multiplicity, power, statistics, unpaired
-from farm.rules.comparisons import EQUALITY_LEVEL, INTERVAL_LEVEL, TOTAL_LEVEL, Comparison, Verdict
+from farm.rules.comparisons import EQUALITY_LEVEL, INTERVAL_LEVEL, MARGIN, TOTAL_LEVEL, Comparison, Verdict
 from farm.rules.power import LOOKS
 from farm.rules.statistics import Floats
 
-MARGIN = 0.02
 T_LEVEL = 0.002
 RANK_LEVEL = 0.003
 RANK_FROM_ROUNDS = 12
@@ -147,9 +146,8 @@ def _judge_rows(ratios: Floats, *, margin: float, looks: Sequence[int]) -> list[
     for rounds in due:
         look = _look_at(ratios[still_open, :rounds], margin=margin, may_decide=rounds in looks)
         stays = look.verdict == _UNDECIDED
-        later = [more for more in looks if more > rounds]
         for row in np.flatnonzero(~stays | (rounds == due[-1])):
-            comparisons[int(still_open[row])] = _comparison_of(look, int(row), margin=margin, later=later)
+            comparisons[int(still_open[row])] = _comparison_of(look, int(row), margin=margin, looks=looks)
         still_open = still_open[stays]
     return [comparisons[row] for row in range(len(ratios))]
 
@@ -177,10 +175,15 @@ def _interval(averages: Floats, rounds: int, level: float) -> tuple[Floats, Floa
     return averages[:, rank - 1], averages[:, -rank]
 
 
-def _comparison_of(look: _Look, row: int, *, margin: float, later: Sequence[int]) -> Comparison:
+def _comparison_of(look: _Look, row: int, *, margin: float, looks: Sequence[int]) -> Comparison:
     verdict = _VERDICTS[look.verdict[row]]
+    later = [more for more in looks if more > look.rounds]
     location, deviation = float(look.location[row]), float(look.deviation[row])
-    needed = look.rounds if verdict != "undecided" else power.rounds_to_decide(location, deviation, margin, looks=later)
+    needed: int | None = look.rounds
+    if verdict == "undecided":
+        needed = power.rounds_to_decide(location, deviation, margin, looks=later)
+        if needed is None and look.rounds < looks[0]:
+            needed = looks[-1]  # so few rounds do not know their own spread well enough to say that none will do
     candidates = ((look.t_p, T_LEVEL, T_TEST), (look.rank_p, RANK_LEVEL, RANK_TEST))
     excess, p, test = min((float(p[row]) / level, float(p[row]), test) for p, level, test in candidates)
     return Comparison(

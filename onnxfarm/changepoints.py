@@ -1,0 +1,170 @@
+"""`onnxfarm changepoints FILE.csv`: the level shifts of a series, by the rules that alerts use.
+
+The file has `time,value`, a bare column, or several columns with one series each; a header is optional. The first of
+several columns is the time, and no series, when its header says so, when its values are no numbers, or when there is no
+header and they rise from row to row. Rows are in time order. The answer is one JSON list over all series.
+"""
+
+import csv
+import dataclasses
+import io
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from farm.rules.comparisons import MARGIN
+from onnxfarm.documents import finite, read_text
+from onnxfarm.problems import Usage, main_guard, needs_extra
+
+if TYPE_CHECKING:
+    from farm.rules.changepoints import ChangePoint
+
+TIME_NAMES = frozenset(
+    {
+        "time",
+        "timestamp",
+        "date",
+        "datetime",
+        "day",
+        "at",
+        "when",
+        "ts",
+        "t",
+        "epoch",
+        "commit",
+        "build",
+        "run",
+        "index",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A column: its name, or its number as text, and its values in time order."""
+
+    name: str
+    values: list[float]
+
+
+@main_guard()
+def changepoints(
+    file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="time,value or columns of values, in time order.")],
+    margin: Annotated[float, typer.Option(help="The smallest level shift to report, as a fraction.")] = MARGIN,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the level shifts as JSON.")] = False,
+) -> None:
+    """Say where a series moves to another level and stays there."""
+    if not (isfinite(margin) and 0.0 <= margin < 1.0):
+        raise Usage(f"The margin is {margin}: give a fraction from 0 up to 1, such as 0.02 for 2 %.")
+    with needs_extra("node"):
+        from farm.rules import changepoints as rules
+    columns, times = read_series(read_text(file), where=str(file))
+    found = [rules.find_changepoints(column.values, smallest=margin) for column in columns]
+    for column, points in zip(columns, found, strict=True):
+        print(_sentence(column, points, times=times, margin=margin), file=sys.stderr if as_json else sys.stdout)
+    if as_json:
+        print(json.dumps([_figures(c, p) for c, points in zip(columns, found, strict=True) for p in points]))
+
+
+def read_series(text: str, *, where: str) -> tuple[list[Series], list[str]]:
+    """The series of a CSV text, and the time of each row where the file has one. Raises Usage for anything else."""
+    try:
+        rows = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(text.rstrip()), strict=True)]
+    except csv.Error as problem:
+        raise Usage(f"{where} is not a CSV file ({problem}).") from problem
+    if not rows:
+        raise Usage(f"{where} is empty: give rows of time,value.")
+    header = rows[0] if _is_header(rows) else None
+    body = rows[1:] if header else rows
+    if not body:
+        raise Usage(f"{where} has a header and no rows.")
+    _check_widths(rows, where=where)
+    names = header or [str(number) for number in range(len(body[0]))]
+    first = 1 if _starts_with_time(header, body) else 0
+    times = [row[0] for row in body] if first else []
+    _check_order(times, where=where)
+    columns = range(first, len(names))
+    return [
+        Series(names[c], [_number(row[c], r, names[c], where) for r, row in enumerate(body)]) for c in columns
+    ], times
+
+
+def _is_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the last cell of the first row, which would be a value, is a word."""
+    return bool(rows[0]) and rows[0][-1] != "" and not _is_number(rows[0][-1])
+
+
+def _starts_with_time(header: Sequence[str] | None, body: Sequence[Sequence[str]]) -> bool:
+    cells = [row[0] for row in body]
+    if len(body[0]) < 2:
+        return False
+    if header and (header[0].lower() in TIME_NAMES or header[0].lower().endswith("_at")):
+        return True
+    if not all(map(_is_number, cells)):
+        return not any(map(_is_number, cells))
+    return header is None and all(float(a) < float(b) for a, b in pairwise(cells))
+
+
+def _check_widths(rows: Sequence[Sequence[str]], *, where: str) -> None:
+    for place, row in enumerate(rows):
+        if len(row) != len(rows[0]):
+            raise Usage(f"{where}: line {place + 1} has {len(row)} columns and the first has {len(rows[0])}.")
+
+
+def _check_order(times: Sequence[str], *, where: str) -> None:
+    """Refuses rows that run backwards; times that are neither numbers nor dates are taken as they come."""
+    moments = _moments(times)
+    for place, (before, after) in enumerate(pairwise(moments)):
+        if after < before:
+            raise Usage(
+                f"{where}: row {place + 1} is earlier than the row before ({times[place + 1]}): sort it by time."
+            )
+
+
+def _moments(times: Sequence[str]) -> list[float]:
+    try:
+        if all(map(_is_number, times)):
+            return [float(time) for time in times]
+        return [datetime.fromisoformat(time).timestamp() for time in times]
+    except (ValueError, OverflowError, OSError):
+        return []
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _number(cell: str, row: int, name: str, where: str) -> float:
+    if not _is_number(cell) or not isfinite(float(cell)):
+        raise Usage(f"{where}: row {row} of column {name} is {cell!r}: every value must be a finite number.")
+    return float(cell)
+
+
+def _figures(column: Series, point: "ChangePoint") -> dict[str, float | str | None]:
+    magnitude = None if point.magnitude is None else finite(point.magnitude)
+    return {"series": column.name, **dataclasses.asdict(point), "magnitude": magnitude}
+
+
+def _sentence(column: Series, points: Sequence["ChangePoint"], *, times: Sequence[str], margin: float) -> str:
+    if not points:
+        return f"{column.name}: no level shift of {100 * margin:.3g} % or more in {len(column.values)} rows."
+    shifts = ", ".join(_words(point, times) for point in points)
+    return f"{column.name}: {len(points)} level shift{'s' if len(points) > 1 else ''}: {shifts}."
+
+
+def _words(point: "ChangePoint", times: Sequence[str]) -> str:
+    moment = f" ({times[point.index]})" if times else ""
+    size = "from 0" if point.magnitude is None else f"{100 * point.magnitude:+.3g} %"
+    return f"{size} at row {point.index}{moment}, p = {point.p:.2g}"

@@ -1,0 +1,66 @@
+"""Files given to a command: read whole, and every number checked before it is used."""
+
+import json
+from collections.abc import Mapping
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from onnxfarm.problems import Usage
+
+LARGEST_FILE_BYTES = 256 * 1024 * 1024
+# The rules take samples in any unit of time; these are far outside all of them.
+SMALLEST_SAMPLE = 1e-100
+LARGEST_SAMPLE = 1e100
+LONGEST_SHOWN = 40
+
+
+def read_text(path: Path) -> str:
+    """The file's text; Usage when it is missing, unreadable, too large or not UTF-8."""
+    try:
+        if path.stat().st_size > LARGEST_FILE_BYTES:
+            raise Usage(f"{path} is larger than {LARGEST_FILE_BYTES // 2**20} MiB: give samples, not raw timings.")
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as problem:
+        raise Usage(f"{path} cannot be read ({problem.strerror}): give the path of a file.") from problem
+    except UnicodeDecodeError as problem:
+        raise Usage(f"{path} is not a text file in UTF-8.") from problem
+
+
+def read_object(path: Path) -> Mapping[str, Any]:
+    """The JSON object in a file; Usage when it holds anything else."""
+    text = read_text(path)
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as problem:
+        raise Usage(f"{path} is not a JSON document ({str(problem) or 'nested too deep'}).") from problem
+    if not isinstance(document, dict):
+        raise Usage(f"{path} holds {_kind(document)} where a JSON object is needed.")
+    return document
+
+
+def checked_samples(values: object, *, where: str) -> list[float]:
+    """A list of positive numbers; Usage names the first that is not one."""
+    if not isinstance(values, list):
+        raise Usage(f"{where} is {_shown(values)} where a list of samples is needed.")
+    return [_sample(value, place, where=where) for place, value in enumerate(values)]
+
+
+def finite(value: float | None) -> float | None:
+    """What JSON can hold of a number."""
+    return value if value is not None and isfinite(value) else None
+
+
+def _sample(value: object, place: int, *, where: str) -> float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and SMALLEST_SAMPLE <= value <= LARGEST_SAMPLE:
+        return float(value)
+    raise Usage(f"{where}[{place}] is {_shown(value)}: every sample must be a finite number above 0.")
+
+
+def _kind(value: object) -> str:
+    return {list: "a list", str: "a string", type(None): "null"}.get(type(value), "a number")
+
+
+def _shown(value: object) -> str:
+    text = "missing (null)" if value is None else json.dumps(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"

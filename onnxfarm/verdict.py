@@ -1,0 +1,149 @@
+"""`onnxfarm verdict FILE.json`: the verdict on samples that anyone measured, by the rules that alerts use.
+
+The file, `onnxfarm.verdict/1` (the key `schema` may be left out), is one of
+
+    {"pairs": [[old, new], …]}               a process launch of each arm in every pair, in time order
+    {"old": […], "new": […]}                 as many launches of each arm, not measured side by side
+    {"comparisons": [one of the above, …]}   many in one call
+
+with samples in any one unit. The answer has the same form; `holds_across` says whether a comparison's p also holds by
+Benjamini-Hochberg over all those of the file, which matters when they are the cells of one matrix.
+"""
+
+import dataclasses
+import json
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from farm.rules import comparisons
+from farm.rules.comparisons import MARGIN, Comparison
+from onnxfarm.documents import checked_samples, finite, read_object
+from onnxfarm.problems import Usage, main_guard, needs_extra
+
+SCHEMA = "onnxfarm.verdict/1"
+BENCH_SCHEMAS = "onnxfarm.bench/"
+FEWEST_LAUNCHES = 2
+
+
+class Pairs(NamedTuple):
+    """Launches side by side: [old, new] of each round."""
+
+    rounds: list[list[float]]
+
+
+class Arms(NamedTuple):
+    """Launches of each arm by itself."""
+
+    old: list[float]
+    new: list[float]
+
+
+@main_guard()
+def verdict(
+    file: Annotated[Path, typer.Argument(metavar="FILE.json", help="Pairs, or old and new samples.")],
+    margin: Annotated[float, typer.Option(help="Changes up to this fraction are of no consequence.")] = MARGIN,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+) -> None:
+    """Say whether new is slower, faster or equal, and how far that can be trusted."""
+    document = _checked(read_object(file), path=file)
+    if "comparisons" not in document:
+        comparison = judge([parse_entry(document, where=str(file))], margin=margin)[0]
+        _answer(as_figures(comparison), [comparisons.sentence(comparison)], as_json=as_json)
+        return
+    judged = judge(_entries(document["comparisons"], path=file), margin=margin)
+    lines = [f"{place}. {comparisons.sentence(comparison)}" for place, comparison in enumerate(judged)]
+    _answer({"comparisons": _figures_of_all(judged)}, [] if as_json else lines, as_json=as_json, last=_count(judged))
+
+
+def judge(entries: Sequence[Pairs | Arms], *, margin: float) -> list[Comparison]:
+    """The rules' verdict on each, in the same order. Raises Usage for a margin that is none."""
+    with needs_extra("node"):
+        from farm.rules import verdicts
+    try:
+        verdicts.check_margin(margin)
+    except ValueError as problem:
+        raise Usage(str(problem)) from problem
+    paired = iter(verdicts.judge_many([entry.rounds for entry in entries if isinstance(entry, Pairs)], margin=margin))
+    return [
+        next(paired) if isinstance(entry, Pairs) else verdicts.judge_unpaired(entry.old, entry.new, margin=margin)
+        for entry in entries
+    ]
+
+
+def as_figures(comparison: Comparison) -> dict[str, Any]:
+    """A comparison as JSON has it: every number finite or null."""
+    figures = dataclasses.asdict(comparison)
+    return {name: finite(value) if isinstance(value, float) else value for name, value in figures.items()}
+
+
+def parse_entry(entry: Mapping[str, Any], *, where: str) -> Pairs | Arms:
+    """The samples of one comparison. Raises Usage, naming the place, when they are none."""
+    has_arms = "old" in entry or "new" in entry
+    if ("pairs" in entry) == has_arms:
+        found = "both" if has_arms else f"neither, but {', '.join(map(str, list(entry)[:5])) or 'nothing'}"
+        raise Usage(f'{where} needs either "pairs" or "old" and "new"; it has {found}.')
+    return _arms(entry, where=where) if has_arms else _pairs(entry["pairs"], where=where)
+
+
+def _checked(document: Mapping[str, Any], *, path: Path) -> Mapping[str, Any]:
+    schema = document.get("schema", SCHEMA)
+    if isinstance(schema, str) and schema.startswith(BENCH_SCHEMAS):
+        raise Usage(
+            f"{path} was written by `onnxfarm bench`: its verdicts are in it, and `onnxfarm compare` takes two."
+        )
+    if schema != SCHEMA:
+        raise Usage(f"{path} has the schema {schema!r}: this version reads {SCHEMA}.")
+    return document
+
+
+def _entries(many: object, *, path: Path) -> list[Pairs | Arms]:
+    if not isinstance(many, list):
+        raise Usage(f'{path}: "comparisons" is not a list.')
+    for place, entry in enumerate(many):
+        if not isinstance(entry, dict):
+            raise Usage(f'{path}: comparisons[{place}] is not an object with "pairs", or "old" and "new".')
+    return [parse_entry(entry, where=f"{path}: comparisons[{place}]") for place, entry in enumerate(many)]
+
+
+def _pairs(rounds: object, *, where: str) -> Pairs:
+    if not isinstance(rounds, list):
+        raise Usage(f'{where}: "pairs" is not a list of [old, new].')
+    if len(rounds) < FEWEST_LAUNCHES:
+        raise Usage(f"{where} has {len(rounds)} pair(s): a comparison needs at least 2, and 8 for a verdict.")
+    for place, one in enumerate(rounds):
+        if not isinstance(one, list) or len(one) != 2:
+            raise Usage(f"{where}: pairs[{place}] is not two samples, [old, new].")
+    return Pairs([checked_samples(one, where=f"{where}: pairs[{place}]") for place, one in enumerate(rounds)])
+
+
+def _arms(entry: Mapping[str, Any], *, where: str) -> Arms:
+    old, new = (checked_samples(entry.get(arm), where=f"{where}: {arm}") for arm in ("old", "new"))
+    if len(old) != len(new):
+        raise Usage(f"{where} has {len(old)} old and {len(new)} new samples: give as many launches of each.")
+    if len(old) < FEWEST_LAUNCHES:
+        raise Usage(f"{where} has {len(old)} launch(es) of each arm: a comparison needs at least 2.")
+    return Arms(old, new)
+
+
+def _figures_of_all(judged: Sequence[Comparison]) -> list[dict[str, Any]]:
+    with needs_extra("node"):
+        from farm.rules import multiplicity
+    holds = multiplicity.benjamini_hochberg([comparison.p_total for comparison in judged])
+    return [{**as_figures(one), "holds_across": held} for one, held in zip(judged, holds, strict=True)]
+
+
+def _count(judged: Sequence[Comparison]) -> str:
+    counts = Counter(comparison.verdict for comparison in judged)
+    return f"{len(judged)} comparisons: {', '.join(f'{counts[word]} {word}' for word in counts) or 'none'}."
+
+
+def _answer(figures: Mapping[str, Any], lines: Sequence[str], *, as_json: bool, last: str = "") -> None:
+    for line in [*lines, last] if last else lines:
+        print(line, file=sys.stderr if as_json else sys.stdout)
+    if as_json:
+        print(json.dumps({"schema": SCHEMA, **figures}, allow_nan=False))
