@@ -4,7 +4,7 @@ from datetime import datetime
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
-from ninja import Router, Schema
+from ninja import Router, Schema, Status
 from pydantic import Field
 
 from farm.accounts.models import Team, Token, User
@@ -63,11 +63,11 @@ def tokens(request: HttpRequest) -> list[Token]:
 
 
 @router.post("/tokens", response={201: NewTokenOut})
-def create_token(request: HttpRequest, payload: TokenIn) -> tuple[int, NewTokenOut]:
+def create_token(request: HttpRequest, payload: TokenIn) -> Status[NewTokenOut]:
     """A new token; its secret is shown this once. A token needs the scope `admin` to make others."""
     must_have_scope(request, Scope.ADMIN)
     token, secret = issue_token(person(request), payload.scopes, name=payload.name)
-    return 201, NewTokenOut(**TokenOut.from_orm(token).dict(), secret=secret)
+    return Status(201, NewTokenOut(**TokenOut.from_orm(token).dict(), secret=secret))
 
 
 @router.delete("/tokens/{int:token_id}", response=TokenOut)

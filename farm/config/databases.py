@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 
 def database(url: str, *, home: Path) -> dict[str, Any]:
-    """The DATABASES entry of `sqlite:///path` or `postgresql://user:password@host:port/name?option=value`.
+    """The DATABASES entry of `sqlite:///absolute/path` or `postgresql://user:password@host:port/name?option=value`.
 
     An empty address is the embedded SQLite file in `home`. Raises ValueError for any other scheme.
     """
@@ -23,7 +23,7 @@ def database(url: str, *, home: Path) -> dict[str, Any]:
             "PORT": str(parts.port or ""),
             "OPTIONS": dict(parse_qsl(parts.query)),
         }
-    raise ValueError(f"ONNXFARM_DATABASE_URL starts with {parts.scheme}://; use sqlite:///path or postgresql://…")
+    raise ValueError(f"ONNXFARM_DATABASE_URL starts with {parts.scheme}://; use sqlite:///absolute/path or postgresql://…")
 
 
 def _sqlite(path: Path) -> dict[str, Any]:

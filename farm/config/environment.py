@@ -22,8 +22,10 @@ class Environment(BaseSettings):
     home: Path = Path("var")
     debug: bool = False
     secret_key: str = ""
-    # sqlite:///path or postgresql://user:password@host/name; empty: db.sqlite3 in the home folder
+    # sqlite:///absolute/path or postgresql://user:password@host/name; empty: db.sqlite3 in the home folder
     database_url: str = ""
+    # uploaded and made files; empty: store in the home folder
+    store_dir: Path | None = None
     # redis://…, rediss://… or redis+socket:///path; empty: the embedded broker's socket
     broker_url: str = ""
     public_url: str = "http://127.0.0.1:8000"

@@ -84,6 +84,7 @@ TIME_ZONE = "UTC"
 _plotly = find_spec("plotly")
 STATIC_URL = "/static/"
 STATIC_ROOT = HOME / "static"
+STATIC_ROOT.mkdir(parents=True, exist_ok=True)
 STATICFILES_DIRS = [("plotly", str(Path(_plotly.origin).parent / "package_data"))] if _plotly and _plotly.origin else []
 WHITENOISE_USE_FINDERS = not ENVIRONMENT.collected_static
 _static_storage = (
@@ -97,7 +98,7 @@ STORAGES: dict[str, Any] = {
 }
 
 # Uploads: one handler that hashes while it writes into the store; nothing is held in memory.
-STORE_DIR = HOME / "store"
+STORE_DIR = (ENVIRONMENT.store_dir or HOME / "store").resolve()
 FILE_UPLOAD_HANDLERS = ["farm.registry.incoming.StoreUploadHandler"]
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024**2
 DATA_UPLOAD_MAX_NUMBER_FILES = 64

@@ -1,0 +1,106 @@
+"""Uploads: a form of files, or one raw body. Nothing is parsed here; inspection follows on the `prepare` queue."""
+
+from django.http import HttpRequest
+from ninja import Query, Router, Schema, Status
+from pydantic import Field
+
+from farm.accounts.refusals import Invalid
+from farm.api.auth import person
+from farm.api.models import VersionOut, version_out
+from farm.registry import selectors, services
+from farm.registry.incoming import StoredUpload, read_body
+from farm.registry.models import Version
+from farm.registry.states import FileRole, VersionState
+from farm.registry.storage import Draft
+
+router = Router(tags=["registry"])
+# fields whose name says what their file is; any other field's files say it by their own names
+ROLE_FIELDS = {role.value: role for role in FileRole if role not in (FileRole.MODEL, FileRole.DATA)}
+FORM = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["files"],
+                    "properties": {
+                        "files": {"type": "array", "items": {"type": "string", "format": "binary"}},
+                        **{name: {"type": "string", "format": "binary"} for name in ROLE_FIELDS},
+                        "model": {"type": "string", "description": "name of the line; default: the file's name"},
+                        "note": {"type": "string", "maxLength": 500},
+                        "team": {"type": "string", "description": "default: your first team"},
+                    },
+                }
+            }
+        },
+    }
+}
+BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+
+
+class RawUpload(Schema):
+    """Where a raw body goes. `file`: its name, ending in .onnx or .zip."""
+
+    file: str = Field(min_length=1, max_length=200)
+    model: str = Field(default="", max_length=100)
+    note: str = Field(default="", max_length=500)
+    team: str = Field(default="", max_length=100)
+
+
+@router.post("/uploads", response={200: VersionOut, 202: VersionOut}, openapi_extra=FORM)
+def upload(request: HttpRequest) -> Status[VersionOut]:
+    """Upload an .onnx with its external data and reference data, or a .zip of those.
+
+    202: a new version, to be inspected; look at its address until `state` is ready or rejected. 200: the same bundle is
+    already a version of this model.
+    """
+    if request.content_type != "multipart/form-data":
+        raise Invalid(
+            f"The upload came as {request.content_type or 'no content type'}.",
+            code="bad_form",
+            hint="Send multipart/form-data, or a raw body with PUT.",
+        )
+    drafts, roles = _drafts(request)
+    form = request.POST
+    version = services.receive_upload(
+        user=person(request),
+        files=drafts,
+        roles=roles,
+        model=form.get("model", ""),
+        note=form.get("note", ""),
+        team=form.get("team", ""),
+    )
+    return _answer(request, version)
+
+
+@router.put("/uploads", response={200: VersionOut, 202: VersionOut}, openapi_extra=BODY)
+def upload_raw(request: HttpRequest, to: Query[RawUpload]) -> Status[VersionOut]:
+    """Upload one .onnx or .zip as the raw body; same answers as the form."""
+    draft = read_body(request, name=to.file)
+    version = services.receive_upload(user=person(request), files=[draft], model=to.model, note=to.note, team=to.team)
+    return _answer(request, version)
+
+
+def _drafts(request: HttpRequest) -> tuple[list[Draft], dict[str, FileRole]]:
+    """The uploaded files and what the form's fields said they are."""
+    drafts: list[Draft] = []
+    roles: dict[str, FileRole] = {}
+    for field, files in request.FILES.lists():
+        for file in files:
+            if not isinstance(file, StoredUpload):
+                raise TypeError(f"{file!r} did not come through the store's upload handler")
+            drafts.append(file.draft)
+            if field in ROLE_FIELDS:
+                roles[file.draft.name] = ROLE_FIELDS[field]
+    return drafts, roles
+
+
+def _answer(request: HttpRequest, version: Version) -> Status[VersionOut]:
+    seen = selectors.version(person(request), version.pk)
+    return Status(202 if seen.state == VersionState.PENDING else 200, version_out(seen))

@@ -1,0 +1,121 @@
+"""Which uploaded file is what: the model, its external data, reference data. Names only; nothing is opened here."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from farm.accounts.refusals import Invalid
+from farm.registry.states import FileRole
+from farm.registry.storage import Draft
+
+MAX_FILES: Final = 64
+NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
+# ONNX's own layout, test_data_set_0/input_0.pb; a bare input_0.pb belongs to set 0
+PROTOBUF_DATA: Final = re.compile(
+    r"(?:test_data_set_(?P<set>\d{1,3})[/.-])?(?P<side>input|output)_(?P<index>\d{1,4})\.pb"
+)
+# model.inputs.npz or inputs.npz
+NPZ_DATA: Final = re.compile(r"(?:.*[._-])?(?P<what>inputs?|expected|outputs?|calibration|evaluation)\.npz")
+NPZ_ROLES: Final = {
+    "input": FileRole.INPUTS,
+    "inputs": FileRole.INPUTS,
+    "expected": FileRole.EXPECTED,
+    "output": FileRole.EXPECTED,
+    "outputs": FileRole.EXPECTED,
+    "calibration": FileRole.CALIBRATION,
+    "evaluation": FileRole.EVALUATION,
+}
+SIDE_ROLES: Final = {"input": FileRole.INPUTS, "output": FileRole.EXPECTED}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One file of a bundle: the name it is kept under and what it is."""
+
+    name: str
+    role: FileRole
+    draft: Draft
+
+
+def sort_out(drafts: Iterable[Draft], *, roles: Mapping[str, FileRole]) -> list[Part]:
+    """The parts of one upload, the model first. `roles` are roles that the form said, by file name.
+
+    Raises Invalid when there is not exactly one non-empty `.onnx`, a name cannot be kept, or two files share a name.
+    """
+    parts = [_part(draft, said=roles.get(draft.name)) for draft in drafts]
+    if len(parts) > MAX_FILES:
+        raise Invalid(f"The upload has {len(parts)} files; the limit is {MAX_FILES}.", code="too_many_files")
+    _check_names(parts)
+    _check_model(parts)
+    return sorted(parts, key=lambda part: (part.role != FileRole.MODEL, part.name))
+
+
+def is_flat(name: str) -> bool:
+    """Whether a name inside a zip may be used: no folder except ONNX's test_data_set_N, no path, no dots alone."""
+    return bool(PROTOBUF_DATA.fullmatch(name) or (NAME.fullmatch(name) and name.strip(".")))
+
+
+def shown(name: str) -> str:
+    """A foreign name as a sentence may carry it: short, and without control characters."""
+    clean = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in name)
+    return clean if len(clean) <= 80 else clean[:77] + "…"
+
+
+def _part(draft: Draft, *, said: FileRole | None) -> Part:
+    match = PROTOBUF_DATA.fullmatch(draft.name)
+    if match:
+        name = f"test_data_set_{int(match['set'] or 0)}-{match['side']}_{int(match['index'])}.pb"
+        return Part(name, SIDE_ROLES[match["side"]], draft)
+    return Part(draft.name, said or _role_by_name(draft.name), draft)
+
+
+def _role_by_name(name: str) -> FileRole:
+    if name.lower().endswith(".onnx"):
+        return FileRole.MODEL
+    match = NPZ_DATA.fullmatch(name.lower())
+    if match:
+        return NPZ_ROLES[match["what"]]
+    if name.lower().endswith(".npz"):
+        raise Invalid(
+            f"What {shown(name)} is for is not clear from its name.",
+            code="unknown_file",
+            hint="Name it inputs.npz, expected.npz, calibration.npz or evaluation.npz.",
+        )
+    return FileRole.DATA
+
+
+def _check_names(parts: list[Part]) -> None:
+    seen: dict[str, str] = {}
+    for part in parts:
+        if not is_flat(part.name):
+            raise Invalid(
+                f"The file name “{shown(part.name)}” cannot be used.",
+                code="bad_name",
+                hint="File names have 1 to 128 letters, digits, dots, dashes and underscores.",
+            )
+        # a node's disk may not tell capital from small letters
+        other = seen.setdefault(part.name.lower(), part.name)
+        if other is not part.name:
+            raise Invalid(f"Two files are called {shown(part.name)}; upload each once.", code="same_name")
+    for role in (FileRole.INPUTS, FileRole.EXPECTED, FileRole.CALIBRATION, FileRole.EVALUATION):
+        archives = [part.name for part in parts if part.role == role and part.name.endswith(".npz")]
+        if len(archives) > 1:
+            raise Invalid(f"{archives[0]} and {archives[1]} are both {role}; upload one.", code="same_role")
+
+
+def _check_model(parts: list[Part]) -> None:
+    names = [part.name for part in parts if part.role == FileRole.MODEL]
+    if not parts:
+        raise Invalid("The upload has no file.", code="no_file", hint="Send an .onnx file, or a .zip that holds one.")
+    if not names:
+        raise Invalid(
+            f"There is no .onnx file among {', '.join(shown(part.name) for part in parts[:5])}.",
+            code="no_model",
+            hint="Send an .onnx file with its external data, or a .zip of those.",
+        )
+    if len(names) > 1:
+        raise Invalid(f"{names[0]} and {names[1]} are both models; upload one model at a time.", code="many_models")
+    for part in parts:
+        if part.draft.bytes == 0:
+            raise Invalid(f"{part.name} is empty (0 bytes); export it again.", code="empty_file")

@@ -1,0 +1,27 @@
+"""Hints to the `prepare` workers. The rows are the outbox: a hint that is lost is sent again by the sweep."""
+
+import logging
+
+from celery import current_app
+from django.db import transaction
+from kombu.exceptions import OperationalError
+
+from farm.contract.version import PREPARE_QUEUE
+
+log = logging.getLogger(__name__)
+INSPECT = "registry.inspect_version"
+MAKE_VARIANT = "registry.make_variant"
+PREPARE = "registry.prepare_inputs"
+
+
+def hint(task: str, row_id: int) -> None:
+    """Ring the `prepare` queue for a row once the transaction has committed."""
+    transaction.on_commit(lambda: ring(task, row_id))
+
+
+def ring(task: str, row_id: int) -> None:
+    """Ring now. A broker that is away costs time, never the row, and never the request that rang."""
+    try:
+        current_app.send_task(task, args=[row_id], queue=PREPARE_QUEUE, retry=False)
+    except (OperationalError, OSError) as problem:
+        log.warning("could not ring %s for row %s, the sweep will: %s", task, row_id, problem)

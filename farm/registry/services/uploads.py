@@ -1,0 +1,149 @@
+"""Receiving an upload: drafts become blobs, an artifact, and a version whose inspection is ordered."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from django.db import IntegrityError, transaction
+from django.db.models import Max, Sum
+
+from farm.accounts.models import Team, User
+from farm.accounts.refusals import Invalid, TooLarge
+from farm.accounts.selectors import team_to_write
+from farm.accounts.services import record
+from farm.contract.base import digest_of
+from farm.registry.bundles import Part, sort_out
+from farm.registry.models import Artifact, ArtifactFile, Blob, Model, Version
+from farm.registry.services.messages import INSPECT, hint
+from farm.registry.states import BUNDLE_ROLES, FileRole, VersionState
+from farm.registry.storage import Draft, place
+from farm.registry.unzip import unpack
+
+NOTE_LENGTH = 500
+NAME_LENGTH = 100
+
+
+def receive_upload(
+    *,
+    user: User,
+    files: Sequence[Draft],
+    roles: Mapping[str, FileRole] | None = None,
+    model: str = "",
+    note: str = "",
+    team: str = "",
+) -> Version:
+    """Store sealed drafts as one version and order its inspection; answers `pending`.
+
+    `files` are an `.onnx` with its external data and reference data, or one `.zip` of those; `roles` says what a file
+    is where its name does not. `model` names the line (default: the file's own name). The same bundle again in the
+    same line is the version that is already there. Raises Invalid, NotAllowed, Missing, TooLarge (quota) and NoSpace.
+    Every draft that is not kept is removed.
+    """
+    owner = team_to_write(user, name=team)
+    drafts = list(files)
+    try:
+        drafts = _unzipped(files, team=owner)
+        parts = sort_out(drafts, roles=roles or {})
+        name = _checked_name(model or parts[0].name.removesuffix(".onnx"))
+        if len(note) > NOTE_LENGTH or "\x00" in note:
+            raise Invalid(f"A note has at most {NOTE_LENGTH} characters; this one has {len(note)}.", code="bad_note")
+        return _register(user=user, team=owner, parts=parts, name=name, note=note)
+    finally:
+        for draft in (*files, *drafts):
+            draft.discard()
+
+
+def room_left(team: Team) -> int:
+    """Bytes until the team's quota is used up."""
+    used: int = team.blobs.aggregate(total=Sum("bytes"))["total"] or 0
+    return max(0, team.quota_bytes - used)
+
+
+def store_artifact(*, team: Team, parts: Sequence[Part]) -> Artifact:
+    """The team's artifact with these files, created when it is new. Call inside a transaction."""
+    blobs = {part.name: _blob(team, part.draft) for part in parts}
+    main = next(part.name for part in parts if part.role == FileRole.MODEL)
+    artifact, is_new = Artifact.objects.get_or_create(
+        team=team,
+        sha256=_digest(parts, inside=True),
+        data_sha256=_digest(parts, inside=False),
+        defaults={"main": main, "bytes": sum(part.draft.bytes for part in parts)},
+    )
+    if is_new:
+        ArtifactFile.objects.bulk_create(
+            ArtifactFile(artifact=artifact, blob=blobs[part.name], name=part.name, role=part.role) for part in parts
+        )
+    return artifact
+
+
+def store_blob(*, team: Team, draft: Draft) -> Blob:
+    """Keep one file that the farm made itself, such as inputs or a reference."""
+    with transaction.atomic():
+        return _blob(team, draft)
+
+
+def _unzipped(files: Sequence[Draft], *, team: Team) -> list[Draft]:
+    """The content of the one zip, or the files themselves when none of them is a zip."""
+    archives = [draft for draft in files if draft.name.lower().endswith(".zip")]
+    if not archives:
+        return list(files)
+    if len(files) > 1:
+        raise Invalid(f"{archives[0].name} came with other files; upload the zip alone.", code="zip_and_files")
+    return unpack(archives[0], limit_bytes=room_left(team))
+
+
+def _checked_name(name: str) -> str:
+    name = name.strip()
+    if not name or len(name) > NAME_LENGTH or not name.isprintable():
+        raise Invalid(f"A model's name has 1 to {NAME_LENGTH} printable characters.", code="bad_name")
+    return name
+
+
+def _register(*, user: User, team: Team, parts: Sequence[Part], name: str, note: str) -> Version:
+    with transaction.atomic():
+        # one upload at a time per team decides about its quota and its version numbers
+        team = Team.objects.select_for_update().get(pk=team.pk)
+        _check_quota(team, parts)
+        artifact = store_artifact(team=team, parts=parts)
+        line, _ = Model.objects.get_or_create(team=team, name=name, defaults={"created_by": user})
+        same = line.versions.filter(artifact=artifact).exclude(state=VersionState.REJECTED).first()
+        if same is not None:
+            return same
+        last = line.versions.aggregate(last=Max("number"))["last"] or 0
+        version = Version.objects.create(
+            model=line, number=last + 1, artifact=artifact, note=note.strip(), uploaded_by=user
+        )
+        record(verb="version uploaded", subject=str(version), actor=user, team=team, facts={"sha256": artifact.sha256})
+        hint(INSPECT, version.pk)
+    return version
+
+
+def _check_quota(team: Team, parts: Iterable[Part]) -> None:
+    sizes = {part.draft.sha256: part.draft.bytes for part in parts}
+    known = set(team.blobs.filter(sha256__in=sizes).values_list("sha256", flat=True))
+    wanted = sum(size for sha256, size in sizes.items() if sha256 not in known)
+    left = room_left(team)
+    if wanted > left:
+        raise TooLarge(
+            f"The upload adds {wanted:,} bytes; team “{team.name}” has {left:,} of its {team.quota_bytes:,} left.",
+            code="quota",
+            hint="Delete versions that are no longer needed, or ask an administrator for a larger quota.",
+        )
+
+
+def _blob(team: Team, draft: Draft) -> Blob:
+    """Row and file in one transaction: a roll-back leaves at most a file without a row, never the reverse."""
+    try:
+        with transaction.atomic():
+            blob, is_new = Blob.objects.get_or_create(team=team, sha256=draft.sha256, defaults={"bytes": draft.bytes})
+    except IntegrityError:
+        blob, is_new = Blob.objects.get(team=team, sha256=draft.sha256), False
+    if is_new or not place(team_id=team.pk, sha256=draft.sha256).exists():
+        draft.keep(team_id=team.pk)
+    return blob
+
+
+def _digest(parts: Iterable[Part], *, inside: bool) -> str:
+    """Digest of the bundle's files (`inside`) or of the reference data beside it; empty when there is none."""
+    chosen = [part for part in parts if (part.role in BUNDLE_ROLES) == inside]
+    if inside:
+        return digest_of(sorted([part.name, part.draft.sha256, part.draft.bytes] for part in chosen))
+    return digest_of(sorted([part.role, part.name, part.draft.sha256] for part in chosen)) if chosen else ""

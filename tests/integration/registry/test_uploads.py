@@ -1,0 +1,320 @@
+"""Uploads through the API: what is kept, and what is refused in one sentence."""
+
+import io
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from pytest_django import Settings
+
+from farm.accounts.models import Team, User
+from farm.registry.models import Blob, Model, Version
+from farm.registry.selectors import open_stored
+from farm.registry.states import FileRole, VersionState
+
+UPLOADS = "/api/v1/uploads"
+ApiOf = Callable[..., Client]
+
+
+def part(path: Path, name: str | None = None) -> SimpleUploadedFile:
+    return SimpleUploadedFile(name or path.name, path.read_bytes())
+
+
+def zipped(files: dict[str, bytes], *, method: int = zipfile.ZIP_DEFLATED) -> SimpleUploadedFile:
+    memory = io.BytesIO()
+    with zipfile.ZipFile(memory, "w", method) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return SimpleUploadedFile("model.zip", memory.getvalue())
+
+
+def left_behind(settings: Settings) -> list[Path]:
+    """Drafts still in the store's incoming folder."""
+    return [path for path in (settings.STORE_DIR / "incoming").glob("*")]
+
+
+def refusal(response: object) -> tuple[int, str]:
+    """Status and code of a refusal, after checking that it is one sentence."""
+    body = response.json()  # type: ignore[attr-defined]
+    assert set(body) <= {"detail", "code", "hint"}
+    assert body["detail"].endswith(".")
+    assert "Traceback" not in body["detail"]
+    assert len(body["detail"]) < 400
+    return response.status_code, body["code"]  # type: ignore[attr-defined]
+
+
+def test_a_bare_model_becomes_a_pending_version_of_a_model_named_after_it(
+    api_of: ApiOf, member: User, models: Path
+) -> None:
+    answer = api_of(member).post(UPLOADS, {"files": part(models / "cnn_dyn.onnx"), "note": "first"})
+    assert answer.status_code == 202
+    body = answer.json()
+    assert (body["model"], body["number"], body["state"], body["note"]) == ("cnn_dyn", 1, "pending", "first")
+    assert body["team"] == "vision"
+    with open_stored(body["files"][0]["sha256"]) as stored:
+        assert stored.read() == (models / "cnn_dyn.onnx").read_bytes()
+
+
+def test_a_model_comes_with_its_external_data_and_reference_data(api_of: ApiOf, member: User, models: Path) -> None:
+    names = ["mlp_external.onnx", "mlp_external.onnx.data", "mlp_external.inputs.npz", "mlp_external.expected.npz"]
+    answer = api_of(member).post(UPLOADS, {"files": [part(models / name) for name in names], "model": "mlp"})
+    assert answer.status_code == 202
+    roles = {f["name"]: f["role"] for f in answer.json()["files"]}
+    assert roles == dict(zip(names, ["model", "data", "inputs", "expected"], strict=True))
+    artifact = Version.objects.get().artifact
+    assert [ref.name for ref in artifact.bundle.files] == names[:2]
+    assert artifact.sha256 == artifact.bundle.digest
+
+
+def test_a_zip_holds_the_same_bundle_as_its_files_sent_apart(api_of: ApiOf, member: User, models: Path) -> None:
+    names = ["mlp_external.onnx", "mlp_external.onnx.data"]
+    files = {name: (models / name).read_bytes() for name in names}
+    client = api_of(member)
+    first = client.post(UPLOADS, {"files": zipped(files), "model": "mlp"})
+    second = client.post(UPLOADS, {"files": [part(models / name) for name in names], "model": "mlp"})
+    assert (first.status_code, second.json()["id"]) == (202, first.json()["id"])
+    assert Version.objects.count() == 1
+
+
+def test_a_zip_may_hold_reference_data_in_onnx_layout(api_of: ApiOf, member: User, models: Path) -> None:
+    model = (models / "relu_op13_ir7.onnx").read_bytes()
+    folder = {"test_data_set_0/": b"", "test_data_set_0/input_0.pb": b"x", "test_data_set_0/output_0.pb": b"y"}
+    answer = api_of(member).post(UPLOADS, {"files": zipped({"relu.onnx": model} | folder)})
+    assert {f["name"]: f["role"] for f in answer.json()["files"]} == {
+        "relu.onnx": "model",
+        "test_data_set_0-input_0.pb": "inputs",
+        "test_data_set_0-output_0.pb": "expected",
+    }
+
+
+def test_a_raw_body_is_an_upload_too(api_of: ApiOf, member: User, models: Path) -> None:
+    content = (models / "lstm.onnx").read_bytes()
+    answer = api_of(member).put(
+        f"{UPLOADS}?file=lstm.onnx&model=speech", content, content_type="application/octet-stream"
+    )
+    assert (answer.status_code, answer.json()["model"]) == (202, "speech")
+
+
+def test_the_field_of_a_form_says_what_its_file_is(api_of: ApiOf, member: User, models: Path) -> None:
+    files = {"files": part(models / "lstm.onnx"), "inputs": part(models / "lstm.inputs.npz", "some.npz")}
+    answer = api_of(member).post(UPLOADS, files)
+    assert [f["role"] for f in answer.json()["files"]] == ["model", "inputs"]
+
+
+def test_the_same_content_is_stored_once_within_a_team_and_again_for_another(
+    api_of: ApiOf, member: User, stranger: User, models: Path
+) -> None:
+    for user, name in ((member, "a"), (member, "b"), (stranger, "c")):
+        answer = api_of(user).post(UPLOADS, {"files": part(models / "if_loop.onnx"), "model": name})
+        assert answer.status_code == 202
+    assert Blob.objects.count() == 2
+    assert Version.objects.count() == 3
+
+
+def test_a_new_upload_in_the_same_line_is_the_next_version(api_of: ApiOf, member: User, models: Path) -> None:
+    client = api_of(member)
+    for name, number in (("relu_op13_ir7.onnx", 1), ("relu_op15_ir8.onnx", 2)):
+        assert client.post(UPLOADS, {"files": part(models / name), "model": "relu"}).json()["number"] == number
+    line = client.get("/api/v1/models").json()[0]
+    versions = client.get(f"/api/v1/models/{line['id']}").json()["versions"]
+    assert (line["version_count"], [v["number"] for v in versions]) == (2, [2, 1])
+
+
+def test_a_rejected_bundle_may_be_uploaded_again(api_of: ApiOf, member: User, models: Path) -> None:
+    client = api_of(member)
+    first = client.post(UPLOADS, {"files": part(models / "lstm.onnx")}).json()
+    Version.objects.update(state=VersionState.REJECTED, problem="It was refused.")
+    second = client.post(UPLOADS, {"files": part(models / "lstm.onnx")})
+    assert (second.status_code, second.json()["number"], second.json()["id"] != first["id"]) == (202, 2, True)
+
+
+BAD = {
+    "no file": ({}, 400, "no_file"),
+    "no model": ({"files": SimpleUploadedFile("weights.bin", b"1")}, 400, "no_model"),
+    "empty": ({"files": SimpleUploadedFile("a.onnx", b"")}, 400, "empty_file"),
+    "two models": (
+        {"files": [SimpleUploadedFile("a.onnx", b"1"), SimpleUploadedFile("b.onnx", b"2")]},
+        400,
+        "many_models",
+    ),
+    "same name": (
+        {"files": [SimpleUploadedFile("a.onnx", b"1"), SimpleUploadedFile("A.ONNX", b"2")]},
+        400,
+        "same_name",
+    ),
+    "strange name": ({"files": SimpleUploadedFile("a b$.onnx", b"1")}, 400, "bad_name"),
+    "only dots": ({"files": [SimpleUploadedFile("a.onnx", b"1"), SimpleUploadedFile("...", b"2")]}, 400, "bad_name"),
+    "unclear npz": (
+        {"files": [SimpleUploadedFile("a.onnx", b"1"), SimpleUploadedFile("things.npz", b"2")]},
+        400,
+        "unknown_file",
+    ),
+    "two inputs": (
+        {"files": [SimpleUploadedFile(n, b"1") for n in ("a.onnx", "inputs.npz", "a.inputs.npz")]},
+        400,
+        "same_role",
+    ),
+    "zip with files": (
+        {"files": [zipped({"a.onnx": b"1"}), SimpleUploadedFile("b.data", b"2")]},
+        400,
+        "zip_and_files",
+    ),
+    "not a zip": ({"files": SimpleUploadedFile("model.zip", b"PK but not really" * 10)}, 400, "bad_zip"),
+    "traversal in a zip": ({"files": zipped({"../../etc/a.onnx": b"1"})}, 400, "bad_name"),
+    "absolute path in a zip": ({"files": zipped({"/tmp/a.onnx": b"1"})}, 400, "bad_name"),
+    "folder in a zip": ({"files": zipped({"model/a.onnx": b"1"})}, 400, "bad_name"),
+    "backslash in a zip": ({"files": zipped({"..\\a.onnx": b"1"})}, 400, "bad_name"),
+    "too many entries": ({"files": zipped({f"{n}.data": b"1" for n in range(65)})}, 400, "too_many_files"),
+    "zip in another method": ({"files": zipped({"a.onnx": b"1" * 99}, method=zipfile.ZIP_LZMA)}, 400, "bad_zip"),
+    "empty zip": ({"files": zipped({})}, 400, "no_file"),
+    "long note": ({"files": SimpleUploadedFile("a.onnx", b"1"), "note": "n" * 501}, 400, "bad_note"),
+    "bad model name": ({"files": SimpleUploadedFile("a.onnx", b"1"), "model": "m\x00"}, 400, "bad_name"),
+    "unknown team": ({"files": SimpleUploadedFile("a.onnx", b"1"), "team": "nobody"}, 404, "not_found"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_bad_upload_is_refused_in_one_sentence_and_leaves_nothing(
+    what: str, api_of: ApiOf, member: User, settings: Settings
+) -> None:
+    form, status, code = BAD[what]
+    for value in form.values():
+        for file in value if isinstance(value, list) else [value]:
+            if isinstance(file, SimpleUploadedFile):
+                file.seek(0)
+    assert refusal(api_of(member).post(UPLOADS, form)) == (status, code)
+    assert not left_behind(settings)
+    assert not Blob.objects.exists()
+    assert not Model.objects.exists()
+
+
+def test_a_link_in_a_zip_is_refused(api_of: ApiOf, member: User) -> None:
+    memory = io.BytesIO()
+    with zipfile.ZipFile(memory, "w") as archive:
+        link = zipfile.ZipInfo("a.onnx")
+        link.external_attr = 0o120777 << 16
+        archive.writestr(link, "/etc/passwd")
+    answer = api_of(member).post(UPLOADS, {"files": SimpleUploadedFile("m.zip", memory.getvalue())})
+    assert refusal(answer) == (400, "link")
+
+
+def test_a_zip_bomb_is_refused_by_what_it_declares(
+    api_of: ApiOf, member: User, team: Team, settings: Settings
+) -> None:
+    Team.objects.update(quota_bytes=10_000_000)
+    bomb = zipped({"a.onnx": b"\x00" * 20_000_000})
+    assert bomb.size < 100_000
+    assert refusal(api_of(member).post(UPLOADS, {"files": bomb})) == (413, "quota")
+    assert not left_behind(settings)
+
+
+def test_a_zip_that_lies_about_its_sizes_is_refused(api_of: ApiOf, member: User, settings: Settings) -> None:
+    content = zipped({"a.onnx": b"\x00" * 100_000}).read()
+    size = (100_000).to_bytes(4, "little")
+    lying = SimpleUploadedFile("m.zip", content.replace(size, (10).to_bytes(4, "little")))
+    assert refusal(api_of(member).post(UPLOADS, {"files": lying})) == (400, "bad_zip")
+    assert not left_behind(settings)
+
+
+def test_a_zip_with_an_endless_directory_is_refused_before_it_is_read(api_of: ApiOf, member: User) -> None:
+    content = bytearray(zipped({"a.onnx": b"1"}).read())
+    content[-10:-6] = (1 << 30).to_bytes(4, "little")
+    answer = api_of(member).post(UPLOADS, {"files": SimpleUploadedFile("m.zip", bytes(content))})
+    assert refusal(answer) == (400, "bad_zip")
+
+
+def test_a_truncated_zip_is_refused(api_of: ApiOf, member: User, models: Path) -> None:
+    content = zipped({"a.onnx": (models / "lstm.onnx").read_bytes()}).read()
+    answer = api_of(member).post(UPLOADS, {"files": SimpleUploadedFile("m.zip", content[: len(content) // 2])})
+    assert refusal(answer) == (400, "bad_zip")
+
+
+def test_an_upload_over_the_quota_is_refused_with_what_is_left(
+    api_of: ApiOf, member: User, team: Team, models: Path, settings: Settings
+) -> None:
+    Team.objects.update(quota_bytes=1000)
+    answer = api_of(member).post(UPLOADS, {"files": part(models / "lstm.onnx")})
+    assert refusal(answer) == (413, "quota")
+    assert "1,000" in answer.json()["detail"]
+    assert not left_behind(settings)
+
+
+def test_an_upload_over_the_limit_is_refused_before_it_is_read(
+    api_of: ApiOf, member: User, settings: Settings
+) -> None:
+    settings.MAX_UPLOAD_BYTES = 1000
+    answer = api_of(member).post(UPLOADS, {"files": SimpleUploadedFile("a.onnx", b"1" * 2000)})
+    assert refusal(answer) == (413, "too_large")
+    raw = api_of(member).put(f"{UPLOADS}?file=a.onnx", b"1" * 2000, content_type="application/octet-stream")
+    assert refusal(raw) == (413, "too_large")
+
+
+def test_a_full_disk_is_said_in_one_sentence(api_of: ApiOf, member: User, settings: Settings) -> None:
+    settings.DISK_RESERVE_BYTES = 1 << 62
+    answer = api_of(member).post(UPLOADS, {"files": SimpleUploadedFile("a.onnx", b"1")})
+    assert refusal(answer) == (507, "no_space")
+    assert not left_behind(settings)
+
+
+def test_a_disk_that_fills_up_while_writing_is_said_in_one_sentence(
+    api_of: ApiOf, member: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # /dev/full answers every write with ENOSPC
+    import os
+    import tempfile
+
+    def on_a_full_disk(**_: object) -> tuple[int, str]:
+        path = settings.STORE_DIR / "incoming" / "draft"
+        path.touch()
+        return os.open("/dev/full", os.O_RDWR), str(path)
+
+    monkeypatch.setattr(tempfile, "mkstemp", on_a_full_disk)
+    answer = api_of(member).post(UPLOADS, {"files": SimpleUploadedFile("a.onnx", b"1")})
+    assert refusal(answer) == (507, "no_space")
+    assert not left_behind(settings)
+
+
+def test_a_body_that_is_no_form_is_refused(api_of: ApiOf, member: User) -> None:
+    answer = api_of(member).post(UPLOADS, b"{}", content_type="application/json")
+    assert refusal(answer) == (400, "bad_form")
+
+
+def test_a_raw_body_without_a_name_is_refused(api_of: ApiOf, member: User) -> None:
+    answer = api_of(member).put(UPLOADS, b"x", content_type="application/octet-stream")
+    assert refusal(answer) == (422, "invalid")
+
+
+def test_a_viewer_may_not_upload(api_of: ApiOf, viewer: User, models: Path) -> None:
+    assert refusal(api_of(viewer).post(UPLOADS, {"files": part(models / "lstm.onnx")})) == (403, "not_allowed")
+    named = {"files": part(models / "lstm.onnx"), "team": "vision"}
+    assert refusal(api_of(viewer).post(UPLOADS, named)) == (403, "not_allowed")
+
+
+def test_a_stranger_without_a_token_does_not_make_the_farm_write(
+    client: Client, db: None, models: Path, settings: Settings
+) -> None:
+    assert refusal(client.post(UPLOADS, {"files": part(models / "lstm.onnx")})) == (401, "not_signed_in")
+    assert not settings.STORE_DIR.exists()
+
+
+def test_a_stranger_cannot_see_a_private_model(
+    api_of: ApiOf, member: User, viewer: User, stranger: User, models: Path
+) -> None:
+    version = api_of(member).post(UPLOADS, {"files": part(models / "lstm.onnx")}).json()
+    pages = [f"/api/v1/models/{version['model_id']}", f"/api/v1/versions/{version['id']}"]
+    for page in pages:
+        assert api_of(viewer).get(page).status_code == 200
+        assert refusal(api_of(stranger).get(page)) == (404, "not_found")
+    assert api_of(stranger).get("/api/v1/models").json() == []
+
+
+def test_files_keep_their_roles_in_the_rows(api_of: ApiOf, member: User, models: Path) -> None:
+    api_of(member).post(UPLOADS, {"files": [part(models / "lstm.onnx"), part(models / "lstm.inputs.npz")]})
+    artifact = Version.objects.get().artifact
+    blob = artifact.blob_of(FileRole.INPUTS)
+    assert blob is not None
+    assert blob.bytes == (models / "lstm.inputs.npz").stat().st_size
+    assert artifact.blob_of(FileRole.EXPECTED) is None

@@ -1,0 +1,20 @@
+"""The farm's settings with a home folder of the test run's own, removed at its end.
+
+Processes that tests start inherit ONNXFARM_TEST_HOME and so keep whatever home they are given.
+"""
+
+import atexit
+import os
+import shutil
+import tempfile
+
+if "ONNXFARM_TEST_HOME" not in os.environ:
+    _home = tempfile.mkdtemp(prefix="onnxfarm-test-")
+    os.environ["ONNXFARM_TEST_HOME"] = os.environ["ONNXFARM_HOME"] = _home
+    for _name in ("DATABASE_URL", "BROKER_URL", "PUBLIC_URL", "GATEWAY_URL", "TOKEN", "SERVER"):
+        os.environ.pop(f"ONNXFARM_{_name}", None)
+    atexit.register(shutil.rmtree, _home, ignore_errors=True)
+
+from farm.config.settings import *  # noqa: F403
+
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
