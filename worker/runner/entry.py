@@ -46,10 +46,15 @@ def _run_pass(todo: "order.Order", *, timer: "order.PhaseTimer", wrap_call: Wrap
         import onnxruntime
 
     # the passes import both at their top, so they come after the timed import
-    from worker.runner import check, sample, trace
+    from worker.runner import check, conformance, sample, trace
 
     loaded = {"numpy": numpy.__version__, onnxruntime.__name__: onnxruntime.__version__}
-    passes = {"check": check.run_check, "trace": trace.run_trace, "sample": sample.run_sample}
+    passes = {
+        "check": check.run_check,
+        "conformance": conformance.run_conformance,
+        "sample": sample.run_sample,
+        "trace": trace.run_trace,
+    }
     if todo.kind not in passes:
         raise faults.Refusal("internal", f"the runner knows no pass named {todo.kind!r}")
     answer = passes[todo.kind](todo, timer=timer, wrap_call=wrap_call)
