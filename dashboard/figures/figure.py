@@ -1,0 +1,35 @@
+"""What a figure is: a finding as its title, a summary for those who cannot see it, the drawing, and its numbers."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dashboard.figures.theme import Json
+from dashboard.tables import Table
+
+# from a cell's id to its page
+Address = Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """`data` and `layout` are Plotly's; colours in them are tokens. A figure without data says why in `empty`."""
+
+    name: str
+    title: str
+    summary: str
+    data: list[Json]
+    layout: Json
+    table: Table
+    empty: str = ""
+
+    @property
+    def json(self) -> str:
+        """The drawing for the page's script, safe inside a script element."""
+        text = json.dumps({"data": self.data, "layout": self.layout}, allow_nan=False, separators=(",", ":"))
+        return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def nothing(name: str, sentence: str, table: Table) -> Figure:
+    """A figure that cannot be drawn yet, with the sentence that stands in its place."""
+    return Figure(name=name, title=sentence, summary=sentence, data=[], layout={}, table=table, empty=sentence)

@@ -1,0 +1,120 @@
+"""Latency with its interval, by runtime and provider: a row for each workload, a point for each runtime."""
+
+from collections.abc import Sequence
+
+from dashboard import axes, numbers, words
+from dashboard.figures import theme
+from dashboard.figures.figure import Address, Figure, nothing
+from dashboard.figures.theme import Json
+from dashboard.tables import Entry, Head, Table
+from farm.contract.document import Cell, Comparison
+
+NAME = "latency"
+HEADS = (
+    Head("Cell"),
+    Head("Runtime"),
+    Head("p50, ms", is_number=True),
+    Head("±, ms", is_number=True, note="half of the 95 % interval over process launches"),
+    Head("launches", is_number=True),
+)
+# beyond this spread small latencies would be invisible on a linear axis
+LOG_FROM = 6.0
+
+
+def latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], address: Address) -> Figure:
+    """Every measured cell as a point with its interval."""
+    measured = [cell for cell in cells if cell.p50_ms is not None and cell.twin_of is None]
+    if not measured:
+        return nothing(NAME, "No cell has a latency yet.", Table(NAME, "Latency", HEADS))
+    others = [axis for axis in axes.varying(measured) if axis.name != "runtime"]
+    rows = axes.places(measured, others)
+    values = [cell.p50_ms for cell in measured if cell.p50_ms is not None]
+    is_log = max(values) / min(values) > LOG_FROM
+    return Figure(
+        name=NAME,
+        title=finding(measured, comparisons),
+        summary=_summary(measured),
+        data=[_series(runtime, measured, others, address) for runtime in _runtimes(measured)],
+        layout=theme.layout(
+            height=theme.row_height(len(rows), per_row=32),
+            xaxis=theme.axis(
+                f"p50 latency, ms{' (logarithmic)' if is_log else ''}; whiskers: 95 % interval",
+                type="log" if is_log else "linear",
+                **({"dtick": "D1"} if is_log else {"rangemode": "tozero"}),
+            ),
+            yaxis=theme.axis("", autorange="reversed", type="category", categoryarray=[_name(row) for row in rows]),
+            showlegend=True,
+        ),
+        table=_table(measured, others, address),
+    )
+
+
+def finding(cells: Sequence[Cell], comparisons: Sequence[Comparison]) -> str:
+    """What the picture shows, in a sentence: how many comparisons of runtimes changed, else the fastest cell."""
+    judged = [c for c in comparisons if c.axis == "runtime"]
+    slower, faster = (sum(c.verdict == verdict for c in judged) for verdict in ("slower", "faster"))
+    if slower or faster:
+        parts = [f"{number} {word}" for number, word in ((slower, "slower"), (faster, "faster")) if number]
+        return f"Of {numbers.count(len(judged), 'comparison')} of runtimes: {' and '.join(parts)}"
+    best = min(cells, key=lambda cell: cell.p50_ms or 0.0)
+    named = axes.name_of(best, axes.varying(cells))
+    return f"Fastest: {named}, {numbers.latency(best.p50_ms, best.p50_ci_ms)}"
+
+
+def _summary(cells: Sequence[Cell]) -> str:
+    values = sorted(cell.p50_ms for cell in cells if cell.p50_ms is not None)
+    return (
+        f"Median latency of {numbers.count(len(values), 'cell')}, from {numbers.milliseconds(values[0])} "
+        f"to {numbers.milliseconds(values[-1])} ms. The table below has every number."
+    )
+
+
+def _runtimes(cells: Sequence[Cell]) -> list[str]:
+    return sorted({cell.runtime for cell in cells}, key=axes.version_key)
+
+
+def _name(labels: Sequence[str]) -> str:
+    return " · ".join(labels) or "all cells"
+
+
+def _series(runtime: str, cells: Sequence[Cell], others: Sequence[axes.Axis], address: Address) -> Json:
+    mine = [cell for cell in cells if cell.runtime == runtime]
+    values = [cell.p50_ms or 0.0 for cell in mine]
+    ends = [cell.p50_ci_ms or (value, value) for cell, value in zip(mine, values, strict=True)]
+    colour = theme.runtime_colour(runtime)
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": words.runtime(runtime),
+        "x": values,
+        "y": [_name(axes.place_of(cell, others)) for cell in mine],
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "array": [max(0.0, high - value) for (_, high), value in zip(ends, values, strict=True)],
+            "arrayminus": [max(0.0, value - low) for (low, _), value in zip(ends, values, strict=True)],
+            "color": colour,
+            "thickness": 1.5,
+            "width": 4,
+        },
+        "marker": {"color": colour, "size": 9, "symbol": theme.MARKS[theme.runtime_slot(runtime) % len(theme.MARKS)]},
+        "text": [numbers.latency(cell.p50_ms, cell.p50_ci_ms) for cell in mine],
+        "customdata": [address(cell.id) for cell in mine],
+        "hovertemplate": "%{fullData.name}, %{y}<br>%{text}<extra></extra>",
+    }
+
+
+def _table(cells: Sequence[Cell], others: Sequence[axes.Axis], address: Address) -> Table:
+    rows = [
+        (
+            Entry(axes.name_of(cell, others) if others else "all cells", href=address(cell.id)),
+            Entry(words.runtime(cell.runtime), is_name=True),
+            Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms),
+            Entry(
+                numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms).removeprefix("± "), numbers.half_width(cell.p50_ci_ms)
+            ),
+            Entry(str(len(cell.samples_ms)), len(cell.samples_ms)),
+        )
+        for cell in cells
+    ]
+    return Table(NAME, "Median latency of each cell", HEADS, rows)

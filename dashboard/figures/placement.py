@@ -1,0 +1,92 @@
+"""Where the time goes: each cell's share of time by execution provider."""
+
+from collections.abc import Sequence
+
+from dashboard import axes, numbers, words
+from dashboard.figures import theme
+from dashboard.figures.figure import Address, Figure, nothing
+from dashboard.figures.theme import Json
+from dashboard.tables import Entry, Head, Table
+from farm.contract.document import Cell
+
+NAME = "providers"
+HEADS = (
+    Head("Cell"),
+    Head("Provider"),
+    Head("share of time", is_number=True),
+    Head("executed nodes", is_number=True),
+)
+
+
+def placement(cells: Sequence[Cell], address: Address) -> Figure:
+    """A stacked bar of time shares for every traced cell."""
+    traced = [cell for cell in cells if cell.providers and cell.twin_of is None]
+    if not traced:
+        return nothing(NAME, "No cell has been traced yet.", Table(NAME, "Time by provider", HEADS))
+    along = axes.varying(traced)
+    providers = list(dict.fromkeys(part.name for cell in traced for part in cell.providers))
+    return Figure(
+        name=NAME,
+        title=finding(traced, along),
+        summary=(
+            f"Share of inference time of {numbers.listed([words.provider(name) for name in providers])} in "
+            f"{numbers.count(len(traced), 'cell')}, from a trace of each. The table below has every number."
+        ),
+        data=[_bars(provider, traced, along, address) for provider in providers],
+        layout=theme.layout(
+            height=theme.row_height(len(traced)),
+            xaxis=theme.axis("share of inference time, %", range=[0, 100]),
+            yaxis=theme.axis("", autorange="reversed", type="category"),
+            barmode="stack",
+            bargap=0.35,
+            showlegend=True,
+        ),
+        table=_table(traced, along, address),
+    )
+
+
+def finding(cells: Sequence[Cell], along: Sequence[axes.Axis]) -> str:
+    """Whether any cell spends time on a provider other than the one asked for, judged by time."""
+    mixed = [(_share_elsewhere(cell), cell) for cell in cells if _share_elsewhere(cell) > 0]
+    if not mixed:
+        asked = sorted({words.provider(cell.provider) for cell in cells})
+        return f"All time is spent where it was asked for: {numbers.listed(asked)}"
+    elsewhere, worst = max(mixed, key=lambda pair: pair[0])
+    wished = words.provider(worst.provider)
+    return f"{axes.name_of(worst, along)} spends {numbers.share(elsewhere)} of its time outside {wished}"
+
+
+def _share_elsewhere(cell: Cell) -> float:
+    return sum(part.time_share for part in cell.providers if part.name != cell.provider)
+
+
+def _bars(provider: str, cells: Sequence[Cell], along: Sequence[axes.Axis], address: Address) -> Json:
+    shares = [next((part for part in cell.providers if part.name == provider), None) for cell in cells]
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": words.provider(provider),
+        "y": [axes.name_of(cell, along) for cell in cells],
+        "x": [100 * part.time_share if part else 0 for part in shares],
+        "text": [numbers.share(part.time_share) if part and part.time_share >= 0.08 else "" for part in shares],
+        "textposition": "inside",
+        "insidetextanchor": "middle",
+        "textfont": {"color": "@paper"},
+        "marker": {"color": theme.provider_colour(provider), "line": {"color": "@paper", "width": 1}},
+        "customdata": [[address(cell.id), part.nodes if part else 0] for cell, part in zip(cells, shares, strict=True)],
+        "hovertemplate": "%{fullData.name}, %{y}<br>%{x:.3~g} % of the time, %{customdata[1]} nodes<extra></extra>",
+    }
+
+
+def _table(cells: Sequence[Cell], along: Sequence[axes.Axis], address: Address) -> Table:
+    rows = [
+        (
+            Entry(axes.name_of(cell, along), href=address(cell.id)),
+            Entry(part.name, is_name=True),
+            Entry(numbers.share(part.time_share), part.time_share, share=part.time_share),
+            Entry(str(part.nodes), part.nodes),
+        )
+        for cell in cells
+        for part in cell.providers
+    ]
+    return Table(NAME, "Time and executed nodes by provider", HEADS, rows)

@@ -1,0 +1,155 @@
+"""Comparisons on one axis: candidate / baseline on a logarithmic scale around 1, with interval and margin."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log10
+
+from dashboard import numbers
+from dashboard.figures import theme
+from dashboard.figures.figure import Figure, nothing
+from dashboard.figures.theme import Json
+from dashboard.tables import Entry, Head, Table, verdict_entry
+from farm.contract.document import Comparison
+
+NAME = "comparisons"
+MOST = 40
+HEADS = (
+    Head("Comparison"),
+    Head("Verdict"),
+    Head("change", is_number=True),
+    Head("95 % interval", is_number=True),
+    Head("margin", is_number=True),
+)
+# round changes to choose ticks from, as ratios
+TICKS = (0.1, 0.2, 0.33, 0.5, 0.67, 0.8, 0.9, 0.95, 0.98, 1.0, 1.02, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
+
+
+@dataclass(frozen=True)
+class Named:
+    """A comparison with its name on this page and the address of its candidate's page."""
+
+    comparison: Comparison
+    name: str
+    href: str = ""
+
+
+def ratios(named: Sequence[Named]) -> Figure:
+    """A row for each comparison; at most 40 are drawn, the largest changes first when there are more."""
+    drawn = [one for one in named if one.comparison.ratio is not None]
+    table = Table(NAME, "Candidate against baseline", HEADS, [_row(one) for one in named])
+    if not drawn:
+        return nothing(NAME, "No two cells have been compared yet.", table)
+    if len(drawn) > MOST:
+        drawn = sorted(drawn, key=lambda one: -abs(log10(one.comparison.ratio or 1.0)))[:MOST]
+    low, high = _range(drawn)
+    return Figure(
+        name=NAME,
+        title=finding(named),
+        summary=(
+            f"Change of latency of {numbers.count(len(drawn), 'comparison')}, with 95 % intervals; the grey band is "
+            "the margin within which a change is called equal. The table has every number."
+        ),
+        data=[_points(verdict, drawn) for verdict in dict.fromkeys(one.comparison.verdict for one in drawn)],
+        layout=theme.layout(
+            height=theme.row_height(len(drawn), per_row=26),
+            xaxis=theme.axis(
+                "candidate against baseline (logarithmic)", type="log", range=[low, high], **_ticks(low, high)
+            ),
+            yaxis=theme.axis("", autorange="reversed", type="category", categoryarray=[one.name for one in drawn]),
+            shapes=_shapes(drawn),
+            showlegend=True,
+        ),
+        table=table,
+    )
+
+
+def finding(named: Sequence[Named]) -> str:
+    """How many comparisons came out which way."""
+    verdicts = [one.comparison.verdict for one in named]
+    parts = [f"{verdicts.count(word)} {word}" for word in dict.fromkeys(sorted(verdicts, key=_weight))]
+    return f"{numbers.count(len(named), 'comparison')}: {numbers.listed(parts, most=5)}"
+
+
+def _weight(verdict: str) -> int:
+    return ("slower", "faster", "equal", "undecided", "not comparable").index(verdict)
+
+
+def _points(verdict: str, drawn: Sequence[Named]) -> Json:
+    mine = [one for one in drawn if one.comparison.verdict == verdict]
+    values = [one.comparison.ratio or 1.0 for one in mine]
+    ends = [
+        (one.comparison.ci_low or value, one.comparison.ci_high or value)
+        for one, value in zip(mine, values, strict=True)
+    ]
+    colour = theme.VERDICT_COLOURS.get(verdict, theme.SOFT)
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": verdict,
+        "x": values,
+        "y": [one.name for one in mine],
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "array": [max(0.0, high - value) for (_, high), value in zip(ends, values, strict=True)],
+            "arrayminus": [max(0.0, value - low) for (low, _), value in zip(ends, values, strict=True)],
+            "color": colour,
+            "thickness": 1.5,
+            "width": 4,
+        },
+        "marker": {"color": colour, "size": 9, "symbol": theme.VERDICT_MARKS[verdict]},
+        "text": [_in_words(one.comparison) for one in mine],
+        "customdata": [one.href for one in mine],
+        "hovertemplate": "%{y}<br>%{text}<extra></extra>",
+    }
+
+
+def _in_words(comparison: Comparison) -> str:
+    low, high = comparison.ci_low, comparison.ci_high
+    return f"{comparison.verdict}, {numbers.change(comparison.ratio, low, high)} ({numbers.change_interval(low, high)})"
+
+
+def _range(drawn: Sequence[Named]) -> tuple[float, float]:
+    """The axis' ends as powers of ten: around 1, with room beside the outermost interval."""
+    ends = [
+        value
+        for one in drawn
+        for value in (one.comparison.ci_low, one.comparison.ci_high, one.comparison.ratio)
+        if value
+    ]
+    reach = max(abs(log10(value)) for value in ends)
+    room = max(reach * 1.1, log10(1.05))
+    has_low, has_high = any(value < 0.98 for value in ends), any(value > 1.02 for value in ends)
+    return (-room if has_low else -room / 4, room if has_high else room / 4)
+
+
+def _ticks(low: float, high: float) -> Json:
+    """Round changes, from 1 outwards, none closer to another than a ninth of the axis."""
+    kept: list[float] = []
+    for tick in sorted(TICKS, key=lambda ratio: abs(log10(ratio))):
+        place = log10(tick)
+        if low <= place <= high and all(abs(place - log10(other)) >= (high - low) / 9 for other in kept):
+            kept.append(tick)
+    shown = sorted(kept)
+    return {"tickvals": shown, "ticktext": [numbers.signed_percent(tick - 1, 0) for tick in shown]}
+
+
+def _shapes(drawn: Sequence[Named]) -> list[Json]:
+    margin = max(one.comparison.margin for one in drawn)
+    down = {"yref": "paper", "y0": 0, "y1": 1}
+    return [
+        {"type": "rect", **down, "x0": 1 / (1 + margin), "x1": 1 + margin, "line": {"width": 0}, "fillcolor": "@ink/8"},
+        {"type": "line", **down, "x0": 1, "x1": 1, "line": {"width": 1, "color": theme.SOFT}},
+    ]
+
+
+def _row(one: Named) -> tuple[Entry, ...]:
+    comparison = one.comparison
+    low, high = comparison.ci_low, comparison.ci_high
+    return (
+        Entry(one.name, href=one.href),
+        verdict_entry(comparison.verdict),
+        Entry(numbers.change(comparison.ratio, low, high), comparison.ratio),
+        Entry(numbers.change_interval(low, high), low),
+        Entry(f"± {numbers.share(comparison.margin)}", comparison.margin),
+    )

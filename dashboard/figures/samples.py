@@ -1,0 +1,134 @@
+"""A cell's samples: one point for each process launch, in time order, with the interval and groups of launches."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from dashboard import numbers, words
+from dashboard.figures import theme
+from dashboard.figures.figure import Figure, nothing
+from dashboard.figures.theme import Json
+from dashboard.tables import Entry, Head, Table
+from farm.contract.document import Cell
+
+NAME = "samples"
+HEADS = (Head("Launch", is_number=True), Head("p50, ms", is_number=True), Head("Group"))
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Launches split at the widest gap between neighbours, for a cell that was found bimodal."""
+
+    edge: float
+    low: float
+    high: float
+
+
+def split(samples: Sequence[float]) -> Groups | None:
+    """The two groups of launches: split where neighbours lie furthest apart, by ratio. None for fewer than four."""
+    ordered = sorted(samples)
+    if len(ordered) < 4:
+        return None
+    gaps = [(after / before, place) for place, (before, after) in enumerate(pairwise(ordered))]
+    _, place = max(gaps)
+    return Groups(
+        edge=(ordered[place] + ordered[place + 1]) / 2,
+        low=median(ordered[: place + 1]),
+        high=median(ordered[place + 1 :]),
+    )
+
+
+def samples(cell: Cell) -> Figure:
+    """One point a launch; the band is the 95 % interval of their median."""
+    groups = split(cell.samples_ms) if cell.is_bimodal else None
+    table = Table(NAME, "The median of each process launch", HEADS, _rows(cell.samples_ms, groups))
+    if not cell.samples_ms:
+        return nothing(NAME, "No launch has been timed yet.", table)
+    return Figure(
+        name=NAME,
+        title=finding(cell, groups),
+        summary=(
+            f"{numbers.count(len(cell.samples_ms), 'process launch', 'process launches')} from "
+            f"{numbers.milliseconds(min(cell.samples_ms))} to {numbers.milliseconds(max(cell.samples_ms))} ms. "
+            "The table below has every launch."
+        ),
+        data=[_points(cell)],
+        layout=theme.layout(
+            height=260,
+            xaxis=theme.axis("process launch, in time order", dtick=max(1, len(cell.samples_ms) // 12), zeroline=False),
+            yaxis=theme.axis("p50 of the launch, ms", rangemode="normal", zeroline=False),
+            shapes=_shapes(cell, groups),
+            annotations=_notes(groups),
+        ),
+        table=table,
+    )
+
+
+def finding(cell: Cell, groups: Groups | None) -> str:
+    """How the launches lie: in two groups, or how closely together."""
+    if groups is not None:
+        return (
+            f"Launches fall into two groups: {numbers.milliseconds(groups.low)} and "
+            f"{numbers.milliseconds(groups.high)} ms ({numbers.change(groups.high / groups.low)})"
+        )
+    if len(cell.samples_ms) == 1:
+        return "One launch: no spread is known"
+    spread = max(cell.samples_ms) / min(cell.samples_ms) - 1
+    return f"{len(cell.samples_ms)} launches within {numbers.share(spread)} of each other"
+
+
+def _points(cell: Cell) -> Json:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": words.runtime(cell.runtime),
+        "x": list(range(1, len(cell.samples_ms) + 1)),
+        "y": list(cell.samples_ms),
+        "marker": {"color": theme.runtime_colour(cell.runtime), "size": 9},
+        "hovertemplate": "launch %{x}: %{y:.5~g} ms<extra></extra>",
+    }
+
+
+def _shapes(cell: Cell, groups: Groups | None) -> list[Json]:
+    across = {"xref": "paper", "x0": 0, "x1": 1}
+    shapes: list[Json] = []
+    if cell.p50_ci_ms is not None:
+        low, high = cell.p50_ci_ms
+        shapes.append({"type": "rect", **across, "y0": low, "y1": high, "line": {"width": 0}, "fillcolor": "@ink/10"})
+    if cell.p50_ms is not None:
+        shapes.append(
+            {"type": "line", **across, "y0": cell.p50_ms, "y1": cell.p50_ms, "line": {"width": 1, "color": theme.INK}}
+        )
+    if groups is not None:
+        dash = {"width": 1, "dash": "dot", "color": theme.SOFT}
+        shapes += [{"type": "line", **across, "y0": y, "y1": y, "line": dash} for y in (groups.low, groups.high)]
+    return shapes
+
+
+def _notes(groups: Groups | None) -> list[Json]:
+    if groups is None:
+        return []
+    return [
+        {
+            "xref": "paper",
+            "x": 1,
+            "xanchor": "right",
+            "y": y,
+            "yanchor": "bottom",
+            "showarrow": False,
+            "text": f"group at {numbers.milliseconds(y)} ms",
+            "font": {"size": 11, "color": theme.SOFT},
+        }
+        for y in (groups.low, groups.high)
+    ]
+
+
+def _rows(values: Sequence[float], groups: Groups | None) -> list[tuple[Entry, ...]]:
+    def group_of(value: float) -> str:
+        return "one group" if groups is None else "upper" if value > groups.edge else "lower"
+
+    return [
+        (Entry(str(place), place), Entry(numbers.plain(value), value), Entry(group_of(value)))
+        for place, value in enumerate(values, start=1)
+    ]

@@ -1,0 +1,90 @@
+"""The one theme of all figures. Colours are tokens of the stylesheet, looked up in the browser when drawing."""
+
+from typing import Any
+from zlib import crc32
+
+from dashboard import words
+
+SLOTS = 7
+INK = "@ink"
+SOFT = "@ink-soft"
+LINE = "@line"
+OTHER = "@series-other"
+BASELINE = "@series-other"
+VERDICT_COLOURS = {"slower": "@slower", "faster": "@faster"}
+VERDICT_MARKS = {
+    "slower": "triangle-right",
+    "faster": "triangle-left",
+    "equal": "square",
+    "undecided": "circle-open",
+    "not comparable": "x-thin-open",
+}
+DASHES = ("solid", "dash", "dot", "dashdot")
+MARKS = ("circle", "square", "diamond", "cross", "triangle-up", "star")
+
+Json = dict[str, Any]
+
+
+def runtime_slot(requirement: str) -> int:
+    """The series (1–7) of a runtime: the same on every page, whatever else is drawn beside it.
+
+    Neighbouring minor versions, and the first patches of one, get different series; seven versions in a row all differ.
+    """
+    distribution, _, version = requirement.partition("==")
+    numbers = [int(part) for part in version.split(".") if part.isdigit()]
+    _, minor, patch = (*numbers, 0, 0, 0)[:3]
+    own = 0 if distribution == "onnxruntime" else crc32(distribution.encode()) % SLOTS
+    return (3 * minor + 2 * patch + 4 + own) % SLOTS + 1
+
+
+def runtime_colour(requirement: str) -> str:
+    """The token of a runtime's colour."""
+    return f"@series-{runtime_slot(requirement)}"
+
+
+def provider_colour(name: str) -> str:
+    """The token of a provider's colour: grey for the CPU, on which everything else falls back."""
+    if name == "CPUExecutionProvider":
+        return OTHER
+    return f"@series-{crc32(words.provider(name).encode()) % SLOTS + 1}"
+
+
+def axis(title: str, **more: Any) -> Json:
+    """An axis in the theme; `more` overrides."""
+    base = {
+        "title": {"text": title, "font": {"size": 12, "color": SOFT}, "standoff": 8},
+        "tickfont": {"size": 12, "color": SOFT},
+        "gridcolor": LINE,
+        "linecolor": LINE,
+        "zerolinecolor": LINE,
+        "automargin": True,
+        "fixedrange": True,
+    }
+    return {**base, **more}
+
+
+def layout(*, height: int, xaxis: Json, yaxis: Json, **more: Any) -> Json:
+    """A layout in the theme: words of the page, no ground of its own, legend below."""
+    base = {
+        "height": height,
+        "margin": {"l": 8, "r": 16, "t": 8, "b": 8},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": "@words", "size": 12, "color": INK},
+        "hoverlabel": {
+            "font": {"family": "@words", "size": 12, "color": INK},
+            "bgcolor": "@paper",
+            "bordercolor": LINE,
+        },
+        "hovermode": "closest",
+        "showlegend": False,
+        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "font": {"size": 12}},
+        "xaxis": xaxis,
+        "yaxis": yaxis,
+    }
+    return {**base, **more}
+
+
+def row_height(rows: int, *, per_row: int = 28, least: int = 140) -> int:
+    """How high a figure of so many rows is, in pixels."""
+    return max(least, rows * per_row + 88)

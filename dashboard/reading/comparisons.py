@@ -1,0 +1,96 @@
+"""Comparisons of a run as tables and named rows, and which of them the page opens with."""
+
+from collections.abc import Mapping, Sequence
+
+from dashboard import axes, numbers
+from dashboard.figures.figure import Address
+from dashboard.figures.ratios import Named
+from dashboard.tables import Entry, Head, Table, verdict_entry
+from farm.contract.document import Cell, Comparison
+
+HEADS = (
+    Head("Where"),
+    Head("Baseline → candidate"),
+    Head("Verdict"),
+    Head("change", is_number=True, note="of p50 latency, candidate against baseline"),
+    Head("95 % interval", is_number=True),
+    Head("rounds", is_number=True),
+    Head("margin", is_number=True, note="changes within it are called equal: the node's noise floor, at least 2 %"),
+    Head("smallest seen", is_number=True, note="the smallest change that so many rounds would call slower or faster"),
+    Head("Note"),
+)
+
+
+def axes_compared(comparisons: Sequence[Comparison]) -> list[str]:
+    """The axes along which cells were compared, runtimes first, A/A twins last."""
+    found = dict.fromkeys(comparison.axis for comparison in comparisons)
+    return sorted(found, key=lambda axis: (axis != "runtime", axis == "twin", list(found).index(axis)))
+
+
+def along(comparisons: Sequence[Comparison], axis: str) -> list[Comparison]:
+    """The comparisons of one axis; of the first axis where there is none of that name."""
+    known = axes_compared(comparisons)
+    chosen = axis if axis in known else known[0] if known else ""
+    return [comparison for comparison in comparisons if comparison.axis == chosen]
+
+
+def strongest(comparisons: Sequence[Comparison]) -> Comparison | None:
+    """The comparison a page opens with: the largest slow-down of a runtime, else its largest change, else the first."""
+    judged = [one for one in along(comparisons, "") if one.ratio is not None]
+    order = {"slower": 0, "faster": 1}
+    return min(judged, key=lambda one: (order.get(one.verdict, 2), -abs((one.ratio or 1.0) - 1)), default=None)
+
+
+def names(comparison: Comparison, cells: Mapping[str, Cell], shared: Sequence[axes.Axis]) -> tuple[str, str]:
+    """Where two cells are the same, and what changes between them."""
+    baseline, candidate = cells[comparison.baseline], cells[comparison.candidate]
+    differing = axes.varying([baseline, candidate])
+    where = [axis for axis in shared if axis not in differing]
+    if not differing:
+        return axes.name_of(baseline, where), "A/A: the same cell twice"
+    step = f"{axes.name_of(baseline, differing)} → {axes.name_of(candidate, differing)}"
+    return (axes.name_of(baseline, where) if where else "everywhere"), step
+
+
+def named(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address: Address) -> list[Named]:
+    """Comparisons with one name each, as figures label them."""
+    shared = axes.varying(cells.values())
+    found = []
+    for comparison in comparisons:
+        if comparison.baseline in cells and comparison.candidate in cells:
+            where, step = names(comparison, cells, shared)
+            found.append(Named(comparison, f"{where}: {step}", address(comparison.candidate)))
+    return found
+
+
+def table(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address: Address) -> Table:
+    """Every comparison with its interval, rounds, margin and the smallest change it could see."""
+    shared = axes.varying(cells.values())
+    known = [one for one in comparisons if one.baseline in cells and one.candidate in cells]
+    rows = [_row(one, names(one, cells, shared), address) for one in known]
+    return Table("comparisons", "Cells compared side by side, in interleaved rounds of one block", HEADS, rows)
+
+
+def _row(comparison: Comparison, name: tuple[str, str], address: Address) -> tuple[Entry, ...]:
+    low, high = comparison.ci_low, comparison.ci_high
+    return (
+        Entry(name[0]),
+        Entry(name[1], href=address(comparison.candidate)),
+        verdict_entry(comparison.verdict),
+        Entry(numbers.change(comparison.ratio, low, high), comparison.ratio),
+        Entry(numbers.change_interval(low, high), low),
+        Entry(str(comparison.rounds), comparison.rounds),
+        Entry(f"± {numbers.share(comparison.margin)}", comparison.margin),
+        Entry(numbers.share(comparison.smallest_detectable), comparison.smallest_detectable),
+        Entry(_note(comparison)),
+    )
+
+
+def _note(comparison: Comparison) -> str:
+    parts = [] if comparison.interleaved else ["different hardware: not interleaved."]
+    if comparison.reason:
+        parts.append(comparison.reason)
+    elif comparison.verdict == "undecided":
+        needed = comparison.rounds_needed
+        parts.append(f"About {needed} rounds would decide." if needed else "More rounds would not decide it.")
+    return " ".join(parts)

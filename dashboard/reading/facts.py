@@ -1,0 +1,97 @@
+"""The strip of facts under a verdict: what was measured, where, when, by whom."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dashboard import axes, numbers, words
+from farm.contract.document import Cell, Document
+
+
+@dataclass(frozen=True)
+class Fact:
+    """`copy`: the whole text when only its beginning is shown."""
+
+    name: str
+    text: str
+    href: str = ""
+    copy: str = ""
+    is_name: bool = False
+
+
+def _distinct(cells: Sequence[Cell], name: str, *, most: int = 4) -> str:
+    axis = axes.BY_NAME[name]
+    return ", ".join(_shortened([place[0] for place in axes.places(cells, [axis])], most=most))
+
+
+def _shortened(labels: list[str], *, most: int) -> list[str]:
+    return labels if len(labels) <= most else [*labels[: most - 1], f"{len(labels) - most + 1} more"]
+
+
+def digest(sha256: str) -> Fact:
+    """A model's digest, short and whole to copy."""
+    return Fact("Model digest", sha256[:12], copy=sha256, is_name=True)
+
+
+def providers(cells: Iterable[Cell]) -> Fact:
+    """Requested against active providers of many cells, a difference said."""
+    pairs = dict.fromkeys(
+        (tuple(cell.requested_providers or [cell.provider]), tuple(cell.active_providers))
+        for cell in cells
+        if cell.active_providers
+    )
+    texts = [
+        names if requested == active else f"{names} → {', '.join(map(words.provider, active))}"
+        for requested, active in pairs
+        if (names := ", ".join(map(words.provider, requested)))
+    ]
+    return Fact("Provider asked → ran", "; ".join(_shortened(texts, most=3)) or numbers.NOT_MEASURED)
+
+
+def of_run(document: Document) -> list[Fact]:
+    """Facts that hold for a whole run."""
+    cells = [cell for cell in document.cells if cell.twin_of is None]
+    if not cells:
+        return []
+    # a point that was refused did not run anywhere
+    ran = [cell for cell in cells if cell.status.value != "refused"] or cells
+    nodes = sorted({cell.node for cell in ran if cell.node})
+    found = [
+        digest(cells[0].model_sha256),
+        Fact("Opset", ", ".join(sorted({str(cell.opset) for cell in cells if cell.opset})) or "unknown"),
+        Fact("ONNX Runtime", _distinct(ran, "runtime"), is_name=True),
+        providers(ran),
+        Fact("Batch", _distinct(ran, "batch").replace("batch ", "")),
+        Fact("Precision", _distinct(ran, "precision")),
+        Fact("Threads", ", ".join(str(n) for n in sorted({cell.threads for cell in ran}))),
+        Fact("Node", ", ".join(nodes) or "none yet"),
+        Fact("Budget", f"{document.budget}, seed {document.seed}"),
+    ]
+    return found
+
+
+def of_cell(cell: Cell) -> list[Fact]:
+    """Facts of one cell; the workload in full."""
+    shapes = ", ".join(f"{name} {size}" for name, size in sorted(cell.shapes.items()))
+    session = ", ".join(f"{key} {value}" for key, value in sorted(cell.session.items()))
+    options = ", ".join(f"{key}={value}" for key, value in sorted(cell.provider_options.items()))
+    found = [
+        digest(cell.model_sha256),
+        Fact("Runtime", cell.runtime, is_name=True),
+        Fact("Opset", str(cell.opset) if cell.opset else "unknown"),
+        Fact("Batch", str(cell.batch) if cell.batch is not None else "no batch"),
+        Fact("Shapes", shapes),
+        Fact("Precision", _precision(cell)),
+        Fact("Threads", str(cell.threads)),
+        Fact("Optimization", cell.optimization),
+        Fact("At once", str(cell.concurrency) if cell.concurrency > 1 else ""),
+        Fact("Provider options", options, is_name=True),
+        Fact("Session", session),
+        Fact("Node", cell.node or "none"),
+    ]
+    return [fact for fact in found if fact.text]
+
+
+def _precision(cell: Cell) -> str:
+    if cell.executed_precision and cell.executed_precision != cell.precision:
+        return f"{cell.precision} asked, {cell.executed_precision} executed"
+    return cell.precision

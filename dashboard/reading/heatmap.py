@@ -1,0 +1,213 @@
+"""The heat map of a run's cells: a table with real links, coloured by verdict or by a metric."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import log
+
+from dashboard import axes, numbers
+from dashboard.figures.figure import Address
+from dashboard.words import Sign, sign_of
+from farm.contract.document import Cell, Comparison
+
+OPEN_STATES = ("waiting", "running")
+# from these changes on a slower or faster cell has the next deeper colour
+STEPS = (0.05, 0.15)
+RAMP = 5
+COMPACT_FROM = 9
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What colours the map. `read` gives a number per cell; `write` puts it in words."""
+
+    name: str
+    label: str
+    read: Callable[[Cell], float | None]
+    write: Callable[[Cell], str]
+
+
+def _milliseconds(name: str) -> Callable[[Cell], str]:
+    return lambda cell: f"{numbers.milliseconds(getattr(cell, name))} ms"
+
+
+METRICS = (
+    Metric("verdict", "verdict", lambda c: None, lambda c: f"{numbers.milliseconds(c.p50_ms, c.p50_ci_ms)} ms"),
+    Metric("p50", "p50 latency", lambda c: c.p50_ms, lambda c: f"{numbers.milliseconds(c.p50_ms, c.p50_ci_ms)} ms"),
+    Metric("throughput", "throughput", lambda c: c.throughput, lambda c: f"{numbers.plain(c.throughput)} items/s"),
+    Metric("session", "session creation", lambda c: c.session_ms, _milliseconds("session_ms")),
+    Metric("first", "first inference", lambda c: c.first_ms, _milliseconds("first_ms")),
+    Metric("memory", "peak memory", lambda c: c.peak_memory_bytes, lambda c: numbers.size(c.peak_memory_bytes)),
+)
+BY_NAME = {metric.name: metric for metric in METRICS}
+
+
+@dataclass(frozen=True)
+class Place:
+    """One field of the map. `tone` names classes of the stylesheet, `title` tells the rest on hover."""
+
+    href: str = ""
+    value: str = ""
+    sign: Sign | None = None
+    tone: str = "none"
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """`labels`: the row's places on the axes down the side."""
+
+    labels: tuple[str, ...]
+    places: Sequence[Place]
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """`column_axis` heads the columns; `row_axes` the rows."""
+
+    metric: Metric
+    column_axis: axes.Axis
+    row_axes: Sequence[axes.Axis]
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    choices: Sequence[axes.Axis] = field(default_factory=tuple)
+
+    @property
+    def is_compact(self) -> bool:
+        """Whether fields are drawn small, because there are many columns."""
+        return len(self.columns) >= COMPACT_FROM
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What the fields are filled from: cells by place, comparisons by their candidate, states of open cells."""
+
+    metric: Metric
+    column_axis: axes.Axis
+    cells: Mapping[str, Cell]
+    compared: Mapping[str, Sequence[Comparison]]
+    states: Mapping[str, str]
+    ends: tuple[float, float] | None
+    address: Address
+
+
+def heat_map(
+    cells: Iterable[Cell],
+    comparisons: Sequence[Comparison],
+    address: Address,
+    *,
+    columns: str = "",
+    metric: str = "",
+    states: Mapping[str, str] | None = None,
+) -> HeatMap:
+    """The map of these cells. `states`: `waiting` or `running` for cells that have not ended, by id."""
+    drawn = [cell for cell in cells if cell.twin_of is None]
+    choices = axes.varying(drawn)
+    column_axis = _column_axis(choices, columns)
+    row_axes = [axis for axis in choices if axis != column_axis]
+    chosen = BY_NAME.get(metric, METRICS[0])
+    grid = Grid(
+        metric=chosen,
+        column_axis=column_axis,
+        cells={cell.id: cell for cell in drawn},
+        compared=_by_candidate(comparisons),
+        states=states or {},
+        ends=_ends(drawn, chosen),
+        address=address,
+    )
+    heads = [place[0] for place in axes.places(drawn, [column_axis])]
+    groups: dict[tuple[tuple[str, ...], str], list[Cell]] = {}
+    for cell in drawn:
+        groups.setdefault((axes.place_of(cell, row_axes), column_axis.label(cell)), []).append(cell)
+    rows = [
+        Row(labels=labels, places=[_place(groups.get((labels, head), []), grid, heads[0]) for head in heads])
+        for labels in axes.places(drawn, row_axes)
+    ]
+    return HeatMap(chosen, column_axis, row_axes, heads, rows, choices)
+
+
+def _column_axis(choices: Sequence[axes.Axis], wished: str) -> axes.Axis:
+    """The wished axis where it varies, else the runtime where it varies, else the last axis that does."""
+    named = {axis.name: axis for axis in choices}
+    last = choices[-1] if choices else axes.BY_NAME["runtime"]
+    return named.get(wished) or named.get("runtime") or last
+
+
+def _by_candidate(comparisons: Sequence[Comparison]) -> dict[str, list[Comparison]]:
+    found: dict[str, list[Comparison]] = {}
+    for comparison in comparisons:
+        found.setdefault(comparison.candidate, []).append(comparison)
+    return found
+
+
+def _ends(cells: Sequence[Cell], metric: Metric) -> tuple[float, float] | None:
+    values = [value for cell in cells if (value := metric.read(cell)) is not None and value > 0]
+    return (min(values), max(values)) if values else None
+
+
+def _place(group: Sequence[Cell], grid: Grid, first_head: str) -> Place:
+    """The field of the cells at one place; where a block repeats its baseline, the first one measured stands."""
+    if not group:
+        return Place(title="not in the matrix")
+    cell = next((one for one in group if one.p50_ms is not None), group[0])
+    state = grid.states.get(cell.id, cell.status.value)
+    href = grid.address(cell.id)
+    if cell.p50_ms is None or state in OPEN_STATES:
+        sign = sign_of(state)
+        tone = "running" if state == "running" else "" if state == "waiting" else "off"
+        return Place(href, sign=sign, tone=tone, title=cell.reason.text if cell.reason else "")
+    if grid.metric.name != "verdict":
+        return Place(href, grid.metric.write(cell), tone=_ramp(grid.metric.read(cell), grid.ends), title=_title(cell))
+    sign, tone, title = _judged(cell, group, grid, first_head)
+    return Place(href, grid.metric.write(cell), sign, tone, title)
+
+
+def _judged(cell: Cell, group: Sequence[Cell], grid: Grid, first_head: str) -> tuple[Sign, str, str]:
+    """The cell against the first column of its row."""
+    if grid.column_axis.label(cell) == first_head:
+        return Sign("·", "baseline", "quiet"), "", _title(cell)
+    comparison = _against(group, grid, first_head)
+    if comparison is None:
+        return Sign("·", "not compared", "quiet"), "", _title(cell)
+    sign = sign_of(comparison.verdict)
+    low, high = comparison.ci_low, comparison.ci_high
+    if comparison.ratio is None:
+        return sign, "", comparison.reason or ""
+    words = f"{sign.word}, {numbers.change(comparison.ratio, low, high)}"
+    if comparison.verdict in ("slower", "faster"):
+        words = f"{numbers.change(comparison.ratio, low, high)} {sign.word}"
+    title = f"{words}; 95 % interval {numbers.change_interval(low, high)}, {numbers.count(comparison.rounds, 'round')}"
+    return Sign(sign.mark, words, sign.tone), _step(comparison), title
+
+
+def _against(group: Sequence[Cell], grid: Grid, first_head: str) -> Comparison | None:
+    """The comparison along the columns with the first of them, else with any of them."""
+    found = [one for cell in group for one in grid.compared.get(cell.id, ()) if one.baseline in grid.cells]
+    along = [one for one in found if _differs_along(one, grid)]
+    first = [one for one in along if grid.column_axis.label(grid.cells[one.baseline]) == first_head]
+    return next(iter(first or along), None)
+
+
+def _differs_along(comparison: Comparison, grid: Grid) -> bool:
+    baseline, candidate = grid.cells[comparison.baseline], grid.cells[comparison.candidate]
+    return [axis.name for axis in axes.varying([baseline, candidate])] == [grid.column_axis.name]
+
+
+def _step(comparison: Comparison) -> str:
+    if comparison.verdict not in ("slower", "faster") or not comparison.ratio:
+        return ""
+    size = abs(log(comparison.ratio))
+    depth = 1 + sum(size >= log(1 + step) for step in STEPS)
+    return f"{comparison.verdict[0]}{depth}"
+
+
+def _ramp(value: float | None, ends: tuple[float, float] | None) -> str:
+    """A step of the magnitude ramp, by the logarithm of the value between the ends."""
+    if value is None or value <= 0 or ends is None:
+        return ""
+    low, high = ends
+    part = log(value / low) / log(high / low) if high > low else 0.0
+    return f"r{min(RAMP, 1 + int(part * RAMP))}"
+
+
+def _title(cell: Cell) -> str:
+    return f"p50 {numbers.latency(cell.p50_ms, cell.p50_ci_ms)}"

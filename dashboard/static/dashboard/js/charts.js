@@ -1,0 +1,57 @@
+// Draws the figures of a page. A figure's JSON names colours as tokens ("@series-1", "@ink/40" for 40 % of it) of the
+// stylesheet; they are looked up when drawing, and again when the theme changes, so that light and dark follow at once.
+const probe = document.body.appendChild(Object.assign(document.createElement("i"), { hidden: true }));
+const FONTS = { "@words": "--words", "@figures": "--figures" };
+
+const colour = (token) => {
+  const [name, percent] = token.slice(1).split("/");
+  probe.style.color = `var(--${name})`;
+  const [r, g, b] = getComputedStyle(probe).color.match(/[\d.]+/g).map(Number);
+  return `rgba(${r}, ${g}, ${b}, ${percent ? Number(percent) / 100 : 1})`;
+};
+
+const resolved = (value) => {
+  if (Array.isArray(value)) return value.map(resolved);
+  if (value !== null && typeof value === "object") {
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, resolved(inner)]));
+  }
+  if (typeof value !== "string" || !value.startsWith("@")) return value;
+  if (value in FONTS) return getComputedStyle(document.documentElement).getPropertyValue(FONTS[value]).trim();
+  return colour(value);
+};
+
+const CONFIG = { displayModeBar: false, responsive: true, displaylogo: false, showSendToCloud: false, plotlyServerURL: "" };
+const figureOf = (chart) => JSON.parse(document.getElementById(chart.dataset.figure).textContent);
+
+const draw = async (chart) => {
+  const figure = resolved(figureOf(chart));
+  await window.Plotly.react(chart, figure.data, figure.layout, CONFIG);
+  chart.classList.add("ready");
+};
+
+const start = async (chart) => {
+  if (chart.dataset.started) return;
+  chart.dataset.started = "yes";
+  await draw(chart);
+  chart.on("plotly_click", ({ points }) => {
+    const address = [points[0]?.customdata].flat().find((v) => typeof v === "string" && v.startsWith("/"));
+    if (address) location.href = address;
+  });
+};
+
+const startAll = () => {
+  if (window.Plotly) document.querySelectorAll(".chart[data-figure]").forEach(start);
+};
+startAll();
+document.addEventListener("htmx:load", startAll);
+document.addEventListener("themechange", () => document.querySelectorAll(".chart[data-started]").forEach(draw));
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-picture]");
+  const chart = button && document.getElementById(button.dataset.of);
+  if (!chart) return;
+  const { width, height } = chart.getBoundingClientRect();
+  window.Plotly.downloadImage(chart, {
+    format: button.dataset.picture, width, height, filename: chart.dataset.name, scale: 2,
+  });
+});

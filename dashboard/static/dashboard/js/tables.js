@@ -1,0 +1,63 @@
+// Tables marked `data-sortable` sort by a click on a head; the choice is kept in the address.
+// Cells may carry `data-value`, the number behind what is shown; cells without a value go last either way.
+const valueOf = (row, column) => {
+  const cell = row.cells[column];
+  const raw = cell?.dataset.value ?? cell?.textContent.trim() ?? "";
+  const number = Number(raw);
+  return raw === "" ? null : Number.isNaN(number) ? raw : number;
+};
+
+const compare = (a, b) =>
+  typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), undefined, { numeric: true });
+
+const sort = (table, column, direction) => {
+  const body = table.tBodies[0];
+  const rows = [...body.rows].map((row) => ({ row, value: valueOf(row, column) }));
+  const full = rows.filter(({ value }) => value !== null).sort((a, b) => compare(a.value, b.value) * direction);
+  body.append(...full.map(({ row }) => row), ...rows.filter(({ value }) => value === null).map(({ row }) => row));
+  for (const [index, head] of [...table.tHead.rows[0].cells].entries()) {
+    if (index === column) head.setAttribute("aria-sort", direction === 1 ? "ascending" : "descending");
+    else head.removeAttribute("aria-sort");
+  }
+};
+
+const remember = (table, column, direction) => {
+  const address = new URL(location.href);
+  address.searchParams.set(`sort-${table.id}`, `${direction === 1 ? "" : "-"}${column}`);
+  history.replaceState(history.state, "", address);
+};
+
+const prepare = (table) => {
+  if (table.dataset.ready) return;
+  table.dataset.ready = "yes";
+  for (const [column, head] of [...table.tHead.rows[0].cells].entries()) {
+    if (!head.textContent.trim()) continue;
+    const button = Object.assign(document.createElement("button"), { type: "button" });
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => {
+      const first = head.classList.contains("n") ? -1 : 1;
+      const now = head.getAttribute("aria-sort");
+      const direction = now === null ? first : now === "ascending" ? -1 : 1;
+      sort(table, column, direction);
+      remember(table, column, direction);
+    });
+  }
+  const kept = new URL(location.href).searchParams.get(`sort-${table.id}`);
+  if (/^-?\d+$/.test(kept ?? "")) sort(table, Math.abs(Number(kept)), kept.startsWith("-") ? -1 : 1);
+};
+
+const prepareAll = () => document.querySelectorAll("table[data-sortable]").forEach(prepare);
+prepareAll();
+document.addEventListener("htmx:load", prepareAll);
+
+// A field marked `data-filter` hides the rows of the table it names that do not hold all of its words.
+document.addEventListener("input", (event) => {
+  const table = document.getElementById(event.target.dataset?.filter ?? "");
+  if (!table) return;
+  const words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
+  for (const row of table.tBodies[0].rows) {
+    const text = row.textContent.toLowerCase();
+    row.hidden = !words.every((word) => text.includes(word));
+  }
+});

@@ -1,0 +1,54 @@
+"""Tables as pages and figures hand them to one template: heads with units, cells with the number behind the words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from dashboard.words import Sign, sign_of
+
+
+@dataclass(frozen=True)
+class Head:
+    """A column. `is_number` sets figures flush right; `note` explains it on hover."""
+
+    text: str
+    is_number: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One cell of a table. `value` sorts it; `href` makes it a link; `share` (0–1) draws a small bar before it."""
+
+    text: str = ""
+    value: float | str | None = None
+    href: str = ""
+    sign: Sign | None = None
+    soft: str = ""
+    is_name: bool = False
+    share: float | None = None
+
+    @property
+    def bar(self) -> str:
+        """The bar's length in hundredths, for an SVG attribute."""
+        return f"{max(0.0, min(1.0, self.share or 0.0)) * 100:.1f}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """`id` keeps the chosen order in the address. The first entry of a row names it."""
+
+    id: str
+    caption: str
+    heads: Sequence[Head]
+    rows: Sequence[Sequence[Entry]] = field(default_factory=tuple)
+
+    @property
+    def lines(self) -> list[list[tuple[Head, Entry]]]:
+        """Rows with each entry beside its head, as the template walks them."""
+        return [list(zip(self.heads, row, strict=True)) for row in self.rows]
+
+
+def verdict_entry(verdict: str, soft: str = "") -> Entry:
+    """A verdict or state with its sign, sortable by its word."""
+    sign = sign_of(verdict)
+    return Entry(sign=sign, value=sign.word, soft=soft)

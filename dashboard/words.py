@@ -1,0 +1,95 @@
+"""Words and signs for verdicts and states: always a word with its sign, never colour alone."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Sign:
+    """`tone` names a class of the stylesheet; the word says the same without it."""
+
+    mark: str
+    word: str
+    tone: str
+
+
+VERDICTS = {
+    "slower": Sign("▲", "slower", "slower"),
+    "faster": Sign("▼", "faster", "faster"),
+    "equal": Sign("=", "equal", "quiet"),
+    "undecided": Sign("?", "undecided", "quiet"),
+    "not comparable": Sign("≠", "not comparable", "quiet"),
+}
+
+STATES = {
+    # cells
+    "done": Sign("✓", "done", "good"),
+    "refused": Sign("⊘", "refused", "quiet"),
+    "failed": Sign("✕", "failed", "bad"),
+    "timeout": Sign("✕", "timeout", "bad"),
+    "crashed": Sign("✕", "crashed", "bad"),
+    "cancelled": Sign("–", "cancelled", "quiet"),
+    "waiting": Sign("·", "waiting", "quiet"),
+    # runs and blocks
+    "planned": Sign("·", "planned", "quiet"),
+    "queued": Sign("·", "queued", "quiet"),
+    "leased": Sign("●", "measuring", "warn"),
+    "running": Sign("●", "running", "warn"),
+    "finished": Sign("✓", "finished", "good"),
+    "complete": Sign("✓", "complete", "good"),
+    "partial": Sign("✕", "partial", "bad"),
+    # versions
+    "pending": Sign("·", "pending", "quiet"),
+    "inspecting": Sign("●", "inspecting", "warn"),
+    "ready": Sign("✓", "ready", "good"),
+    "rejected": Sign("✕", "rejected", "bad"),
+    # nodes
+    "online": Sign("●", "online", "good"),
+    "offline": Sign("○", "offline", "quiet"),
+    "active": Sign("✓", "active", "good"),
+    "draining": Sign("●", "draining", "warn"),
+    "quarantined": Sign("✕", "quarantined", "bad"),
+    "retired": Sign("–", "retired", "quiet"),
+    # parity
+    "pass": Sign("✓", "pass", "good"),
+    "fail": Sign("✕", "fail", "bad"),
+    "not_measured": Sign("·", "not measured", "quiet"),
+}
+
+_PROVIDERS = {
+    "CPUExecutionProvider": "CPU",
+    "CUDAExecutionProvider": "CUDA",
+    "TensorrtExecutionProvider": "TensorRT",
+    "NvTensorRTRTXExecutionProvider": "TensorRT RTX",
+    "OpenVINOExecutionProvider": "OpenVINO",
+    "CoreMLExecutionProvider": "Core ML",
+    "DmlExecutionProvider": "DirectML",
+    "QNNExecutionProvider": "QNN",
+    "MIGraphXExecutionProvider": "MIGraphX",
+    "XnnpackExecutionProvider": "XNNPACK",
+    "WebGpuExecutionProvider": "WebGPU",
+}
+
+
+def sign_of(word: str) -> Sign:
+    """The sign of a verdict or state; an unknown one is shown as it is."""
+    return VERDICTS.get(word) or STATES.get(word) or Sign("·", word.replace("_", " "), "quiet")
+
+
+def provider(name: str) -> str:
+    """An execution provider's short name; only pages shorten them."""
+    return _PROVIDERS.get(name, name.removesuffix("ExecutionProvider") or name)
+
+
+def runtime(requirement: str) -> str:
+    """A runtime's short name: `onnxruntime==1.31.1` is `1.31.1`, another distribution keeps its own part."""
+    distribution, _, version = requirement.partition("==")
+    own = distribution.removeprefix("onnxruntime").strip("-")
+    return f"{own} {version}".strip() if version else requirement
+
+
+def runtime_in_words(requirement: str) -> str:
+    """`ONNX Runtime 1.31.1`, `ONNX Runtime 1.24.1 (onnxruntime-openvino)`."""
+    distribution, _, version = requirement.partition("==")
+    if not version:
+        return requirement
+    return f"ONNX Runtime {version}" + ("" if distribution == "onnxruntime" else f" ({distribution})")
