@@ -65,7 +65,7 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
-            event = self.peek_event()
+            event: Any = self.peek_event()  # type: ignore[no-untyped-call]
             raise MatrixProblem(
                 f"Line {event.start_mark.line + 1} uses the alias *{event.anchor}: write the value out."
             )
@@ -76,19 +76,20 @@ class _Loader(yaml.SafeLoader):
         self.depth -= 1
         return node
 
-    def mapping_of(self, node: yaml.MappingNode) -> dict[str, Any]:
-        return _without_duplicates(
-            [
-                (str(self.construct_object(key, deep=True)), self.construct_object(value, deep=True))
-                for key, value in node.value
-            ]
-        )
+
+def _mapping_of(loader: Any, node: yaml.MappingNode) -> dict[str, Any]:
+    return _without_duplicates(
+        [
+            (str(loader.construct_object(key, deep=True)), loader.construct_object(value, deep=True))
+            for key, value in node.value
+        ]
+    )
 
 
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false|True|False)$"), list("tfTF"))
 _Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"^(?:~|null|)$"), ["~", "n", ""])
 _Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^-?(?:0|[1-9][0-9]{0,17})$"), list("-0123456789"))
-_Loader.add_constructor("tag:yaml.org,2002:map", lambda loader, node: loader.mapping_of(node))
+_Loader.add_constructor("tag:yaml.org,2002:map", _mapping_of)
 
 
 def _read_yaml(text: str) -> Any:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules import providers, releases
+from farm.rules import opsets, providers, releases
 from farm.rules.nearest import nearest
 from farm.rules.plans import ModelFacts, NodeOffer
 
@@ -18,7 +18,6 @@ class Circumstances:
     """What the rules look at besides the cell. `own_providers`: those that some node has proven by itself."""
 
     model: ModelFacts
-    loads: Callable[[Mapping[str, int], int, tuple[str, ...], str], Reason | None] = lambda *_: None
     asked_batch: int | None = None
     own_providers: Collection[str] = ()
     known_releases: Collection[str] = ()
@@ -110,7 +109,7 @@ def _not_loaded(spec: CellSpec, about: Circumstances) -> Reason | None:
     imports: Mapping[str, int] = model.opsets
     if isinstance(wanted, int):
         imports = {**{k: v for k, v in imports.items() if k not in ("", "ai.onnx")}, "": wanted}
-    return about.loads(imports, model.ir_version, model.custom_domains, spec.runtime.version)
+    return opsets.refusal(imports, model.ir_version, model.custom_domains, spec.runtime.version)
 
 
 def _wrong_batch(spec: CellSpec, about: Circumstances) -> Reason | None:

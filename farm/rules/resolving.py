@@ -6,7 +6,7 @@ from typing import Literal
 
 from farm.contract.cells import CellSpec, Recipe, Runtime, SessionSettings, Workload
 from farm.contract.reasons import Reason
-from farm.rules import providers, refusals, releases
+from farm.rules import opsets, providers, refusals, releases
 from farm.rules.axes import PrecisionChoice, ProviderChoice
 from farm.rules.plans import ModelFacts, NodeOffer
 from farm.rules.points import Point
@@ -98,7 +98,7 @@ def _opset_of(point: Point, runtime: Runtime, model: ModelFacts) -> int | Litera
     """The opset to convert to. A model is never converted to what it already is, nor down by `max-of-runtime`."""
     wanted = point.values.get("opset", "as-is")
     if wanted == "max-of-runtime":
-        most = None
+        most = opsets.max_opset(runtime.version)
         wanted = "as-is" if most is None or most <= (model.opset or most) else most
     return "as-is" if not isinstance(wanted, int) or wanted == model.opset else wanted
 

@@ -1,0 +1,178 @@
+"""Which operators explain a change: two arms' traces, joined by the model's own nodes.
+
+Runtimes fuse differently, so that one executes as one operator what the other executes as three. Executed operators are
+therefore joined into the smallest groups of the model's own nodes that both sides execute completely, and the time of a
+group is compared. Times are microseconds per inference, medians over traces of separate processes; one trace misleads.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from scipy import stats
+
+from farm.contract.reports import Operator, TraceReport
+
+# An attribution rests on at least so many traces of each arm.
+FEWEST_TRACES = 5
+INTERVAL_LEVEL = 0.9
+# A change smaller than this part of the whole time is no change to explain.
+SMALLEST_CHANGE = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChange:
+    """One group of the model's own nodes, in both arms. `share`: its part of the whole change; negative against it.
+
+    `op_type`: what was executed, the operator of the group with the most time. The interval is that of the median difference
+    over traces, at 90 % or more; it and the share are None with fewer than five traces of an arm.
+    """
+
+    node: str
+    covers: tuple[str, ...]
+    op_type: str
+    provider: str
+    baseline_us: float
+    candidate_us: float
+    change_low_us: float | None = None
+    change_high_us: float | None = None
+    share: float | None = None
+
+    @property
+    def change_us(self) -> float:
+        """Candidate − baseline."""
+        return self.candidate_us - self.baseline_us
+
+
+@dataclass(frozen=True, slots=True)
+class TypeChange:
+    """All groups of one executed operator type together."""
+
+    op_type: str
+    nodes: int
+    baseline_us: float
+    candidate_us: float
+    share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """Node changes, the largest first, and how many traces of each arm they rest on."""
+
+    traces: int
+    nodes: tuple[NodeChange, ...] = ()
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether so many traces can explain a change."""
+        return self.traces >= FEWEST_TRACES
+
+    @property
+    def by_type(self) -> list[TypeChange]:
+        """The changes grouped by executed operator type, the largest first."""
+        groups: dict[str, list[NodeChange]] = {}
+        for change in self.nodes:
+            groups.setdefault(change.op_type, []).append(change)
+        found = [_type_change(op_type, changes) for op_type, changes in groups.items()]
+        return sorted(found, key=lambda change: (-abs(change.candidate_us - change.baseline_us), change.op_type))
+
+
+def attribute(baseline: Sequence[TraceReport], candidate: Sequence[TraceReport]) -> Attribution:
+    """The change of every group of own nodes between two arms, from their traces in order of trace round."""
+    traces = min(len(baseline), len(candidate))
+    if traces == 0:
+        return Attribution(traces=0)
+    olds, news = baseline[:traces], candidate[:traces]
+    group_of = _groups([*olds, *news])
+    old_us, new_us = ([_times(trace, group_of) for trace in side] for side in (olds, news))
+    heads = _heads([*olds, *news], group_of)
+    changes = [
+        _node_change(members, head, [t.get(key, 0.0) for t in old_us], [t.get(key, 0.0) for t in new_us])
+        for key, (members, head) in heads.items()
+    ]
+    whole = sum(change.change_us for change in changes)
+    everything = sum(max(change.baseline_us, change.candidate_us) for change in changes)
+    explains = traces >= FEWEST_TRACES and abs(whole) > SMALLEST_CHANGE * everything
+    shared = [_with_share(change, whole) for change in changes] if explains else changes
+    return Attribution(traces, tuple(sorted(shared, key=lambda c: (-abs(c.change_us), c.node))))
+
+
+def _groups(traces: Iterable[TraceReport]) -> dict[str, str]:
+    """Own node → the name of its group: nodes executed together on either side belong together."""
+    parent: dict[str, str] = {}
+
+    def root(node: str) -> str:
+        parent.setdefault(node, node)
+        while parent[node] != node:
+            parent[node] = parent[parent[node]]
+            node = parent[node]
+        return node
+
+    for trace in traces:
+        for operator in trace.operators:
+            first = root(operator.node)
+            for covered in operator.covers:
+                parent[root(covered)] = first
+    return {node: root(node) for node in parent}
+
+
+def _times(trace: TraceReport, group_of: dict[str, str]) -> dict[str, float]:
+    times: dict[str, float] = {}
+    for operator in trace.operators:
+        group = group_of[operator.node]
+        times[group] = times.get(group, 0.0) + operator.time_us
+    return times
+
+
+def _heads(traces: Sequence[TraceReport], group_of: dict[str, str]) -> dict[str, tuple[tuple[str, ...], Operator]]:
+    """For each group its own nodes, and the operator it is named after: the one with the most time in any trace."""
+    members: dict[str, set[str]] = {}
+    for node, group in group_of.items():
+        members.setdefault(group, set()).add(node)
+    heads: dict[str, Operator] = {}
+    for trace in traces:
+        for operator in trace.operators:
+            group = group_of[operator.node]
+            if group not in heads or operator.time_us > heads[group].time_us:
+                heads[group] = operator
+    return {group: (tuple(sorted(members[group] - {head.node})), head) for group, head in heads.items()}
+
+
+def _node_change(covers: tuple[str, ...], head: Operator, olds: list[float], news: list[float]) -> NodeChange:
+    low, high = _interval([new - old for old, new in zip(olds, news, strict=True)])
+    return NodeChange(
+        node=head.node,
+        covers=covers,
+        op_type=head.op_type,
+        provider=head.provider,
+        baseline_us=median(olds),
+        candidate_us=median(news),
+        change_low_us=low,
+        change_high_us=high,
+    )
+
+
+def _interval(differences: list[float]) -> tuple[float | None, float | None]:
+    """The order statistics that hold the median difference at 90 % or more (the sign test, inverted)."""
+    count = len(differences)
+    if count < FEWEST_TRACES:
+        return None, None
+    ordered = sorted(differences)
+    misses = [2.0 * float(stats.binom.cdf(outside, count, 0.5)) for outside in range(count // 2)]
+    rank = max(outside + 1 for outside, miss in enumerate(misses) if miss <= 1.0 - INTERVAL_LEVEL)
+    return ordered[rank - 1], ordered[count - rank]
+
+
+def _with_share(change: NodeChange, whole: float) -> NodeChange:
+    return replace(change, share=change.change_us / whole)
+
+
+def _type_change(op_type: str, changes: Sequence[NodeChange]) -> TypeChange:
+    shares = [change.share for change in changes if change.share is not None]
+    return TypeChange(
+        op_type=op_type,
+        nodes=len(changes),
+        baseline_us=sum(change.baseline_us for change in changes),
+        candidate_us=sum(change.candidate_us for change in changes),
+        share=sum(shares) if len(shares) == len(changes) else None,
+    )

@@ -1,0 +1,59 @@
+"""Whether two arms of a block are alike but for what is compared: unlike is not compared, and said in words."""
+
+from farm.contract.reports import Facts
+from farm.rules.confounders import confounders
+from farm.rules.evidence import Evidence
+from farm.rules.plans import PlannedBlock, PlannedComparison
+
+# vary on one machine, or are no fact of how it measures
+_PASSING = {"load_1m", "temperature_c", "hostname", "advice", "more", "sandbox", "python"}
+# facts under `more` that make two attempts unlike
+_KEPT_MORE = ("driver", "driver_version", "cuda_version", "rocm_version", "microcode", "kernel")
+# packages that a provider computes with, and that a change of runtime may bring along
+_COMPUTING_PACKAGES = ("nvidia-", "cuda-", "tensorrt", "openvino", "rocm", "migraphx")
+
+
+def obstacle(planned: PlannedComparison, block: PlannedBlock, evidence: Evidence) -> str:
+    """Why the two arms cannot be compared at all, in words; empty when nothing stands in the way."""
+    for arm in (planned.baseline, planned.candidate):
+        if (reason := evidence.failure(arm)) is not None:
+            return f"{block.arms[arm].id} has no full set of samples: {reason.text}"
+        if text := _ran_elsewhere(arm, block, evidence):
+            return text
+    if any(facts.is_emulated for facts in evidence.facts):
+        return "The node is emulated: its latencies are not those of the hardware."
+    return _unlike_attempts(evidence.facts)
+
+
+def confounded(planned: PlannedComparison, evidence: Evidence) -> str:
+    """What else differs between the two arms by their environment, in words; empty when nothing does."""
+    old, new = (_computing_packages(arm, evidence) for arm in (planned.baseline, planned.candidate))
+    found = confounders(old, new)
+    return f"Confounded: {' '.join(found)}" if found else ""
+
+
+def _ran_elsewhere(arm: int, block: PlannedBlock, evidence: Evidence) -> str:
+    check, place = evidence.checks.get(arm), block.arms[arm]
+    if check is None or not check.active_providers or place.spec.provider in check.active_providers:
+        return ""
+    return f"{place.id} asked for {place.spec.provider} and ran on {', '.join(check.active_providers)}."
+
+
+def _unlike_attempts(facts: list[Facts]) -> str:
+    """The block was measured in several attempts: the machine must have been the same."""
+    stated = [_lasting(one) for one in facts]
+    for later in stated[1:]:
+        if found := confounders(stated[0], later):
+            return f"The node changed between two attempts: {' '.join(found)}"
+    return ""
+
+
+def _lasting(facts: Facts) -> dict[str, object]:
+    more = {name: facts.more[name] for name in _KEPT_MORE if name in facts.more}
+    return {**facts.model_dump(mode="json", exclude=_PASSING), **more}
+
+
+def _computing_packages(arm: int, evidence: Evidence) -> dict[str, object]:
+    check = evidence.checks.get(arm)
+    packages = {} if check is None else check.packages
+    return {name: version for name, version in packages.items() if name.startswith(_COMPUTING_PACKAGES)}

@@ -1,0 +1,82 @@
+"""What the reports of a block say so far: the same from a list of stored reports and one by one as they come."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from farm.contract.reasons import Reason
+from farm.contract.reports import (
+    ArmSample,
+    CheckReport,
+    EndReport,
+    Facts,
+    FactsReport,
+    Report,
+    RoundReport,
+    Sample,
+    TraceReport,
+)
+
+
+@dataclass(slots=True)
+class Evidence:
+    """The reports of the attempts that count. The same report twice changes nothing; a later one takes its place."""
+
+    checks: dict[int, CheckReport] = field(default_factory=dict)
+    traces: dict[tuple[int, int], TraceReport] = field(default_factory=dict)
+    rounds: dict[int, RoundReport] = field(default_factory=dict)
+    facts: list[Facts] = field(default_factory=list)
+    end: EndReport | None = None
+
+    @classmethod
+    def of(cls, reports: Iterable[Report]) -> "Evidence":
+        """The evidence in these reports, in the order in which they were made."""
+        evidence = cls()
+        for report in reports:
+            evidence.take(report)
+        return evidence
+
+    def take(self, report: Report) -> None:
+        """Adds one report."""
+        match report:
+            case CheckReport():
+                self.checks[report.arm] = report
+            case TraceReport():
+                self.traces[report.arm, report.trace_round] = report
+            case RoundReport():
+                self.rounds[report.round] = report
+            case FactsReport():
+                self.facts += [] if report.facts in self.facts else [report.facts]
+            case EndReport():
+                self.end = report
+
+    def failure(self, arm: int) -> Reason | None:
+        """Why the arm did not get through: its check's reason, or the first one of its samples."""
+        check = self.checks.get(arm)
+        if check is not None and check.reason is not None:
+            return check.reason
+        return next((place.reason for place in self._places(arm) if place.reason is not None), None)
+
+    def samples(self, arm: int) -> list[Sample]:
+        """The arm's samples by round, disturbed ones too."""
+        return [place.sample for place in self._places(arm) if place.sample is not None]
+
+    def pairs(self, baseline: int, candidate: int) -> list[tuple[float, float]]:
+        """(baseline, candidate) p50 in ms of every round that has both undisturbed, by round."""
+        olds, news = self._steady(baseline), self._steady(candidate)
+        return [(olds[number], news[number]) for number in sorted(olds.keys() & news.keys())]
+
+    def traces_of(self, arm: int) -> dict[int, TraceReport]:
+        """The arm's traces that worked, by trace round."""
+        found = {r: t for (of, r), t in sorted(self.traces.items()) if of == arm and t.reason is None}
+        return {number: trace for number, trace in found.items() if trace.operators}
+
+    def _places(self, arm: int) -> list[ArmSample]:
+        return [place for _, report in sorted(self.rounds.items()) for place in report.samples if place.arm == arm]
+
+    def _steady(self, arm: int) -> dict[int, float]:
+        return {
+            number: place.sample.p50_ms
+            for number, report in self.rounds.items()
+            for place in report.samples
+            if place.arm == arm and place.sample is not None and not place.sample.is_disturbed
+        }

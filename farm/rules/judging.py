@@ -1,0 +1,140 @@
+"""Judging a block while it is measured and afterwards: one more round or not, which arms to trace, and the verdicts.
+
+The farm judges each round's report as it comes, `onnxfarm bench` does the same on one machine, and a page judges the
+stored reports again: all three through these lines.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import geometric_mean
+
+from farm.contract.reports import CheckReport, FactsReport, Reply, Report, RoundReport, TraceReport
+from farm.rules import comparability, verdicts
+from farm.rules.comparisons import Comparison, Verdict
+from farm.rules.estimates import ROUNDS
+from farm.rules.evidence import Evidence
+from farm.rules.plans import PlannedBlock, PlannedComparison
+
+# Comparisons along these axes are explained by their operators when they are called slower or faster …
+EXPLAINED_AXES = frozenset({"runtime", "provider", "session"})
+# … from the first trace of each arm and so many interleaved ones more.
+MORE_TRACES = 4
+FEWEST_PAIRS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A comparison of a block, judged. `figures` is None when there are too few pairs; `rounds` are those behind it.
+
+    `reason` is empty when the figures speak for themselves.
+    """
+
+    planned: PlannedComparison
+    verdict: Verdict
+    figures: Comparison | None = None
+    rounds: int = 0
+    rounds_needed: int | None = None
+    reason: str = ""
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether more rounds would change nothing."""
+        return self.verdict != "undecided"
+
+
+class BlockJudge:
+    """The state of one block: it is fed with reports and answers each of them.
+
+    `max_rounds` replaces the budget's own limit when more rounds were asked for.
+    """
+
+    def __init__(self, block: PlannedBlock, *, max_rounds: int | None = None, reports: Iterable[Report] = ()) -> None:
+        self.block = block
+        self.max_rounds = block.max_rounds if max_rounds is None else max_rounds
+        self.evidence = Evidence.of(reports)
+
+    def take(self, report: Report) -> Reply:
+        """Adds a report and answers it. The same report again is answered as before."""
+        self.evidence.take(report)
+        return self.reply(report)
+
+    def reply(self, report: Report) -> Reply:
+        """The answer to a report that is in the evidence."""
+        if isinstance(report, FactsReport | CheckReport):
+            return Reply(go_on=True)
+        if isinstance(report, TraceReport):
+            return Reply(go_on=report.trace_round == 0)
+        if not isinstance(report, RoundReport) or self.wants_more_rounds():
+            return Reply(go_on=isinstance(report, RoundReport))
+        arms = self.arms_to_explain()
+        return Reply(go_on=False, trace_arms=arms, trace_rounds=MORE_TRACES if arms else 0)
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds were measured."""
+        return len(self.evidence.rounds)
+
+    def wants_more_rounds(self) -> bool:
+        """Whether another round may still decide something, within the budget."""
+        alive = [arm for arm in self.block.arms if self.evidence.failure(arm.arm) is None]
+        if self.rounds >= self.max_rounds or not alive:
+            return False
+        if self.rounds < self.block.min_rounds:
+            return True
+        return any(not judged.is_decided for judged in self.comparisons())
+
+    def arms_to_explain(self) -> tuple[int, ...]:
+        """The arms of comparisons that were called slower or faster and whose operators can say why."""
+        explained = [
+            judged.planned
+            for judged in self.comparisons()
+            if judged.verdict in ("slower", "faster") and judged.planned.axis in EXPLAINED_AXES
+        ]
+        return tuple(sorted({arm for planned in explained for arm in (planned.baseline, planned.candidate)}))
+
+    def comparisons(self) -> list[Judged]:
+        """Every planned comparison with its verdict so far, in the order of the plan."""
+        per_pair = ROUNDS[self.block.budget].per_pair
+        obstacles = [comparability.obstacle(planned, self.block, self.evidence) for planned in self.block.comparisons]
+        pairs = [
+            joined(self.evidence.pairs(planned.baseline, planned.candidate), per_pair=per_pair)
+            for planned in self.block.comparisons
+        ]
+        judged = iter(
+            verdicts.judge_many([some for some in pairs if len(some) >= FEWEST_PAIRS], margin=self.block.margin)
+        )
+        found = [next(judged) if len(some) >= FEWEST_PAIRS else None for some in pairs]
+        return [
+            _judged(planned, figures, obstacle=obstacle, note=self._note(planned), per_pair=per_pair)
+            for planned, figures, obstacle in zip(self.block.comparisons, found, obstacles, strict=True)
+        ]
+
+    def _note(self, planned: PlannedComparison) -> str:
+        return comparability.confounded(planned, self.evidence)
+
+
+def joined(pairs: Sequence[tuple[float, float]], *, per_pair: int) -> list[tuple[float, float]]:
+    """Pairs of so many rounds each, by geometric mean, so that the looks keep their error rate on a longer budget.
+
+    Rounds at the end that fill no pair wait for the next one.
+    """
+    starts = range(0, len(pairs) - per_pair + 1, per_pair)
+    chunks = [pairs[start : start + per_pair] for start in starts]
+    return [(geometric_mean(old for old, _ in chunk), geometric_mean(new for _, new in chunk)) for chunk in chunks]
+
+
+def _judged(
+    planned: PlannedComparison, figures: Comparison | None, *, obstacle: str, note: str, per_pair: int
+) -> Judged:
+    if figures is None:
+        verdict: Verdict = "not comparable" if obstacle else "undecided"
+        return Judged(planned, verdict, reason=obstacle or "Fewer than two rounds have both samples undisturbed.")
+    needed = None if figures.rounds_needed is None else figures.rounds_needed * per_pair
+    return Judged(
+        planned,
+        "not comparable" if obstacle else figures.verdict,
+        figures=figures,
+        rounds=figures.rounds_used * per_pair,
+        rounds_needed=None if obstacle else needed,
+        reason=" ".join(text for text in (obstacle or figures.reason, note) if text),
+    )

@@ -1,0 +1,136 @@
+"""A cell in numbers: one p50 a process launch, their median with its interval, and what the pooled timings allow."""
+
+import base64
+import binascii
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+from statistics import median
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farm.contract.reports import Sample
+from farm.rules import percentiles, statistics
+
+INTERVAL_LEVEL = 0.95
+FEWEST_FOR_INTERVAL = 2
+# a node keeps fewer of each sample
+MAX_TIMINGS = 20_000
+_DTYPES = {"u4": "<u4", "u8": "<u8"}
+
+
+class TimingsProblem(ValueError):
+    """Packed timings that do not hold what their sample says. The message is one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellSummary:
+    """Times in milliseconds per inference. `p50_ms` is the median of `samples_ms`, one p50 a process launch.
+
+    Mean, std, min, max and the higher percentiles are of all timings pooled; a percentile that so many timings do not
+    allow is None. `throughput`: items per second. `with_copies_p50_ms`: with host copies, on devices with own memory.
+    """
+
+    samples_ms: tuple[float, ...]
+    p50_ms: float
+    p50_ci_ms: tuple[float, float] | None
+    mean_ms: float
+    std_ms: float | None
+    min_ms: float
+    max_ms: float
+    p90_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+    throughput: float
+    timings: int
+    is_stable: bool
+    is_bimodal: bool
+    disturbed_samples: int
+    with_copies_p50_ms: float | None
+    peak_memory_bytes: int | None
+
+
+def unpack_timings(sample: Sample) -> NDArray[np.float64]:
+    """The raw timings of a sample in milliseconds: all n, or evenly spaced ones where a node thinned them.
+
+    Raises TimingsProblem; never unpacks more than n or MAX_TIMINGS of them.
+    """
+    kind, _, packed = sample.timings.partition(":")
+    if kind not in _DTYPES:
+        raise TimingsProblem(f"Timings of the kind {kind[:8]!r} are unknown: u4 and u8 are.")
+    dtype = np.dtype(_DTYPES[kind])
+    most = min(sample.n, MAX_TIMINGS) * dtype.itemsize
+    try:
+        # one byte more than allowed tells a longer stream from a whole one
+        raw = zlib.decompressobj().decompress(base64.b64decode(packed, validate=True), most + 1)
+    except (binascii.Error, zlib.error) as problem:
+        raise TimingsProblem(f"The timings of a sample cannot be unpacked: {problem}.") from None
+    if not raw or len(raw) > most or len(raw) % dtype.itemsize:
+        raise TimingsProblem(
+            f"A sample of {sample.n} timings unpacks to {len(raw)} bytes: at most {most}, none broken."
+        )
+    return np.frombuffer(raw, dtype=dtype).astype(np.float64) / 1e6
+
+
+def pack_timings(nanoseconds: Sequence[int]) -> str:
+    """The inverse of `unpack_timings`, from whole nanoseconds."""
+    kind = "u4" if max(nanoseconds) < 1 << 32 else "u8"
+    raw = np.asarray(nanoseconds, dtype=_DTYPES[kind]).tobytes()
+    return f"{kind}:{base64.b64encode(zlib.compress(raw)).decode()}"
+
+
+def summarise(samples: Sequence[Sample], *, batch: int | None = None, concurrency: int = 1) -> CellSummary | None:
+    """The summary of a cell's samples, disturbed ones included and counted; None without any.
+
+    Throughput is batch × 1000 / p50, and with concurrent streams the batch times the median of the inferences per
+    second that they reached together.
+    """
+    if not samples:
+        return None
+    p50s = [sample.p50_ms for sample in samples]
+    middle = median(p50s)
+    pooled = np.concatenate([unpack_timings(sample) for sample in samples])
+    allowed = percentiles.publishable(pooled.tolist())
+    mean, std = _pooled(samples)
+    together = [s.throughput for s in samples if s.throughput is not None] if concurrency > 1 else []
+    copies = [sample.with_copies_p50_ms for sample in samples if sample.with_copies_p50_ms is not None]
+    return CellSummary(
+        samples_ms=tuple(p50s),
+        p50_ms=middle,
+        p50_ci_ms=median_interval(p50s),
+        mean_ms=mean,
+        std_ms=std,
+        min_ms=min(sample.min_ms for sample in samples),
+        max_ms=max(sample.max_ms for sample in samples),
+        p90_ms=allowed["p90"],
+        p95_ms=allowed["p95"],
+        p99_ms=allowed["p99"],
+        throughput=(batch or 1) * (median(together) if together else 1000.0 / middle),
+        timings=sum(sample.n for sample in samples),
+        is_stable=all(sample.is_stable for sample in samples),
+        is_bimodal=percentiles.is_bimodal(p50s),
+        disturbed_samples=sum(sample.remeasured for sample in samples) + sum(s.is_disturbed for s in samples),
+        with_copies_p50_ms=median(copies) if copies else None,
+        peak_memory_bytes=max((s.peak_memory_bytes for s in samples if s.peak_memory_bytes is not None), default=None),
+    )
+
+
+def _pooled(samples: Sequence[Sample]) -> tuple[float, float | None]:
+    """Mean and standard deviation (n − 1 below) of all timings together, from those of each sample."""
+    count = sum(sample.n for sample in samples)
+    mean = sum(sample.n * sample.mean_ms for sample in samples) / count
+    if count == 1:
+        return mean, None
+    squares = sum((s.n - 1) * s.std_ms**2 + s.n * (s.mean_ms - mean) ** 2 for s in samples)
+    return mean, sqrt(squares / (count - 1))
+
+
+def median_interval(values: Sequence[float], *, level: float = INTERVAL_LEVEL) -> tuple[float, float] | None:
+    """The interval of the median launch: Walsh averages, by inverting the signed-rank test; None for a single value."""
+    if len(values) < FEWEST_FOR_INTERVAL:
+        return None
+    averages = statistics.walsh_averages(np.asarray([values], dtype=np.float64))[0]
+    rank, _ = statistics.interval_rank(len(values), level)
+    return float(averages[rank - 1]), float(averages[-rank])
