@@ -44,6 +44,8 @@ class Environment(BaseSettings):
     making_timeout_s: float = 300.0
     # seconds between two ticks: dispatch and sweep
     tick_s: float = 1.0
+    # how long a node holds a block without a heartbeat; it sends four in that time
+    lease_s: float = 30.0
     log_level: str = "INFO"
 
     @property

@@ -106,6 +106,7 @@ MAX_UPLOAD_BYTES = ENVIRONMENT.max_upload_bytes
 DISK_RESERVE_BYTES = ENVIRONMENT.disk_reserve_bytes
 INSPECTION_TIMEOUT_S = ENVIRONMENT.inspection_timeout_s
 MAKING_TIMEOUT_S = ENVIRONMENT.making_timeout_s
+LEASE_S = ENVIRONMENT.lease_s
 
 # Browsers. Cookies are not kept apart by port, so they carry the product's name.
 SESSION_COOKIE_NAME = "onnxfarm_session"
