@@ -1,0 +1,137 @@
+"""Which operator sets and IR versions each release of ONNX Runtime loads, and the words for those it does not.
+
+Source: the releases themselves, each tried with a ladder of one-node models; docs/measuring.md has the table.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from farm.contract.reasons import Reason, ReasonCode
+
+ONNX_DOMAINS = ("", "ai.onnx")
+ML_DOMAIN = "ai.onnx.ml"
+# domains whose operators ONNX Runtime brings itself
+RUNTIME_DOMAINS = frozenset(
+    {
+        *ONNX_DOMAINS,
+        ML_DOMAIN,
+        "ai.onnx.training",
+        "ai.onnx.preview.training",
+        "com.microsoft",
+        "com.microsoft.nchwc",
+        "com.microsoft.experimental",
+        "com.ms.internal.nhwc",
+        "org.pytorch.aten",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The newest versions a release loads. `is_assumed`: the release is newer than any known, so the newest's count."""
+
+    opset: int
+    ir: int
+    ml: int
+    is_assumed: bool = False
+
+
+# from this minor release on
+_SINCE = (
+    ((1, 15), Limits(opset=19, ir=9, ml=3)),
+    ((1, 17), Limits(opset=20, ir=9, ml=4)),
+    ((1, 18), Limits(opset=21, ir=10, ml=5)),
+    ((1, 21), Limits(opset=22, ir=10, ml=5)),
+    ((1, 23), Limits(opset=23, ir=11, ml=5)),
+    ((1, 24), Limits(opset=25, ir=13, ml=5)),
+    ((1, 25), Limits(opset=26, ir=13, ml=5)),
+)
+OLDEST = (1, 15)
+NEWEST = (1, 31)
+
+
+def limits_of(runtime_version: str) -> Limits | None:
+    """What a release loads; None for one older than the table, or for no version at all."""
+    minor = _minor(runtime_version)
+    known = [limits for since, limits in _SINCE if minor is not None and since <= minor]
+    if not known or minor is None:
+        return None
+    newest = known[-1]
+    return Limits(opset=newest.opset, ir=newest.ir, ml=newest.ml, is_assumed=minor > NEWEST)
+
+
+def max_opset(runtime_version: str) -> int | None:
+    """The newest default operator set a release loads: what `max-of-runtime` stands for."""
+    limits = limits_of(runtime_version)
+    return None if limits is None else limits.opset
+
+
+def is_custom(domain: str) -> bool:
+    """Whether operators of this domain come from outside ONNX and ONNX Runtime."""
+    return domain not in RUNTIME_DOMAINS
+
+
+def refusal(
+    opset_imports: Mapping[str, int], ir_version: int, custom_domains: Iterable[str], runtime_version: str
+) -> Reason | None:
+    """Why this release cannot load a model of these stamps, with the way out; None when it can.
+
+    `custom_domains`: domains used by nodes that neither the model's own functions nor ONNX Runtime define.
+    """
+    custom = sorted(custom_domains)
+    if custom:
+        text = (
+            f"Operators of the domain {', '.join(custom)} are in no build of ONNX Runtime, and libraries of custom "
+            "operators are not loaded here: export the model with standard operators."
+        )
+        return Reason(code=ReasonCode.CUSTOM_DOMAIN, text=text)
+    limits = limits_of(runtime_version)
+    if limits is None:
+        text = f"ONNX Runtime {runtime_version} is older than 1.15, the oldest release measured here: take a newer one."
+        return Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=text)
+    return _too_new(opset_imports, ir_version, limits=limits, runtime_version=runtime_version)
+
+
+def lowest_runtime(opset_imports: Mapping[str, int], ir_version: int) -> str | None:
+    """The first minor release that loads these stamps, like "1.21"; None when no known one does."""
+    for (major, minor), limits in _SINCE:
+        if ir_version <= limits.ir and all(v <= _highest(d, limits) for d, v in opset_imports.items()):
+            return f"{major}.{minor}"
+    return None
+
+
+def _too_new(
+    opset_imports: Mapping[str, int], ir_version: int, *, limits: Limits, runtime_version: str
+) -> Reason | None:
+    for domain, version in sorted(opset_imports.items()):
+        highest = _highest(domain, limits)
+        if version > highest:
+            what = f"opset {version}" if domain in ONNX_DOMAINS else f"{domain} opset {version}"
+            lowest = lowest_runtime({domain: version}, 0)
+            text = _sentence(what, lowest=lowest, highest=round(highest), limits=limits, runtime=runtime_version)
+            return Reason(code=ReasonCode.OPSET_TOO_NEW, text=text)
+    if ir_version > limits.ir:
+        what, lowest = f"IR version {ir_version}", lowest_runtime({}, ir_version)
+        text = _sentence(what, lowest=lowest, highest=limits.ir, limits=limits, runtime=runtime_version)
+        return Reason(code=ReasonCode.IR_TOO_NEW, text=text)
+    return None
+
+
+def _highest(domain: str, limits: Limits) -> float:
+    """The newest version of a domain; other domains than ONNX's own have no limit that is known."""
+    return limits.opset if domain in ONNX_DOMAINS else limits.ml if domain == ML_DOMAIN else math.inf
+
+
+def _sentence(what: str, *, lowest: str | None, highest: int, limits: Limits, runtime: str) -> str:
+    assumed = f" (assumed like {NEWEST[0]}.{NEWEST[1]}, the newest release known here)" if limits.is_assumed else ""
+    loads = f"{runtime} loads up to {highest}{assumed}"
+    if lowest is None:
+        return f"{what} is newer than any known ONNX Runtime loads, and {loads}: export the model with an older one."
+    return f"{what} needs ONNX Runtime ≥ {lowest}, and {loads}: take a newer runtime, or export with an older one."
+
+
+def _minor(version: str) -> tuple[int, int] | None:
+    found = re.match(r"(\d+)\.(\d+)", version)
+    return None if found is None else (int(found[1]), int(found[2]))

@@ -1,0 +1,127 @@
+"""Whether outputs are right: tolerances by precision, and the verdict in words.
+
+Element-wise rule of the float presets: |candidate - reference| <= atol + rtol * |reference|, as numpy's `allclose`.
+Quantised variants are judged by direction (cosine) and by the class they choose.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from farm.contract.blocks import Tolerance
+from farm.contract.cells import Precision
+from farm.contract.reports import OutputParity
+
+Verdict = Literal["pass", "fail", "not_measured"]
+
+# so wide that only what is not finite, or has another shape, is beyond it
+_NO_TOLERANCE = 1e30
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """What an output must keep. A `min_` of None is not asked for; shares and cosines are 0–1."""
+
+    name: str
+    atol: float = 0.0
+    rtol: float = 0.0
+    min_cosine: float | None = None
+    min_agreement: float | None = None
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """The element-wise part, as a node is told it."""
+        if self.min_cosine is not None:
+            return Tolerance(atol=_NO_TOLERANCE, rtol=0.0)
+        return Tolerance(atol=self.atol, rtol=self.rtol)
+
+
+FP32 = Preset("fp32", atol=1e-5, rtol=1e-4)
+FP16 = Preset("fp16", atol=2.5e-3, rtol=1e-3)
+BF16 = Preset("bf16", atol=2e-2, rtol=1e-2)
+INT8 = Preset("int8", min_cosine=0.99, min_agreement=0.99)
+# one optimisation level against another of the same variant
+LEVELS = Preset("optimisation levels", atol=1e-4)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict and the sentence that says why."""
+
+    verdict: Verdict
+    text: str
+
+
+def preset_for(precision: Precision) -> Preset:
+    """The preset of a recipe's precision."""
+    return {"fp32": FP32, "fp16": FP16}.get(precision, INT8)
+
+
+def judge(
+    outputs: Sequence[OutputParity],
+    preset: Preset,
+    *,
+    own: Mapping[str, Preset] | None = None,
+    missing: Sequence[str] = (),
+) -> Judgement:
+    """The verdict over all outputs. `own`: presets of single outputs; `missing`: reference outputs nobody computed."""
+    compared = [output for output in outputs if output.reference_shape is not None]
+    if missing:
+        return Judgement("fail", f"The output {missing[0]!r} of the reference was not computed.")
+    if not compared:
+        return Judgement("not_measured", "There is no reference to compare the outputs with.")
+    faults = [fault for o in compared if (fault := _fault(o, (own or {}).get(o.name, preset))) is not None]
+    if faults:
+        more = f" (and {len(faults) - 1} more of {len(compared)} outputs)" if len(faults) > 1 else ""
+        return Judgement("fail", faults[0] + more + ".")
+    return Judgement("pass", _praise(compared, preset))
+
+
+def _fault(output: OutputParity, preset: Preset) -> str | None:
+    """What is wrong with one output, without a full stop; None when it is right."""
+    if output.reference_shape is not None and output.shape != output.reference_shape:
+        return f"Output {output.name!r} has the shape {list(output.shape)}, not {list(output.reference_shape)}"
+    if preset.min_cosine is None or preset.min_agreement is None:
+        return _beyond(output, preset) if output.violations else None
+    if _is_exact(output):
+        return _disagreement(output, 1 - output.violations / max(1, output.elements), preset.min_agreement)
+    if output.violations:
+        return f"Output {output.name!r} has {_of(output)} that are not finite where the reference is, or the reverse"
+    if output.elements and (output.cosine is None or output.cosine < preset.min_cosine):
+        seen = "none, as one of the two is all zeros" if output.cosine is None else f"{output.cosine:.4f}"
+        return f"Output {output.name!r}: cosine to the reference is {seen}, below {preset.min_cosine:g}"
+    if output.top1_agreement is not None:
+        return _disagreement(output, output.top1_agreement, preset.min_agreement)
+    return None
+
+
+def _beyond(output: OutputParity, preset: Preset) -> str:
+    if _is_exact(output):
+        return f"Output {output.name!r}: {_of(output)} differ from the reference"
+    largest = "" if output.max_abs is None else f", largest difference {output.max_abs:.3g}"
+    odd = f", {output.nan_count} NaN" if output.nan_count else ""
+    bound = f"atol {preset.atol:g} + rtol {preset.rtol:g}"
+    return f"Output {output.name!r}: {_of(output)} are beyond {bound} of the reference{largest}{odd}"
+
+
+def _disagreement(output: OutputParity, share: float, wanted: float) -> str | None:
+    if share >= wanted:
+        return None
+    return f"Output {output.name!r} agrees with the reference in {share:.2%} of its choices, below {wanted:.0%}"
+
+
+def _praise(compared: Sequence[OutputParity], preset: Preset) -> str:
+    which = "The output is" if len(compared) == 1 else f"All {len(compared)} outputs are"
+    if preset.min_cosine is not None:
+        cosines = [output.cosine for output in compared if output.cosine is not None]
+        lowest = f", lowest cosine {min(cosines):.5f}" if cosines else ""
+        return f"{which} close to the reference by the {preset.name} preset{lowest}."
+    return f"{which} within atol {preset.atol:g} + rtol {preset.rtol:g} of the reference."
+
+
+def _of(output: OutputParity) -> str:
+    return f"{output.violations:,} of {output.elements:,} values"
+
+
+def _is_exact(output: OutputParity) -> bool:
+    return not output.dtype.startswith(("float", "bfloat", "complex"))

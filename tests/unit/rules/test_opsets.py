@@ -1,0 +1,101 @@
+"""Which stamps each release loads, and what is said when it does not."""
+
+import pytest
+
+from farm.contract.reasons import ReasonCode
+from farm.rules import opsets, releases
+
+LADDER = [(13, 7), (15, 8), (17, 8), (19, 9), (20, 9), (21, 10), (22, 10), (23, 11), (24, 12), (25, 13), (26, 13)]
+HIGHEST = {
+    "1.15.0": 19, "1.16.3": 19, "1.17.0": 20, "1.18.0": 21, "1.20.1": 21, "1.21.0": 22, "1.22.1": 22,
+    "1.23.2": 23, "1.24.1": 25, "1.25.0": 26, "1.31.1": 26,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("version", HIGHEST)
+def test_a_release_loads_the_ladder_up_to_its_own_opset(version: str) -> None:
+    loads = [opset for opset, ir in LADDER if opsets.refusal({"": opset}, ir, (), version) is None]
+    assert loads == [opset for opset, _ in LADDER if opset <= HIGHEST[version]]
+    assert opsets.max_opset(version) == HIGHEST[version]
+
+
+def test_every_known_release_is_in_the_table() -> None:
+    for version in releases.ONNXRUNTIME:
+        limits = opsets.limits_of(version)
+        assert limits is not None
+        assert not limits.is_assumed
+
+
+def test_a_newer_opset_says_which_release_loads_it() -> None:
+    reason = opsets.refusal({"": 22}, 10, (), "1.20.1")
+    assert reason is not None
+    assert reason.code == ReasonCode.OPSET_TOO_NEW
+    assert reason.text.startswith("opset 22 needs ONNX Runtime ≥ 1.21, and 1.20.1 loads up to 21:")
+
+
+def test_the_long_name_of_the_default_domain_counts_too() -> None:
+    assert opsets.refusal({"ai.onnx": 27}, 8, (), "1.31.1") is not None
+
+
+def test_an_opset_no_release_loads_says_so() -> None:
+    reason = opsets.refusal({"": 28}, 10, (), "1.31.1")
+    assert reason is not None
+    assert "newer than any known ONNX Runtime loads" in reason.text
+
+
+def test_machine_learning_operators_have_a_limit_of_their_own() -> None:
+    reason = opsets.refusal({"": 17, "ai.onnx.ml": 4}, 8, (), "1.16.3")
+    assert reason is not None
+    assert "ai.onnx.ml opset 4 needs ONNX Runtime ≥ 1.17" in reason.text
+
+
+def test_the_runtimes_own_domains_have_no_limit() -> None:
+    assert opsets.refusal({"": 17, "com.microsoft": 1}, 8, (), "1.15.0") is None
+
+
+def test_a_future_ir_is_refused_everywhere() -> None:
+    reason = opsets.refusal({"": 13}, 99, (), "1.31.1")
+    assert reason is not None
+    assert reason.code == ReasonCode.IR_TOO_NEW
+    assert "IR version 99 is newer than any known" in reason.text
+
+
+def test_a_newer_ir_says_which_release_loads_it() -> None:
+    reason = opsets.refusal({"": 17}, 10, (), "1.15.0")
+    assert reason is not None
+    assert "IR version 10 needs ONNX Runtime ≥ 1.18" in reason.text
+
+
+def test_a_custom_domain_is_in_no_release() -> None:
+    reason = opsets.refusal({"": 17, "acme.ops": 1}, 8, ("acme.ops",), "1.31.1")
+    assert reason is not None
+    assert reason.code == ReasonCode.CUSTOM_DOMAIN
+    assert "acme.ops" in reason.text
+
+
+def test_a_release_newer_than_any_known_counts_like_the_newest_and_says_so() -> None:
+    assert opsets.refusal({"": 26}, 13, (), "1.40.0") is None
+    reason = opsets.refusal({"": 27}, 13, (), "1.40.0")
+    assert reason is not None
+    assert "assumed like 1.31" in reason.text
+    assert opsets.limits_of("2.0.0") == opsets.Limits(opset=26, ir=13, ml=5, is_assumed=True)
+
+
+@pytest.mark.parametrize("version", ["1.14.1", "0.5.0", "newest"])
+def test_a_release_older_than_the_table_is_refused(version: str) -> None:
+    reason = opsets.refusal({"": 9}, 4, (), version)
+    assert reason is not None
+    assert reason.code == ReasonCode.UNKNOWN_RUNTIME
+    assert opsets.max_opset(version) is None
+
+
+def test_the_lowest_release_is_the_first_that_loads_everything() -> None:
+    assert opsets.lowest_runtime({"": 17}, 8) == "1.15"
+    assert opsets.lowest_runtime({"": 17, "ai.onnx.ml": 4}, 8) == "1.17"
+    assert opsets.lowest_runtime({"": 17}, 11) == "1.23"
+    assert opsets.lowest_runtime({"": 27}, 8) is None
+
+
+def test_domains_of_the_runtime_are_not_custom() -> None:
+    assert not opsets.is_custom("com.microsoft")
+    assert opsets.is_custom("acme.ops")

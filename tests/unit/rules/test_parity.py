@@ -1,0 +1,90 @@
+"""The verdict over outputs, at and beyond each preset's bounds."""
+
+from typing import Any
+
+import pytest
+
+from farm.contract.reports import OutputParity
+from farm.rules import parity
+
+
+def output(**facts: Any) -> OutputParity:
+    known: dict[str, Any] = {
+        "name": "y", "dtype": "float32", "shape": (4, 10), "reference_shape": (4, 10), "elements": 40,
+        "max_abs": 1e-7, "cosine": 1.0, "violations": 0,
+    }  # fmt: skip
+    return OutputParity(**{**known, **facts})
+
+
+@pytest.mark.parametrize(
+    ("precision", "preset"),
+    [("fp32", parity.FP32), ("fp16", parity.FP16), ("int8-dynamic", parity.INT8), ("int8-qdq", parity.INT8)],
+)
+def test_each_precision_has_its_preset(precision: Any, preset: parity.Preset) -> None:
+    assert parity.preset_for(precision) == preset
+
+
+def test_a_node_is_told_the_element_wise_part() -> None:
+    assert (parity.FP32.tolerance.atol, parity.FP32.tolerance.rtol) == (1e-5, 1e-4)
+    assert parity.INT8.tolerance.atol > 1e20
+
+
+def test_outputs_within_tolerance_pass() -> None:
+    judged = parity.judge([output(), output(name="z")], parity.FP32)
+    assert judged == parity.Judgement("pass", "All 2 outputs are within atol 1e-05 + rtol 0.0001 of the reference.")
+
+
+def test_one_value_beyond_tolerance_fails_and_says_how_far() -> None:
+    judged = parity.judge([output(violations=3, max_abs=0.25), output(name="z", violations=1)], parity.FP32)
+    assert judged.verdict == "fail"
+    assert "3 of 40 values are beyond atol 1e-05 + rtol 0.0001 of the reference, largest difference 0.25" in judged.text
+    assert "(and 1 more of 2 outputs)." in judged.text
+
+
+def test_nan_where_the_reference_has_none_is_named() -> None:
+    judged = parity.judge([output(violations=2, max_abs=None, nan_count=2)], parity.FP32)
+    assert judged.text.endswith("of the reference, 2 NaN.")
+
+
+def test_whole_numbers_must_be_equal() -> None:
+    judged = parity.judge([output(dtype="int64", violations=1)], parity.FP16)
+    assert judged.text == "Output 'y': 1 of 40 values differ from the reference."
+
+
+def test_another_shape_fails() -> None:
+    judged = parity.judge([output(shape=(4, 9), violations=36)], parity.FP32)
+    assert judged.text == "Output 'y' has the shape [4, 9], not [4, 10]."
+
+
+def test_an_output_may_have_a_preset_of_its_own() -> None:
+    judged = parity.judge([output(cosine=0.995, violations=0)], parity.FP32, own={"y": parity.INT8})
+    assert judged.verdict == "pass"
+
+
+@pytest.mark.parametrize(
+    ("facts", "verdict", "words"),
+    [
+        ({"cosine": 0.9901}, "pass", "lowest cosine 0.99010"),
+        ({"cosine": 0.9899}, "fail", "cosine to the reference is 0.9899, below 0.99"),
+        ({"cosine": None}, "fail", "one of the two is all zeros"),
+        ({"top1_agreement": 0.99}, "pass", "close to the reference"),
+        ({"top1_agreement": 0.98}, "fail", "agrees with the reference in 98.00% of its choices"),
+        ({"violations": 1}, "fail", "not finite"),
+        ({"dtype": "int64", "violations": 1, "elements": 1000, "cosine": None}, "pass", "close"),
+        ({"dtype": "int64", "violations": 11, "elements": 1000}, "fail", "98.90%"),
+        ({"elements": 0, "cosine": None, "shape": (0,), "reference_shape": (0,)}, "pass", "close"),
+    ],
+)
+def test_quantised_outputs_keep_direction_and_choice(facts: dict[str, Any], verdict: str, words: str) -> None:
+    judged = parity.judge([output(**facts)], parity.INT8)
+    assert judged.verdict == verdict
+    assert words in judged.text
+
+
+def test_without_a_reference_nothing_is_judged() -> None:
+    assert parity.judge([output(reference_shape=None)], parity.FP32).verdict == "not_measured"
+
+
+def test_a_reference_output_nobody_computed_fails() -> None:
+    judged = parity.judge([output()], parity.FP32, missing=["probabilities"])
+    assert judged.text == "The output 'probabilities' of the reference was not computed."
