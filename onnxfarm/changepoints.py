@@ -8,7 +8,6 @@ header and they rise from row to row. Rows are in time order. The answer is one 
 import csv
 import dataclasses
 import io
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from farm.rules.comparisons import MARGIN
-from onnxfarm.documents import finite, read_text
+from onnxfarm.documents import as_json, read_text
 from onnxfarm.problems import Usage, main_guard, needs_extra
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class Series:
 def changepoints(
     file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="time,value or columns of values, in time order.")],
     margin: Annotated[float, typer.Option(help="The smallest level shift to report, as a fraction.")] = MARGIN,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the level shifts as JSON.")] = False,
+    is_json: Annotated[bool, typer.Option("--json", help="Print the level shifts as JSON.")] = False,
 ) -> None:
     """Say where a series moves to another level and stays there."""
     if not (isfinite(margin) and 0.0 <= margin < 1.0):
@@ -69,9 +68,9 @@ def changepoints(
     columns, times = read_series(read_text(file), where=str(file))
     found = [rules.find_changepoints(column.values, smallest=margin) for column in columns]
     for column, points in zip(columns, found, strict=True):
-        print(_sentence(column, points, times=times, margin=margin), file=sys.stderr if as_json else sys.stdout)
-    if as_json:
-        print(json.dumps([_figures(c, p) for c, points in zip(columns, found, strict=True) for p in points]))
+        print(_sentence(column, points, times=times, margin=margin), file=sys.stderr if is_json else sys.stdout)
+    if is_json:
+        print(as_json([_figures(c, p) for c, points in zip(columns, found, strict=True) for p in points]))
 
 
 def read_series(text: str, *, where: str) -> tuple[list[Series], list[str]]:
@@ -153,8 +152,7 @@ def _number(cell: str, row: int, name: str, where: str) -> float:
 
 
 def _figures(column: Series, point: "ChangePoint") -> dict[str, float | str | None]:
-    magnitude = None if point.magnitude is None else finite(point.magnitude)
-    return {"series": column.name, **dataclasses.asdict(point), "magnitude": magnitude}
+    return {"series": column.name, **dataclasses.asdict(point)}
 
 
 def _sentence(column: Series, points: Sequence["ChangePoint"], *, times: Sequence[str], margin: float) -> str:

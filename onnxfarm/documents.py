@@ -46,9 +46,17 @@ def checked_samples(values: object, *, where: str) -> list[float]:
     return [_sample(value, place, where=where) for place, value in enumerate(values)]
 
 
-def finite(value: float | None) -> float | None:
-    """What JSON can hold of a number."""
-    return value if value is not None and isfinite(value) else None
+def as_json(value: object) -> str:
+    """One line of JSON; a number that JSON cannot hold, which a given file may have had, becomes null."""
+    return json.dumps(_finite(value), allow_nan=False, ensure_ascii=False)
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _sample(value: object, place: int, *, where: str) -> float:

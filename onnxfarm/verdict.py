@@ -11,7 +11,6 @@ Benjamini-Hochberg over all those of the file, which matters when they are the c
 """
 
 import dataclasses
-import json
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,7 +21,8 @@ import typer
 
 from farm.rules import comparisons
 from farm.rules.comparisons import MARGIN, Comparison
-from onnxfarm.documents import checked_samples, finite, read_object
+from onnxfarm import documents
+from onnxfarm.documents import checked_samples, read_object
 from onnxfarm.problems import Usage, main_guard, needs_extra
 
 SCHEMA = "onnxfarm.verdict/1"
@@ -53,7 +53,7 @@ def verdict(
     document = _checked(read_object(file), path=file)
     if "comparisons" not in document:
         comparison = judge([parse_entry(document, where=str(file))], margin=margin)[0]
-        _answer(as_figures(comparison), [comparisons.sentence(comparison)], as_json=as_json)
+        _answer(dataclasses.asdict(comparison), [comparisons.sentence(comparison)], as_json=as_json)
         return
     judged = judge(_entries(document["comparisons"], path=file), margin=margin)
     lines = [f"{place}. {comparisons.sentence(comparison)}" for place, comparison in enumerate(judged)]
@@ -73,12 +73,6 @@ def judge(entries: Sequence[Pairs | Arms], *, margin: float) -> list[Comparison]
         next(paired) if isinstance(entry, Pairs) else verdicts.judge_unpaired(entry.old, entry.new, margin=margin)
         for entry in entries
     ]
-
-
-def as_figures(comparison: Comparison) -> dict[str, Any]:
-    """A comparison as JSON has it: every number finite or null."""
-    figures = dataclasses.asdict(comparison)
-    return {name: finite(value) if isinstance(value, float) else value for name, value in figures.items()}
 
 
 def parse_entry(entry: Mapping[str, Any], *, where: str) -> Pairs | Arms:
@@ -134,7 +128,7 @@ def _figures_of_all(judged: Sequence[Comparison]) -> list[dict[str, Any]]:
     with needs_extra("node"):
         from farm.rules import multiplicity
     holds = multiplicity.benjamini_hochberg([comparison.p_total for comparison in judged])
-    return [{**as_figures(one), "holds_across": held} for one, held in zip(judged, holds, strict=True)]
+    return [{**dataclasses.asdict(one), "holds_across": held} for one, held in zip(judged, holds, strict=True)]
 
 
 def _count(judged: Sequence[Comparison]) -> str:
@@ -146,4 +140,4 @@ def _answer(figures: Mapping[str, Any], lines: Sequence[str], *, as_json: bool, 
     for line in [*lines, last] if last else lines:
         print(line, file=sys.stderr if as_json else sys.stdout)
     if as_json:
-        print(json.dumps({"schema": SCHEMA, **figures}, allow_nan=False))
+        print(documents.as_json({"schema": SCHEMA, **figures}))

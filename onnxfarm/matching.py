@@ -1,0 +1,137 @@
+"""Which cells of two bench documents measure the same thing, and the command that measures both in one block."""
+
+import json
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+# What a cell measures. A document that leaves one out, or has null, means the same by it.
+AXES = (
+    "model_sha256",
+    "runtime",
+    "opset",
+    "provider",
+    "provider_options",
+    "batch",
+    "shapes",
+    "precision",
+    "recipe",
+    "threads",
+    "session",
+    "optimization",
+    "concurrency",
+)
+# Cells are matched by everything first, then as two releases of the runtime, then as two versions of the model too.
+MAY_DIFFER = ((), ("runtime",), ("runtime", "opset"), ("runtime", "opset", "model_sha256"))
+# What `bench` takes as options; a cell with another axis set needs a matrix file.
+MATRIX_ONLY = ("provider_options", "shapes", "session", "concurrency")
+DEFAULT_OPTIMIZATION = "all"
+
+Cell = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Two cells, and the axes in which they differ: name → (old, new)."""
+
+    old: Cell
+    new: Cell
+    differs: Mapping[str, tuple[Any, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """How to measure both in one block: a command, and the matrix file that it needs, if any."""
+
+    command: str
+    matrix: Mapping[str, Any] | None = None
+
+
+def match_cells(old: Sequence[Cell], new: Sequence[Cell]) -> tuple[list[Match], list[Cell], list[Cell]]:
+    """The matches, and the cells of each side that have none.
+
+    Cells that measure the same are matched in their order. Two releases are matched only where one of each is left, so
+    that nobody has to guess which of several was meant.
+    """
+    matches: list[Match] = []
+    for differing in MAY_DIFFER:
+        kept = [axis for axis in AXES if axis not in differing]
+        before, after = _grouped(old, kept), _grouped(new, kept)
+        for key in (key for key in before if key in after):
+            if not differing or (_is_one(before[key], differing) and _is_one(after[key], differing)):
+                matches += [_match(a, b) for a, b in zip(before[key], after[key], strict=False)]
+        taken = {id(cell) for match in matches for cell in (match.old, match.new)}
+        old, new = ([cell for cell in side if id(cell) not in taken] for side in (old, new))
+    return matches, list(old), list(new)
+
+
+def repeat_in_one_block(match: Match) -> Repeat | None:
+    """The command that measures both cells side by side; None for two models, which share no block."""
+    if "model_sha256" in match.differs:
+        return None
+    versions = ",".join(_version(cell) for cell in (match.old, match.new))
+    cell = match.new
+    words = ["onnxfarm", "bench", str(cell.get("model") or "MODEL.onnx")]
+    axes = [axis for axis in MATRIX_ONLY if cell.get(axis) not in (None, {}, 1)]
+    if axes or cell.get("optimization", DEFAULT_OPTIMIZATION) != DEFAULT_OPTIMIZATION or "opset" in match.differs:
+        return Repeat(shlex.join([*words, "--matrix", "both.json"]), _matrix(match))
+    words += ["--ort", versions]
+    for option in ("provider", "batch", "threads", "precision"):
+        if cell.get(option) is not None:
+            words += [f"--{option}", str(cell[option])]
+    return Repeat(shlex.join(words))
+
+
+def label(cell: Cell) -> str:
+    """A cell in a few words, without its runtime."""
+    threads = cell.get("threads")
+    words = [
+        str(cell.get("model") or str(cell.get("model_sha256", ""))[:12]),
+        str(cell.get("provider", "")).removesuffix("ExecutionProvider"),
+        f"batch {cell['batch']}" if cell.get("batch") is not None else "",
+        str(cell.get("precision", "")),
+        f"{threads} thread{'' if threads == 1 else 's'}" if threads is not None else "",
+    ]
+    return ", ".join(word for word in words if word)
+
+
+def _match(old: Cell, new: Cell) -> Match:
+    return Match(
+        old, new, {axis: (old.get(axis), new.get(axis)) for axis in AXES if _key(old, axis) != _key(new, axis)}
+    )
+
+
+def _key(cell: Cell, axis: str) -> str:
+    value = cell.get(axis)
+    return json.dumps(None if value in ({}, "") else value, sort_keys=True)
+
+
+def _grouped(cells: Iterable[Cell], axes: Sequence[str]) -> dict[tuple[str, ...], list[Cell]]:
+    groups: dict[tuple[str, ...], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(tuple(_key(cell, axis) for axis in axes), []).append(cell)
+    return groups
+
+
+def _is_one(cells: Sequence[Cell], axes: Sequence[str]) -> bool:
+    """Whether these cells agree in the axes too."""
+    return len({tuple(_key(cell, axis) for axis in axes) for cell in cells}) == 1
+
+
+def _version(cell: Cell) -> str:
+    return str(cell.get("runtime", "")).removeprefix("onnxruntime==")
+
+
+def _matrix(match: Match) -> dict[str, Any]:
+    """A matrix file with both cells and nothing else."""
+    cell = match.new
+    provider = {"name": cell.get("provider"), "options": cell.get("provider_options")}
+    axes = {
+        "runtime": [match.old.get("runtime"), cell.get("runtime")],
+        "opset": list(match.differs["opset"]) if "opset" in match.differs else None,
+        "provider": [provider if cell.get("provider_options") else cell.get("provider")],
+        **{axis: [cell[axis]] for axis in ("batch", "shapes", "precision", "threads", "session") if cell.get(axis)},
+        **{axis: [cell[axis]] for axis in ("optimization", "concurrency") if cell.get(axis)},
+    }
+    return {"matrix": {axis: values for axis, values in axes.items() if values is not None}}
