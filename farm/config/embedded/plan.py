@@ -1,0 +1,109 @@
+"""Where an embedded farm will run: its folder, its ports, and whether this machine has room for it."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+HOST = "127.0.0.1"
+LEAST_FREE_BYTES = 1024**3
+
+
+class NotPossibleError(RuntimeError):
+    """The farm cannot start here; the text says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to start and where. `node_home` None: no node on this machine."""
+
+    home: Path
+    port: int
+    gateway_port: int
+    node_home: Path | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def gateway_url(self) -> str:
+        return f"http://{HOST}:{self.gateway_port}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of every process of the farm."""
+        own = {
+            "ONNXFARM_HOME": str(self.home),
+            "ONNXFARM_PUBLIC_URL": self.url,
+            "ONNXFARM_GATEWAY_URL": self.gateway_url,
+            "DJANGO_SETTINGS_MODULE": "farm.config.settings",
+            "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
+            "PYTHONUNBUFFERED": "1",
+        }
+        return dict(os.environ) | own
+
+
+def make_plan(*, home: Path, port: int, with_node: bool = True) -> Plan:
+    """Checks the machine. Raises NotPossibleError: port taken, disk full, home not writable."""
+    home = home.resolve()
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        (home / ".writable").touch()
+        (home / ".writable").unlink()
+    except OSError as problem:
+        raise NotPossibleError(
+            f"The farm's folder {home} cannot be written ({problem.strerror}); name another in ONNXFARM_HOME."
+        ) from problem
+    free = shutil.disk_usage(home).free
+    if free < LEAST_FREE_BYTES:
+        raise NotPossibleError(
+            f"Only {free / 1e6:.0f} MB are free where {home} lies; a farm needs {LEAST_FREE_BYTES / 1e6:.0f} MB for "
+            f"runtimes and models. Make room, or name a folder on another disk in ONNXFARM_HOME."
+        )
+    if not _is_free(port):
+        raise NotPossibleError(f"Port {port} is taken by another program; choose another with --port N.")
+    return Plan(home, port, free_port(near=port), home / "node" if with_node else None)
+
+
+@contextlib.contextmanager
+def only_one(home: Path) -> Iterator[None]:
+    """Holds the home folder. Raises NotPossibleError while another farm runs from it."""
+    with (home / "running").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise NotPossibleError(
+                f"A farm runs from {home} already (process {file.read().strip() or 'unknown'}); stop it, or name "
+                f"another folder in ONNXFARM_HOME."
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+def free_port(*, near: int | None = None) -> int:
+    """A port of this machine that nobody listens on; the one after `near` when that is free."""
+    if near is not None and near < 65_535 and _is_free(near + 1):
+        return near + 1
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+    return port

@@ -1,0 +1,108 @@
+"""One command from a model to measured cells: starts a farm on this machine, sends a matrix through it, shows it.
+
+`bash deploy/quickstart [MODEL.onnx] [--matrix FILE] [--once] [--json FILE] [--port N]`
+"""
+
+import argparse
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+
+from farm.config.embedded.plan import ROOT, NotPossibleError, make_plan, only_one
+from farm.config.embedded.processes import EmbeddedFarm, Opened
+from farm.config.embedded.supervisor import ProcessEndedError
+
+EXIT_USAGE, EXIT_INFRASTRUCTURE = 2, 3
+CLIENT = "onnxfarm.main"
+
+
+class EndedBySignal(BaseException):
+    """SIGTERM or SIGHUP: the farm ends as it does on Ctrl-C."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the farm; gives the exit status of the command."""
+    options = parsed(argv)
+    try:
+        with _ending_by_signals():
+            return _run(options)
+    except (NotPossibleError, ProcessEndedError) as problem:
+        print(f"onnxfarm: {problem}", file=sys.stderr)
+        return EXIT_INFRASTRUCTURE
+    except (KeyboardInterrupt, EndedBySignal):
+        print("The farm has ended.", file=sys.stderr)
+        return 0 if not options.once else 130
+
+
+def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The options; a file that is not there is a usage error (exit 2)."""
+    parser = argparse.ArgumentParser(prog="deploy/quickstart", description=__doc__.split("\n")[0])
+    parser.add_argument("model", nargs="?", type=Path, help="an .onnx file or a .zip of one with its data files")
+    parser.add_argument("--matrix", type=Path, help="a matrix file; the default compares 1.29.0 with 1.31.1")
+    parser.add_argument("--once", action="store_true", help="end when the run has ended; 0 when every cell finished")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the run's bench document")
+    parser.add_argument("--port", type=int, default=8000, metavar="N", help="port of the pages (default 8000)")
+    options = parser.parse_args(argv)
+    for path in (options.model, options.matrix):
+        if path is not None and not path.is_file():
+            parser.error(f"{path} is not a file.")
+    if not 1 <= options.port <= 65_535:
+        parser.error(f"--port takes 1 to 65535, not {options.port}.")
+    return options
+
+
+def _run(options: argparse.Namespace) -> int:
+    home = Path(os.environ.get("ONNXFARM_HOME") or ROOT / "var")
+    plan = make_plan(home=home, port=options.port)
+    with only_one(plan.home), EmbeddedFarm(plan) as farm:
+        opened = farm.start()
+        steps = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in farm.seconds.items())
+        print(f"The farm is up at {opened.url} ({steps}).", file=sys.stderr)
+        if not options.once:
+            print(f"Sign in, once, with {opened.link}", file=sys.stderr)
+        status = _submit(farm, opened, options)
+        if options.once:
+            return status
+        _stay(farm, opened)
+    return 0
+
+
+def _submit(farm: EmbeddedFarm, opened: Opened, options: argparse.Namespace) -> int:
+    """The same command that a user types, on this terminal."""
+    argv = [sys.executable, "-m", CLIENT, "submit", *([str(options.model)] if options.model else ["--sample"])]
+    argv += ["--server", opened.url, "--wait"]
+    argv += ["--matrix", str(options.matrix)] if options.matrix else []
+    argv += ["--json", str(options.json)] if options.json else []
+    front = farm.supervisor.start_in_front(argv, environment={"ONNXFARM_TOKEN": opened.token})
+    while front.is_running:
+        farm.supervisor.check(but=front)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            front.handle.wait(1.0)
+    return farm.supervisor.leave(front)
+
+
+def _stay(farm: EmbeddedFarm, opened: Opened) -> None:
+    print(f"The farm stays up at {opened.url} until Ctrl-C. Sign in, once, with {opened.link}", file=sys.stderr)
+    while True:
+        farm.supervisor.check()
+        time.sleep(1.0)
+
+
+@contextlib.contextmanager
+def _ending_by_signals() -> Iterator[None]:
+    def end(number: int, frame: FrameType | None) -> None:
+        raise EndedBySignal
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
+    yield
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+"""Starts the processes of a farm on one machine and ends every one of them, whatever happens to itself.
+
+Each process has its own session and process group, so that Ctrl-C reaches the supervisor alone, which ends the others
+in the reverse order of their start. A guardian does the same when the supervisor is killed.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+GUARDIAN = Path(__file__).with_name("guardian.py")
+# how long a process may take to end by itself, in seconds
+GRACE_S = 10.0
+TURN_S = 0.02
+WORDS_LINES = 3
+
+
+class ProcessEndedError(RuntimeError):
+    """A process of the farm ended although it should run on."""
+
+
+@dataclass
+class Started:
+    """One process: its name in words, its handle and where its output goes."""
+
+    name: str
+    handle: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def is_running(self) -> bool:
+        return self.handle.poll() is None
+
+    def last_words(self) -> str:
+        """The end of its log on one line."""
+        lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
+        return " | ".join(lines[-WORDS_LINES:])[-600:]
+
+
+class Supervisor:
+    """Processes with logs in one folder. `environment` is what each process gets."""
+
+    def __init__(self, logs: Path, *, environment: Mapping[str, str]) -> None:
+        self._logs = logs
+        self._environment = dict(environment)
+        self._started: list[Started] = []
+        logs.mkdir(parents=True, exist_ok=True)
+        self._guardian = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(GUARDIAN)], stdin=subprocess.PIPE, text=True, start_new_session=True
+        )
+
+    def start(self, name: str, argv: Sequence[str], *, environment: Mapping[str, str] | None = None) -> Started:
+        """Starts a process; its output goes to NAME.log, and the log of the start before to NAME.log.1."""
+        log = self._logs / f"{name}.log"
+        if log.exists():
+            log.replace(log.with_name(f"{name}.log.1"))
+        with open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as output:
+            handle = subprocess.Popen(
+                list(argv),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=self._environment | dict(environment or {}),
+                start_new_session=True,
+            )
+        started = Started(name, handle, log)
+        self._tell(f"+{handle.pid}\n")
+        self._started.append(started)
+        return started
+
+    def check(self, *, but: Started | None = None) -> None:
+        """Raises ProcessEndedError with its last words when any process (`but` one) ended."""
+        for started in self._started:
+            if started is not but and not started.is_running:
+                raise ProcessEndedError(
+                    f"The {started.name} process ended with status {started.handle.returncode}: "
+                    f"{started.last_words() or 'it said nothing'} (all of it: {started.log})"
+                )
+
+    def start_in_front(self, argv: Sequence[str], *, environment: Mapping[str, str]) -> Started:
+        """Starts a process that speaks on this terminal; Ctrl-C still reaches the supervisor alone."""
+        handle = subprocess.Popen(
+            list(argv), stdin=subprocess.DEVNULL, env=self._environment | dict(environment), process_group=0
+        )
+        self._tell(f"+{handle.pid}\n")
+        started = Started("front", handle, self._logs / "none")
+        self._started.append(started)
+        return started
+
+    def finish(self, started: Started, *, timeout_s: float) -> None:
+        """Waits for a process that is meant to end. Raises ProcessEndedError when it failed or took too long."""
+        try:
+            status = started.handle.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise ProcessEndedError(f"The {started.name} process did not end within {timeout_s:.0f} s.") from None
+        if status != 0:
+            self.check()
+        self._forget(started)
+
+    def leave(self, started: Started) -> int:
+        """Waits for a process that was started in front; gives its exit status."""
+        status = started.handle.wait()
+        self._forget(started)
+        return status
+
+    def stop(self) -> None:
+        """Ends every process, the last started first; what does not end within GRACE_S is killed with its group."""
+        # a second Ctrl-C does not leave half of them behind
+        interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            for started in reversed(self._started):
+                _signal_group(started.handle.pid, signal.SIGTERM)
+            deadline = time.monotonic() + GRACE_S
+            for started in reversed(self._started):
+                _wait(started.handle, max(0.0, deadline - time.monotonic()))
+            for started in list(self._started):
+                # the group, since a killed process may leave children of its own
+                _signal_group(started.handle.pid, signal.SIGKILL)
+                started.handle.wait()
+                self._forget(started)
+            with contextlib.suppress(BrokenPipeError):
+                _pipe(self._guardian.stdin).close()
+            self._guardian.wait()
+        finally:
+            signal.signal(signal.SIGINT, interrupt)
+
+    def _forget(self, started: Started) -> None:
+        self._started.remove(started)
+        self._tell(f"-{started.handle.pid}\n")
+
+    def _tell(self, line: str) -> None:
+        pipe = _pipe(self._guardian.stdin)
+        with contextlib.suppress(BrokenPipeError):  # somebody killed the guardian; `stop` does without it
+            pipe.write(line)
+            pipe.flush()
+
+
+def _pipe(pipe: IO[str] | None) -> IO[str]:
+    assert pipe is not None
+    return pipe
+
+
+def _signal_group(group: int, number: int) -> None:
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _wait(handle: subprocess.Popen[bytes], timeout_s: float) -> None:
+    try:
+        handle.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        return

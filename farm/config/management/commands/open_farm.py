@@ -1,0 +1,78 @@
+"""Makes an embedded farm ready in one process: tables, owner, token, sign-in link, a code for this machine's node."""
+
+import json
+import os
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from farm.accounts.models import Team, Token, User
+from farm.accounts.secrecy import HINT_LENGTH, TOKEN_PREFIX, digest_of_secret
+from farm.accounts.services import TOKEN_LIFE, create_owner, issue_token, make_sign_in_link
+from farm.accounts.states import Scope
+from farm.fleet.services import invite
+
+TOKEN_VARIABLE = "ONNXFARM_TOKEN"
+TOKEN_FILE = "token"
+LEAST_TOKEN_LENGTH = 24
+LINK_LIFE = timedelta(hours=12)
+
+
+class Command(BaseCommand):
+    help = "Migrate, create the owner, and print token, sign-in link and enrolment code as JSON."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--code", action="store_true", help="also make an enrolment code that approves itself")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        call_command("migrate", interactive=False, verbosity=0)
+        owner = create_owner()
+        opened = {
+            "user": owner.username,
+            "link": make_sign_in_link(owner, life=LINK_LIFE),
+            "token": _chosen_token(owner) or _kept_token(owner),
+            "code": _code(owner) if options["code"] else None,
+        }
+        self.stdout.write(json.dumps(opened))
+
+
+def _chosen_token(owner: User) -> str | None:
+    """The token that the environment names, made valid for the owner."""
+    secret = os.environ.get(TOKEN_VARIABLE)
+    if not secret:
+        return None
+    if not secret.startswith(TOKEN_PREFIX) or len(secret) < LEAST_TOKEN_LENGTH:
+        raise CommandError(
+            f"{TOKEN_VARIABLE} has to begin with {TOKEN_PREFIX} and have at least {LEAST_TOKEN_LENGTH} characters; "
+            f"unset it and the farm makes its own."
+        )
+    life = {"expires_at": timezone.now() + TOKEN_LIFE, "revoked_at": None}
+    given = {"user": owner, "name": TOKEN_VARIABLE, "hint": secret[:HINT_LENGTH], "scopes": list(Scope.values)}
+    Token.objects.update_or_create(digest=digest_of_secret(secret), defaults=life | given)
+    return secret
+
+
+def _kept_token(owner: User) -> str:
+    """The token of the home folder; a new one when there is none or it opens nothing any more."""
+    path = Path(settings.HOME) / TOKEN_FILE
+    if path.exists():
+        secret = path.read_text().strip()
+        known = Token.objects.filter(digest=digest_of_secret(secret), user=owner).first()
+        if known is not None and known.is_valid:
+            return secret
+    _, secret = issue_token(owner, Scope.values, name="quickstart")
+    path.touch(mode=0o600)
+    path.write_text(secret)
+    return secret
+
+
+def _code(owner: User) -> str:
+    team = Team.objects.filter(memberships__user=owner).order_by("pk")[:1].get()
+    _, code = invite(team=team, by=owner, auto_approve=True)
+    return code

@@ -1,0 +1,59 @@
+"""A real agent whose equipment measures nothing: it reports facts, works for SECONDS or until cancelled, and ends.
+
+Run as `python -m tests.integration.small_agent HOME URL SECONDS`.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from farm.contract import node as messages
+from farm.contract.blocks import Lease
+from farm.contract.cells import Runtime
+from farm.contract.reports import EndReport, Facts, FactsReport, Reply, Report
+from worker.agent import enrolment, logs
+from worker.agent.agent import Agent
+from worker.agent.gateway import Gateway
+from worker.agent.home import NodeHome
+from worker.agent.probes import Abilities
+
+FACTS = Facts(hostname="small", os="Linux", arch="x86_64")
+
+
+class SmallEquipment:
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def measure(self, lease: Lease, *, report: Callable[[Report], Reply], is_cancelled: Callable[[], bool]) -> None:
+        report(FactsReport(facts=FACTS))
+        end = time.monotonic() + self._seconds
+        while time.monotonic() < end and not is_cancelled():
+            time.sleep(0.02)
+        report(EndReport(wall_s=self._seconds))
+
+    def facts(self) -> Facts:
+        return FACTS
+
+    def runtimes(self) -> tuple[Runtime, ...]:
+        return ()
+
+    def probe(self, *, is_cancelled: Callable[[], bool]) -> Abilities:
+        return Abilities(tags={"cpu": "it is one"}, providers=("CPUExecutionProvider",))
+
+    def limit(self, settings: messages.NodeSettings) -> None:
+        """Nothing to limit."""
+
+
+def main() -> None:
+    folder, url, seconds = sys.argv[1:]
+    home = NodeHome(Path(folder))
+    tail = logs.set_up(home.log)
+    if not home.is_enrolled:
+        enrolment.enrol(home, url=url, code="ofe_12345678", name="small", facts=FACTS)
+    with Gateway(url) as gateway:
+        sys.exit(Agent(home, gateway=gateway, equipment=SmallEquipment(float(seconds)), tail=tail).run())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""One node at work: approval, hellos, the Celery worker, and an orderly end.
+
+Threads: the worker's loop (main), its one measuring thread, the mailbox's long poll, hellos, the lease while measuring,
+and at the start the probe and the reports of an earlier agent.
+"""
+
+import contextlib
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, Protocol
+
+from celery import signals
+from celery.worker import state as worker_state
+
+from farm.contract import node as messages
+from farm.contract.cells import Runtime
+from farm.contract.reports import Facts
+from farm.contract.version import node_queue
+from worker.agent import enrolment, measure_task
+from worker.agent import gateway as farm
+from worker.agent.celery_app import make_app
+from worker.agent.home import NodeHome, write_privately
+from worker.agent.logs import Tail
+from worker.agent.mailbox import Mailbox
+from worker.agent.outbox import Outbox
+from worker.agent.presence import Presence
+from worker.agent.probes import Abilities
+
+logger = logging.getLogger(__name__)
+
+EXIT_OK, EXIT_REFUSED = 0, 3
+GOODBYE_S = 2.0
+
+
+class Equipment(Protocol):
+    """What a node measures with; worker.agent.equipment has the real one."""
+
+    @property
+    def measure(self) -> measure_task.Execute: ...
+
+    def facts(self) -> Facts: ...
+
+    def runtimes(self) -> tuple[Runtime, ...]: ...
+
+    def probe(self, *, is_cancelled: Callable[[], bool]) -> Abilities: ...
+
+    def limit(self, settings: messages.NodeSettings) -> None: ...
+
+
+class Agent:
+    """The node of one home folder, until it is stopped or the farm refuses it."""
+
+    def __init__(self, home: NodeHome, *, gateway: farm.Gateway, equipment: Equipment, tail: Tail) -> None:
+        self._home = home
+        self._identity = home.identity()
+        self._gateway = gateway
+        self._equipment = equipment
+        self._stop = threading.Event()
+        self._refusal = ""
+        self._outbox = Outbox(home.spool, self._gateway)
+        self._measurer = measure_task.Measurer(
+            gateway=self._gateway,
+            outbox=self._outbox,
+            execute=self._equipment.measure,
+            stop=self._stop,
+            on_refused=self.refused,
+        )
+        self._presence = Presence(
+            home,
+            self._gateway,
+            self._identity,
+            facts=self._equipment.facts,
+            runtimes=self._equipment.runtimes,
+            block=lambda: self._measurer.block,
+            log_tail=tail.text,
+        )
+        self._worker: Any = None
+
+    def run(self) -> int:
+        """Works until SIGTERM, SIGINT or a refusal; gives the exit status."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._on_signal)
+        self._in_background("probe", self._probe)
+        try:
+            enrolment.approved_secret(self._home, self._gateway, self._identity, stop=self._stop)
+        except enrolment.StoppedError:
+            return EXIT_OK
+        except farm.GatewayError as problem:
+            self.refused(str(problem))
+            return EXIT_REFUSED
+        self._in_background("spool", self._flush)
+        self._in_background("presence", self._keep_present)
+        self._consume()
+        self._stop.set()
+        self._presence.say_again()
+        self._leave()
+        return EXIT_REFUSED if self._refusal else EXIT_OK
+
+    def refused(self, sentence: str) -> None:
+        """The farm does not know this node any more: the agent ends."""
+        if not self._refusal:
+            logger.error("The farm refused this node: %s The agent stops.", sentence)
+        self._refusal = sentence
+        self._end()
+
+    def _consume(self) -> None:
+        """The Celery worker's life; it ends itself with SystemExit when it was told to stop."""
+        mailbox = Mailbox(self._poll, on_refused=self.refused)
+        app = make_app(gateway_url=self._gateway.url, queues=(node_queue(self._identity.node_id),), mailbox=mailbox)
+        measure_task.register(app, self._measurer)
+        signals.worker_ready.connect(self._on_ready, weak=False)
+        signals.worker_shutting_down.connect(self._on_shutting_down, weak=False)
+        self._worker = app.Worker(
+            hostname=f"onnxfarm@{self._identity.node_id}",
+            quiet=True,
+            without_gossip=True,
+            without_mingle=True,
+            without_heartbeat=True,
+        )
+        try:
+            if not self._stop.is_set():
+                self._worker.start()
+        finally:
+            mailbox.close()
+
+    def _poll(self) -> messages.Offer | None:
+        return self._gateway.message(wait_s=min(self._presence.settings.wait_s, messages.MAX_WAIT_S))
+
+    def _probe(self) -> None:
+        self._presence.abilities = self._equipment.probe(is_cancelled=self._stop.is_set)
+        self._presence.say_again()
+
+    def _flush(self) -> None:
+        with contextlib.suppress(farm.Refused):  # the poll hears the same and ends the agent
+            answered = self._outbox.flush(is_cancelled=self._stop.is_set)
+            if answered:
+                logger.info("%d reports of an earlier start were answered.", answered)
+
+    def _keep_present(self) -> None:
+        self._presence.say_again()
+        self._presence.keep(stop=self._stop, on_welcome=self._on_welcome, on_refused=self.refused)
+
+    def _on_welcome(self, welcome: messages.Welcome) -> None:
+        """Consumes what the farm names from now on; the node's own queue always."""
+        if welcome.health == "retired":
+            self.refused(welcome.sentence or "This node was taken out of the farm.")
+            return
+        self._equipment.limit(welcome.settings)
+        consumer = getattr(self._worker, "consumer", None)
+        if consumer is not None:
+            own = node_queue(self._identity.node_id)
+            consumer.call_soon(_subscribe, consumer, {own, *welcome.queues})
+        if welcome.queues and self._presence.abilities.tags:
+            write_privately(self._home.folder / "ready", str(os.getpid()))
+
+    def _on_ready(self, **_: Any) -> None:
+        # Celery's own answer to SIGHUP is to start itself again with another command line
+        signal.signal(signal.SIGHUP, self._on_signal)
+        self._presence.say_again()
+
+    def _on_shutting_down(self, **_: Any) -> None:
+        self._stop.set()
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        self._stop.set()
+        self._presence.say_again()
+        worker_state.should_stop = EXIT_OK
+
+    def _leave(self) -> None:
+        """A goodbye, so that the farm need not wait for silence; not worth waiting long for."""
+        (self._home.folder / "ready").unlink(missing_ok=True)
+        goodbye = threading.Thread(target=self._say_goodbye, daemon=True)
+        goodbye.start()
+        goodbye.join(GOODBYE_S)
+
+    def _say_goodbye(self) -> None:
+        with contextlib.suppress(farm.GatewayError):
+            self._presence.hello(is_leaving=True)
+
+    def _in_background(self, name: str, body: Callable[[], None]) -> None:
+        threading.Thread(target=body, name=name, daemon=True).start()
+
+
+def _subscribe(consumer: Any, wanted: set[str]) -> None:
+    present = {queue.name for queue in consumer.task_consumer.queues}
+    for name in wanted - present:
+        consumer.add_task_queue(name)
+    for name in present - wanted:
+        consumer.cancel_task_queue(name)

@@ -1,0 +1,198 @@
+"""The farm as a node sees it: the node API over HTTPS, one method an address (farm.contract.node).
+
+GatewayError
+├── Unavailable   no answer, or one that says try later (network, 429, 5xx): the same request may be sent again
+├── Refused       401: the farm does not know this node any more; the agent stops
+├── Stale         409: the block or attempt is not this node's (any more)
+└── Rejected      any other 4xx: the request itself is wrong and will stay so
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import httpx2
+from pydantic import BaseModel, ValidationError
+
+from farm.contract import node as messages
+from farm.contract.blocks import Lease
+from farm.contract.reports import Reply, Report
+
+PREFIX = "/api/node/v1/"
+CONNECT_S = 10.0
+ANSWER_S = 30.0
+CHUNK_BYTES = 1 << 20
+
+Answer = TypeVar("Answer", bound=BaseModel)
+
+
+class GatewayError(Exception):
+    """A request to the farm did not give what was asked for; the text is a sentence."""
+
+
+class Unavailable(GatewayError):
+    """No answer, or one that says try later."""
+
+
+class Refused(GatewayError):
+    """The farm does not know this node (any more)."""
+
+
+class Stale(GatewayError):
+    """The block or attempt is not this node's (any more)."""
+
+
+class Rejected(GatewayError):
+    """The request is wrong and will stay so. `status` is the HTTP status, `code` the farm's word for programs."""
+
+    def __init__(self, text: str, *, status: int, code: str = "") -> None:
+        super().__init__(text)
+        self.status = status
+        self.code = code
+
+
+def checked_url(url: str) -> str:
+    """The farm's address without a trailing slash. Raises ValueError: plain HTTP is for this machine alone."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"{url!r} is not an address; write it as https://farm.example.")
+    if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
+        raise ValueError(f"{url} is plain HTTP to another machine; a node's secret travels by https:// only.")
+    return url.rstrip("/")
+
+
+class Gateway:
+    """One farm. `secret` may be exchanged while requests run (rotation)."""
+
+    def __init__(self, url: str, *, secret: str | None = None, client: httpx2.Client | None = None) -> None:
+        self.url = checked_url(url)
+        self._secret = secret
+        self._lock = threading.Lock()
+        timeout = httpx2.Timeout(ANSWER_S, connect=CONNECT_S)
+        self._client = client or httpx2.Client(timeout=timeout, trust_env=True, follow_redirects=False)
+
+    def __enter__(self) -> Gateway:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes open connections; a request in flight in another thread ends as Unavailable."""
+        self._client.close()
+
+    def use_secret(self, secret: str) -> None:
+        """Requests from now on carry this secret."""
+        with self._lock:
+            self._secret = secret
+
+    def enrol(self, enrolment: messages.Enrolment) -> messages.Enrolled:
+        return self._post("enrol", enrolment, messages.Enrolled)
+
+    def secret(self, request: messages.SecretRequest) -> messages.SecretGrant:
+        return self._post("secret", request, messages.SecretGrant)
+
+    def hello(self, hello: messages.Hello) -> messages.Welcome:
+        return self._post("hello", hello, messages.Welcome)
+
+    def message(self, *, wait_s: float) -> messages.Offer | None:
+        """A long poll: the next message of this node's queues, None when there was none within `wait_s` seconds."""
+        response = self._send("GET", "messages", params={"wait": f"{wait_s:g}"}, timeout=wait_s + ANSWER_S)
+        return None if response.status_code == 204 else _parsed(response, messages.Offer)
+
+    def claim(self, block: str, *, attempt: int) -> Lease:
+        return self._post(f"blocks/{block}/claim", messages.ClaimRequest(attempt=attempt), Lease)
+
+    def heartbeat(self, block: str, *, attempt: int, token: str) -> messages.HeartbeatReply:
+        request = messages.HeartbeatRequest(attempt=attempt)
+        return self._post(f"blocks/{block}/heartbeat", request, messages.HeartbeatReply, token=token)
+
+    def report(self, block: str, *, attempt: int, token: str, report: Report) -> Reply:
+        post = messages.ReportPost(attempt=attempt, report=report)
+        return self._post(f"blocks/{block}/reports", post, Reply, token=token)
+
+    def put_trace(self, block: str, *, attempt: int, token: str, arm: int, trace_round: int, packed: bytes) -> str:
+        """Stores a gzipped Chrome trace; gives its digest."""
+        response = self._send(
+            "PUT",
+            f"blocks/{block}/traces/{arm}/{trace_round}",
+            params={"attempt": str(attempt)},
+            content=packed,
+            headers={"Content-Type": "application/gzip", messages.ATTEMPT_TOKEN_HEADER: token},
+        )
+        return _parsed(response, messages.TraceStored).sha256
+
+    def file(self, sha256: str, *, token: str) -> Iterator[bytes]:
+        """The bytes of a file of a block leased to this node, in pieces."""
+        headers = self._headers() | {messages.ATTEMPT_TOKEN_HEADER: token}
+        try:
+            with self._client.stream("GET", self._address(f"files/{sha256}"), headers=headers) as response:
+                if response.status_code != 200:
+                    response.read()
+                    _raise(response)
+                yield from response.iter_bytes(CHUNK_BYTES)
+        except httpx2.TransportError as problem:
+            raise Unavailable(_words(problem)) from problem
+
+    def _post(self, address: str, body: BaseModel, answer: type[Answer], *, token: str | None = None) -> Answer:
+        headers = {"Content-Type": "application/json"}
+        if token is not None:
+            headers[messages.ATTEMPT_TOKEN_HEADER] = token
+        return _parsed(self._send("POST", address, content=body.model_dump_json().encode(), headers=headers), answer)
+
+    def _send(self, method: str, address: str, **options: Any) -> httpx2.Response:
+        options["headers"] = self._headers() | options.get("headers", {})
+        try:
+            response = self._client.request(method, self._address(address), **options)
+        except (httpx2.TransportError, RuntimeError) as problem:  # RuntimeError: the client was closed meanwhile
+            raise Unavailable(_words(problem)) from problem
+        if response.status_code >= 300:
+            _raise(response)
+        return response
+
+    def _address(self, address: str) -> str:
+        return self.url + PREFIX + address
+
+    def _headers(self) -> dict[str, str]:
+        with self._lock:
+            return {} if self._secret is None else {"Authorization": f"Bearer {self._secret}"}
+
+
+def _words(problem: Exception) -> str:
+    return str(problem) or type(problem).__name__
+
+
+def _parsed(response: httpx2.Response, answer: type[Answer]) -> Answer:
+    try:
+        return answer.model_validate_json(response.content)
+    except ValidationError as problem:
+        raise Rejected(
+            f"{response.request.url.path} answered something that is no {answer.__name__}: is this address a farm of "
+            f"the same version?",
+            status=response.status_code,
+        ) from problem
+
+
+def _raise(response: httpx2.Response) -> None:
+    status, problem = response.status_code, _problem(response)
+    sentence = f"{problem.detail} {problem.hint}" if problem.hint else problem.detail
+    if status == 401:
+        raise Refused(sentence)
+    if status == 409:
+        raise Stale(sentence)
+    if status == 429 or status >= 500:
+        raise Unavailable(sentence)
+    raise Rejected(sentence, status=status, code=problem.code)
+
+
+def _problem(response: httpx2.Response) -> messages.Problem:
+    """The farm's own words; ours when something else answered."""
+    try:
+        return messages.Problem.model_validate_json(response.content)
+    except ValidationError:
+        sentence = f"{response.request.url.path} answered HTTP {response.status_code}."
+        return messages.Problem(detail=sentence, code="unknown")

@@ -1,0 +1,96 @@
+"""A node's own folder: who it is, its secret, reports not answered yet, installed runtimes, cached artifacts.
+
+node.json   address of the farm, id, name, private key (0600)
+secret.json the bearer secret of the day (0600)
+spool/      reports the farm has not answered yet
+"""
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+
+from farm.contract.node import SecretGrant
+
+ENVIRONMENT_NAME = "ONNXFARM_NODE_HOME"
+
+
+class NotEnrolledError(RuntimeError):
+    """This folder holds no node yet, or none that can be read."""
+
+
+class Identity(BaseModel):
+    """Who this node is to its farm."""
+
+    url: str
+    node_id: str
+    name: str
+    private_key: str
+    fingerprint: str
+
+
+def default_folder() -> Path:
+    """$ONNXFARM_NODE_HOME, else onnxfarm-node in the user's data folder."""
+    chosen = os.environ.get(ENVIRONMENT_NAME)
+    if chosen:
+        return Path(chosen)
+    data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return Path(data).expanduser() / "onnxfarm-node"
+
+
+def write_privately(path: Path, text: str) -> None:
+    """Replaces a file in one step; only its owner may read it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+@dataclass(frozen=True)
+class NodeHome:
+    """The files of one node."""
+
+    folder: Path
+
+    @property
+    def spool(self) -> Path:
+        return self.folder / "spool"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "agent.log"
+
+    @property
+    def is_enrolled(self) -> bool:
+        return (self.folder / "node.json").exists()
+
+    def identity(self) -> Identity:
+        """Who this node is. Raises NotEnrolledError."""
+        path = self.folder / "node.json"
+        try:
+            return Identity.model_validate_json(path.read_text())
+        except FileNotFoundError:
+            raise NotEnrolledError(
+                f"{self.folder} holds no node; join a farm first: onnxfarm node enroll URL --token CODE."
+            ) from None
+        except ValidationError as problem:
+            raise NotEnrolledError(f"{path} cannot be read; move it away and enrol again.") from problem
+
+    def keep_identity(self, identity: Identity) -> None:
+        write_privately(self.folder / "node.json", identity.model_dump_json(indent=2))
+
+    def secret(self) -> SecretGrant | None:
+        """The stored secret while it is valid, else None: another is asked for."""
+        try:
+            grant = SecretGrant.model_validate_json((self.folder / "secret.json").read_text())
+        except (FileNotFoundError, ValidationError):
+            return None
+        return grant if grant.expires_at > datetime.now(UTC) else None
+
+    def keep_secret(self, grant: SecretGrant) -> None:
+        write_privately(self.folder / "secret.json", grant.model_dump_json())

@@ -1,0 +1,41 @@
+"""The agent's log: on stderr, in the node's folder, and its last lines for the farm's page of this node."""
+
+import collections
+import logging
+import logging.handlers
+import sys
+from pathlib import Path
+
+LINES = 100
+MAX_TAIL = 20_000
+FILE_BYTES = 5 * 1024**2
+FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+class Tail(logging.Handler):
+    """Keeps the last lines in memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines: collections.deque[str] = collections.deque(maxlen=LINES)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._lines.append(self.format(record))
+
+    def text(self) -> str:
+        """The lines, oldest first, at most MAX_TAIL characters."""
+        return "\n".join(self._lines)[-MAX_TAIL:]
+
+
+def set_up(path: Path, *, level: str = "INFO") -> Tail:
+    """Sends the log of every module to stderr, to `path` (rotated) and to the tail that is given back."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    tail = Tail()
+    file = logging.handlers.RotatingFileHandler(path, maxBytes=FILE_BYTES, backupCount=2, delay=True)
+    for handler in (logging.StreamHandler(sys.stderr), file, tail):
+        handler.setFormatter(logging.Formatter(FORMAT))
+        logging.getLogger().addHandler(handler)
+    logging.getLogger().setLevel(level)
+    for noisy in ("httpx2", "httpcore2"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    return tail

@@ -1,0 +1,124 @@
+"""The one task of a node: claim the block that a message named, measure it, report."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from celery import Celery
+
+from farm.contract.blocks import Lease
+from farm.contract.reports import Reply, Report
+from farm.contract.version import MEASURE_TASK
+from worker.agent import gateway as farm
+from worker.agent import host_lock
+from worker.agent.lease import LeaseKeeper
+from worker.agent.mailbox import pause_after
+from worker.agent.outbox import GivenUpError, Outbox, Spooled
+
+logger = logging.getLogger(__name__)
+
+# a block whose machine stays taken this long is left to the next ring
+LOCK_PATIENCE_S = 5.0
+CLAIM_TRIES = 5
+
+
+class Execute(Protocol):
+    """Measures the block of a lease; `worker.agent.execution.execute_block` with this node's environment."""
+
+    def __call__(
+        self, lease: Lease, *, report: Callable[[Report], Reply], is_cancelled: Callable[[], bool]
+    ) -> None: ...
+
+
+class BlockDroppedError(RuntimeError):
+    """The farm refused a report for good: going on with this attempt has no use."""
+
+
+class Measurer:
+    """Measures one block at a time; `block` names the current one."""
+
+    def __init__(
+        self,
+        *,
+        gateway: farm.Gateway,
+        outbox: Outbox,
+        execute: Execute,
+        stop: threading.Event,
+        on_refused: Callable[[str], None],
+    ) -> None:
+        self._gateway = gateway
+        self._outbox = outbox
+        self._execute = execute
+        self._stop = stop
+        self._on_refused = on_refused
+        self.block: str | None = None
+
+    def measure(self, block: str, attempt: int) -> None:
+        """Claims and measures; returns quietly when the block is somebody else's or the machine is taken."""
+        try:
+            with host_lock.measuring(patience_s=LOCK_PATIENCE_S, is_cancelled=self._stop.is_set):
+                lease = self._claimed(block, attempt)
+                if lease is not None:
+                    self._measure(lease)
+        except host_lock.BusyError as problem:
+            logger.info("Block %s waits: %s", block, problem)
+
+    def _measure(self, lease: Lease) -> None:
+        order, started = lease.order, time.monotonic()
+        logger.info("Block %s, attempt %d: %d arms.", order.block, order.attempt, len(order.arms))
+        self.block = order.block
+        try:
+            with LeaseKeeper(self._gateway, lease) as keeper:
+                self._execute(lease, report=self._reporter(lease, keeper), is_cancelled=self._cancelled(keeper))
+        except (GivenUpError, BlockDroppedError) as problem:
+            logger.warning("Block %s ended early: %s", order.block, problem)
+        finally:
+            self.block = None
+        logger.info("Block %s left after %.1f s.", order.block, time.monotonic() - started)
+
+    def _claimed(self, block: str, attempt: int) -> Lease | None:
+        for tries in range(1, CLAIM_TRIES + 1):
+            try:
+                return self._gateway.claim(block, attempt=attempt)
+            except farm.Unavailable as problem:
+                # the same claim again is allowed: its answer may have been lost
+                logger.warning("Block %s could not be claimed (%s).", block, problem)
+                if self._stop.wait(pause_after(tries)):
+                    return None
+            except farm.Refused as problem:
+                self._on_refused(str(problem))
+                return None
+            except (farm.Stale, farm.Rejected) as problem:
+                logger.info("Block %s is not for this node: %s", block, problem)
+                return None
+        return None
+
+    def _cancelled(self, keeper: LeaseKeeper) -> Callable[[], bool]:
+        return lambda: keeper.is_lost or self._stop.is_set()
+
+    def _reporter(self, lease: Lease, keeper: LeaseKeeper) -> Callable[[Report], Reply]:
+        order = lease.order
+
+        def report(message: Report) -> Reply:
+            spooled = Spooled(block=order.block, attempt=order.attempt, token=lease.token, report=message)
+            try:
+                return self._outbox.send(spooled, is_cancelled=self._cancelled(keeper))
+            except farm.Refused as problem:
+                self._on_refused(str(problem))
+                why = str(problem)
+            except (farm.Stale, farm.Rejected) as problem:
+                why = str(problem)
+            keeper.lose(why)
+            raise BlockDroppedError(why)
+
+        return report
+
+
+def register(app: Celery, measurer: Measurer) -> None:
+    """Makes the app take blocks. The task has no result and no retry: the database rings again."""
+
+    @app.task(name=MEASURE_TASK, ignore_result=True)  # type: ignore[untyped-decorator]
+    def measure_block(*, block: str, attempt: int, **_: Any) -> None:
+        measurer.measure(block, attempt)
