@@ -7,11 +7,15 @@ from django.contrib.auth.models import AnonymousUser
 from django.db.models import Count, QuerySet
 
 from farm.accounts.models import User
-from farm.accounts.refusals import Missing
+from farm.accounts.refusals import Conflict, Missing
 from farm.registry import storage
 from farm.registry.models import Artifact, Blob, Model, Preparation, Variant, Version
+from farm.registry.states import FileRole
+from farm.rules.plans import ModelFacts
 
 Anyone = User | AnonymousUser
+# parts of an inspection that planning reads as they are
+INSPECTED = ("opsets", "ir_version", "custom_domains", "batch", "dims", "is_quantised", "inputs_batch")
 
 
 def models_visible_to(user: Anyone) -> QuerySet[Model]:
@@ -72,3 +76,19 @@ def stored_path(sha256: str) -> Path:
 def open_stored(sha256: str) -> BinaryIO:
     """A stored file, opened for reading. Raises Missing when there is none."""
     return stored_path(sha256).open("rb")
+
+
+def model_facts(version: Version) -> ModelFacts:
+    """What planning must know of an inspected version. Raises Conflict before inspection has accepted it."""
+    if version.inspection is None:
+        raise Conflict(f"{version} is {version.state}; it can be planned once it is inspected.", code="not_inspected")
+    bundle = version.artifact.bundle
+    known = {name: version.inspection[name] for name in INSPECTED if name in version.inspection}
+    given = version.artifact.blob_of(FileRole.INPUTS)
+    return ModelFacts(
+        name=version.model.name,
+        bundle_sha256=bundle.digest,
+        main_sha256=bundle.main_sha256,
+        inputs_sha256=given.sha256 if given else None,
+        **known,
+    )

@@ -1,3 +1,4 @@
+from farm.registry.services.making import ensure_preparation, ensure_variant
 from farm.registry.services.uploads import receive_upload, room_left, store_artifact, store_blob
 
-__all__ = ["receive_upload", "room_left", "store_artifact", "store_blob"]
+__all__ = ["ensure_preparation", "ensure_variant", "receive_upload", "room_left", "store_artifact", "store_blob"]

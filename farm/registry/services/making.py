@@ -1,0 +1,85 @@
+"""Rows to be made once per digest: variants, inputs and references. A row is its own order; hints only hurry it."""
+
+from typing import Final, TypeVar
+
+from django.db.models import F
+from django.utils import timezone
+
+from farm.contract.base import digest_of
+from farm.contract.cells import Recipe, Workload
+from farm.contract.reasons import ReasonCode
+from farm.registry.models import Artifact, Preparation, Variant
+from farm.registry.services.messages import MAKE_VARIANT, PREPARE, hint
+from farm.registry.states import MakingState
+
+Row = TypeVar("Row", Variant, Preparation)
+# failures that say nothing about the model: worth another try when somebody asks again
+PASSING: Final = (ReasonCode.INTERNAL, ReasonCode.ARTIFACT_UNAVAILABLE)
+# parts of a workload that inputs do not depend on
+NOT_IN_INPUTS: Final = {"concurrency"}
+
+
+def ensure_variant(*, artifact: Artifact, recipe: Recipe) -> Variant:
+    """The variant of that recipe, ordered when it is new. Of the identity recipe it is ready at once."""
+    plain = recipe.model_dump(mode="json")
+    finished = {"state": MakingState.READY, "derived": artifact, "finished_at": timezone.now()}
+    variant, is_new = Variant.objects.get_or_create(
+        artifact=artifact,
+        recipe_sha256=digest_of(plain),
+        defaults={"recipe_json": plain} | (finished if recipe.is_identity else {}),
+    )
+    _order(variant, MAKE_VARIANT, is_new=is_new)
+    return variant
+
+
+def ensure_preparation(*, artifact: Artifact, workload: Workload) -> Preparation:
+    """Inputs and reference of that workload, ordered when they are new. Concurrency shares its inputs."""
+    plain = workload.model_dump(mode="json", exclude=NOT_IN_INPUTS)
+    preparation, is_new = Preparation.objects.get_or_create(
+        artifact=artifact, workload_sha256=digest_of(plain), defaults={"workload_json": plain}
+    )
+    _order(preparation, PREPARE, is_new=is_new)
+    return preparation
+
+
+def claim(row: Row) -> bool:
+    """pending → making, by one conditional UPDATE; False when another worker has it or it is finished."""
+    rows = type(row).objects.filter(pk=row.pk, state=MakingState.PENDING)
+    if not rows.update(state=MakingState.MAKING, tries=F("tries") + 1, asked_at=timezone.now()):
+        return False
+    row.refresh_from_db()
+    return True
+
+
+def finish(row: Row) -> bool:
+    """making → ready with the row's new columns; False when the sweep has given the row to a later try."""
+    columns = [f for f in row._meta.concrete_fields if not f.primary_key and f.attname not in ("tries", "created_at")]
+    values = {f.attname: getattr(row, f.attname) for f in columns}
+    values |= {"state": MakingState.READY, "finished_at": timezone.now()}
+    return bool(_own(row).update(**values))
+
+
+def fail(row: Row, *, code: ReasonCode, text: str) -> bool:
+    """making → failed with its reason; False when the sweep has given the row to a later try."""
+    failed = {"state": MakingState.FAILED, "finished_at": timezone.now()}
+    return bool(_own(row).update(reason_code=code, reason_text=text[:2000], **failed))
+
+
+def _own(row: Row):  # type: ignore[no-untyped-def]  # the manager's type follows the row's
+    return type(row).objects.filter(pk=row.pk, state=MakingState.MAKING, tries=row.tries)
+
+
+def _order(row: Row, task: str, *, is_new: bool) -> None:
+    if not is_new and not _again(row):
+        return
+    if row.state == MakingState.PENDING:
+        hint(task, row.pk)
+
+
+def _again(row: Row) -> bool:
+    """failed → pending, when the failure said nothing about the model."""
+    failed = type(row).objects.filter(pk=row.pk, state=MakingState.FAILED, reason_code__in=PASSING)
+    if not failed.update(state=MakingState.PENDING, tries=0, reason_code="", reason_text="", asked_at=timezone.now()):
+        return False
+    row.refresh_from_db()
+    return True
