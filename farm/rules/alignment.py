@@ -1,0 +1,199 @@
+"""Which nodes of an earlier graph each node of a later one stands for. Pure, and blind to operators' names.
+
+The later graph is the earlier one after somebody rewrote it: ONNX Runtime's optimiser, a quantiser, an opset converter.
+Rewriters keep the names of the tensors at the seams and derive new names from old ones; this is all that is used.
+"""
+
+from dataclasses import dataclass, field
+
+from farm.rules.graphs import Graph, GraphNode
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Labels of the earlier graph: the node that a later one stands for, and others fused into it."""
+
+    node: str | None
+    covers: tuple[str, ...] = ()
+
+
+@dataclass
+class _State:
+    """Who claims which earlier node. Positions are those in the later graph's order."""
+
+    later: Graph
+    earlier: Graph
+    owner: dict[str, str] = field(default_factory=dict)
+    primary: dict[str, str] = field(default_factory=dict)
+    # later nodes none of whose outputs has a name of the earlier graph: where their work ends is not known
+    lost: set[str] = field(default_factory=set)
+    # the earlier node a later one reminds of, though another stands for it
+    hint: dict[str, str] = field(default_factory=dict)
+
+    def claim(self, node: GraphNode, by: GraphNode) -> None:
+        self.owner[node.label] = by.label
+        self.primary.setdefault(by.label, node.label)
+
+
+def align(later: Graph, earlier: Graph) -> dict[str, Origin]:
+    """The origin of every node of `later`, by label.
+
+    1. a node of the same name, 2. the maker of a tensor of the same name, 3. the longest beginning of the name that
+    names a node or tensor; then what lies between these is given to the node that computes it, and nodes that were
+    inserted count for the one node they serve.
+    """
+    state = _State(later=later, earlier=earlier)
+    _claim_same_names(state)
+    _claim_same_tensors(state)
+    _claim_by_prefix(state)
+    _absorb_after_lost_ends(state)
+    _absorb_before_seeds(state)
+    origins = _origins(state)
+    _serve(state, origins)
+    _nested(state, origins)
+    return origins
+
+
+def _claim_same_names(state: _State) -> None:
+    for node in state.later.top:
+        same = state.earlier.by_name.get(node.name) if node.name in state.later.by_name else None
+        if same is not None:
+            state.claim(same, node)
+
+
+def _claim_same_tensors(state: _State) -> None:
+    for node in state.later.top:
+        makers = [state.earlier.producer[name] for name in node.outputs if name in state.earlier.producer]
+        if not makers:
+            state.lost.add(node.label)
+        for maker in makers:
+            if maker.label not in state.owner:
+                state.claim(maker, node)
+            elif state.owner[maker.label] != node.label:
+                state.hint[node.label] = maker.label
+
+
+def _claim_by_prefix(state: _State) -> None:
+    for node in state.later.top:
+        if node.label in state.primary or node.label in state.hint:
+            continue
+        found = state.earlier.named_by_prefix(node.name)
+        if found is None:
+            continue
+        if found.label in state.owner:
+            state.hint[node.label] = found.label
+        else:
+            state.claim(found, node)
+            _claim_same_kind_before(state, found, node)
+
+
+def _claim_same_kind_before(state: _State, seed: GraphNode, node: GraphNode) -> None:
+    """A node named after what was fused behind it (an activation's output): its own kind lies just before."""
+    at, between = seed, []
+    while at.op_type != node.op_type:
+        makers = [state.earlier.producer[name] for name in at.inputs if name in state.earlier.producer]
+        if len(makers) != 1 or makers[0].label in state.owner:
+            return
+        at = makers[0]
+        if any(name in state.later.materialised for name in at.outputs):
+            return
+        between.append(at)
+    for passed in between:
+        state.owner[passed.label] = node.label
+
+
+def _absorb_after_lost_ends(state: _State) -> None:
+    """What follows a node with a lost end was fused into it (an activation, a sum), up to the next known tensor."""
+    position = {node.label: index for index, node in enumerate(state.later.top)}
+    open_ends = {label for label, owner in state.owner.items() if owner in state.lost}
+    for node in state.earlier.top:
+        owner = state.owner.get(node.label)
+        if owner is not None and not _is_weak(state, node, owner):
+            continue
+        if owner is None and any(name in state.later.materialised for name in node.outputs):
+            continue
+        makers = [state.earlier.producer[name].label for name in node.inputs if name in state.earlier.producer]
+        lost_before = [state.owner[label] for label in makers if label in open_ends]
+        if not lost_before:
+            continue
+        if owner is not None:
+            # the node that only hands this tensor on has no work of its own
+            state.hint[owner] = node.label
+            state.primary.pop(owner, None)
+        else:
+            open_ends.add(node.label)
+        state.owner[node.label] = max(lost_before, key=lambda label: position[label])
+
+
+def _is_weak(state: _State, node: GraphNode, owner: str) -> bool:
+    """Claimed by a tensor's name alone, by a node of another kind that stands for nothing else."""
+    claimer = state.later.by_label[owner]
+    is_only_this = state.primary.get(owner) == node.label and owner not in state.lost
+    return is_only_this and claimer.name != node.name and claimer.op_type != node.op_type
+
+
+def _absorb_before_seeds(state: _State) -> None:
+    """What lies before a claimed node, back to tensors that still exist, was fused into its owner."""
+    claimed_by: dict[str, list[str]] = {}
+    for label, owner in state.owner.items():
+        claimed_by.setdefault(owner, []).append(label)
+    for node in state.later.top:
+        todo = list(claimed_by.get(node.label, ()))
+        while todo:
+            for name in state.earlier.by_label[todo.pop()].inputs:
+                maker = state.earlier.producer.get(name)
+                if maker is None or name in state.later.materialised or maker.label in state.owner:
+                    continue
+                state.owner[maker.label] = node.label
+                todo.append(maker.label)
+
+
+def _origins(state: _State) -> dict[str, Origin]:
+    covered: dict[str, list[GraphNode]] = {}
+    for node in state.earlier.top:
+        if node.label in state.owner:
+            covered.setdefault(state.owner[node.label], []).append(node)
+    origins = {}
+    for node in state.later.top:
+        parts = covered.get(node.label, [])
+        main = _main_part(state, node, parts)
+        origins[node.label] = Origin(node=main, covers=tuple(part.label for part in parts if part.label != main))
+    return origins
+
+
+def _main_part(state: _State, node: GraphNode, parts: list[GraphNode]) -> str | None:
+    """The one part of the executed kind where there is exactly one, else the node first found."""
+    primary = state.primary.get(node.label)
+    of_its_kind = [part.label for part in parts if part.op_type == node.op_type]
+    if primary is None or len(of_its_kind) != 1:
+        return primary
+    return of_its_kind[0]
+
+
+def _serve(state: _State, origins: dict[str, Origin]) -> None:
+    """An inserted node counts for the one node it serves, else for the one it reminds of, else for its source."""
+    for node in reversed(state.later.top):
+        if origins[node.label].node is not None:
+            continue
+        readers = [reader for name in node.outputs for reader in state.later.consumers.get(name, ())]
+        served = {origins[reader.label].node for reader in readers}
+        hands_on = any(name in state.earlier.producer for name in node.outputs)
+        if len(served) == 1 and not hands_on:
+            origins[node.label] = Origin(node=served.pop())
+        else:
+            origins[node.label] = Origin(node=state.hint.get(node.label))
+    for node in state.later.top:
+        if origins[node.label].node is None:
+            makers = [state.later.producer[name].label for name in node.inputs if name in state.later.producer]
+            origins[node.label] = Origin(node=next((origins[m].node for m in makers if origins[m].node), None))
+
+
+def _nested(state: _State, origins: dict[str, Origin]) -> None:
+    """Nodes inside control flow keep their label, or count for the node around them."""
+    for node in state.later.nodes:
+        if not node.path:
+            continue
+        if node.label in state.earlier.by_label:
+            origins[node.label] = Origin(node=node.label)
+        else:
+            origins[node.label] = Origin(node=origins.get(node.path[-1], Origin(node=None)).node)

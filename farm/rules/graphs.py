@@ -1,0 +1,93 @@
+"""A model's graph as far as mapping needs it: nodes, their names and what connects them."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+
+@dataclass(frozen=True)
+class GraphNode:
+    """One node. `label` is its name, or `OpType_index` where it has none; unique in the model.
+
+    `index` counts the non-Constant nodes of its own graph, as ONNX Runtime does; `path` holds the labels of the
+    control-flow nodes around it.
+    """
+
+    label: str
+    name: str
+    op_type: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    index: int
+    path: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes in stored (topological) order, Constant nodes left out; `given` are graph inputs and initialisers."""
+
+    nodes: tuple[GraphNode, ...] = ()
+    given: frozenset[str] = field(default_factory=frozenset)
+
+    @cached_property
+    def top(self) -> tuple[GraphNode, ...]:
+        """Nodes of the main graph."""
+        return tuple(node for node in self.nodes if not node.path)
+
+    @cached_property
+    def by_label(self) -> dict[str, GraphNode]:
+        return {node.label: node for node in self.nodes}
+
+    @cached_property
+    def by_name(self) -> dict[str, GraphNode]:
+        """Nodes of the main graph by their own name; names used twice are left out."""
+        found: dict[str, GraphNode] = {}
+        twice: set[str] = set()
+        for node in self.top:
+            if node.name in found:
+                twice.add(node.name)
+            found[node.name] = node
+        return {name: node for name, node in found.items() if name and name not in twice}
+
+    @cached_property
+    def producer(self) -> dict[str, GraphNode]:
+        """Which node of the main graph makes a tensor."""
+        return {output: node for node in self.top for output in node.outputs if output}
+
+    @cached_property
+    def consumers(self) -> dict[str, list[GraphNode]]:
+        """Which nodes of the main graph read a tensor."""
+        found: dict[str, list[GraphNode]] = {}
+        for node in self.top:
+            for name in node.inputs:
+                found.setdefault(name, []).append(node)
+        return found
+
+    @cached_property
+    def materialised(self) -> frozenset[str]:
+        """Tensors that exist when this graph runs."""
+        return self.given | self.producer.keys()
+
+    @cached_property
+    def nested(self) -> dict[tuple[str, ...], list[GraphNode]]:
+        """Nodes inside control flow, by the labels around them."""
+        found: dict[tuple[str, ...], list[GraphNode]] = {}
+        for node in self.nodes:
+            if node.path:
+                found.setdefault(node.path, []).append(node)
+        return found
+
+    def named_by_prefix(self, name: str) -> GraphNode | None:
+        """The node, or the maker of the tensor, whose name is the longest beginning of `name`.
+
+        ONNX Runtime and quantisers derive new names by adding to old ones (`…_nchwc`, `…_token_3`, `…/Fusion/`,
+        `…_quant`), sometimes to a node's name and sometimes to its output's.
+        """
+        end = len(name)
+        while end > 0:
+            part = name[:end]
+            if part in self.by_name:
+                return self.by_name[part]
+            if part in self.producer:
+                return self.producer[part]
+            end = max(part.rfind(mark) for mark in "_/.:")
+        return None

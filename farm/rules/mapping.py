@@ -1,0 +1,148 @@
+"""From what ONNX Runtime executed back to the model's own nodes. Pure.
+
+MEASURING.md, "What really ran": `node_index` below the number of the graph's own non-Constant nodes is that node;
+otherwise names and tensors of the saved optimised graph lead back. A variant's nodes lead on to the uploaded model's.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from farm.rules.alignment import Origin, align
+from farm.rules.graphs import Graph, GraphNode
+
+UNMAPPED = Origin(node=None)
+
+
+@dataclass(frozen=True)
+class Executed:
+    """One executed node of a trace: names as in the profile, `path` those of the control-flow events around it."""
+
+    name: str
+    op_type: str
+    provider: str
+    index: int
+    path: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """Nodes of the measured model that a provider took, by label; one entry a compiled subgraph, in order."""
+
+    provider: str
+    labels: tuple[str, ...]
+
+
+def map_executed(
+    executed: Sequence[Executed],
+    *,
+    source: Graph,
+    model: Graph,
+    optimized: Graph | None = None,
+    assigned: Sequence[Assigned] = (),
+) -> list[Origin]:
+    """The origin of each executed node in `source`, in the same order; `UNMAPPED` where nothing leads back.
+
+    `model` is the graph that was loaded (equal to `source` unless it is a variant), `optimized` the one ONNX Runtime
+    saved, None when it could not be saved.
+    """
+    finder = _Finder(model=model, optimized=optimized, alignment=align(optimized, model) if optimized else {})
+    order = sorted(range(len(executed)), key=lambda at: len(executed[at].path))
+    found: dict[int, Origin] = {at: finder.find(executed[at]) for at in order}
+    found |= _compiled(executed, found=found, assigned=assigned)
+    onward = {} if model is source else align(model, source)
+    return [_follow(found[at], onward, is_same=model is source) for at in range(len(executed))]
+
+
+def mapped_share(origins: Sequence[Origin]) -> float | None:
+    """Share of executed nodes that lead back to the model; None for an empty trace."""
+    return sum(origin.node is not None for origin in origins) / len(origins) if origins else None
+
+
+class _Finder:
+    """Executed nodes to nodes of the measured model."""
+
+    def __init__(self, *, model: Graph, optimized: Graph | None, alignment: Mapping[str, Origin]) -> None:
+        self._model = model
+        self._optimized = optimized
+        self._alignment = alignment
+        # labels of the control-flow nodes met so far, by the names in the trace
+        self._labels: dict[tuple[str, ...], tuple[str, ...]] = {(): ()}
+
+    def find(self, node: Executed) -> Origin:
+        origin = self._find_top(node) if not node.path else self._find_nested(node)
+        around = self._labels.get(node.path)
+        if origin.node is not None and around is not None:
+            self._labels[(*node.path, node.name)] = (*around, origin.node)
+        return origin
+
+    def _find_top(self, node: Executed) -> Origin:
+        own = self._by_index(node)
+        kept = self._in_optimized(node, own)
+        if kept is not None:
+            origin = self._alignment[kept.label]
+            if own is None or origin.node == own.label:
+                return origin
+            covers = tuple(label for label in (origin.node, *origin.covers) if label and label != own.label)
+            return Origin(node=own.label, covers=covers)
+        if own is not None:
+            return Origin(node=own.label)
+        found = self._model.named_by_prefix(node.name)
+        return Origin(node=found.label) if found else UNMAPPED
+
+    def _by_index(self, node: Executed) -> GraphNode | None:
+        if not 0 <= node.index < len(self._model.top):
+            return None
+        own = self._model.top[node.index]
+        is_it = own.name == node.name if own.name else own.op_type == node.op_type
+        return own if is_it else None
+
+    def _in_optimized(self, node: Executed, own: GraphNode | None) -> GraphNode | None:
+        if self._optimized is None:
+            return None
+        if node.name in self._optimized.by_name:
+            return self._optimized.by_name[node.name]
+        # unnamed nodes are found by what they make
+        makers = [self._optimized.producer.get(name) for name in own.outputs] if own else []
+        return next((maker for maker in makers if maker is not None and maker.op_type == node.op_type), None)
+
+    def _find_nested(self, node: Executed) -> Origin:
+        around = self._labels.get(node.path)
+        if around is None:
+            return UNMAPPED
+        inside = self._model.nested.get(around, [])
+        for candidate in inside:
+            unnamed = f"{candidate.op_type}_{candidate.index}"
+            if node.name == (candidate.name or unnamed) and node.op_type == candidate.op_type:
+                return Origin(node=candidate.label)
+        named = {candidate.name: candidate.label for candidate in inside if candidate.name}
+        longest = max((name for name in named if node.name.startswith(name)), key=len, default=None)
+        # rewritten inside its branch: the control-flow node around it is the least that is certain
+        return Origin(node=named[longest] if longest else around[-1])
+
+
+def _compiled(
+    executed: Sequence[Executed], *, found: Mapping[int, Origin], assigned: Sequence[Assigned]
+) -> dict[int, Origin]:
+    """Compiled subgraphs, by order: a provider's executed nodes that lead nowhere are its assigned groups."""
+    result: dict[int, Origin] = {}
+    for provider in {group.provider for group in assigned}:
+        groups = [group.labels for group in assigned if group.provider == provider and group.labels]
+        nowhere = [at for at, node in enumerate(executed) if node.provider == provider and found[at].node is None]
+        if len(groups) != len(nowhere):
+            # more were assigned than executed or the other way round: which is which cannot be told
+            continue
+        for at, labels in zip(sorted(nowhere, key=lambda at: executed[at].index), groups, strict=True):
+            # the last node makes what leaves the subgraph
+            result[at] = Origin(node=labels[-1], covers=tuple(labels[:-1]))
+    return result
+
+
+def _follow(origin: Origin, onward: Mapping[str, Origin], *, is_same: bool) -> Origin:
+    if is_same or origin.node is None:
+        return origin
+    first = onward.get(origin.node, UNMAPPED)
+    others = [onward.get(label, UNMAPPED) for label in origin.covers]
+    labels = [label for part in (first, *others) for label in (part.node, *part.covers) if label is not None]
+    if not labels:
+        return UNMAPPED
+    return Origin(node=labels[0], covers=tuple(dict.fromkeys(label for label in labels[1:] if label != labels[0])))

@@ -1,0 +1,59 @@
+"""The child's side of reading graphs: parses .onnx files and gives their nodes as JSON. Imports little, to start fast."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+# a graph with more nodes is not mapped: its operators keep the names of the trace
+MAX_NODES = 50_000
+# ONNX Runtime turns these into initialisers while it loads, before it counts nodes
+CONSTANT = "Constant"
+
+
+def read_in_child(paths: list[str]) -> dict[str, Any]:
+    """Runs in the child: parses each file and gives its nodes. External data is not read."""
+    return {"graphs": [_read_one(path) for path in paths]}
+
+
+def _read_one(path: str) -> dict[str, Any] | None:
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    try:
+        model = onnx.load(path, load_external_data=False)
+    except (OSError, DecodeError):
+        return None
+    nodes = []
+    for node in _nodes(model.graph, path=()):
+        nodes.append(node)
+        if len(nodes) > MAX_NODES:
+            return None
+    given = [entry.name for entry in (*model.graph.input, *model.graph.initializer)]
+    given += [entry.values.name for entry in model.graph.sparse_initializer]
+    given += [name for node in model.graph.node if node.op_type == CONSTANT for name in node.output]
+    seen = Counter(node["label"] for node in nodes)
+    for node in nodes:
+        if seen[node["label"]] > 1:
+            node["label"] = f"{node['label']}#{node['index']}"
+    return {"nodes": nodes, "given": given}
+
+
+def _nodes(graph: Any, *, path: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    index = 0
+    for node in graph.node:
+        if node.op_type == CONSTANT:
+            continue
+        label = node.name or "/".join((*path, f"{node.op_type}_{index}"))
+        yield {
+            "label": label,
+            "name": node.name,
+            "op_type": node.op_type,
+            "inputs": list(node.input),
+            "outputs": list(node.output),
+            "index": index,
+            "path": list(path),
+        }
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs) if attribute.HasField("g") else attribute.graphs:
+                yield from _nodes(inner, path=(*path, label))
+        index += 1
