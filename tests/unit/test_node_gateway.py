@@ -1,0 +1,101 @@
+"""What a node makes of the farm's answers."""
+
+from collections.abc import Callable
+
+import httpx2
+import pytest
+
+from farm.contract import node as messages
+from worker.agent import gateway as farm
+
+URL = "https://farm.example"
+Answer = Callable[[httpx2.Request], httpx2.Response]
+
+
+def gateway(answer: Answer) -> farm.Gateway:
+    return farm.Gateway(URL, secret="ofn_1", client=httpx2.Client(transport=httpx2.MockTransport(answer)))
+
+
+def says(status: int, **body: object) -> Answer:
+    return lambda request: httpx2.Response(status, json=body)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (401, farm.Refused),
+        (409, farm.Stale),
+        (429, farm.Unavailable),
+        (502, farm.Unavailable),
+        (422, farm.Rejected),
+        (404, farm.Rejected),
+        (302, farm.Rejected),
+    ],
+)
+def test_each_refusal_has_its_kind_and_the_farms_words(status: int, kind: type[farm.GatewayError]) -> None:
+    with pytest.raises(kind, match=r"No such block. Ask again."):
+        gateway(says(status, detail="No such block.", code="missing", hint="Ask again.")).claim("b", attempt=1)
+
+
+def test_a_proxys_page_of_html_is_named_by_its_status() -> None:
+    answer = lambda request: httpx2.Response(503, text="<html>away</html>")  # noqa: E731
+    with pytest.raises(farm.Unavailable, match="answered HTTP 503"):
+        gateway(answer).heartbeat("b", attempt=1, token="t")
+
+
+def test_an_answer_that_is_no_message_is_refused_in_one_sentence() -> None:
+    with pytest.raises(farm.Rejected, match="answered something that is no Lease"):
+        gateway(says(200, surprise=1)).claim("b", attempt=1)
+
+
+def test_a_cut_line_is_unavailable() -> None:
+    def cut(request: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ReadError("cut")
+
+    with pytest.raises(farm.Unavailable, match="cut"):
+        gateway(cut).message(wait_s=1)
+
+
+def test_no_message_is_none() -> None:
+    assert gateway(lambda request: httpx2.Response(204)).message(wait_s=1) is None
+
+
+def test_requests_carry_the_secret_of_the_day_and_the_attempts_token() -> None:
+    seen: list[httpx2.Request] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request)
+        return httpx2.Response(200, json={"lease_s": 9.0})
+
+    node = gateway(answer)
+    node.heartbeat("b", attempt=1, token="one")
+    node.use_secret("ofn_2")
+    node.heartbeat("b", attempt=1, token="two")
+    assert [r.headers["Authorization"] for r in seen] == ["Bearer ofn_1", "Bearer ofn_2"]
+    assert [r.headers[messages.ATTEMPT_TOKEN_HEADER] for r in seen] == ["one", "two"]
+
+
+def test_a_file_that_is_not_this_nodes_is_refused_before_its_first_byte() -> None:
+    with pytest.raises(farm.Rejected, match="not of a block"):
+        list(gateway(says(404, detail="This file is not of a block of yours.", code="missing")).file("a", token="t"))
+
+
+def test_a_file_comes_whole() -> None:
+    assert b"".join(gateway(lambda request: httpx2.Response(200, content=b"abc")).file("a", token="t")) == b"abc"
+
+
+@pytest.mark.parametrize("url", ["farm.example", "ftp://farm.example", "", "http://"])
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="is not an address"):
+        farm.checked_url(url)
+
+
+@pytest.mark.parametrize("url", ["http://farm.example", "http://10.0.0.7:8000"])
+def test_plain_http_to_another_machine_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="travels by https"):
+        farm.checked_url(url)
+
+
+@pytest.mark.parametrize("url", ["https://farm.example/", "http://127.0.0.1:8001", "http://localhost:1"])
+def test_https_and_this_machine_are_addresses(url: str) -> None:
+    assert farm.checked_url(url) == url.rstrip("/")
