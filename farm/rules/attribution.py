@@ -8,6 +8,7 @@ group is compared. Times are microseconds per inference, medians over traces of 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import Protocol
 
 from scipy import stats
 
@@ -20,12 +21,25 @@ INTERVAL_LEVEL = 0.9
 SMALLEST_CHANGE = 0.002
 
 
+class Change(Protocol):
+    """What grouping looks at; a document's OperatorChange has it too."""
+
+    @property
+    def op_type(self) -> str: ...
+    @property
+    def baseline_us(self) -> float: ...
+    @property
+    def candidate_us(self) -> float: ...
+    @property
+    def share(self) -> float | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class NodeChange:
     """One group of the model's own nodes, in both arms. `share`: its part of the whole change; negative against it.
 
-    `op_type`: what was executed, the operator of the group with the most time. The interval is that of the median difference
-    over traces, at 90 % or more; it and the share are None with fewer than five traces of an arm.
+    `op_type`: what was executed, the operator of the group with the most time. The interval is that of the
+    median difference over traces, at 90 % or more; it and the share are None with fewer than five traces of an arm.
     """
 
     node: str
@@ -70,11 +84,7 @@ class Attribution:
     @property
     def by_type(self) -> list[TypeChange]:
         """The changes grouped by executed operator type, the largest first."""
-        groups: dict[str, list[NodeChange]] = {}
-        for change in self.nodes:
-            groups.setdefault(change.op_type, []).append(change)
-        found = [_type_change(op_type, changes) for op_type, changes in groups.items()]
-        return sorted(found, key=lambda change: (-abs(change.candidate_us - change.baseline_us), change.op_type))
+        return group_by_type(self.nodes)
 
 
 def attribute(baseline: Sequence[TraceReport], candidate: Sequence[TraceReport]) -> Attribution:
@@ -167,7 +177,16 @@ def _with_share(change: NodeChange, whole: float) -> NodeChange:
     return replace(change, share=change.change_us / whole)
 
 
-def _type_change(op_type: str, changes: Sequence[NodeChange]) -> TypeChange:
+def group_by_type(changes: Iterable[Change]) -> list[TypeChange]:
+    """Changes of own nodes grouped by executed operator type, the largest first."""
+    groups: dict[str, list[Change]] = {}
+    for change in changes:
+        groups.setdefault(change.op_type, []).append(change)
+    found = [_type_change(op_type, members) for op_type, members in groups.items()]
+    return sorted(found, key=lambda change: (-abs(change.candidate_us - change.baseline_us), change.op_type))
+
+
+def _type_change(op_type: str, changes: Sequence[Change]) -> TypeChange:
     shares = [change.share for change in changes if change.share is not None]
     return TypeChange(
         op_type=op_type,

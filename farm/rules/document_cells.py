@@ -1,0 +1,199 @@
+"""The cells of a bench document: one for each arm that ended and one for each refused point."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from farm.contract import document as doc
+from farm.contract.cells import CellSpec, Recipe
+from farm.contract.reasons import CellStatus, Reason, ReasonCode
+from farm.contract.reports import CheckReport, TraceReport
+from farm.rules import parity
+from farm.rules.evidence import Evidence
+from farm.rules.plans import Arm, RefusedPoint
+from farm.rules.providers import requested_list, resolve
+from farm.rules.records import BlockRecord, RunRecord
+from farm.rules.summaries import CellSummary, summarise
+
+# of each cell, those that take the most time
+MOST_OPERATORS = 256
+
+
+def cells_of_block(one: BlockRecord, evidence: Evidence, record: RunRecord) -> list[doc.Cell]:
+    """The cells of the arms that ended, in the order of the block."""
+    return [
+        _measured_cell(arm, ending, one, evidence=evidence, record=record)
+        for arm in one.block.arms
+        if (ending := ending_of(arm, one, evidence)) is not None
+    ]
+
+
+def refused_cell(point: RefusedPoint, record: RunRecord) -> doc.Cell:
+    """A point that the plan did not run, as a cell."""
+    return doc.Cell(
+        **_identity(point.spec, point.labels, record),
+        id=point.id,
+        status=point.reason.status,
+        reason=point.reason,
+        parity=doc.Parity(text="The cell was not run."),
+    )
+
+
+def ending_of(arm: Arm, one: BlockRecord, evidence: Evidence) -> tuple[CellStatus, Reason | None] | None:
+    """How an arm ended; None while it has not."""
+    failure = evidence.failure(arm.arm)
+    if failure is not None:
+        return failure.status, failure
+    if len(evidence.rounds) >= one.block.min_rounds and evidence.samples(arm.arm):
+        return CellStatus.DONE, None
+    if not one.is_over:
+        return None
+    reason = one.reason or (evidence.end.reason if evidence.end is not None else None)
+    if reason is None and evidence.samples(arm.arm):
+        return CellStatus.DONE, None
+    if reason is None:
+        text = f"The block ended before {arm.id} had a sample, and said nothing why: measure it again."
+        reason = Reason(code=ReasonCode.INTERNAL, text=text)
+    return reason.status, reason
+
+
+def recipe_label(recipe: Recipe) -> str:
+    """A recipe in words; empty when the model is measured as it was uploaded."""
+    options = " ".join(f"{name}={value}" for name, value in recipe.options.items())
+    parts = [
+        "" if recipe.opset == "as-is" else f"opset {recipe.opset}",
+        "" if recipe.precision == "fp32" else recipe.precision,
+        options,
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _measured_cell(
+    arm: Arm,
+    ending: tuple[CellStatus, Reason | None],
+    one: BlockRecord,
+    *,
+    evidence: Evidence,
+    record: RunRecord,
+) -> doc.Cell:
+    workload = arm.spec.workload
+    check = evidence.checks.get(arm.arm)
+    summary = summarise(evidence.samples(arm.arm), batch=workload.batch, concurrency=workload.concurrency)
+    known = (
+        _identity(arm.spec, arm.labels, record)
+        | _numbers(summary)
+        | _checked(arm.spec, check)
+        | _traced(evidence.traces.get((arm.arm, 0)))
+    )
+    return doc.Cell(
+        **known,
+        id=arm.id,
+        block=one.block.id,
+        node=one.node,
+        twin_of=None if arm.twin_of is None else one.block.arms[arm.twin_of].id,
+        status=ending[0],
+        reason=ending[1],
+        peak_memory_bytes=_peak(check, summary),
+        parity=_parity(arm.spec, check, record),
+    )
+
+
+def _identity(spec: CellSpec, labels: Mapping[str, str], record: RunRecord) -> dict[str, Any]:
+    model = record.model
+    session = spec.session.model_dump(mode="json", exclude={"threads", "optimization"})
+    return {
+        "digest": spec.digest,
+        "model": model.name,
+        "model_sha256": model.main_sha256,
+        "opset": spec.recipe.opset if isinstance(spec.recipe.opset, int) else model.opset,
+        "runtime": str(spec.runtime),
+        "provider": spec.provider,
+        "provider_options": spec.provider_options,
+        "batch": spec.workload.batch,
+        "shapes": spec.workload.shapes,
+        "precision": spec.recipe.precision,
+        "recipe": recipe_label(spec.recipe),
+        "threads": spec.session.threads,
+        "session": {"name": labels.get("session", "default"), **session},
+        "optimization": spec.session.optimization,
+        "concurrency": spec.workload.concurrency,
+        "hardware": spec.hardware,
+        "requested_providers": list(requested_list(resolve(spec.provider))),
+    }
+
+
+def _numbers(summary: CellSummary | None) -> dict[str, Any]:
+    if summary is None:
+        return {}
+    return {
+        "p50_ms": summary.p50_ms,
+        "p50_ci_ms": summary.p50_ci_ms,
+        "mean_ms": summary.mean_ms,
+        "std_ms": summary.std_ms,
+        "min_ms": summary.min_ms,
+        "max_ms": summary.max_ms,
+        "p90_ms": summary.p90_ms,
+        "p95_ms": summary.p95_ms,
+        "p99_ms": summary.p99_ms,
+        "samples_ms": list(summary.samples_ms),
+        "throughput": summary.throughput,
+        "is_stable": summary.is_stable,
+        "is_bimodal": summary.is_bimodal,
+        "disturbed_samples": summary.disturbed_samples,
+    }
+
+
+def _checked(spec: CellSpec, check: CheckReport | None) -> dict[str, Any]:
+    if check is None:
+        return {}
+    requested = check.requested_providers or requested_list(resolve(spec.provider))
+    return {
+        "requested_providers": list(requested),
+        "active_providers": list(check.active_providers),
+        "session_ms": check.session_ms,
+        "first_ms": check.first_ms,
+        "import_ms": check.import_ms,
+        "is_repeatable": check.is_repeatable,
+        "executed_precision": check.executed_precision,
+        "packages": check.packages,
+        "repeat_command": check.repeat_command,
+    }
+
+
+def _traced(trace: TraceReport | None) -> dict[str, Any]:
+    if trace is None or trace.reason is not None:
+        return {}
+    ordered = sorted(trace.operators, key=lambda operator: -operator.time_us)
+    return {
+        "copies": trace.copies_to_device + trace.copies_to_host,
+        "providers": [doc.ProviderTime(**share.model_dump()) for share in trace.providers],
+        "operators": [
+            doc.OperatorTime(**operator.model_dump(exclude={"calls"})) for operator in ordered[:MOST_OPERATORS]
+        ],
+    }
+
+
+def _peak(check: CheckReport | None, summary: CellSummary | None) -> int | None:
+    """Of the check pass, which does nothing but load and run; of the samples where that one is not known."""
+    if check is not None and check.peak_memory_bytes is not None:
+        return check.peak_memory_bytes
+    return None if summary is None else summary.peak_memory_bytes
+
+
+def _parity(spec: CellSpec, check: CheckReport | None, record: RunRecord) -> doc.Parity:
+    if check is None or check.reason is not None:
+        return doc.Parity(text="The outputs were not computed.")
+    preset = record.preset or parity.preset_for(spec.recipe.precision)
+    judgement = parity.judge(check.outputs, preset)
+    is_measured = judgement.verdict != "not_measured"
+    return doc.Parity(
+        verdict=judgement.verdict,
+        reference=record.references.get(spec.digest) if is_measured else None,
+        text=judgement.text,
+        atol=preset.atol if preset.min_cosine is None else None,
+        rtol=preset.rtol if preset.min_cosine is None else None,
+        outputs=[
+            doc.ParityOutput(**output.model_dump(include=set(doc.ParityOutput.model_fields)))
+            for output in check.outputs
+            if output.reference_shape is not None
+        ],
+    )

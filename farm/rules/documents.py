@@ -1,0 +1,122 @@
+"""Putting a run together: what was planned and reported in, one bench document out.
+
+`onnxfarm bench` and the farm assemble the same document through these lines.
+"""
+
+from collections.abc import Sequence
+
+from farm.contract import document as doc
+from farm.rules import document_cells, multiplicity, sentences
+from farm.rules.attribution import Attribution, NodeChange, attribute
+from farm.rules.blocks import TWIN
+from farm.rules.judging import BlockJudge, Judged
+from farm.rules.plans import PlannedBlock
+from farm.rules.records import BlockRecord, RunRecord
+from farm.rules.wording import counted
+
+__all__ = ["BlockRecord", "RunRecord", "assemble", "explain", "hold_across"]
+
+# of each comparison, those with the largest change
+MOST_OPERATORS = 64
+
+
+def assemble(record: RunRecord) -> doc.Document:
+    """The document of a run, finished or not: cells that are still being measured are left out of an unfinished one."""
+    cells: list[doc.Cell] = []
+    found: list[doc.Comparison] = []
+    for one in record.blocks:
+        judge = BlockJudge(one.block, reports=one.reports)
+        measured = document_cells.cells_of_block(one, judge.evidence, record)
+        cells += measured
+        found += _comparisons(one.block, judge, {cell.id for cell in measured})
+    cells += [document_cells.refused_cell(point, record) for point in record.refused]
+    document = doc.Document(
+        machine=dict(record.machine),
+        seed=record.seed,
+        budget=record.budget.value,
+        created_at=record.created_at,
+        command=record.command,
+        run=record.run,
+        url=record.url,
+        cells=cells,
+        comparisons=hold_across(found),
+    )
+    return document.model_copy(update={"sentence": sentences.verdict_line(document)})
+
+
+def hold_across(comparisons: Sequence[doc.Comparison]) -> list[doc.Comparison]:
+    """The comparisons of a whole run: those that so many would show by chance become undecided (Benjamini-Hochberg).
+
+    A/A twins are no hypotheses and keep their verdict.
+    """
+    tested = [one for one in comparisons if one.p is not None and one.verdict != "not comparable" and one.axis != TWIN]
+    holds = multiplicity.benjamini_hochberg([one.p or 0.0 for one in tested])
+    fallen = {id(one) for one, held in zip(tested, holds, strict=True) if not held and is_change(one)}
+    why = (
+        f"Among {counted(len(tested), 'comparison')} this one may be chance (Benjamini-Hochberg at "
+        f"{100 * multiplicity.LEVEL:.3g} %): measure it alone, or with a longer budget."
+    )
+    return [_undecided(one, why) if id(one) in fallen else one for one in comparisons]
+
+
+def is_change(comparison: doc.Comparison) -> bool:
+    """Whether the verdict says that something changed."""
+    return comparison.verdict in ("slower", "faster")
+
+
+def _undecided(comparison: doc.Comparison, why: str) -> doc.Comparison:
+    reason = " ".join(text for text in (why, comparison.reason) if text)
+    return comparison.model_copy(update={"verdict": "undecided", "reason": reason})
+
+
+def _comparisons(block: PlannedBlock, judge: BlockJudge, known: set[str]) -> list[doc.Comparison]:
+    """The comparisons of a block whose cells are both in the document."""
+    return [
+        _comparison(block, judge, judged)
+        for judged in judge.comparisons()
+        if {block.arms[judged.planned.baseline].id, block.arms[judged.planned.candidate].id} <= known
+    ]
+
+
+def _comparison(block: PlannedBlock, judge: BlockJudge, judged: Judged) -> doc.Comparison:
+    planned, figures = judged.planned, judged.figures
+    why = explain(judge, judged)
+    return doc.Comparison(
+        baseline=block.arms[planned.baseline].id,
+        candidate=block.arms[planned.candidate].id,
+        axis=planned.axis,
+        ratio=figures and figures.ratio,
+        ci_low=figures and figures.ci_low,
+        ci_high=figures and figures.ci_high,
+        ci_level=figures and figures.ci_level,
+        p=figures and figures.p_total,
+        verdict=judged.verdict,
+        reason=judged.reason or None,
+        rounds=judged.rounds,
+        rounds_needed=judged.rounds_needed,
+        margin=block.margin,
+        smallest_detectable=figures.smallest_detectable if figures else planned.smallest_detectable,
+        traces=why.traces,
+        operators=[_operator_change(change) for change in why.nodes[:MOST_OPERATORS]],
+    )
+
+
+def explain(judge: BlockJudge, judged: Judged) -> Attribution:
+    """The attribution of a comparison: from the traces that both arms have of the same trace round."""
+    old = judge.evidence.traces_of(judged.planned.baseline)
+    new = judge.evidence.traces_of(judged.planned.candidate)
+    shared = sorted(old.keys() & new.keys())
+    return attribute([old[number] for number in shared], [new[number] for number in shared])
+
+
+def _operator_change(change: NodeChange) -> doc.OperatorChange:
+    return doc.OperatorChange(
+        node=change.node,
+        covers=list(change.covers),
+        op_type=change.op_type,
+        baseline_us=change.baseline_us,
+        candidate_us=change.candidate_us,
+        change_low_us=change.change_low_us,
+        change_high_us=change.change_high_us,
+        share=change.share,
+    )

@@ -1,0 +1,47 @@
+"""What a bench document is made from: a run as planned, and the reports that came in."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from farm.contract.cells import Budget
+from farm.contract.reasons import Reason
+from farm.contract.reports import Report
+from farm.rules.parity import Preset
+from farm.rules.plans import ModelFacts, PlannedBlock, RefusedPoint
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRecord:
+    """A block and what was reported of it. `reports`: of the attempts that count, oldest first.
+
+    `node`: the node's name. `reason`: why the block itself ended badly. `is_over`: nothing more will come.
+    """
+
+    block: PlannedBlock
+    reports: Sequence[Report] = ()
+    node: str | None = None
+    reason: Reason | None = None
+    is_over: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """Everything a document is made from.
+
+    `machine`: facts of the machine that measured, or of the farm's nodes by name. `references`: what outputs were
+    compared with, in words, by cell digest. `preset`: replaces the tolerances that follow from the precision.
+    """
+
+    model: ModelFacts
+    blocks: Sequence[BlockRecord] = ()
+    refused: Sequence[RefusedPoint] = ()
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    budget: Budget = Budget.QUICK
+    references: Mapping[str, str] = field(default_factory=dict)
+    preset: Preset | None = None
+    created_at: str | None = None
+    command: str | None = None
+    run: str | None = None
+    url: str | None = None
