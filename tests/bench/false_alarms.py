@@ -1,0 +1,73 @@
+"""How often two arms of the same thing are called slower or faster: simulated blocks under several noises.
+
+    python -m tests.bench.false_alarms --simulations 100000 --seed 1
+
+Two counts for every noise: `strict` with a margin of 0, where everything significant is an alarm, whatever its size,
+and `shipped` with the default margin, at a small and a large everyday spread of the launches.
+"""
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from farm.rules import statistics, verdicts
+from tests.bench import figure, noise
+
+TARGET = 0.01
+SMALL_SPREAD = 0.01
+LARGE_SPREAD = 0.05
+CHUNK = 10_000
+
+
+def count_verdicts(name: str, simulations: int, *, spread: float, margin: float, seed: int) -> Counter[str]:
+    """The verdicts on so many blocks of A/A launches."""
+    rng = np.random.default_rng([seed, *name.encode(), round(1e6 * spread), round(1e6 * margin)])
+    counts: Counter[str] = Counter()
+    for size in _chunks(simulations):
+        pairs = np.exp(noise.ALL[name](size, spread, rng))
+        counts.update(comparison.verdict for comparison in verdicts.judge_many(list(pairs), margin=margin))
+    return counts
+
+
+def summed_up(counts: Counter[str]) -> dict[str, Any]:
+    """The rate of alarms with its 95 % Clopper-Pearson interval."""
+    alarms, total = counts["slower"] + counts["faster"], counts.total()
+    low, high = statistics.clopper_pearson(alarms, total)
+    return {"rate": alarms / total, "low": low, "high": high, "verdicts": dict(counts)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--simulations", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    settings = {
+        "strict": {"spread": LARGE_SPREAD, "margin": 0.0},
+        "shipped, 1 % spread": {"spread": SMALL_SPREAD, "margin": verdicts.MARGIN},
+        "shipped, 5 % spread": {"spread": LARGE_SPREAD, "margin": verdicts.MARGIN},
+    }
+    rates = {
+        name: {
+            setting: summed_up(count_verdicts(name, given.simulations, seed=given.seed, **values))
+            for setting, values in settings.items()
+        }
+        for name in noise.ALL
+    }
+    held = {name: max(rate["rate"] for rate in by.values()) <= TARGET for name, by in rates.items()}
+    figure.publish(
+        claim=f"At most {100 * TARGET:g} % of comparisons of a thing with itself are called slower or faster.",
+        seed=given.seed,
+        figures={"simulations": given.simulations, "holds": held, "rates": rates},
+    )
+
+
+def _chunks(total: int) -> Iterator[int]:
+    for start in range(0, total, CHUNK):
+        yield min(CHUNK, total - start)
+
+
+if __name__ == "__main__":
+    main()
