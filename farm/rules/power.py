@@ -13,8 +13,8 @@ LOOKS = (8, 12, 16, 24)
 BEYOND_MARGIN = 1.7
 # … and is mostly significant when the change itself is this many standard errors.
 SIGNIFICANT = 4.6
-# Standard errors at which 95 of 100 blocks of at most so many rounds are significant, by simulation: with few rounds the
-# t test is strict.
+# Standard errors at which 95 of 100 blocks of at most so many rounds are significant, by simulation: with few rounds
+# the t test is strict.
 SURELY_SIGNIFICANT = {8: 7.3, 12: 6.0, 16: 5.5, 24: 5.1}
 # Half the width of the 97.5 % signed-rank interval, in standard errors of the mean, at 12 to 24 rounds.
 EQUALITY_WIDTH = 2.5
