@@ -1,13 +1,17 @@
 """How often a real change is called, and after how many rounds: simulated blocks with one arm made slower.
 
-    python -m tests.bench.power --simulations 20000 --seed 1
+    python -m tests.bench.power --simulations 20000 --seed 1 [--recorded FILE.json]
 
 s is the standard deviation of ln(new / old) over the rounds of a block. Noise is normal, and, for what launches on a
-shared machine look like, bimodal with the same s. `promised` tests what the product says beforehand: the power at
-exactly the `smallest_detectable` of 8, 12, 16 and 24 rounds, and within the rounds that `rounds_for` names for a change.
+shared machine look like, bimodal with the same s. `smallest` and `wished` test what the product says beforehand: the
+power at exactly the `smallest_detectable` of 8, 12, 16 and 24 rounds, and within the rounds that `rounds_for` names.
+
+A recorded file has real A/A launches, {"comparisons": [{"pairs": [[old, new], …]}, …]}; the new ones are multiplied.
 """
 
 import argparse
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -61,10 +65,23 @@ def promised(rounds: int, change: float, *, deviation: float, simulations: int, 
     return {"change": change, "rounds": rounds, "slower": sum(one.verdict == "slower" for one in judged) / simulations}
 
 
+def recorded_power(path: Path) -> dict[str, Any]:
+    """The share called slower of real A/A blocks whose new launches are made so much slower, and their real s."""
+    blocks = [np.asarray(entry["pairs"], dtype=np.float64) for entry in json.loads(path.read_text())["comparisons"]]
+    deviations = [float(np.std(np.log(block[:, 1] / block[:, 0]), ddof=1)) for block in blocks]
+    shares = {}
+    for shift in (0.0, *SHIFTS):
+        judged = verdicts.judge_many([block * [1.0, 1.0 + shift] for block in blocks])
+        shares[f"{100 * shift:g} %"] = sum(one.verdict == "slower" for one in judged) / len(judged)
+    quartiles = [float(share) for share in np.percentile(deviations, [25, 50, 75])]
+    return {"blocks": len(blocks), "s_quartiles": quartiles, "slower": shares}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--simulations", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--recorded", type=Path, metavar="FILE.json")
     given = parser.parse_args()
     settings = {"simulations": given.simulations, "seed": given.seed}
     curves = {
@@ -98,6 +115,7 @@ def main() -> None:
         >= least
         for (s, shift), least in TARGETS.items()
     }
+    recorded = {"recorded": recorded_power(given.recorded)} if given.recorded else {}
     figure.publish(
         claim="At s = 1.5 % a change of 5 % is called in 95 of 100 blocks, and one of 3 % in 90.",
         seed=given.seed,
@@ -107,6 +125,7 @@ def main() -> None:
             "power": curves,
             "smallest": smallest,
             "wished": wished,
+            **recorded,
         },
     )
 
