@@ -3,7 +3,7 @@
 from farm.accounts.models import Team, User
 from farm.fleet.models import Node
 from farm.fleet.selectors.noise import noise_floor
-from farm.rules.margins import DEFAULT_MARGIN
+from farm.rules.comparisons import MARGIN
 from farm.rules.plans import NodeOffer
 
 
@@ -13,9 +13,9 @@ def offers(*, team: Team, user: User | None) -> list[NodeOffer]:
     return [offer_of(node) for node in nodes]
 
 
-def offer_of(node: Node) -> NodeOffer:
-    """One node as planning sees it. Its noise is left open until it has measured A/A pairs."""
-    floor = noise_floor(node)
+def offer_of(node: Node, *, with_noise: bool = True) -> NodeOffer:
+    """One node as planning sees it. Its noise is open until it has measured A/A pairs, and without `with_noise`."""
+    floor = noise_floor(node) if with_noise else None
     return NodeOffer(
         id=str(node.pk),
         name=node.name,
@@ -23,5 +23,5 @@ def offer_of(node: Node) -> NodeOffer:
         providers=frozenset(node.providers),
         versions=frozenset(node.runtimes),
         noise=floor.deviation if floor and floor.deviation > 0 else None,
-        margin=floor.margin if floor else DEFAULT_MARGIN,
+        margin=floor.margin if floor else MARGIN,
     )

@@ -2,7 +2,7 @@ from farm.runs.models.attempt import NONE, Attempt, Report, Trace
 from farm.runs.models.block import MAX_FAILURES, Block
 from farm.runs.models.cell import Arm, Cell
 from farm.runs.models.event import Event
-from farm.runs.models.findings import Comparison, Measurement, ParityReport
+from farm.runs.models.findings import CellDocument, Comparison, Measurement, ParityReport
 from farm.runs.models.run import FinishedDocument, Run
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Attempt",
     "Block",
     "Cell",
+    "CellDocument",
     "Comparison",
     "Event",
     "FinishedDocument",

@@ -22,7 +22,10 @@ class Attempt(models.Model):
     state = models.CharField(max_length=10, choices=AttemptState.choices, default=AttemptState.LEASED)
     token_digest = models.CharField(max_length=64, unique=True)
     first_round = models.PositiveSmallIntegerField(default=0)
-    facts = models.JSONField(default=dict)
+    # seconds of timed inference reported so far, and when it began by which machine's monotonic clock
+    timed_s = models.FloatField(default=0.0)
+    began_at_s = models.FloatField(default=0.0)
+    began_boot = models.CharField(max_length=40, blank=True, default="")
     reason_code = models.CharField(max_length=40, blank=True, default="")
     reason_text = models.TextField(blank=True, default="")
     claimed_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -50,6 +53,7 @@ class Report(models.Model):
     round = models.SmallIntegerField(default=NONE)
     digest = models.CharField(max_length=64)
     body = models.JSONField()
+    reply = models.JSONField(default=dict)
     received_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:

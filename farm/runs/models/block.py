@@ -20,7 +20,7 @@ MAX_FAILURES = 3
 class Block(models.Model):
     """Cells measured together on one node.
 
-    `hardware`: what the matrix asks for, as every arm's cell has it.
+    `hardware`: what its cells ask for, in words; `queues`: where it is rung, unless pinned to a node.
 
     `attempt` is the fencing number: it grows each time the block is queued, and whoever holds an older one is refused.
     `only_node` pins a block to a node, because the matrix says so or because its earlier rounds were measured there.
@@ -31,7 +31,8 @@ class Block(models.Model):
     state = models.CharField(max_length=10, choices=BlockState.choices, default=BlockState.WAITING)
     attempt = models.PositiveIntegerField(default=0)
     failures = models.PositiveSmallIntegerField(default=0)
-    hardware = models.CharField(max_length=64)
+    hardware = models.CharField(max_length=200)
+    queues = models.JSONField(default=list)
     only_node = models.ForeignKey(Node, models.SET_NULL, null=True, blank=True, related_name="+")
     node = models.ForeignKey(Node, models.SET_NULL, null=True, blank=True, related_name="blocks")
     device = models.CharField(max_length=64, blank=True, default="")
@@ -61,7 +62,7 @@ class Block(models.Model):
             # one measurement per device at a time, whatever any process believes
             models.UniqueConstraint(fields=["device"], condition=Q(state="leased"), name="one_leased_block_per_device"),
         ]
-        indexes = [models.Index(fields=["state", "hardware"]), models.Index(fields=["state", "lease_expires_at"])]
+        indexes = [models.Index(fields=["state", "queued_at"]), models.Index(fields=["state", "lease_expires_at"])]
 
     def __str__(self) -> str:
         return f"block {self.pk}"

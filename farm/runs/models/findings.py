@@ -45,8 +45,28 @@ class ParityReport(models.Model):
         return f"parity {self.verdict}"
 
 
+class CellDocument(models.Model):
+    """An arm as the bench document has it, so that a document is put together without judging again.
+
+    `body` is all but its operators, which take most of the room and which few pages show.
+    """
+
+    arm = models.OneToOneField(Arm, models.CASCADE, related_name="document")
+    body = models.JSONField()
+    operators = models.JSONField(default=list)
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"document of {self.arm}"
+
+
 class Comparison(models.Model):
-    """Two arms of one block, paired by round. `body`: the whole comparison as the bench document has it."""
+    """Two arms of one block, paired by round.
+
+    `body` is the comparison as its own block says it, all but its operators; `verdict` is what holds across the run.
+    """
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="comparisons")
     block = models.ForeignKey(Block, models.CASCADE, related_name="comparisons")
@@ -58,6 +78,7 @@ class Comparison(models.Model):
     ci_high = models.FloatField(null=True)
     verdict = models.CharField(max_length=16)
     body = models.JSONField(default=dict)
+    operators = models.JSONField(default=list)
 
     class Meta:
         ordering = ["id"]

@@ -1,0 +1,55 @@
+"""The broker behind Celery, for what Celery does not offer: the length of a queue, and the bell of the gateways.
+
+Nothing here decides anything. When the broker is not Redis, or is away, queues count as empty and the bell is silent:
+a block is then found by the next long poll.
+"""
+
+import functools
+import logging
+
+import redis
+from django.conf import settings
+
+log = logging.getLogger(__name__)
+
+# the gateways listen here; a message is the name of a queue that just got one
+BELL_CHANNEL = "onnxfarm.bell"
+
+
+def redis_url() -> str:
+    """The broker's address as redis-py takes it; empty when the broker is not Redis."""
+    url: str = settings.CELERY_BROKER_URL
+    if url.startswith(("redis+socket://", "redis+unix://")):
+        return "unix://" + url.split("://", 1)[1]
+    return url if url.startswith(("redis://", "rediss://", "unix://")) else ""
+
+
+@functools.cache
+def _client(url: str) -> "redis.Redis":
+    return redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=5)
+
+
+def lengths(queues: list[str]) -> dict[str, int]:
+    """How many messages wait in each queue; 0 where that is not known."""
+    url = redis_url()
+    if not url or not queues:
+        return dict.fromkeys(queues, 0)
+    try:
+        with _client(url).pipeline(transaction=False) as pipe:
+            for queue in queues:
+                pipe.llen(queue)
+            return dict(zip(queues, pipe.execute(), strict=True))
+    except redis.RedisError as problem:
+        log.warning("The broker does not tell the lengths of its queues: %s", problem)
+        return dict.fromkeys(queues, 0)
+
+
+def tell(queue: str) -> None:
+    """Wakes the gateways' long polls on this queue."""
+    url = redis_url()
+    if not url:
+        return
+    try:
+        _client(url).publish(BELL_CHANNEL, queue)
+    except redis.RedisError as problem:
+        log.warning("The bell of queue %s was not heard: %s", queue, problem)

@@ -1,0 +1,42 @@
+from farm.runs.selectors.documents import (
+    block_document,
+    cell_document,
+    comparisons_of,
+    document,
+    document_json,
+    machine_of,
+)
+from farm.runs.selectors.runs import (
+    Progress,
+    blocks_on,
+    can_write_run,
+    cell_rows,
+    comparison_rows,
+    events,
+    progress,
+    revision,
+    run,
+    runs_visible_to,
+)
+from farm.runs.selectors.traces import trace, traces_of
+
+__all__ = [
+    "Progress",
+    "block_document",
+    "blocks_on",
+    "can_write_run",
+    "cell_document",
+    "cell_rows",
+    "comparison_rows",
+    "comparisons_of",
+    "document",
+    "document_json",
+    "events",
+    "machine_of",
+    "progress",
+    "revision",
+    "run",
+    "runs_visible_to",
+    "trace",
+    "traces_of",
+]

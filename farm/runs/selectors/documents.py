@@ -1,0 +1,163 @@
+"""Bench documents of runs: what was settled when each block ended, and live blocks judged as they are now."""
+
+import gzip
+from collections.abc import Iterable
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Prefetch
+
+from farm.accounts.refusals import Missing
+from farm.contract import document as doc
+from farm.contract.cells import Budget
+from farm.registry.selectors import model_facts
+from farm.rules import sentences
+from farm.rules.document_cells import refused_cell
+from farm.rules.documents import BlockRecord, RunRecord, assemble, hold_across
+from farm.rules.plans import RefusedPoint
+from farm.runs.models import Arm, Block, CellDocument, Comparison, FinishedDocument, Run
+from farm.runs.selectors.evidence import counted_reports, refused_reports
+from farm.runs.states import ENDED_BLOCKS, BlockState, RunState
+
+
+def document(run: Run, *, with_operators: bool = True) -> doc.Document:
+    """The bench document of a run, partial while it runs. Without operators it is a tenth of the size."""
+    if with_operators and run.state == RunState.FINISHED:
+        return doc.Document.model_validate_json(document_json(run))
+    return _put_together(run, with_operators=with_operators)
+
+
+def document_json(run: Run) -> str:
+    """The document as it is downloaded; of a finished run it is put together once."""
+    run = Run.objects.select_related("version__model").get(pk=run.pk)
+    if run.state != RunState.FINISHED:
+        return _put_together(run, with_operators=True).to_json()
+    kept = FinishedDocument.objects.filter(run=run, revision=run.revision).first()
+    if kept is not None:
+        return gzip.decompress(bytes(kept.body)).decode()
+    text = _put_together(run, with_operators=True).to_json()
+    body = gzip.compress(text.encode(), compresslevel=5, mtime=0)
+    FinishedDocument.objects.update_or_create(run=run, defaults={"revision": run.revision, "body": body})
+    return text
+
+
+def cell_document(run: Run, name: str) -> doc.Cell:
+    """One cell with its operators, by the id it has in the document. Raises Missing."""
+    found = CellDocument.objects.filter(arm__cell__run=run, arm__name=name).first()
+    if found is not None:
+        return doc.Cell.model_validate({**found.body, "operators": found.operators})
+    live = {cell.id: cell for cell in _live_and_refused(run)}
+    if name not in live:
+        raise Missing(f"Run {run.pk} has no cell {name!r} that has ended.")
+    return live[name]
+
+
+def comparisons_of(run: Run, *, name: str | None = None, with_operators: bool = True) -> list[doc.Comparison]:
+    """The settled comparisons of a run as they hold across it; only those of one cell when `name` is given."""
+    rows = Comparison.objects.filter(run=run).order_by("block__number", "pk")
+    columns = ("body", "operators") if with_operators else ("body",)
+    held = hold_across([_comparison(*values) for values in rows.values_list(*columns)])
+    return [one for one in held if name is None or name in (one.baseline, one.candidate)]
+
+
+def _put_together(run: Run, *, with_operators: bool) -> doc.Document:
+    settled = _settled_cells(run, with_operators=with_operators)
+    live = [_live_document(block) for block in _live_blocks(run)]
+    comparisons = [*_raw_comparisons(run, with_operators), *(c for one in live for c in one.comparisons)]
+    cells = [*settled, *(cell for one in live for cell in one.cells), *_unsettled_cells(run), *_refused(run)]
+    document = doc.Document(
+        machine=machine_of(run),
+        seed=run.seed,
+        budget=run.budget,
+        created_at=run.created_at.isoformat(),
+        run=str(run.pk),
+        url=f"{settings.PUBLIC_URL}/runs/{run.pk}/",
+        cells=cells,
+        comparisons=hold_across(comparisons),
+    )
+    return document.model_copy(update={"sentence": sentences.verdict_line(document)})
+
+
+def machine_of(run: Run) -> dict[str, Any]:
+    """Facts of the nodes that measured, by name; of a single one, its facts alone."""
+    nodes = {block.node.name: block.node.facts_json for block in run.blocks.select_related("node") if block.node}
+    return next(iter(nodes.values())) if len(nodes) == 1 else {"nodes": nodes}
+
+
+def _settled_cells(run: Run, *, with_operators: bool) -> list[doc.Cell]:
+    rows = CellDocument.objects.filter(arm__block__run=run).order_by("arm__block__number", "arm__number")
+    columns = ("body", "operators") if with_operators else ("body",)
+    return [_cell(*values) for values in rows.values_list(*columns)]
+
+
+def _cell(body: dict[str, Any], operators: list[Any] | None = None) -> doc.Cell:
+    return doc.Cell.model_validate({**body, "operators": operators or []})
+
+
+def _comparison(body: dict[str, Any], operators: list[Any] | None = None) -> doc.Comparison:
+    return doc.Comparison.model_validate({**body, "operators": operators or []})
+
+
+def _raw_comparisons(run: Run, with_operators: bool) -> list[doc.Comparison]:
+    rows = Comparison.objects.filter(run=run).order_by("block__number", "pk")
+    columns = ("body", "operators") if with_operators else ("body",)
+    return [_comparison(*values) for values in rows.values_list(*columns)]
+
+
+def _live_blocks(run: Run) -> Iterable[Block]:
+    """Blocks measured now for the first time; one that goes on shows what it had until it ends again."""
+    live = run.blocks.filter(state=BlockState.LEASED, first_round=0).select_related("node", "run__version__model")
+    return live.prefetch_related(Prefetch("arms", Arm.objects.select_related("cell__preparation")))
+
+
+def _live_document(block: Block) -> doc.Document:
+    return block_document(block, is_over=False)
+
+
+def block_document(block: Block, *, is_over: bool = True) -> doc.Document:
+    """The document of one block alone, judged from its reports."""
+    cells = [arm.cell for arm in block.arms.select_related("cell__preparation")]
+    references = {cell.digest: cell.preparation.reference_of for cell in cells if cell.preparation}
+    record = BlockRecord(
+        block=block.plan,
+        reports=[*refused_reports(block), *counted_reports(block)],
+        node=block.node.name if block.node else None,
+        reason=block.reason,
+        is_over=is_over,
+    )
+    facts = model_facts(block.run.version)
+    return assemble(RunRecord(model=facts, blocks=[record], references=references, budget=Budget(block.run.budget)))
+
+
+def _unsettled_cells(run: Run) -> list[doc.Cell]:
+    """Arms of blocks that failed or were cancelled without ever being settled."""
+    blocks = run.blocks.filter(state__in=ENDED_BLOCKS).exclude(arms__document__isnull=False)
+    ended = [block_document(block) for block in blocks.select_related("node", "run__version__model").distinct()]
+    return [_as_ended(cell, run) for one in ended for cell in one.cells]
+
+
+def _as_ended(cell: doc.Cell, run: Run) -> doc.Cell:
+    """With the status that the arm got when its block ended, which is what pages and counts show."""
+    arm = Arm.objects.filter(block__run=run, name=cell.id).first()
+    if arm is None or not arm.status:
+        return cell
+    return cell.model_copy(update={"status": arm.status, "reason": arm.reason})
+
+
+def _refused(run: Run) -> list[doc.Cell]:
+    """Points that the plan refused."""
+    record = RunRecord(model=model_facts(run.version))
+    rows = run.cells.filter(arms=None).order_by("number")
+    return [
+        refused_cell(
+            RefusedPoint(id=row.name, positions=row.positions, labels=row.labels, spec=row.spec, reason=row.reason),
+            record,
+        )
+        for row in rows
+        if row.reason is not None
+    ]
+
+
+def _live_and_refused(run: Run) -> list[doc.Cell]:
+    live = [cell for block in _live_blocks(run) for cell in _live_document(block).cells]
+    return [*live, *_unsettled_cells(run), *_refused(run)]

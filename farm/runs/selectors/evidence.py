@@ -1,0 +1,38 @@
+"""The reports that count, and the judge that reads them."""
+
+from collections.abc import Iterable
+
+from django.db.models import Q
+from pydantic import TypeAdapter
+
+from farm.contract import reports
+from farm.contract.reports import CheckReport
+from farm.registry.states import MakingState
+from farm.rules.judging import BlockJudge
+from farm.runs.models import Block, Report
+from farm.runs.states import AttemptState
+
+_REPORT: TypeAdapter[reports.Report] = TypeAdapter(reports.Report)
+# arms that a node is not asked for
+UNMAKEABLE = Q(cell__variant__state=MakingState.FAILED) | Q(cell__preparation__state=MakingState.FAILED)
+COUNTED = (AttemptState.DONE, AttemptState.LEASED)
+
+
+def counted_reports(block: Block) -> list[reports.Report]:
+    """Reports of the attempts that were done, and of the current one, in the order in which they came.
+
+    What a lost attempt had reported is kept for people and does not count: its rounds are measured again.
+    """
+    rows = Report.objects.filter(attempt__block=block, attempt__state__in=COUNTED).order_by("attempt__number", "pk")
+    return [_REPORT.validate_python(body) for body in rows.values_list("body", flat=True)]
+
+
+def refused_reports(block: Block) -> list[CheckReport]:
+    """Arms whose variant or inputs could not be made, as checks that failed."""
+    refused = block.arms.filter(UNMAKEABLE).exclude(reason_code="")
+    return [CheckReport(arm=arm.number, reason=arm.reason) for arm in refused]
+
+
+def judge_of(block: Block, *, reports: Iterable[reports.Report]) -> BlockJudge:
+    """The judge of a block, fed with these reports."""
+    return BlockJudge(block.plan, max_rounds=block.max_rounds, reports=[*refused_reports(block), *reports])

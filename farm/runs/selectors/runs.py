@@ -1,0 +1,131 @@
+"""Runs as people find them, and how far they are."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Count, QuerySet
+
+from farm.accounts.refusals import Missing
+from farm.accounts.selectors import Anyone
+from farm.fleet.models import Node
+from farm.runs.models import Block, Cell, Event, Run
+from farm.runs.states import BlockState, RunState
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is. `cells` and `blocks` count by status and state; an open cell's status is `open`.
+
+    `minutes` is what the plan expected. `revision` changes whenever anything of the run has changed.
+    """
+
+    id: int
+    state: str
+    outcome: str
+    sentence: str
+    revision: int
+    cells: dict[str, int]
+    blocks: dict[str, int]
+    rounds: int
+    rounds_most: int
+    minutes: float
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    model: str
+    version: int
+    requested_by: str
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing more will come by itself."""
+        return self.state == RunState.FINISHED
+
+    @property
+    def share(self) -> float:
+        """How much of the work is done, 0–1, by rounds."""
+        if self.is_finished:
+            return 1.0
+        return min(1.0, self.rounds / self.rounds_most) if self.rounds_most else 0.0
+
+
+def runs_visible_to(user: Anyone) -> QuerySet[Run]:
+    """Runs of the user's teams, newest first, with their version."""
+    return Run.objects.visible_to(user).select_related("version__model", "requested_by", "team")
+
+
+def run(user: Anyone, run_id: int) -> Run:
+    """One run. Raises Missing when there is none that the user may see."""
+    found = runs_visible_to(user).filter(pk=run_id).first()
+    if found is None:
+        raise Missing(f"There is no run {run_id} that you may see.", hint="List yours with `onnxfarm status`.")
+    return found
+
+
+def can_write_run(user: Anyone, run: Run) -> bool:
+    """Whether the user may cancel or continue the run."""
+    return Run.objects.writable_by(user).filter(pk=run.pk).exists()
+
+
+def revision(run: Run) -> str:
+    """What identifies the run's content now: an ETag."""
+    number = Run.objects.values_list("revision", flat=True).get(pk=run.pk)
+    return f'"run-{run.pk}-{number}"'
+
+
+def progress(run: Run) -> Progress:
+    """How far the run is now, in four small queries."""
+    run = Run.objects.select_related("version__model", "requested_by").get(pk=run.pk)
+    cells = dict(run.cells.values_list("status").annotate(Count("pk")).order_by())
+    blocks = list(run.blocks.values_list("state", "rounds", "max_rounds"))
+    return Progress(
+        id=run.pk,
+        state=run.state,
+        outcome=run.outcome,
+        sentence=run.sentence,
+        revision=run.revision,
+        cells={status or "open": count for status, count in cells.items()},
+        blocks=dict(Counter(state for state, _, _ in blocks)),
+        rounds=sum(rounds for _, rounds, _ in blocks),
+        rounds_most=sum(_expected(state, rounds, most) for state, rounds, most in blocks),
+        minutes=run.minutes,
+        created_at=run.created_at,
+        started_at=run.started_at,
+        finished_at=run.finished_at,
+        model=run.version.model.name,
+        version=run.version.number,
+        requested_by=run.requested_by.username if run.requested_by else "",
+    )
+
+
+def events(run: Run, *, after: int = 0) -> QuerySet[Event]:
+    """The run's log, oldest first, from after the event with this number on."""
+    return run.events.filter(pk__gt=after).select_related("block")
+
+
+def cell_rows(run: Run) -> list[dict[str, Any]]:
+    """Every cell of the run in short, for maps and tables: no operators, no samples. One query."""
+    columns = (
+        "name number digest status reason_code reason_text runtime provider batch precision opset threads hardware "
+        "labels positions p50_ms parity"
+    )
+    return list(Cell.objects.filter(run=run).order_by("number").values(*columns.split()))
+
+
+def comparison_rows(run: Run) -> list[dict[str, Any]]:
+    """Every comparison of the run in short, with the names of its arms. One query."""
+    columns = "axis ratio ci_low ci_high verdict baseline__name candidate__name block__number"
+    return list(run.comparisons.order_by("pk").values(*columns.split()))
+
+
+def blocks_on(nodes: Iterable[Node]) -> dict[int, Block]:
+    """What each of these nodes measures now, by the node's number."""
+    leased = Block.objects.filter(state=BlockState.LEASED, node__in=list(nodes)).select_related("run__version__model")
+    return {block.node_id: block for block in leased if block.node_id is not None}
+
+
+def _expected(state: str, rounds: int, most: int) -> int:
+    return rounds if state not in (BlockState.WAITING, BlockState.QUEUED, BlockState.LEASED) else most

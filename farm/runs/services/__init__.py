@@ -1,0 +1,27 @@
+from farm.runs.services.bell import ring, ring_again
+from farm.runs.services.continuing import cancel_run, more_rounds
+from farm.runs.services.feeding import release_ready_blocks
+from farm.runs.services.leasing import claim_block, heartbeat, held_attempt, why_not
+from farm.runs.services.planning import plan_run, read_matrix
+from farm.runs.services.reporting import accept_report
+from farm.runs.services.starting import start_run
+from farm.runs.services.sweeping import sweep
+from farm.runs.services.tracing import accept_trace
+
+__all__ = [
+    "accept_report",
+    "accept_trace",
+    "cancel_run",
+    "claim_block",
+    "heartbeat",
+    "held_attempt",
+    "more_rounds",
+    "plan_run",
+    "read_matrix",
+    "release_ready_blocks",
+    "ring",
+    "ring_again",
+    "start_run",
+    "sweep",
+    "why_not",
+]

@@ -1,0 +1,64 @@
+"""Ringing: telling nodes by a Celery message that a block waits. A lost message is a late block, no more."""
+
+import logging
+from datetime import timedelta
+
+from celery import current_app
+from django.db import transaction
+from django.utils import timezone
+from kombu.exceptions import OperationalError
+
+from farm.contract.version import MEASURE_TASK, node_queue
+from farm.runs import broker
+from farm.runs.models import Block
+from farm.runs.states import BlockState, RunState
+
+log = logging.getLogger(__name__)
+
+# a queued block that nobody has claimed is rung again this much later
+RING_EVERY = timedelta(seconds=3)
+MOST = 500
+
+
+def queues_of(block: Block) -> list[str]:
+    """Queues whose nodes may take the block: its node's own when it is pinned, else those of its plan."""
+    return [node_queue(str(block.only_node_id))] if block.only_node_id is not None else list(block.queues)
+
+
+def ring_on_commit(block: Block) -> None:
+    """Rings once the transaction that queued the block is committed."""
+    transaction.on_commit(lambda: ring(block))
+
+
+def ring(block: Block) -> bool:
+    """Publishes {block, attempt} to the block's queues. False: the broker is away, the next tick rings again."""
+    hint = {"block": str(block.pk), "attempt": block.attempt}
+    Block.objects.filter(pk=block.pk).update(rung_at=timezone.now())
+    try:
+        for queue in queues_of(block):
+            current_app.send_task(MEASURE_TASK, kwargs=hint, queue=queue, retry=False, ignore_result=True)
+            broker.tell(queue)
+    except (OperationalError, OSError) as problem:
+        log.warning("Block %s could not be rung: %s", block.pk, problem)
+        return False
+    return True
+
+
+def ring_again() -> int:
+    """Rings queued blocks that were not claimed, unless as many messages wait already; gives how many it rang."""
+    due = Block.objects.filter(state=BlockState.QUEUED, run__state=RunState.RUNNING)
+    late = [b for b in due.order_by("queued_at", "pk")[:MOST] if _is_late(b)]
+    waiting = broker.lengths(sorted({queue for block in late for queue in queues_of(block)}))
+    rung = 0
+    for block in late:
+        queues = queues_of(block)
+        if all(waiting[queue] > 0 for queue in queues):
+            for queue in queues:
+                waiting[queue] -= 1
+            continue
+        rung += ring(block)
+    return rung
+
+
+def _is_late(block: Block) -> bool:
+    return block.rung_at is None or timezone.now() - block.rung_at >= RING_EVERY

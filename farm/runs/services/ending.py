@@ -1,0 +1,76 @@
+"""How an attempt ends: the block is done, goes back into the queue, or has failed too often."""
+
+from django.db.models import F
+
+from farm.contract.reasons import Reason, ReasonCode
+from farm.contract.reports import EndReport
+from farm.fleet.services import note_block_end
+from farm.runs.models import MAX_FAILURES, Attempt, Block
+from farm.runs.selectors.evidence import counted_reports, judge_of
+from farm.runs.services.arms import end_arms
+from farm.runs.services.bell import ring_on_commit
+from farm.runs.services.finishing import finish_run_if_over
+from farm.runs.services.settling import settle_block
+from farm.runs.states import AttemptState, EventKind
+
+# however an attempt ends, a block is tried at most so often between two results
+MAX_ATTEMPTS = 12
+
+
+def end_attempt(block: Block, attempt: Attempt, report: EndReport) -> None:
+    """The node's last word. Call inside the transaction that keeps the report, with the block locked."""
+    if report.reason is not None:
+        # a node that leaves on purpose is nobody's failure
+        is_failure = report.reason.code != ReasonCode.CANCELLED
+        give_up_attempt(block, attempt, report.reason, state=AttemptState.FAILED, is_failure=is_failure)
+        return
+    # judged while the attempt is the current one: its own reports count
+    judge = judge_of(block, reports=counted_reports(block))
+    attempt.end(AttemptState.DONE)
+    block.finish(attempt=attempt.number, rounds=judge.rounds)
+    settle_block(block, judge)
+    if attempt.node is not None:
+        note_block_end(node=attempt.node, reason=None)
+    finish_run_if_over(block.run)
+
+
+def give_up_attempt(
+    block: Block, attempt: Attempt, reason: Reason, *, state: AttemptState, is_failure: bool = True
+) -> bool:
+    """Ends an attempt without a result: queued again, or, after MAX_FAILURES, failed with the reason.
+
+    A block that was done before and only measured more rounds keeps what it had. False: the attempt had ended already.
+    """
+    if not attempt.end(state, code=reason.code, text=reason.text):
+        return False
+    if attempt.node is not None and is_failure:
+        note_block_end(node=attempt.node, reason=reason)
+    block.refresh_from_db(fields=["failures", "first_round", "attempt", "state"])
+    is_last = block.failures + is_failure >= MAX_FAILURES or _tries_since_result(block) >= MAX_ATTEMPTS
+    if not is_last:
+        text = f"Block {block.number} goes back into the queue: {reason.text}"
+        block.queue(EventKind.BLOCK_REQUEUED, text=text, failures=F("failures") + int(is_failure))
+        ring_on_commit(block)
+    elif block.first_round:
+        block.finish(attempt=block.attempt, rounds=block.first_round)
+        finish_run_if_over(block.run)
+    else:
+        fail_block(block, _final(reason, block.failures + is_failure))
+    return True
+
+
+def fail_block(block: Block, reason: Reason) -> None:
+    """Fails a block with its open arms, and ends the run when it was the last."""
+    if block.fail(reason):
+        end_arms(block.arms.all(), reason)
+        finish_run_if_over(block.run)
+
+
+def _tries_since_result(block: Block) -> int:
+    done = block.attempts.filter(state=AttemptState.DONE).order_by("-number").values_list("number", flat=True).first()
+    return block.attempts.filter(number__gt=done or 0).count()
+
+
+def _final(reason: Reason, failures: int) -> Reason:
+    text = f"Tried {failures} times without a result; the last time: {reason.text}"
+    return Reason(code=reason.code, text=text[:2000])

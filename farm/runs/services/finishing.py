@@ -1,0 +1,49 @@
+"""running → finished, once no block is open."""
+
+from collections import Counter
+
+from django.db import transaction
+from django.db.models import Count
+
+from farm.contract.reasons import CellStatus
+from farm.runs.models import Run
+from farm.runs.states import OPEN_BLOCKS, BlockState, EventKind, RunOutcome
+
+# refused is an answer with a reason, like done; anything else is a planned cell without a result
+ANSWERED = (CellStatus.DONE, CellStatus.REFUSED)
+LOUD_VERDICTS = ("slower", "faster", "undecided")
+
+
+def finish_run_if_over(run: Run) -> bool:
+    """Finishes the run when all its blocks have ended; False while it goes on or when it had finished."""
+    with transaction.atomic():
+        row = Run.objects.select_for_update().get(pk=run.pk)
+        if row.blocks.filter(state__in=OPEN_BLOCKS).exists():
+            return False
+        outcome, sentence = _outcome(row)
+        if not row.finish(outcome, sentence):
+            return False
+        row.log(EventKind.RUN_FINISHED, sentence, outcome=outcome)
+    run.refresh_from_db()
+    return True
+
+
+def _outcome(run: Run) -> tuple[RunOutcome, str]:
+    statuses = Counter(run.cells.values_list("status", flat=True))
+    unanswered = sum(count for status, count in statuses.items() if status not in ANSWERED)
+    outcome = RunOutcome.PARTIAL if unanswered else RunOutcome.COMPLETE
+    if unanswered and run.blocks.filter(state=BlockState.CANCELLED).count() == run.blocks.count():
+        outcome = RunOutcome.CANCELLED
+    return outcome, f"{_cells_in_words(statuses)}{_verdicts_in_words(run)}."
+
+
+def _cells_in_words(statuses: Counter[str]) -> str:
+    total = statuses.total()
+    others = ", ".join(f"{count} {status or 'open'}" for status, count in statuses.items() if status != CellStatus.DONE)
+    return f"{statuses[CellStatus.DONE]} of {total} cells done" + (f", {others}" if others else "")
+
+
+def _verdicts_in_words(run: Run) -> str:
+    verdicts = dict(run.comparisons.exclude(axis="twin").values_list("verdict").annotate(Count("pk")))
+    words = [f"{verdicts[verdict]} {verdict}" for verdict in LOUD_VERDICTS if verdict in verdicts]
+    return f"; {', '.join(words)}" if words else ""

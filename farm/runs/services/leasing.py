@@ -1,0 +1,153 @@
+"""Leases: who measures a block, for how long, proven by a token that only the lease's holder has.
+
+The database decides. A claim is one conditional UPDATE; the attempt number fences off whoever came before; the token
+keeps other nodes from speaking for this one.
+"""
+
+import hmac
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils.crypto import salted_hmac
+
+from farm.accounts.refusals import Conflict, NotAllowed
+from farm.accounts.secrecy import digest_of_secret
+from farm.contract.blocks import Lease
+from farm.contract.cells import CellSpec
+from farm.contract.node import HeartbeatReply
+from farm.fleet.models import Node
+from farm.fleet.selectors import offer_of
+from farm.rules.resolving import takes
+from farm.runs import clocks
+from farm.runs.models import Attempt, Block
+from farm.runs.services.ordering import order_of
+from farm.runs.states import AttemptState, BlockState
+
+TOKEN_PREFIX = "ofa_"
+
+
+class Held(NamedTuple):
+    """An attempt whose token was shown."""
+
+    block: Block
+    attempt: Attempt
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it still holds its block."""
+        block, attempt = self.block, self.attempt
+        return (
+            attempt.state == AttemptState.LEASED
+            and block.state == BlockState.LEASED
+            and block.attempt == attempt.number
+            and block.node_id == attempt.node_id
+        )
+
+
+def claim_block(*, node: Node, block_id: str, attempt: int) -> Lease:
+    """Gives the block to the node, if it is queued under this attempt number and the node may take it.
+
+    The same node may ask again for what it holds. Raises Conflict otherwise: the node drops the message.
+    """
+    block = _block(block_id)
+    if block is None:
+        raise _stale(block_id, attempt)
+    is_repeated = _holds(node, block, attempt)
+    refusal = "" if is_repeated else why_not(node, block, attempt)
+    if refusal:
+        raise Conflict(refusal, code="not_offered")
+    # before the lease: an order that cannot be written must not hold a block
+    order = order_of(block, attempt=attempt)
+    if not is_repeated:
+        _take(node, block, attempt)
+    return Lease(order=order, token=_token(node, block, attempt), lease_s=settings.LEASE_S)
+
+
+def heartbeat(*, node: Node, block_id: str, attempt: int, token: str) -> HeartbeatReply:
+    """Starts the lease anew. Raises Conflict when the block is not this node's any more: kill the runner."""
+    held = held_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
+    if not held.block.extend(node=node, attempt=attempt, lease_s=settings.LEASE_S):
+        raise _stale(block_id, attempt)
+    return HeartbeatReply(lease_s=settings.LEASE_S)
+
+
+def held_attempt(*, node: Node, block_id: str, attempt: int, token: str) -> Held:
+    """The attempt that this token belongs to, current or not.
+
+    Raises Conflict when there is no such attempt of this node, NotAllowed when the token is not its own.
+    """
+    block = _block(block_id)
+    row = block.attempts.filter(number=attempt, node=node).first() if block is not None else None
+    if block is None or row is None:
+        raise _stale(block_id, attempt)
+    if not hmac.compare_digest(row.token_digest, digest_of_secret(token)):
+        raise NotAllowed("The attempt token does not belong to this attempt.", code="bad_token")
+    return Held(block, row)
+
+
+def why_not(node: Node, block: Block, attempt: int) -> str:
+    """Why the node may not claim the block now, in one sentence; empty when it may."""
+    if block.state != BlockState.QUEUED or block.attempt != attempt:
+        return f"Block {block.pk} is {block.state} at attempt {block.attempt}; attempt {attempt} is not to be had."
+    if not node.may_take_blocks:
+        return (
+            f"{node.name} may take no block now: it is {node.health}{' and paused' if node.settings.is_paused else ''}."
+        )
+    if block.only_node_id not in (None, node.pk):
+        return f"Block {block.pk} goes on at another node, where it was begun."
+    if not Node.objects.serving(block.run.team, user=block.run.requested_by).filter(pk=node.pk).exists():
+        return f"{node.name} does not measure for team “{block.run.team.name}”."
+    if not can_take(node, (arm.spec for arm in block.plan.arms)):
+        return f"{node.name} lacks hardware or a provider that block {block.pk} asks for."
+    if Block.objects.filter(device=node.device, state=BlockState.LEASED).exists():
+        return f"{node.name} is measuring another block; it takes one at a time."
+    return ""
+
+
+def can_take(node: Node, specs: Iterable[CellSpec]) -> bool:
+    """Whether the node has what all these cells ask for."""
+    offer = offer_of(node, with_noise=False)
+    return all(takes(offer, spec) for spec in specs)
+
+
+def _take(node: Node, block: Block, attempt: int) -> None:
+    """The conditional UPDATE and the attempt's row, together. Raises Conflict when somebody else was first."""
+    moment = clocks.now()
+    try:
+        with transaction.atomic():
+            if not block.lease(node=node, attempt=attempt, lease_s=settings.LEASE_S):
+                raise _stale(str(block.pk), attempt)
+            Attempt.objects.create(
+                block=block,
+                number=attempt,
+                node=node,
+                first_round=block.first_round,
+                token_digest=digest_of_secret(_token(node, block, attempt)),
+                began_at_s=moment.seconds,
+                began_boot=moment.boot,
+            )
+    except IntegrityError as problem:
+        # the partial unique index on the device: another claim of this node was faster
+        raise Conflict(f"{node.name} is measuring another block; it takes one at a time.", code="busy") from problem
+
+
+def _holds(node: Node, block: Block, attempt: int) -> bool:
+    return block.state == BlockState.LEASED and block.attempt == attempt and block.node_id == node.pk
+
+
+def _block(block_id: str) -> Block | None:
+    if not block_id.isdecimal() or len(block_id) > 18:
+        return None
+    return Block.objects.select_related("run__team", "run__requested_by").filter(pk=block_id).first()
+
+
+def _token(node: Node, block: Block, attempt: int) -> str:
+    """The same for the same claim, so that a claim whose answer was lost can be repeated without storing the token."""
+    mac = salted_hmac("farm.runs.attempt", f"{node.pk}:{block.pk}:{attempt}", algorithm="sha256")
+    return TOKEN_PREFIX + mac.hexdigest()
+
+
+def _stale(block_id: str, attempt: int) -> Conflict:
+    return Conflict(f"Attempt {attempt} at block {block_id} is not this node's (any more).", code="stale")

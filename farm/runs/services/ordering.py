@@ -1,0 +1,65 @@
+"""What a node is told to do: the order of one attempt at a block, from rows."""
+
+from farm.accounts.refusals import Conflict
+from farm.contract.blocks import ArmOrder, BlockOrder
+from farm.contract.cells import Bundle
+from farm.registry.models import Artifact
+from farm.rules.parity import preset_for
+from farm.runs.models import Arm, Block
+from farm.runs.selectors.evidence import UNMAKEABLE
+
+RELATED = ("cell__variant__derived", "cell__preparation__inputs", "cell__preparation__reference")
+
+
+def order_of(block: Block, *, attempt: int) -> BlockOrder:
+    """The order of an attempt: every arm that could be prepared, with the files it needs.
+
+    Raises Conflict when an input is missing after all; the block is then not to be had.
+    """
+    plan = block.plan
+    bundles = _Bundles()
+    source = bundles.of(block.run.version.artifact)
+    arms = block.arms.exclude(UNMAKEABLE).select_related(*RELATED).order_by("number")
+    return BlockOrder(
+        block=str(block.pk),
+        attempt=attempt,
+        budget=plan.budget,
+        seed=(block.seed + attempt) % 2**31,
+        max_rounds=min(96, block.max_rounds),
+        first_round=block.first_round,
+        fail_fast=block.run.fail_fast,
+        runner_timeout_s=plan.runner_timeout_s,
+        block_timeout_s=plan.block_timeout_s,
+        arms=tuple(_arm_order(arm, source=source, bundles=bundles) for arm in arms),
+    )
+
+
+class _Bundles:
+    """Bundles of the artifacts of one block, each read once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Bundle] = {}
+
+    def of(self, artifact: Artifact) -> Bundle:
+        if artifact.pk not in self._known:
+            whole = Artifact.objects.prefetch_related("files__blob").get(pk=artifact.pk)
+            self._known[artifact.pk] = whole.bundle
+        return self._known[artifact.pk]
+
+
+def _arm_order(arm: Arm, *, source: Bundle, bundles: _Bundles) -> ArmOrder:
+    cell = arm.cell
+    spec = cell.spec
+    derived = cell.variant.derived if cell.variant else None
+    inputs = cell.preparation.inputs_ref if cell.preparation else None
+    if derived is None or inputs is None or cell.preparation is None:
+        raise Conflict(f"The inputs of {cell.name} are not there yet; the block is rung again.", code="not_ready")
+    return ArmOrder(
+        arm=arm.number,
+        cell=spec,
+        bundle=bundles.of(derived),
+        source=source,
+        inputs=inputs,
+        reference=cell.preparation.reference_ref,
+        tolerance=preset_for(spec.recipe.precision).tolerance,
+    )

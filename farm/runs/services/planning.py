@@ -1,0 +1,51 @@
+"""Planning a run: what it would measure, for how long, and what it cannot."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from farm.accounts.models import User
+from farm.accounts.refusals import Conflict, Invalid
+from farm.fleet.selectors import offers
+from farm.registry.models import Version
+from farm.registry.selectors import model_facts
+from farm.registry.states import VersionState
+from farm.rules import matrix as matrices
+from farm.rules import planning
+from farm.rules.matrix import Matrix, MatrixProblem
+from farm.rules.plans import Plan
+
+Declared = str | Mapping[str, Any] | Matrix | None
+
+
+def read_matrix(declared: Declared) -> Matrix:
+    """The matrix of a file's text or of plain values; the default one for None. Raises Invalid with one sentence."""
+    if isinstance(declared, Matrix):
+        return declared
+    if declared is None:
+        return matrices.default()
+    try:
+        return matrices.parse(declared)
+    except MatrixProblem as problem:
+        raise Invalid(str(problem), code="matrix", hint="docs/matrix.md shows a file with every key.") from problem
+
+
+def plan_run(*, version: Version, matrix: Declared, user: User | None = None, seed: int = 0) -> Plan:
+    """What the matrix comes to for this version on today's fleet; nothing is written.
+
+    Raises Invalid for a matrix that cannot be read and Conflict for a version that is not ready.
+    """
+    must_be_ready(version)
+    fleet = offers(team=version.model.team, user=user)
+    return planning.plan(read_matrix(matrix), model_facts(version), fleet, seed=seed, with_null_pair=True)
+
+
+def must_be_ready(version: Version) -> None:
+    """Raises Conflict unless the version was inspected and accepted."""
+    if version.state == VersionState.REJECTED:
+        raise Conflict(f"{version} was rejected: {version.problem}", code="rejected")
+    if version.state != VersionState.READY:
+        raise Conflict(
+            f"{version} is {version.state}: it is planned once it is inspected.",
+            code="not_inspected",
+            hint="Ask again in a few seconds.",
+        )

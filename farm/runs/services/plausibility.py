@@ -1,0 +1,108 @@
+"""Whether a report can be true: a node may be broken, or lie."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farm.accounts.refusals import Unprocessable
+from farm.contract.reports import ArmSample, CheckReport, Report, RoundReport, Sample, TraceReport
+from farm.rules.plans import PlannedBlock
+from farm.rules.summaries import TimingsProblem, unpack_timings
+
+# float arithmetic of another machine
+RELATIVE = 1e-6
+# clocks of two machines may run apart by so much, and a claim's answer takes a moment to arrive
+CLOCK_RATE = 1.02
+GRACE_S = 1.0
+MAX_TRACE_ROUND = 64
+MAX_OPERATORS = 100_000
+
+
+def check_report(report: Report, *, block: PlannedBlock, next_round: int, most_rounds: int) -> float:
+    """Raises Unprocessable unless the report can be about this block; gives the seconds of inference it timed.
+
+    `next_round`: the highest round number that may come now. `most_rounds`: how many rounds were ordered.
+    """
+    match report:
+        case CheckReport():
+            _check_arm(report.arm, block)
+        case TraceReport():
+            _check_trace(report, block)
+        case RoundReport():
+            return _check_round(report, block=block, next_round=next_round, most_rounds=most_rounds)
+        case _:
+            pass
+    return 0.0
+
+
+def check_wall_clock(timed_s: float, *, wall_s: float | None) -> None:
+    """Raises Unprocessable when an attempt timed more inference than its wall clock has had seconds."""
+    if wall_s is not None and timed_s > wall_s * CLOCK_RATE + GRACE_S:
+        raise _implausible(f"{timed_s:.1f} s of inference were reported {wall_s:.1f} s after the claim")
+
+
+def _check_arm(arm: int, block: PlannedBlock) -> None:
+    if arm >= len(block.arms):
+        raise _implausible(f"the report is about arm {arm} and the block has {len(block.arms)} arms")
+
+
+def _check_trace(report: TraceReport, block: PlannedBlock) -> None:
+    _check_arm(report.arm, block)
+    if report.trace_round > MAX_TRACE_ROUND:
+        raise _implausible(f"trace round {report.trace_round} was never asked for")
+    if len(report.operators) > MAX_OPERATORS:
+        raise _implausible(f"the trace has {len(report.operators)} operators")
+    shares = sum(share.time_share for share in report.providers)
+    if shares > 1.001:
+        raise _implausible(f"the providers' time shares add up to {shares:.3f}")
+
+
+def _check_round(report: RoundReport, *, block: PlannedBlock, next_round: int, most_rounds: int) -> float:
+    if report.round > next_round or report.round >= most_rounds:
+        raise _implausible(f"round {report.round} came when at most {min(next_round, most_rounds - 1)} was due")
+    arms = [place.arm for place in report.samples]
+    if len(set(arms)) != len(arms):
+        raise _implausible(f"round {report.round} has an arm twice")
+    return sum(_seconds_of(place, block) for place in report.samples)
+
+
+def _seconds_of(place: ArmSample, block: PlannedBlock) -> float:
+    _check_arm(place.arm, block)
+    if place.sample is None:
+        return 0.0
+    problem = next(_sample_problems(place.sample), None)
+    if problem is not None:
+        raise _implausible(f"arm {place.arm}: {problem}")
+    concurrency = block.arms[place.arm].spec.workload.concurrency
+    return place.sample.mean_ms * place.sample.n / 1000.0 / concurrency
+
+
+def _sample_problems(sample: Sample) -> Iterator[str]:
+    low, high = sample.min_ms * (1 - RELATIVE), sample.max_ms * (1 + RELATIVE)
+    if not low <= sample.p50_ms <= high or not low <= sample.mean_ms <= high:
+        yield f"p50 {sample.p50_ms} ms and mean {sample.mean_ms} ms are not between min and max"
+    try:
+        timings = unpack_timings(sample)
+    except TimingsProblem as problem:
+        yield str(problem).rstrip(".")
+        return
+    if timings.min() <= 0 or timings.min() < low or timings.max() > high:
+        yield "raw timings lie outside min and max"
+    if not _fits(sample, timings):
+        yield f"p50 {sample.p50_ms} ms is not that of its raw timings, {float(np.median(timings))} ms"
+    p99 = float(np.percentile(timings, 99))
+    if len(timings) == sample.n and sample.p50_ms > p99 * (1 + RELATIVE):
+        yield f"p50 {sample.p50_ms} ms is above p99 {p99} ms"
+
+
+def _fits(sample: Sample, timings: NDArray[np.float64]) -> bool:
+    """Whether p50 and mean are those of the timings; a thinned list need only hold the p50 between its extremes."""
+    if len(timings) < sample.n:
+        return bool(timings.min() * (1 - RELATIVE) <= sample.p50_ms <= timings.max() * (1 + RELATIVE))
+    median, mean = float(np.median(timings)), float(np.mean(timings))
+    return abs(sample.p50_ms - median) <= RELATIVE * median and abs(sample.mean_ms - mean) <= RELATIVE * mean
+
+
+def _implausible(why: str) -> Unprocessable:
+    return Unprocessable(f"The report cannot be true: {why}.", code="implausible")

@@ -1,0 +1,137 @@
+"""Taking reports: strict, plausible, once. The answer says whether the node measures another round."""
+
+import logging
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from django.db import IntegrityError, transaction
+from django.db.models import F
+
+from farm.accounts.refusals import Conflict, Refusal, Unprocessable
+from farm.contract.base import digest_of
+from farm.contract.reports import EndReport, Reply, Report, RoundReport
+from farm.fleet.models import Node
+from farm.fleet.states import NodeEventKind
+from farm.runs import clocks
+from farm.runs import models as rows
+from farm.runs.models import NONE, Attempt, Block
+from farm.runs.selectors.evidence import counted_reports, judge_of
+from farm.runs.services.arms import end_failed_arms
+from farm.runs.services.ending import end_attempt
+from farm.runs.services.leasing import Held, held_attempt
+from farm.runs.services.plausibility import check_report, check_wall_clock
+from farm.runs.states import EventKind
+
+log = logging.getLogger(__name__)
+# places whose reports mention an arm that may have failed
+ARM_KINDS = ("check", "round")
+
+
+class Place(NamedTuple):
+    """Where a report stands in its attempt; two of the same place are the same report."""
+
+    kind: str
+    arm: int
+    round: int
+
+    @classmethod
+    def of(cls, report: Report) -> "Place":
+        arm = getattr(report, "arm", NONE)
+        number = getattr(report, "round", getattr(report, "trace_round", NONE))
+        return cls(report.kind, arm, number)
+
+
+def accept_report(*, node: Node, block_id: str, attempt: int, token: str, report: Report) -> Reply:
+    """Keeps a report of the current attempt and answers it; the same report again gets the same answer.
+
+    Raises Conflict when it is stale (or differs from what was sent before), NotAllowed for another's token and
+    Unprocessable when it cannot be true. A refused report changes nothing but the logs.
+    """
+    held = held_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
+    place, digest = Place.of(report), digest_of(report.model_dump(mode="json"))
+    known = _known(held.attempt, place, digest)
+    if known is not None:
+        return known
+    if not held.is_current:
+        raise Conflict(f"Attempt {attempt} at block {block_id} is over; it takes no more reports.", code="stale")
+    try:
+        timed_s = _checked(report, held)
+    except Unprocessable as refusal:
+        note_refused(node, held.block, refusal)
+        raise
+    reply = _judged(report, held)
+    try:
+        _keep(report, held, place=place, digest=digest, reply=reply, timed_s=timed_s)
+    except IntegrityError:
+        # the same report twice at the same moment: the other one is kept
+        known = _known(held.attempt, place, digest)
+        if known is None:
+            raise
+        return known
+    return reply
+
+
+def note_refused(node: Node, block: Block, refusal: Refusal) -> None:
+    """Writes a refused report into the run's and the node's log."""
+    log.warning("Report of %s on block %s refused: %s", node.name, block.pk, refusal.detail)
+    block.run.log(EventKind.REPORT_REFUSED, refusal.detail, block=block, node=node.pk, code=refusal.code)
+    node.log(NodeEventKind.REFUSED, refusal.detail, code=refusal.code, block=block.pk)
+
+
+def _known(attempt: Attempt, place: Place, digest: str) -> Reply | None:
+    """The answer that this report got before. Raises Conflict when another one stands in its place."""
+    row = attempt.reports.filter(kind=place.kind, arm=place.arm, round=place.round).first()
+    if row is None:
+        return None
+    if row.digest != digest:
+        raise Conflict(
+            f"Attempt {attempt.number} has sent another {place.kind} report for this place before.",
+            code="contradiction",
+        )
+    return Reply.model_validate(row.reply)
+
+
+def _checked(report: Report, held: Held) -> float:
+    """Seconds of inference in the report. Raises Unprocessable."""
+    block, attempt = held.block, held.attempt
+    measured = attempt.reports.filter(kind="round").count()
+    timed_s = check_report(
+        report, block=block.plan, next_round=block.first_round + measured, most_rounds=block.max_rounds
+    )
+    if timed_s:
+        wall_s = clocks.now().since(attempt.began_at_s, attempt.began_boot)
+        check_wall_clock(attempt.timed_s + timed_s, wall_s=wall_s)
+    return timed_s
+
+
+def _judged(report: Report, held: Held) -> Reply:
+    """The answer; only a round's needs the statistics of the whole block."""
+    earlier: Sequence[Report] = counted_reports(held.block) if isinstance(report, RoundReport) else ()
+    return judge_of(held.block, reports=earlier).take(report)
+
+
+def _keep(report: Report, held: Held, *, place: Place, digest: str, reply: Reply, timed_s: float) -> None:
+    with transaction.atomic():
+        block = Block.objects.select_for_update().select_related("run").get(pk=held.block.pk)
+        attempt = Attempt.objects.get(pk=held.attempt.pk)
+        if not Held(block, attempt).is_current:
+            raise Conflict(f"Attempt {attempt.number} at block {block.pk} is over.", code="stale")
+        rows.Report.objects.create(
+            attempt=attempt,
+            kind=place.kind,
+            arm=place.arm,
+            round=place.round,
+            digest=digest,
+            body=report.model_dump(mode="json"),
+            reply=reply.model_dump(mode="json"),
+        )
+        if timed_s:
+            Attempt.objects.filter(pk=attempt.pk).update(timed_s=F("timed_s") + timed_s)
+        if isinstance(report, RoundReport):
+            Block.objects.filter(pk=block.pk).update(rounds=report.round + 1)
+        if place.kind in ARM_KINDS:
+            end_failed_arms(block, report)
+        if isinstance(report, EndReport):
+            end_attempt(block, attempt, report)
+        else:
+            block.run.touch()

@@ -1,0 +1,168 @@
+"""Starting a run: the plan becomes rows, in one transaction; everything else follows from them."""
+
+import hashlib
+
+from django.db import transaction
+
+from farm.accounts.models import User
+from farm.accounts.refusals import Conflict, NotAllowed, Unprocessable
+from farm.accounts.selectors import can_write
+from farm.contract.cells import CellSpec
+from farm.contract.reasons import CellStatus, Reason
+from farm.contract.version import node_queue, tag_queue
+from farm.registry.models import Preparation, Variant, Version
+from farm.registry.services import ensure_preparation, ensure_variant
+from farm.rules.plans import Plan, PlannedBlock
+from farm.runs.models import Arm, Block, Cell, Run
+from farm.runs.services.feeding import release_ready_blocks
+from farm.runs.services.planning import Declared, plan_run, read_matrix
+from farm.runs.states import EventKind, RunState
+
+# open runs of one team at a time; a script gone wild is stopped here
+MAX_OPEN_RUNS = 1000
+BATCH = 500
+
+
+def start_run(*, version: Version, matrix: Declared, requested_by: User, seed: int = 0) -> Run:
+    """Writes the run, its cells, blocks and arms, and orders what has to be made first.
+
+    Raises NotAllowed without the right to run in the model's team, Invalid for a bad matrix, Conflict for a version
+    that is not ready and Unprocessable when no point of the matrix could mean anything.
+    """
+    team = version.model.team
+    if not can_write(requested_by, team=team):
+        raise NotAllowed(f"You may look at the models of team “{team.name}” but not measure them.")
+    declared = read_matrix(matrix)
+    plan = plan_run(version=version, matrix=declared, user=requested_by, seed=seed)
+    if plan.problem:
+        raise Unprocessable(plan.problem, code="plan")
+    with transaction.atomic():
+        _check_room(version)
+        run = Run.objects.create(
+            team=team,
+            version=version,
+            requested_by=requested_by,
+            matrix=declared.as_plain(),
+            seed=seed,
+            budget=plan.budget,
+            max_parallel=plan.max_parallel,
+            fail_fast=plan.fail_fast,
+            minutes=plan.minutes,
+            cell_count=plan.cells + len(plan.refused),
+        )
+        cells = _write_cells(run, plan)
+        _write_blocks(run, plan, cells)
+        run.start()
+        run.log(EventKind.RUN_STARTED, _sentence(plan), cells=plan.cells, blocks=len(plan.blocks))
+        release_ready_blocks(run=run)
+    return run
+
+
+def _check_room(version: Version) -> None:
+    opened = Run.objects.filter(team=version.model.team).exclude(state=RunState.FINISHED).count()
+    if opened >= MAX_OPEN_RUNS:
+        raise Conflict(f"Your team has {opened} runs that are not finished; cancel some or wait.", code="too_many_runs")
+
+
+def _write_cells(run: Run, plan: Plan) -> dict[str, Cell]:
+    """Rows of every point, measured and refused, by their name in the plan."""
+    makings = _Makings(run.version)
+    rows: dict[str, Cell] = {}
+    for block in plan.blocks:
+        for arm in block.arms:
+            if arm.cell not in rows:
+                cell = _cell(run, arm.cell, arm.spec, number=_number(arm.cell))
+                cell.positions, cell.labels = arm.positions, arm.labels
+                cell.variant, cell.preparation = makings.variant(arm.spec), makings.preparation(arm.spec)
+                rows[arm.cell] = cell
+    for point in plan.refused:
+        cell = _cell(run, point.id, point.spec, number=_number(point.id))
+        cell.positions, cell.labels = point.positions, point.labels
+        refuse(cell, point.reason)
+        rows[point.id] = cell
+    Cell.objects.bulk_create(rows.values(), batch_size=BATCH)
+    return rows
+
+
+class _Makings:
+    """Variants and preparations of one run, ordered once per digest."""
+
+    def __init__(self, version: Version) -> None:
+        self._artifact = version.artifact
+        self._variants: dict[str, Variant] = {}
+        self._preparations: dict[str, Preparation] = {}
+
+    def variant(self, spec: CellSpec) -> Variant:
+        key = spec.recipe.model_dump_json()
+        if key not in self._variants:
+            self._variants[key] = ensure_variant(artifact=self._artifact, recipe=spec.recipe)
+        return self._variants[key]
+
+    def preparation(self, spec: CellSpec) -> Preparation:
+        key = spec.workload.model_dump_json()
+        if key not in self._preparations:
+            self._preparations[key] = ensure_preparation(artifact=self._artifact, workload=spec.workload)
+        return self._preparations[key]
+
+
+def _cell(run: Run, name: str, spec: CellSpec, *, number: int) -> Cell:
+    return Cell(
+        run=run,
+        name=name,
+        number=number,
+        digest=spec.digest,
+        spec_json=spec.model_dump(mode="json"),
+        runtime=str(spec.runtime),
+        provider=spec.provider,
+        batch=spec.workload.batch,
+        precision=spec.recipe.precision,
+        opset=str(spec.recipe.opset),
+        threads=spec.session.threads,
+        hardware=spec.hardware,
+    )
+
+
+def refuse(row: Cell | Arm, reason: Reason) -> None:
+    """Ends a cell or arm that will not run; not saved yet."""
+    row.status = reason.status if reason.status != CellStatus.DONE else CellStatus.REFUSED
+    row.reason_code, row.reason_text = reason.code, reason.text
+
+
+def _write_blocks(run: Run, plan: Plan, cells: dict[str, Cell]) -> None:
+    rows = [_block(run, planned, number) for number, planned in enumerate(plan.blocks, start=1)]
+    Block.objects.bulk_create(rows, batch_size=BATCH)
+    arms = [
+        Arm(block=row, cell=cells[arm.cell], number=arm.arm, name=arm.id, twin_of=arm.twin_of)
+        for row, planned in zip(rows, plan.blocks, strict=True)
+        for arm in planned.arms
+    ]
+    Arm.objects.bulk_create(arms, batch_size=BATCH)
+
+
+def _block(run: Run, planned: PlannedBlock, number: int) -> Block:
+    asked = sorted({arm.spec.hardware for arm in planned.arms})
+    seed = hashlib.sha256(f"{run.pk}:{run.seed}:{number}".encode()).digest()
+    return Block(
+        run=run,
+        number=number,
+        hardware=", ".join(asked)[:200],
+        queues=_queues(planned),
+        seed=int.from_bytes(seed[:4], "big"),
+        max_rounds=planned.max_rounds,
+        plan_json=planned.model_dump(mode="json"),
+    )
+
+
+def _queues(planned: PlannedBlock) -> list[str]:
+    """The queue of its rarest tag; without a tag, those of the nodes that the matrix names or leaves to choose from."""
+    return [tag_queue(planned.tags[0])] if planned.tags else [node_queue(node) for node in planned.nodes]
+
+
+def _number(name: str) -> int:
+    """Cells are named c1, c2, … in the order of the matrix."""
+    return int("".join(filter(str.isdecimal, name)) or 0)
+
+
+def _sentence(plan: Plan) -> str:
+    refused = f", {len(plan.refused)} points refused" if plan.refused else ""
+    return f"{plan.cells} cells in {len(plan.blocks)} blocks{refused}; about {plan.minutes:.0f} minutes."

@@ -1,0 +1,22 @@
+"""The farm's tick: what is due is released, rung and swept. Missing one costs a second."""
+
+import logging
+from collections.abc import Callable
+
+from celery import shared_task
+
+from farm.fleet.services import mark_offline
+from farm.runs.services import release_ready_blocks, ring_again, sweep
+
+log = logging.getLogger(__name__)
+DUTIES: tuple[Callable[[], int], ...] = (release_ready_blocks, ring_again, sweep, mark_offline)
+
+
+@shared_task(name="runs.tick")  # type: ignore[untyped-decorator]
+def tick() -> None:
+    """Every duty of the second; one that breaks is logged and does not keep the others from theirs."""
+    for duty in DUTIES:
+        try:
+            duty()
+        except Exception:
+            log.exception("%s broke in this tick; the next one tries again", duty.__name__)
