@@ -1,4 +1,4 @@
-"""The child's side of reading graphs: parses .onnx files and gives their nodes as JSON. Imports little, to start fast."""
+"""The child's side of reading graphs: parses .onnx files, gives their nodes as JSON. Imports little, to start fast."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ def read_in_child(paths: list[str]) -> dict[str, Any]:
 
 def _read_one(path: str) -> dict[str, Any] | None:
     import onnx
-    from google.protobuf.message import DecodeError
+    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
     try:
         model = onnx.load(path, load_external_data=False)

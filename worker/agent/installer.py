@@ -81,9 +81,10 @@ def essential_line(text: str) -> str:
     plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
     lines = [re.sub(r"^[\s×│├╰─▶╭]+", "", line).strip() for line in plain.splitlines()]
     lines = [line for line in lines if line and not line.lower().startswith(("using python", "hint:", "resolved"))]
-    for index, line in enumerate(lines):
-        if line.startswith(("Because", "error:", "Failed to", "ImportError", "OSError")):
-            return " ".join(lines[index : index + 3])[:500]
+    for start in ("Because", "cause: Because", "ImportError", "OSError", "Failed to", "error:"):
+        for index, line in enumerate(lines):
+            if line.startswith(start):
+                return " ".join(lines[index : index + 3]).removeprefix("cause: ").removeprefix("error: ")[:500]
     return " ".join(lines[-2:])[:500] or "it said nothing"
 
 

@@ -3,6 +3,7 @@
 The package is found beside this one and copied as files; importing it here would need onnxruntime.
 """
 
+import functools
 import hashlib
 import os
 import shutil
@@ -36,6 +37,7 @@ def stage_runner(folder: Path, *, source: Path = RUNNER) -> Path:
     return stage
 
 
+@functools.cache
 def compile_stage(stage: Path, *, python: Path) -> None:
     """Compile the stage for an interpreter: the runner cannot write there, and 20 ms a process would go to it."""
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}

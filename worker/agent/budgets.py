@@ -1,0 +1,34 @@
+"""How long a cell is measured: MEASURING.md, "Inside one process", 5."""
+
+from typing import Any
+
+from farm.contract.cells import Budget
+
+# a traced cell is profiled this long, 10 to 30 runs
+TRACE_RUNS = 30
+TRACE_S = 0.5
+
+_BUDGETS: dict[Budget, dict[str, Any]] = {
+    Budget.QUICK: {"window_s": 0.5, "window_runs": 3, "window_runs_slow": 3, "windows_agreeing": 1, "at_most_s": 30.0},
+    Budget.STANDARD: {
+        "window_s": 0.5,
+        "window_runs": 20,
+        "window_runs_slow": 5,
+        "windows_agreeing": 3,
+        "at_least_s": 2.0,
+        "at_most_s": 30.0,
+    },
+    Budget.PRECISE: {
+        "window_s": 1.0,
+        "window_runs": 40,
+        "window_runs_slow": 10,
+        "windows_agreeing": 3,
+        "at_least_s": 4.0,
+        "at_most_s": 60.0,
+    },
+}
+
+
+def runner_budget(budget: Budget) -> dict[str, Any]:
+    """The runner's `budget` of a sample."""
+    return dict(_BUDGETS[budget])

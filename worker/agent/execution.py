@@ -1,0 +1,207 @@
+"""A block, from its order to its end report: facts, checks, first traces, rounds, further traces.
+
+One process at a time, each fresh and sandboxed. What a process does ends its cell at worst, never the block. The
+machine's lock (worker.agent.host_lock) is the caller's: it is held before the block is claimed.
+"""
+
+import random
+import shutil
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from farm.contract.blocks import BlockOrder
+from farm.contract.reasons import CellStatus, Reason, ReasonCode
+from farm.contract.reports import (
+    ArmSample,
+    CheckReport,
+    EndReport,
+    FactsReport,
+    Reply,
+    Report,
+    RoundReport,
+)
+from worker.agent import passes, rounds, tracing
+from worker.agent.environment import NodeEnvironment
+from worker.agent.launching import CANCELLED, Launcher
+from worker.agent.preparing import PreparedArm, prepare_arms
+from worker.agent.repeat import repeat_command
+
+SendReport = Callable[[Report], Reply]
+_FAILED = (CellStatus.FAILED, CellStatus.CRASHED, CellStatus.TIMEOUT)
+
+
+def execute_block(
+    order: BlockOrder, *, report: SendReport, environment: NodeEnvironment, is_cancelled: Callable[[], bool]
+) -> None:
+    """Measure a block and report everything about it, an EndReport last.
+
+    `report` may raise to end the block early (a lost lease); what is running then is ended first.
+    """
+    folder = Path(environment.work_dir.resolve()) / f"block-{order.attempt}-{time.monotonic_ns()}"
+    folder.mkdir(parents=True)
+    try:
+        _Block(order, report=report, environment=environment, folder=folder, is_cancelled=is_cancelled).run()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Stop(Exception):
+    """The block ends now, for this reason."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason.text)
+        self.reason = reason
+
+
+@dataclass
+class _Alive:
+    """Arms that can still be measured."""
+
+    arms: dict[int, PreparedArm] = field(default_factory=dict)
+
+    def drop(self, arm: int) -> None:
+        self.arms.pop(arm, None)
+
+
+class _Block:
+    def __init__(
+        self,
+        order: BlockOrder,
+        *,
+        report: SendReport,
+        environment: NodeEnvironment,
+        folder: Path,
+        is_cancelled: Callable[[], bool],
+    ) -> None:
+        self._order = order
+        self._report = report
+        self._environment = environment
+        self._folder = folder
+        self._is_cancelled = is_cancelled
+        self._began = time.monotonic()
+        self._alive = _Alive()
+        self._launcher = Launcher(
+            stage=environment.stage,
+            timeout_s=order.runner_timeout_s,
+            memory_bytes=order.memory_bytes,
+            is_cancelled=is_cancelled,
+        )
+        self._mapper = tracing.Mapper(work_dir=folder, memory_bytes=order.memory_bytes)
+
+    def run(self) -> None:
+        reason = None
+        with self._launcher:
+            try:
+                self._measure()
+            except _Stop as stop:
+                reason = stop.reason
+        gaps = self._launcher.gaps_s
+        self._report(
+            EndReport(
+                reason=reason,
+                wall_s=time.monotonic() - self._began,
+                gap_s=statistics.median(gaps) if gaps else None,
+            )
+        )
+
+    def _measure(self) -> None:
+        self._report(FactsReport(facts=self._environment.read_facts()))
+        self._environment.say("preparing runtimes and files")
+        ready, refused = prepare_arms(
+            self._order, environment=self._environment, folder=self._folder, is_cancelled=self._is_cancelled
+        )
+        self._stop_if_over()
+        for arm in self._order.arms:
+            if arm.arm in refused:
+                self._tell_check(CheckReport(arm=arm.arm, reason=refused[arm.arm], repeat_command=repeat_command(arm)))
+        self._check(ready)
+        self._trace_first()
+        reply = self._measure_rounds()
+        self._trace_again(reply)
+
+    def _check(self, ready: list[PreparedArm]) -> None:
+        for arm in ready:
+            self._say(arm, "checking")
+            found = passes.run_check(self._launcher, arm)
+            self._stop_if_over()
+            if found.reason is None:
+                self._alive.arms[arm.arm] = arm
+            self._tell_check(found)
+
+    def _tell_check(self, found: CheckReport) -> None:
+        self._report(found)
+        self._stop_if_fail_fast(found.arm, found.reason)
+
+    def _trace_first(self) -> None:
+        profiled = []
+        for arm in self._alive.arms.values():
+            self._say(arm, "tracing")
+            profiled.append(tracing.profile_arm(self._launcher, arm, trace_round=0))
+            self._stop_if_over()
+        self._tell_traces(profiled)
+
+    def _tell_traces(self, profiled: list[tracing.Profiled]) -> None:
+        """Map and report; a trace that failed leaves its cell measured, without placement."""
+        self._mapper.learn([one for one in profiled if one.reply is not None])
+        for one in profiled:
+            self._report(tracing.report_of(one, self._mapper, store=self._environment.store_trace))
+            tracing.drop(one)
+
+    def _measure_rounds(self) -> Reply:
+        reply = Reply(go_on=True)
+        first = self._order.first_round
+        for number in range(first, first + self._order.max_rounds):
+            if not self._alive.arms:
+                break
+            reply = self._report(RoundReport(round=number, samples=tuple(self._measure_round(number))))
+            if not reply.go_on:
+                break
+        return reply
+
+    def _measure_round(self, number: int) -> list[ArmSample]:
+        # what lies between two rounds is the farm's answer, not the agent's own time
+        self._launcher.forget_last()
+        seed = f"{self._order.block}/{self._order.seed}"
+        taken = []
+        for position, arm in enumerate(rounds.round_order(list(self._alive.arms), round_number=number, seed=seed)):
+            prepared = self._alive.arms[arm]
+            self._say(prepared, f"round {number + 1}")
+            sample = passes.run_sample(self._launcher, prepared, budget=self._order.budget, position=position)
+            self._stop_if_over()
+            if sample.reason is not None:
+                self._alive.drop(arm)
+            taken.append(sample)
+            if sample.reason is not None and self._order.fail_fast:
+                self._report(RoundReport(round=number, samples=tuple(taken)))
+                self._stop_if_fail_fast(arm, sample.reason)
+        return taken
+
+    def _trace_again(self, reply: Reply) -> None:
+        """Interleaved traces for attribution, as the last reply asked for."""
+        dice = random.Random(f"{self._order.block}/{self._order.seed}/traces")
+        for trace_round in range(1, reply.trace_rounds + 1):
+            arms = [self._alive.arms[arm] for arm in reply.trace_arms if arm in self._alive.arms]
+            dice.shuffle(arms)
+            for arm in arms:
+                self._say(arm, f"trace {trace_round + 1}")
+                self._tell_traces([tracing.profile_arm(self._launcher, arm, trace_round=trace_round)])
+                self._stop_if_over()
+
+    def _say(self, arm: PreparedArm, what: str) -> None:
+        self._environment.say(f"{what}: {arm.order.cell.runtime}, {arm.order.cell.recipe.precision}, arm {arm.arm}")
+
+    def _stop_if_over(self) -> None:
+        if self._is_cancelled():
+            raise _Stop(CANCELLED)
+        limit_s = self._order.block_timeout_s
+        if time.monotonic() - self._began > limit_s:
+            text = f"The block took longer than its limit of {limit_s:.0f} s; give it fewer cells or more time."
+            raise _Stop(Reason(code=ReasonCode.TIMEOUT, text=text))
+
+    def _stop_if_fail_fast(self, arm: int, reason: Reason | None) -> None:
+        if self._order.fail_fast and reason is not None and reason.status in _FAILED:
+            text = f"Arm {arm} ended as {reason.status} and the matrix says fail-fast: {reason.text}"
+            raise _Stop(Reason(code=ReasonCode.FAIL_FAST, text=text[:2000]))

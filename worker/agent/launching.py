@@ -1,0 +1,184 @@
+"""One runner process: launched in the sandbox, watched, its ending turned into an answer or a reason."""
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from farm.contract.reasons import Reason, ReasonCode
+from farm.sandbox import child, interpreters
+from farm.sandbox.endings import Ending
+from farm.sandbox.policy import Policy, SandboxError
+from farm.sandbox.watch import Running
+from worker.agent.preparing import PreparedArm
+
+# a check with many outputs, or the executed nodes of a large model
+MAX_REPLY_BYTES = 16 << 20
+CANCEL_POLL_S = 0.25
+
+# providers whose device files must be in reach
+_ON_DEVICES = {"CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider"} | {
+    "MIGraphXExecutionProvider",
+    "ROCMExecutionProvider",
+}
+
+# names of what the process may find in its environment; nothing of ours is inherited
+_ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    "ORT_DISABLE_TELEMETRY": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+
+
+@dataclass
+class Answer:
+    """What one process came to: its decoded reply or a reason, and how it ended."""
+
+    reply: dict[str, Any] = field(default_factory=dict)
+    reason: Reason | None = None
+    ending: Ending | None = None
+    log_tail: str = ""
+
+    @property
+    def wall_ms(self) -> float:
+        return self.ending.wall_s * 1000 if self.ending else 0.0
+
+
+class Launcher:
+    """Starts the runners of one block, one after the other, and ends the current one when the block is cancelled.
+
+    `gaps_s` collects the seconds between the end of one process and the launch of the next.
+    """
+
+    def __init__(
+        self, *, stage: Path, timeout_s: float, memory_bytes: int | None, is_cancelled: Callable[[], bool]
+    ) -> None:
+        self._stage = stage
+        self._timeout_s = timeout_s
+        self._memory_bytes = memory_bytes
+        self._is_cancelled = is_cancelled
+        self._running: Running | None = None
+        self._over = threading.Event()
+        self._started_at = 0.0
+        self._ended_at: float | None = None
+        self.gaps_s: list[float] = []
+
+    def __enter__(self) -> "Launcher":
+        threading.Thread(target=self._end_when_cancelled, daemon=True, name="cancel-watch").start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+
+    def forget_last(self) -> None:
+        """What comes next is no gap between two samples."""
+        self._ended_at = None
+
+    def launch(self, arm: PreparedArm, order: dict[str, Any], *, work_dir: Path) -> Answer:
+        """Run one pass of an arm. Whatever the process does is an Answer; it never raises for it."""
+        if self._is_cancelled():
+            return Answer(reason=CANCELLED)
+        policy = Policy(
+            read_only=(
+                *interpreters.paths(arm.installed.python),
+                self._stage,
+                arm.model.parent,
+                arm.inputs.parent,
+            ),
+            read_write=(work_dir,),
+            memory_bytes=self._memory_bytes,
+            devices=arm.order.cell.provider in _ON_DEVICES,
+        )
+        argv = [str(arm.installed.python), "-I", str(self._stage)]
+        launched_ns = time.monotonic_ns()
+        try:
+            ending = child.run_command(
+                argv,
+                policy=policy,
+                timeout_s=self._timeout_s,
+                stdin=json.dumps({**order, "launched_ns": launched_ns, "work_dir": str(work_dir)}).encode(),
+                env={**_ENVIRONMENT, "HOME": str(work_dir), "TMPDIR": str(work_dir)},
+                cwd=work_dir,
+                max_reply_bytes=MAX_REPLY_BYTES,
+                on_started=self._watch,
+            )
+        except SandboxError as error:
+            return Answer(reason=Reason(code=ReasonCode.SANDBOX_MISSING, text=str(error)[:2000]))
+        finally:
+            self._running = None
+        self._ended_at = self._started_at + ending.wall_s
+        return read_ending(ending)
+
+    def _watch(self, running: Running) -> None:
+        self._running = running
+        self._started_at = time.monotonic()
+        if self._ended_at is not None:
+            self.gaps_s.append(self._started_at - self._ended_at)
+
+    def _end_when_cancelled(self) -> None:
+        while not self._over.wait(CANCEL_POLL_S):
+            running = self._running
+            if running is not None and self._is_cancelled():
+                running.kill()
+
+
+CANCELLED = Reason(code=ReasonCode.CANCELLED, text="The block was cancelled before this was measured; start it again.")
+
+
+def read_ending(ending: Ending) -> Answer:
+    """The decoded reply of a process, or the reason why there is none."""
+    answer = Answer(ending=ending, log_tail=ending.stderr_tail[-20_000:])
+    answer.reason = _reason_of_kind(ending)
+    if answer.reason is not None:
+        return answer
+    try:
+        reply = ending.answer()
+    except (ValueError, RecursionError):
+        reply = None
+    if not isinstance(reply, dict):
+        said = "nothing" if not ending.reply else f"{ending.reply[:60]!r}"
+        answer.reason = garbled(f"it answered {said} where a JSON object was expected")
+        return answer
+    stated = reply.pop("reason", None)
+    answer.reply = reply
+    if stated is not None:
+        answer.reason = _stated(stated)
+    return answer
+
+
+def garbled(detail: str) -> Reason:
+    """The reason of a reply that does not hold what it should."""
+    return Reason(
+        code=ReasonCode.GARBLED,
+        text=f"The runner's answer cannot be read: {detail}. Run the cell again; if it stays, report the model."[:2000],
+    )
+
+
+def _stated(stated: Any) -> Reason:
+    try:
+        text = str(stated["text"])
+        return Reason(code=ReasonCode(stated["code"]), text=(text[:1].upper() + text[1:])[:2000])
+    except (TypeError, KeyError, ValueError):
+        return garbled(f"its reason is {stated!r:.200}")
+
+
+def _reason_of_kind(ending: Ending) -> Reason | None:
+    codes = {
+        "exited": (ReasonCode.CRASHED, "Look at the log; another runtime or provider may do better."),
+        "crashed": (ReasonCode.CRASHED, "Another runtime or provider may do better."),
+        "timeout": (ReasonCode.TIMEOUT, "Give the cell more time, or a smaller batch or shapes."),
+        "flooded": (ReasonCode.FLOODED, "The model or its provider prints without end; nothing of it was kept."),
+        "out_of_memory": (ReasonCode.OUT_OF_MEMORY, "Give the cell a smaller batch or shapes, or more memory."),
+    }
+    if ending.kind == "cancelled":
+        return CANCELLED
+    if ending.kind not in codes:
+        return None
+    code, advice = codes[ending.kind]
+    # the sandbox speaks of "it"
+    sentence = ending.sentence().replace("It ", "The runner ", 1)
+    return Reason(code=code, text=f"{sentence} {advice}"[:2000])
