@@ -41,6 +41,9 @@ class SmallEquipment:
     def probe(self, *, is_cancelled: Callable[[], bool]) -> Abilities:
         return Abilities(tags={"cpu": "it is one"}, providers=("CPUExecutionProvider",))
 
+    def probe_more(self, known: Abilities, *, is_cancelled: Callable[[], bool]) -> Abilities:
+        return known
+
     def limit(self, settings: messages.NodeSettings) -> None:
         """Nothing to limit."""
 

@@ -34,6 +34,9 @@ logger = logging.getLogger(__name__)
 
 EXIT_OK, EXIT_REFUSED = 0, 3
 GOODBYE_S = 2.0
+# a node that had nothing to do for so long looks what else may run on it; 0: never
+IDLE_PROBE_S = 30.0
+IDLE_TURN_S = 1.0
 
 
 class Equipment(Protocol):
@@ -48,19 +51,31 @@ class Equipment(Protocol):
 
     def probe(self, *, is_cancelled: Callable[[], bool]) -> Abilities: ...
 
+    def probe_more(self, known: Abilities, *, is_cancelled: Callable[[], bool]) -> Abilities: ...
+
     def limit(self, settings: messages.NodeSettings) -> None: ...
 
 
 class Agent:
     """The node of one home folder, until it is stopped or the farm refuses it."""
 
-    def __init__(self, home: NodeHome, *, gateway: farm.Gateway, equipment: Equipment, tail: Tail) -> None:
+    def __init__(
+        self,
+        home: NodeHome,
+        *,
+        gateway: farm.Gateway,
+        equipment: Equipment,
+        tail: Tail,
+        idle_probe_s: float = IDLE_PROBE_S,
+    ) -> None:
         self._home = home
         self._identity = home.identity()
         self._gateway = gateway
         self._equipment = equipment
         self._stop = threading.Event()
         self._refusal = ""
+        self._is_ready = False
+        self._idle_probe_s = idle_probe_s
         self._outbox = Outbox(home.spool, self._gateway)
         self._measurer = measure_task.Measurer(
             gateway=self._gateway,
@@ -131,8 +146,14 @@ class Agent:
         return self._gateway.message(wait_s=min(self._presence.settings.wait_s, messages.MAX_WAIT_S))
 
     def _probe(self) -> None:
-        self._presence.abilities = self._equipment.probe(is_cancelled=self._stop.is_set)
+        """The abilities to start with; then, once the node has nothing to do, what else may run here."""
+        found = self._presence.abilities = self._equipment.probe(is_cancelled=self._stop.is_set)
         self._presence.say_again()
+        while not self._stop.wait(IDLE_TURN_S) and self._idle_probe_s:
+            if self._is_ready and self._measurer.idle_s > self._idle_probe_s:
+                self._presence.abilities = self._equipment.probe_more(found, is_cancelled=self._stop.is_set)
+                self._presence.say_again()
+                return
 
     def _flush(self) -> None:
         with contextlib.suppress(farm.Refused):  # the poll hears the same and ends the agent
@@ -155,6 +176,7 @@ class Agent:
             own = node_queue(self._identity.node_id)
             consumer.call_soon(_subscribe, consumer, {own, *welcome.queues})
         if welcome.queues and self._presence.abilities.tags:
+            self._is_ready = True
             write_privately(self._home.folder / "ready", str(os.getpid()))
 
     def _on_ready(self, **_: Any) -> None:

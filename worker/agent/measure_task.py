@@ -53,7 +53,13 @@ class Measurer:
         self._execute = execute
         self._stop = stop
         self._on_refused = on_refused
+        self._free_since = time.monotonic()
         self.block: str | None = None
+
+    @property
+    def idle_s(self) -> float:
+        """Seconds since the last block ended, 0 while one is measured."""
+        return 0.0 if self.block else time.monotonic() - self._free_since
 
     def measure(self, block: str, attempt: int) -> None:
         """Claims and measures; returns quietly when the block is somebody else's or the machine is taken."""
@@ -75,7 +81,7 @@ class Measurer:
         except (GivenUpError, BlockDroppedError) as problem:
             logger.warning("Block %s ended early: %s", order.block, problem)
         finally:
-            self.block = None
+            self.block, self._free_since = None, time.monotonic()
         logger.info("Block %s left after %.1f s.", order.block, time.monotonic() - started)
 
     def _claimed(self, block: str, attempt: int) -> Lease | None:

@@ -1,11 +1,41 @@
-"""What this node can do, each claim with its evidence: hardware tags and the providers that really executed."""
+"""What this node can do, each claim with its evidence: hardware tags and the providers that really executed.
 
+A provider list is no evidence: with a GPU build and no CUDA a session asks for CUDA and runs on the CPU, silently. So a
+small model is measured by the same runner as any cell, and the tag is granted when its trace shows the provider.
+"""
+
+import json
+import logging
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
+from farm.contract.blocks import ArmOrder
+from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime
 from farm.contract.reports import Facts
+from farm.rules import providers
+from worker.agent import cache, launching, passes, staging, tracing
+from worker.agent.preparing import PreparedArm
+from worker.agent.runtimes import Installed
+
+logger = logging.getLogger(__name__)
 
 X86 = ("x86_64", "amd64", "i386", "i686", "x86")
 ARM = ("aarch64", "arm64", "armv7l", "armv8l")
+TIMEOUT_S = 120.0
+KEPT = "probes.json"
+
+# where this agent has no ONNX Runtime of its own
+PLAIN = Runtime(distribution="onnxruntime", version="1.31.1")
+# builds by which a provider that the plain one lacks is looked for: short name → runtime
+BUILDS = {
+    "openvino": Runtime(distribution="onnxruntime-openvino", version="1.24.1"),
+    "cuda": Runtime(distribution="onnxruntime-gpu", version="1.26.0"),
+    "tensorrt": Runtime(distribution="onnxruntime-gpu", version="1.26.0"),
+}
 
 
 @dataclass(frozen=True)
@@ -15,9 +45,109 @@ class Abilities:
     tags: dict[str, str] = field(default_factory=dict)
     providers: tuple[str, ...] = ()
 
+    def __or__(self, other: "Abilities") -> "Abilities":
+        names = dict.fromkeys((*self.providers, *other.providers))
+        return Abilities(tags=self.tags | other.tags, providers=tuple(names))
+
 
 def machine_tags(facts: Facts) -> dict[str, str]:
     """Tags that the processor itself proves: its architecture and its instruction sets."""
     arch = facts.arch.lower()
     tags = {tag: f"architecture {facts.arch}" for tag, names in (("x86", X86), ("arm", ARM)) if arch in names}
     return tags | {name: f"the processor lists {name}" for name in facts.instruction_sets}
+
+
+def worth_trying(facts: Facts) -> tuple[str, ...]:
+    """Short names of providers that may well run here beside the CPU's; tried when the node has nothing to do."""
+    return ("openvino",) if facts.arch.lower() in X86 and sys.platform == "linux" else ()
+
+
+def own_build() -> Installed | None:
+    """The ONNX Runtime beside this agent: it proves the CPU provider without installing anything."""
+    try:
+        runtime = Runtime(distribution="onnxruntime", version=version("onnxruntime"))
+    except PackageNotFoundError:
+        return None
+    return Installed(runtime=runtime, folder=Path(sys.prefix))
+
+
+def probe(
+    short: str, *, installed: Installed, stage: Path, folder: Path, is_cancelled: Callable[[], bool]
+) -> Abilities:
+    """Runs the probe model on a provider. Claims nothing when its trace does not show it, and says so in the log."""
+    entry = providers.resolve(short)
+    folder.mkdir(parents=True, exist_ok=True)
+    staging.compile_stage(stage, python=installed.python)
+    arm = _arm(entry, installed=installed, folder=folder)
+    launch = launching.Launcher(stage=stage, timeout_s=TIMEOUT_S, memory_bytes=None, is_cancelled=is_cancelled)
+    with launch as launcher:
+        report = passes.run_check(launcher, arm)
+        if report.reason is not None:
+            logger.warning("%s does not run here on %s: %s", entry.name, installed.runtime, report.reason.text)
+            return Abilities()
+        profiled = tracing.profile_arm(launcher, arm, trace_round=0)
+    trace = tracing.report_of(profiled, tracing.Mapper(work_dir=folder), store=lambda arm, trace_round, path: None)
+    tracing.drop(profiled)
+    shown = next((share for share in trace.providers if share.name == entry.name), None)
+    if shown is None:
+        ran = ", ".join(share.name for share in trace.providers) or "nothing"
+        logger.warning("%s was asked for on %s and %s executed.", entry.name, installed.runtime, ran)
+        return Abilities()
+    day = datetime.now(UTC).date()
+    evidence = f"{day}: a trace on {installed.runtime} shows {shown.nodes} of the probe's nodes on {entry.name}"
+    return Abilities(tags={entry.tag: evidence}, providers=(entry.name,))
+
+
+def kept(folder: Path) -> Abilities:
+    """What earlier probes of this node found beside the CPU's."""
+    try:
+        known = json.loads((folder / KEPT).read_text())
+        return Abilities(tags=dict(known["tags"]), providers=tuple(known["providers"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return Abilities()
+
+
+def keep(folder: Path, found: Abilities) -> None:
+    """Remembers them for the next start."""
+    (folder / KEPT).write_text(json.dumps({"tags": found.tags, "providers": list(found.providers)}, indent=2))
+
+
+def _arm(entry: providers.Provider, *, installed: Installed, folder: Path) -> PreparedArm:
+    model, inputs = folder / "bundle" / "probe.onnx", folder / "files" / "inputs.npz"
+    for path in (model, inputs):
+        path.parent.mkdir(exist_ok=True)
+    _write_model(model, inputs)
+    bundle = Bundle(main=model.name, files=(_ref(model),))
+    cell = CellSpec(
+        artifact_sha256=bundle.digest,
+        runtime=installed.runtime,
+        provider=entry.name,
+        provider_options=dict(entry.defaults),
+    )
+    order = ArmOrder(arm=0, cell=cell, bundle=bundle, source=bundle, inputs=_ref(inputs))
+    scratch = folder / "scratch"
+    scratch.mkdir(exist_ok=True)
+    return PreparedArm(
+        order=order, installed=installed, model=model, source=model, inputs=inputs, reference=None, scratch=scratch
+    )
+
+
+def _write_model(model: Path, inputs: Path) -> None:
+    """A matrix product and an activation: something for every provider to take, and old enough for every runtime."""
+    import numpy as np
+    from onnx import TensorProto, helper, save
+
+    weights = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"], "product"), helper.make_node("Relu", ["y"], ["z"], "bend")],
+        "probe",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [8, 64])],
+        [helper.make_tensor_value_info("z", TensorProto.FLOAT, [8, 64])],
+        [helper.make_tensor("w", TensorProto.FLOAT, weights.shape, weights.tobytes(), raw=True)],
+    )
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), model)
+    np.savez(inputs, x=np.ones((8, 64), np.float32))
+
+
+def _ref(path: Path) -> FileRef:
+    return FileRef(name=path.name, sha256=cache.digest_of_file(path), bytes=path.stat().st_size)

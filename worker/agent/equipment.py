@@ -1,0 +1,138 @@
+"""What a node measures with: its runtimes, its artifact cache, the staged runner, and the line to the farm's files."""
+
+import gzip
+import logging
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from farm.contract import node as messages
+from farm.contract.blocks import Lease
+from farm.contract.cells import Runtime
+from farm.contract.reports import Facts, Reply, Report
+from worker.agent import execution, facts, host_lock, probes, staging
+from worker.agent import gateway as farm
+from worker.agent.cache import ArtifactCache, FetchError
+from worker.agent.environment import NodeEnvironment
+from worker.agent.home import NodeHome
+from worker.agent.runtimes import RuntimeStore, RuntimeUnavailableError
+
+logger = logging.getLogger(__name__)
+
+FETCH_TRIES = 4
+# a probe waits its turn behind whatever this machine measures
+PROBE_PATIENCE_S = 3600.0
+
+
+class NodeEquipment:
+    """The equipment of one node home. Blocks are measured one at a time."""
+
+    def __init__(self, home: NodeHome, gateway: farm.Gateway, *, probe_first: tuple[str, ...] = ()) -> None:
+        self._home = home
+        self._gateway = gateway
+        self._probe_first = probe_first
+        self._lease: Lease | None = None
+        self._work = home.folder / "work"
+        shutil.rmtree(self._work, ignore_errors=True)  # of an agent that was killed
+        self._work.mkdir(parents=True)
+        self._stage = staging.stage_runner(home.folder / "stage")
+        self._runtimes = RuntimeStore(home.folder / "runtimes", say=logger.info)
+        self._cache = ArtifactCache(home.folder / "artifacts", fetch=self._fetch)
+
+    def measure(self, lease: Lease, *, report: Callable[[Report], Reply], is_cancelled: Callable[[], bool]) -> None:
+        """Measures the block of a lease and reports it."""
+        self._lease = lease
+        environment = NodeEnvironment(
+            runtimes=self._runtimes,
+            cache=self._cache,
+            stage=self._stage,
+            work_dir=self._work,
+            store_trace=self._store_trace,
+            say=logger.info,
+        )
+        try:
+            execution.execute_block(lease.order, report=report, environment=environment, is_cancelled=is_cancelled)
+        finally:
+            self._lease = None
+
+    def facts(self) -> Facts:
+        """The machine as it is, without waiting to see how busy it is."""
+        return facts.read_facts(busy_window_s=0)
+
+    def runtimes(self) -> tuple[Runtime, ...]:
+        """What is installed now."""
+        return tuple(one.runtime for one in self._runtimes.installed())
+
+    def limit(self, settings: messages.NodeSettings) -> None:
+        """Takes over the owner's limits."""
+        self._cache.limit_bytes = settings.cache_bytes
+        self._runtimes.limit_bytes = settings.runtimes_bytes
+
+    def probe(self, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
+        """What has to be known before the first block: the processor, the CPU provider, what was asked for."""
+        found = probes.Abilities(tags=probes.machine_tags(self.facts())) | probes.kept(self._home.folder)
+        for short in ("cpu", *self._probe_first):
+            found |= self._probed(short, is_cancelled=is_cancelled)
+        return found
+
+    def probe_more(self, known: probes.Abilities, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
+        """Tries what may well run here, while the node has nothing to do. Installs what it needs."""
+        found = known
+        for short in probes.worth_trying(self.facts()):
+            if short not in found.tags and not is_cancelled():
+                found |= self._probed(short, is_cancelled=is_cancelled)
+        return found
+
+    def _probed(self, short: str, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
+        folder = Path(tempfile.mkdtemp(prefix=f"probe-{short}-", dir=self._work))
+        try:
+            own = None if short in probes.BUILDS else probes.own_build()
+            installed = own or self._runtimes.provide(probes.BUILDS.get(short, probes.PLAIN))
+            with host_lock.measuring(patience_s=PROBE_PATIENCE_S, is_cancelled=is_cancelled):
+                found = probes.probe(
+                    short, installed=installed, stage=self._stage, folder=folder, is_cancelled=is_cancelled
+                )
+        except (RuntimeUnavailableError, host_lock.BusyError) as problem:
+            logger.warning("%s could not be probed: %s", short, problem)
+            return probes.Abilities()
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        if short in probes.BUILDS and found.tags:
+            probes.keep(self._home.folder, probes.kept(self._home.folder) | found)
+        return found
+
+    def _fetch(self, sha256: str, target: Path) -> None:
+        """Writes a file of the current block; tries again while the farm is away. Raises FetchError."""
+        lease = self._lease
+        if lease is None:
+            raise FetchError("no block is leased to this node now")
+        for left in reversed(range(FETCH_TRIES)):
+            try:
+                with target.open("wb") as file:
+                    for piece in self._gateway.file(sha256, token=lease.token):
+                        file.write(piece)
+                return
+            except farm.Unavailable as problem:
+                if not left:
+                    raise FetchError(str(problem)) from problem
+            except farm.GatewayError as problem:
+                raise FetchError(str(problem)) from problem
+
+    def _store_trace(self, arm: int, trace_round: int, raw: Path) -> str | None:
+        """Sends a raw trace; a trace that cannot be stored is a warning, its figures are in the report."""
+        lease = self._lease
+        if lease is None:
+            return None
+        packed = gzip.compress(raw.read_bytes(), compresslevel=6)
+        if len(packed) > messages.MAX_TRACE_BYTES:
+            logger.warning("The raw trace of arm %d has %d bytes packed and is not sent.", arm, len(packed))
+            return None
+        order = lease.order
+        try:
+            return self._gateway.put_trace(
+                order.block, attempt=order.attempt, token=lease.token, arm=arm, trace_round=trace_round, packed=packed
+            )
+        except farm.GatewayError as problem:
+            logger.warning("The raw trace of arm %d was not stored: %s", arm, problem)
+            return None

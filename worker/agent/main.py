@@ -1,0 +1,66 @@
+"""The agent as a process: `python -m worker.agent.main`, and what `onnxfarm node start` calls."""
+
+import argparse
+import os
+import platform
+import re
+import sys
+from pathlib import Path
+
+from worker.agent import enrolment, facts, logs
+from worker.agent import gateway as farm
+from worker.agent.agent import IDLE_PROBE_S, Agent
+from worker.agent.equipment import NodeEquipment
+from worker.agent.home import NodeHome, NotEnrolledError, default_folder
+
+CODE_VARIABLE = "ONNXFARM_NODE_TOKEN"
+EXIT_USAGE, EXIT_INFRASTRUCTURE = 2, 3
+
+
+def machine_name() -> str:
+    """This machine's name as a farm takes it."""
+    name = re.sub(r"[^A-Za-z0-9 ._-]", "-", platform.node().split(".")[0])[:64]
+    return name if re.match(r"[A-Za-z0-9]", name) else "node"
+
+
+def start(
+    folder: Path, *, url: str | None = None, probe_first: tuple[str, ...] = (), idle_probe_s: float = IDLE_PROBE_S
+) -> int:
+    """Runs the agent of a home folder until it is stopped; gives the exit status.
+
+    `url` overrides the address that the node was enrolled at; `probe_first` are providers to prove before the first
+    block, and after `idle_probe_s` seconds without one (0: never) others are tried.
+    Raises NotEnrolledError and ValueError.
+    """
+    home = NodeHome(folder)
+    identity = home.identity()
+    with farm.Gateway(url or identity.url) as gateway:
+        tail = logs.set_up(home.log)
+        equipment = NodeEquipment(home, gateway, probe_first=probe_first)
+        return Agent(home, gateway=gateway, equipment=equipment, tail=tail, idle_probe_s=idle_probe_s).run()
+
+
+def main() -> int:
+    """Enrols with the code of the environment where there is no node yet, then starts it."""
+    parser = argparse.ArgumentParser(prog="worker.agent.main", description="A node's agent.")
+    parser.add_argument("--home", type=Path, default=default_folder())
+    parser.add_argument("--url", help="address of the farm's gateway")
+    parser.add_argument("--probe", action="append", default=[], help="a provider to prove before the first block")
+    parser.add_argument("--idle-probe-s", type=float, default=IDLE_PROBE_S, help="0: try no other providers")
+    options = parser.parse_args()
+    home, code = NodeHome(options.home), os.environ.pop(CODE_VARIABLE, None)
+    try:
+        if code and not home.is_enrolled:
+            known = facts.read_facts(busy_window_s=0)
+            enrolment.enrol(home, url=options.url or "", code=code, name=machine_name(), facts=known)
+        return start(options.home, url=options.url, probe_first=tuple(options.probe), idle_probe_s=options.idle_probe_s)
+    except (NotEnrolledError, ValueError) as problem:
+        print(f"onnxfarm: {problem}", file=sys.stderr)
+        return EXIT_USAGE
+    except farm.GatewayError as problem:
+        print(f"onnxfarm: {problem}", file=sys.stderr)
+        return EXIT_INFRASTRUCTURE
+
+
+if __name__ == "__main__":
+    sys.exit(main())
