@@ -1,0 +1,47 @@
+"""Values known before a model runs: initialisers and Constant nodes. Runs in the child only."""
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import numpy_helper
+
+from farm.workshop import external, walking
+
+_LARGEST = 1 << 20
+
+
+def values(model: onnx.ModelProto, *, names: Collection[str]) -> dict[str, NDArray[Any]]:
+    """The known values among these names, of any graph; large and external tensors are left out."""
+    found: dict[str, NDArray[Any]] = {}
+    for graph in walking.graphs(model):
+        for tensor in graph.initializer:
+            if tensor.name in names and _is_small(tensor):
+                found[tensor.name] = numpy_helper.to_array(tensor)
+    for node in walking.nodes(model):
+        if node.op_type == "Constant" and node.output and node.output[0] in names:
+            value = _constant(node)
+            if value is not None:
+                found[node.output[0]] = value
+    return found
+
+
+def _constant(node: onnx.NodeProto) -> NDArray[Any] | None:
+    for attribute in node.attribute:
+        if attribute.name == "value" and _is_small(attribute.t):
+            return numpy_helper.to_array(attribute.t)
+        if attribute.name == "value_int":
+            return np.asarray(attribute.i)
+        if attribute.name == "value_float":
+            return np.asarray(attribute.f, dtype=np.float32)
+        if attribute.name == "value_ints":
+            return np.asarray(attribute.ints, dtype=np.int64)
+        if attribute.name == "value_floats":
+            return np.asarray(attribute.floats, dtype=np.float32)
+    return None
+
+
+def _is_small(tensor: onnx.TensorProto) -> bool:
+    return not external.fields(tensor) and external.tensor_bytes(tensor) <= _LARGEST

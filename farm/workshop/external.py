@@ -1,0 +1,99 @@
+"""External data: every location inside the bundle, every byte it names inside its file. Runs in the child only."""
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import onnx
+from onnx import TensorProto
+
+from farm.workshop import walking
+from farm.workshop.problems import Problem, shown
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,128}")
+# what belongs to a bundle beside its model and the model's data
+_COMPANIONS = (".npz", ".pb", ".json")
+_HALF_BYTE = {TensorProto.UINT4, TensorProto.INT4, TensorProto.FLOAT4E2M1}
+_QUARTER_BYTE = {getattr(TensorProto, name) for name in ("UINT2", "INT2") if hasattr(TensorProto, name)}
+_BITS = {
+    **dict.fromkeys(_HALF_BYTE, 4),
+    **dict.fromkeys(_QUARTER_BYTE, 2),
+    **dict.fromkeys((TensorProto.UINT16, TensorProto.INT16, TensorProto.FLOAT16, TensorProto.BFLOAT16), 16),
+    **dict.fromkeys((TensorProto.FLOAT, TensorProto.INT32, TensorProto.UINT32), 32),
+    **dict.fromkeys((TensorProto.DOUBLE, TensorProto.INT64, TensorProto.UINT64, TensorProto.COMPLEX64), 64),
+    TensorProto.COMPLEX128: 128,
+}
+
+
+def elements(tensor: TensorProto) -> int:
+    """How many elements a tensor has."""
+    return math.prod(max(0, dim) for dim in tensor.dims)
+
+
+def tensor_bytes(tensor: TensorProto) -> int:
+    """What the elements of a tensor take, in bytes; strings count as nothing."""
+    if tensor.data_type == TensorProto.STRING:
+        return 0
+    return (elements(tensor) * _BITS.get(tensor.data_type, 8) + 7) // 8
+
+
+def fields(tensor: TensorProto) -> dict[str, str]:
+    """The external-data entries of a tensor; empty for one that holds its own elements."""
+    if tensor.data_location != TensorProto.EXTERNAL:
+        return {}
+    return {entry.key: entry.value for entry in tensor.external_data} or {"location": ""}
+
+
+def files(model: onnx.ModelProto) -> list[str]:
+    """Names of the files that tensors of the model point to, sorted."""
+    return sorted({place["location"] for t in walking.tensors(model) if (place := fields(t)).get("location")})
+
+
+def check(model: onnx.ModelProto, *, folder: Path, main: str) -> None:
+    """Raises Problem: external_name, external_missing, external_link, external_range, external_extra."""
+    for tensor in walking.tensors(model):
+        place = fields(tensor)
+        if place:
+            _check_tensor(tensor, place, folder=folder)
+    used = {main, *files(model)}
+    extra = [name for name in _beside(folder) if name not in used and not name.endswith(_COMPANIONS)]
+    if extra:
+        raise Problem("external_extra", f"{shown(extra[0])} belongs to no tensor of {shown(main)}: leave it out.")
+
+
+def _check_tensor(tensor: TensorProto, place: dict[str, str], *, folder: Path) -> None:
+    name, location = shown(tensor.name or "unnamed"), place.get("location", "")
+    if not _NAME.fullmatch(location) or not location.strip("."):
+        text = (
+            f"The tensor {name} points to “{shown(location)}”, outside the bundle: "
+            "save its data under a plain file name beside the model."
+        )
+        raise Problem("external_name", text)
+    path = folder / location
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise Problem("external_link", f"{location} is a link or no plain file: upload the file itself.")
+    if not path.exists():
+        raise Problem("external_missing", f"{location}, the external data of {name}, is missing: upload it too.")
+    _check_range(tensor, place, size=path.stat().st_size)
+
+
+def _check_range(tensor: TensorProto, place: dict[str, str], *, size: int) -> None:
+    name, location = shown(tensor.name or "unnamed"), place["location"]
+    try:
+        offset, length = int(place.get("offset") or 0), int(place.get("length") or size - int(place.get("offset") or 0))
+    except ValueError as error:
+        text = f"The tensor {name} has an offset or length in {location} that is no number: export the model again."
+        raise Problem("external_range", text) from error
+    wanted = tensor_bytes(tensor)
+    is_inside = offset >= 0 and length >= 0 and offset + length <= size
+    if not is_inside or any(dim < 0 for dim in tensor.dims) or wanted > length:
+        text = (
+            f"The tensor {name} wants {wanted:,} bytes at {offset:,} with length {length:,} of {location}, "
+            f"which has {size:,}: the two files do not belong together, upload both from one export."
+        )
+        raise Problem("external_range", text)
+
+
+def _beside(folder: Path) -> Iterator[str]:
+    yield from sorted(path.name for path in folder.iterdir())

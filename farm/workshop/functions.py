@@ -1,0 +1,47 @@
+"""Functions inside a model: how large it is once they are all written out. Runs in the child only."""
+
+import onnx
+
+from farm.workshop import walking
+from farm.workshop.problems import Problem
+
+_MAX_NODES = 1_000_000
+_MAX_DEPTH = 64
+
+
+def check_size(model: onnx.ModelProto) -> None:
+    """Raises Problem: function_bomb, too_many_nodes. A few nested functions can stand for billions of nodes."""
+    bodies = {(function.domain, function.name): function for function in model.functions}
+    plain = sum(1 for _ in walking.nodes(model))
+    if plain > _MAX_NODES:
+        raise Problem("too_many_nodes", f"The model has {plain:,} nodes; the limit is {_MAX_NODES:,}.")
+    sizes: dict[tuple[str, str], int] = {}
+    total = sum(_written_out(node, bodies, sizes, depth=0) for node in walking.nodes(model, with_functions=False))
+    if total > _MAX_NODES:
+        text = (
+            f"The model's functions stand for {_shown_count(total)} nodes when written out, over the limit of "
+            f"{_MAX_NODES:,}: export it without nested functions."
+        )
+        raise Problem("function_bomb", text)
+
+
+def _written_out(
+    node: onnx.NodeProto,
+    bodies: dict[tuple[str, str], onnx.FunctionProto],
+    sizes: dict[tuple[str, str], int],
+    *,
+    depth: int,
+) -> int:
+    key = (node.domain, node.op_type)
+    if key not in bodies:
+        return 1
+    if depth > _MAX_DEPTH:
+        text = f"The model's functions call each other more than {_MAX_DEPTH} deep: export it without nested functions."
+        raise Problem("function_bomb", text)
+    if key not in sizes:
+        sizes[key] = sum(_written_out(n, bodies, sizes, depth=depth + 1) for n in walking.nodes_in(bodies[key].node))
+    return sizes[key]
+
+
+def _shown_count(number: int) -> str:
+    return f"{number:,}" if number < 10**12 else f"more than 10^{len(str(number)) - 1}"

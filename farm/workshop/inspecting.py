@@ -1,0 +1,99 @@
+"""Looking into a model: facts, checks, findings. Runs in the child only."""
+
+import hashlib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import TensorProto
+
+from farm.rules import opsets
+from farm.workshop import external, functions, looking, quantised, reading, signature, walking
+from farm.workshop.problems import answering, shown
+
+_MAX_OPERATORS = 500
+
+
+@answering
+def inspect(payload: dict[str, str]) -> dict[str, Any]:
+    """The fields of an `inspection.Inspection` for {folder, main}."""
+    folder, main = Path(payload["folder"]), payload["main"]
+    model = reading.read(folder, main)
+    functions.check_size(model)
+    inputs = signature.inputs_of(model)
+    signature.name_shared_batch(inputs)
+    facts = {**_file_facts(folder, main, model), **_graph_facts(model)}
+    facts["inputs"], facts["outputs"] = inputs, signature.outputs_of(model)
+    facts["batch"] = signature.batch_of(model, inputs)
+    facts["dims"] = signature.dynamic_dims(inputs)
+    facts["findings"] = looking.findings(model, facts=facts)
+    return facts
+
+
+def opset_imports(model: onnx.ModelProto) -> dict[str, int]:
+    """Version by domain, ONNX's own under the empty name; of a domain named twice the newest counts."""
+    versions: dict[str, int] = {}
+    for entry in model.opset_import:
+        domain = "" if entry.domain == "ai.onnx" else shown(entry.domain)
+        versions[domain] = max(entry.version, versions.get(domain, 0))
+    return versions
+
+
+def used_domains(model: onnx.ModelProto) -> set[str]:
+    """Domains of the nodes, ONNX's own under the empty name."""
+    return {"" if node.domain == "ai.onnx" else shown(node.domain) for node in walking.nodes(model)}
+
+
+def custom_domains(model: onnx.ModelProto) -> list[str]:
+    """Domains of operators that neither the model's own functions nor ONNX Runtime define."""
+    own = {(function.domain, function.name) for function in model.functions}
+    used = {node.domain for node in walking.nodes(model) if (node.domain, node.op_type) not in own}
+    return sorted(shown(domain) for domain in used if opsets.is_custom(domain))
+
+
+def _file_facts(folder: Path, main: str, model: onnx.ModelProto) -> dict[str, Any]:
+    content = (folder / main).read_bytes()
+    data = external.files(model)
+    return {
+        "ok": True,
+        "main_sha256": hashlib.sha256(content).hexdigest(),
+        "main_bytes": len(content),
+        "data_bytes": sum((folder / name).stat().st_size for name in data),
+        "external_files": data,
+        "ir_version": model.ir_version,
+        "producer": shown(f"{model.producer_name} {model.producer_version}".strip()),
+        "graph_name": shown(model.graph.name),
+    }
+
+
+def _graph_facts(model: onnx.ModelProto) -> dict[str, Any]:
+    imports, used = opset_imports(model), used_domains(model)
+    everywhere = Counter(_operator(node) for node in walking.nodes(model))
+    stored = [tensor for tensor in walking.tensors(model) if tensor.data_type != TensorProto.UNDEFINED]
+    return {
+        "opsets": imports,
+        "unused_opsets": sorted(set(imports) - used - {function.domain for function in model.functions}),
+        "nodes": len(model.graph.node),
+        "nodes_below": sum(everywhere.values()) - len(model.graph.node),
+        "functions": len(model.functions),
+        "operators": dict(everywhere.most_common(_MAX_OPERATORS)),
+        "subgraphs": dict(Counter(node.op_type for node in walking.nodes(model) if any(walking.inner_graphs(node)))),
+        "custom_domains": custom_domains(model),
+        "parameters": sum(external.elements(tensor) for tensor in stored),
+        "parameters_bytes": sum(external.tensor_bytes(tensor) for tensor in stored),
+        "dtypes": _bytes_by_dtype(stored),
+        "is_quantised": quantised.is_quantised(model),
+    }
+
+
+def _operator(node: onnx.NodeProto) -> str:
+    domain = shown(node.domain)
+    return shown(node.op_type) if domain in opsets.ONNX_DOMAINS else f"{domain}.{shown(node.op_type)}"
+
+
+def _bytes_by_dtype(stored: list[TensorProto]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for tensor in stored:
+        total[signature.dtype_name(tensor.data_type)] += external.tensor_bytes(tensor)
+    return dict(total)

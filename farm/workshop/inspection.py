@@ -1,0 +1,86 @@
+"""What is known of a model after a look inside: the message that leaves the child."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from farm.contract.base import Message, Sha256
+
+Count = Annotated[int, Field(ge=0)]
+Dim = int | str
+
+
+class Port(Message):
+    """An input or output. `dtype` as numpy spells it; `shape` holds sizes and names, None when the rank is unknown.
+
+    A dynamic dimension without a name of its own is called INPUT.AXIS, like `x.2`.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[Dim, ...] | None
+
+
+class ModelProblem(Message):
+    """Why a model cannot be taken: a code, and one sentence that names the thing and the way out."""
+
+    code: str
+    text: str
+
+
+class FoundFinding(Message):
+    """One finding about a model: its identifier (explained by `farm.rules.findings`), and what it was found on."""
+
+    id: str
+    detail: str
+    count: Count = 1
+    where: tuple[str, ...] = ()
+
+
+class Inspection(Message):
+    """A model's facts, or its problem. Sizes in bytes.
+
+    `batch`: the first dimension shared by the inputs: a number when fixed, a name when dynamic, None when it is not a
+    batch. `dims`: names of dynamic dimensions, the batch among them. `custom_domains`: domains of operators that
+    neither the model's functions nor ONNX Runtime define. `operators`: count by name, with the domain in front where
+    it is not ONNX's own, inside subgraphs and functions too.
+    """
+
+    ok: bool
+    problem: ModelProblem | None = None
+    main_sha256: Sha256 | None = None
+    main_bytes: Count = 0
+    data_bytes: Count = 0
+    ir_version: int = 0
+    opsets: dict[str, int] = Field(default_factory=dict)
+    unused_opsets: tuple[str, ...] = ()
+    producer: str = ""
+    graph_name: str = ""
+    inputs: tuple[Port, ...] = ()
+    outputs: tuple[Port, ...] = ()
+    batch: int | str | None = None
+    dims: tuple[str, ...] = ()
+    nodes: Count = 0
+    nodes_below: Count = 0
+    functions: Count = 0
+    operators: dict[str, int] = Field(default_factory=dict)
+    subgraphs: dict[str, int] = Field(default_factory=dict)
+    custom_domains: tuple[str, ...] = ()
+    external_files: tuple[str, ...] = ()
+    parameters: Count = 0
+    parameters_bytes: Count = 0
+    dtypes: dict[str, int] = Field(default_factory=dict)
+    is_quantised: bool = False
+    findings: tuple[FoundFinding, ...] = ()
+
+    @property
+    def opset(self) -> int | None:
+        """The version of the default operator set."""
+        return self.opsets.get("")
+
+    def port(self, name: str) -> Port | None:
+        """The input of this name."""
+        return next((port for port in self.inputs if port.name == name), None)
+
+
+Hardware = Literal["x86", "arm"]

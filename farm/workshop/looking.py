@@ -1,0 +1,223 @@
+"""Findings about a model: each looks for one thing that makes it slow, fragile or unfit. Runs in the child only."""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import onnx
+from onnx import TensorProto, numpy_helper
+
+from farm.rules import opsets
+from farm.workshop import constants, external, quantised, walking
+from farm.workshop.problems import first_line, shown
+
+_NEAR_2GB = 1_800_000_000
+_SMALLEST_DUPLICATE = 1024
+_MANY_INT64 = 0.3
+_WHERE = 20
+_TO_NHWC, _TO_NCHW = [0, 2, 3, 1], [0, 3, 1, 2]
+
+Facts = Mapping[str, Any]
+Found = dict[str, Any]
+
+
+def findings(model: onnx.ModelProto, *, facts: Facts) -> list[Found]:
+    """All findings, as the fields of `inspection.FoundFinding`; `facts` are those of the inspection."""
+    inferred, complaints = checked(model)
+    found = [*complaints]
+    for look in _LOOKS:
+        found.extend(look(inferred, facts))
+    return found
+
+
+def checked(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[Found]]:
+    """The model with inferred shapes where that works, and what ONNX's checker and inference say against it."""
+    imports = {entry.domain: entry.version for entry in model.opset_import}
+    newest = max((v for domain, v in imports.items() if domain in opsets.ONNX_DOMAINS), default=0)
+    if model.ir_version > onnx.IR_VERSION or newest > onnx.defs.onnx_opset_version():
+        detail = f"IR version {model.ir_version}, opset {newest}; the checker here knows {onnx.IR_VERSION} and "
+        return model, [_found("not_checked", detail + f"{onnx.defs.onnx_opset_version()}.")]
+    complaints = []
+    try:
+        onnx.checker.check_model(_without_data(model))
+    except (onnx.checker.ValidationError, ValueError, RuntimeError) as error:
+        complaints.append(_found("checker_complaint", f"{first_line(error)}."))
+    try:
+        return onnx.shape_inference.infer_shapes(model, data_prop=True), complaints
+    except (onnx.shape_inference.InferenceError, ValueError, RuntimeError) as error:
+        complaints.append(_found("checker_complaint", f"Shape inference fails: {first_line(error)}."))
+        return model, complaints
+
+
+def _without_data(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The checker looks for external files beside the working directory: their places were checked already."""
+    if not external.files(model):
+        return model
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    for tensor in walking.tensors(copy):
+        if external.fields(tensor):
+            tensor.data_location = TensorProto.DEFAULT
+            del tensor.external_data[:]
+            del tensor.dims[:]
+            tensor.dims.append(0)
+    return copy
+
+
+def _training_mode(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
+    flags = constants.values(model, names=_third_inputs(model))
+    where = []
+    for node in walking.nodes(model):
+        attributes = {attribute.name: attribute.i for attribute in node.attribute}
+        is_dropout = node.op_type == "Dropout" and len(node.input) > 2 and bool(flags.get(node.input[2], False))
+        if is_dropout or (node.op_type == "BatchNormalization" and attributes.get("training_mode") == 1):
+            where.append(_name(node))
+    if where:
+        yield _found("training_mode", f"{len(where)} operators run in training mode.", where=where)
+
+
+def _third_inputs(model: onnx.ModelProto) -> set[str]:
+    return {node.input[2] for node in walking.nodes(model) if node.op_type == "Dropout" and len(node.input) > 2}
+
+
+def _fixed_shapes(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
+    if facts["batch"] == 1:
+        yield _found("fixed_batch_one", "The first dimension of every input is 1.")
+    if not facts["dims"] and all(port["shape"] is not None for port in facts["inputs"]):
+        yield _found("no_dynamic_axis", "Every dimension of every input is fixed.")
+
+
+def _stamps(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
+    lowest = opsets.lowest_runtime(facts["opsets"], facts["ir_version"])
+    oldest = f"{opsets.OLDEST[0]}.{opsets.OLDEST[1]}"
+    if lowest != oldest:
+        stamps = f"opset {facts['opsets'].get('', 'none')} and IR version {facts['ir_version']}"
+        needs = f"ONNX Runtime ≥ {lowest}" if lowest else "a release newer than any known"
+        yield _found("needs_newer_runtime", f"With {stamps} it needs {needs}.")
+    if facts["unused_opsets"]:
+        named = [f"{domain or 'ai.onnx'} {facts['opsets'][domain]}" for domain in facts["unused_opsets"]]
+        yield _found("unused_opset", f"No node uses {', '.join(named)}.", where=named)
+    if facts["custom_domains"]:
+        detail = f"Operators of {', '.join(facts['custom_domains'])}."
+        yield _found("custom_domain", detail, where=facts["custom_domains"])
+
+
+def _subgraphs(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
+    if facts["subgraphs"]:
+        counts = ", ".join(f"{count} {kind}" for kind, count in sorted(facts["subgraphs"].items()))
+        yield _found("subgraphs", f"The graph holds {counts}.", count=sum(facts["subgraphs"].values()))
+
+
+def _wide_types(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
+    kinds = _value_kinds(model)
+    doubles = sorted(name for name, kind in kinds.items() if kind == TensorProto.DOUBLE)
+    if doubles or facts["dtypes"].get("float64"):
+        yield _found("float64", f"{len(doubles)} tensors are float64.", where=doubles, count=max(1, len(doubles)))
+    made = [kinds[name] for node in model.graph.node for name in node.output if name in kinds]
+    whole = sum(kind == TensorProto.INT64 for kind in made)
+    if len(made) >= 5 and whole > _MANY_INT64 * len(made):
+        yield _found("int64_heavy", f"{whole} of {len(made)} nodes compute int64.", count=whole)
+
+
+def _value_kinds(model: onnx.ModelProto) -> dict[str, int]:
+    graph = model.graph
+    kinds = {tensor.name: tensor.data_type for tensor in graph.initializer}
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        if value.type.HasField("tensor_type"):
+            kinds[value.name] = value.type.tensor_type.elem_type
+    return kinds
+
+
+def _initialisers_as_inputs(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
+    stored = {tensor.name for tensor in model.graph.initializer}
+    both = [value.name for value in model.graph.input if value.name in stored]
+    if both:
+        yield _found("initialisers_as_inputs", f"{len(both)} initialisers are inputs too.", where=both)
+
+
+def _missing_shapes(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
+    known = {
+        value.name
+        for value in (*model.graph.value_info, *model.graph.output, *model.graph.input)
+        if value.type.HasField("tensor_type") and value.type.tensor_type.HasField("shape")
+    }
+    missing = [name for node in model.graph.node for name in node.output if name and name not in known]
+    if missing:
+        yield _found("missing_shapes", f"The shapes of {len(missing)} tensors are not known.", where=missing)
+
+
+def _transpose_sandwich(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
+    inputs = {port["name"] for port in facts["inputs"]}
+    outputs = {value.name for value in model.graph.output}
+    where = []
+    for node in model.graph.node:
+        order = [list(attribute.ints) for attribute in node.attribute if attribute.name == "perm"]
+        is_turn = node.op_type == "Transpose" and order and order[0] in (_TO_NHWC, _TO_NCHW)
+        if is_turn and (set(node.input) & inputs or set(node.output) & outputs):
+            where.append(_name(node))
+    if where:
+        yield _found("transpose_sandwich", f"{len(where)} transposes stand at the graph's borders.", where=where)
+
+
+def _duplicates(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
+    same: defaultdict[tuple[Any, ...], list[TensorProto]] = defaultdict(list)
+    for tensor in model.graph.initializer:
+        if external.tensor_bytes(tensor) >= _SMALLEST_DUPLICATE and tensor.data_type != TensorProto.STRING:
+            same[_fingerprint(tensor)].append(tensor)
+    spare = [tensor for group in same.values() for tensor in group[1:]]
+    if spare:
+        wasted = sum(external.tensor_bytes(tensor) for tensor in spare)
+        detail = f"{len(spare)} initialisers repeat others, {wasted:,} bytes in all."
+        yield _found("duplicate_initialisers", detail, where=[tensor.name for tensor in spare])
+
+
+def _fingerprint(tensor: TensorProto) -> tuple[Any, ...]:
+    place = external.fields(tensor)
+    if place:
+        return (tensor.data_type, tuple(tensor.dims), place["location"], place.get("offset", "0"))
+    content = tensor.raw_data or numpy_helper.to_array(tensor).tobytes()
+    return (tensor.data_type, tuple(tensor.dims), hashlib.sha256(content).hexdigest())
+
+
+def _near_2gb(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
+    if facts["main_bytes"] > _NEAR_2GB:
+        yield _found("near_2gb", f"The file has {facts['main_bytes']:,} bytes.")
+
+
+def _unnamed(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
+    outputs = [node.output[0] if node.output else node.op_type for node in model.graph.node if not node.name]
+    if outputs:
+        yield _found("unnamed_nodes", f"{len(outputs)} of {len(model.graph.node)} nodes have no name.", where=outputs)
+
+
+def _signed_activations(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
+    where = quantised.signed_activations(model)
+    if where:
+        yield _found("s8s8_on_x86", f"{len(where)} activations are quantised as int8.", where=where)
+
+
+def _found(finding: str, detail: str, *, where: list[str] | None = None, count: int | None = None) -> Found:
+    places = [shown(place) for place in (where or [])[:_WHERE]]
+    many = count if count is not None else len(where) if where else 1
+    return {"id": finding, "detail": detail, "count": many, "where": places}
+
+
+def _name(node: onnx.NodeProto) -> str:
+    return node.name or (node.output[0] if node.output else node.op_type)
+
+
+_LOOKS: tuple[Callable[[onnx.ModelProto, Facts], Iterator[Found]], ...] = (
+    _training_mode,
+    _fixed_shapes,
+    _stamps,
+    _subgraphs,
+    _wide_types,
+    _initialisers_as_inputs,
+    _missing_shapes,
+    _transpose_sandwich,
+    _duplicates,
+    _near_2gb,
+    _unnamed,
+    _signed_activations,
+)

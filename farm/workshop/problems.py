@@ -1,0 +1,39 @@
+"""What is wrong with a model, in one sentence, on its way out of the child."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+
+class Problem(Exception):
+    """`code` for programs, `text` one sentence that names the thing and the way out."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+
+
+def answering(function: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
+    """Makes a function of a payload answer `{"answer": …}`, or `{"problem": {code, text}}` when one is raised."""
+
+    @functools.wraps(function)
+    def wrapped(payload: Any) -> dict[str, Any]:
+        try:
+            return {"answer": function(payload)}
+        except Problem as problem:
+            return {"problem": {"code": problem.code, "text": problem.text}}
+
+    return wrapped
+
+
+def shown(name: str, *, limit: int = 80) -> str:
+    """A name from a model as a sentence may carry it: short, printable."""
+    clean = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in name[: limit + 1])
+    return clean if len(clean) <= limit else clean[: limit - 1] + "…"
+
+
+def first_line(error: BaseException, *, limit: int = 300) -> str:
+    """The first line of another library's words, short enough for a sentence and without its own full stop."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return shown(lines[0] if lines else type(error).__name__, limit=limit).rstrip(".")

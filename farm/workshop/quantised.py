@@ -1,0 +1,37 @@
+"""What is quantised in a model, and how. Runs in the child only."""
+
+import onnx
+from onnx import TensorProto
+
+from farm.workshop import walking
+
+_KINDS = {
+    *("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "ConvInteger", "QGemm"),
+    *(
+        "MatMulIntegerToFloat",
+        "DynamicQuantizeMatMul",
+        "DynamicQuantizeLSTM",
+        "QAttention",
+        "MatMulNBits",
+        "MatMulFpQ4",
+    ),
+    *("QEmbedLayerNormalization", "QOrderedMatMul", "QOrderedAttention", "MatMulBnb4", "QMoE"),
+}
+
+
+def is_quantised(model: onnx.ModelProto) -> bool:
+    """Whether any operator computes in, or converts to and from, few bits."""
+    return any(node.op_type in _KINDS or node.op_type.startswith("QLinear") for node in walking.nodes(model))
+
+
+def signed_activations(model: onnx.ModelProto) -> list[str]:
+    """Tensors that are no weights and are quantised as int8, by the zero points of their QuantizeLinear nodes."""
+    kinds = {tensor.name: tensor.data_type for graph in walking.graphs(model) for tensor in graph.initializer}
+    return [
+        node.input[0]
+        for node in walking.nodes(model)
+        if node.op_type == "QuantizeLinear"
+        and node.input[0] not in kinds
+        and len(node.input) > 2
+        and kinds.get(node.input[2]) == TensorProto.INT8
+    ]

@@ -1,0 +1,102 @@
+"""Reading a model file: what it is when it is no ONNX, and a parsed model when it is. Runs in the child only."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+
+from farm.workshop import external
+from farm.workshop.problems import Problem, first_line, shown
+
+_MAX_PROTOBUF = (1 << 31) - 1
+# how files begin that are often taken for a model
+_OTHERS = (
+    (b"PK\x03\x04", "a zip archive (or a PyTorch file)"),
+    (b"\x80\x02", "a Python pickle"),
+    (b"\x89HDF", "an HDF5 file"),
+    (b"<", "a page or an XML file"),
+    (b"{", "a JSON file"),
+    (b"version https://git-lfs", "a Git LFS pointer, not the file itself"),
+    (b"\x1f\x8b", "a gzip file"),
+    (b"\x93NUMPY", "a numpy file"),
+)
+# ModelProto: field numbers and their wire types (0 varint, 2 length-delimited)
+_FIELDS = {1: 0, 2: 2, 3: 2, 4: 2, 5: 0, 6: 2, 7: 2, 8: 2, 14: 2, 20: 2, 25: 2, 26: 2}
+
+
+def read(folder: Path, main: str, *, with_data: bool = False) -> onnx.ModelProto:
+    """The model of a bundle, its external data checked, and loaded too when asked for.
+
+    Raises Problem: empty_file, over_2gb, not_onnx, truncated, and those of `external.check`.
+    """
+    path = folder / main
+    size = path.stat().st_size
+    if size == 0:
+        raise Problem("empty_file", f"{shown(main)} is empty: export the model again and upload the new file.")
+    if size > _MAX_PROTOBUF:
+        text = f"{shown(main)} has {size:,} bytes, more than protobuf's 2 GB: save the weights as external data."
+        raise Problem("over_2gb", text)
+    content = path.read_bytes()
+    model = _parsed(content, main)
+    if not model.HasField("graph") or not (model.graph.node or model.graph.input or model.graph.output):
+        raise Problem("not_onnx", f"{shown(main)} is no ONNX model{_taken_for(content)}: it holds no graph.")
+    if not model.opset_import:
+        raise Problem("truncated", f"{shown(main)} names no operator set, as if cut short: export or upload it again.")
+    external.check(model, folder=folder, main=main)
+    if with_data:
+        onnx.load_external_data_for_model(model, str(folder))
+    return model
+
+
+def _parsed(content: bytes, main: str) -> onnx.ModelProto:
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(content)
+    except DecodeError as error:
+        if _is_cut_short(content):
+            text = f"{shown(main)} ends after {len(content):,} bytes in the middle of a field: upload it again, whole."
+            raise Problem("truncated", text) from error
+        text = f"{shown(main)} is no ONNX model{_taken_for(content)}: its bytes are no such message."
+        raise Problem("not_onnx", text) from error
+    except (RecursionError, ValueError) as error:
+        raise Problem("not_onnx", f"{shown(main)} cannot be parsed ({first_line(error)}).") from error
+    return model
+
+
+def _taken_for(content: bytes) -> str:
+    found = [words for start, words in _OTHERS if content.lstrip()[: len(start)] == start]
+    return f" but looks like {found[0]}" if found else ""
+
+
+def _is_cut_short(content: bytes) -> bool:
+    """Whether the message is one of ONNX as far as it goes, and its last field runs past the end."""
+    try:
+        for number, wire, end in _top_fields(content):
+            if _FIELDS.get(number) != wire:
+                return False
+            if end > len(content):
+                return True
+    except IndexError:  # cut inside a number
+        return True
+    return False
+
+
+def _top_fields(content: bytes) -> Iterator[tuple[int, int, int]]:
+    at = 0
+    while at < len(content):
+        key, at = _varint(content, at)
+        wire = key & 7
+        length, at = _varint(content, at)
+        at += length if wire == 2 else 0
+        yield key >> 3, wire, at
+
+
+def _varint(content: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = content[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80 or shift > 63:
+            return value, at

@@ -1,0 +1,136 @@
+"""A model's inputs and outputs, and which of their dimensions is the batch. Runs in the child only."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import onnx
+from onnx import TensorProto, helper
+
+from farm.workshop import walking
+from farm.workshop.problems import Problem, shown
+
+_MAX_PORTS = 1024
+_BATCH_NAMES = {"batch", "batch_size", "batchsize", "n", "b", "bs", "nbatch", "num_batch"}
+_OTHER_NAMES = ("seq", "time", "len", "step", "frame", "token", "height", "width", "channel", "rows")
+_RECURRENT = {"LSTM", "GRU", "RNN"}
+# numpy has these; what it lacks (bfloat16, the 8-bit floats, 4-bit numbers) can be no input
+_FEEDABLE = {
+    *(TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BOOL),
+    *(TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64),
+    *(TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64),
+}
+
+Ports = list[dict[str, Any]]
+
+
+def inputs_of(model: onnx.ModelProto) -> Ports:
+    """Inputs that a caller must feed, as {name, dtype, shape}. Raises Problem: no_inputs, input_type, many_inputs."""
+    stored = {tensor.name for tensor in model.graph.initializer}
+    stored |= {sparse.values.name for sparse in model.graph.sparse_initializer}
+    fed = [value for value in model.graph.input if value.name not in stored]
+    if not fed:
+        raise Problem("no_inputs", "The model has no inputs: there is nothing to feed it, so nothing can be measured.")
+    if len(fed) > _MAX_PORTS:
+        raise Problem("many_inputs", f"The model has {len(fed):,} inputs; at most {_MAX_PORTS:,} can be fed.")
+    for value in fed:
+        _check_feedable(value)
+    return [port(value) for value in fed]
+
+
+def outputs_of(model: onnx.ModelProto) -> Ports:
+    """Outputs as {name, dtype, shape}; kinds that are no tensor have their kind as dtype and no shape."""
+    return [port(value) for value in model.graph.output[:_MAX_PORTS]]
+
+
+def port(value: onnx.ValueInfoProto) -> dict[str, Any]:
+    """One input or output; see `inspection.Port`."""
+    kind = value.type.WhichOneof("value")
+    if kind != "tensor_type":
+        return {"name": value.name, "dtype": str(kind or "unknown").removesuffix("_type"), "shape": None}
+    tensor = value.type.tensor_type
+    shape = [_dim(dim, f"{value.name}.{axis}") for axis, dim in enumerate(tensor.shape.dim)]
+    return {
+        "name": value.name,
+        "dtype": dtype_name(tensor.elem_type),
+        "shape": shape if tensor.HasField("shape") else None,
+    }
+
+
+def dtype_name(element: int) -> str:
+    """numpy's name of an element type, or ONNX's own in small letters."""
+    if element == TensorProto.STRING:
+        return "string"
+    try:
+        return str(helper.tensor_dtype_to_np_dtype(element))
+    except (KeyError, ValueError):
+        return f"type{element}"
+
+
+def batch_of(model: onnx.ModelProto, inputs: Ports) -> int | str | None:
+    """The batch: the first dimension that all inputs share, unless something says that it is none.
+
+    Scalar inputs, names of sequences, a batch named at another place and time-major recurrent layers say so.
+    """
+    shapes = [port["shape"] for port in inputs]
+    if any(shape is None for shape in shapes):
+        return None
+    firsts = [shape[0] for shape in shapes if shape]
+    if not firsts or _is_named_elsewhere(shapes) or _is_time_major(model, {port["name"] for port in inputs}):
+        return None
+    first = firsts[0]
+    if isinstance(first, str) and first.lower() in _BATCH_NAMES:
+        return first if all(other == first for other in firsts) else None
+    has_scalars = len(firsts) < len(shapes)
+    if has_scalars or any(other != first for other in firsts):
+        return None
+    if isinstance(first, int):
+        return first if first > 0 and any(len(shape) > 1 for shape in shapes) else None
+    return None if any(word in first.lower() for word in _OTHER_NAMES) else first
+
+
+def name_shared_batch(inputs: Ports) -> None:
+    """Gives unnamed first dimensions one name, `batch`, where every input starts with an unnamed one."""
+    starts = [port["shape"] and port["shape"][0] == f"{port['name']}.0" for port in inputs]
+    taken = {dim for port in inputs for dim in port["shape"] or ()}
+    if all(starts) and "batch" not in taken:
+        for each in inputs:
+            each["shape"][0] = "batch"
+
+
+def dynamic_dims(ports: Ports) -> list[str]:
+    """Names of dynamic dimensions in the order they appear."""
+    return list(dict.fromkeys(dim for each in ports for dim in each["shape"] or () if isinstance(dim, str)))
+
+
+def _dim(dim: onnx.TensorShapeProto.Dimension, fallback: str) -> int | str:
+    if dim.HasField("dim_value") and dim.dim_value >= 0:
+        return int(dim.dim_value)
+    return shown(dim.dim_param, limit=64) if dim.HasField("dim_param") and dim.dim_param else fallback
+
+
+def _check_feedable(value: onnx.ValueInfoProto) -> None:
+    kind = value.type.WhichOneof("value")
+    name = shown(value.name)
+    if kind != "tensor_type":
+        text = f"The input {name} is a {str(kind).removesuffix('_type')}, no tensor: only tensors can be fed."
+        raise Problem("input_type", text)
+    element = value.type.tensor_type.elem_type
+    if element not in _FEEDABLE:
+        what = "strings" if element == TensorProto.STRING else dtype_name(element)
+        text = f"The input {name} takes {what}, which cannot be fed: cut the model so that it takes numbers."
+        raise Problem("input_type", text)
+
+
+def _is_named_elsewhere(shapes: Sequence[Sequence[int | str]]) -> bool:
+    later = {str(dim).lower() for shape in shapes for dim in shape[1:]}
+    return bool(later & (_BATCH_NAMES - {"n", "b"}))
+
+
+def _is_time_major(model: onnx.ModelProto, inputs: set[str]) -> bool:
+    return any(
+        node.op_type in _RECURRENT
+        and node.input
+        and node.input[0] in inputs
+        and not any(attribute.name == "layout" and attribute.i == 1 for attribute in node.attribute)
+        for node in walking.nodes(model, with_functions=False)
+    )
