@@ -1,0 +1,153 @@
+"""Executed nodes back to the model's own: the seams that rewriters leave, in graphs of made-up operators."""
+
+from farm.rules.alignment import align
+from farm.rules.graphs import Graph, GraphNode
+from farm.rules.mapping import Assigned, Executed, map_executed, mapped_share
+
+
+def node(name: str, kind: str, reads: str, makes: str, *, index: int = 0, path: tuple[str, ...] = ()) -> GraphNode:
+    label = name or "/".join((*path, f"{kind}_{index}"))
+    return GraphNode(
+        label=label,
+        name=name,
+        op_type=kind,
+        inputs=tuple(reads.split()),
+        outputs=tuple(makes.split()),
+        index=index,
+        path=path,
+    )
+
+
+def graph(*nodes: GraphNode, given: str = "x w b") -> Graph:
+    counted = []
+    seen: dict[tuple[str, ...], int] = {}
+    for one in nodes:
+        index = seen.get(one.path, 0)
+        seen[one.path] = index + 1
+        counted.append(
+            node(one.name, one.op_type, " ".join(one.inputs), " ".join(one.outputs), index=index, path=one.path)
+        )
+    return Graph(nodes=tuple(counted), given=frozenset(given.split()))
+
+
+def ran(name: str, kind: str, *, index: int = 99, provider: str = "P", path: tuple[str, ...] = ()) -> Executed:
+    return Executed(name=name, op_type=kind, provider=provider, index=index, path=path)
+
+
+CHAIN = graph(
+    node("mul", "Mul", "x w", "t1"),
+    node("sum", "Sum", "t1 b", "t2"),
+    node("norm", "Norm", "t2", "t3"),
+    node("act", "Act", "t3", "y"),
+)
+
+
+def test_an_index_below_the_number_of_own_nodes_is_that_node() -> None:
+    origins = map_executed([ran("sum", "Sum", index=1)], source=CHAIN, model=CHAIN)
+    assert origins[0].node == "sum"
+
+
+def test_an_index_that_names_another_kind_of_node_is_not_believed() -> None:
+    origins = map_executed([ran("Fused_7", "Fused", index=1)], source=CHAIN, model=CHAIN)
+    assert origins[0].node is None
+
+
+def test_unnamed_nodes_are_found_by_index_and_have_a_stable_name() -> None:
+    unnamed = graph(node("", "Mul", "x w", "t"), node("", "Act", "t", "y"))
+    origins = map_executed([ran("Act_1", "Act", index=1)], source=unnamed, model=unnamed)
+    assert origins[0].node == "Act_1"
+
+
+def test_a_fused_node_covers_what_lies_between_its_tensors() -> None:
+    saved = graph(node("mul", "Mul", "x w", "t1"), node("SumNorm_token_4", "SumNorm", "t1 b", "t3"),
+                  node("act", "Act", "t3", "y"))  # fmt: skip
+    origins = map_executed([ran("SumNorm_token_4", "SumNorm")], source=CHAIN, model=CHAIN, optimized=saved)
+    assert origins[0].node == "norm"
+    assert origins[0].covers == ("sum",)
+
+
+def test_a_fused_node_that_keeps_a_name_covers_the_other_node() -> None:
+    saved = graph(node("mul", "MulSum", "x w b", "t2"), node("norm", "Norm", "t2", "t3"), node("act", "Act", "t3", "y"))
+    origins = map_executed([ran("mul", "MulSum")], source=CHAIN, model=CHAIN, optimized=saved)
+    assert (origins[0].node, origins[0].covers) == ("mul", ("sum",))
+
+
+def test_a_node_renamed_after_its_outputs_tensor_in_another_layout_is_found_with_what_was_fused_behind_it() -> None:
+    saved = graph(
+        node("t1_blocked", "Mul", "x w", "r0"),
+        node("Unblock", "Unblock", "r0", "t3"),
+        node("act", "Act", "t3", "y"),
+    )
+    origins = map_executed(
+        [ran("t1_blocked", "Mul"), ran("Unblock", "Unblock")], source=CHAIN, model=CHAIN, optimized=saved
+    )
+    assert origins[0].node == "mul"
+    assert origins[0].covers == ("sum", "norm")
+    assert origins[1].node == "norm", "the inserted node hands on the tensor that norm made"
+    assert origins[1].covers == ()
+
+
+def test_a_node_named_after_the_activation_fused_into_it_counts_for_the_node_of_its_own_kind() -> None:
+    own = graph(node("mul", "Mul", "x w", "t1"), node("act", "Act", "t1", "t2"), node("out", "Out", "t2", "y"))
+    saved = graph(node("t2_blocked", "Mul", "x w", "r0"), node("out", "Out", "r0", "y"))
+    origins = map_executed([ran("t2_blocked", "Mul")], source=own, model=own, optimized=saved)
+    assert (origins[0].node, origins[0].covers) == ("mul", ("act",))
+
+
+def test_nodes_of_a_variant_lead_to_the_uploaded_models_nodes() -> None:
+    variant = graph(
+        node("x_Quantise", "Quantise", "x", "x_q x_scale"),
+        node("mul_quant", "MulInteger", "x_q w", "t1_q"),
+        node("mul_rescale", "Rescale", "t1_q x_scale", "t1"),
+        node("sum", "Sum", "t1 b", "t2"),
+        node("norm", "Norm", "t2", "t3"),
+        node("act", "Act", "t3", "y"),
+    )
+    executed = [ran(name, kind, index=i) for i, (name, kind) in enumerate(
+        [("x_Quantise", "Quantise"), ("mul_quant", "MulInteger"), ("mul_rescale", "Rescale"), ("norm", "Norm")]
+    )]  # fmt: skip
+    executed[3] = ran("norm", "Norm", index=4)
+    origins = map_executed(executed, source=CHAIN, model=variant)
+    assert [origin.node for origin in origins] == ["mul", "mul", "mul", "norm"]
+
+
+def test_a_node_inside_a_branch_is_found_below_its_parent_and_counts_for_it_when_rewritten() -> None:
+    own = graph(
+        node("", "Branch", "x", "y"),
+        node("", "Mul", "x w", "i", path=("Branch_0",)),
+        node("inner", "Act", "i", "o", path=("Branch_0",)),
+    )
+    executed = [
+        ran("Branch_0", "Branch", index=0),
+        ran("Mul_0", "Mul", index=0, path=("Branch_0",)),
+        ran("inner", "Act", index=1, path=("Branch_0",)),
+        ran("Made_9", "Made", index=9, path=("Branch_0",)),
+    ]
+    origins = map_executed(executed, source=own, model=own)
+    assert [origin.node for origin in origins] == ["Branch_0", "Branch_0/Mul_0", "inner", "Branch_0"]
+
+
+def test_compiled_subgraphs_are_the_groups_their_provider_took_in_order() -> None:
+    executed = [
+        ran("Sub_9_1", "Sub9", index=9),
+        ran("Sub_8_0", "Sub8", index=8),
+        ran("norm", "Norm", index=2, provider="C"),
+    ]
+    groups = [Assigned("P", ("mul", "sum")), Assigned("P", ("act",)), Assigned("C", ("norm",))]
+    origins = map_executed(executed, source=CHAIN, model=CHAIN, assigned=groups)
+    assert [origin.node for origin in origins] == ["act", "sum", "norm"]
+    assert origins[1].covers == ("mul",)
+
+
+def test_as_many_groups_as_executed_subgraphs_are_wanted_before_one_is_named_after_the_other() -> None:
+    origins = map_executed([ran("Sub_9_1", "Sub9")], source=CHAIN, model=CHAIN,
+                           assigned=[Assigned("P", ("mul",)), Assigned("P", ("act",))])  # fmt: skip
+    assert origins[0].node is None
+    assert mapped_share(origins) == 0.0
+    assert mapped_share([]) is None
+
+
+def test_aligning_a_graph_with_itself_gives_every_node_itself() -> None:
+    origins = align(CHAIN, CHAIN)
+    assert {label: origin.node for label, origin in origins.items()} == {label: label for label in CHAIN.by_label}
+    assert not any(origin.covers for origin in origins.values())

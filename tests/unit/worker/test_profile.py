@@ -1,0 +1,60 @@
+"""Summing ONNX Runtime's profile."""
+
+from typing import Any
+
+from worker.runner import profile
+
+
+def event(name: str, start: int, spent: int, *, index: int = 0, op: str = "Op", thread: int = 1) -> dict[str, Any]:
+    args = {"op_name": op, "provider": "P", "node_index": str(index)}
+    return {"cat": "Node", "name": f"{name}_kernel_time", "ts": start, "dur": spent, "tid": thread, "args": args}
+
+
+def run(start: int, spent: int) -> dict[str, Any]:
+    return {"cat": "Session", "name": "model_run", "ts": start, "dur": spent, "tid": 1}
+
+
+def totals(summary: profile.Summary) -> dict[tuple[str, ...], tuple[int, int]]:
+    return {(*key[0], key[1]): (total.time_us, total.calls) for key, total in summary.nodes.items()}
+
+
+def test_runs_that_warm_up_are_left_out() -> None:
+    events = [run(0, 100), event("a", 10, 90), run(200, 100), event("a", 210, 5), run(400, 100), event("a", 410, 7)]
+    summary = profile.summarise(events, skip_runs=1)
+    assert summary.runs == 2
+    assert totals(summary) == {("a",): (12, 2)}
+
+
+def test_control_flow_is_given_its_own_time_without_its_children() -> None:
+    events = [run(0, 100), event("Loop", 10, 50), event("a", 20, 10), event("a", 35, 5), event("b", 70, 3)]
+    assert totals(profile.summarise(events, skip_runs=0)) == {
+        ("Loop",): (35, 1),
+        ("Loop", "a"): (15, 2),
+        ("b",): (3, 1),
+    }
+
+
+def test_neighbours_that_share_a_microsecond_are_no_parent_and_child() -> None:
+    events = [run(0, 100), event("a", 10, 5), event("b", 15, 5), event("c", 15, 0)]
+    summary = profile.summarise(events, skip_runs=0)
+    assert {key[0] for key in summary.nodes} <= {(), ("b",)}
+    assert summary.nodes[((), "b", "Op", "P", 0)].time_us == 5
+
+
+def test_fence_events_of_older_runtimes_are_no_nodes() -> None:
+    fence = {**event("a", 12, 1), "name": "a_fence_before"}
+    assert totals(profile.summarise([run(0, 50), fence, event("a", 13, 4)], skip_runs=0)) == {("a",): (4, 1)}
+
+
+def test_threads_of_a_parallel_session_do_not_nest_in_each_other() -> None:
+    events = [run(0, 100), event("a", 10, 50), event("b", 20, 10, thread=2)]
+    assert totals(profile.summarise(events, skip_runs=0)) == {("a",): (50, 1), ("b",): (10, 1)}
+
+
+def test_rows_beyond_the_limit_become_one_sum_a_provider() -> None:
+    many = profile.MAX_NODES + 3
+    events = [run(0, 10 * many), *(event(f"n{i}", 10 * i, 2) for i in range(many))]
+    rows = profile.as_rows(profile.summarise(events, skip_runs=0))
+    assert len(rows) == profile.MAX_NODES + 1
+    assert rows[-1]["total_us"] == 6
+    assert rows[-1]["name"] == ""

@@ -1,0 +1,113 @@
+"""Warm-up and windows, with a clock and a call of our own."""
+
+from collections.abc import Callable, Iterable
+
+from worker.runner import windows
+from worker.runner.order import BudgetOrder
+
+MS = 1_000_000
+
+
+class Machine:
+    """A clock that only the call moves: each inference takes the next duration."""
+
+    def __init__(self, durations_ms: Iterable[float]) -> None:
+        self._durations = iter(durations_ms)
+        self.now = 0
+        self.calls = 0
+
+    def clock(self) -> int:
+        return self.now
+
+    def call(self) -> None:
+        self.calls += 1
+        self.now += round(next(self._durations) * MS)
+
+
+def steady(ms: float) -> Iterable[float]:
+    while True:
+        yield ms
+
+
+def warm(machine: Machine, **budget: float) -> windows.Warmup:
+    return windows.warm_up(machine.call, BudgetOrder(**budget), clock=machine.clock)  # type: ignore[arg-type]
+
+
+def measure(machine: Machine, **budget: float) -> windows.Timings:
+    return windows.measure(machine.call, BudgetOrder(**budget), clock=machine.clock)  # type: ignore[arg-type]
+
+
+def test_warming_up_a_steady_model_takes_the_least_time() -> None:
+    done = warm(Machine(steady(1)))
+    assert done.agreed
+    assert done.wall_ns == 200 * MS
+
+
+def test_warming_up_goes_on_while_blocks_disagree() -> None:
+    falling = [10 / (1 + i / 20) for i in range(200)]
+    done = warm(Machine([*falling, *[1.0] * 5000]))
+    assert done.agreed
+    assert done.wall_ns > 400 * MS
+
+
+def test_warming_up_ends_at_its_cap_and_says_that_blocks_disagreed() -> None:
+    def jumping() -> Iterable[float]:
+        while True:
+            yield from [50.0, 60.0]
+
+    done = warm(Machine(jumping()))
+    assert not done.agreed
+    assert 5000 * MS <= done.wall_ns <= 5100 * MS
+
+
+def test_a_slow_model_warms_up_with_three_runs_and_a_very_slow_one_with_what_the_cap_allows() -> None:
+    assert warm(Machine(steady(400))).runs == 3
+    assert warm(Machine(steady(6000))).runs == 1
+
+
+def test_a_quick_window_ends_with_the_run_that_reaches_its_time() -> None:
+    taken = measure(Machine(steady(3)))
+    assert taken.wall_ns == 501 * MS
+    assert len(taken.durations) == 167
+    assert taken.is_stable
+
+
+def test_a_slow_model_gets_its_least_number_of_runs() -> None:
+    assert len(measure(Machine(steady(900))).durations) == 3
+    assert len(measure(Machine(steady(90)), window_runs=20, window_runs_slow=5).durations) == 20
+    assert len(measure(Machine(steady(150)), window_runs=20, window_runs_slow=5).durations) == 5
+
+
+def test_windows_go_on_until_the_last_three_agree() -> None:
+    restless = [2.0] * 250 + [1.0] * 5000
+    taken = measure(Machine(restless), windows_agreeing=3)
+    assert taken.is_stable
+    assert len(taken.starts) == 4
+
+
+def test_windows_that_never_agree_are_unstable_when_time_is_up() -> None:
+    def drifting() -> Iterable[float]:
+        spent = 1.0
+        while True:
+            spent *= 1.0005
+            yield spent
+
+    taken = measure(Machine(drifting()), windows_agreeing=3, at_most_s=10)
+    assert not taken.is_stable
+    assert 10_000 * MS <= taken.wall_ns <= 11_000 * MS
+
+
+def test_a_single_window_whose_halves_differ_is_unstable() -> None:
+    assert not measure(Machine([1.0] * 250 + [1.2] * 300)).is_stable
+
+
+def test_every_duration_is_kept_in_order_and_none_removed() -> None:
+    taken = measure(Machine([1.0, 400.0, *[1.0] * 200]))
+    assert taken.durations[1] == 400 * MS
+
+
+def test_the_timed_call_can_be_wrapped() -> None:
+    machine = Machine(steady(1))
+    wrapped: Callable[[], None] = lambda: (machine.call(), machine.call())[0]  # noqa: E731
+    taken = windows.measure(wrapped, BudgetOrder(), clock=machine.clock)
+    assert taken.durations[0] == 2 * MS
