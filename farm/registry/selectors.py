@@ -12,10 +12,9 @@ from farm.registry import storage
 from farm.registry.models import Artifact, Blob, Model, Preparation, Variant, Version
 from farm.registry.states import FileRole
 from farm.rules.plans import ModelFacts
+from farm.workshop.inspection import Inspection
 
 Anyone = User | AnonymousUser
-# parts of an inspection that planning reads as they are
-INSPECTED = ("opsets", "ir_version", "custom_domains", "batch", "dims", "is_quantised", "inputs_batch")
 
 
 def models_visible_to(user: Anyone) -> QuerySet[Model]:
@@ -82,13 +81,18 @@ def model_facts(version: Version) -> ModelFacts:
     """What planning must know of an inspected version. Raises Conflict before inspection has accepted it."""
     if version.inspection is None:
         raise Conflict(f"{version} is {version.state}; it can be planned once it is inspected.", code="not_inspected")
+    found = Inspection.model_validate(version.inspection)
     bundle = version.artifact.bundle
-    known = {name: version.inspection[name] for name in INSPECTED if name in version.inspection}
     given = version.artifact.blob_of(FileRole.INPUTS)
     return ModelFacts(
         name=version.model.name,
         bundle_sha256=bundle.digest,
         main_sha256=bundle.main_sha256,
+        opsets=found.opsets,
+        ir_version=found.ir_version,
+        custom_domains=found.custom_domains,
+        batch=found.batch,
+        dims={name: None for name in found.dims if name != found.batch},
+        is_quantised=found.is_quantised,
         inputs_sha256=given.sha256 if given else None,
-        **known,
     )

@@ -1,4 +1,16 @@
+from farm.registry.services.inspection import inspect_version, order_inspection
 from farm.registry.services.making import ensure_preparation, ensure_variant
+from farm.registry.services.sweeping import sweep
 from farm.registry.services.uploads import receive_upload, room_left, store_artifact, store_blob
 
-__all__ = ["ensure_preparation", "ensure_variant", "receive_upload", "room_left", "store_artifact", "store_blob"]
+__all__ = [
+    "ensure_preparation",
+    "ensure_variant",
+    "inspect_version",
+    "order_inspection",
+    "receive_upload",
+    "room_left",
+    "store_artifact",
+    "store_blob",
+    "sweep",
+]

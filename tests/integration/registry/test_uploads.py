@@ -201,9 +201,7 @@ def test_a_link_in_a_zip_is_refused(api_of: ApiOf, member: User) -> None:
     assert refusal(answer) == (400, "link")
 
 
-def test_a_zip_bomb_is_refused_by_what_it_declares(
-    api_of: ApiOf, member: User, team: Team, settings: Settings
-) -> None:
+def test_a_zip_bomb_is_refused_by_what_it_declares(api_of: ApiOf, member: User, team: Team, settings: Settings) -> None:
     Team.objects.update(quota_bytes=10_000_000)
     bomb = zipped({"a.onnx": b"\x00" * 20_000_000})
     assert bomb.size < 100_000
@@ -242,9 +240,7 @@ def test_an_upload_over_the_quota_is_refused_with_what_is_left(
     assert not left_behind(settings)
 
 
-def test_an_upload_over_the_limit_is_refused_before_it_is_read(
-    api_of: ApiOf, member: User, settings: Settings
-) -> None:
+def test_an_upload_over_the_limit_is_refused_before_it_is_read(api_of: ApiOf, member: User, settings: Settings) -> None:
     settings.MAX_UPLOAD_BYTES = 1000
     answer = api_of(member).post(UPLOADS, {"files": SimpleUploadedFile("a.onnx", b"1" * 2000)})
     assert refusal(answer) == (413, "too_large")

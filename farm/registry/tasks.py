@@ -1,0 +1,16 @@
+"""What the `prepare` workers do. A message holds a row's number and nothing else; doing it twice does nothing."""
+
+from celery import shared_task
+
+from farm.registry import services
+from farm.registry.services import messages
+
+
+@shared_task(name=messages.INSPECT)  # type: ignore[untyped-decorator]
+def inspect_version(version_id: int) -> None:
+    services.inspect_version(version_id)
+
+
+@shared_task(name="registry.sweep")  # type: ignore[untyped-decorator]
+def sweep() -> None:
+    services.sweep()

@@ -1,0 +1,75 @@
+"""Folders in which the workshop works on an artifact: its files under their own names, gone afterwards."""
+
+import errno
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from django.conf import settings
+
+from farm.accounts.refusals import NoSpace
+from farm.registry import storage
+from farm.registry.models import Artifact
+from farm.registry.states import BUNDLE_ROLES
+
+# linux/fs.h, _IOW(0x94, 9, int): share the blocks of a file instead of copying them, where the file system can
+FICLONE: Final = 0x40049409
+UNSUPPORTED: Final = (
+    errno.EOPNOTSUPP,
+    errno.EXDEV,
+    errno.EINVAL,
+    errno.ENOTTY,
+    errno.ENOSYS,
+    errno.EPERM,
+    errno.EACCES,
+)
+
+
+@contextmanager
+def bench() -> Iterator[Path]:
+    """An empty folder beside the store, removed with all that is in it."""
+    root = Path(settings.STORE_DIR) / "bench"
+    root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=root) as folder:
+        yield Path(folder)
+
+
+def lay_out(artifact: Artifact, folder: Path) -> Path:
+    """Put the artifact's model and external data into `folder`; answers the folder. Raises NoSpace, FileNotFoundError.
+
+    Plain files, because ONNX's and ONNX Runtime's readers refuse symbolic or hard links.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in artifact.files.select_related("blob"):
+        if file.role in BUNDLE_ROLES:
+            copy(storage.place(team_id=artifact.team_id, sha256=file.blob.sha256), folder / file.name)
+    return folder
+
+
+def copy(source: Path, target: Path) -> None:
+    """A copy that shares the source's blocks where the file system can. Raises NoSpace when the disk is full."""
+    try:
+        if not _cloned(source, target):
+            shutil.copyfile(source, target)
+    except OSError as problem:
+        if problem.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise NoSpace(
+                "The farm's disk is full, so the model could not be laid out.", hint=storage.NO_SPACE_HINT
+            ) from problem
+        raise
+
+
+def _cloned(source: Path, target: Path) -> bool:
+    with source.open("rb") as original, target.open("wb") as twin:
+        try:
+            fcntl.ioctl(twin.fileno(), FICLONE, original.fileno())
+        except OSError as problem:
+            if problem.errno not in UNSUPPORTED:
+                raise
+            return False
+    return os.path.getsize(target) == os.path.getsize(source)

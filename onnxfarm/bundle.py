@@ -1,0 +1,38 @@
+"""Which files belong to a model on disk. The model is searched for their names, not parsed: the client has no onnx."""
+
+import mmap
+from pathlib import Path
+
+from onnxfarm.problems import Usage
+
+# a folder with more files than this is not searched
+MOST_SIBLINGS = 500
+
+
+def files_of(model: Path) -> list[Path]:
+    """The model and the files beside it that it names; a .zip stands for itself. Raises Usage for anything else."""
+    if not model.is_file():
+        raise Usage(f"{model} is not a file: give an .onnx, or a .zip of one with its external data.")
+    if model.suffix.lower() == ".zip":
+        return [model]
+    if model.suffix.lower() != ".onnx":
+        raise Usage(f"{model.name} is neither an .onnx nor a .zip: give one of those.")
+    return [model, *_named_siblings(model)]
+
+
+def _named_siblings(model: Path) -> list[Path]:
+    """Files in the model's folder whose names stand in it, as the locations of external data do."""
+    siblings = [path for path in sorted(model.parent.iterdir()) if path != model and _may_be_data(path)]
+    if not siblings or len(siblings) > MOST_SIBLINGS or model.stat().st_size == 0:
+        return []
+    with model.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return [path for path in siblings if _names(content, path.name.encode())]
+
+
+def _may_be_data(path: Path) -> bool:
+    return path.is_file() and path.suffix.lower() not in (".onnx", ".npz", ".zip")
+
+
+def _names(content: mmap.mmap, name: bytes) -> bool:
+    """Whether the name stands there with its length before it, as protobuf writes a string of up to 127 bytes."""
+    return content.find(bytes([len(name)]) + name) >= 0 if len(name) < 128 else content.find(name) >= 0

@@ -1,0 +1,250 @@
+"""The Python client of a farm's API.
+
+    with Client(find_account()) as farm:
+        version = farm.upload(Path("model.onnx"))
+        run = farm.start(version["id"], matrix)
+
+Answers are the API's JSON (see /api/v1/docs on the farm). A refusal raises Usage with the farm's own sentence, a farm
+that is away or broken Infrastructure. Requests that may be sent twice without harm are repeated when the farm is away.
+"""
+
+import contextlib
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self, cast
+
+import httpx2
+
+from onnxfarm.account import Account
+from onnxfarm.problems import Infrastructure, Usage
+
+API = "/api/v1"
+TRIES = 6
+FIRST_WAIT_S = 0.3
+LONGEST_WAIT_S = 8.0
+AWAY = (502, 503, 504)
+# an upload's answer comes after the farm has forced it to its disk
+TIMEOUT = httpx2.Timeout(connect=10.0, read=120.0, write=120.0, pool=10.0)
+
+Json = dict[str, Any]
+
+
+class Client:
+    """A connection to one farm with one token. `transport` is the seam for tests."""
+
+    def __init__(
+        self,
+        account: Account,
+        *,
+        transport: httpx2.BaseTransport | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.account = account
+        self._sleep = sleep
+        self._http = httpx2.Client(
+            base_url=account.server + API,
+            headers={"Authorization": f"Bearer {account.token}", "Accept": "application/json"},
+            timeout=TIMEOUT,
+            transport=transport,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http.close()
+
+    def me(self) -> Json:
+        """Who the token belongs to, with their teams."""
+        return self._json("GET", "/me")
+
+    def models(self, *, search: str = "") -> list[Json]:
+        """Every model of the user's teams, by name."""
+        found: list[Json] = []
+        while True:
+            page = self._list("/models", params={"after": len(found), "limit": 100, "search": search})
+            found += page
+            if len(page) < 100:
+                return found
+
+    def version(self, version_id: int) -> Json:
+        """One version with its state: pending, inspecting, ready or rejected."""
+        return self._json("GET", f"/versions/{version_id}")
+
+    def upload(
+        self,
+        files: Sequence[Path],
+        *,
+        roles: Mapping[str, Path] | None = None,
+        fields: Mapping[str, str] | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> Json:
+        """Upload a bundle: `files` (the .onnx with its external data, or one .zip) and files by role (`inputs`, …).
+
+        `fields`: model, note, team. `progress` is given the bytes of each piece sent. The same bundle sent again is
+        the same version, so a broken upload is repeated from its start.
+        """
+        named = [("files", path) for path in files] + list((roles or {}).items())
+
+        def send() -> httpx2.Response:
+            with contextlib.ExitStack() as opened:
+                parts = [
+                    (
+                        field,
+                        (path.name, _Counted(opened.enter_context(_open(path)), progress), "application/octet-stream"),
+                    )
+                    for field, path in named
+                ]
+                return self._http.post("/uploads", files=cast(Any, parts), data=dict(fields or {}))
+
+        return _object(self._send(send, is_repeatable=True))
+
+    def plan(self, version_id: int, matrix: Mapping[str, Any] | None) -> Json:
+        """What a matrix would measure: cells, blocks, minutes, refused points, comparisons."""
+        return self._json("POST", "/plan", json=_order(version_id, matrix), is_repeatable=True)
+
+    def start(self, version_id: int, matrix: Mapping[str, Any] | None, *, seed: int | None = None) -> Json:
+        """Start a run. Not repeated once the request was sent: the farm may have taken it."""
+        order = _order(version_id, matrix) | ({} if seed is None else {"seed": seed})
+        return self._json("POST", "/runs", json=order, is_repeatable=False)
+
+    def runs(self) -> list[Json]:
+        """The newest runs of the user's teams."""
+        return self._list("/runs")
+
+    def run(self, run_id: str) -> Json:
+        """One run with its progress."""
+        return self._json("GET", f"/runs/{_id(run_id)}")
+
+    def document(self, run_id: str) -> Json:
+        """The bench document of a run, partial while it goes on."""
+        return self._json("GET", f"/runs/{_id(run_id)}/results")
+
+    def csv(self, run_id: str) -> str:
+        """The cells of a run as CSV."""
+        return self._request("GET", f"/runs/{_id(run_id)}/results.csv").text
+
+    def cancel(self, run_id: str) -> Json:
+        """Stop a run; stopping it again changes nothing."""
+        return self._json("POST", f"/runs/{_id(run_id)}/cancel", json={}, is_repeatable=True)
+
+    def more(self, run_id: str, *, rounds: int, blocks: Sequence[str] = ()) -> Json:
+        """Measure more rounds of a run's blocks; of all undecided ones when none are named."""
+        order: Json = {"rounds": rounds} | ({"blocks": list(blocks)} if blocks else {})
+        return self._json("POST", f"/runs/{_id(run_id)}/more", json=order, is_repeatable=False)
+
+    def _json(self, method: str, path: str, *, is_repeatable: bool = True, **options: Any) -> Json:
+        return _object(self._request(method, path, is_repeatable=is_repeatable, **options))
+
+    def _list(self, path: str, **options: Any) -> list[Json]:
+        answer = _parsed(self._request("GET", path, **options))
+        if not isinstance(answer, list):
+            raise Infrastructure(f"{self.account.server} answered {path} with something other than a list.")
+        return answer
+
+    def _request(self, method: str, path: str, *, is_repeatable: bool = True, **options: Any) -> httpx2.Response:
+        return self._send(lambda: self._http.request(method, path, **options), is_repeatable=is_repeatable)
+
+    def _send(self, send: Callable[[], httpx2.Response], *, is_repeatable: bool) -> httpx2.Response:
+        """Send, and again after a pause while the farm is away; raises for a refusal."""
+        for wait_s in _waits():
+            try:
+                response = send()
+            except (httpx2.ConnectError, httpx2.ConnectTimeout) as problem:
+                last: Exception = problem
+            except httpx2.TransportError as problem:
+                if not is_repeatable:
+                    raise Infrastructure(
+                        f"{self.account.server} stopped answering ({problem}); first see `onnxfarm status`."
+                    ) from problem
+                last = problem
+            else:
+                if response.status_code not in AWAY or not is_repeatable or wait_s is None:
+                    return _accepted(response)
+                last = httpx2.TransportError(f"status {response.status_code}")
+            if wait_s is not None:
+                self._sleep(wait_s)
+        raise Infrastructure(f"{self.account.server} cannot be reached ({last}): is the farm running?") from last
+
+
+class _Counted:
+    """A file whose reading is reported, for a progress bar."""
+
+    def __init__(self, file: BinaryIO, progress: Callable[[int], None] | None) -> None:
+        self._file = file
+        self._progress = progress
+
+    def read(self, size: int = -1) -> bytes:
+        piece = self._file.read(size)
+        if self._progress is not None:
+            self._progress(len(piece))
+        return piece
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def _waits() -> Iterator[float | None]:
+    """Pauses between tries, growing and jittered; None after the last."""
+    for number in range(TRIES - 1):
+        yield min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**number) * random.uniform(0.8, 1.2)
+    yield None
+
+
+def _open(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as problem:
+        raise Usage(f"{path} cannot be read ({problem.strerror}): give the path of a file.") from problem
+
+
+def _order(version_id: int, matrix: Mapping[str, Any] | None) -> Json:
+    return {"version": version_id} | ({} if matrix is None else {"matrix": matrix})
+
+
+def _id(text: str) -> str:
+    """A run's number as it stands in an address."""
+    if not text.isdecimal():
+        raise Usage(f"“{text}” is not a run: give its number, as `onnxfarm status` lists it.")
+    return text
+
+
+def _accepted(response: httpx2.Response) -> httpx2.Response:
+    """The response unless it is a refusal, which raises with the farm's own sentence."""
+    if response.is_success:
+        return response
+    words = _words(response)
+    if 400 <= response.status_code < 500:
+        raise Usage(words)
+    raise Infrastructure(words)
+
+
+def _words(response: httpx2.Response) -> str:
+    try:
+        body = response.json()
+    except ValueError:
+        body = {}
+    if isinstance(body, dict) and isinstance(body.get("detail"), str):
+        return f"{body['detail']} {body.get('hint') or ''}".strip()
+    return f"{response.request.url} answered {response.status_code} without a reason: is this the address of a farm?"
+
+
+def _parsed(response: httpx2.Response) -> Any:
+    try:
+        return response.json()
+    except ValueError as problem:
+        raise Infrastructure(
+            f"{response.request.url} did not answer in JSON: is this the address of a farm?"
+        ) from problem
+
+
+def _object(response: httpx2.Response) -> Json:
+    answer = _parsed(response)
+    if not isinstance(answer, dict):
+        raise Infrastructure(f"{response.request.url} answered with something other than an object.")
+    return answer

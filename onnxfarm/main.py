@@ -1,0 +1,78 @@
+"""The `onnxfarm` command. Each subcommand's module is imported when it is called, so that help is quick."""
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+# name: (module, function or typer app, one line for the help page)
+COMMANDS = {
+    "bench": ("onnxfarm.bench", "bench", "Measure a model on this machine, without a farm."),
+    "submit": ("onnxfarm.submit", "submit", "Send a model and a matrix to a farm; --wait follows it to its end."),
+    "plan": ("onnxfarm.plan", "plan", "Show what a matrix would measure, for how long, and what it cannot."),
+    "status": ("onnxfarm.status", "status", "Show your runs, or how far one run is."),
+    "results": ("onnxfarm.results", "results", "Print a run's cells and comparisons, or write them as JSON or CSV."),
+    "more": ("onnxfarm.cancel", "more", "Measure more rounds of a run's blocks."),
+    "cancel": ("onnxfarm.cancel", "cancel", "Stop a run."),
+    "models": ("onnxfarm.models", "models", "List the models of your teams."),
+    "login": ("onnxfarm.account", "login", "Remember a farm's address and your token for it."),
+    "inspect": ("onnxfarm.inspect", "inspect", "Show a model's inputs, opsets and findings, on this machine."),
+    "verdict": ("onnxfarm.verdict", "verdict", "Judge samples that anyone measured."),
+    "changepoints": ("onnxfarm.changepoints", "changepoints", "Find level shifts in a series."),
+    "compare": ("onnxfarm.compare", "compare", "Compare two files of `bench`, unpaired."),
+    "conformance": ("onnxfarm.conformance", "conformance", "Run ONNX's own operator tests on runtimes."),
+    "node": ("onnxfarm.node", "app", "Make this machine a node of a farm."),
+}
+
+
+class LazyGroup(TyperGroup):
+    """Lists commands from the table; imports one when it is called."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for name, (module, _, line) in COMMANDS.items():
+            if find_spec(module):
+                self.commands[name] = TyperCommand(name, help=line)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, _load(name) if name else found, rest
+
+
+def _load(name: str) -> Any:
+    """The real command behind a name."""
+    module, attribute, _ = COMMANDS[name]
+    target = getattr(import_module(module), attribute)
+    if not isinstance(target, typer.Typer):
+        function, target = target, typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        target.command(name)(function)
+    return typer.main.get_command(target)
+
+
+app = typer.Typer(cls=LazyGroup, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"onnxfarm {version('onnxfarm')}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Benchmarks of ONNX models: latency, accuracy and operator placement side by side.
+
+    Exit codes: 0 done, 1 a gate failed, 2 usage, 3 infrastructure, 4 timeout.
+    """
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,151 @@
+"""`onnxfarm submit MODEL --matrix FILE --server URL --wait`."""
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+from farm.rules import matrix as matrices
+from farm.rules.matrix_text import MatrixProblem
+from onnxfarm.account import ServerOption, find_account
+from onnxfarm.bundle import files_of
+from onnxfarm.client import Client
+from onnxfarm.documents import read_text
+from onnxfarm.problems import GateFailed, TimedOut, Usage, main_guard
+
+INSPECTION_POLL_S = 0.3
+INSPECTION_LIMIT_S = 300.0
+
+MatrixOption = Annotated[
+    Path | None, typer.Option("--matrix", metavar="FILE", help="A matrix in YAML or JSON; default: the farm's own.")
+]
+
+
+@main_guard()
+def submit(  # noqa: PLR0913  every option of the command
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="An .onnx (its external data is found), or a .zip.")],
+    matrix: MatrixOption = None,
+    server: ServerOption = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Follow the run to its end and print what came out.")] = False,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="With --wait, write the run's document; - is stdout.")
+    ] = None,
+    inputs: Annotated[Path | None, typer.Option(metavar="NPZ", help="Inputs by name.")] = None,
+    expected: Annotated[Path | None, typer.Option(metavar="NPZ", help="Outputs that these inputs should give.")] = None,
+    name: Annotated[str, typer.Option(help="The model's line in the registry; default: the file's name.")] = "",
+    note: Annotated[str, typer.Option(help="A note on this version.")] = "",
+    team: Annotated[str, typer.Option(help="Default: your first team.")] = "",
+    seed: Annotated[int | None, typer.Option(help="Seed of inputs and of the order of rounds.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="MINUTES", help="With --wait, give up after so long.")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 when a cell was refused, too.")] = False,
+) -> None:
+    """Send a model and a matrix to a farm.
+
+    Exit code 0: the run was taken, or with --wait every planned cell finished; 1: a cell did not.
+    """
+    if json_file is not None and not wait:
+        raise Usage("--json writes the finished run: add --wait, or use `onnxfarm results RUN --json`.")
+    declared = read_matrix(matrix)
+    files = files_of(model)
+    console = Console(stderr=True)
+    with Client(find_account(server)) as client:
+        given = {role: path for role, path in (("inputs", inputs), ("expected", expected)) if path is not None}
+        fields = {field: text for field, text in (("model", name), ("note", note), ("team", team)) if text}
+        version = _uploaded(client, files, given, fields, console=console)
+        run = client.start(version["id"], declared, seed=seed)
+        run_id = str(run["id"])
+        console.print(f"Run {run_id}: {address_of(run, client)}", highlight=False, soft_wrap=True)
+        if not wait:
+            print(run_id)
+            return
+        _finish(client, run_id, console=console, json_file=json_file, timeout=timeout, strict=strict)
+
+
+def read_matrix(path: Path | None) -> dict[str, Any] | None:
+    """The matrix of a file as the API takes it. Raises Usage with the sentence that names the wrong key or value."""
+    if path is None:
+        return None
+    text = read_text(path) if str(path) != "-" else sys.stdin.read()
+    try:
+        return matrices.parse(text).as_plain()
+    except MatrixProblem as problem:
+        raise Usage(f"{path}: {problem}") from problem
+
+
+def uploaded_version(client: Client, model: Path, *, console: Console) -> dict[str, Any]:
+    """The inspected version of a model on disk; uploading it again is the same version."""
+    return _uploaded(client, files_of(model), {}, {}, console=console)
+
+
+def address_of(run: dict[str, Any], client: Client) -> str:
+    """The run's page."""
+    return str(run.get("url") or f"{client.account.server}/runs/{run['id']}/")
+
+
+def _uploaded(
+    client: Client, files: list[Path], given: dict[str, Path], fields: dict[str, str], *, console: Console
+) -> dict[str, Any]:
+    """Upload and wait for inspection. Raises Usage with the farm's sentence when the model is rejected."""
+    names = ", ".join(path.name for path in [*files, *given.values()])
+    console.print(f"Uploading {names}", highlight=False, soft_wrap=True)
+    with _upload_bar(console, files=[*files, *given.values()]) as advance:
+        version = client.upload(files, roles=given, fields=fields, progress=advance)
+    limit = time.monotonic() + INSPECTION_LIMIT_S
+    while version["state"] in ("pending", "inspecting"):
+        if time.monotonic() > limit:
+            raise TimedOut(
+                f"{version['model']} v{version['number']} was not inspected within {INSPECTION_LIMIT_S:.0f} s; "
+                "does the farm's `prepare` worker run?"
+            )
+        time.sleep(INSPECTION_POLL_S)
+        version = client.version(version["id"])
+    if version["state"] == "rejected":
+        raise Usage(f"{files[0].name} was rejected: {version['problem']}")
+    return version
+
+
+def _finish(
+    client: Client, run_id: str, *, console: Console, json_file: Path | None, timeout: float | None, strict: bool
+) -> None:
+    from onnxfarm.following import follow
+    from onnxfarm.results import read_document, write_json
+    from onnxfarm.screen import show
+
+    run = follow(client, run_id, console=console, timeout_s=None if timeout is None else timeout * 60)
+    document = read_document(client, run_id)
+    if json_file is not None:
+        write_json(document, json_file)
+    show(document, console=console, address=address_of(run, client))
+    _judge(document, outcome=str(run.get("outcome") or ""), strict=strict)
+
+
+def _judge(document: Any, *, outcome: str, strict: bool) -> None:
+    """Raise GateFailed unless every planned cell finished; with `strict`, refused ones count too."""
+    missing = [cell for cell in document.cells if cell.status not in ("done", "refused")]
+    refused = [cell for cell in document.cells if cell.status == "refused"]
+    if missing or outcome not in ("", "complete"):
+        raise GateFailed(f"{len(missing)} of {len(document.cells)} cells did not finish; their reasons are above.")
+    if strict and refused:
+        raise GateFailed(f"{len(refused)} of {len(document.cells)} cells were refused (--strict).")
+
+
+class _upload_bar:  # noqa: N801 - used like the functions of contextlib
+    """A bar of bytes on a terminal; nothing elsewhere."""
+
+    def __init__(self, console: Console, *, files: list[Path]) -> None:
+        columns = (TextColumn("upload"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+        self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._task = self._progress.add_task("", total=sum(path.stat().st_size for path in files if path.is_file()))
+
+    def __enter__(self) -> Any:
+        self._progress.start()
+        return lambda size: self._progress.advance(self._task, size)
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
