@@ -33,8 +33,6 @@ SIGMA_OF_SIZES = 1.4826
 SIGMA_OF_STEPS = SIGMA_OF_SIZES / 2**0.5
 # A difference that no clock shows.
 FLOOR = 1e-12
-# Memory is estimated between the cuts that are left, and the cuts depend on it; so many turns settle every case seen.
-TURNS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +76,12 @@ def find_changepoints(values: Sequence[float], *, smallest: float = SMALLEST_MAG
     scaled = np.log(raw) if is_log else raw / max(FLOOR, float(np.abs(raw).max()))
     series = _Series(_without_spikes(scaled), is_log)
     cuts = _best_cuts(series.values)
-    for _ in range(TURNS):
+    while True:
+        # Memory is estimated between the cuts that are left, and which are left depends on it; cuts only ever go.
         found = _surviving(series, cuts, smallest=smallest)
-        if [point.index for point in found] == cuts:
-            break
+        if len(found) == len(cuts):
+            return found
         cuts = [point.index for point in found]
-    return found
 
 
 def _without_spikes(values: Floats) -> Floats:
