@@ -14,8 +14,9 @@ WARMUP_S = 0.25
 WARMUP_RUNS = 5
 # what is assumed of a model that was never measured
 UNKNOWN_LATENCY_MS = 10.0
-# runs of a profiled process
-TRACE_RUNS = 20
+# a profiled process runs this long, within these counts
+TRACE_S = 0.5
+TRACE_RUNS = (10, 30)
 # the first block on a node also installs its runtimes; not counted, for they are kept
 RUNNER_TIMEOUT_FLOOR_S = 120.0
 BLOCK_TIMEOUT_FACTOR = 4.0
@@ -32,17 +33,18 @@ class Rounds:
     usual: int
     most: int
     per_pair: int
-    # windows of one sample: how many at least, their seconds, and the runs each must hold
+    # windows of one sample: how many at least, the seconds and runs each must hold, and the seconds of all together
     windows: int
     window_s: float
     window_runs: int
+    shortest_s: float
     longest_s: float
 
 
 ROUNDS = {
-    Budget.QUICK: Rounds(8, 8, 8, 1, 1, 0.5, 1, 30.0),
-    Budget.STANDARD: Rounds(8, 12, 24, 1, 3, 0.5, 20, 30.0),
-    Budget.PRECISE: Rounds(16, 24, 48, 2, 3, 1.0, 40, 60.0),
+    Budget.QUICK: Rounds(8, 8, 8, 1, windows=1, window_s=0.5, window_runs=3, shortest_s=0.5, longest_s=30.0),
+    Budget.STANDARD: Rounds(8, 12, 24, 1, windows=3, window_s=0.5, window_runs=20, shortest_s=2.0, longest_s=30.0),
+    Budget.PRECISE: Rounds(16, 24, 48, 2, windows=3, window_s=1.0, window_runs=40, shortest_s=4.0, longest_s=60.0),
 }
 
 # models slower than this need fewer runs in a window
@@ -52,19 +54,25 @@ SLOW_MODEL_RUNS = 5
 
 def sample_seconds(budget: Budget, latency_ms: float | None) -> float:
     """Wall-clock of one process launch."""
-    latency_s = (UNKNOWN_LATENCY_MS if latency_ms is None else latency_ms) / 1000.0
+    latency_s = _latency_s(latency_ms)
     rounds = ROUNDS[budget]
     runs = min(rounds.window_runs, SLOW_MODEL_RUNS) if latency_s > SLOW_MODEL_S else rounds.window_runs
     window_s = max(rounds.window_s, runs * latency_s)
-    timed_s = max(rounds.windows * window_s, latency_s)
-    return LAUNCH_S + max(WARMUP_S, WARMUP_RUNS * latency_s) + min(timed_s, max(rounds.longest_s, window_s))
+    timed_s = min(max(rounds.shortest_s, rounds.windows * window_s), max(rounds.longest_s, window_s))
+    return LAUNCH_S + max(WARMUP_S, WARMUP_RUNS * latency_s) + timed_s
 
 
 def arm_seconds(budget: Budget, latency_ms: float | None, *, rounds: int | None = None) -> float:
     """Wall-clock of one arm: its check, its first trace and its usual number of rounds."""
-    latency_s = (UNKNOWN_LATENCY_MS if latency_ms is None else latency_ms) / 1000.0
-    once_s = 2 * LAUNCH_S + (WARMUP_RUNS + TRACE_RUNS) * latency_s
+    latency_s = _latency_s(latency_ms)
+    fewest, most = TRACE_RUNS
+    traced_s = min(max(TRACE_S, fewest * latency_s), most * latency_s)
+    once_s = 2 * LAUNCH_S + WARMUP_RUNS * latency_s + traced_s
     return once_s + (rounds or ROUNDS[budget].usual) * sample_seconds(budget, latency_ms)
+
+
+def _latency_s(latency_ms: float | None) -> float:
+    return (UNKNOWN_LATENCY_MS if latency_ms is None else latency_ms) / 1000.0
 
 
 def runner_timeout_s(budget: Budget, latency_ms: float | None) -> float:

@@ -10,11 +10,14 @@ The axes may also stand at the top level. docs/matrix.md shows one file with eve
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from itertools import product
+from math import prod
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from farm.contract.cells import Budget
 from farm.rules.axes import AXES, Value, whole_number
@@ -28,6 +31,8 @@ MAX_CELLS = 5_000
 MAX_PARALLEL = 1_000
 # what one list may hold before anything is multiplied
 _MAX_VALUES = 1_000
+_MAX_ENTRIES = 1_000
+_MAX_PRODUCT = 200_000
 _SETTINGS = ("budget", "fail-fast", "max-parallel", "name")
 _WRAPPERS = ("strategy", "matrix")
 _RULES = ("exclude", "include")
@@ -180,8 +185,8 @@ def _read_selectors(rule: str, written: Any, axes: Mapping[str, tuple[Value, ...
     entries = [] if written is None else written
     if not isinstance(entries, list | tuple):
         raise MatrixProblem(f"{rule} is {written!r}: write a list of combinations, such as `- {{batch: 8}}`.")
-    if len(entries) > MAX_CELLS:
-        raise MatrixProblem(f"{rule} has {len(entries):,} entries and at most {MAX_CELLS:,} are read.")
+    if len(entries) > _MAX_ENTRIES:
+        raise MatrixProblem(f"{rule} has {len(entries):,} entries and at most {_MAX_ENTRIES:,} are read.")
     return tuple(_read_selector(f"{rule} entry {place}", entry, axes) for place, entry in enumerate(entries, start=1))
 
 
@@ -243,13 +248,9 @@ def _check_exclude(matrix: Matrix) -> None:
 
 
 def _check_size(matrix: Matrix) -> None:
-    cells = 1
-    for values in matrix.axes.values():
-        cells *= len(values)
-    if matrix.exclude and cells <= 20 * MAX_CELLS:
-        cells = sum(
-            not is_excluded(matrix, dict(zip(matrix.axes, v, strict=True))) for v in product(*matrix.axes.values())
-        )
+    cells = prod(len(values) for values in matrix.axes.values())
+    if matrix.exclude and cells <= _MAX_PRODUCT:
+        cells = int(kept_points(matrix).sum())
     cells += len(matrix.include)
     if cells > MAX_CELLS:
         raise MatrixProblem(
@@ -257,11 +258,18 @@ def _check_size(matrix: Matrix) -> None:
         )
 
 
-def is_excluded(matrix: Matrix, values: Mapping[str, Value]) -> bool:
-    """Whether an `exclude` entry matches all its keys against this combination."""
-    return any(all(values.get(axis) == value for axis, value in selector.items()) for selector in matrix.exclude)
+def kept_points(matrix: Matrix) -> NDArray[np.bool_]:
+    """Which points of the product are not excluded: one dimension an axis, one element a value."""
+    kept = np.ones([len(values) for values in matrix.axes.values()], dtype=np.bool_)
+    for selector in matrix.exclude:
+        kept[slice_of(matrix, selector)] = False
+    return kept
 
 
-def with_axis(matrix: Matrix, name: str, values: tuple[Value, ...]) -> Matrix:
-    """The matrix with one axis declared, or declared anew."""
-    return replace(matrix, axes={**matrix.axes, name: values})
+def slice_of(matrix: Matrix, selector: Selector) -> tuple[Any, ...]:
+    """The index, into an array with a dimension an axis, of the points that match all of a selector's declared axes."""
+    places = [
+        [place for place, value in enumerate(values) if name not in selector or selector[name] == value]
+        for name, values in matrix.axes.items()
+    ]
+    return np.ix_(*places)

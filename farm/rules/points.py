@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import product
+
+import numpy as np
 
 from farm.rules.axes import AXES, Value
-from farm.rules.matrix import Matrix, Selector, is_excluded
+from farm.rules.matrix import Matrix, Selector, kept_points, slice_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,40 +34,33 @@ class Expansion:
 
 
 def expand(matrix: Matrix) -> Expansion:
-    """Every point of the matrix; the last declared axis varies fastest.
+    """Every point of the matrix; the last axis varies fastest.
 
     An `include` entry is added to each point of the product whose declared values it does not change; where it fits
     none, it is a point of its own.
     """
-    kept, excluded = _products(matrix)
+    if not matrix.axes and matrix.include:
+        kept, number_of, excluded = [], np.empty((0,), dtype=np.intp), 0
+    else:
+        mask = kept_points(matrix)
+        kept = [_point(matrix, places) for places in np.argwhere(mask).tolist()]
+        number_of = np.where(mask, np.cumsum(mask).reshape(mask.shape) - 1, -1)
+        excluded = int(mask.size - mask.sum())
     scale = {name: list(values) for name, values in matrix.axes.items()}
     alone: list[Point] = []
     for entry in matrix.include:
-        fitting = [point for point in kept if _fits(entry, point, matrix)]
-        if fitting:
-            kept = [_added(entry, point, scale) if point in fitting else point for point in kept]
-        else:
+        fitting = number_of[slice_of(matrix, entry)].ravel() if matrix.axes else number_of
+        fitting = fitting[fitting >= 0]
+        for number in fitting.tolist():
+            kept[number] = _added(entry, kept[number], scale)
+        if not len(fitting):
             alone.append(_added(entry, Point({}, {}), scale))
     return Expansion(points=(*kept, *alone), excluded=excluded)
 
 
-def _products(matrix: Matrix) -> tuple[list[Point], int]:
-    if not matrix.axes:
-        return ([] if matrix.include else [Point({}, {})]), 0
-    names = list(matrix.axes)
-    kept: list[Point] = []
-    excluded = 0
-    for places in product(*(range(len(values)) for values in matrix.axes.values())):
-        values = {name: matrix.axes[name][place] for name, place in zip(names, places, strict=True)}
-        if is_excluded(matrix, values):
-            excluded += 1
-        else:
-            kept.append(Point(values, dict(zip(names, places, strict=True))))
-    return kept, excluded
-
-
-def _fits(entry: Selector, point: Point, matrix: Matrix) -> bool:
-    return all(point.values[axis] == value for axis, value in entry.items() if axis in matrix.axes)
+def _point(matrix: Matrix, places: list[int]) -> Point:
+    positions = dict(zip(matrix.axes, places, strict=True))
+    return Point({name: matrix.axes[name][place] for name, place in positions.items()}, positions)
 
 
 def _added(entry: Selector, point: Point, scale: dict[str, list[Value]]) -> Point:

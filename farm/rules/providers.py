@@ -198,7 +198,6 @@ PROVIDERS: tuple[Provider, ...] = (
                 "model_priority",
                 "enable_qdq_optimizer",
                 "enable_opencl_throttling",
-                "load_config",
             }
         ),
         defaults={"device_type": "CPU"},

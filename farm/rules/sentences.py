@@ -97,7 +97,7 @@ def _agreement(comparisons: Sequence[Comparison], worst: Comparison) -> str:
 
 
 def _statement(comparison: Comparison, baseline: Cell, candidate: Cell) -> str:
-    who, than = _named_side(comparison.axis, candidate), _named_side(comparison.axis, baseline)
+    who, than = _named_side(comparison.axis, candidate), _than(comparison.axis, baseline, candidate)
     where = f" on {candidate.node}" if candidate.node else ""
     what = f"{candidate.model or 'the model'} ({_workload(candidate, without=comparison.axis)})"
     sure = _certainty(comparison)
@@ -150,6 +150,12 @@ def _named_side(axis: str, cell: Cell) -> str:
         "hardware": cell.hardware,
     }
     return named.get(axis, cell.id)
+
+
+def _than(axis: str, baseline: Cell, candidate: Cell) -> str:
+    """The other side; a release of the same distribution by its version alone."""
+    old, new = baseline.runtime.partition("=="), candidate.runtime.partition("==")
+    return old[2] if axis == "runtime" and old[0] == new[0] else _named_side(axis, baseline)
 
 
 def _workload(cell: Cell, *, without: str = "") -> str:

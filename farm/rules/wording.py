@@ -15,7 +15,7 @@ SIGNS = {
 _SIGN_OF_STATUS = {"timeout": "failed", "crashed": "failed", "cancelled": "failed"}
 MOST_DECIMALS = 6
 # beyond so large a ratio a percentage is harder to read than a factor
-FACTOR_FROM = 3.0
+FACTOR_FROM = 2.0
 
 
 def signed(word: str) -> str:

@@ -1,0 +1,109 @@
+"""The provider table and its names."""
+
+import re
+
+import pytest
+
+from farm.rules import providers
+from farm.rules.providers import PROVIDERS, ProviderOptionProblem, UnknownProvider
+
+CELL_PATTERN = re.compile(r"^[A-Za-z0-9_]{1,64}$")
+
+
+@pytest.mark.parametrize("entry", PROVIDERS, ids=lambda entry: entry.short)
+def test_every_name_of_a_provider_leads_to_it(entry):
+    for name in (entry.name, entry.short, entry.name.lower(), f" {entry.short.upper()} ", *entry.aliases):
+        assert providers.resolve(name) is entry
+
+
+@pytest.mark.parametrize("entry", PROVIDERS, ids=lambda entry: entry.short)
+def test_every_entry_is_complete_enough_to_be_measured(entry):
+    assert CELL_PATTERN.match(entry.name)
+    assert entry.detection
+    assert set(entry.defaults) <= entry.options
+    assert not any(
+        word in option for option in entry.options for word in ("path", "library", "compute_stream", "_file", "config")
+    )
+
+
+def test_names_are_not_shared():
+    names = [name.lower() for entry in PROVIDERS for name in (entry.name, entry.short, *entry.aliases)]
+    assert len(names) == len(set(names))
+
+
+def test_an_unknown_provider_is_answered_with_the_nearest_one():
+    with pytest.raises(UnknownProvider, match="Unknown provider 'openvno': did you mean 'openvino'"):
+        providers.resolve("openvno")
+
+
+def test_a_word_that_is_near_nothing_is_answered_with_all_providers():
+    with pytest.raises(UnknownProvider, match=r"choose one of cpu, xnnpack, .*webgpu"):
+        providers.resolve("zzzzzz")
+
+
+@pytest.mark.parametrize(
+    ("name", "distribution", "carried"),
+    [
+        ("cpu", "onnxruntime", True),
+        ("cpu", "onnxruntime-gpu", True),
+        ("cuda", "onnxruntime-gpu", True),
+        ("cuda", "onnxruntime", False),
+        ("openvino", "onnxruntime-openvino", True),
+        ("webgpu", "onnxruntime", False),
+        ("xnnpack", "onnxruntime", False),
+    ],
+)
+def test_a_provider_is_carried_by_its_distributions_only(name, distribution, carried):
+    assert providers.is_carried_by(providers.resolve(name), distribution) is carried
+
+
+def test_a_plug_in_package_carries_its_provider_beside_plain_onnxruntime():
+    webgpu = providers.resolve("webgpu")
+    assert providers.is_carried_by(webgpu, "onnxruntime", plugins=["onnxruntime-ep-webgpu"])
+    assert webgpu.packages == ("onnxruntime-ep-webgpu",)
+
+
+def test_an_option_that_a_provider_does_not_take_is_answered_with_the_nearest_one():
+    with pytest.raises(ProviderOptionProblem, match=r"option of OpenVINOExecutionProvider 'device'.*'device_type'"):
+        providers.check_options(providers.resolve("openvino"), {"device": "CPU"})
+
+
+def test_an_option_that_names_a_library_is_refused():
+    with pytest.raises(ProviderOptionProblem, match="backend_path"):
+        providers.check_options(providers.resolve("qnn"), {"backend_path": "/tmp/evil.so"})
+
+
+def test_a_provider_without_options_says_so():
+    with pytest.raises(
+        ProviderOptionProblem, match="CPUExecutionProvider takes no options here: leave out 'device_id'"
+    ):
+        providers.check_options(providers.CPU, {"device_id": "0"})
+
+
+def test_a_plug_in_takes_any_option():
+    providers.check_options(providers.resolve("plug-in"), {"anything": "1"})
+
+
+def test_options_of_the_matrix_override_the_defaults():
+    openvino = providers.resolve("openvino")
+    assert providers.with_defaults(openvino, {}) == {"device_type": "CPU"}
+    assert providers.with_defaults(openvino, {"device_type": "GPU"}) == {"device_type": "GPU"}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "tag"),
+    [
+        ("cpu", {}, "cpu"),
+        ("openvino", {"device_type": "CPU"}, "openvino"),
+        ("openvino", {"device_type": "GPU.1"}, "openvino-gpu"),
+        ("openvino", {"device_type": "NPU"}, "openvino-npu"),
+        ("cuda", {"device_id": "0"}, "cuda"),
+    ],
+)
+def test_the_device_in_the_options_decides_which_hardware_is_needed(name, options, tag):
+    assert providers.tag_for(providers.resolve(name), options) == tag
+
+
+def test_a_session_is_asked_for_the_provider_and_then_the_cpu():
+    assert providers.requested_list(providers.CPU) == ("CPUExecutionProvider",)
+    assert providers.requested_list(providers.resolve("cuda")) == ("CUDAExecutionProvider", "CPUExecutionProvider")
