@@ -1,0 +1,74 @@
+"""Files by which the system starts a node with the machine: a systemd user unit, or a launchd agent. Pure text."""
+
+import plistlib
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnxfarm.problems import Usage
+
+LABEL = "org.onnxfarm.node"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A file, where it belongs, and what to type next."""
+
+    path: Path
+    text: str
+    next_steps: tuple[str, ...]
+
+
+def unit_for(platform: str, *, command: Sequence[str], home: Path, user_home: Path | None = None) -> Unit:
+    """The unit that runs `command` for the node in `home`. Raises Usage where there is no service manager we know."""
+    base = user_home or Path.home()
+    words = [*command, "--home", str(home)]
+    if platform == "linux":
+        return Unit(
+            base / ".config" / "systemd" / "user" / "onnxfarm-node.service",
+            _systemd(words),
+            (
+                "systemctl --user daemon-reload",
+                "systemctl --user enable --now onnxfarm-node",
+                "loginctl enable-linger   # so that it runs while nobody is logged in",
+            ),
+        )
+    if platform == "darwin":
+        path = base / "Library" / "LaunchAgents" / f"{LABEL}.plist"
+        return Unit(path, _launchd(words, home=home), (f"launchctl load -w {shlex.quote(str(path))}",))
+    raise Usage(f"There is no service file for {platform}: have your system run `onnxfarm node start` at its start.")
+
+
+def _systemd(words: Sequence[str]) -> str:
+    quoted = " ".join('"' + word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%") + '"' for word in words)
+    return f"""[Unit]
+Description=onnxfarm node
+After=network-online.target
+
+[Service]
+ExecStart={quoted}
+# 2 and 3: not enrolled, or refused by the farm; starting again would not help
+RestartPreventExitStatus=2 3
+Restart=always
+RestartSec=10
+# the agent ends its runner by itself
+KillMode=mixed
+TimeoutStopSec=20
+
+[Install]
+WantedBy=default.target
+"""
+
+
+def _launchd(words: Sequence[str], *, home: Path) -> str:
+    return plistlib.dumps(
+        {
+            "Label": LABEL,
+            "ProgramArguments": list(words),
+            "RunAtLoad": True,
+            # started again when it crashed, left alone when it ended with a status of its own
+            "KeepAlive": {"Crashed": True},
+            "StandardErrorPath": str(home / "agent.stderr"),
+        }
+    ).decode()

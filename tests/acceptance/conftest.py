@@ -1,0 +1,105 @@
+"""A whole farm as a user starts it: real processes on free ports, with an agent that measures on this machine."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from farm.config.embedded.plan import Plan, free_port, make_plan
+from farm.config.embedded.processes import EmbeddedFarm, Opened
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class LiveFarm:
+    """A running farm: `url` for browsers and the API, `token` of its owner, `plan.home` with its files and logs."""
+
+    plan: Plan
+    opened: Opened
+    processes: EmbeddedFarm
+
+    @property
+    def url(self) -> str:
+        return self.opened.url
+
+    @property
+    def token(self) -> str:
+        return self.opened.token
+
+    def manage(self, *words: str) -> str:
+        """Output of a manage.py command of this farm."""
+        argv = [sys.executable, str(ROOT / "manage.py"), *words]
+        return subprocess.run(argv, env=self.plan.environment, check=True, capture_output=True, text=True).stdout
+
+    def sign_in_link(self) -> str:
+        """A fresh one-time link for the owner."""
+        return self.manage("sign_in_link").strip().splitlines()[-1]
+
+    def api(self, method: str, path: str, **options: Any) -> httpx2.Response:
+        """A request to /api/v1 with the owner's token."""
+        headers = {"Authorization": f"Bearer {self.token}"}
+        return httpx2.request(method, f"{self.url}/api/v1{path}", headers=headers, timeout=60, **options)
+
+    def command(self, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """The `onnxfarm` command, with this farm as its server."""
+        environment = self.plan.environment | {"ONNXFARM_SERVER": self.url, "ONNXFARM_TOKEN": self.token}
+        argv = [sys.executable, "-m", "onnxfarm.main", *words]
+        done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+        assert not check or done.returncode == 0, done.stderr + done.stdout
+        return done
+
+    def submit(self, model: Path, matrix: dict[str, Any], *, within_s: float = 240.0) -> dict[str, Any]:
+        """Uploads, starts and waits; the bench document of the finished run."""
+        run = self.start_run(model, matrix)
+        deadline = time.monotonic() + within_s
+        while (known := self.api("GET", f"/runs/{run}").json())["state"] != "finished":
+            assert time.monotonic() < deadline, f"run {run} did not finish: {known}"
+            time.sleep(0.5)
+        document: dict[str, Any] = self.api("GET", f"/runs/{run}/results").json()
+        return document
+
+    def start_run(self, model: Path, matrix: dict[str, Any]) -> str:
+        """Uploads a model, waits for its inspection and starts a run; its id."""
+        with model.open("rb") as file:
+            version = accepted(self.api("POST", "/uploads", files={"files": (model.name, file)}))
+        deadline = time.monotonic() + 60
+        while version["state"] not in ("ready", "rejected"):
+            assert time.monotonic() < deadline, version
+            time.sleep(0.2)
+            version = self.api("GET", f"/versions/{version['id']}").json()
+        assert version["state"] == "ready", version
+        run = accepted(self.api("POST", "/runs", json={"version": version["id"], "matrix": matrix}))
+        return str(run["id"])
+
+
+def accepted(response: httpx2.Response) -> dict[str, Any]:
+    assert response.is_success, response.text
+    body: dict[str, Any] = json.loads(response.content)
+    return body
+
+
+@pytest.fixture(scope="session")
+def farm() -> Iterator[LiveFarm]:
+    """One farm for the whole session; tests share it and so name their own models and runs."""
+    with tempfile.TemporaryDirectory(prefix="onnxfarm-acceptance-") as folder:
+        # other farms and benches of this machine do not hold ours up, nor we theirs
+        os.environ.setdefault("ONNXFARM_HOST_LOCK", str(Path(folder) / "lock"))
+        yield from live_farm(Path(folder) / "home")
+
+
+def live_farm(home: Path, *, with_node: bool = True) -> Iterator[LiveFarm]:
+    """A farm of one's own, for tests that break it."""
+    plan = make_plan(home=home, port=free_port(), with_node=with_node)
+    plan = replace(plan, gateway_port=free_port())
+    with EmbeddedFarm(plan) as processes:
+        yield LiveFarm(plan, processes.start(), processes)

@@ -1,0 +1,136 @@
+"""The embedded farm's supervisor with real processes: nothing of it outlives it, however it ends."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from farm.config.embedded import plan, supervisor
+from farm.config.embedded.supervisor import ProcessEndedError, Supervisor
+
+ROOT = Path(__file__).resolve().parents[2]
+SLEEP = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"]
+# a parent that does not care for SIGTERM, with a child in its group
+STUBBORN = [
+    sys.executable,
+    "-c",
+    "import signal, subprocess, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+    "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']); print('up', flush=True);"
+    "time.sleep(600)",
+]
+FAILING = [sys.executable, "-c", "import sys; print('no room', file=sys.stderr); sys.exit(7)"]
+
+
+@pytest.fixture
+def supervised(tmp_path: Path) -> Iterator[Supervisor]:
+    one = Supervisor(tmp_path / "logs", environment=os.environ)
+    yield one
+    one.stop()
+
+
+def wait_until_up(started: supervisor.Started) -> None:
+    deadline = time.monotonic() + 20
+    while "up" not in started.log.read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def family(process: int) -> list[psutil.Process]:
+    parent = psutil.Process(process)
+    return [parent, *parent.children(recursive=True)]
+
+
+def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
+    return [one for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_stopping_ends_every_process_and_its_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "GRACE_S", 0.5)
+    one = Supervisor(tmp_path, environment=os.environ)
+    started = [one.start("calm", SLEEP), one.start("stubborn", STUBBORN)]
+    for each in started:
+        wait_until_up(each)
+    processes = [process for each in started for process in family(each.handle.pid)]
+    assert len(processes) == 3
+    one.stop()
+    assert alive(processes) == []
+
+
+def test_a_process_that_ends_is_named_with_its_last_words(supervised: Supervisor) -> None:
+    started = supervised.start("broken", FAILING)
+    started.handle.wait()
+    with pytest.raises(ProcessEndedError, match="The broken process ended with status 7: no room"):
+        supervised.check()
+
+
+def test_a_process_that_is_meant_to_end_may(supervised: Supervisor) -> None:
+    supervised.finish(supervised.start("short", [sys.executable, "-c", ""]), timeout_s=20)
+    supervised.check()
+
+
+def test_a_process_that_should_have_ended_is_named(supervised: Supervisor) -> None:
+    with pytest.raises(ProcessEndedError, match="did not end within"):
+        supervised.finish(supervised.start("long", SLEEP), timeout_s=0.1)
+
+
+def test_a_processs_log_of_the_start_before_is_kept(supervised: Supervisor) -> None:
+    for _ in range(2):
+        wait_until_up(supervised.start("web", SLEEP))
+    assert (supervised.start("web", SLEEP).log.with_name("web.log.1")).read_text() == "up\n"
+
+
+def test_a_supervisor_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
+    script = (
+        "import os, sys, time; from pathlib import Path; from farm.config.embedded.supervisor import Supervisor\n"
+        f"one = Supervisor(Path({str(tmp_path)!r}), environment=os.environ)\n"
+        f"print(one.start('calm', {SLEEP!r}).handle.pid, one.start('other', {SLEEP!r}).handle.pid, flush=True)\n"
+        "time.sleep(600)"
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=environment) as parent:
+        assert parent.stdout is not None
+        pids = [int(word) for word in parent.stdout.readline().split()]
+        processes = [psutil.Process(pid) for pid in pids] + psutil.Process(parent.pid).children(recursive=True)
+        parent.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 12
+    while alive(processes) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert alive(processes) == []
+
+
+def test_a_taken_port_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind((plan.HOST, 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(plan.NotPossibleError, match=f"Port {port} is taken by another program; choose another"):
+            plan.make_plan(home=tmp_path, port=port)
+
+
+def test_a_folder_that_cannot_be_written_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(plan.NotPossibleError, match="cannot be written"):
+        plan.make_plan(home=tmp_path / "file" / "home", port=plan.free_port())
+
+
+def test_a_full_disk_is_refused_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "LEAST_FREE_BYTES", 1 << 60)
+    with pytest.raises(plan.NotPossibleError, match="MB are free where"):
+        plan.make_plan(home=tmp_path, port=plan.free_port())
+
+
+def test_a_second_farm_in_one_folder_is_refused(tmp_path: Path) -> None:
+    with (
+        plan.only_one(tmp_path),
+        pytest.raises(plan.NotPossibleError, match=f"process {os.getpid()}"),
+        plan.only_one(tmp_path),
+    ):
+        pass
