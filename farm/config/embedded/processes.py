@@ -59,7 +59,7 @@ class EmbeddedFarm:
         """Starts everything and waits until it answers. Raises NotPossibleError, ProcessEndedError."""
         start, python = self.supervisor.start, sys.executable
         start("broker", broker.command(self.plan.home))
-        opening = start("opening", [python, str(ROOT / "manage.py"), "open_farm", *self._code_option()])
+        opening = start("opening", [python, str(ROOT / "manage.py"), "open_farm", *self._code_option()], may_end=True)
         start("web", [python, "-m", "gunicorn", "farm.config.wsgi:application", *self._web_options()])
         start("gateway", [python, "-m", "uvicorn", "farm.config.asgi:application", *self._gateway_options()])
         self.supervisor.finish(opening, timeout_s=READY_S)
@@ -94,7 +94,7 @@ class EmbeddedFarm:
 
     def _gateway_options(self) -> list[str]:
         address = ["--host", HOST, "--port", str(self.plan.gateway_port)]
-        quiet = ["--no-access-log", "--log-level", "warning", "--lifespan", "off"]
+        quiet = ["--no-access-log", "--log-level", "warning"]
         return [*address, *quiet, "--timeout-graceful-shutdown", "1"]
 
     def _prepare_options(self) -> list[str]:

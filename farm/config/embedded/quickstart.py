@@ -20,6 +20,7 @@ from farm.config.embedded.supervisor import ProcessEndedError
 
 EXIT_USAGE, EXIT_INFRASTRUCTURE = 2, 3
 CLIENT = "onnxfarm.main"
+SAMPLES = "farm.workshop.samples"
 
 
 class EndedBySignal(BaseException):
@@ -61,7 +62,11 @@ def _run(options: argparse.Namespace) -> int:
     home = Path(os.environ.get("ONNXFARM_HOME") or ROOT / "var")
     plan = make_plan(home=home, port=options.port)
     with only_one(plan.home), EmbeddedFarm(plan) as farm:
+        samples = plan.home / "samples"
+        making = farm.supervisor.start("samples", [sys.executable, "-m", SAMPLES, str(samples)], may_end=True)
         opened = farm.start()
+        farm.supervisor.finish(making, timeout_s=60)
+        options.model = options.model or samples / "transformer.onnx"
         steps = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in farm.seconds.items())
         print(f"The farm is up at {opened.url} ({steps}).", file=sys.stderr)
         if not options.once:
@@ -75,8 +80,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _submit(farm: EmbeddedFarm, opened: Opened, options: argparse.Namespace) -> int:
     """The same command that a user types, on this terminal."""
-    argv = [sys.executable, "-m", CLIENT, "submit", *([str(options.model)] if options.model else ["--sample"])]
-    argv += ["--server", opened.url, "--wait"]
+    argv = [sys.executable, "-m", CLIENT, "submit", str(options.model), "--server", opened.url, "--wait"]
     argv += ["--matrix", str(options.matrix)] if options.matrix else []
     argv += ["--json", str(options.json)] if options.json else []
     front = farm.supervisor.start_in_front(argv, environment={"ONNXFARM_TOKEN": opened.token})

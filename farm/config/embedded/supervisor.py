@@ -33,6 +33,8 @@ class Started:
     name: str
     handle: subprocess.Popen[bytes]
     log: Path
+    # it is meant to end by itself, with status 0
+    may_end: bool = False
 
     @property
     def is_running(self) -> bool:
@@ -56,7 +58,9 @@ class Supervisor:
             [sys.executable, "-I", "-S", str(GUARDIAN)], stdin=subprocess.PIPE, text=True, start_new_session=True
         )
 
-    def start(self, name: str, argv: Sequence[str], *, environment: Mapping[str, str] | None = None) -> Started:
+    def start(
+        self, name: str, argv: Sequence[str], *, environment: Mapping[str, str] | None = None, may_end: bool = False
+    ) -> Started:
         """Starts a process; its output goes to NAME.log, and the log of the start before to NAME.log.1."""
         log = self._logs / f"{name}.log"
         if log.exists():
@@ -70,7 +74,7 @@ class Supervisor:
                 env=self._environment | dict(environment or {}),
                 start_new_session=True,
             )
-        started = Started(name, handle, log)
+        started = Started(name, handle, log, may_end)
         self._tell(f"+{handle.pid}\n")
         self._started.append(started)
         return started
@@ -78,7 +82,8 @@ class Supervisor:
     def check(self, *, but: Started | None = None) -> None:
         """Raises ProcessEndedError with its last words when any process (`but` one) ended."""
         for started in self._started:
-            if started is not but and not started.is_running:
+            ended_well = started.may_end and started.handle.poll() == 0
+            if started is not but and not started.is_running and not ended_well:
                 raise ProcessEndedError(
                     f"The {started.name} process ended with status {started.handle.returncode}: "
                     f"{started.last_words() or 'it said nothing'} (all of it: {started.log})"
