@@ -137,7 +137,8 @@ def _block(
 ) -> PlannedBlock:
     budget, latency_ms = matrix.budget, model.latency_ms
     known = [node.noise for node in nodes if node.noise is not None]
-    noise = max(known, default=ASSUMED_NOISE)
+    is_assumed = len(known) < len(nodes) or not nodes
+    noise = max([*known, ASSUMED_NOISE] if is_assumed else known)
     margin = max((node.margin for node in nodes), default=DEFAULT_MARGIN)
     smallest = smallest_detectable(budget, noise=noise, margin=margin)
     return PlannedBlock(
@@ -154,7 +155,7 @@ def _block(
         max_rounds=ROUNDS[budget].most,
         margin=margin,
         noise=noise,
-        is_noise_assumed=len(known) < len(nodes) or not nodes,
+        is_noise_assumed=is_assumed,
         minutes=len(arms) * estimates.arm_seconds(budget, latency_ms) / 60.0,
         runner_timeout_s=estimates.runner_timeout_s(budget, latency_ms),
         block_timeout_s=estimates.block_timeout_s(budget, latency_ms, arms=len(arms)),

@@ -74,15 +74,13 @@ def _minor(version: str) -> tuple[int, ...]:
 
 
 def _nearest(runtime: Runtime, more: set[str]) -> str:
-    """The release of the same minor version with the closest patch, else the closest release."""
-    wanted = _padded(runtime.version)
-
-    def distance(version: str) -> tuple[int, ...]:
-        return tuple(abs(a - b) for a, b in zip(_padded(version), wanted, strict=True))
-
-    # ties go to the newer release
-    return min(sorted({*ONNXRUNTIME, *more}, key=numbers, reverse=True), key=distance)
+    """The closest release; of two as close, the newer one."""
+    wanted = _place(runtime.version)
+    ordered = sorted({*ONNXRUNTIME, *more}, key=numbers, reverse=True)
+    return min(ordered, key=lambda version: abs(_place(version) - wanted))
 
 
-def _padded(version: str) -> tuple[int, ...]:
-    return (*numbers(version), 0, 0, 0, 0)[:4]
+def _place(version: str) -> int:
+    """A version on a line where every part outweighs all smaller ones."""
+    major, minor, patch = (*numbers(version), 0, 0, 0)[:3]
+    return (major * 10_000 + minor) * 10_000 + patch

@@ -1,0 +1,401 @@
+"""Planning: cells, refusals with their reasons, hardware, and what a block promises."""
+
+import re
+
+import pytest
+
+from farm.contract.cells import Budget
+from farm.contract.reasons import ReasonCode
+from farm.rules import estimates, matrix, planning
+from farm.rules.planning import NodeOffer
+from tests.unit.rules.making import make_block, make_model
+
+DIGEST = "c" * 64
+
+
+def plan_of(options, *, model=None, fleet=None, **how):
+    return planning.plan(matrix.from_options(**options), model or make_model(), fleet, **how)
+
+
+def only_refusal(plan):
+    (refused,) = plan.refused
+    assert not plan.blocks
+    return refused.reason
+
+
+def test_the_default_matrix_is_one_block_of_eight_arms_in_order_of_their_neighbours():
+    plan = planning.plan(matrix.default(), make_model())
+    (block,) = plan.blocks
+    assert [arm.labels["runtime"][-6:] for arm in block.arms] == ["1.29.0", "1.31.1"] * 4
+    assert [arm.labels["batch"] for arm in block.arms] == ["1"] * 4 + ["8"] * 4
+    assert (plan.cells, plan.refused, plan.problem) == (8, (), None)
+    assert block.tags == ("cpu",)
+    assert (block.min_rounds, block.max_rounds) == (8, 8)
+    assert 1.0 < block.minutes < 3.0
+
+
+def test_arms_that_differ_in_one_axis_are_compared_and_the_earlier_value_is_the_baseline():
+    block = make_block(batch="1,8")
+    compared = {(c.baseline, c.candidate, c.axis) for c in block.comparisons}
+    assert compared == {(0, 1, "runtime"), (2, 3, "runtime"), (0, 2, "batch"), (1, 3, "batch")}
+    assert block.comparisons[0].smallest_detectable == pytest.approx(0.029, abs=0.0005)
+    assert block.is_noise_assumed
+
+
+def test_a_baseline_is_the_earlier_value_of_the_axis_even_when_it_is_the_newer_release():
+    block = make_block(runtime="1.31.1,1.29.0")
+    (compared,) = block.comparisons
+    assert str(block.arms[compared.baseline].spec.runtime) == "onnxruntime==1.31.1"
+
+
+def test_the_same_release_twice_is_an_a_a_pair():
+    block = make_block(runtime="1.31.1,1.31.1")
+    first, second = block.arms
+    assert first.spec.digest == second.spec.digest
+    assert (first.id, second.id, second.twin_of) == ("c1", "c2", 0)
+    (compared,) = block.comparisons
+    assert compared.axis == "runtime"
+
+
+def test_a_null_pair_adds_a_twin_of_the_baseline():
+    plan = plan_of({"runtime": "1.29.0,1.31.1"}, with_null_pair=True)
+    (block,) = plan.blocks
+    twin = block.arms[-1]
+    assert (twin.arm, twin.id, twin.cell, twin.twin_of) == (2, "c1.twin", "c1", 0)
+    assert (0, 2, "twin") in {(c.baseline, c.candidate, c.axis) for c in block.comparisons}
+    assert plan.cells == 2
+
+
+def test_a_full_block_has_no_room_for_a_twin():
+    plan = plan_of({"batch": list(range(1, 17)), "runtime": "1.31.1"}, with_null_pair=True)
+    (block,) = plan.blocks
+    assert len(block.arms) == 16
+    assert not any(arm.twin_of is not None for arm in block.arms)
+
+
+def test_only_one_block_in_eight_carries_a_twin():
+    plan = plan_of({"batch": list(range(1, 120)), "runtime": "1.31.1"}, with_null_pair=True)
+    twins = [block.arms[-1].id.endswith(".twin") for block in plan.blocks]
+    assert len(twins) == 8
+    # the first block of the eight is full of its own arms or carries the twin
+    assert not any(twins[1:])
+
+
+# what a cell is made of
+
+
+def test_nothing_declared_means_the_newest_release_on_the_cpu_with_one_thread():
+    block = make_block(runtime=None, batch=None)
+    (arm,) = block.arms
+    assert str(arm.spec.runtime) == "onnxruntime==1.31.1"
+    assert (arm.spec.provider, arm.spec.session.threads, arm.spec.workload.batch) == ("CPUExecutionProvider", 1, 1)
+
+
+def spec_of(options, **facts):
+    plan = plan_of({"runtime": "1.31.1", **options}, model=make_model(**facts))
+    return plan.blocks[0].arms[0].spec
+
+
+def test_without_a_batch_the_inputs_decide_then_the_model_then_one():
+    assert spec_of({}, batch="N", inputs_sha256=DIGEST, inputs_batch=3).workload.batch == 3
+    assert spec_of({}, batch=4).workload.batch == 4
+    assert spec_of({}, batch="N").workload.batch == 1
+    assert spec_of({}, batch=None).workload.batch is None
+
+
+def test_the_batch_dimension_named_in_shapes_is_the_batch():
+    workload = spec_of({"shapes": [{"N": 6, "sequence": 16}]}).workload
+    assert (workload.batch, workload.shapes) == (6, {"sequence": 16})
+
+
+def test_session_sets_and_levels_become_session_settings():
+    session = {"name": "quiet", "spinning": False, "config": {"a.b": "1"}, "disabled-optimizers": ["X"]}
+    plan = planning.plan(matrix.parse({"session": [session], "optimization": "basic", "threads": 4}), make_model())
+    settings = plan.blocks[0].arms[0].spec.session
+    assert (settings.spinning, settings.config, settings.disabled_optimizers) == (False, {"a.b": "1"}, ("X",))
+    assert (settings.optimization, settings.threads) == ("basic", 4)
+
+
+@pytest.mark.parametrize(
+    ("asked", "own", "release", "meant"),
+    [
+        ("as-is", 17, "1.31.1", "as-is"),
+        ("17", 17, "1.31.1", "as-is"),
+        ("21", 17, "1.31.1", 21),
+        ("max-of-runtime", 17, "1.31.1", 26),
+        ("max-of-runtime", 17, "1.21.0", 22),
+        ("max-of-runtime", 22, "1.21.0", "as-is"),
+    ],
+)
+def test_an_opset_is_a_conversion_only_when_it_changes_the_model(asked, own, release, meant):
+    assert spec_of({"opset": asked, "runtime": release}, opsets={"": own}).recipe.opset == meant
+
+
+def test_the_newest_opset_never_converts_a_model_down():
+    plan = plan_of({"opset": "max-of-runtime", "runtime": "1.20.1"}, model=make_model(opsets={"ai.onnx": 22}))
+    assert only_refusal(plan).code == ReasonCode.OPSET_TOO_NEW
+
+
+# refusals
+
+
+@pytest.mark.parametrize(
+    ("options", "facts", "code", "words"),
+    [
+        ({"runtime": "1.20.1"}, {"opsets": {"": 22}}, ReasonCode.OPSET_TOO_NEW, "opset 22 needs ONNX Runtime ≥ 1.21"),
+        ({"opset": "22", "runtime": "1.20.1"}, {}, ReasonCode.OPSET_TOO_NEW, "opset 22 needs"),
+        ({"runtime": "1.20.1"}, {"ir_version": 11}, ReasonCode.IR_TOO_NEW, "IR version 11 needs"),
+        ({}, {"custom_domains": ("acme",)}, ReasonCode.CUSTOM_DOMAIN, "acme"),
+        (
+            {"provider": "openvino"},
+            {},
+            ReasonCode.PROVIDER_NOT_IN_BUILD,
+            "OpenVINOExecutionProvider is not in onnxruntime==1.31.1: it comes with onnxruntime-openvino or",
+        ),
+        ({"provider": "xnnpack"}, {}, ReasonCode.PROVIDER_NOT_IN_BUILD, "is in no package of the index"),
+        (
+            {"batch": "8"},
+            {"batch": 1},
+            ReasonCode.FIXED_BATCH,
+            "fixed batch 1: batch 8 needs a dynamic first dimension",
+        ),
+        ({"batch": "8"}, {"batch": None}, ReasonCode.NO_BATCH, "leave `batch` out and set dimensions with `shapes`"),
+        ({"batch": "8"}, {"inputs_batch": 2, "inputs_sha256": DIGEST}, ReasonCode.FIXED_BATCH, "inputs have batch 2"),
+        ({"precision": "int8-dynamic"}, {"is_quantised": True}, ReasonCode.VARIANT_IMPOSSIBLE, "already quantised"),
+        ({"precision": "int8-qdq"}, {}, ReasonCode.VARIANT_IMPOSSIBLE, "choose one of fp32, int8-dynamic"),
+        (
+            {"shapes": [{"sequense": 8}]},
+            {},
+            ReasonCode.NOT_SUPPORTED,
+            "no dynamic dimension 'sequense' \\(the nearest is 'sequence'\\): it has sequence",
+        ),
+        ({"shapes": [{"x": 8}]}, {"dims": {}}, ReasonCode.NOT_SUPPORTED, "all its dimensions are fixed"),
+        ({"shapes": [{"hidden": 8}]}, {}, ReasonCode.NOT_SUPPORTED, "'hidden' of encoder is fixed at 256"),
+        ({"batch": "1", "shapes": [{"N": 8}]}, {}, ReasonCode.NOT_SUPPORTED, "'N' is the batch and is 1 already"),
+    ],
+)
+def test_a_point_that_cannot_run_is_refused_with_its_reason(options, facts, code, words):
+    plan = plan_of({"runtime": "1.31.1", **options}, model=make_model(**facts))
+    reason = only_refusal(plan)
+    assert reason.code == code
+    assert re.search(words, reason.text), reason.text
+    assert plan.problem is None
+
+
+def test_a_fixed_dimension_given_its_own_size_is_no_refusal():
+    assert spec_of({"shapes": [{"hidden": 256}]}).workload.shapes == {"hidden": 256}
+
+
+def test_the_fixed_batch_asked_for_is_no_refusal():
+    assert spec_of({"batch": "4"}, batch=4).workload.batch == 4
+
+
+def test_refused_points_keep_their_ids_beside_the_cells():
+    plan = plan_of({"runtime": "1.20.1,1.31.1"}, model=make_model(opsets={"": 22}))
+    assert [(one.id, one.labels["runtime"]) for one in plan.refused] == [("c1", "onnxruntime==1.20.1")]
+    assert [arm.id for arm in plan.blocks[0].arms] == ["c2"]
+
+
+@pytest.mark.parametrize(
+    ("release", "nearest"),
+    [("1.31.2", "1.31.1"), ("1.19.1", "1.19.2"), ("9.9.9", "1.31.1"), ("0.1", "1.15.0"), ("1.16.9", "1.16.3")],
+)
+def test_a_release_that_does_not_exist_is_a_problem_of_the_matrix(release, nearest):
+    plan = plan_of({"runtime": release})
+    assert only_refusal(plan).code == ReasonCode.UNKNOWN_RUNTIME
+    assert plan.problem == f"onnxruntime=={release} does not exist as far as this farm knows: the nearest is {nearest}."
+
+
+def test_releases_learnt_from_the_index_or_a_node_exist():
+    assert plan_of({"runtime": "1.32.0"}, releases=["onnxruntime==1.32.0"]).problem is None
+    node = NodeOffer(id="n1", versions=frozenset({"onnxruntime==1.33.0"}))
+    assert plan_of({"runtime": "1.33.0"}, fleet=[node]).problem is None
+    assert plan_of({"runtime": "1.32.0"}, releases=["onnxruntime-gpu==1.32.0"]).problem is not None
+
+
+def test_a_release_of_another_distribution_is_believed_when_its_minor_version_exists():
+    options = {"runtime": "onnxruntime-openvino==1.24.9", "provider": "openvino"}
+    assert plan_of(options).problem is None
+    assert plan_of({**options, "runtime": "onnxruntime-openvino==3.1.0"}).problem is not None
+
+
+# the fleet
+
+
+def node(name, *, tags=("cpu",), providers=(), **known):
+    return NodeOffer(id=name, name=name, tags=frozenset(tags), providers=frozenset(providers), **known)
+
+
+def test_blocks_name_the_nodes_that_may_take_them():
+    plan = plan_of({"runtime": "1.31.1", "hardware": "x86"}, fleet=[node("a", tags=["cpu", "x86"]), node("b")])
+    (block,) = plan.blocks
+    assert (block.nodes, block.tags) == (("a",), ("x86",))
+
+
+@pytest.mark.parametrize(
+    ("hardware", "takers"),
+    [
+        ("x86", {"a", "b"}),
+        ("x86+avx512", {"b"}),
+        ("arm|avx512", {"b", "c"}),
+        ("node:c", {"c"}),
+    ],
+)
+def test_hardware_is_a_tag_all_of_several_any_of_several_or_a_node(hardware, takers):
+    fleet = [node("a", tags=["cpu", "x86"]), node("b", tags=["cpu", "x86", "avx512"]), node("c", tags=["cpu", "arm"])]
+    plan = plan_of({"runtime": "1.31.1", "hardware": hardware}, fleet=fleet)
+    assert set(plan.blocks[0].nodes) == takers
+
+
+@pytest.mark.parametrize(
+    ("options", "fleet", "words"),
+    [
+        ({}, [], "No node is online"),
+        (
+            {"hardware": "arm"},
+            [node("a", tags=["cpu", "arm64"])],
+            "the hardware 'arm' .the nearest is 'arm64'.: the fleet",
+        ),
+        ({"hardware": "node:b"}, [node("bench")], "No node is named 'b'"),
+        (
+            {"provider": "cuda", "runtime": "onnxruntime-gpu==1.29.0"},
+            [node("a")],
+            "No node carries the hardware 'cuda'",
+        ),
+        (
+            {"provider": "cuda", "runtime": "onnxruntime-gpu==1.29.0"},
+            [node("a", tags=["cpu", "cuda"])],
+            "No node with the hardware 'cuda' runs CUDAExecutionProvider on onnxruntime-gpu",
+        ),
+        ({}, [node("a", distributions=frozenset({"onnxruntime-gpu"}))], "runs CPUExecutionProvider on onnxruntime:"),
+    ],
+)
+def test_a_matrix_that_no_node_takes_is_refused_as_a_whole(options, fleet, words):
+    plan = plan_of({"runtime": "1.31.1", **options}, fleet=fleet)
+    assert only_refusal(plan).code == ReasonCode.NO_NODE
+    assert re.search(words, plan.problem), plan.problem
+
+
+def test_one_provider_without_a_node_leaves_the_others_to_run():
+    plan = plan_of(
+        {"runtime": "onnxruntime-openvino==1.24.1", "provider": "cpu,openvino"},
+        fleet=[node("a")],
+    )
+    assert [one.reason.code for one in plan.refused] == [ReasonCode.NO_NODE]
+    assert plan.problem is None
+    assert plan.cells == 1
+
+
+def test_providers_are_side_by_side_on_a_node_that_has_both():
+    fleet = [node("a"), node("b", tags=["cpu", "openvino"], providers=["OpenVINOExecutionProvider"])]
+    plan = plan_of({"runtime": "onnxruntime-openvino==1.24.1", "provider": "cpu,openvino"}, fleet=fleet)
+    (block,) = plan.blocks
+    assert block.nodes == ("b",)
+    assert block.tags == ("openvino", "cpu")
+    assert [c.axis for c in block.comparisons] == ["provider"]
+
+
+def test_providers_that_no_node_has_together_are_measured_apart():
+    fleet = [
+        node("a", tags=["cpu", "openvino"], providers=["OpenVINOExecutionProvider"]),
+        node("b", tags=["cuda"], providers=["CUDAExecutionProvider"]),
+    ]
+    plan = planning.plan(
+        matrix.parse(
+            {
+                "include": [
+                    {"runtime": "onnxruntime-openvino==1.24.1", "provider": "openvino"},
+                    {"runtime": "onnxruntime-gpu==1.24.1", "provider": "cuda"},
+                ]
+            }
+        ),
+        make_model(),
+        fleet,
+    )
+    assert [block.nodes for block in plan.blocks] == [("a",), ("b",)]
+
+
+def test_an_owners_own_provider_is_believed_from_the_node():
+    fleet = [node("a", tags=["cpu", "xnnpack"], providers=["XnnpackExecutionProvider"])]
+    plan = plan_of({"runtime": "1.31.1", "provider": "xnnpack"}, fleet=fleet)
+    assert plan.blocks[0].nodes == ("a",)
+
+
+def test_a_providers_proof_on_a_node_does_not_put_it_into_another_package():
+    fleet = [node("a", tags=["cpu", "openvino"], providers=["OpenVINOExecutionProvider"])]
+    plan = plan_of({"runtime": "1.31.1", "provider": "openvino"}, fleet=fleet)
+    assert only_refusal(plan).code == ReasonCode.PROVIDER_NOT_IN_BUILD
+
+
+def test_alternatives_and_named_nodes_are_no_queue_tags():
+    plan = plan_of({"runtime": "1.31.1", "hardware": "cpu|arm"}, fleet=[node("a")])
+    assert plan.blocks[0].tags == ()
+    plan = plan_of({"runtime": "1.31.1", "hardware": "x86+avx512"})
+    assert plan.blocks[0].tags == ("avx512", "x86")
+
+
+def test_the_noisiest_node_decides_what_can_be_seen():
+    fleet = [node("a", noise=0.007), node("b", noise=0.05, margin=0.03)]
+    (block,) = plan_of({"runtime": "1.29.0,1.31.1"}, fleet=fleet).blocks
+    assert (block.noise, block.margin, block.is_noise_assumed) == (0.05, 0.03, False)
+    assert block.comparisons[0].smallest_detectable == pytest.approx(4.6 * 0.05 / 8**0.5)
+
+
+def test_a_node_without_a_history_makes_the_noise_an_assumption():
+    (block,) = plan_of({"runtime": "1.29.0,1.31.1"}, fleet=[node("a", noise=0.007), node("b")]).blocks
+    assert block.is_noise_assumed
+    assert block.noise == planning.ASSUMED_NOISE
+
+
+def test_a_small_node_gets_small_blocks():
+    plan = plan_of({"runtime": "1.31.1", "batch": "1,2,4,8"}, fleet=[node("a", max_arms=3)])
+    assert all(len(block.arms) <= 3 for block in plan.blocks)
+    assert plan.cells == 4
+
+
+# budgets and estimates
+
+
+def test_settings_of_the_matrix_reach_the_plan():
+    read = matrix.parse("budget: standard\nfail-fast: true\nmax-parallel: 3\nbatch: [1, 2]\nexclude: [{batch: 2}]")
+    plan = planning.plan(read, make_model())
+    assert (plan.budget, plan.fail_fast, plan.max_parallel, plan.excluded) == (Budget.STANDARD, True, 3, 1)
+    assert plan.minutes == sum(block.minutes for block in plan.blocks)
+
+
+@pytest.mark.parametrize(("budget", "rounds"), [("quick", (8, 8)), ("standard", (8, 24)), ("precise", (16, 48))])
+def test_a_budget_sets_the_rounds(budget, rounds):
+    block = make_block(budget=budget)
+    assert (block.min_rounds, block.max_rounds) == rounds
+
+
+def test_a_precise_budget_sees_smaller_changes():
+    seen = [planning.smallest_detectable(budget, noise=0.02, margin=0.02) for budget in Budget]
+    assert seen == sorted(seen, reverse=True)
+
+
+def test_a_quick_sample_of_a_fast_model_takes_about_a_second():
+    assert 1.0 < estimates.sample_seconds(Budget.QUICK, 0.5) < 1.5
+
+
+@pytest.mark.parametrize("budget", list(Budget))
+def test_slower_models_and_longer_budgets_take_longer(budget):
+    times = [estimates.arm_seconds(budget, latency_ms) for latency_ms in (None, 50.0, 500.0, 5000.0)]
+    assert times == sorted(times)
+    assert times[0] >= estimates.arm_seconds(Budget.QUICK, None)
+
+
+def test_a_very_slow_model_still_gets_two_arms_a_block():
+    plan = plan_of({"runtime": "1.29.0,1.30.0,1.31.1"}, model=make_model(latency_ms=60_000.0))
+    assert [len(block.arms) for block in plan.blocks] == [2, 2]
+    assert all(block.runner_timeout_s <= 3600 and block.block_timeout_s <= 7200 for block in plan.blocks)
+
+
+def test_no_block_is_planned_longer_than_ten_minutes():
+    plan = plan_of({"batch": list(range(1, 40)), "runtime": "1.29.0,1.31.1", "budget": "precise"})
+    assert all(block.minutes <= 10.0 for block in plan.blocks)
+
+
+def test_a_plan_is_json_and_reads_back():
+    plan = plan_of({"runtime": "1.20.1,1.31.1", "batch": "1,8"}, model=make_model(opsets={"": 22}), with_null_pair=True)
+    assert planning.Plan.model_validate_json(plan.model_dump_json()) == plan
