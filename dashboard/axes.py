@@ -27,6 +27,12 @@ def version_key(requirement: str) -> tuple[Any, ...]:
     return (distribution != "onnxruntime", distribution, parts, version)
 
 
+def _session(cell: Cell) -> str:
+    """A session set's name; its settings where it has none."""
+    name = cell.session.get("name")
+    return f"{name} session" if name else _pairs(cell.session) or "default session"
+
+
 def _batch(cell: Cell) -> str:
     return f"batch {cell.batch}" if cell.batch is not None else "no batch"
 
@@ -45,7 +51,7 @@ AXES: tuple[Axis, ...] = (
     Axis("opset", "Opset", lambda c: f"opset {c.opset}" if c.opset else "opset unknown", lambda c: c.opset or 0),
     Axis("threads", "Threads", lambda c: f"{c.threads} thread{'s' if c.threads != 1 else ''}", lambda c: c.threads),
     Axis("optimization", "Optimization", lambda c: f"optimization {c.optimization}", lambda c: c.optimization),
-    Axis("session", "Session", lambda c: _pairs(c.session) or "default session", lambda c: str(c.session)),
+    Axis("session", "Session", _session, lambda c: _session(c)),
     Axis("concurrency", "Concurrency", lambda c: f"{c.concurrency} at once", lambda c: c.concurrency),
     Axis("runtime", "Runtime", lambda c: words.runtime(c.runtime), lambda c: version_key(c.runtime)),
 )

@@ -49,6 +49,10 @@ STATES = {
     "draining": Sign("●", "draining", "warn"),
     "quarantined": Sign("✕", "quarantined", "bad"),
     "retired": Sign("–", "retired", "quiet"),
+    # findings of an inspection
+    "warning": Sign("▲", "warning", "warn"),
+    "advice": Sign("→", "advice", "quiet"),
+    "note": Sign("·", "note", "quiet"),
     # parity
     "pass": Sign("✓", "pass", "good"),
     "fail": Sign("✕", "fail", "bad"),

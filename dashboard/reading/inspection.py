@@ -1,0 +1,118 @@
+"""What inspection found of a model, for its page. Read key by key: what an older farm stored may lack some."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dashboard import numbers
+from dashboard.reading.facts import Fact
+from dashboard.tables import Entry, Head, Table
+from farm.rules.findings import EXPLANATIONS
+
+OPERATORS_SHOWN = 30
+PORT_HEADS = (Head("Name"), Head("Side"), Head("Type"), Head("Shape"))
+OPERATOR_HEADS = (Head("Operator"), Head("nodes", is_number=True))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`detail` is of this model, `why` and `fix` of every model; `where`: names of nodes or tensors."""
+
+    weight: str
+    title: str
+    detail: str
+    why: str = ""
+    fix: str = ""
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """Facts in a strip, findings in sentences, tables of inputs, outputs and operators."""
+
+    facts: list[Fact]
+    findings: list[Finding] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+
+
+def inspection(found: Mapping[str, Any]) -> Inspection:
+    """A stored inspection as the page shows it."""
+    return Inspection(
+        facts=[fact for fact in _facts(found) if fact.text],
+        findings=[_finding(one) for one in found.get("findings") or ()],
+        tables=[_ports(found), _operators(found.get("operators") or {})],
+    )
+
+
+def _facts(found: Mapping[str, Any]) -> list[Fact]:
+    opsets = ", ".join(f"{domain or 'ai.onnx'} {version}" for domain, version in (found.get("opsets") or {}).items())
+    nodes, below = found.get("nodes") or 0, found.get("nodes_below") or 0
+    return [
+        Fact("Opset", opsets, is_name=True),
+        Fact("IR", str(found.get("ir_version") or "")),
+        Fact("Nodes", numbers.fixed(nodes, 0) + (f" and {numbers.fixed(below, 0)} below" if below else "")),
+        Fact("Parameters", _parameters(found)),
+        Fact("Batch", _batch(found.get("batch"))),
+        Fact("Dynamic dimensions", ", ".join(found.get("dims") or ()), is_name=True),
+        Fact("Quantised", "yes" if found.get("is_quantised") else ""),
+        Fact("Custom domains", ", ".join(found.get("custom_domains") or ()), is_name=True),
+        Fact("Producer", str(found.get("producer") or "")),
+    ]
+
+
+def _parameters(found: Mapping[str, Any]) -> str:
+    count = found.get("parameters")
+    if not count:
+        return ""
+    return f"{_short(count)} in {numbers.size(found.get('parameters_bytes'))}"
+
+
+def _short(count: int) -> str:
+    for size, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if count >= size:
+            return f"{numbers.plain(count / size)} {unit}"
+    return str(count)
+
+
+def _batch(batch: int | str | None) -> str:
+    if batch is None:
+        return "the first dimension is none"
+    return f"fixed at {batch}" if isinstance(batch, int) else f"dynamic ({batch})"
+
+
+def _finding(one: Mapping[str, Any]) -> Finding:
+    name, count = str(one.get("id") or ""), int(one.get("count") or 1)
+    known = EXPLANATIONS.get(name)
+    detail = str(one.get("detail") or "")
+    return Finding(
+        weight=known.weight if known else "note",
+        title=known.title if known else name.replace("_", " "),
+        detail=detail if count == 1 else f"{detail} ({numbers.count(count, 'place')})",
+        why=known.why if known else "",
+        fix=known.fix if known else "",
+        where=numbers.listed(list(one.get("where") or ()), most=5),
+    )
+
+
+def _ports(found: Mapping[str, Any]) -> Table:
+    rows = [
+        (
+            Entry(str(port.get("name")), is_name=True),
+            Entry(side),
+            Entry(str(port.get("dtype"))),
+            Entry(_shape(port.get("shape")), is_name=True),
+        )
+        for side, ports in (("input", found.get("inputs")), ("output", found.get("outputs")))
+        for port in ports or ()
+    ]
+    return Table("ports", "Inputs and outputs", PORT_HEADS, rows)
+
+
+def _shape(shape: Sequence[int | str] | None) -> str:
+    return "unknown rank" if shape is None else f"[{', '.join(map(str, shape))}]"
+
+
+def _operators(operators: Mapping[str, int]) -> Table:
+    ranked = sorted(operators.items(), key=lambda pair: -pair[1])[:OPERATORS_SHOWN]
+    caption = f"Operators of the model ({numbers.count(len(operators), 'kind')})"
+    return Table("kinds", caption, OPERATOR_HEADS, [(Entry(name), Entry(str(n), n)) for name, n in ranked])

@@ -1,0 +1,49 @@
+"""Cells that have not ended, as they were planned: a run's map shows them from its first second on."""
+
+from collections.abc import Collection, Iterable
+
+from farm.contract.document import Cell
+from farm.contract.reasons import CellStatus
+from farm.rules.plans import Arm, PlannedBlock
+
+STATE_OF_BLOCK = {"leased": "running"}
+
+
+def open_cells(
+    blocks: Iterable[tuple[str, PlannedBlock]], *, known: Collection[str], model: str
+) -> tuple[list[Cell], dict[str, str]]:
+    """Cells without a result, and `waiting` or `running` for each by its id. `known`: ids that have ended."""
+    cells: list[Cell] = []
+    states: dict[str, str] = {}
+    for state, block in blocks:
+        for arm in block.arms:
+            if arm.id not in known:
+                cells.append(_cell(arm, block, model))
+                states[arm.id] = STATE_OF_BLOCK.get(state, "waiting")
+    return cells, states
+
+
+def _cell(arm: Arm, block: PlannedBlock, model: str) -> Cell:
+    """The planned cell in the document's words; its status says nothing and is never shown."""
+    spec = arm.spec
+    return Cell(
+        id=arm.id,
+        digest=spec.digest,
+        block=block.id,
+        model=model,
+        model_sha256=spec.artifact_sha256,
+        opset=spec.recipe.opset if isinstance(spec.recipe.opset, int) else None,
+        runtime=str(spec.runtime),
+        provider=spec.provider,
+        provider_options=spec.provider_options,
+        batch=spec.workload.batch,
+        shapes=spec.workload.shapes,
+        precision=spec.recipe.precision,
+        threads=spec.session.threads,
+        session={"name": arm.labels.get("session", "default")},
+        optimization=spec.session.optimization,
+        concurrency=spec.workload.concurrency,
+        hardware=spec.hardware,
+        twin_of=None if arm.twin_of is None else block.arms[arm.twin_of].id,
+        status=CellStatus.CANCELLED,
+    )

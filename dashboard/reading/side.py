@@ -1,0 +1,93 @@
+"""Cells of any runs side by side: a base and up to three others, line by line, with what differs marked."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dashboard import axes, numbers, words
+from dashboard.words import Sign, sign_of
+from farm.contract.document import Cell, Comparison
+from farm.rules import verdicts
+
+MOST = 4
+FEWEST_SAMPLES = 2
+METRICS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
+    ("p50", lambda c: numbers.latency(c.p50_ms, c.p50_ci_ms)),
+    ("Throughput", lambda c: f"{numbers.plain(c.throughput)} items/s" if c.throughput else numbers.NOT_MEASURED),
+    ("Session creation", lambda c: numbers.plain(c.session_ms, unit="ms")),
+    ("First inference", lambda c: numbers.plain(c.first_ms, unit="ms")),
+    ("Peak memory", lambda c: numbers.size(c.peak_memory_bytes)),
+    ("Parity", lambda c: words.sign_of(c.parity.verdict).word),
+    ("Executed nodes", lambda c: ", ".join(f"{words.provider(p.name)} {p.nodes}" for p in c.providers)),
+)
+FACTS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
+    ("Model digest", lambda c: c.model_sha256[:12]),
+    ("Provider ran", lambda c: ", ".join(map(words.provider, c.active_providers))),
+    ("Executed precision", lambda c: c.executed_precision or ""),
+    ("Packages", lambda c: ", ".join(f"{name} {version}" for name, version in sorted(c.packages.items()))),
+)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A cell of a run, as the address names it: `12:c3-b1`."""
+
+    key: str
+    run_id: int
+    cell: Cell
+    href: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """One fact or metric across the cells. `differs`: not all are the same."""
+
+    name: str
+    texts: Sequence[str]
+    differs: bool
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A cell against the base. `how` says what the figures rest on; `change` is empty for none."""
+
+    sign: Sign
+    change: str
+    how: str
+
+
+def lines(chosen: Sequence[Chosen]) -> list[Line]:
+    """Axes, facts and metrics of the cells."""
+    cells = [one.cell for one in chosen]
+    rows = [(axis.heading, axis.label) for axis in axes.AXES]
+    found = []
+    for name, write in (*rows, *FACTS, *METRICS):
+        texts = [write(cell) for cell in cells]
+        if any(texts):
+            found.append(Line(name, texts, len(set(texts)) > 1))
+    return found
+
+
+def judge(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judged:
+    """A cell against the base: paired where one block measured both, else unpaired and labelled as such."""
+    paired = next((one for one in measured if (one.baseline, one.candidate) == (base.cell.id, other.cell.id)), None)
+    if base.run_id == other.run_id and paired is not None:
+        change = numbers.change(paired.ratio, paired.ci_low, paired.ci_high) if paired.ratio else ""
+        interval = numbers.change_interval(paired.ci_low, paired.ci_high)
+        how = f"{interval}, {numbers.count(paired.rounds, 'round')} side by side in one block"
+        return Judged(sign_of(paired.verdict), change, how if change else paired.reason or "")
+    return _unpaired(base.cell, other.cell)
+
+
+def _unpaired(base: Cell, other: Cell) -> Judged:
+    if len(base.samples_ms) < FEWEST_SAMPLES or len(other.samples_ms) < FEWEST_SAMPLES:
+        return Judged(sign_of("not comparable"), "", "One of the two has no samples.")
+    if base.batch != other.batch or base.shapes != other.shapes:
+        return Judged(sign_of("not comparable"), "", "The workloads differ: another batch or other shapes.")
+    found = verdicts.judge_unpaired(base.samples_ms, other.samples_ms)
+    interval = numbers.change_interval(found.ci_low, found.ci_high)
+    change = numbers.change(found.ratio, found.ci_low, found.ci_high)
+    if base.node != other.node:
+        how = f"{interval}; different hardware: {base.node or 'no node'} and {other.node or 'no node'}, no verdict"
+        return Judged(Sign("≠", "different hardware", "quiet"), change, how)
+    how = f"{interval}; not measured side by side: the machine may have changed between the two, no verdict"
+    return Judged(Sign("≠", "not side by side", "quiet"), change, how)

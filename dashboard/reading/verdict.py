@@ -1,0 +1,41 @@
+"""The first words of a run's page, and what must be known before its numbers."""
+
+from collections.abc import Sequence
+
+from dashboard import numbers
+from dashboard.reading import cell as reading
+from farm.contract.document import Cell, Document
+
+
+def split(text: str) -> tuple[str, str]:
+    """The first sentence, and the rest."""
+    first, _, rest = text.partition(". ")
+    return (f"{first}.", rest) if rest else (text, "")
+
+
+def opening(document: Document, *, model: str, planned: int, ended: int, is_open: bool) -> tuple[str, str]:
+    """Headline and what follows it. An open run says how far it is, and what it knows already."""
+    has_verdict = bool(document.comparisons)
+    if not is_open:
+        return split(document.sentence)
+    far = f"{ended} of {numbers.count(planned, 'cell')} have ended."
+    if has_verdict:
+        first, rest = split(document.sentence)
+        return first, f"{rest} So far: {far}".strip()
+    return f"Measuring {model}", far
+
+
+def warnings(cells: Sequence[Cell]) -> list[str]:
+    """Differences between what was asked and what ran, and wrong outputs: said before any number."""
+    elsewhere = [cell.id for cell in cells if not reading.placement(cell).is_as_asked]
+    wrong = [cell.id for cell in cells if cell.parity.verdict == "fail"]
+    found = []
+    if elsewhere:
+        ran = numbers.count(len(elsewhere), "cell")
+        found.append(
+            f"Not as asked: {ran} ran on other providers than requested ({numbers.listed(elsewhere, most=6)})."
+        )
+    if wrong:
+        failed = numbers.count(len(wrong), "cell")
+        found.append(f"Not right: the outputs of {failed} differ from the reference ({numbers.listed(wrong, most=6)}).")
+    return found

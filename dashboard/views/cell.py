@@ -1,0 +1,140 @@
+"""The page of one cell."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from dashboard import numbers, words
+from dashboard.figures import samples
+from dashboard.reading import cell as reading
+from dashboard.reading import comparisons, facts
+from dashboard.reading.open_cells import open_cells
+from dashboard.views.access import page, person
+from dashboard.views.run import address_in
+from farm.accounts.refusals import Missing
+from farm.contract.document import Cell, Comparison, Document
+from farm.rules import sentences
+from farm.runs import selectors
+from farm.runs.selectors import pages
+
+MACHINE = (
+    ("Processor", "cpu_model"),
+    ("Logical cores", "logical_cores"),
+    ("System", "os"),
+    ("Architecture", "arch"),
+    ("Governor", "governor"),
+    ("Turbo", "turbo"),
+    ("Load, 1 min", "load_1m"),
+    ("Temperature, °C", "temperature_c"),
+    ("Sandbox", "sandbox"),
+    ("Emulated", "is_emulated"),
+)
+
+
+@page
+@require_GET
+def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
+    """One cell of a run: what ran first where it differs from what was asked, then every number."""
+    row = selectors.run(person(request), run_id)
+    document = selectors.document(row, with_operators=False)
+    found, state = _find(row, cell_id, document)
+    address = address_in(run_id)
+    by_id = {one.id: one for one in document.cells}
+    compared = _of_cell(document, found.id)
+    context = {
+        "run": row,
+        "cell": found,
+        "state": state,
+        "title": f"{found.id} of run {row.pk}",
+        "placement": reading.placement(found),
+        "headline": headline(found, state),
+        "because": _because(compared, by_id),
+        "notes": notes(found),
+        "facts": facts.of_cell(found),
+        "figure": samples.samples(found),
+        "metrics": reading.metrics(found),
+        "providers": reading.providers(found),
+        "operators": reading.operators(found),
+        "parity": reading.parity(found),
+        "comparisons": comparisons.table(compared, by_id, address),
+        "siblings": reading.siblings(document.cells, found, {one.id: address(one.id) for one in document.cells}),
+        "traces": _traces(row, found),
+        "log": pages.log_of(row, found.id),
+        "machine": machine(selectors.machine_of(row), found.node),
+    }
+    return render(request, "dashboard/cell.html", context)
+
+
+def _find(row: Any, cell_id: str, document: Document) -> tuple[Cell, str]:
+    """The cell with its operators; a planned one that has not ended, with its state."""
+    known = {one.id for one in document.cells}
+    if cell_id in known:
+        found = selectors.cell_document(row, cell_id)
+        return found, found.status.value
+    opened, states = open_cells(pages.open_blocks(row), known=known, model=str(row.version.model))
+    waiting = next((one for one in opened if one.id == cell_id), None)
+    if waiting is None:
+        raise Missing(f"Run {row.pk} has no cell {cell_id!r}.", hint="Its cells are listed on the run's page.")
+    return waiting, states[cell_id]
+
+
+def headline(cell: Cell, state: str) -> str:
+    """The cell in one sentence: its latency, or why it has none."""
+    what = f"{cell.model or 'The model'} on {words.runtime_in_words(cell.runtime)}, {words.provider(cell.provider)}"
+    if state in ("waiting", "running"):
+        return f"{what}: {'being measured' if state == 'running' else 'waiting for its block'}"
+    if cell.p50_ms is None:
+        return f"{what}: {cell.reason.text if cell.reason else numbers.NOT_MEASURED}"
+    batch = f"batch {cell.batch}, " if cell.batch is not None else ""
+    return f"{what}, {batch}{cell.precision}: {numbers.latency(cell.p50_ms, cell.p50_ci_ms)}"
+
+
+def notes(cell: Cell) -> list[str]:
+    """What to know before believing the numbers."""
+    found = []
+    if cell.p50_ms is not None and cell.reason is not None:
+        found.append(cell.reason.text)
+    if cell.executed_precision and cell.executed_precision != cell.precision:
+        found.append(f"{cell.precision} was asked for; the provider says it executed {cell.executed_precision}.")
+    if cell.is_stable is False:
+        found.append("Unstable: the timing windows of its launches did not come to agree within 5 %.")
+    if cell.copies:
+        found.append(f"{numbers.count(cell.copies, 'copy', 'copies')} between host and device in every inference.")
+    return found
+
+
+def _of_cell(document: Document, cell_id: str) -> list[Comparison]:
+    return [one for one in document.comparisons if cell_id in (one.baseline, one.candidate)]
+
+
+def _because(compared: list[Comparison], by_id: Mapping[str, Cell]) -> str:
+    """The comparison that matters most, in words."""
+    strongest = comparisons.strongest(compared)
+    if strongest is None or strongest.baseline not in by_id or strongest.candidate not in by_id:
+        return ""
+    return sentences.comparison_sentence(strongest, by_id)
+
+
+def _traces(row: Any, cell: Cell) -> list[dict[str, Any]]:
+    return [
+        {"href": f"/api/v1/traces/{trace.pk}.json", "number": trace.trace_round + 1}
+        for trace in selectors.traces_of(row, cell.id)
+    ]
+
+
+def machine(found: Mapping[str, Any], node: str | None) -> list[tuple[str, str]]:
+    """Facts of the node that measured, those that are known."""
+    one = found.get("nodes", {}).get(node, {}) if "nodes" in found else found
+    known = [(name, one.get(key)) for name, key in MACHINE]
+    memory = [("Memory", numbers.size(one["memory_bytes"]))] if one.get("memory_bytes") else []
+    shown = [(name, _in_words(value)) for name, value in known if value not in (None, "")]
+    return [*([("Node", node)] if node and one else []), *shown[:2], *memory, *shown[2:]]
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return numbers.plain(value) if isinstance(value, float) else str(value)

@@ -1,0 +1,73 @@
+"""The charts of a run, one at a time: which one is part of the address."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest
+
+from dashboard.figures import latency, operators, placement, ratios, throughput
+from dashboard.figures.figure import Address, Figure, nothing
+from dashboard.reading import comparisons
+from dashboard.tables import Table
+from farm.contract.document import Comparison, Document
+from farm.runs import selectors
+
+
+@dataclass(frozen=True)
+class Tab:
+    """A chart by its name in the address."""
+
+    name: str
+    label: str
+
+
+TABS = (
+    Tab("comparisons", "Comparisons"),
+    Tab("latency", "Latency"),
+    Tab("operators", "Operators"),
+    Tab("providers", "Time by provider"),
+    Tab("throughput", "Throughput by batch"),
+)
+NAMES = tuple(tab.name for tab in TABS)
+
+
+def of_run(request: HttpRequest, row: Any, document: Document, address: Address) -> dict[str, Any]:
+    """The chosen chart with its tabs, and the pairs to choose from where a chart is of one comparison."""
+    wanted = request.GET.get("chart", "")
+    chart = wanted if wanted in NAMES else "comparisons" if document.comparisons else "latency"
+    context: dict[str, Any] = {"tabs": TABS, "chart": chart}
+    if chart == "operators":
+        return {**context, **_operators(request, row, document)}
+    drawn: dict[str, Callable[[], Figure]] = {
+        "comparisons": lambda: _ratios(document, address),
+        "latency": lambda: latency.latency(document.cells, document.comparisons, address),
+        "providers": lambda: placement.placement(document.cells, address),
+        "throughput": lambda: throughput.throughput(document.cells, address),
+    }
+    return {**context, "figure": drawn[chart]()}
+
+
+def _ratios(document: Document, address: Address) -> Figure:
+    by_id = {cell.id: cell for cell in document.cells}
+    along = comparisons.along(document.comparisons, "")
+    return ratios.ratios(comparisons.named(along, by_id, address))
+
+
+def _operators(request: HttpRequest, row: Any, document: Document) -> dict[str, Any]:
+    """Operators of the chosen pair; of the one that the page opens with when the address names none."""
+    by_id = {cell.id: cell for cell in document.cells}
+    traced = selectors.document(row).comparisons
+    known = [one for one in comparisons.along(traced, "") if one.baseline in by_id and one.candidate in by_id]
+    keys = {_key(one): one for one in known}
+    chosen = keys.get(request.GET.get("pair", "")) or comparisons.strongest(known)
+    if chosen is None:
+        empty = Table(operators.NAME, "Operators", operators.HEADS)
+        return {"figure": nothing(operators.NAME, "No two cells have been compared yet.", empty)}
+    labels = [(key, one.name) for key, one in zip(keys, comparisons.named(known, by_id, str), strict=True)]
+    figure = operators.operators(chosen, by_id[chosen.baseline], by_id[chosen.candidate])
+    return {"figure": figure, "pairs": labels, "pair": _key(chosen)}
+
+
+def _key(comparison: Comparison) -> str:
+    return f"{comparison.baseline}~{comparison.candidate}"

@@ -1,0 +1,83 @@
+"""Comparing cells of any runs: a base and up to three others; the address holds the choice."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from dashboard import axes
+from dashboard.reading import side
+from dashboard.views.access import page, person
+from farm.accounts.refusals import Missing
+from farm.runs import selectors
+
+RUNS_SHOWN = 50
+
+
+@page
+@require_GET
+def compare(request: HttpRequest) -> HttpResponse:
+    """Cells named by `cells=RUN:CELL`, the first of them the base; below them a list to choose more from."""
+    keys = list(dict.fromkeys(request.GET.getlist("cells")))[: side.MOST]
+    chosen, problems = _chosen(request, keys)
+    every = request.GET.get("every") == "yes"
+    context: dict[str, Any] = {
+        "chosen": [{"one": one, "without": _without(chosen, one)} for one in chosen],
+        "problems": problems,
+        "every": every,
+        "lines": [line for line in side.lines(chosen) if every or line.differs] if len(chosen) > 1 else [],
+        "judged": _judged(request, chosen),
+        "may_add": len(chosen) < side.MOST,
+        **_offered(request, {one.key for one in chosen}),
+    }
+    return render(request, "dashboard/compare.html", context)
+
+
+def _chosen(request: HttpRequest, keys: list[str]) -> tuple[list[side.Chosen], list[str]]:
+    found, problems = [], []
+    for key in keys:
+        run_id, _, cell_id = key.partition(":")
+        try:
+            if not run_id.isdecimal() or len(run_id) > 18:
+                raise Missing(f"“{key[:60]}” names no cell: write RUN:CELL.")
+            run = selectors.run(person(request), int(run_id))
+            cell = selectors.cell_document(run, cell_id)
+        except Missing as missing:
+            problems.append(str(missing))
+        else:
+            address = reverse("dashboard:cell", args=[run.pk, cell.id])
+            found.append(side.Chosen(key, run.pk, cell, address))
+    return found, problems
+
+
+def _without(chosen: list[side.Chosen], gone: side.Chosen) -> str:
+    rest = "&".join(f"cells={one.key}" for one in chosen if one is not gone)
+    return f"?{rest}"
+
+
+def _judged(request: HttpRequest, chosen: list[side.Chosen]) -> list[side.Judged]:
+    if len(chosen) < 2:
+        return []
+    base, *others = chosen
+    run = selectors.run(person(request), base.run_id)
+    measured = selectors.comparisons_of(run, name=base.cell.id, with_operators=False)
+    return [side.judge(base, other, measured) for other in others]
+
+
+def _offered(request: HttpRequest, taken: set[str]) -> dict[str, Any]:
+    """Runs to choose from, and the measured cells of the chosen one."""
+    runs = list(selectors.runs_visible_to(person(request))[:RUNS_SHOWN])
+    wanted = request.GET.get("run", "")
+    run = next((run for run in runs if str(run.pk) == wanted), runs[0] if runs else None)
+    if run is None:
+        return {"runs": [], "run": None, "cells": []}
+    measured = [cell for cell in selectors.document(run, with_operators=False).cells if cell.p50_ms is not None]
+    along = axes.varying(measured)
+    cells = [
+        {"key": key, "name": axes.name_of(cell, along), "id": cell.id, "is_taken": key in taken}
+        for cell in measured
+        if (key := f"{run.pk}:{cell.id}")
+    ]
+    return {"runs": runs, "run": run, "cells": cells}

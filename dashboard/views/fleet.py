@@ -1,0 +1,107 @@
+"""The fleet and its nodes: what is there, whether it is well, and the owner's orders."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from dashboard import numbers
+from dashboard.tables import Entry, Head, Table
+from dashboard.views.access import page, person
+from farm.accounts.refusals import Missing, Refusal
+from farm.accounts.selectors import team_to_write
+from farm.fleet import selectors, services
+from farm.fleet.states import NodeHealth
+from farm.rules.margins import NoiseFloor
+from farm.runs.selectors import blocks_on
+
+EVENTS_SHOWN = 50
+Order = Callable[..., Any]
+ORDERS: dict[str, Order] = {
+    "approve": services.approve,
+    "drain": services.drain,
+    "resume": services.resume,
+    "revoke": services.revoke,
+}
+LABELS = {"approve": "Approve", "drain": "Drain", "resume": "Resume", "revoke": "Retire"}
+# what may be ordered of a node in each health
+ORDERS_OF = {
+    NodeHealth.PENDING: ("approve", "revoke"),
+    NodeHealth.ACTIVE: ("drain", "revoke"),
+    NodeHealth.DRAINING: ("resume", "revoke"),
+    NodeHealth.QUARANTINED: ("resume", "revoke"),
+}
+DONE = {"approve": "approved", "drain": "draining", "resume": "taking blocks again", "revoke": "retired"}
+
+
+@page
+@require_GET
+def fleet(request: HttpRequest) -> HttpResponse:
+    """Every node of the reader's teams."""
+    nodes = list(selectors.nodes_visible_to(person(request)))
+    return render(request, "dashboard/fleet.html", {"nodes": _rows(nodes), "code": ""})
+
+
+@page
+@require_POST
+def invite(request: HttpRequest) -> HttpResponse:
+    """Shows a new one-off code with the command that uses it; it is shown this once."""
+    row, code = services.invite(team=team_to_write(person(request)), by=person(request))
+    nodes = list(selectors.nodes_visible_to(person(request)))
+    command = f"onnxfarm node enroll {settings.GATEWAY_URL} --token {code}"
+    context = {"nodes": _rows(nodes), "code": code, "expires_at": row.expires_at, "join_command": command}
+    return render(request, "dashboard/fleet.html", context)
+
+
+def _rows(nodes: list[Any]) -> list[dict[str, Any]]:
+    """Nodes, each with what it measures now."""
+    busy = blocks_on(nodes)
+    return [{"node": node, "block": busy.get(node.pk)} for node in nodes]
+
+
+@page
+@require_GET
+def node(request: HttpRequest, node_id: int) -> HttpResponse:
+    """One node: facts, proven tags, runtimes, noise floor and log."""
+    found = selectors.node(person(request), node_id)
+    floor = selectors.noise_floor(found)
+    context = {
+        "node": found,
+        "facts": found.facts,
+        "settings": found.settings,
+        "floor": floor,
+        "floor_table": floor_table(floor),
+        "alarms": selectors.false_alarms(found),
+        "events": list(selectors.events_of(found)[:EVENTS_SHOWN]),
+        "block": blocks_on([found]).get(found.pk),
+        "may_manage": selectors.can_manage_node(person(request), found),
+        "orders": [(what, LABELS[what]) for what in ORDERS_OF.get(NodeHealth(found.health), ())],
+    }
+    return render(request, "dashboard/node.html", context)
+
+
+def floor_table(floor: NoiseFloor | None) -> Table:
+    """The smallest change seen after each number of rounds."""
+    heads = (Head("rounds", is_number=True), Head("smallest change seen", is_number=True))
+    seen = floor.smallest_detectable if floor else {}
+    rows = [(Entry(str(rounds), rounds), Entry(numbers.share(change), change)) for rounds, change in seen.items()]
+    return Table("floor", "What so many rounds see on this node", heads, rows)
+
+
+@page
+@require_http_methods(["POST"])
+def order(request: HttpRequest, node_id: int, what: str) -> HttpResponseBase:
+    """An order of the owner; a refusal is said on the node's page."""
+    found = selectors.node(person(request), node_id)
+    if what not in ORDERS:
+        raise Missing(f"There is no order “{what}”.", hint="The node's page has the orders that fit its health.")
+    try:
+        ORDERS[what](node=found, by=person(request))
+        messages.success(request, f"{found.name} is {DONE[what]}.", extra_tags="good")
+    except Refusal as refusal:
+        messages.error(request, str(refusal), extra_tags="bad")
+    return redirect("dashboard:node", node_id=node_id)

@@ -1,0 +1,115 @@
+"""Models, one model, and uploads."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.core.exceptions import RequestDataTooBig, TooManyFilesSent
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http.multipartparser import MultiPartParserError
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.csrf import csrf_exempt, csrf_protect
+from django.views.decorators.http import require_GET, require_http_methods
+from django_htmx.http import HttpResponseClientRedirect
+
+from dashboard.reading.inspection import inspection
+from dashboard.views.access import page, person
+from dashboard.views.paging import paged, searched
+from farm.accounts.refusals import Refusal
+from farm.accounts.selectors import teams_visible_to
+from farm.registry import selectors, services
+from farm.registry.incoming import StoredUpload
+from farm.registry.states import VersionState
+from farm.runs.selectors import runs_visible_to
+from farm.runs.selectors.pages import last_runs
+
+OPEN_STATES = (VersionState.PENDING, VersionState.INSPECTING)
+RUNS_SHOWN = 20
+# which field of the form a refusal belongs to
+FIELD_OF_CODE = {"bad_name": "model", "bad_note": "note", "not_found": "team", "not_allowed": "team"}
+
+
+@page
+@require_GET
+def models(request: HttpRequest) -> HttpResponse:
+    """Every model of the reader's teams, by name."""
+    wanted = searched(request)
+    rows = selectors.models_visible_to(person(request))
+    found = rows.filter(name__icontains=wanted) if wanted else rows
+    models = paged(request, found)
+    last = last_runs(models.object_list)
+    rows_shown = [{"model": model, "run": last.get(model.pk)} for model in models]
+    return render(request, "dashboard/models.html", {"models": models, "rows": rows_shown, "q": wanted})
+
+
+@page
+@require_GET
+def model(request: HttpRequest, model_id: int) -> HttpResponse:
+    """One model: its versions, what inspection found of the newest or chosen one, and its runs."""
+    found = selectors.model(person(request), model_id)
+    versions = list(selectors.versions_of(found, user=person(request))[:100])
+    chosen = _chosen(versions, request.GET.get("version", ""))
+    runs = runs_visible_to(person(request)).filter(version__model=found)[:RUNS_SHOWN]
+    context = {
+        "model": found,
+        "versions": versions,
+        "version": chosen,
+        "inspection": inspection(chosen.inspection) if chosen and chosen.inspection else None,
+        "is_open": bool(chosen and chosen.state in OPEN_STATES),
+        "runs": list(runs),
+    }
+    name = "dashboard/parts/version.html" if request.headers.get("HX-Target") == "version" else "dashboard/model.html"
+    return render(request, name, context)
+
+
+def _chosen(versions: list[Any], wanted: str) -> Any | None:
+    """The version the address names by its number, else the newest."""
+    return next((v for v in versions if str(v.number) == wanted), versions[0] if versions else None)
+
+
+@csrf_exempt
+@page
+@require_http_methods(["GET", "POST"])
+def upload(request: HttpRequest) -> HttpResponseBase:
+    """The upload form. Files are hashed while they arrive, so that a refusal may come before the form was read:
+    the check of its token is therefore made inside, where a refusal still becomes a page."""
+    try:
+        return _upload(request)
+    except Refusal as refusal:
+        return _form(request, {FIELD_OF_CODE.get(refusal.code, "files"): str(refusal)}, status=refusal.status)
+    except (MultiPartParserError, RequestDataTooBig, TooManyFilesSent):
+        sentence = "The form could not be read: send at most 64 files, and choose them again."
+        return _form(request, {"files": sentence}, status=400)
+
+
+@csrf_protect
+def _upload(request: HttpRequest) -> HttpResponseBase:
+    if request.method == "GET":
+        return _form(request, {})
+    files = [file for _, uploads in request.FILES.lists() for file in uploads if isinstance(file, StoredUpload)]
+    if not files:
+        return _form(
+            request, {"files": "No file was chosen: choose an .onnx with its external data, or a .zip."}, status=400
+        )
+    version = services.receive_upload(
+        user=person(request),
+        files=[file.draft for file in files],
+        model=request.POST.get("model", ""),
+        note=request.POST.get("note", ""),
+        team=request.POST.get("team", ""),
+    )
+    address = f"{reverse('dashboard:model', args=[version.model_id])}?version={version.number}"
+    return HttpResponseClientRedirect(address) if request.htmx else redirect(address)  # type: ignore[attr-defined]
+
+
+def _form(request: HttpRequest, errors: Mapping[str, str], *, status: int = 200) -> HttpResponse:
+    """The form with what was typed, and per field what is wrong. Browsers do not let files be put back."""
+    typed = {} if errors.get("files", "").startswith("The form could") else _typed(request)
+    context = {"errors": errors, "typed": typed, "teams": list(teams_visible_to(person(request)))}
+    name = "dashboard/parts/upload.html" if request.headers.get("HX-Request") else "dashboard/upload.html"
+    return render(request, name, context, status=status)
+
+
+def _typed(request: HttpRequest) -> dict[str, str]:
+    source = request.POST if request.method == "POST" else request.GET
+    return {name: source.get(name, "") for name in ("model", "note", "team")}

@@ -1,0 +1,122 @@
+"""A new run: a preset or a matrix, with its plan beside it while it is written."""
+
+from importlib import resources
+from typing import Any, NamedTuple
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from dashboard.reading import plan as reading
+from dashboard.views.access import page, person
+from dashboard.views.run import matrix_text
+from farm.accounts.refusals import Missing, Refusal
+from farm.fleet.selectors import nodes_visible_to
+from farm.registry import selectors as registry
+from farm.registry.states import VersionState
+from farm.rules.axes import AXES
+from farm.runs import selectors, services
+
+VERSIONS_SHOWN = 200
+MAX_SEED = 2**32 - 1
+
+
+class Preset(NamedTuple):
+    """A matrix to start from, in a file of its own."""
+
+    name: str
+    label: str
+    package: str
+    file: str
+
+
+PRESETS = (
+    Preset("releases", "two releases", "farm.rules", "default_matrix.yaml"),
+    Preset("history", "six releases", "dashboard.presets", "history.yaml"),
+    Preset("settings", "session settings", "dashboard.presets", "settings.yaml"),
+    Preset("openvino", "OpenVINO", "dashboard.presets", "openvino.yaml"),
+)
+
+
+@page
+@require_http_methods(["GET", "POST"])
+def new_run(request: HttpRequest) -> HttpResponseBase:
+    """The form; a POST starts the run, or shows what was typed with what is wrong."""
+    if request.method == "GET":
+        return _form(request, matrix=_start_from(request), seed="0")
+    matrix, seed = request.POST.get("matrix", ""), request.POST.get("seed", "0").strip()
+    number = _seed(seed)
+    if number is None:
+        wrong = f"The seed is {seed[:20]!r}: write a whole number from 0 to {MAX_SEED}."
+        return _form(request, matrix=matrix, seed=seed, seed_error=wrong, status=400)
+    try:
+        run = services.start_run(version=_version(request), matrix=matrix, requested_by=person(request), seed=number)
+    except Refusal as refusal:
+        return _form(request, matrix=matrix, seed=seed, error=str(refusal), status=refusal.status)
+    return redirect("dashboard:run", run_id=run.pk)
+
+
+@page
+@require_POST
+def plan(request: HttpRequest) -> HttpResponse:
+    """The plan of what is in the editor now."""
+    return render(request, "dashboard/parts/plan.html", _planned(request, request.POST.get("matrix", "")))
+
+
+def _form(request: HttpRequest, *, matrix: str, seed: str, status: int = 200, **more: Any) -> HttpResponse:
+    ready = registry.versions_visible_to(person(request)).exclude(state=VersionState.REJECTED)
+    versions = list(ready[:VERSIONS_SHOWN])
+    context: dict[str, Any] = {
+        "versions": versions,
+        "presets": PRESETS,
+        "chosen": request.GET.get("preset", "releases"),
+    }
+    if versions:
+        context |= {"version": _version(request), **_planned(request, matrix)}
+    context |= {"matrix": matrix, "seed": seed, "axes": list(AXES), **more}
+    return render(request, "dashboard/new_run.html", context, status=status)
+
+
+def _planned(request: HttpRequest, matrix: str) -> dict[str, Any]:
+    """The plan in tables, or the one sentence that says why there is none."""
+    try:
+        planned = services.plan_run(version=_version(request), matrix=matrix, user=person(request))
+    except Refusal as refusal:
+        return {"error": str(refusal)}
+    nodes = {str(node.pk): node.name for node in nodes_visible_to(person(request))}
+    return {
+        "plan": planned,
+        "error": "",
+        "summary": reading.summary(planned),
+        "warnings": reading.warnings(planned),
+        "blocks": reading.blocks(planned, nodes),
+        "refused": reading.refused(planned),
+        "cells": reading.cells(planned),
+    }
+
+
+def _version(request: HttpRequest) -> Any:
+    """The version that the form or the address names, else the newest there is."""
+    wanted = request.POST.get("version") or request.GET.get("version") or ""
+    if wanted.isdecimal() and len(wanted) < 19:
+        return registry.version(person(request), int(wanted))
+    newest = registry.versions_visible_to(person(request)).exclude(state=VersionState.REJECTED).first()
+    if newest is None:
+        raise Missing("There is no model to measure yet.", hint="Upload one first.")
+    return newest
+
+
+def _start_from(request: HttpRequest) -> str:
+    """The matrix to start from: another run's, or a preset's."""
+    like = request.GET.get("like", "")
+    if like.isdecimal() and len(like) < 19:
+        return matrix_text(selectors.run(person(request), int(like)))
+    wanted = request.GET.get("preset", "")
+    preset = next((preset for preset in PRESETS if preset.name == wanted), PRESETS[0])
+    return resources.files(preset.package).joinpath(preset.file).read_text(encoding="utf-8")
+
+
+def _seed(text: str) -> int | None:
+    if not text.isascii() or not text.isdecimal() or len(text) > 10 or int(text) > MAX_SEED:
+        return None
+    return int(text)

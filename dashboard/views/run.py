@@ -1,0 +1,188 @@
+"""Runs: the list, one run as it fills in, and the orders about it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import yaml
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.cache import get_conditional_response, patch_cache_control
+from django.views.decorators.http import require_GET, require_POST
+
+from dashboard.reading import cells, comparisons, facts, heatmap, verdict
+from dashboard.reading.open_cells import open_cells
+from dashboard.views import charts
+from dashboard.views.access import page, person
+from dashboard.views.paging import paged, searched
+from farm.accounts.refusals import Refusal
+from farm.contract.document import Cell, Document
+from farm.runs import selectors, services
+from farm.runs.selectors import pages
+from farm.runs.states import RunOutcome, RunState
+
+EVENTS_SHOWN = 200
+STATES = (("", "all"), ("running", "running"), *((o.value, o.value) for o in RunOutcome if o.value))
+
+
+@page
+@require_GET
+def runs(request: HttpRequest) -> HttpResponse:
+    """Runs of the reader's teams, newest first."""
+    wanted, state = searched(request), request.GET.get("state", "")
+    rows = selectors.runs_visible_to(person(request))
+    if wanted:
+        rows = rows.filter(version__model__name__icontains=wanted)
+    if state == RunState.RUNNING:
+        rows = rows.exclude(state=RunState.FINISHED)
+    elif state in RunOutcome.values:
+        rows = rows.filter(outcome=state)
+    context = {"runs": paged(request, rows), "q": wanted, "state": state, "states": STATES}
+    return render(request, "dashboard/runs.html", context)
+
+
+@page
+@require_GET
+def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """One run. `part=live` is what a running page asks for again and again: it costs next to nothing when unchanged."""
+    row = selectors.run(person(request), run_id)
+    part = request.GET.get("part", "")
+    etag = f'W/"run-{row.pk}-{row.revision}-{row.state}"'
+    if part == "live":
+        unchanged = get_conditional_response(request, etag=etag)
+        if unchanged is not None:
+            return _as_private(unchanged)
+        if row.state == RunState.FINISHED:
+            # the whole page again: its charts and tables are about the finished run
+            return HttpResponse(headers={"HX-Refresh": "true"})
+    context = _context(request, row)
+    if part == "live":
+        response = render(request, "dashboard/parts/run_live.html", {**context, "part": part})
+        response["ETag"] = etag
+        return _as_private(response)
+    return render(request, "dashboard/run.html", {**context, **_below(request, row, context)})
+
+
+def _as_private(response: HttpResponse) -> HttpResponse:
+    patch_cache_control(response, private=True, no_cache=True)
+    return response
+
+
+def _context(request: HttpRequest, row: Any) -> dict[str, Any]:
+    """What the head of the page and the map show."""
+    document = selectors.document(row, with_operators=False)
+    opened, states = _open(row, document)
+    everything = [*document.cells, *opened]
+    is_open = row.state != RunState.FINISHED
+    planned = len({cell.digest for cell in everything if cell.twin_of is None})
+    ended = len({cell.digest for cell in document.cells if cell.twin_of is None})
+    model = str(row.version.model)
+    headline, because = verdict.opening(document, model=model, planned=planned, ended=ended, is_open=is_open)
+    return {
+        "run": row,
+        "document": document,
+        "state": row.outcome or row.state,
+        "is_open": is_open,
+        "headline": headline,
+        "because": because,
+        "progress": {"planned": planned or 1, "ended": ended, "words": _progress_in_words(row)},
+        "warnings": verdict.warnings(document.cells),
+        "facts": [*facts.of_run(_with(document, everything)), *_who(row)],
+        "map": heatmap.heat_map(
+            everything,
+            document.comparisons,
+            address_in(row.pk),
+            columns=request.GET.get("columns", ""),
+            metric=request.GET.get("metric", ""),
+            states=states,
+        ),
+        "map_title": "Cells" if not is_open else "Cells, filling in",
+        "metrics": heatmap.METRICS,
+        "may_write": selectors.can_write_run(person(request), row),
+        "may_continue": any(cell.status == "done" for cell in document.cells),
+    }
+
+
+def _open(row: Any, document: Document) -> tuple[list[Cell], dict[str, str]]:
+    if row.state == RunState.FINISHED:
+        return [], {}
+    known = {cell.id for cell in document.cells}
+    return open_cells(pages.open_blocks(row), known=known, model=str(row.version.model))
+
+
+def _with(document: Document, everything: list[Cell]) -> Document:
+    return document.model_copy(update={"cells": everything})
+
+
+def _who(row: Any) -> list[facts.Fact]:
+    by = row.requested_by.username if row.requested_by else "somebody who left"
+    return [facts.Fact("Started", f"{row.created_at:%Y-%m-%d %H:%M} UTC by {by}")]
+
+
+def _progress_in_words(row: Any) -> str:
+    progress = selectors.progress(row)
+    blocks = ", ".join(f"{number} {state}" for state, number in sorted(progress.blocks.items()))
+    return f"Round {progress.rounds} of {progress.rounds_most}. Blocks: {blocks}. Planned: {progress.minutes:.0f} min."
+
+
+def _below(request: HttpRequest, row: Any, context: dict[str, Any]) -> dict[str, Any]:
+    """What stands below the head: a chart, tables, downloads, the log."""
+    document: Document = context["document"]
+    address = address_in(row.pk)
+    by_id = {cell.id: cell for cell in document.cells}
+    along = comparisons.along(document.comparisons, request.GET.get("along", ""))
+    main = row.version.artifact.main
+    return {
+        **charts.of_run(request, row, document, address),
+        "comparisons": comparisons.table(along, by_id, address),
+        "compared_axes": comparisons.axes_compared(document.comparisons),
+        "along": along[0].axis if along else "",
+        "cells": cells.table(document.cells, address),
+        "events": list(selectors.events(row).order_by("-pk")[:EVENTS_SHOWN]),
+        "matrix_text": matrix_text(row),
+        "results_command": f"onnxfarm results {row.pk} --json > run-{row.pk}.json",
+        "submit_command": f"onnxfarm submit {main} --matrix matrix.yaml --wait",
+    }
+
+
+def matrix_text(row: Any) -> str:
+    """A run's matrix as a file."""
+    return str(yaml.safe_dump(row.matrix, sort_keys=False, default_flow_style=None, allow_unicode=True))
+
+
+def address_in(run_id: int) -> Callable[[str], str]:
+    """From a cell's id to its page within the run."""
+    return lambda cell_id: reverse("dashboard:cell", args=[run_id, cell_id])
+
+
+@page
+@require_POST
+def cancel(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """Stops the run; what is done stays."""
+    row = selectors.run(person(request), run_id)
+    return _ordered(request, row, lambda: services.cancel_run(run=row, by=person(request)), "Cancelled.")
+
+
+@page
+@require_POST
+def more(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """More rounds of the undecided blocks; of all blocks when none is undecided."""
+    row = selectors.run(person(request), run_id)
+    typed = request.POST.get("rounds", "")
+    rounds = int(typed) if typed.isdecimal() and len(typed) < 5 else 0
+    undecided = any(one.verdict == "undecided" for one in selectors.comparisons_of(row, with_operators=False))
+    blocks = None if undecided else list(row.blocks.filter(state="done").values_list("number", flat=True))
+    done = f"{rounds} more rounds are on their way."
+    return _ordered(
+        request, row, lambda: services.more_rounds(run=row, by=person(request), rounds=rounds, blocks=blocks), done
+    )
+
+
+def _ordered(request: HttpRequest, row: Any, order: Callable[[], Any], done: str) -> HttpResponseBase:
+    try:
+        order()
+        messages.success(request, done, extra_tags="good")
+    except Refusal as refusal:
+        messages.error(request, str(refusal), extra_tags="bad")
+    return redirect("dashboard:run", run_id=row.pk)

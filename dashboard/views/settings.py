@@ -1,0 +1,57 @@
+"""The reader's own tokens and teams."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from dashboard.views.access import page, person
+from farm.accounts import selectors, services
+from farm.accounts.refusals import Missing, Refusal
+from farm.accounts.states import Scope
+
+
+@page
+@require_GET
+def settings(request: HttpRequest) -> HttpResponse:
+    """Tokens, teams, and the commands that use a token."""
+    return _shown(request)
+
+
+@page
+@require_POST
+def issue(request: HttpRequest) -> HttpResponse:
+    """A new token; its secret is on this page once, and nowhere after."""
+    scopes = request.POST.getlist("scopes")
+    name = request.POST.get("name", "").strip()
+    try:
+        _, secret = services.issue_token(person(request), scopes, name=name)
+    except Refusal as refusal:
+        typed = {"name": name, "scopes": scopes}
+        return _shown(request, errors={"scopes": str(refusal)}, typed=typed, status=refusal.status)
+    return _shown(request, secret=secret)
+
+
+@page
+@require_POST
+def revoke(request: HttpRequest, token_id: int) -> HttpResponseBase:
+    """Closes one of the reader's tokens."""
+    token = selectors.tokens_of(person(request)).filter(pk=token_id).first()
+    if token is None:
+        raise Missing(f"There is no token {token_id} of yours.", hint="It may be closed already: see your settings.")
+    services.revoke_token(token=token, by=person(request))
+    messages.success(request, f"The token {token.hint}… opens nothing any more.", extra_tags="good")
+    return redirect("dashboard:settings")
+
+
+def _shown(request: HttpRequest, *, status: int = 200, **more: object) -> HttpResponse:
+    user = person(request)
+    teams = [(team, list(selectors.members_of(team))) for team in selectors.teams_visible_to(user)]
+    context = {
+        "tokens": list(selectors.tokens_of(user)),
+        "teams": teams,
+        "scopes": Scope.choices,
+        "typed": {"name": "", "scopes": [Scope.READ, Scope.WRITE]},
+        **more,
+    }
+    return render(request, "dashboard/settings.html", context, status=status)

@@ -1,0 +1,44 @@
+"""What only pages ask of runs: blocks that are open as they were planned, and the runner's log of a cell."""
+
+from collections.abc import Iterable
+
+from farm.accounts.selectors import Anyone
+from farm.registry.models import Model
+from farm.rules.plans import PlannedBlock
+from farm.runs.models import Arm, Report, Run
+from farm.runs.selectors.evidence import COUNTED
+from farm.runs.states import OPEN_BLOCKS, RunState
+
+
+def open_blocks(run: Run) -> list[tuple[str, PlannedBlock]]:
+    """State and plan of each block that has not ended, by its number."""
+    rows = run.blocks.filter(state__in=OPEN_BLOCKS).order_by("number").values_list("state", "plan_json")
+    return [(state, PlannedBlock.model_validate(plan)) for state, plan in rows]
+
+
+def open_runs(user: Anyone) -> list[tuple[Run, int]]:
+    """Runs of the user's teams that are not finished, each with the number of its cells that have ended."""
+    runs = Run.objects.visible_to(user).exclude(state=RunState.FINISHED).select_related("version__model")
+    found = list(runs)
+    ended: dict[int, int] = {}
+    for run_id in runs.filter(cells__status__gt="").values_list("pk", flat=True).order_by():
+        ended[run_id] = ended.get(run_id, 0) + 1
+    return [(run, ended.get(run.pk, 0)) for run in found]
+
+
+def last_runs(models: Iterable[Model]) -> dict[int, Run]:
+    """The newest run of each of these models, by the model's number."""
+    runs = Run.objects.filter(version__model__in=list(models)).order_by("pk").select_related("version")
+    return {run.version.model_id: run for run in runs}
+
+
+def log_of(run: Run, name: str) -> str:
+    """The last lines that the check pass of a cell wrote; empty where there are none."""
+    arm = Arm.objects.filter(block__run=run, name=name).first()
+    if arm is None:
+        return ""
+    checks = Report.objects.filter(
+        attempt__block=arm.block_id, attempt__state__in=COUNTED, kind="check", arm=arm.number
+    ).order_by("-pk")
+    body = checks.values_list("body", flat=True).first() or {}
+    return str(body.get("log_tail") or "")
