@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.functional import cached_property
 
 from farm.contract.reasons import Reason
 from farm.fleet.models import Node
@@ -67,7 +68,7 @@ class Block(models.Model):
     def __str__(self) -> str:
         return f"block {self.pk}"
 
-    @property
+    @cached_property
     def plan(self) -> PlannedBlock:
         """The block as it was planned."""
         return PlannedBlock.model_validate(self.plan_json)

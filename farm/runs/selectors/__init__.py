@@ -6,6 +6,8 @@ from farm.runs.selectors.documents import (
     document_json,
     machine_of,
 )
+from farm.runs.selectors.eligibility import first_taker, why_not
+from farm.runs.selectors.files import leased_file
 from farm.runs.selectors.runs import (
     Progress,
     blocks_on,
@@ -32,6 +34,8 @@ __all__ = [
     "document",
     "document_json",
     "events",
+    "first_taker",
+    "leased_file",
     "machine_of",
     "progress",
     "revision",
@@ -39,4 +43,5 @@ __all__ = [
     "runs_visible_to",
     "trace",
     "traces_of",
+    "why_not",
 ]

@@ -1,7 +1,7 @@
 from farm.runs.services.bell import ring, ring_again
 from farm.runs.services.continuing import cancel_run, more_rounds
 from farm.runs.services.feeding import release_ready_blocks
-from farm.runs.services.leasing import claim_block, heartbeat, held_attempt, why_not
+from farm.runs.services.leasing import claim_block, heartbeat, held_attempt, held_by_token
 from farm.runs.services.planning import plan_run, read_matrix
 from farm.runs.services.reporting import accept_report
 from farm.runs.services.starting import start_run
@@ -15,6 +15,7 @@ __all__ = [
     "claim_block",
     "heartbeat",
     "held_attempt",
+    "held_by_token",
     "more_rounds",
     "plan_run",
     "read_matrix",
@@ -23,5 +24,4 @@ __all__ = [
     "ring_again",
     "start_run",
     "sweep",
-    "why_not",
 ]

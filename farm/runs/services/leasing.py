@@ -5,7 +5,6 @@ keeps other nodes from speaking for this one.
 """
 
 import hmac
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from django.conf import settings
@@ -15,13 +14,11 @@ from django.utils.crypto import salted_hmac
 from farm.accounts.refusals import Conflict, NotAllowed
 from farm.accounts.secrecy import digest_of_secret
 from farm.contract.blocks import Lease
-from farm.contract.cells import CellSpec
 from farm.contract.node import HeartbeatReply
 from farm.fleet.models import Node
-from farm.fleet.selectors import offer_of
-from farm.rules.resolving import takes
 from farm.runs import clocks
 from farm.runs.models import Attempt, Block
+from farm.runs.selectors.eligibility import why_not
 from farm.runs.services.ordering import order_of
 from farm.runs.states import AttemptState, BlockState
 
@@ -87,29 +84,13 @@ def held_attempt(*, node: Node, block_id: str, attempt: int, token: str) -> Held
     return Held(block, row)
 
 
-def why_not(node: Node, block: Block, attempt: int) -> str:
-    """Why the node may not claim the block now, in one sentence; empty when it may."""
-    if block.state != BlockState.QUEUED or block.attempt != attempt:
-        return f"Block {block.pk} is {block.state} at attempt {block.attempt}; attempt {attempt} is not to be had."
-    if not node.may_take_blocks:
-        return (
-            f"{node.name} may take no block now: it is {node.health}{' and paused' if node.settings.is_paused else ''}."
-        )
-    if block.only_node_id not in (None, node.pk):
-        return f"Block {block.pk} goes on at another node, where it was begun."
-    if not Node.objects.serving(block.run.team, user=block.run.requested_by).filter(pk=node.pk).exists():
-        return f"{node.name} does not measure for team “{block.run.team.name}”."
-    if not can_take(node, (arm.spec for arm in block.plan.arms)):
-        return f"{node.name} lacks hardware or a provider that block {block.pk} asks for."
-    if Block.objects.filter(device=node.device, state=BlockState.LEASED).exists():
-        return f"{node.name} is measuring another block; it takes one at a time."
-    return ""
-
-
-def can_take(node: Node, specs: Iterable[CellSpec]) -> bool:
-    """Whether the node has what all these cells ask for."""
-    offer = offer_of(node, with_noise=False)
-    return all(takes(offer, spec) for spec in specs)
+def held_by_token(*, node: Node, token: str) -> Held:
+    """The attempt of this node that the token alone names. Raises NotAllowed."""
+    row = Attempt.objects.filter(token_digest=digest_of_secret(token), node=node).first()
+    block = _block(str(row.block_id)) if row is not None else None
+    if row is None or block is None:
+        raise NotAllowed("The attempt token does not belong to an attempt of this node.", code="bad_token")
+    return Held(block, row)
 
 
 def _take(node: Node, block: Block, attempt: int) -> None:
@@ -140,7 +121,7 @@ def _holds(node: Node, block: Block, attempt: int) -> bool:
 def _block(block_id: str) -> Block | None:
     if not block_id.isdecimal() or len(block_id) > 18:
         return None
-    return Block.objects.select_related("run__team", "run__requested_by").filter(pk=block_id).first()
+    return Block.objects.select_related("run__team", "run__requested_by", "run__version").filter(pk=block_id).first()
 
 
 def _token(node: Node, block: Block, attempt: int) -> str:

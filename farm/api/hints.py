@@ -1,0 +1,27 @@
+"""Reading the broker's messages: which block a message of a hardware tag's or node's queue is about."""
+
+import base64
+import binascii
+import json
+from typing import Any, NamedTuple
+
+from farm.contract.version import MEASURE_TASK
+
+
+class Hint(NamedTuple):
+    """A block, and the attempt at which it may be claimed."""
+
+    block: str
+    attempt: int
+
+
+def hint_in(text: bytes) -> tuple[Hint | None, dict[str, Any]]:
+    """The hint in a message as kombu's Redis transport writes it, and the message; no hint in anything else."""
+    try:
+        message = json.loads(text)
+        arguments = json.loads(base64.b64decode(message["body"], validate=True))[1]
+        hint = Hint(str(int(arguments["block"])), int(arguments["attempt"]))
+        is_ours = message["headers"]["task"] == MEASURE_TASK
+    except (ValueError, KeyError, IndexError, TypeError, binascii.Error):
+        return None, {}
+    return (hint if is_ours else None), message

@@ -1,0 +1,153 @@
+"""The node API, `/api/node/v1/…`: messages of farm.contract.node in, services called, messages out.
+
+Long polls are answered apart, by farm.api.gateway.
+"""
+
+from collections.abc import Iterator
+from typing import Any, TypeVar, cast
+
+from django.http import FileResponse, HttpRequest, HttpResponse
+from ninja import NinjaAPI
+from ninja.errors import AuthenticationError
+from ninja.security import HttpBearer
+from pydantic import BaseModel, ValidationError
+
+from farm.accounts.refusals import Conflict, TooLarge, Unprocessable
+from farm.api import errors
+from farm.contract import node as messages
+from farm.contract.blocks import Lease
+from farm.contract.reports import Reply
+from farm.fleet import services as fleet
+from farm.fleet.models import Node
+from farm.fleet.selectors import node_of_secret
+from farm.runs import selectors, services
+
+SHA256_LENGTH = 64
+UNKNOWN_NODE = "This node's secret opens nothing: it has expired or was revoked."
+HINT = "If the node is still part of the farm, it asks for a new secret with its key; else enrol it again."
+TRACE_CHUNK = 1 << 16
+SMALL_BYTES = 262_144
+Message = TypeVar("Message", bound=BaseModel)
+
+
+class NodeAuth(HttpBearer):
+    """A node's bearer secret, `ofn_…`."""
+
+    def authenticate(self, request: HttpRequest, token: str) -> Node:
+        node = node_of_secret(token)
+        if node is None:
+            raise AuthenticationError(message=UNKNOWN_NODE)
+        cast(Any, request).node = node
+        return node
+
+
+node_api = NinjaAPI(
+    title="onnxfarm for nodes",
+    version="1",
+    urls_namespace="node",
+    description="How nodes join, take blocks and report; see farm.contract.node.",
+    auth=NodeAuth(),
+    docs_url=None,
+)
+errors.install(node_api)
+
+
+@node_api.exception_handler(AuthenticationError)
+def unknown_node(request: HttpRequest, raised: AuthenticationError) -> HttpResponse:
+    """401 stops the agent."""
+    return errors.problem(401, UNKNOWN_NODE, code="unknown_node", hint=HINT)
+
+
+@node_api.post("/enrol", auth=None, response={201: messages.Enrolled})
+def enrol(request: HttpRequest) -> tuple[int, messages.Enrolled]:
+    """Join with a one-off code."""
+    node = fleet.enrol(_read(request, messages.Enrolment))
+    enrolled = {"node_id": str(node.pk), "health": node.health, "fingerprint": node.fingerprint}
+    return 201, messages.Enrolled.model_validate(enrolled)
+
+
+@node_api.post("/secret", auth=None, response=messages.SecretGrant)
+def secret(request: HttpRequest) -> messages.SecretGrant:
+    """A new secret for whoever holds the node's key."""
+    return fleet.grant_secret(_read(request, messages.SecretRequest))
+
+
+@node_api.post("/hello", response=messages.Welcome)
+def hello(request: HttpRequest) -> messages.Welcome:
+    """What the node is and can do."""
+    return fleet.hello(node=_node(request), hello=_read(request, messages.Hello))
+
+
+@node_api.post("/blocks/{block}/claim", response=Lease)
+def claim(request: HttpRequest, block: str) -> Lease:
+    """Take a block."""
+    asked = _read(request, messages.ClaimRequest)
+    return services.claim_block(node=_node(request), block_id=block, attempt=asked.attempt)
+
+
+@node_api.post("/blocks/{block}/heartbeat", response=messages.HeartbeatReply)
+def heartbeat(request: HttpRequest, block: str) -> messages.HeartbeatReply:
+    """Keep a block."""
+    beat = _read(request, messages.HeartbeatRequest)
+    return services.heartbeat(node=_node(request), block_id=block, attempt=beat.attempt, token=_token(request))
+
+
+@node_api.post("/blocks/{block}/reports", response=Reply)
+def report(request: HttpRequest, block: str) -> Reply:
+    """Say something about a block."""
+    post = _read(request, messages.ReportPost, most=messages.MAX_REPORT_BYTES)
+    return services.accept_report(
+        node=_node(request), block_id=block, attempt=post.attempt, token=_token(request), report=post.report
+    )
+
+
+@node_api.put("/blocks/{block}/traces/{int:arm}/{int:trace_round}", response=messages.TraceStored)
+def put_trace(request: HttpRequest, block: str, arm: int, trace_round: int, attempt: int) -> messages.TraceStored:
+    """Store a raw trace: the body is one gzip file of a Chrome trace."""
+    sha256 = services.accept_trace(
+        node=_node(request),
+        block_id=block,
+        attempt=attempt,
+        token=_token(request),
+        place=(arm, trace_round),
+        chunks=_chunks(request),
+    )
+    return messages.TraceStored(sha256=sha256)
+
+
+@node_api.get("/files/{sha256}")
+def file(request: HttpRequest, sha256: str) -> FileResponse:
+    """A file of the block that this node holds."""
+    held = services.held_by_token(node=_node(request), token=_token(request))
+    if not held.is_current:
+        raise Conflict(f"Attempt {held.attempt.number} at block {held.block.pk} is over.", code="stale")
+    path = selectors.leased_file(held.block, sha256[:SHA256_LENGTH])
+    return FileResponse(path.open("rb"), content_type="application/octet-stream")
+
+
+def _node(request: HttpRequest) -> Node:
+    return cast(Node, cast(Any, request).node)
+
+
+def _token(request: HttpRequest) -> str:
+    return request.headers.get(messages.ATTEMPT_TOKEN_HEADER, "")
+
+
+def _read(request: HttpRequest, message: type[Message], *, most: int = SMALL_BYTES) -> Message:
+    """The body as a message. Raises TooLarge, before it is read where its length is told, and Unprocessable."""
+    length = request.headers.get("Content-Length", "")
+    if length.isdecimal() and int(length) > most:
+        raise TooLarge(f"The body has {length} bytes; at most {most:,} are taken here.")
+    if len(request.body) > most:
+        raise TooLarge(f"The body has {len(request.body)} bytes; at most {most:,} are taken here.")
+    try:
+        return message.model_validate_json(request.body)
+    except ValidationError as problem:
+        first = problem.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise Unprocessable(f"{message.__name__}.{where}: {first['msg']}.", code="invalid") from problem
+
+
+def _chunks(request: HttpRequest) -> Iterator[bytes]:
+    while chunk := request.read(TRACE_CHUNK):
+        yield chunk

@@ -1,0 +1,183 @@
+"""Messages of the broker to waiting nodes: who waits for what, and who gets it.
+
+One task hears the bell (farm.runs.broker) and looks through the rung queue for the nodes that wait for it; a node that
+begins to wait has its own queues looked through. A message goes to the first node that may claim its block, in one
+question to the database; it goes back to the end of its queue when none may, and is dropped when its block is no
+longer to be had.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ParamSpec, TypeVar, cast
+
+import redis.asyncio
+from django.db import close_old_connections
+from redis.exceptions import RedisError
+
+from farm.api.hints import hint_in
+from farm.contract.node import Offer
+from farm.fleet.models import Node
+from farm.runs import broker
+from farm.runs.selectors import first_taker
+
+log = logging.getLogger(__name__)
+
+# threads that ask the database; a waiting node needs none
+DATABASE_THREADS = 4
+# messages looked through at one ring, and waiting nodes asked about at once
+LOOK_THROUGH = 32
+ASKED_AT_ONCE = 64
+FIRST_PAUSE_S = 0.2
+LONGEST_PAUSE_S = 5.0
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Waiter:
+    """A node's open poll."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.queues = node.queues
+        self.offer: asyncio.Future[Offer] = asyncio.get_running_loop().create_future()
+
+
+class Exchange:
+    """The waiting nodes of one gateway process. Make it inside a running event loop."""
+
+    def __init__(self) -> None:
+        # a dict keeps the order of arrival: the node that has waited longest is asked first
+        self._waiting: dict[str, dict[Waiter, None]] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._threads = ThreadPoolExecutor(DATABASE_THREADS, thread_name_prefix="gateway-database")
+        self._redis = redis.asyncio.Redis.from_url(broker.redis_url(), socket_connect_timeout=5)
+        self._serving: set[asyncio.Task[None]] = set()
+        self._listener = asyncio.create_task(self._listen())
+
+    async def stop(self) -> None:
+        """Lets go of the broker; open polls end empty-handed."""
+        self._listener.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._listener
+        for waiter in [waiter for waiters in self._waiting.values() for waiter in waiters]:
+            waiter.offer.cancel()
+        await self._redis.aclose()
+        self._threads.shutdown(wait=False)
+
+    async def ask(self, question: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Asks the database in a thread, on a connection that is given back."""
+
+        def asked() -> R:
+            close_old_connections()
+            try:
+                return question(*args, **kwargs)
+            finally:
+                close_old_connections()
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads, asked)
+
+    async def next_offer(self, node: Node, *, wait_s: float, gone: Awaitable[None]) -> Offer | None:
+        """The next message that this node can use; None after `wait_s` seconds, or when whoever asked is gone."""
+        waiter, hung_up = Waiter(node), asyncio.ensure_future(gone)
+        for queue in waiter.queues:
+            self._waiting.setdefault(queue, {})[waiter] = None
+        try:
+            await self._begin(waiter)
+            ends: set[asyncio.Future[Any]] = {waiter.offer, hung_up}
+            await asyncio.wait(ends, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
+            return waiter.offer.result() if waiter.offer.done() and not waiter.offer.cancelled() else None
+        finally:
+            hung_up.cancel()
+            self._forget(waiter)
+
+    async def _begin(self, waiter: Waiter) -> None:
+        """Looks through the queues that hold something, one after the other, until the node has its message."""
+        try:
+            async with self._redis.pipeline(transaction=False) as pipe:
+                for queue in waiter.queues:
+                    pipe.llen(queue)
+                lengths = await pipe.execute() if waiter.queues else []
+        except (RedisError, OSError) as problem:
+            log.warning("The broker is away: %s", problem)
+            return
+        for queue, length in zip(waiter.queues, lengths, strict=True):
+            if length and not waiter.offer.done():
+                await self._serve(queue)
+
+    def _forget(self, waiter: Waiter) -> None:
+        for queue in waiter.queues:
+            waiters = self._waiting.get(queue, {})
+            waiters.pop(waiter, None)
+            if not waiters:
+                self._waiting.pop(queue, None)
+
+    async def _listen(self) -> None:
+        """Hears the bell for as long as the process lives; a broker that is away costs time."""
+        pause_s = FIRST_PAUSE_S
+        while True:
+            try:
+                async with self._redis.pubsub(ignore_subscribe_messages=True) as bell:
+                    await bell.subscribe(broker.BELL_CHANNEL)
+                    pause_s = FIRST_PAUSE_S
+                    # what was rung while nobody listened
+                    self._serve_soon(list(self._waiting))
+                    async for message in bell.listen():
+                        self._serve_soon([message["data"].decode()])
+            except (RedisError, OSError) as problem:
+                log.warning("The bell is not heard (%s); listening again in %.1f s.", problem, pause_s)
+            await asyncio.sleep(pause_s)
+            pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
+
+    def _serve_soon(self, queues: Iterable[str]) -> None:
+        for queue in queues:
+            if queue in self._waiting:
+                task = asyncio.create_task(self._serve(queue))
+                self._serving.add(task)
+                task.add_done_callback(self._serving.discard)
+
+    async def _serve(self, queue: str) -> None:
+        """Looks through a queue for those who wait for it. One at a time a queue, so that none is looked at twice."""
+        try:
+            async with self._locks.setdefault(queue, asyncio.Lock()):
+                await self._look_through(queue)
+        except (RedisError, OSError) as problem:
+            log.warning("Queue %s cannot be read: %s", queue, problem)
+
+    async def _look_through(self, queue: str) -> None:
+        kept: list[bytes] = []
+        length = await self._redis.llen(queue)
+        try:
+            for _ in range(min(length, LOOK_THROUGH)):
+                if queue not in self._waiting:
+                    return
+                text = cast(bytes | None, await self._redis.rpop(queue))
+                if text is None:
+                    return
+                if await self._is_still_wanted(queue, text):
+                    kept.append(text)
+        finally:
+            if kept:
+                # to the end: the next ring's message is not behind those that nobody here may claim
+                await self._redis.lpush(queue, *kept)
+
+    async def _is_still_wanted(self, queue: str, text: bytes) -> bool:
+        """Gives the message to the first node that may claim its block; whether it has to go back instead."""
+        hint, message = hint_in(text)
+        if hint is None:
+            log.warning("A message in %s is no hint and is dropped.", queue)
+            return False
+        waiters = [waiter for waiter in self._waiting.get(queue, {}) if not waiter.offer.done()]
+        for start in range(0, len(waiters), ASKED_AT_ONCE):
+            asked = waiters[start : start + ASKED_AT_ONCE]
+            taker, is_alive = await self.ask(first_taker, *hint, [waiter.node.pk for waiter in asked])
+            if not is_alive:
+                return False
+            chosen = next((w for w in asked if w.node.pk == taker and not w.offer.done()), None)
+            if chosen is not None and chosen in self._waiting.get(queue, {}):
+                chosen.offer.set_result(Offer(queue=queue, message=message))
+                return False
+        return True

@@ -1,0 +1,45 @@
+"""Which node may have which block now."""
+
+from collections.abc import Iterable, Sequence
+
+from farm.contract.cells import CellSpec
+from farm.fleet.models import Node
+from farm.fleet.selectors import offer_of
+from farm.rules.resolving import takes
+from farm.runs.models import Block
+from farm.runs.states import BlockState
+
+
+def why_not(node: Node, block: Block, attempt: int) -> str:
+    """Why the node may not claim the block now, in one sentence; empty when it may."""
+    if block.state != BlockState.QUEUED or block.attempt != attempt:
+        return f"Block {block.pk} is {block.state} at attempt {block.attempt}; attempt {attempt} is not to be had."
+    if not node.may_take_blocks:
+        return (
+            f"{node.name} may take no block now: it is {node.health}{' and paused' if node.settings.is_paused else ''}."
+        )
+    if block.only_node_id not in (None, node.pk):
+        return f"Block {block.pk} goes on at another node, where it was begun."
+    if not Node.objects.serving(block.run.team, user=block.run.requested_by).filter(pk=node.pk).exists():
+        return f"{node.name} does not measure for team “{block.run.team.name}”."
+    if not can_take(node, (arm.spec for arm in block.plan.arms)):
+        return f"{node.name} lacks hardware or a provider that block {block.pk} asks for."
+    if Block.objects.filter(device=node.device, state=BlockState.LEASED).exists():
+        return f"{node.name} is measuring another block; it takes one at a time."
+    return ""
+
+
+def can_take(node: Node, specs: Iterable[CellSpec]) -> bool:
+    """Whether the node has what all these cells ask for."""
+    offer = offer_of(node, with_noise=False)
+    return all(takes(offer, spec) for spec in specs)
+
+
+def first_taker(block_id: str, attempt: int, node_ids: Sequence[int]) -> tuple[int | None, bool]:
+    """The first of these nodes that may claim the block now, and whether the block is to be had at all."""
+    block = Block.objects.select_related("run__team", "run__requested_by").filter(pk=block_id).first()
+    if block is None or block.state != BlockState.QUEUED or block.attempt != attempt:
+        return None, False
+    nodes = Node.objects.select_related("team", "owner").in_bulk(list(node_ids))
+    able = (pk for pk in node_ids if pk in nodes and not why_not(nodes[pk], block, attempt))
+    return next(able, None), True

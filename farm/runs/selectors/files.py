@@ -1,0 +1,34 @@
+"""Files that a node may read: those of the block it holds, and no others."""
+
+from pathlib import Path
+
+from django.db.models import Q
+
+from farm.accounts.refusals import Missing
+from farm.registry import storage
+from farm.registry.models import ArtifactFile, Blob, Preparation
+from farm.registry.states import BUNDLE_ROLES
+from farm.runs.models import Block, Cell
+
+
+def leased_file(block: Block, sha256: str) -> Path:
+    """Where the file with this digest lies, if the block needs it. Raises Missing."""
+    team = block.run.team_id
+    if Blob.objects.filter(team=team, sha256=sha256).filter(_needed(block)).exists():
+        path = storage.place(team_id=team, sha256=sha256)
+        if path.is_file():
+            return path
+    raise Missing(f"Block {block.pk} needs no file {sha256[:12]}….")
+
+
+def _needed(block: Block) -> Q:
+    """Bundles of the variants and of the uploaded artifact, inputs and references."""
+    cells = Cell.objects.filter(arms__block=block)
+    derived = Q(artifact__in=cells.values("variant__derived_id")) | Q(artifact=block.run.version.artifact_id)
+    bundles = ArtifactFile.objects.filter(derived, role__in=BUNDLE_ROLES)
+    prepared = Preparation.objects.filter(pk__in=cells.values("preparation_id"))
+    return (
+        Q(pk__in=bundles.values("blob_id"))
+        | Q(pk__in=prepared.exclude(inputs=None).values("inputs_id"))
+        | Q(pk__in=prepared.exclude(reference=None).values("reference_id"))
+    )
