@@ -6,8 +6,8 @@ The file, `onnxfarm.verdict/1` (the key `schema` may be left out), is one of
     {"old": […], "new": […]}                 as many launches of each arm, not measured side by side
     {"comparisons": [one of the above, …]}   many in one call
 
-with samples in any one unit. The answer has the same form; `holds_across` says whether a comparison's p also holds by
-Benjamini-Hochberg over all those of the file, which matters when they are the cells of one matrix.
+with samples in any one unit. The answer has the same form. In a list, `holds_across` says of each slower or faster
+whether it also holds by Benjamini-Hochberg over the whole list, which matters when it is one matrix.
 """
 
 import dataclasses
@@ -128,7 +128,10 @@ def _figures_of_all(judged: Sequence[Comparison]) -> list[dict[str, Any]]:
     with needs_extra("node"):
         from farm.rules import multiplicity
     holds = multiplicity.benjamini_hochberg([comparison.p_total for comparison in judged])
-    return [{**dataclasses.asdict(one), "holds_across": held} for one, held in zip(judged, holds, strict=True)]
+    return [
+        {**dataclasses.asdict(one), "holds_across": held if one.verdict in ("slower", "faster") else None}
+        for one, held in zip(judged, holds, strict=True)
+    ]
 
 
 def _count(judged: Sequence[Comparison]) -> str:
