@@ -9,7 +9,7 @@ from farm.api import errors
 from farm.api.auth import BrowserAuth, TokenAuth
 
 # `farm.api.<module>` has a `router`; node messages are served apart, see farm.api.node
-ROUTERS = ("tokens", "models", "uploads", "plan", "runs")
+ROUTERS = ("tokens", "models", "uploads", "matrix", "plan", "runs")
 
 api = NinjaAPI(
     title="onnxfarm",
