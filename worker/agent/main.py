@@ -5,6 +5,7 @@ import os
 import platform
 import re
 import sys
+import time
 from pathlib import Path
 
 from worker.agent import enrolment, facts, logs
@@ -14,6 +15,8 @@ from worker.agent.equipment import NodeEquipment
 from worker.agent.home import NodeHome, NotEnrolledError, default_folder
 
 CODE_VARIABLE = "ONNXFARM_NODE_TOKEN"
+# how long an agent that starts together with its farm waits for it
+FARM_STARTS_S = 60.0
 EXIT_USAGE, EXIT_INFRASTRUCTURE = 2, 3
 
 
@@ -51,8 +54,7 @@ def main() -> int:
     home, code = NodeHome(options.home), os.environ.pop(CODE_VARIABLE, None)
     try:
         if code and not home.is_enrolled:
-            known = facts.read_facts(busy_window_s=0)
-            enrolment.enrol(home, url=options.url or "", code=code, name=machine_name(), facts=known)
+            _enrol(home, url=options.url or "", code=code)
         return start(options.home, url=options.url, probe_first=tuple(options.probe), idle_probe_s=options.idle_probe_s)
     except (NotEnrolledError, ValueError) as problem:
         print(f"onnxfarm: {problem}", file=sys.stderr)
@@ -60,6 +62,20 @@ def main() -> int:
     except farm.GatewayError as problem:
         print(f"onnxfarm: {problem}", file=sys.stderr)
         return EXIT_INFRASTRUCTURE
+
+
+def _enrol(home: NodeHome, *, url: str, code: str) -> None:
+    """Waits for a farm that is still starting. Raises GatewayError, ValueError."""
+    known = facts.read_facts(busy_window_s=0)
+    deadline = time.monotonic() + FARM_STARTS_S
+    while True:
+        try:
+            enrolment.enrol(home, url=url, code=code, name=machine_name(), facts=known)
+            return
+        except farm.Unavailable:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.2)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from urllib import error, request
 
 from farm.config.embedded import broker
 from farm.config.embedded.plan import HOST, ROOT, Plan
-from farm.config.embedded.supervisor import ProcessEndedError, Supervisor
+from farm.config.embedded.supervisor import ProcessEndedError, Started, Supervisor
 
 READY_S = 90.0
 TURN_S = 0.05
@@ -57,28 +57,49 @@ class EmbeddedFarm:
 
     def start(self) -> Opened:
         """Starts everything and waits until it answers. Raises NotPossibleError, ProcessEndedError."""
-        start, python = self.supervisor.start, sys.executable
-        start("broker", broker.command(self.plan.home))
-        opening = start("opening", [python, str(ROOT / "manage.py"), "open_farm", *self._code_option()], may_end=True)
-        start("web", [python, "-m", "gunicorn", "farm.config.wsgi:application", *self._web_options()])
-        start("gateway", [python, "-m", "uvicorn", "farm.config.asgi:application", *self._gateway_options()])
+        self.start_broker()
+        manage = [sys.executable, str(ROOT / "manage.py")]
+        opening = self.supervisor.start("opening", [*manage, "open_farm", *self._code_option()], may_end=True)
+        # both import while the tables are made, and answer once asked
+        self.start_web()
+        self.start_gateway()
         self.supervisor.finish(opening, timeout_s=READY_S)
         self._note("database")
         words = json.loads(opening.log.read_text().strip().splitlines()[-1])
         opening.log.unlink()  # it holds secrets
-        start("prepare", [python, "-m", "celery", "-A", "farm.config.celery", "worker", *self._prepare_options()])
+        self.start_prepare()
         if self.plan.node_home is not None:
-            self._start_node(self.plan.node_home, words["code"])
+            self.start_node(self.plan.node_home, words["code"])
         self._wait_until("web", lambda: _answers(f"{self.plan.url}/api/v1/models"))
         self._wait_until("gateway", lambda: _answers(f"{self.plan.gateway_url}/api/node/v1/messages"))
         if self.plan.node_home is not None:
             self._wait_until("node", (self.plan.node_home / "ready").exists)
         return Opened(self.plan.url, self.plan.gateway_url, words["link"], words["token"])
 
-    def _start_node(self, home: Path, code: str | None) -> None:
+    def start_broker(self) -> Started:
+        return self.supervisor.start("broker", broker.command(self.plan.home))
+
+    def start_web(self) -> Started:
+        bind = ["--bind", f"{HOST}:{self.plan.port}", "--no-control-socket"]
+        workers = ["--workers", "1", "--threads", "8", "--timeout", "600"]
+        return self._start("web", "gunicorn", "farm.config.wsgi:application", *bind, *workers)
+
+    def start_gateway(self) -> Started:
+        address = ["--host", HOST, "--port", str(self.plan.gateway_port)]
+        quiet = ["--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "1"]
+        return self._start("gateway", "uvicorn", "farm.config.asgi:application", *address, *quiet)
+
+    def start_prepare(self) -> Started:
+        schedule = ["--beat", "--schedule", str(self.plan.home / "beat")]
+        pool = ["--pool", "threads", "--concurrency", "4", "--queues", "prepare"]
+        quiet = ["--without-gossip", "--without-mingle", "--loglevel", "INFO"]
+        return self._start("prepare", "celery", "-A", "farm.config.celery", "worker", *schedule, *pool, *quiet)
+
+    def start_node(self, home: Path, code: str | None = None) -> Started:
+        """Starts the agent of a node home; with a code it enrols first."""
         (home / "ready").unlink(missing_ok=True)
         argv = [sys.executable, "-m", AGENT, "--home", str(home), "--url", self.plan.gateway_url]
-        self.supervisor.start("node", argv, environment={CODE_VARIABLE: code} if code else {})
+        return self.supervisor.start("node", argv, environment={CODE_VARIABLE: code} if code else {})
 
     def stop(self) -> None:
         """Ends every process."""
@@ -88,19 +109,8 @@ class EmbeddedFarm:
         node = self.plan.node_home
         return ["--code"] if node is not None and not (node / "node.json").exists() else []
 
-    def _web_options(self) -> list[str]:
-        bind = f"{HOST}:{self.plan.port}"
-        return ["--bind", bind, "--workers", "1", "--threads", "8", "--timeout", "600", "--no-control-socket"]
-
-    def _gateway_options(self) -> list[str]:
-        address = ["--host", HOST, "--port", str(self.plan.gateway_port)]
-        quiet = ["--no-access-log", "--log-level", "warning"]
-        return [*address, *quiet, "--timeout-graceful-shutdown", "1"]
-
-    def _prepare_options(self) -> list[str]:
-        schedule = ["--beat", "--schedule", str(self.plan.home / "beat")]
-        pool = ["--pool", "threads", "--concurrency", "4", "--queues", "prepare"]
-        return [*schedule, *pool, "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
+    def _start(self, name: str, module: str, *words: str) -> Started:
+        return self.supervisor.start(name, [sys.executable, "-m", module, *words])
 
     def _wait_until(self, name: str, is_ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + READY_S
