@@ -9,7 +9,6 @@ from worker.agent import probes
 from worker.agent.home import Identity, NodeHome
 from worker.agent.runtimes import RuntimeStore
 
-
 NO_FILE = "0" * 64
 
 
