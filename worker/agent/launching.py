@@ -13,6 +13,7 @@ from farm.sandbox import child, interpreters
 from farm.sandbox.endings import Ending
 from farm.sandbox.policy import Policy, SandboxError
 from farm.sandbox.watch import Running
+from worker.agent.kills import judged, kernel_kills
 from worker.agent.preparing import PreparedArm
 
 # a check with many outputs, or the executed nodes of a large model
@@ -94,6 +95,7 @@ class Launcher:
             devices=arm.order.cell.provider in _ON_DEVICES,
         )
         argv = [str(arm.installed.python), "-I", str(self._stage)]
+        kills = kernel_kills()
         launched_ns = time.monotonic_ns()
         try:
             ending = child.run_command(
@@ -111,7 +113,7 @@ class Launcher:
         finally:
             self._running = None
         self._ended_at = self._started_at + ending.wall_s
-        return read_ending(ending)
+        return read_ending(judged(ending, before=kills, after=kernel_kills()))
 
     def _watch(self, running: Running) -> None:
         self._running = running

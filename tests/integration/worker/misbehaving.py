@@ -1,0 +1,57 @@
+"""A staged runner that misbehaves in one pass when its order says so; otherwise it is the real one.
+
+Copied over the stage's `__main__.py`. The session entry `test.misbehave` holds `PASS:HOW`.
+"""
+
+import io
+import json
+import os
+import signal
+import sys
+import time
+
+
+def misbehave(how: str) -> None:
+    reply = int(os.environ["ONNXFARM_REPLY_FD"])
+    if how == "crash":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    elif how == "abort":
+        os.abort()
+    elif how == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif how == "hang":
+        time.sleep(3600)
+    elif how == "flood":
+        while True:
+            os.write(reply, b"x" * 65536)
+    elif how == "chatter":
+        while True:
+            sys.stderr.write("warning: the same line again and again\n" * 1000)
+    elif how == "garbage":
+        os.write(reply, b"\xff\xfe{not json")
+        os._exit(0)
+    elif how == "silence":
+        os._exit(0)
+    elif how == "lies":
+        # a well-formed answer of the wrong shape: times below zero, a sample of text
+        os.write(reply, b'{"session_ms": -1, "sample": {"p50_ms": "fast"}, "executed": 7}')
+        os._exit(0)
+    elif how == "greed":
+        held = []
+        while True:
+            held.append(bytearray(os.urandom(1 << 20)) * 16)
+    elif how == "exit":
+        sys.exit("the runner gave up")
+
+
+text = sys.stdin.buffer.read()
+order = json.loads(text)
+wanted = order["session"]["config"].pop("test.misbehave", "")
+when, _, what = wanted.partition(":")
+if when in (order["kind"], "always"):
+    misbehave(what)
+sys.stdin = io.TextIOWrapper(io.BytesIO(json.dumps(order).encode()))
+
+from worker.runner.entry import main  # noqa: E402
+
+main()
