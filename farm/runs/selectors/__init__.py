@@ -10,6 +10,7 @@ from farm.runs.selectors.eligibility import first_taker, why_not
 from farm.runs.selectors.files import leased_file
 from farm.runs.selectors.runs import (
     Progress,
+    address_of,
     blocks_on,
     can_write_run,
     cell_rows,
@@ -24,6 +25,7 @@ from farm.runs.selectors.traces import trace, traces_of
 
 __all__ = [
     "Progress",
+    "address_of",
     "block_document",
     "blocks_on",
     "can_write_run",

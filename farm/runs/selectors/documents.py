@@ -4,7 +4,6 @@ import gzip
 from collections.abc import Iterable
 from typing import Any
 
-from django.conf import settings
 from django.db.models import Prefetch
 
 from farm.accounts.refusals import Missing
@@ -17,6 +16,7 @@ from farm.rules.documents import BlockRecord, RunRecord, assemble, hold_across
 from farm.rules.plans import RefusedPoint
 from farm.runs.models import Arm, Block, CellDocument, Comparison, FinishedDocument, Run
 from farm.runs.selectors.evidence import counted_reports, refused_reports
+from farm.runs.selectors.runs import address_of
 from farm.runs.states import ENDED_BLOCKS, BlockState, RunState
 
 
@@ -71,7 +71,7 @@ def _put_together(run: Run, *, with_operators: bool) -> doc.Document:
         budget=run.budget,
         created_at=run.created_at.isoformat(),
         run=str(run.pk),
-        url=f"{settings.PUBLIC_URL}/runs/{run.pk}/",
+        url=address_of(run),
         cells=cells,
         comparisons=hold_across(comparisons),
     )

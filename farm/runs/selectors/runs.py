@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Count, QuerySet
 
 from farm.accounts.refusals import Missing
 from farm.accounts.selectors import Anyone
 from farm.fleet.models import Node
 from farm.runs.models import Block, Cell, Event, Run
-from farm.runs.states import BlockState, RunState
+from farm.runs.states import ENDED_BLOCKS, BlockState, RunState
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,26 @@ class Progress:
         return self.state == RunState.FINISHED
 
     @property
+    def cells_ended(self) -> int:
+        """How many cells have a status, whichever it is."""
+        return sum(self.cells.values()) - self.cells.get("open", 0)
+
+    @property
+    def minutes_left(self) -> float | None:
+        """What the plan expected of what is not measured yet; None once it is finished."""
+        return None if self.is_finished else self.minutes * (1.0 - self.share)
+
+    @property
+    def words(self) -> str:
+        """Where the work is, in words: blocks by state and rounds."""
+        if self.is_finished:
+            return ""
+        busy, total = self.blocks.get(BlockState.LEASED, 0), sum(self.blocks.values())
+        ended = sum(self.blocks.get(state, 0) for state in ENDED_BLOCKS)
+        where = f"{busy} of {total} blocks being measured" if busy else f"{ended} of {total} blocks done"
+        return f"{where}, round {self.rounds} of {self.rounds_most}"
+
+    @property
     def share(self) -> float:
         """How much of the work is done, 0–1, by rounds."""
         if self.is_finished:
@@ -68,6 +89,11 @@ def run(user: Anyone, run_id: int) -> Run:
 def can_write_run(user: Anyone, run: Run) -> bool:
     """Whether the user may cancel or continue the run."""
     return Run.objects.writable_by(user).filter(pk=run.pk).exists()
+
+
+def address_of(run: Run) -> str:
+    """The run's page."""
+    return f"{settings.PUBLIC_URL}/runs/{run.pk}/"
 
 
 def revision(run: Run) -> str:

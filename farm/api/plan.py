@@ -1,0 +1,48 @@
+"""Planning over HTTP: what a matrix would measure."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Router, Schema
+from pydantic import Field
+
+from farm.api.auth import person
+from farm.registry.selectors import version
+from farm.rules.plans import PlannedBlock, RefusedPoint
+from farm.runs.services import plan_run
+
+router = Router(tags=["runs"])
+MAX_SEED = 2**31 - 1
+
+
+class RunOrder(Schema):
+    """`matrix`: plain values as in a matrix file, or the file's text; left out: the default matrix."""
+
+    version: int = Field(ge=1, le=2**62)
+    matrix: dict[str, Any] | str | None = None
+    seed: int = Field(default=0, ge=0, le=MAX_SEED)
+
+
+class PlanOut(Schema):
+    """`cells`: different points that would be measured; `minutes`: all blocks one after another, on one node.
+
+    `problem`: why the matrix cannot be meant; starting it would be refused with this sentence.
+    """
+
+    cells: int
+    blocks: tuple[PlannedBlock, ...]
+    refused: tuple[RefusedPoint, ...]
+    excluded: int
+    minutes: float
+    budget: str
+    fail_fast: bool
+    max_parallel: int | None
+    problem: str | None
+
+
+@router.post("/plan", response=PlanOut)
+def plan(request: HttpRequest, payload: RunOrder) -> PlanOut:
+    """Cells, blocks, minutes, comparisons with the smallest change they will see, and refused points with reasons."""
+    user = person(request)
+    found = plan_run(version=version(user, payload.version), matrix=payload.matrix, user=user, seed=payload.seed)
+    return PlanOut(**{name: getattr(found, name) for name in PlanOut.model_fields})

@@ -1,0 +1,226 @@
+"""Runs over HTTP: start, follow, read, stop, continue."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseNotModified
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from farm.api.auth import person
+from farm.api.plan import RunOrder
+from farm.api.tables import csv_of
+from farm.registry.selectors import stored_path, version
+from farm.runs import selectors, services
+from farm.runs.models import Event, Run
+from farm.runs.selectors import Progress
+
+router = Router(tags=["runs"])
+PAGE = 100
+EVENTS = 1000
+
+
+class ProgressOut(Schema):
+    """`cells_done`: cells that have ended, whichever way; `share`: 0–1 by rounds; `minutes_left`: null: unknown."""
+
+    cells_done: int
+    cells_planned: int
+    cells: dict[str, int]
+    blocks: dict[str, int]
+    rounds: int
+    rounds_most: int
+    share: float
+    block: str
+    minutes_left: float | None
+
+
+class RunOut(Schema):
+    """`state`: planned, running, finished; `outcome`: complete, partial or cancelled once finished."""
+
+    id: int
+    url: str
+    state: str
+    outcome: str
+    sentence: str
+    model: str
+    version: int
+    version_id: int
+    team: str
+    requested_by: str
+    budget: str
+    seed: int
+    minutes: float
+    cell_count: int
+    revision: int
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    progress: ProgressOut
+
+
+class EventOut(Schema):
+    id: int
+    at: datetime
+    kind: str
+    block: int | None
+    text: str
+    facts: dict[str, Any]
+
+
+class MoreOrder(Schema):
+    """`blocks`: their numbers (3 or "b3"); left out: every done block with an undecided comparison."""
+
+    rounds: int
+    blocks: list[int | str] | None = None
+
+
+class Paging(Schema):
+    """`after`: skip so many; `limit`: at most 100."""
+
+    after: int = Field(default=0, ge=0, le=1_000_000)
+    limit: int = Field(default=50, ge=1, le=PAGE)
+
+
+class After(Schema):
+    """`after`: only events with a larger number."""
+
+    after: int = Field(default=0, ge=0, le=2**62)
+
+
+@router.post("/runs", response={201: RunOut})
+def start(request: HttpRequest, payload: RunOrder) -> tuple[int, RunOut]:
+    """Start a run of a matrix."""
+    user = person(request)
+    found = version(user, payload.version)
+    run = services.start_run(version=found, matrix=payload.matrix, requested_by=user, seed=payload.seed)
+    return 201, _run(selectors.run(user, run.pk))
+
+
+@router.get("/runs", response=list[RunOut])
+def runs(request: HttpRequest, paging: Query[Paging]) -> list[RunOut]:
+    """Runs of your teams, newest first."""
+    found = selectors.runs_visible_to(person(request))[paging.after : paging.after + paging.limit]
+    return [_run(run) for run in found]
+
+
+@router.get("/runs/{int:run_id}", response=RunOut)
+def run(request: HttpRequest, run_id: int) -> HttpResponse:
+    """One run and how far it is. Ask again with If-None-Match: 304 while nothing has changed."""
+    found = selectors.run(person(request), run_id)
+    return _unless_same(request, found, lambda: _run(found).model_dump_json())
+
+
+@router.get("/runs/{int:run_id}/results")
+def results(request: HttpRequest, run_id: int) -> HttpResponse:
+    """The bench document, `onnxfarm.bench/1`; partial while the run goes on."""
+    found = selectors.run(person(request), run_id)
+    return _unless_same(request, found, lambda: selectors.document_json(found))
+
+
+@router.get("/runs/{int:run_id}/results.csv")
+def results_csv(request: HttpRequest, run_id: int) -> HttpResponse:
+    """The cells as a table."""
+    found = selectors.run(person(request), run_id)
+    kind = "text/csv; charset=utf-8"
+    return _unless_same(
+        request, found, lambda: csv_of(selectors.document(found, with_operators=False)), content_type=kind
+    )
+
+
+@router.post("/runs/{int:run_id}/cancel", response=RunOut)
+def cancel(request: HttpRequest, run_id: int) -> RunOut:
+    """Stop a run; what was measured stays. Stopping it again changes nothing."""
+    user = person(request)
+    services.cancel_run(run=selectors.run(user, run_id), by=user)
+    return _run(selectors.run(user, run_id))
+
+
+@router.post("/runs/{int:run_id}/more", response=RunOut)
+def more(request: HttpRequest, run_id: int, payload: MoreOrder) -> RunOut:
+    """Measure more rounds of blocks that are done."""
+    user = person(request)
+    numbers = None if payload.blocks is None else [_number(block) for block in payload.blocks]
+    services.more_rounds(run=selectors.run(user, run_id), by=user, rounds=payload.rounds, blocks=numbers)
+    return _run(selectors.run(user, run_id))
+
+
+@router.get("/runs/{int:run_id}/events", response=list[EventOut])
+def events(request: HttpRequest, run_id: int, asked: Query[After]) -> list[EventOut]:
+    """The run's log, oldest first, a thousand lines at a time."""
+    found = selectors.run(person(request), run_id)
+    return [_event(event) for event in selectors.events(found, after=asked.after)[:EVENTS]]
+
+
+@router.get("/traces/{int:trace_id}.json")
+def trace(request: HttpRequest, trace_id: int) -> FileResponse:
+    """A raw Chrome trace, as Perfetto opens it."""
+    found = selectors.trace(person(request), trace_id)
+    name = f"run-{found.attempt.block.run_id}-{found.attempt.block.number}-{found.arm}-{found.trace_round}.json"
+    response = FileResponse(stored_path(found.sha256).open("rb"), content_type="application/json", filename=name)
+    response.headers["Content-Encoding"] = "gzip"
+    return response
+
+
+def _run(run: Run) -> RunOut:
+    progress = selectors.progress(run)
+    return RunOut(
+        id=run.pk,
+        url=selectors.address_of(run),
+        state=progress.state,
+        outcome=progress.outcome,
+        sentence=progress.sentence,
+        model=progress.model,
+        version=progress.version,
+        version_id=run.version_id,
+        team=run.team.name,
+        requested_by=progress.requested_by,
+        budget=run.budget,
+        seed=run.seed,
+        minutes=run.minutes,
+        cell_count=run.cell_count,
+        revision=progress.revision,
+        created_at=progress.created_at,
+        started_at=progress.started_at,
+        finished_at=progress.finished_at,
+        progress=_progress(progress),
+    )
+
+
+def _progress(progress: Progress) -> ProgressOut:
+    return ProgressOut(
+        cells_done=progress.cells_ended,
+        cells_planned=sum(progress.cells.values()),
+        cells=progress.cells,
+        blocks=progress.blocks,
+        rounds=progress.rounds,
+        rounds_most=progress.rounds_most,
+        share=progress.share,
+        block=progress.words,
+        minutes_left=progress.minutes_left,
+    )
+
+
+def _event(event: Event) -> EventOut:
+    block = event.block.number if event.block else None
+    return EventOut(id=event.pk, at=event.at, kind=event.kind, block=block, text=event.text, facts=event.facts)
+
+
+def _number(block: int | str) -> int:
+    digits = str(block).removeprefix("b")
+    return int(digits) if digits.isdecimal() and len(digits) < 10 else -1
+
+
+def _unless_same(
+    request: HttpRequest, run: Run, body: Callable[[], str], *, content_type: str = "application/json"
+) -> HttpResponse:
+    """The body with the run's revision as its ETag; 304 when the reader has it already.
+
+    The revision is read before the body, so that the tag is never newer than what it stands for.
+    """
+    revision = selectors.revision(run)
+    known = [tag.strip().removeprefix("W/") for tag in request.headers.get("If-None-Match", "").split(",")]
+    headers = {"ETag": revision, "Cache-Control": "private, no-cache"}
+    if revision in known:
+        return HttpResponseNotModified(headers=headers)
+    return HttpResponse(body(), content_type=content_type, headers=headers)
