@@ -5,14 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.contract.blocks import MAX_ARMS
-from farm.rules import blocks, matrix, planning
+from farm.rules import blocks, matrix, planning, releases
 from farm.rules.points import expand
 from tests.unit.rules.making import make_model
 
-RELEASES = (
-    "1.18.0 1.18.1 1.19.0 1.19.2 1.20.0 1.20.1 1.21.0 1.21.1 1.22.0 1.22.1 1.23.0 1.23.1 1.23.2 1.24.1 1.24.2 "
-    "1.24.3 1.24.4 1.25.0 1.25.1 1.26.0 1.27.0 1.28.0 1.29.0 1.30.0"
-).split(" ")
+RELEASES = releases.ONNXRUNTIME[9:33]
 
 
 def grouped(plain, capacity=MAX_ARMS):

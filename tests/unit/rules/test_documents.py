@@ -1,0 +1,274 @@
+"""The bench document: every point once, every number from a report, nothing invented."""
+
+import json
+
+import pytest
+
+from farm.contract.document import Comparison, Document
+from farm.contract.reasons import ReasonCode
+from farm.contract.reports import EndReport
+from farm.rules import documents, matrix, planning
+from farm.rules.documents import BlockRecord, RunRecord, assemble, hold_across
+from farm.rules.parity import Preset
+from tests.unit.rules.making import (
+    make_block,
+    make_check,
+    make_model,
+    make_operator,
+    make_output,
+    make_reason,
+    make_reports,
+    make_round,
+    make_rounds,
+    make_trace,
+)
+
+
+def record_of(block, reports, *, model=None, refused=(), **known):
+    fields = {name: known.pop(name) for name in ("node", "reason", "is_over") if name in known}
+    return RunRecord(
+        model=model or make_model(), blocks=[BlockRecord(block, reports, **fields)], refused=refused, **known
+    )
+
+
+def cells_of(document):
+    return {cell.id: cell for cell in document.cells}
+
+
+def traced(arm, slow_us, count=5):
+    return [
+        make_trace(
+            arm,
+            [make_operator("mm", 700.0), make_operator("add", slow_us + n, op_type="SlowThing", covers=["norm"])],
+            trace_round=n,
+            copies_to_device=1,
+            copies_to_host=2,
+        )
+        for n in range(count)
+    ]
+
+
+def test_a_measured_block_becomes_done_cells_and_judged_comparisons():
+    block = make_block()
+    reports = [*make_reports({0: 1.0, 1: 1.24}), *traced(0, 300.0), *traced(1, 540.0)]
+    document = assemble(
+        record_of(block, reports, node="bench-1", seed=7, machine={"cpu": "Example"}, command="onnxfarm")
+    )
+    old, new = document.cells
+    assert (old.status, old.reason, old.node, old.block) == ("done", None, "bench-1", "b1")
+    assert (new.runtime, new.provider, new.batch, new.precision, new.threads) == (
+        "onnxruntime==1.31.1",
+        "CPUExecutionProvider",
+        1,
+        "fp32",
+        1,
+    )
+    assert len(old.samples_ms) == 8
+    assert old.throughput == pytest.approx(1000.0 / old.p50_ms)
+    assert (old.session_ms, old.first_ms, old.import_ms, old.peak_memory_bytes) == (30.0, 2.0, 150.0, 60_000_000)
+    assert (old.parity.verdict, old.parity.outputs[0].name) == ("pass", "y")
+    assert (old.opset, old.model, old.model_sha256) == (17, "encoder", "b" * 64)
+    assert old.copies == 3
+    assert [operator.node for operator in old.operators] == ["mm", "add"]
+    assert old.operators[1].covers == ["norm"]
+    (compared,) = document.comparisons
+    assert (compared.baseline, compared.candidate, compared.axis, compared.verdict) == ("c1", "c2", "runtime", "slower")
+    assert compared.ci_low < compared.ratio < compared.ci_high
+    assert (compared.rounds, compared.ci_level, compared.traces) == (8, 0.95, 5)
+    assert compared.operators[0].op_type == "SlowThing"
+    assert compared.operators[0].share == pytest.approx(1.0)
+    assert document.sentence.startswith("ONNX Runtime 1.31.1 runs encoder")
+    assert (document.seed, document.budget, document.command) == (7, "quick", "onnxfarm")
+
+
+def test_a_document_is_json_with_its_schema_first_and_reads_back():
+    document = assemble(record_of(make_block(), make_reports({0: 1.0, 1: 1.24})))
+    text = document.to_json()
+    assert next(iter(json.loads(text))) == "schema"
+    assert Document.model_validate_json(text) == document
+
+
+def test_refused_points_are_cells_with_their_reason_and_no_numbers():
+    plan = planning.plan(matrix.from_options(runtime="1.20.1,1.31.1"), make_model(opsets={"": 22}))
+    (block,) = plan.blocks
+    document = assemble(record_of(block, make_reports({0: 1.0}), refused=plan.refused))
+    refused = cells_of(document)["c1"]
+    assert (refused.status, refused.reason.code) == ("refused", ReasonCode.OPSET_TOO_NEW)
+    assert (refused.p50_ms, refused.throughput, refused.samples_ms, refused.parity.verdict) == (
+        None,
+        None,
+        [],
+        "not_measured",
+    )
+    assert len(refused.digest) == 64
+
+
+def test_an_arm_that_crashed_keeps_what_was_measured_and_says_why_it_ended():
+    rounds = [*make_rounds(3, {0: 1.0, 1: 1.2}), make_round(3, {0: 1.0, 1: make_reason()})]
+    document = assemble(record_of(make_block(), [*rounds, *make_rounds(8, {0: 1.0})[4:], EndReport()]))
+    crashed = cells_of(document)["c2"]
+    assert (crashed.status, crashed.reason.code) == ("crashed", ReasonCode.CRASHED)
+    assert len(crashed.samples_ms) == 3
+    assert cells_of(document)["c1"].status == "done"
+    assert document.comparisons[0].verdict == "not comparable"
+
+
+def test_a_runtime_that_refuses_the_model_makes_a_refused_cell():
+    check = make_check(0, reason=make_reason(ReasonCode.MODEL_NOT_LOADED, "The runtime does not load it."), outputs=())
+    document = assemble(record_of(make_block(runtime="1.31.1"), [check, EndReport()]))
+    (cell,) = document.cells
+    assert (cell.status, cell.parity.verdict, cell.parity.text) == (
+        "refused",
+        "not_measured",
+        "The outputs were not computed.",
+    )
+
+
+def test_cells_still_being_measured_are_left_out_of_an_unfinished_document():
+    failed = make_check(1, reason=make_reason())
+    document = assemble(record_of(make_block(), [failed, *make_rounds(2, {0: 1.0})], is_over=False))
+    assert [(cell.id, cell.status) for cell in document.cells] == [("c2", "crashed")]
+    assert document.comparisons == []
+
+
+def test_cells_with_all_their_rounds_are_done_before_their_block_ends():
+    document = assemble(record_of(make_block(), make_rounds(8, {0: 1.0, 1: 1.24}), is_over=False))
+    assert [cell.status for cell in document.cells] == ["done", "done"]
+    assert len(document.comparisons) == 1
+
+
+@pytest.mark.parametrize(
+    ("known", "reports", "status"),
+    [
+        ({"reason": make_reason(ReasonCode.CANCELLED, "Cancelled by its owner.")}, [], "cancelled"),
+        ({}, [EndReport(reason=make_reason(ReasonCode.RUNTIME_INSTALL_FAILED, "No wheel."))], "failed"),
+        ({}, [], "failed"),
+        ({}, [*make_rounds(2, {0: 1.0}), EndReport()], "done"),
+        ({"reason": make_reason(ReasonCode.NODE_LOST, "Lost.")}, make_rounds(2, {0: 1.0}), "failed"),
+        ({"reason": make_reason(ReasonCode.CANCELLED, "Late.")}, make_rounds(8, {0: 1.0}), "done"),
+    ],
+)
+def test_a_block_that_ended_gives_each_cell_an_ending(known, reports, status):
+    document = assemble(record_of(make_block(runtime="1.31.1"), reports, **known))
+    (cell,) = document.cells
+    assert cell.status == status
+    assert (cell.reason is None) == (status == "done")
+
+
+def test_an_a_a_twin_names_the_arm_it_repeats():
+    plan = planning.plan(matrix.from_options(runtime="1.31.1"), make_model(), with_null_pair=True)
+    document = assemble(record_of(plan.blocks[0], make_reports({0: 1.0, 1: 1.0})))
+    twin = cells_of(document)["c1.twin"]
+    assert twin.twin_of == "c1"
+    assert twin.digest == cells_of(document)["c1"].digest
+    assert document.comparisons[0].axis == "twin"
+
+
+def test_without_a_reference_parity_is_not_measured():
+    check = make_check(0, outputs=(make_output(reference_shape=None),))
+    (cell,) = assemble(record_of(make_block(runtime="1.31.1"), [check, *make_rounds(8, {0: 1.0})])).cells
+    assert (cell.parity.verdict, cell.parity.reference, cell.parity.outputs) == ("not_measured", None, [])
+
+
+def test_parity_names_its_reference_and_tolerances():
+    block = make_block(runtime="1.31.1")
+    reports = [make_check(0), *make_rounds(8, {0: 1.0})]
+    references = {block.arms[0].spec.digest: "expected"}
+    (cell,) = assemble(record_of(block, reports, references=references)).cells
+    assert (cell.parity.reference, cell.parity.atol, cell.parity.rtol) == ("expected", 1e-5, 1e-4)
+    own = Preset("own", atol=1e-9, rtol=0.0)
+    (cell,) = assemble(record_of(block, reports, preset=own)).cells
+    assert cell.parity.atol == 1e-9
+
+
+def test_int8_is_judged_by_direction_and_shows_no_tolerance():
+    block = make_block(runtime="1.31.1", precision="int8-dynamic")
+    check = make_check(0, outputs=(make_output(cosine=0.9),))
+    (cell,) = assemble(record_of(block, [check, *make_rounds(8, {0: 1.0})])).cells
+    assert (cell.parity.verdict, cell.parity.atol, cell.recipe) == ("fail", None, "int8-dynamic")
+
+
+def test_a_converted_cell_shows_the_opset_it_was_measured_with():
+    block = make_block(runtime="1.31.1", opset="21")
+    (cell,) = assemble(record_of(block, make_reports({0: 1.0}))).cells
+    assert (cell.opset, cell.recipe) == (21, "opset 21")
+
+
+def test_a_check_that_never_came_still_names_what_was_asked():
+    (cell,) = assemble(record_of(make_block(runtime="1.31.1"), make_rounds(8, {0: 1.0}))).cells
+    assert cell.requested_providers == ["CPUExecutionProvider"]
+    assert (cell.session_ms, cell.peak_memory_bytes, cell.active_providers) == (None, None, [])
+
+
+def test_a_check_without_provider_lists_shows_what_a_session_is_asked_for():
+    check = make_check(0, requested_providers=(), peak_memory_bytes=None)
+    (cell,) = assemble(record_of(make_block(runtime="1.31.1"), [check, *make_rounds(8, {0: 1.0})])).cells
+    assert cell.requested_providers == ["CPUExecutionProvider"]
+
+
+def test_a_failed_trace_leaves_placement_unknown():
+    trace = make_trace(0, [], reason=make_reason())
+    (cell,) = assemble(record_of(make_block(runtime="1.31.1"), [trace, *make_rounds(8, {0: 1.0})])).cells
+    assert (cell.copies, cell.operators, cell.providers) == (None, [], [])
+
+
+def test_lists_of_operators_are_bounded():
+    many = [make_operator(f"n{number}", float(number)) for number in range(400)]
+    reports = [*make_reports({0: 1.0, 1: 1.24}), make_trace(0, many), make_trace(1, many)]
+    document = assemble(record_of(make_block(), reports))
+    assert len(document.cells[0].operators) == 256
+    assert document.cells[0].operators[0].node == "n399"
+    assert len(document.comparisons[0].operators) == documents.MOST_OPERATORS
+    assert document.comparisons[0].traces == 1
+
+
+def test_only_trace_rounds_that_both_arms_have_are_compared():
+    reports = [*make_reports({0: 1.0, 1: 1.24}), *traced(0, 300.0, count=5), *traced(1, 540.0, count=3)]
+    (compared,) = assemble(record_of(make_block(), reports)).comparisons
+    assert compared.traces == 3
+
+
+def test_the_whole_farms_session_settings_are_shown_under_the_sets_name():
+    plan = planning.plan(matrix.parse({"session": [{"name": "quiet", "spinning": False}]}), make_model())
+    (cell,) = assemble(record_of(plan.blocks[0], make_reports({0: 1.0}))).cells
+    assert (cell.session["name"], cell.session["spinning"]) == ("quiet", False)
+
+
+# many comparisons
+
+
+def compared(p, verdict, axis="runtime"):
+    return Comparison(baseline="c1", candidate="c2", axis=axis, p=p, verdict=verdict, margin=0.02, ratio=1.1)
+
+
+def test_a_lonely_change_among_many_comparisons_becomes_undecided():
+    many = [compared(0.01, "slower"), *[compared(0.6, "equal")] * 20]
+    held = hold_across(many)
+    assert held[0].verdict == "undecided"
+    assert "Among 21 comparisons this one may be chance (Benjamini-Hochberg at 5 %)" in held[0].reason
+    assert [one.verdict for one in held[1:]] == ["equal"] * 20
+
+
+def test_a_clear_change_among_many_comparisons_stands():
+    held = hold_across([compared(1e-6, "slower"), *[compared(0.6, "undecided")] * 20])
+    assert held[0].verdict == "slower"
+
+
+def test_twins_and_what_cannot_be_compared_are_no_hypotheses():
+    many = [
+        compared(0.01, "slower"),
+        compared(0.01, "slower", axis="twin"),
+        compared(None, "not comparable"),
+        *[compared(0.5, "not comparable")] * 50,
+    ]
+    assert [one.verdict for one in hold_across(many)[:2]] == ["slower", "slower"]
+
+
+def test_a_confounded_change_that_falls_keeps_its_note():
+    noted = compared(0.01, "slower").model_copy(update={"reason": "Confounded: driver."})
+    held = hold_across([noted, *[compared(0.6, "equal")] * 20])
+    assert held[0].reason.endswith("Confounded: driver.")
+
+
+def test_no_comparisons_are_no_problem():
+    assert hold_across([]) == []

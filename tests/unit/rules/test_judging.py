@@ -1,0 +1,246 @@
+"""Judging a block: while it is measured, and again from its stored reports."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from farm.contract.reasons import ReasonCode
+from farm.contract.reports import EndReport
+from farm.rules import judging
+from farm.rules.judging import BlockJudge
+from farm.rules.matrix import parse
+from farm.rules.planning import plan
+from tests.unit.rules.making import (
+    make_block,
+    make_check,
+    make_facts,
+    make_model,
+    make_operator,
+    make_reason,
+    make_reports,
+    make_round,
+    make_rounds,
+    make_sample,
+    make_trace,
+)
+
+SLOWER = {0: 1.0, 1: 1.25}
+EQUAL = {0: 1.0, 1: 1.0}
+
+
+def fed(block, reports, **how):
+    """The judge and its answers to these reports."""
+    judge = BlockJudge(block, **how)
+    return judge, [judge.take(report) for report in reports]
+
+
+def test_everything_before_the_rounds_is_answered_with_go_on():
+    _, replies = fed(make_block(), [make_facts(), make_check(0), make_check(1), make_trace(0, []), make_trace(1, [])])
+    assert all(reply.go_on and not reply.trace_arms for reply in replies)
+
+
+def test_a_quick_block_measures_exactly_eight_rounds():
+    _, replies = fed(make_block(), make_rounds(8, SLOWER))
+    assert [reply.go_on for reply in replies] == [True] * 7 + [False]
+
+
+def test_arms_that_were_called_slower_are_traced_again_four_times():
+    _, replies = fed(make_block(), make_rounds(8, SLOWER))
+    assert (replies[-1].trace_arms, replies[-1].trace_rounds) == ((0, 1), 4)
+
+
+def test_equal_arms_are_not_traced_again():
+    _, replies = fed(make_block(), make_rounds(8, EQUAL))
+    assert (replies[-1].go_on, replies[-1].trace_arms, replies[-1].trace_rounds) == (False, (), 0)
+
+
+def test_arms_that_differ_in_batch_alone_are_not_traced_again():
+    _, replies = fed(make_block(runtime="1.31.1", batch="1,8"), make_rounds(8, {0: 1.0, 1: 5.0}))
+    assert replies[-1].trace_arms == ()
+
+
+def test_further_traces_and_the_end_ask_for_nothing_more():
+    judge, _ = fed(make_block(), make_rounds(8, SLOWER))
+    assert not judge.take(make_trace(0, [make_operator("a", 1.0)], trace_round=1)).go_on
+    assert not judge.take(EndReport()).go_on
+
+
+def test_a_standard_block_stops_at_the_look_that_decides():
+    _, replies = fed(make_block(budget="standard"), make_rounds(8, SLOWER))
+    assert [reply.go_on for reply in replies] == [True] * 7 + [False]
+
+
+def test_a_standard_block_goes_on_while_a_comparison_is_open_and_ends_with_its_budget():
+    _, replies = fed(make_block(budget="standard"), make_rounds(24, {0: 1.0, 1: 1.02}, noise=0.06))
+    assert [reply.go_on for reply in replies] == [True] * 23 + [False]
+
+
+def test_more_rounds_than_the_budget_can_be_asked_for():
+    _, replies = fed(make_block(), make_rounds(12, {0: 1.0, 1: 1.02}, noise=0.06), max_rounds=12)
+    assert [reply.go_on for reply in replies] == [True] * 11 + [False]
+
+
+def test_a_precise_block_joins_two_rounds_to_one_pair():
+    judge, replies = fed(make_block(budget="precise"), make_rounds(16, SLOWER))
+    (judged,) = judge.comparisons()
+    assert [reply.go_on for reply in replies] == [True] * 15 + [False]
+    assert (judged.verdict, judged.rounds, judged.rounds_needed) == ("slower", 16, 16)
+
+
+def test_joined_pairs_are_geometric_means_and_wait_for_their_second_round():
+    assert judging.joined([(1.0, 4.0), (4.0, 1.0), (9.0, 9.0)], per_pair=2) == [(2.0, 2.0)]
+    assert judging.joined([(1.0, 2.0)], per_pair=1) == [(1.0, 2.0)]
+
+
+def test_a_block_of_one_arm_measures_its_fewest_rounds():
+    block = make_block(runtime="1.31.1", budget="standard")
+    _, replies = fed(block, make_rounds(8, {0: 1.0}))
+    assert [reply.go_on for reply in replies] == [True] * 7 + [False]
+
+
+def test_the_same_report_twice_changes_nothing():
+    reports = make_reports(SLOWER, end=False)
+    judge, replies = fed(make_block(), reports)
+    again = [judge.take(report) for report in (reports[0], reports[1], reports[-1])]
+    assert again == [replies[0], replies[1], replies[-1]]
+    assert judge.rounds == 8
+    assert len(judge.evidence.facts) == 1
+
+
+def test_stored_reports_are_judged_like_live_ones():
+    reports = make_reports(SLOWER)
+    live, _ = fed(make_block(), reports)
+    assert BlockJudge(make_block(), reports=reports).comparisons() == live.comparisons()
+
+
+def test_reports_in_any_order_give_the_same_verdicts():
+    reports = make_reports(SLOWER)
+    assert (
+        BlockJudge(make_block(), reports=reversed(reports)).comparisons()
+        == BlockJudge(make_block(), reports=reports).comparisons()
+    )
+
+
+# samples that are missing, disturbed or failed
+
+
+def test_a_sample_still_disturbed_drops_its_pair():
+    rounds = make_rounds(8, SLOWER)
+    rounds[3] = make_round(3, {0: make_sample(9.0, is_disturbed=True, remeasured=3), 1: 1.25})
+    judge, _ = fed(make_block(), rounds)
+    assert len(judge.evidence.pairs(0, 1)) == 7
+    (judged,) = judge.comparisons()
+    assert (judged.verdict, judged.rounds) == ("undecided", 7)
+
+
+def test_without_two_whole_rounds_nothing_is_said_of_the_ratio():
+    judge, _ = fed(make_block(), make_rounds(1, SLOWER))
+    (judged,) = judge.comparisons()
+    assert (judged.verdict, judged.figures, judged.is_decided) == ("undecided", None, False)
+    assert "Fewer than two rounds" in judged.reason
+
+
+def test_an_arm_that_fails_its_check_is_not_compared_and_does_not_stop_the_others():
+    block = make_block(runtime="1.29.0,1.30.0,1.31.1")
+    crashed = make_check(1, reason=make_reason())
+    judge, replies = fed(block, [crashed, *make_rounds(8, {0: 1.0, 2: 1.25})])
+    verdicts = {(j.planned.baseline, j.planned.candidate): j for j in judge.comparisons()}
+    assert verdicts[0, 2].verdict == "slower"
+    assert verdicts[0, 1].verdict == "not comparable"
+    assert "c2 has no full set of samples: The runner died of SIGSEGV." in verdicts[0, 1].reason
+    assert replies[-1].trace_arms == (0, 2)
+
+
+def test_an_arm_that_crashes_in_a_round_keeps_its_figures_without_a_verdict():
+    rounds = [*make_rounds(8, SLOWER), make_round(8, {0: 1.0, 1: make_reason(ReasonCode.OUT_OF_MEMORY)})]
+    judge, _ = fed(make_block(), rounds)
+    (judged,) = judge.comparisons()
+    assert judged.verdict == "not comparable"
+    assert judged.figures is not None
+    assert judged.rounds_needed is None
+
+
+def test_a_block_whose_arms_all_failed_ends():
+    dead = [make_check(arm, reason=make_reason()) for arm in (0, 1)]
+    _, replies = fed(make_block(), [*dead, make_round(0, {0: make_reason(), 1: make_reason()})])
+    assert not replies[-1].go_on
+
+
+# unlike is not compared
+
+
+def test_an_arm_that_ran_on_another_provider_is_not_compared():
+    elsewhere = make_check(1, active_providers=("OtherExecutionProvider",))
+    judge, _ = fed(make_block(), [make_check(0), elsewhere, *make_rounds(8, SLOWER)])
+    (judged,) = judge.comparisons()
+    assert judged.verdict == "not comparable"
+    assert judged.reason == "c2 asked for CPUExecutionProvider and ran on OtherExecutionProvider."
+
+
+def test_a_check_that_names_no_providers_is_no_evidence_against_an_arm():
+    judge, _ = fed(make_block(), [make_check(1, active_providers=()), *make_rounds(8, SLOWER)])
+    assert judge.comparisons()[0].verdict == "slower"
+
+
+def test_an_emulated_node_compares_nothing():
+    judge, _ = fed(make_block(), [make_facts(is_emulated=True), *make_rounds(8, SLOWER)])
+    assert "emulated" in judge.comparisons()[0].reason
+
+
+@pytest.mark.parametrize(
+    ("changed", "word"),
+    [({"governor": "powersave"}, "governor"), ({"more": {"driver": "560.1"}}, "driver"), ({"gpus": ("B",)}, "gpus")],
+)
+def test_a_node_that_changed_between_attempts_makes_a_block_not_comparable(changed, word):
+    judge, _ = fed(make_block(), [make_facts(), make_facts(**changed), *make_rounds(8, SLOWER)])
+    (judged,) = judge.comparisons()
+    assert judged.verdict == "not comparable"
+    assert "changed between two attempts" in judged.reason
+    assert word in judged.reason
+
+
+def test_a_warmer_and_busier_node_is_the_same_node():
+    later = make_facts(load_1m=1.2, temperature_c=70.0, advice=("close the browser",), more={"uptime_s": 3})
+    judge, _ = fed(make_block(), [make_facts(), later, *make_rounds(8, SLOWER)])
+    assert judge.comparisons()[0].verdict == "slower"
+
+
+def test_a_package_that_came_along_with_the_runtime_is_said_beside_the_verdict():
+    old = make_check(0, packages={"nvidia-cuda-runtime": "12.6", "numpy": "1.26.4"})
+    new = make_check(1, packages={"nvidia-cuda-runtime": "13.0", "numpy": "2.4.6"})
+    judge, _ = fed(make_block(), [old, new, *make_rounds(8, SLOWER)])
+    (judged,) = judge.comparisons()
+    assert judged.verdict == "slower"
+    assert judged.reason.startswith("Confounded: nvidia-cuda-runtime was 12.6 and is 13.0.")
+    assert "numpy" not in judged.reason
+
+
+# many comparisons and any reports
+
+
+def test_every_planned_comparison_is_judged_in_order():
+    block = make_block(batch="1,8", precision="fp32,int8-dynamic")
+    judge, _ = fed(block, make_rounds(8, {arm.arm: 1.0 + arm.arm for arm in block.arms}))
+    assert [judged.planned for judged in judge.comparisons()] == list(block.comparisons)
+
+
+def test_a_planned_twin_is_judged_and_never_explained():
+    planned = plan(parse({"runtime": "1.31.1"}), make_model(), with_null_pair=True)
+    judge, replies = fed(planned.blocks[0], make_rounds(8, SLOWER))
+    assert judge.comparisons()[0].planned.axis == "twin"
+    assert replies[-1].trace_arms == ()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.floats(0.01, 100), st.floats(0.01, 100)), min_size=0, max_size=26))
+def test_swapping_the_arms_mirrors_the_verdict(pairs):
+    block = make_block(budget="standard")
+    there = BlockJudge(block, reports=[make_round(n, {0: a, 1: b}) for n, (a, b) in enumerate(pairs)])
+    back = BlockJudge(block, reports=[make_round(n, {0: b, 1: a}) for n, (a, b) in enumerate(pairs)])
+    (one,), (other,) = there.comparisons(), back.comparisons()
+    mirrored = {"slower": "faster", "faster": "slower"}
+    assert other.verdict == mirrored.get(one.verdict, one.verdict)
+    if one.figures is not None and other.figures is not None:
+        assert math.isclose(one.figures.ratio * other.figures.ratio, 1.0, rel_tol=1e-6)

@@ -1,0 +1,240 @@
+"""What a document says in sentences."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from farm.contract.document import Cell, Comparison, Document, OperatorChange
+from farm.contract.reasons import Reason, ReasonCode
+from farm.rules import sentences, wording
+
+
+def cell(name="c1", **changes):
+    known = {
+        "id": name,
+        "digest": "d",
+        "model": "encoder",
+        "model_sha256": "s",
+        "runtime": "onnxruntime==1.29.0",
+        "provider": "CPUExecutionProvider",
+        "batch": 1,
+        "precision": "fp32",
+        "threads": 1,
+        "status": "done",
+        "node": "bench-1",
+        "p50_ms": 0.228,
+        "p50_ci_ms": (0.226, 0.230),
+        "samples_ms": [0.228] * 8,
+    }
+    return Cell(**{**known, **changes})
+
+
+def compared(**changes):
+    known = {
+        "baseline": "c1",
+        "candidate": "c2",
+        "axis": "runtime",
+        "ratio": 1.24,
+        "ci_low": 1.21,
+        "ci_high": 1.26,
+        "ci_level": 0.95,
+        "verdict": "slower",
+        "rounds": 8,
+        "margin": 0.02,
+        "smallest_detectable": 0.029,
+    }
+    return Comparison(**{**known, **changes})
+
+
+def changed(op_type, baseline_us, candidate_us, share):
+    return OperatorChange(
+        node=f"{op_type}_1", op_type=op_type, baseline_us=baseline_us, candidate_us=candidate_us, share=share
+    )
+
+
+NEW = cell("c2", runtime="onnxruntime==1.31.1")
+CELLS = {"c1": cell(), "c2": NEW}
+
+
+def document(comparisons, cells=None):
+    return Document(machine={}, seed=0, cells=list((cells or CELLS).values()), comparisons=comparisons)
+
+
+def test_the_verdict_line_says_who_is_slower_by_how_much_how_sure_and_why():
+    operators = [changed("Normalize", 100.0, 196.0, 0.96), changed("MatMul", 700.0, 704.0, 0.04)]
+    assert sentences.verdict_line(document([compared(operators=operators)])) == (
+        "ONNX Runtime 1.31.1 runs encoder (CPU, fp32, batch 1, 1 thread) 24 % slower than 1.29.0 on bench-1 "
+        "(95 % interval 21–26 %, 8 rounds). Normalize explains 96 % of it."
+    )
+
+
+def test_the_headline_takes_the_largest_slowdown_and_counts_the_others():
+    more = [compared(), compared(ratio=1.5, ci_low=1.4, ci_high=1.6), compared(ratio=0.5, verdict="faster")]
+    line = sentences.verdict_line(document(more))
+    assert "50 % slower" in line
+    assert line.endswith("2 of 3 comparisons by runtime are slower.")
+
+
+def test_comparisons_by_runtime_come_before_all_others():
+    by_batch = compared(axis="batch", ratio=9.0, ci_low=8.0, ci_high=10.0)
+    line = sentences.verdict_line(document([by_batch, compared(verdict="equal", ratio=1.0, ci_low=0.99, ci_high=1.01)]))
+    assert "as fast as 1.29.0 on bench-1, within ± 2 %" in line
+
+
+def test_twins_and_what_cannot_be_compared_make_no_headline():
+    line = sentences.verdict_line(document([compared(axis="twin"), compared(verdict="not comparable")]))
+    assert line == "2 cells of encoder measured, none to compare."
+
+
+def test_one_cell_alone_is_its_own_headline():
+    line = sentences.verdict_line(document([], {"c1": cell()}))
+    assert line == (
+        "encoder on onnxruntime==1.29.0, CPU, fp32, batch 1, 1 thread: 0.228 ms ± 0.002 at the median of 8 launches."
+    )
+
+
+def test_cells_that_did_not_finish_are_counted_in_the_headline():
+    lost = cell("c2", status="crashed", reason=Reason(code=ReasonCode.CRASHED, text="SIGSEGV."), model="")
+    assert sentences.verdict_line(document([], {"c1": cell(model=""), "c2": lost})) == (
+        "1 cell of the model measured; 1 did not finish, none to compare."
+    )
+
+
+def test_when_nothing_was_measured_the_first_reason_is_told():
+    refused = cell(status="refused", reason=Reason(code=ReasonCode.OPSET_TOO_NEW, text="opset 30 is too new."))
+    assert (
+        sentences.verdict_line(document([], {"c1": refused}))
+        == "None of 1 cell could be measured. opset 30 is too new."
+    )
+    assert sentences.verdict_line(Document(machine={}, seed=0)) == "Nothing was planned."
+
+
+def test_an_operator_that_explains_little_is_not_named():
+    operators = [changed("A", 1.0, 2.0, 0.05), changed("B", 1.0, 1.5, 0.04)]
+    assert "explains" not in sentences.verdict_line(document([compared(operators=operators)]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "▲ slower: ONNX Runtime 1.31.1 runs encoder"),
+        ({"verdict": "faster", "ratio": 0.8, "ci_low": 0.78, "ci_high": 0.83}, "▼ faster: .* 20 % faster .*17–22 %"),
+        ({"verdict": "faster", "ratio": 0.4, "ci_low": 0.38, "ci_high": 0.42}, "×2.5 faster .*×2.4–2.6"),
+        ({"ratio": 3.4, "ci_low": 3.2, "ci_high": 3.6}, "×3.4 slower .*×3.2–3.6"),
+        ({"verdict": "equal", "ratio": 1.001, "ci_low": 0.998, "ci_high": 1.004}, "= equal: .*-0.2 to 0.4 %"),
+        (
+            {"verdict": "undecided", "ratio": 1.01, "ci_low": 0.98, "ci_high": 1.05, "rounds_needed": 16},
+            r"\? undecided: Whether .* is undecided .* The smallest change it could see is 2.9 %; about 16 rounds",
+        ),
+        ({"verdict": "undecided", "smallest_detectable": None}, r"8 rounds\).$"),
+        (
+            {"verdict": "not comparable", "reason": "The node is emulated."},
+            "≠ not comparable: .* The node is emulated.",
+        ),
+        ({"verdict": "undecided", "ratio": None, "reason": "Too few."}, "have no figures to compare. Too few."),
+    ],
+)
+def test_every_verdict_has_its_sign_and_its_sentence(changes, words):
+    text = sentences.comparison_sentence(compared(**changes), CELLS)
+    assert re.search(words, text), text
+
+
+@pytest.mark.parametrize(
+    ("axis", "changes", "words"),
+    [
+        (
+            "runtime",
+            {"runtime": "onnxruntime-openvino==1.24.1"},
+            "onnxruntime-openvino 1.24.1 runs .* ONNX Runtime 1.29.0",
+        ),
+        (
+            "provider",
+            {"provider": "OpenVINOExecutionProvider"},
+            "OpenVINOExecutionProvider .* than CPUExecutionProvider",
+        ),
+        ("precision", {"precision": "int8-dynamic"}, "int8-dynamic runs encoder .CPU, batch 1, 1 thread. .* than fp32"),
+        ("batch", {"batch": 8}, "batch 8 runs .* than batch 1"),
+        ("threads", {"threads": 4}, "4 threads runs .* than 1 thread"),
+        ("opset", {"opset": 21}, "opset 21 runs"),
+        ("concurrency", {"concurrency": 4}, "4 streams runs .* than 1 stream"),
+        ("optimization", {"optimization": "disable"}, "optimisation disable runs .* than optimisation all"),
+        ("session", {"session": {"name": "quiet"}}, "session quiet runs .* than session c1"),
+        ("shapes", {"shapes": {"sequence": 8}}, "sequence=8 runs .* than default shapes"),
+        ("hardware", {"hardware": "arm"}, "arm runs .* than cpu"),
+        ("twin", {}, r"c2 \(the same cell\)"),
+        ("novelty", {}, "c2 runs"),
+    ],
+)
+def test_a_side_is_named_by_what_differs(axis, changes, words):
+    text = sentences.comparison_sentence(compared(axis=axis), {"c1": cell(), "c2": cell("c2", **changes)})
+    assert re.search(words, text), text
+
+
+def test_an_explanation_says_nodes_times_and_share():
+    operators = [changed("Norm", 500.0, 1500.0, 0.9), changed("Norm", 500.0, 610.0, 0.1), changed("X", 9.0, 9.0, 0.0)]
+    assert sentences.explanation(compared(operators=operators)) == (
+        "Norm: 2 nodes, 1,000 → 2,110 µs, explains 100 % of the change"
+    )
+
+
+def test_too_few_traces_explain_nothing():
+    assert sentences.explanation(compared(operators=[changed("Norm", 1.0, 2.0, None)])) is None
+    assert sentences.explanation(compared()) is None
+
+
+def test_cells_without_a_batch_or_a_node_or_a_reason_are_still_sentences():
+    bare = cell(batch=None, node=None, model="", shapes={"time": 9}, p50_ms=None)
+    assert sentences.cell_sentence(bare) == (
+        "done: The model on onnxruntime==1.29.0, CPU, fp32, time=9, 1 thread: it was not measured."
+    )
+    text = sentences.comparison_sentence(compared(), {"c1": bare, "c2": bare})
+    assert "the model" in text
+    assert " on " not in text
+
+
+@pytest.mark.parametrize(
+    ("word", "shown"),
+    [("slower", "▲ slower"), ("timeout", "✕ timeout"), ("refused", "⊘ refused"), ("done", "done")],
+)
+def test_a_sign_never_stands_alone(word, shown):
+    assert wording.signed(word) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "interval", "shown"),
+    [
+        (0.22793, (0.226, 0.230), "0.228 ms ± 0.002"),
+        (12.3456, (12.0, 13.0), "12.3 ms ± 0.5"),
+        (123.456, (100.0, 150.0), "123 ms ± 25"),
+        (12.3456, None, "12.3 ms"),
+        (0.0001234, None, "0.000123 ms"),
+        (12.3456, (12.0, 12.0), "12.3 ms"),
+        (0.0, None, "0 ms"),
+        (0.5, (0.49999999, 0.5), "0.500000 ms ± 0.000000"),
+    ],
+)
+def test_digits_end_where_the_interval_starts(value, interval, shown):
+    assert wording.milliseconds(value, interval) == shown
+
+
+def test_no_uncertainty_is_written_with_the_most_decimals():
+    assert wording.decimals_for(0.0) == wording.MOST_DECIMALS
+
+
+def test_a_range_never_starts_at_minus_nothing():
+    assert wording.change(1.2, 0.9999, 1.45)[1] == "0 to 45 %"
+
+
+@given(st.floats(1e-6, 1e6), st.floats(1.0, 3.0), st.floats(1.0, 3.0))
+def test_any_change_can_be_said(ratio, below, above):
+    size, interval = wording.change(ratio, ratio / below, ratio * above)
+    assert size
+    assert interval
+    assert "nan" not in size + interval
+
+
+@given(st.floats(1e-9, 1e9), st.floats(0.0, 10.0))
+def test_any_latency_can_be_said(value, relative):
+    assert wording.milliseconds(value, (value * (1 - relative), value * (1 + relative))).startswith(("0", *"123456789"))
