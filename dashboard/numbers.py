@@ -80,6 +80,11 @@ def change(ratio: float | None, low: float | None = None, high: float | None = N
     return signed_percent(ratio - 1, _percent_decimals(low, high))
 
 
+def change_size(ratio: float, low: float | None = None, high: float | None = None) -> str:
+    """How large a change is, for a word that says its direction: 1.24 is `24 %`."""
+    return change(ratio, low, high).lstrip(f"+{MINUS}")
+
+
 def signed_percent(fraction: float, decimals: int) -> str:
     """0.24 is `+24 %`; what rounds to nothing has no sign."""
     text = fixed(100 * fraction, decimals)

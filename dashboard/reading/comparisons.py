@@ -34,13 +34,6 @@ def along(comparisons: Sequence[Comparison], axis: str) -> list[Comparison]:
     return [comparison for comparison in comparisons if comparison.axis == chosen]
 
 
-def strongest(comparisons: Sequence[Comparison]) -> Comparison | None:
-    """The comparison a page opens with: the largest slow-down of a runtime, else its largest change, else the first."""
-    judged = [one for one in along(comparisons, "") if one.ratio is not None]
-    order = {"slower": 0, "faster": 1}
-    return min(judged, key=lambda one: (order.get(one.verdict, 2), -abs((one.ratio or 1.0) - 1)), default=None)
-
-
 def names(comparison: Comparison, cells: Mapping[str, Cell], shared: Sequence[axes.Axis]) -> tuple[str, str]:
     """Where two cells are the same, and what changes between them."""
     baseline, candidate = cells[comparison.baseline], cells[comparison.candidate]
@@ -48,8 +41,12 @@ def names(comparison: Comparison, cells: Mapping[str, Cell], shared: Sequence[ax
     where = [axis for axis in shared if axis not in differing]
     if not differing:
         return axes.name_of(baseline, where), "A/A: the same cell twice"
-    step = f"{axes.name_of(baseline, differing)} → {axes.name_of(candidate, differing)}"
+    step = f"{_side(baseline, differing)} → {_side(candidate, differing)}"
     return (axes.name_of(baseline, where) if where else "everywhere"), step
+
+
+def _side(cell: Cell, differing: Sequence[axes.Axis]) -> str:
+    return f"{axes.name_of(cell, differing)}{' (A/A twin)' if cell.twin_of else ''}"
 
 
 def named(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address: Address) -> list[Named]:

@@ -174,7 +174,7 @@ def _judged(cell: Cell, group: Sequence[Cell], grid: Grid, first_head: str) -> t
         return sign, "", comparison.reason or ""
     words = f"{sign.word}, {numbers.change(comparison.ratio, low, high)}"
     if comparison.verdict in ("slower", "faster"):
-        words = f"{numbers.change(comparison.ratio, low, high)} {sign.word}"
+        words = f"{numbers.change_size(comparison.ratio, low, high)} {sign.word}"
     title = f"{words}; 95 % interval {numbers.change_interval(low, high)}, {numbers.count(comparison.rounds, 'round')}"
     return Sign(sign.mark, words, sign.tone), _step(comparison), title
 

@@ -112,10 +112,10 @@ def _of_cell(document: Document, cell_id: str) -> list[Comparison]:
 
 def _because(compared: list[Comparison], by_id: Mapping[str, Cell]) -> str:
     """The comparison that matters most, in words."""
-    strongest = comparisons.strongest(compared)
-    if strongest is None or strongest.baseline not in by_id or strongest.candidate not in by_id:
+    opening = sentences.opening_comparison(compared)
+    if opening is None or opening.baseline not in by_id or opening.candidate not in by_id:
         return ""
-    return sentences.comparison_sentence(strongest, by_id)
+    return sentences.comparison_sentence(opening, by_id)
 
 
 def _traces(row: Any, cell: Cell) -> list[dict[str, Any]]:

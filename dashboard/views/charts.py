@@ -11,7 +11,8 @@ from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.reading import comparisons
 from dashboard.tables import Table
 from farm.contract.document import Comparison, Document
-from farm.runs import selectors
+from farm.rules import sentences
+from farm.runs.selectors import pages
 
 
 @dataclass(frozen=True)
@@ -57,13 +58,14 @@ def _ratios(document: Document, address: Address) -> Figure:
 def _operators(request: HttpRequest, row: Any, document: Document) -> dict[str, Any]:
     """Operators of the chosen pair; of the one that the page opens with when the address names none."""
     by_id = {cell.id: cell for cell in document.cells}
-    traced = selectors.document(row).comparisons
-    known = [one for one in comparisons.along(traced, "") if one.baseline in by_id and one.candidate in by_id]
+    of_axis = comparisons.along(document.comparisons, "")
+    known = [one for one in of_axis if one.baseline in by_id and one.candidate in by_id]
     keys = {_key(one): one for one in known}
-    chosen = keys.get(request.GET.get("pair", "")) or comparisons.strongest(known)
-    if chosen is None:
+    wanted = keys.get(request.GET.get("pair", "")) or sentences.opening_comparison(known)
+    if wanted is None:
         empty = Table(operators.NAME, "Operators", operators.HEADS)
         return {"figure": nothing(operators.NAME, "No two cells have been compared yet.", empty)}
+    chosen = wanted if wanted.operators else pages.with_operators(row, wanted)
     labels = [(key, one.name) for key, one in zip(keys, comparisons.named(known, by_id, str), strict=True)]
     figure = operators.operators(chosen, by_id[chosen.baseline], by_id[chosen.candidate])
     return {"figure": figure, "pairs": labels, "pair": _key(chosen)}

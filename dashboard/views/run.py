@@ -18,6 +18,7 @@ from dashboard.views.access import page, person
 from dashboard.views.paging import paged, searched
 from farm.accounts.refusals import Refusal
 from farm.contract.document import Cell, Document
+from farm.rules import sentences
 from farm.runs import selectors, services
 from farm.runs.selectors import pages
 from farm.runs.states import RunOutcome, RunState
@@ -71,7 +72,7 @@ def _as_private(response: HttpResponse) -> HttpResponse:
 
 def _context(request: HttpRequest, row: Any) -> dict[str, Any]:
     """What the head of the page and the map show."""
-    document = selectors.document(row, with_operators=False)
+    document = _document(row)
     opened, states = _open(row, document)
     everything = [*document.cells, *opened]
     is_open = row.state != RunState.FINISHED
@@ -102,6 +103,18 @@ def _context(request: HttpRequest, row: Any) -> dict[str, Any]:
         "may_write": selectors.can_write_run(person(request), row),
         "may_continue": any(cell.status == "done" for cell in document.cells),
     }
+
+
+def _document(row: Any) -> Document:
+    """The run's document. Operators are read of the one comparison that its first sentence explains."""
+    document = selectors.document(row, with_operators=False)
+    opening = sentences.opening_comparison(document.comparisons)
+    if opening is None or opening.operators:
+        return document
+    whole = pages.with_operators(row, opening)
+    found = [whole if one is opening else one for one in document.comparisons]
+    explained = document.model_copy(update={"comparisons": found})
+    return explained.model_copy(update={"sentence": sentences.verdict_line(explained)})
 
 
 def _open(row: Any, document: Document) -> tuple[list[Cell], dict[str, str]]:

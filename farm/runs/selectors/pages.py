@@ -1,11 +1,12 @@
-"""What only pages ask of runs: blocks that are open as they were planned, and the runner's log of a cell."""
+"""What only pages ask of runs: open blocks as they were planned, one comparison with its operators, a cell's log."""
 
 from collections.abc import Iterable
 
 from farm.accounts.selectors import Anyone
+from farm.contract import document as doc
 from farm.registry.models import Model
 from farm.rules.plans import PlannedBlock
-from farm.runs.models import Arm, Report, Run
+from farm.runs.models import Arm, Comparison, Report, Run
 from farm.runs.selectors.evidence import COUNTED
 from farm.runs.states import OPEN_BLOCKS, RunState
 
@@ -30,6 +31,15 @@ def last_runs(models: Iterable[Model]) -> dict[int, Run]:
     """The newest run of each of these models, by the model's number."""
     runs = Run.objects.filter(version__model__in=list(models)).order_by("pk").select_related("version")
     return {run.version.model_id: run for run in runs}
+
+
+def with_operators(run: Run, comparison: doc.Comparison) -> doc.Comparison:
+    """A comparison of the run with the operators that its row keeps; as it is while its block is still measured."""
+    rows = Comparison.objects.filter(run=run, baseline__name=comparison.baseline, candidate__name=comparison.candidate)
+    found = rows.values_list("operators", flat=True).first()
+    if not found:
+        return comparison
+    return comparison.model_copy(update={"operators": [doc.OperatorChange.model_validate(one) for one in found]})
 
 
 def log_of(run: Run, name: str) -> str:
