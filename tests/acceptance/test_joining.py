@@ -1,0 +1,95 @@
+"""A second machine's owner joins from the command line alone: enrol, wait, be approved, work, be revoked."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.conftest import LiveFarm
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(200)]
+
+INVITE = """
+from farm.accounts.models import Team, User
+from farm.fleet.services import invite
+print(invite(team=Team.objects.get(), by=User.objects.get(username="owner"))[1])
+"""
+ORDER = """
+from farm.accounts.models import User
+from farm.fleet import services
+from farm.fleet.models import Node
+services.{order}(node=Node.objects.get(name="second"), by=User.objects.get(username="owner"))
+"""
+
+
+def node(farm: LiveFarm, home: Path, *words: str) -> list[str]:
+    return [sys.executable, "-m", "onnxfarm.main", "node", *words, "--home", str(home)]
+
+
+def run(farm: LiveFarm, argv: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(argv, env=farm.plan.environment, capture_output=True, text=True, check=False, timeout=60)
+
+
+def wait_until(holds: Callable[[], bool], *, what: str, within_s: float = 40.0) -> None:
+    deadline = time.monotonic() + within_s
+    while not holds():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.2)
+
+
+def test_a_second_machine_joins_works_and_is_taken_out(farm: LiveFarm, tmp_path: Path) -> None:
+    home = tmp_path / "second"
+    code = farm.manage("shell", "--no-imports", "-c", INVITE).strip()
+    enrolled = run(farm, [*node(farm, home, "enroll", farm.opened.gateway_url), "--token", code, "--name", "second"])
+    assert enrolled.returncode == 0, enrolled.stderr
+    assert "Have an admin of the farm compare it" in enrolled.stdout
+
+    again = run(farm, [*node(farm, tmp_path / "third", "enroll", farm.opened.gateway_url), "--token", code])
+    assert again.returncode == 2
+    assert again.stderr.count("\n") == 1
+
+    log = (tmp_path / "log").open("wb")
+    agent = subprocess.Popen(
+        node(farm, home, "start"), env=farm.plan.environment, stdout=log, stderr=subprocess.STDOUT, process_group=0
+    )
+    log.close()
+    try:
+        wait_until(lambda: "waits for approval" in (tmp_path / "log").read_text(), what="the node asked for its secret")
+        farm.manage("shell", "--no-imports", "-c", ORDER.format(order="approve"))
+        wait_until(lambda: (home / "ready").exists(), what="the node is ready")
+        status = run(farm, node(farm, home, "status"))
+        assert "knows this node" in status.stdout
+        assert f"running, process {agent.pid}" in status.stdout
+
+        farm.manage("shell", "--no-imports", "-c", ORDER.format(order="revoke"))
+        assert agent.wait(40) == 3
+        assert "refused" in run(farm, node(farm, home, "status")).stdout
+    finally:
+        if agent.poll() is None:
+            os.killpg(agent.pid, signal.SIGKILL)
+            agent.wait()
+
+
+def test_a_code_that_nobody_made_is_refused_in_one_sentence(farm: LiveFarm, tmp_path: Path) -> None:
+    done = run(farm, [*node(farm, tmp_path / "n", "enroll", farm.opened.gateway_url), "--token", "ofe_12345678"])
+    assert done.returncode == 2
+    assert done.stderr.startswith("onnxfarm: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_starting_without_enrolling_says_how_to_join(farm: LiveFarm, tmp_path: Path) -> None:
+    done = run(farm, node(farm, tmp_path / "nobody", "start"))
+    assert done.returncode == 2
+    assert "onnxfarm node enroll URL --token CODE" in done.stderr
+
+
+@pytest.mark.parametrize("url", ["farm.example", "http://farm.example"])
+def test_a_bad_address_is_a_usage_error(farm: LiveFarm, tmp_path: Path, url: str) -> None:
+    done = run(farm, [*node(farm, tmp_path / "n", "enroll", url), "--token", "ofe_12345678"])
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,120 @@
+"""`deploy/quickstart`'s program: from a model to a table, and nothing left running."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from farm.config.embedded.plan import free_port
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+ROOT = Path(__file__).resolve().parents[2]
+MODEL = ROOT / "tests" / "models" / "relu_op13_ir7.onnx"
+MATRIX = """
+budget: quick
+matrix:
+  runtime: [onnxruntime==1.29.0, onnxruntime==1.31.1]
+  provider: [cpu]
+  batch: [1]
+  threads: [1]
+"""
+
+
+def quickstart(home: Path, *words: str) -> "subprocess.Popen[str]":
+    environment = os.environ | {
+        "ONNXFARM_HOME": str(home),
+        "PYTHONPATH": str(ROOT),
+        "ONNXFARM_HOST_LOCK": str(home.parent / "lock"),
+    }
+    return subprocess.Popen(
+        [sys.executable, "-m", "farm.config.embedded.quickstart", *words],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def family(process: "subprocess.Popen[str]") -> list[psutil.Process]:
+    parent = psutil.Process(process.pid)
+    return [parent, *parent.children(recursive=True)]
+
+
+def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
+    return [one for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+
+
+def wait_for_line(process: "subprocess.Popen[str]", word: str) -> str:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if word in line:
+            return line
+    raise AssertionError(f"{word!r} was never said")
+
+
+def test_once_measures_prints_and_ends(tmp_path: Path) -> None:
+    (tmp_path / "matrix.yaml").write_text(MATRIX)
+    words = [str(MODEL), "--matrix", str(tmp_path / "matrix.yaml"), "--json", str(tmp_path / "run.json")]
+    process = quickstart(tmp_path / "home", *words, "--once", "--port", str(free_port()))
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    document = json.loads((tmp_path / "run.json").read_text())
+    assert [cell["status"] for cell in document["cells"]] == ["done", "done"]
+    assert len(document["comparisons"]) == 1
+    assert "http://127.0.0.1" in out + err
+    assert document["comparisons"][0]["verdict"] in out + err
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 0), (signal.SIGTERM, 0), (signal.SIGKILL, -9)])
+def test_however_it_ends_no_process_is_left(tmp_path: Path, number: signal.Signals, status: int) -> None:
+    process = quickstart(tmp_path / "home", str(MODEL), "--port", str(free_port()))
+    wait_for_line(process, "Run ")
+    time.sleep(3.0)
+    processes = family(process)
+    assert len(processes) >= 8
+    process.send_signal(number)
+    process.communicate(timeout=30)
+    assert process.returncode == status
+    deadline = time.monotonic() + 12
+    while alive(processes) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert alive(processes) == []
+
+
+def test_a_taken_port_is_one_sentence(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        process = quickstart(tmp_path / "home", "--once", "--port", port)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 3
+    assert err == f"onnxfarm: Port {port} is taken by another program; choose another with --port N.\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [(["none.onnx"], "none.onnx is not a file."), (["--port", "0"], "--port takes 1 to 65535, not 0.")],
+)
+def test_bad_words_are_a_usage_error(tmp_path: Path, words: list[str], sentence: str) -> None:
+    process = quickstart(tmp_path / "home", *words)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 2
+    assert sentence in err
+
+
+def test_a_file_that_is_no_model_ends_the_command_with_its_sentence(tmp_path: Path) -> None:
+    (tmp_path / "bad.onnx").write_bytes(b"not a model")
+    process = quickstart(tmp_path / "home", str(tmp_path / "bad.onnx"), "--once", "--port", str(free_port()))
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "bad.onnx was rejected" in err

@@ -1,0 +1,67 @@
+"""The main job, end to end with real processes: a model and a matrix in, measured and explained cells out."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from farm.contract.document import Document
+from tests.acceptance.conftest import LiveFarm
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+TWO_RUNTIMES = {
+    "budget": "quick",
+    "matrix": {
+        "runtime": ["onnxruntime==1.29.0", "onnxruntime==1.31.1"],
+        "provider": ["cpu"],
+        "batch": [1],
+        "precision": ["fp32"],
+        "threads": [1],
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def document(farm: LiveFarm, request: pytest.FixtureRequest) -> dict[str, Any]:
+    models: Path = Path(__file__).parents[1] / "models"
+    return farm.submit(models / "cnn_dyn.onnx", TWO_RUNTIMES)
+
+
+def test_a_model_and_a_matrix_become_measured_cells(document: dict[str, Any]) -> None:
+    known = Document.model_validate(document)
+    assert [cell.status for cell in known.cells] == ["done", "done"]
+    for cell in known.cells:
+        assert cell.requested_providers[:1] == cell.active_providers[:1] == ["CPUExecutionProvider"]
+        assert len(cell.samples_ms) == 8
+        assert cell.p50_ms is not None
+        assert cell.session_ms is not None
+        assert cell.peak_memory_bytes is not None
+        assert cell.parity.verdict == "pass"
+        assert cell.providers[0].time_share == pytest.approx(1.0)
+        assert cell.repeat_command.startswith("onnxfarm bench")
+
+
+def test_the_two_runtimes_are_compared_over_interleaved_rounds(document: dict[str, Any]) -> None:
+    [comparison] = Document.model_validate(document).comparisons
+    assert comparison.rounds == 8
+    assert comparison.ratio is not None
+    assert comparison.ci_low is not None
+    assert comparison.ci_low <= comparison.ratio <= (comparison.ci_high or 0)
+    assert comparison.operators
+
+
+def test_a_raw_trace_is_stored_as_onnx_runtime_wrote_it(farm: LiveFarm, document: dict[str, Any]) -> None:
+    traces = sorted((farm.plan.home / "store").rglob("*"))
+    packed = [path for path in traces if path.is_file() and path.read_bytes()[:2] == b"\x1f\x8b"]
+    assert len(packed) >= 2
+    events = json.loads(gzip.decompress(packed[0].read_bytes()))
+    assert any(event.get("cat") == "Node" for event in events)
+
+
+def test_the_same_run_reads_the_same_by_the_command(farm: LiveFarm, document: dict[str, Any]) -> None:
+    written = json.loads(farm.command("results", str(document["run"]), "--json").stdout)
+    assert [cell["p50_ms"] for cell in written["cells"]] == [cell["p50_ms"] for cell in document["cells"]]
+    assert written["schema"] == "onnxfarm.bench/1"
