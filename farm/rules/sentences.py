@@ -53,17 +53,26 @@ def explanation(comparison: Comparison) -> str | None:
     return f"{named.op_type}: {counted(named.nodes, 'node')}, {times}, explains {percent(named.share)} of the change"
 
 
+def opening_comparison(comparisons: Sequence[Comparison]) -> Comparison | None:
+    """The comparison that a run opens with: of the axis that matters most, the largest decided change."""
+    return max(_of_first_axis(comparisons), key=_weight, default=None)
+
+
+def _of_first_axis(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    compared = [c for c in comparisons if c.axis != TWIN and c.verdict != "not comparable"]
+    axis = min((c.axis for c in compared), key=_axis_rank, default=None)
+    return [c for c in compared if c.axis == axis]
+
+
 def _headline(document: Document) -> str | None:
     """The largest decided change along the axis that matters most, and how many others agree."""
-    compared = [c for c in document.comparisons if c.axis != TWIN and c.verdict != "not comparable"]
-    axis = min((c.axis for c in compared), key=_axis_rank, default=None)
-    of_axis = [c for c in compared if c.axis == axis]
-    if not of_axis:
+    worst = opening_comparison(document.comparisons)
+    if worst is None:
         return None
     cells = {cell.id: cell for cell in document.cells}
-    worst = max(of_axis, key=_weight)
     text = _statement(worst, cells[worst.baseline], cells[worst.candidate])
-    return " ".join(part for part in (text, _because(worst), _agreement(of_axis, worst)) if part)
+    agreement = _agreement(_of_first_axis(document.comparisons), worst)
+    return " ".join(part for part in (text, _because(worst), agreement) if part)
 
 
 def _axis_rank(axis: str) -> tuple[int, str]:
