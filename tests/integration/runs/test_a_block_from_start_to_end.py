@@ -1,0 +1,125 @@
+"""The main road: a matrix becomes blocks, a node measures them, cells and comparisons come out."""
+
+import pytest
+
+from farm.accounts.models import User
+from farm.contract.reports import EndReport
+from farm.fleet.models import Node, NullEstimate
+from farm.registry.models import Version
+from farm.runs import selectors
+from farm.runs.models import Arm, Attempt, Block, Cell, Comparison, Measurement, ParityReport, Run
+from farm.runs.states import AttemptState, BlockState, RunOutcome, RunState
+from tests.integration.runs.making import claim, first_block, make_run, measure, post, reports_of
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_started_run_has_its_cells_blocks_and_arms(node: Node, version: Version, member: User) -> None:
+    run = make_run(version, member, is_prepared=False)
+    assert run.state == RunState.RUNNING
+    assert [cell.runtime for cell in run.cells.all()] == ["onnxruntime==1.29.0", "onnxruntime==1.31.1"]
+    block = first_block(run)
+    assert block.state == BlockState.WAITING
+    # the two cells and an A/A twin of the baseline
+    assert [(arm.number, arm.cell.name, arm.twin_of) for arm in block.arms.all()] == [
+        (0, "c1", None),
+        (1, "c2", None),
+        (2, "c1", 0),
+    ]
+
+
+def test_a_block_is_queued_once_its_inputs_are_ready(run: Run) -> None:
+    block = first_block(run)
+    assert (block.state, block.attempt) == (BlockState.QUEUED, 1)
+
+
+def test_a_lease_carries_everything_the_node_needs(run: Run, node: Node) -> None:
+    lease = claim(node, first_block(run))
+    assert [str(arm.cell.runtime) for arm in lease.order.arms] == [
+        "onnxruntime==1.29.0",
+        "onnxruntime==1.31.1",
+        "onnxruntime==1.29.0",
+    ]
+    assert all(arm.inputs.name == "inputs.npz" for arm in lease.order.arms)
+    assert lease.order.max_rounds == 8
+    assert lease.token.startswith("ofa_")
+
+
+def test_a_measured_run_is_complete_and_names_the_slower_runtime(run: Run, node: Node) -> None:
+    replies = measure(node, first_block(run), [1.0, 1.2, 1.0])
+    assert replies[-2].go_on is False
+    assert set(replies[-2].trace_arms) >= {0, 1}
+    run.refresh_from_db()
+    assert (run.state, run.outcome) == (RunState.FINISHED, RunOutcome.COMPLETE)
+    assert "2 of 2 cells done" in run.sentence
+    assert "slower" in run.sentence
+    verdicts = {(c.baseline.name, c.candidate.name): c.verdict for c in Comparison.objects.all()}
+    assert verdicts["c1", "c2"] == "slower"
+
+
+def test_every_finding_is_written_down(run: Run, node: Node) -> None:
+    measure(node, first_block(run), [1.0, 1.2, 1.0])
+    assert Cell.objects.get(name="c1").p50_ms == pytest.approx(1.0, rel=0.02)
+    assert [arm.status for arm in Arm.objects.all()] == ["done", "done", "done"]
+    p50 = Measurement.objects.get(arm__name="c2", metric="p50")
+    assert (p50.unit, p50.lower_is_better, len(p50.samples)) == ("ms", True, 8)
+    assert ParityReport.objects.get(arm__name="c1").verdict == "pass"
+    null = NullEstimate.objects.get()
+    assert (null.node, null.rounds, len(null.log_ratios)) == (node, 8, 8)
+    assert Attempt.objects.get().state == AttemptState.DONE
+
+
+def test_the_document_is_that_of_the_rules(run: Run, node: Node) -> None:
+    measure(node, first_block(run), [1.0, 1.2, 1.0])
+    document = selectors.document(Run.objects.get(pk=run.pk))
+    assert [cell.status for cell in document.cells] == ["done"] * 3
+    assert document.cells[2].twin_of == "c1"
+    assert document.run == str(run.pk)
+    assert document.machine["cpu_model"] == "Example CPU"
+    assert document.sentence
+    assert {c.verdict for c in document.comparisons} >= {"slower"}
+    assert selectors.cell_document(run, "c2").p50_ms == document.cells[1].p50_ms
+
+
+def test_a_finished_document_is_put_together_once(run: Run, node: Node, django_assert_max_num_queries: object) -> None:
+    measure(node, first_block(run), [1.0, 1.2, 1.0])
+    run.refresh_from_db()
+    first = selectors.document_json(run)
+    with django_assert_max_num_queries(2):  # type: ignore[operator]
+        assert selectors.document_json(run) == first
+
+
+def test_a_live_run_shows_what_it_has_so_far(run: Run, node: Node) -> None:
+    lease = claim(node, first_block(run))
+    for report in reports_of(lease, {0: 1.0, 1: 1.0, 2: 1.0}, rounds=3):
+        post(node, lease, report)
+    progress = selectors.progress(run)
+    assert (progress.rounds, progress.rounds_most, progress.blocks) == (3, 8, {"leased": 1})
+    assert progress.share == pytest.approx(3 / 8)
+    assert selectors.document(run).cells == []
+    assert selectors.revision(run) != selectors.revision(
+        Run.objects.create(team=run.team, version=run.version, matrix={})
+    )
+
+
+def test_a_cell_that_the_plan_refused_has_its_reason(node: Node, version: Version, member: User) -> None:
+    matrix = {"runtime": ["1.31.1"], "batch": [1], "provider": ["cpu", "openvino"]}
+    run = make_run(version, member, matrix=matrix)
+    refused = run.cells.get(status="refused")
+    assert refused.reason is not None
+    assert refused.reason.code == "provider_not_in_build"
+    measure(node, first_block(run), [1.0, 1.0])
+    run.refresh_from_db()
+    assert run.outcome == RunOutcome.COMPLETE
+    document = selectors.document(run)
+    assert [cell.status for cell in document.cells].count("refused") == 1
+
+
+def test_the_end_may_be_sent_again(run: Run, node: Node) -> None:
+    block = first_block(run)
+    lease = claim(node, block)
+    for report in reports_of(lease, {0: 1.0, 1: 1.0, 2: 1.0}):
+        post(node, lease, report)
+    end = EndReport(wall_s=3.0)
+    assert post(node, lease, end) == post(node, lease, end)
+    assert Block.objects.get(pk=block.pk).state == BlockState.DONE
