@@ -46,7 +46,7 @@ class Evidence:
                 self.rounds[report.round] = report
             case FactsReport():
                 self.facts += [] if report.facts in self.facts else [report.facts]
-            case EndReport():
+            case _:
                 self.end = report
 
     def failure(self, arm: int) -> Reason | None:
