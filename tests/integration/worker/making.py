@@ -101,6 +101,23 @@ class Workbench:
         execute_block(block, report=report, environment=self.environment, is_cancelled=is_cancelled)
         return reports
 
+    def execute_until(self, arms: Sequence[ArmOrder], kind: type[Report], **order: Any) -> list[Report]:
+        """As `execute`, but cancelled once every arm that loads has a report of this kind: no rounds are measured."""
+        seen: list[Report] = []
+        refused: list[int] = []
+
+        def answer(message: Report) -> Reply:
+            if isinstance(message, CheckReport) and message.reason is not None:
+                refused.append(message.arm)
+            if isinstance(message, kind):
+                seen.append(message)
+            return Reply()
+
+        def is_over() -> bool:
+            return len(seen) + (0 if kind is CheckReport else len(refused)) >= len(arms)
+
+        return self.execute(arms, answer=answer, is_cancelled=is_over, **order)
+
     def _store(self, arm: int, trace_round: int, path: Path) -> str:
         self.traces[arm, trace_round] = path.read_bytes()
         return hashlib.sha256(self.traces[arm, trace_round]).hexdigest()
