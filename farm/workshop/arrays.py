@@ -1,6 +1,7 @@
 """Named arrays in `.npz` files, whatever their names are, and never a pickle."""
 
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,17 @@ def write_npz(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Path:
 def read_npz(path: Path) -> Arrays:
     """Every array of the file by name. Raises ArraysError for anything that is no `.npz` of plain arrays."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            if isinstance(stored, np.ndarray):
-                raise ArraysError(f"{path.name} is a single array, not an .npz; save it with its input's name as key.")
-            return {name: stored[name] for name in stored.files}
-    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        if isinstance(error, ArraysError):
-            raise
-        raise ArraysError(f"{path.name} is no .npz of plain arrays ({error}); write it with numpy.savez.") from error
+        with zipfile.ZipFile(path) as archive:
+            return {info.filename.removesuffix(".npy"): _member(archive, info) for info in archive.infolist()}
+    except zipfile.BadZipFile as error:
+        if path.read_bytes()[:6] == b"\x93NUMPY":
+            text = f"{path.name} is a single array, not an .npz: save it with its input's name as key."
+            raise ArraysError(text) from error
+        raise ArraysError(f"{path.name} is no .npz archive ({error}): write it with numpy.savez.") from error
+    except (OSError, EOFError, ValueError, NotImplementedError, zlib.error) as error:
+        raise ArraysError(f"{path.name} holds no plain arrays ({error}): write it with numpy.savez.") from error
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
+    with archive.open(info) as stored:
+        return np.asarray(np.lib.format.read_array(stored, allow_pickle=False))

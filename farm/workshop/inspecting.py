@@ -21,12 +21,7 @@ def inspect(payload: dict[str, str]) -> dict[str, Any]:
     folder, main = Path(payload["folder"]), payload["main"]
     model = reading.read(folder, main)
     functions.check_size(model)
-    inputs = signature.inputs_of(model)
-    signature.name_shared_batch(inputs)
-    facts = {**_file_facts(folder, main, model), **_graph_facts(model)}
-    facts["inputs"], facts["outputs"] = inputs, signature.outputs_of(model)
-    facts["batch"] = signature.batch_of(model, inputs)
-    facts["dims"] = signature.dynamic_dims(inputs)
+    facts = {**signature.of(model), **_file_facts(folder, main, model), **_graph_facts(model)}
     facts["findings"] = looking.findings(model, facts=facts)
     return facts
 

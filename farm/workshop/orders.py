@@ -3,70 +3,136 @@
 Nothing here imports onnx. A `bundle` is a folder that holds the model file `main` and its external data as plain files.
 """
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from farm.contract.reasons import Reason, ReasonCode
-from farm.sandbox import child
-from farm.sandbox.endings import Ending
-from farm.sandbox.policy import Policy
+from farm.contract.cells import Recipe
+from farm.workshop import confined
 from farm.workshop.inspection import Inspection, ModelProblem
 
 INSPECT_S = 60.0
-_BASE_BYTES = 3 << 30
-_TIMES_BUNDLE = 8
+RUN_S = 120.0
+VARIANT_S = 600.0
+
+WorkshopError = confined.WorkshopError
 
 
-class WorkshopError(Exception):
-    """An order that could not be carried out; `reason` says why in words."""
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """Inputs for one workload: the `.npz` by name, the batch they hold, the size of every dynamic dimension."""
 
-    def __init__(self, code: ReasonCode, text: str) -> None:
-        super().__init__(text)
-        self.reason = Reason(code=code, text=text[:2000])
+    path: Path
+    batch: int | None
+    sizes: dict[str, int]
+    shapes: dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """Reference outputs: the `.npz` by name, who made them, and the outputs that are no tensors."""
+
+    path: Path
+    made_by: str
+    skipped: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """A derived bundle: its files in `folder`, the model first, and what was done to make it, in sentences."""
+
+    folder: Path
+    main: str
+    files: tuple[str, ...]
+    history: tuple[str, ...]
 
 
 def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S) -> Inspection:
     """What the model is, or its problem in one sentence; never raises for what a model is or does."""
-    payload = {"folder": str(bundle_dir), "main": main}
-    ending = _call("farm.workshop.inspecting:inspect", payload, reads=bundle_dir, timeout_s=timeout_s)
-    problem = _problem_of(ending, "looking into the model")
+    place = confined.Place(bundle_dir=bundle_dir, main=main)
+    ending = confined.call("inspecting:inspect", {}, place=place, timeout_s=timeout_s)
+    problem = confined.problem_of(ending, "looking into the model")
     if problem is not None:
         return Inspection(ok=False, problem=problem)
     try:
         return Inspection.model_validate(ending.answer()["answer"])
-    except (ValidationError, ValueError, KeyError) as error:
-        return Inspection(ok=False, problem=ModelProblem(code="garbled", text=_garbled(error)))
+    except (ValidationError, KeyError) as error:
+        text = confined.garbled_sentence(error)
+        return Inspection(ok=False, problem=ModelProblem(code="garbled", text=text))
 
 
-def _call(function: str, payload: Any, *, reads: Path, timeout_s: float, writes: Path | None = None) -> Ending:
-    size = sum(path.stat().st_size for path in reads.iterdir() if path.is_file())
-    policy = Policy(
-        read_only=(reads,),
-        read_write=(writes,) if writes else (),
-        memory_bytes=_BASE_BYTES + _TIMES_BUNDLE * size,
-        cpu_s=timeout_s * 4,
-    )
-    return child.run_function(function, payload, policy=policy, timeout_s=timeout_s)
+def prepare_inputs(
+    bundle_dir: Path,
+    main: str,
+    *,
+    out_dir: Path,
+    batch: int | None = None,
+    shapes: Mapping[str, int] | None = None,
+    seed: int = 0,
+) -> Prepared:
+    """Seeded inputs for one workload, written to `out_dir`; the same arrays for the same seed and sizes.
+
+    Raises WorkshopError: fixed_batch, no_batch, not_supported and those of a child that ended badly.
+    """
+    payload = {"batch": batch, "shapes": dict(shapes or {}), "seed": seed}
+    return _prepared("make_inputs", payload, bundle_dir=bundle_dir, main=main, out_dir=out_dir)
 
 
-def _problem_of(ending: Ending, doing: str) -> ModelProblem | None:
-    """The problem that a child answered, or the one that its end is."""
-    if not ending.is_done:
-        what = doing.capitalize()
-        texts = {
-            "timeout": f"{what} did not end in time: {ending.limit}. Simplify the model, or its functions.",
-            "out_of_memory": f"{what} took too much memory: {ending.limit}. Make the model smaller.",
-        }
-        text = texts.get(ending.kind, f"{what} failed. {ending.sentence()}")
-        return ModelProblem(code=ending.kind, text=text[:2000])
-    try:
-        answer = ending.answer()
-        return ModelProblem.model_validate(answer["problem"]) if "problem" in answer else None
-    except (ValidationError, ValueError, TypeError) as error:
-        return ModelProblem(code="garbled", text=_garbled(error))
+def accept_inputs(bundle_dir: Path, main: str, *, inputs: Path, out_dir: Path) -> Prepared:
+    """Given inputs after a look at their names, dtypes and shapes. Raises WorkshopError: not_supported."""
+    return _prepared("accept_inputs", {"inputs": str(inputs)}, bundle_dir=bundle_dir, main=main, out_dir=out_dir)
 
 
-def _garbled(error: Exception) -> str:
-    return f"The process looking into the model answered something else than facts ({type(error).__name__})."
+def unpack_test_data(
+    bundle_dir: Path, main: str, *, files: Sequence[Path], side: Literal["input", "output"], out_dir: Path
+) -> Path:
+    """ONNX's own `input_N.pb` or `output_N.pb` files, in their order, as one `.npz` by name."""
+    out = out_dir / f"{side}s.npz"
+    place = confined.Place(bundle_dir=bundle_dir, main=main, reads=files, out_dir=out_dir)
+    payload = {"files": [str(path) for path in files], "side": side, "out": str(out)}
+    confined.answer("feeding:unpack_test_data", payload, place=place, timeout_s=RUN_S)
+    return out
+
+
+def make_reference(bundle_dir: Path, main: str, *, inputs: Path, out_dir: Path, timeout_s: float = RUN_S) -> Reference:
+    """Outputs of the CPU provider without optimisations. Raises WorkshopError: model_not_loaded, inference_failed."""
+    out = out_dir / "reference.npz"
+    place = confined.Place(bundle_dir=bundle_dir, main=main, reads=[inputs], out_dir=out_dir)
+    payload = {"inputs": str(inputs), "out": str(out)}
+    answer = confined.answer("reference:make_reference", payload, place=place, timeout_s=timeout_s)
+    return Reference(path=out, made_by=f"{answer['made_by']} CPU, no optimisations", skipped=tuple(answer["skipped"]))
+
+
+def make_variant(
+    bundle_dir: Path,
+    main: str,
+    *,
+    recipe: Recipe,
+    out_dir: Path,
+    opset: int | None = None,
+    timeout_s: float = VARIANT_S,
+) -> Variant:
+    """The variant by recipe, written into `out_dir` under the name of the original.
+
+    `opset` is what a recipe's `max-of-runtime` was resolved to; a number in the recipe stands for itself.
+    Raises WorkshopError: variant_impossible, with the sentence why.
+    """
+    target = opset if opset is not None else recipe.opset if isinstance(recipe.opset, int) else None
+    if recipe.opset == "max-of-runtime" and target is None:
+        raise ValueError("the caller resolves max-of-runtime before it orders a variant")
+    payload = {"precision": recipe.precision, "opset": target, "options": recipe.options, "out": str(out_dir)}
+    place = confined.Place(bundle_dir=bundle_dir, main=main, out_dir=out_dir)
+    answer = confined.answer("variants:make_variant", payload, place=place, timeout_s=timeout_s)
+    return Variant(folder=out_dir, main=main, files=tuple(answer["files"]), history=tuple(answer["history"]))
+
+
+def _prepared(function: str, payload: dict[str, Any], *, bundle_dir: Path, main: str, out_dir: Path) -> Prepared:
+    out = out_dir / "inputs.npz"
+    reads = [Path(payload["inputs"])] if "inputs" in payload else []
+    place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
+    answer = confined.answer(f"feeding:{function}", {**payload, "out": str(out)}, place=place, timeout_s=RUN_S)
+    shapes = {entry["name"]: tuple(entry["shape"]) for entry in answer["inputs"]}
+    return Prepared(path=out, batch=answer["batch"], sizes=answer["sizes"], shapes=shapes)

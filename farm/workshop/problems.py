@@ -1,8 +1,16 @@
 """What is wrong with a model, in one sentence, on its way out of the child."""
 
 import functools
+import re
 from collections.abc import Callable
 from typing import Any
+
+# where in whose source code an error was raised, and the folder of this one child
+_NOISE = (
+    re.compile(r"^\[\w+Error\] : \d+ : \w+ : "),
+    re.compile(r"^Load model from \S+ failed: ?"),
+    re.compile(r"(?:/onnxruntime_src|/project|/home|/root|/tmp)/\S+?:\d+:? (?:[\w:~<>,&* ]+\([^)]*\)(?: const)? )?"),
+)
 
 
 class Problem(Exception):
@@ -36,4 +44,7 @@ def shown(name: str, *, limit: int = 80) -> str:
 def first_line(error: BaseException, *, limit: int = 300) -> str:
     """The first line of another library's words, short enough for a sentence and without its own full stop."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return shown(lines[0] if lines else type(error).__name__, limit=limit).rstrip(".")
+    words = lines[0] if lines else type(error).__name__
+    for noise in _NOISE:
+        words = noise.sub("", words)
+    return shown(words, limit=limit).rstrip(".")

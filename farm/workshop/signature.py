@@ -23,6 +23,18 @@ _FEEDABLE = {
 Ports = list[dict[str, Any]]
 
 
+def of(model: onnx.ModelProto) -> dict[str, Any]:
+    """inputs, outputs, batch and names of dynamic dimensions, as an inspection has them."""
+    inputs = inputs_of(model)
+    name_shared_batch(inputs)
+    return {
+        "inputs": inputs,
+        "outputs": outputs_of(model),
+        "batch": batch_of(model, inputs),
+        "dims": dynamic_dims(inputs),
+    }
+
+
 def inputs_of(model: onnx.ModelProto) -> Ports:
     """Inputs that a caller must feed, as {name, dtype, shape}. Raises Problem: no_inputs, input_type, many_inputs."""
     stored = {tensor.name for tensor in model.graph.initializer}

@@ -8,7 +8,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from farm.workshop import orders
+from farm.workshop import confined, orders
 from farm.workshop.inspecting import inspect
 from tests.unit.workshop import making
 
@@ -230,8 +230,8 @@ def test_an_inspection_that_takes_too_long_is_a_problem_in_words(tmp_path: Path)
 
 
 def test_a_file_that_swells_in_memory_is_ended_by_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(orders, "_BASE_BYTES", 150 << 20)
-    monkeypatch.setattr(orders, "_TIMES_BUNDLE", 0)
+    monkeypatch.setattr(confined, "_BASE_BYTES", 150 << 20)
+    monkeypatch.setattr(confined, "_TIMES_BUNDLE", 0)
     # ten million empty nodes: two bytes each on disk, some eighty in memory
     graph = b"\x0a\x00" * 10_000_000
     content = b"\x08\x08\x3a" + varint(len(graph)) + graph

@@ -1,0 +1,106 @@
+"""Calling a function of the workshop in a confined child, and what its end means in words. Imports no onnx."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from farm.contract.reasons import Reason, ReasonCode
+from farm.sandbox import child
+from farm.sandbox.endings import Ending
+from farm.sandbox.policy import Policy
+from farm.workshop.inspection import ModelProblem
+
+_BASE_BYTES = 3 << 30
+_TIMES_BUNDLE = 8
+_DOING = {
+    "feeding": "preparing the inputs",
+    "reference": "making the reference",
+    "variants": "making the variant",
+}
+# problems of the workshop that have a code of their own on a cell
+_CODES = {
+    "fixed_batch": ReasonCode.FIXED_BATCH,
+    "no_batch": ReasonCode.NO_BATCH,
+    "not_loaded": ReasonCode.MODEL_NOT_LOADED,
+    "inference_failed": ReasonCode.INFERENCE_FAILED,
+    "timeout": ReasonCode.TIMEOUT,
+    "out_of_memory": ReasonCode.OUT_OF_MEMORY,
+    "crashed": ReasonCode.CRASHED,
+    "flooded": ReasonCode.FLOODED,
+    "garbled": ReasonCode.GARBLED,
+    **dict.fromkeys(
+        (
+            *("already_quantised", "bad_option", "no_adapter", "conversion_failed", "nothing_quantised"),
+            *("quantising_failed", "not_made"),
+        ),
+        ReasonCode.VARIANT_IMPOSSIBLE,
+    ),
+}
+
+
+class WorkshopError(Exception):
+    """An order that could not be carried out; `reason` says why in words."""
+
+    def __init__(self, code: ReasonCode, text: str) -> None:
+        super().__init__(text)
+        self.reason = Reason(code=code, text=text[:2000])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a child works: the bundle it reads, other files it may read, and the folder it may write in."""
+
+    bundle_dir: Path
+    main: str
+    reads: Sequence[Path] = ()
+    out_dir: Path | None = None
+
+
+def answer(function: str, payload: dict[str, Any], *, place: Place, timeout_s: float) -> Any:
+    """What `module:function` of the workshop answers. Raises WorkshopError for its problem, or its end."""
+    ending = call(function, payload, place=place, timeout_s=timeout_s)
+    problem = problem_of(ending, _DOING[function.split(":")[0]])
+    if problem is not None:
+        raise WorkshopError(_CODES.get(problem.code, ReasonCode.NOT_SUPPORTED), problem.text)
+    return ending.answer()["answer"]
+
+
+def call(function: str, payload: dict[str, Any], *, place: Place, timeout_s: float) -> Ending:
+    """Runs `module:function` of the workshop on the place's model; how it ended."""
+    size = sum(path.stat().st_size for where in (place.bundle_dir, *place.reads) for path in _files(where))
+    policy = Policy(
+        read_only=(place.bundle_dir, *place.reads),
+        read_write=(place.out_dir,) if place.out_dir else (),
+        memory_bytes=_BASE_BYTES + _TIMES_BUNDLE * size,
+        cpu_s=timeout_s * 4,
+    )
+    order = {"folder": str(place.bundle_dir), "main": place.main, **payload}
+    return child.run_function(f"farm.workshop.{function}", order, policy=policy, timeout_s=timeout_s)
+
+
+def _files(place: Path) -> list[Path]:
+    return [path for path in place.iterdir() if path.is_file()] if place.is_dir() else [place]
+
+
+def problem_of(ending: Ending, doing: str) -> ModelProblem | None:
+    """The problem that a child answered, or the one that its end is."""
+    if not ending.is_done:
+        what = doing.capitalize()
+        texts = {
+            "timeout": f"{what} did not end in time: {ending.limit}. Simplify the model, or its functions.",
+            "out_of_memory": f"{what} took too much memory: {ending.limit}. Make the model smaller.",
+        }
+        text = texts.get(ending.kind, f"{what} failed. {ending.sentence()}")
+        return ModelProblem(code=ending.kind, text=text[:2000])
+    try:
+        answer = ending.answer()
+        return ModelProblem.model_validate(answer["problem"]) if "problem" in answer else None
+    except (ValidationError, ValueError, TypeError) as error:
+        return ModelProblem(code="garbled", text=garbled_sentence(error))
+
+
+def garbled_sentence(error: Exception) -> str:
+    return f"The process looking into the model answered something else than facts ({type(error).__name__})."

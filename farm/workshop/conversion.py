@@ -1,0 +1,90 @@
+"""Another operator set for a model. Runs in the child only."""
+
+import re
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import inliner, version_converter
+
+from farm.workshop import feeding, reference, signature, sizes, stamps
+from farm.workshop.problems import Problem, first_line, shown
+
+_NO_ADAPTER = (
+    re.compile(r"No Adapter (?:From|To) Version \$?(?P<version>\d+) for (?P<operator>\w+)", re.I),
+    re.compile(r"No Previous Version of (?P<operator>\w+) exists"),
+)
+# a conversion changes how operators are spelled, never what they compute
+_ATOL, _RTOL = 1e-5, 1e-4
+
+
+def convert(model: onnx.ModelProto, target: int) -> tuple[onnx.ModelProto, list[str]]:
+    """The model in another default operator set, its stamps put in order; what was done, in sentences.
+
+    Raises Problem: no_adapter, conversion_failed.
+    """
+    current = stamps.opset_of(model)
+    if current is None:
+        raise Problem("no_adapter", "The model names no default operator set, so it cannot be converted to another.")
+    history: list[str] = []
+    if target != current:
+        model, history = _converted(model, current=current, target=target)
+    return model, [*history, *stamps.strip_unused(model), *stamps.lower_ir(model)]
+
+
+def check_same(before: onnx.ModelProto, after: onnx.ModelProto) -> list[str]:
+    """Compares the outputs of both on seeded inputs; one sentence. Raises Problem: conversion_failed.
+
+    Where this farm's own runtime cannot run the two, nothing is claimed and the sentence says so.
+    """
+    facts = signature.of(before)
+    try:
+        chosen = sizes.resolve(facts, batch=None, shapes={})
+        inputs = feeding.seeded(before, facts, chosen=chosen, seed=0)
+        old, _ = reference.outputs_of(before.SerializeToString(), inputs)
+        new, _ = reference.outputs_of(after.SerializeToString(), inputs)
+    except Problem as problem:
+        return [f"The outputs were not compared with the original's: {problem.text}"]
+    for name, value in old.items():
+        _check_output(name, value, new.get(name))
+    return [f"The outputs are the original's on seeded inputs (atol {_ATOL:g}, rtol {_RTOL:g}; {reference.MADE_BY})."]
+
+
+def _check_output(name: str, old: NDArray[Any], new: NDArray[Any] | None) -> None:
+    is_number = old.dtype.kind in "fiub"
+    same = (
+        new is not None
+        and old.shape == new.shape
+        and (
+            np.allclose(new.astype(np.float64), old.astype(np.float64), atol=_ATOL, rtol=_RTOL, equal_nan=True)
+            if is_number
+            else bool(np.array_equal(old, new))
+        )
+    )
+    if not same:
+        text = f"The converted model computes another {shown(name)!r} than the original: measure the model as it is."
+        raise Problem("conversion_failed", text)
+
+
+def _converted(model: onnx.ModelProto, *, current: int, target: int) -> tuple[onnx.ModelProto, list[str]]:
+    if model.functions:
+        model = inliner.inline_local_functions(model)
+    try:
+        made = version_converter.convert_version(model, target)
+    except Exception as error:  # the converter raises RuntimeError and others, undocumented
+        raise _why_not(error, current=current, target=target) from error
+    return made, [f"Converted from opset {current} to {target} with onnx {onnx.__version__}."]
+
+
+def _why_not(error: Exception, *, current: int, target: int) -> Problem:
+    for pattern in _NO_ADAPTER:
+        found = pattern.search(str(error))
+        if found:
+            way = "older" if target < current else "newer"
+            text = (
+                f"Opset {current} cannot be converted to {target}: no adapter leads to an {way} "
+                f"version of {found['operator']}. Export the model with opset {target} instead."
+            )
+            return Problem("no_adapter", text.replace("an newer", "a newer"))
+    return Problem("conversion_failed", f"Converting opset {current} to {target} failed ({first_line(error)}).")

@@ -1,0 +1,166 @@
+"""Inputs for one workload: seeded ones, or given ones that were looked at. Runs in the child only."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import numpy_helper
+
+from farm.workshop import arrays, bounds, reading, signature, sizes
+from farm.workshop.problems import Problem, answering, first_line, shown
+
+_MAX_BYTES = 2 << 30
+_COUNT = 3
+
+Facts = dict[str, Any]
+
+
+@answering
+def make_inputs(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Seeded inputs for {folder, main, out, batch, shapes, seed}, written to `out`; what they are."""
+    model, facts = _opened(payload)
+    chosen = sizes.resolve(facts, batch=payload["batch"], shapes=payload["shapes"])
+    made = seeded(model, facts, chosen=chosen, seed=payload["seed"])
+    arrays.write_npz(Path(payload["out"]), made)
+    return _described(made, facts, chosen)
+
+
+@answering
+def accept_inputs(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Looks at given inputs {folder, main, inputs, out} and writes them in the model's order; what they are.
+
+    Raises Problem: bad_arrays, inputs_names, inputs_dtype, inputs_shape.
+    """
+    _, facts = _opened(payload)
+    try:
+        given = arrays.read_npz(Path(payload["inputs"]))
+    except arrays.ArraysError as error:
+        raise Problem("bad_arrays", str(error)) from error
+    chosen = check_given(given, facts)
+    ordered = {port["name"]: given[port["name"]] for port in facts["inputs"]}
+    arrays.write_npz(Path(payload["out"]), ordered)
+    return _described(ordered, facts, chosen)
+
+
+@answering
+def unpack_test_data(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """ONNX's own reference files {folder, main, files, side, out} as one `.npz` by name; `side` is input or output.
+
+    The files stand in the order of the model's inputs or outputs. Raises Problem: bad_arrays, inputs_names.
+    """
+    _, facts = _opened(payload)
+    ports, files = facts[f"{payload['side']}s"], payload["files"]
+    if len(files) > len(ports):
+        text = f"There are {len(files)} {payload['side']} files, but the model has {len(ports)}: remove the others."
+        raise Problem("inputs_names", text)
+    named = {port["name"]: _tensor_file(Path(name)) for port, name in zip(ports, files, strict=False)}
+    arrays.write_npz(Path(payload["out"]), named)
+    return {"names": list(named)}
+
+
+def seeded(model: onnx.ModelProto, facts: Facts, *, chosen: Mapping[str, int], seed: int) -> arrays.Arrays:
+    """One array for every input, the same for the same seed. Raises Problem: inputs_too_large."""
+    shapes = {port["name"]: _numbers(port, chosen) for port in facts["inputs"]}
+    total = sum(math.prod(shapes[port["name"]]) * np.dtype(port["dtype"]).itemsize for port in facts["inputs"])
+    if total > _MAX_BYTES:
+        text = f"The inputs would take {total:,} bytes, the limit is {_MAX_BYTES:,}: choose a smaller batch or shapes."
+        raise Problem("inputs_too_large", text)
+    limits = bounds.upper_bounds(_with_shapes(model), list(shapes))
+    made = {}
+    for at, port in enumerate(facts["inputs"]):
+        random = np.random.default_rng([seed, at])
+        made[port["name"]] = _values(port, shapes[port["name"]], limit=limits.get(port["name"]), random=random)
+    return made
+
+
+def check_given(given: arrays.Arrays, facts: Facts) -> dict[str, int]:
+    """Sizes of dynamic dimensions that given inputs stand for; Problem when they do not fit the model."""
+    wanted = [port["name"] for port in facts["inputs"]]
+    missing, foreign = [n for n in wanted if n not in given], [n for n in given if n not in wanted]
+    if missing or foreign:
+        lacks = f"lack {shown(missing[0])!r}" if missing else f"hold {shown(foreign[0])!r}, which is no input"
+        text = f"The given inputs {lacks}: the model takes {', '.join(shown(n) for n in wanted[:10])}."
+        raise Problem("inputs_names", text)
+    found: dict[str, int] = {}
+    for port in facts["inputs"]:
+        _check_array(given[port["name"]], port, found)
+    return found
+
+
+def _opened(payload: Mapping[str, Any]) -> tuple[onnx.ModelProto, Facts]:
+    model = reading.read(Path(payload["folder"]), payload["main"])
+    return model, signature.of(model)
+
+
+def _check_array(array: NDArray[Any], port: Mapping[str, Any], found: dict[str, int]) -> None:
+    name = shown(port["name"])
+    if str(array.dtype) != port["dtype"]:
+        text = f"The given input {name!r} is {array.dtype}, the model takes {port['dtype']}: convert it."
+        raise Problem("inputs_dtype", text)
+    shape = port["shape"]
+    if shape is None:
+        return
+    fits = len(shape) == array.ndim and all(
+        size == (found.setdefault(dim, size) if isinstance(dim, str) else dim)
+        for dim, size in zip(shape, array.shape, strict=True)
+    )
+    if not fits:
+        text = f"The given input {name!r} has the shape {list(array.shape)}, the model takes {shape}: reshape it."
+        raise Problem("inputs_shape", text)
+
+
+def _described(made: arrays.Arrays, facts: Facts, chosen: Mapping[str, int]) -> dict[str, Any]:
+    own = facts["batch"]
+    return {
+        "batch": chosen.get(own) if isinstance(own, str) else own,
+        "sizes": dict(chosen),
+        "inputs": [{"name": n, "dtype": str(a.dtype), "shape": list(a.shape)} for n, a in made.items()],
+    }
+
+
+def _numbers(port: Mapping[str, Any], chosen: Mapping[str, int]) -> list[int]:
+    if port["shape"] is None:
+        text = f"The input {shown(port['name'])!r} has no declared rank: upload inputs for it as an .npz file."
+        raise Problem("unknown_dim", text)
+    return sizes.shape_of(port["shape"], chosen)
+
+
+def _values(
+    port: Mapping[str, Any], shape: list[int], *, limit: int | None, random: np.random.Generator
+) -> NDArray[Any]:
+    """Values that a model of this kind of input would be given."""
+    dtype = np.dtype(port["dtype"])
+    if "mask" in port["name"].lower():
+        return np.ones(shape, dtype=dtype)
+    if dtype.kind == "f":
+        return random.standard_normal(shape).astype(dtype)
+    if dtype.kind == "b":
+        return random.integers(0, 2, size=shape).astype(dtype)
+    if limit == bounds.COUNT:
+        return np.full(shape, _COUNT, dtype=dtype)
+    if limit is None and dtype.itemsize == 1:
+        full = np.iinfo(dtype)
+        return random.integers(full.min, full.max, size=shape, endpoint=True).astype(dtype)
+    highest = min(limit if limit is not None else 2, int(np.iinfo(dtype).max))
+    return random.integers(0, max(1, highest), size=shape).astype(dtype)
+
+
+def _with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
+    try:
+        return onnx.shape_inference.infer_shapes(model)
+    except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):
+        return model  # tables are mostly initialisers, whose shapes are known without
+
+
+def _tensor_file(path: Path) -> NDArray[Any]:
+    tensor = onnx.TensorProto()
+    try:
+        tensor.ParseFromString(path.read_bytes())
+        return numpy_helper.to_array(tensor)
+    except Exception as error:
+        text = f"{shown(path.name)} holds no tensor ({first_line(error)}): write it as onnx.TensorProto."
+        raise Problem("bad_arrays", text) from error

@@ -1,0 +1,111 @@
+"""Integer variants of a model, made with ONNX Runtime's own tools. Runs in the child only."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import onnx
+import onnxruntime
+from onnxruntime.quantization import QuantType, quantize_dynamic
+
+from farm.rules.opsets import ONNX_DOMAINS
+from farm.workshop import options, quantised, reference, stamps
+from farm.workshop.problems import Problem, first_line, shown
+
+_TYPES = {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}
+_LARGE_BYTES = 1_500_000_000
+DYNAMIC_OPTIONS = ("per-channel", "reduce-range", "weight", "exclude-nodes", "op-types")
+
+
+def dynamic(model: onnx.ModelProto, *, work: Path, chosen: Mapping[str, str]) -> tuple[onnx.ModelProto, list[str]]:
+    """Weights as 8-bit whole numbers, activations quantised while running; what was done, in sentences.
+
+    Raises Problem: already_quantised, bad_option, nothing_quantised, quantising_failed.
+    """
+    read = options.read(chosen, allowed=DYNAMIC_OPTIONS, nodes=[node.name for node in model.graph.node])
+    check_plain(model)
+    source, made = work / "plain.onnx", work / "quantised.onnx"
+    # shapes that an exporter wrote down contradict the weights that the tool turns around; it infers them anew
+    plain = onnx.ModelProto()
+    plain.CopyFrom(model)
+    del plain.graph.value_info[:]
+    save(plain, source)
+    left = mistaken(model)
+    try:
+        quantize_dynamic(
+            source,
+            made,
+            op_types_to_quantize=read.op_types or None,
+            per_channel=read.per_channel,
+            reduce_range=read.reduce_range,
+            weight_type=_TYPES[read.weight or "int8"],
+            nodes_to_exclude=[*read.exclude_nodes, *left],
+            use_external_data_format=is_large(model),
+        )
+    except Exception as error:  # ValueError, RuntimeError, AssertionError and others, undocumented
+        raise Problem("quantising_failed", f"Dynamic quantisation failed ({first_line(error)}).") from error
+    made_model, history = finish(
+        model, onnx.load(made), how=f"int8-dynamic, weights {read.weight or 'int8'}{read.sentence()}"
+    )
+    return made_model, [
+        *history,
+        *(f"Left {shown(name)} as it is: the tool takes it for another operator." for name in left),
+    ]
+
+
+def mistaken(model: onnx.ModelProto) -> list[str]:
+    """Nodes of ONNX's own Attention: the tool takes them for ONNX Runtime's older operator of that name."""
+    return [node.name for node in model.graph.node if node.op_type == "Attention" and node.domain in ONNX_DOMAINS]
+
+
+def check_plain(model: onnx.ModelProto) -> None:
+    """Raises Problem: already_quantised. The tools would quantise twice without a word."""
+    if quantised.is_quantised(model):
+        text = (
+            "The model is already quantised, and a second time would spoil it: take precision fp32 to measure it as is."
+        )
+        raise Problem("already_quantised", text)
+
+
+def finish(before: onnx.ModelProto, after: onnx.ModelProto, *, how: str) -> tuple[onnx.ModelProto, list[str]]:
+    """Puts the stamps of a quantised model in order and says what was done. Raises Problem: nothing_quantised."""
+    if not quantised.is_quantised(after):
+        raise Problem(
+            "nothing_quantised", f"The model has no operator that {how.split(',')[0]} quantises: measure it as fp32."
+        )
+    stamps.strip_unused(after)
+    history = [f"Quantised with onnxruntime {onnxruntime.__version__}: {how}."]
+    was, now = stamps.opset_of(before), stamps.opset_of(after)
+    if was != now:
+        history.append(f"The tool raised the opset from {was} to {now}.")
+    # its operators load wherever the original's did: so must the stamp
+    after.ir_version = max(before.ir_version, stamps.natural_ir(now or 0)) if was != now else before.ir_version
+    _check_loads(before, after)
+    return after, history
+
+
+def _check_loads(before: onnx.ModelProto, after: onnx.ModelProto) -> None:
+    """Raises Problem: quantising_failed, when the tool made a model that no longer loads here as the original does."""
+    if is_large(before):
+        return
+    try:
+        reference.load(before.SerializeToString())
+    except Problem:
+        return  # nothing can be said against the variant
+    try:
+        reference.load(after.SerializeToString())
+    except Problem as problem:
+        text = f"The quantising tool of onnxruntime {onnxruntime.__version__} spoilt the model: {problem.text}"
+        raise Problem("quantising_failed", text) from problem
+
+
+def is_large(model: onnx.ModelProto) -> bool:
+    """Whether the model is too large for one protobuf file."""
+    return int(model.ByteSize()) > _LARGE_BYTES
+
+
+def save(model: onnx.ModelProto, path: Path) -> None:
+    """Writes a model with its data inside, or beside it when it is large."""
+    if is_large(model):
+        onnx.save_model(model, path, save_as_external_data=True, location=f"{path.name}.data")
+    else:
+        path.write_bytes(model.SerializeToString())

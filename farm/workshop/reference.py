@@ -1,0 +1,66 @@
+"""Reference outputs: the CPU provider with every optimisation off. Runs in the child only."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+
+from farm.workshop import arrays
+from farm.workshop.problems import Problem, answering, first_line
+
+MADE_BY = f"onnxruntime=={onnxruntime.__version__}"
+
+
+@answering
+def make_reference(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Runs {folder, main} on the arrays in `inputs` and writes its outputs to `out`; who made them, what is left out.
+
+    Raises Problem: bad_arrays, not_loaded, inference_failed.
+    """
+    path = Path(payload["folder"], payload["main"])
+    outputs, skipped = outputs_of(path, _read(Path(payload["inputs"])))
+    arrays.write_npz(Path(payload["out"]), outputs)
+    return {"made_by": MADE_BY, "outputs": list(outputs), "skipped": skipped}
+
+
+def outputs_of(model: Path | bytes, inputs: arrays.Arrays) -> tuple[arrays.Arrays, list[str]]:
+    """Outputs by name of one run, and the names of those that are no tensors."""
+    session = load(model)
+    names = [output.name for output in session.get_outputs()]
+    try:
+        values = session.run(names, inputs)
+    except Exception as error:  # onnxruntime raises many kinds, none of them documented
+        text = f"The model fails on the CPU with these inputs ({first_line(error)}): upload inputs that it takes."
+        raise Problem("inference_failed", text) from error
+    tensors = {name: _plain(value) for name, value in zip(names, values, strict=True) if isinstance(value, np.ndarray)}
+    return tensors, [name for name in names if name not in tensors]
+
+
+def load(model: Path | bytes) -> Any:
+    """A session on the CPU provider, optimisations off. Raises Problem: not_loaded."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    # one thread adds numbers in one order
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    try:
+        source = model if isinstance(model, bytes) else str(model)
+        return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        text = f"{MADE_BY} cannot load the model for a reference ({first_line(error)})."
+        raise Problem("not_loaded", text) from error
+
+
+def _read(path: Path) -> arrays.Arrays:
+    try:
+        return arrays.read_npz(path)
+    except arrays.ArraysError as error:
+        raise Problem("bad_arrays", str(error)) from error
+
+
+def _plain(value: NDArray[Any]) -> NDArray[Any]:
+    # strings come as objects, which no .npz can hold without a pickle
+    return value.astype(str) if value.dtype.kind == "O" else value

@@ -1,0 +1,52 @@
+"""Which size every dynamic dimension gets for one workload. Pure: only what an inspection tells is needed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from farm.rules.nearest import nearest
+from farm.workshop.problems import Problem
+
+_SEQUENCE = 64
+_PICTURE = 224
+_PICTURE_WORDS = ("height", "width")
+_PICTURE_NAMES = {"h", "w"}
+
+
+def resolve(facts: Mapping[str, Any], *, batch: int | None, shapes: Mapping[str, int]) -> dict[str, int]:
+    """Size by name of every dynamic dimension; sequences that nobody sized get 64, pictures 224.
+
+    Raises Problem: fixed_batch, no_batch, unknown_dim.
+    """
+    given, own = dict(shapes), facts["batch"]
+    if batch is not None:
+        _check_batch(batch, own)
+        if isinstance(own, str):
+            given.setdefault(own, batch)
+    dims = list(facts["dims"])
+    for name in given:
+        if name not in dims:
+            close = nearest(name, dims)
+            meant = (
+                f"; did you mean {close!r}?" if close else ": " + (f"it has {', '.join(dims)}." if dims else "none.")
+            )
+            raise Problem("unknown_dim", f"The model has no dynamic dimension {name!r}{meant}")
+    return {name: given.get(name, 1 if name == own else _default(name)) for name in dims}
+
+
+def shape_of(shape: list[int | str], sizes: Mapping[str, int]) -> list[int]:
+    """An input's shape in numbers."""
+    return [dim if isinstance(dim, int) else sizes[dim] for dim in shape]
+
+
+def _check_batch(batch: int, own: int | str | None) -> None:
+    if own is None:
+        text = "The first dimension of the model's inputs is not a batch: leave `batch` out and use `shapes`."
+        raise Problem("no_batch", text)
+    if isinstance(own, int) and own != batch:
+        text = f"The model has the fixed batch {own}: batch {batch} needs an export with a dynamic first dimension."
+        raise Problem("fixed_batch", text)
+
+
+def _default(name: str) -> int:
+    is_picture = name.lower() in _PICTURE_NAMES or any(word in name.lower() for word in _PICTURE_WORDS)
+    return _PICTURE if is_picture else _SEQUENCE

@@ -1,0 +1,54 @@
+"""A model's stamps: operator sets no node uses are left out, and the IR version is what the operators need."""
+
+import onnx
+
+from farm.rules import opsets
+from farm.workshop import walking
+
+# the IR version that came with each default operator set
+_IR_OF_OPSET = ((25, 13), (24, 12), (23, 11), (21, 10), (19, 9), (15, 8), (13, 7), (11, 6), (10, 5), (9, 4), (0, 3))
+
+
+def opset_of(model: onnx.ModelProto) -> int | None:
+    """The version of the default operator set; None when none is named."""
+    versions = [entry.version for entry in model.opset_import if entry.domain in opsets.ONNX_DOMAINS]
+    return max(versions, default=None)
+
+
+def natural_ir(opset: int) -> int:
+    """The IR version of the ONNX release that brought this operator set: what loads wherever the operators do."""
+    return next(ir for since, ir in _IR_OF_OPSET if opset >= since)
+
+
+def strip_unused(model: onnx.ModelProto) -> list[str]:
+    """Leaves out operator sets that no node uses; what was done, in sentences."""
+    used = {node.domain for node in walking.nodes(model)} | {function.domain for function in model.functions}
+    if used & set(opsets.ONNX_DOMAINS):
+        used |= set(opsets.ONNX_DOMAINS)
+    spare = [entry for entry in model.opset_import if entry.domain not in used]
+    if len(spare) == len(model.opset_import):
+        return []  # a model without nodes still needs one
+    for entry in spare:
+        model.opset_import.remove(entry)
+    return [f"Left out the operator set {e.domain or 'ai.onnx'} {e.version}, which no node uses." for e in spare]
+
+
+def lower_ir(model: onnx.ModelProto) -> list[str]:
+    """Lowers an IR version that is higher than the operators need; what was done, in sentences."""
+    wanted = max(natural_ir(opset_of(model) or 0), _needed_ir(model))
+    if model.ir_version <= wanted:
+        return []
+    was, model.ir_version = model.ir_version, wanted
+    return [f"Lowered the IR version from {was} to {wanted}, which is all that its operators need."]
+
+
+def _needed_ir(model: onnx.ModelProto) -> int:
+    """What features ask for beside the operator set: functions, and element types by the release that brought them."""
+    kinds = {tensor.data_type for tensor in walking.tensors(model)}
+    tensor = onnx.TensorProto
+    needed = [(8, bool(model.functions))]
+    needed += [
+        (9, bool(kinds & {tensor.FLOAT8E4M3FN, tensor.FLOAT8E4M3FNUZ, tensor.FLOAT8E5M2, tensor.FLOAT8E5M2FNUZ}))
+    ]
+    needed += [(10, bool(kinds & {tensor.UINT4, tensor.INT4})), (11, tensor.FLOAT4E2M1 in kinds)]
+    return max((ir for ir, is_used in needed if is_used), default=3)

@@ -1,0 +1,53 @@
+"""Variants of a model by recipe: another operator set, another precision. Runs in the child only."""
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from farm.workshop import conversion, external, options, quantising, reading
+from farm.workshop.problems import Problem, answering
+
+
+@answering
+def make_variant(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The variant of {folder, main} by {precision, opset, options}, written under the same name into `out`.
+
+    `opset` is a number, or None to keep it. Answers the files written and what was done, in sentences.
+    Raises Problem: already_quantised, bad_option, no_adapter, conversion_failed, nothing_quantised, quantising_failed.
+    """
+    model = reading.read(Path(payload["folder"]), payload["main"], with_data=True)
+    history: list[str] = []
+    if payload["opset"] is not None:
+        before = model
+        model, history = conversion.convert(before, payload["opset"])
+        history += conversion.check_same(before, model) if history else ["The model has this opset already."]
+    with tempfile.TemporaryDirectory(dir=payload["out"]) as work:
+        model, more = _in_precision(model, payload, work=Path(work))
+    files = _write(model, Path(payload["out"]), payload)
+    return {"files": files, "history": [*history, *more]}
+
+
+def _in_precision(
+    model: onnx.ModelProto, payload: Mapping[str, Any], *, work: Path
+) -> tuple[onnx.ModelProto, list[str]]:
+    precision = payload["precision"]
+    if precision == "fp32":
+        options.read(payload["options"], allowed=())
+        return model, []
+    if precision == "int8-dynamic":
+        return quantising.dynamic(model, work=work, chosen=payload["options"])
+    raise Problem("not_made", f"The precision {precision} cannot be made here: choose fp32 or int8-dynamic.")
+
+
+def _write(model: onnx.ModelProto, out: Path, payload: Mapping[str, Any]) -> list[str]:
+    main = payload["main"]
+    had_data = any(name for name in external.files(reading.read(Path(payload["folder"]), main)))
+    if not had_data and not quantising.is_large(model):
+        (out / main).write_bytes(model.SerializeToString(deterministic=True))
+        return [main]
+    data = f"{main}.data"
+    onnx.save_model(model, out / main, save_as_external_data=True, location=data, size_threshold=1024)
+    return [name for name in (main, data) if (out / name).exists()]
