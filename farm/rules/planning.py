@@ -43,16 +43,8 @@ def plan(
     expansion = expand(matrix)
     resolved = [resolve(point, request) for point in expansion.points]
     names = {id(one): f"c{number}" for number, one in enumerate(resolved, start=1)}
-    planned: list[PlannedBlock] = []
-    seen: set[str] = set()
-    for members in _hardware_groups([one for one in resolved if one.reason is None]):
-        nodes = _eligible(members, fleet)
-        for cells in _grouped(members, matrix, model, nodes):
-            number = len(planned) + 1
-            arms = _arms(cells, names, block=number, seen=seen)
-            if with_null_pair and number % NULL_PAIR_EVERY == 1 and len(arms) < _most_arms(nodes):
-                arms = _with_twin(arms)
-            planned.append(_block(arms, matrix, model, nodes, number=number))
+    runnable = [one for one in resolved if one.reason is None]
+    planned = _blocks(runnable, matrix, request, names=names, with_null_pair=with_null_pair)
     refused = tuple(_refused(one, names[id(one)]) for one in resolved if one.reason is not None)
     return Plan(
         budget=matrix.budget,
@@ -64,6 +56,27 @@ def plan(
         minutes=sum(block.minutes for block in planned),
         problem=_problem(planned, refused),
     )
+
+
+def _blocks(
+    cells: Sequence[Resolved],
+    matrix: Matrix,
+    request: Request,
+    *,
+    names: Mapping[int, str],
+    with_null_pair: bool,
+) -> list[PlannedBlock]:
+    planned: list[PlannedBlock] = []
+    seen: set[str] = set()
+    for members in _hardware_groups(cells):
+        nodes = _eligible(members, request.fleet)
+        for together in _grouped(members, matrix, request.model, nodes):
+            number = len(planned) + 1
+            arms = _arms(together, names, block=number, seen=seen)
+            if with_null_pair and number % NULL_PAIR_EVERY == 1 and len(arms) < _most_arms(nodes):
+                arms = _with_twin(arms)
+            planned.append(_block(arms, matrix, request.model, nodes, number=number))
+    return planned
 
 
 def _hardware_groups(cells: Sequence[Resolved]) -> list[list[Resolved]]:
