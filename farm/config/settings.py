@@ -127,7 +127,13 @@ if IS_LOCAL:
 # Celery: messages are hints, the database decides.
 CELERY_BROKER_URL = ENVIRONMENT.broker
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_TRANSPORT_OPTIONS = {"priority_steps": [0], "socket_connect_timeout": 5, "visibility_timeout": 3600}
+# no retries: whoever rings while the broker is away goes on at once, and the next tick rings again
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "priority_steps": [0],
+    "socket_connect_timeout": 5,
+    "visibility_timeout": 3600,
+    "max_retries": 0,
+}
 CELERY_TASK_DEFAULT_QUEUE = PREPARE_QUEUE
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
