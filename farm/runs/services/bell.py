@@ -56,7 +56,9 @@ def ring_again() -> int:
             for queue in queues:
                 waiting[queue] -= 1
             continue
-        rung += ring(block)
+        if not ring(block):
+            break  # the broker is away, for the others too
+        rung += 1
     return rung
 
 
