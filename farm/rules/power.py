@@ -21,10 +21,10 @@ EQUALITY_WIDTH = 2.5
 
 
 def smallest_detectable(deviation: float, rounds: int, margin: float) -> float:
-    """About the smallest change that so many rounds call slower or faster; the simpler half of what `rounds_for` asks.
+    """About the smallest change that so many rounds call slower or faster: a rule of thumb, where `rounds_for` is sure.
 
-    Where the margin rules (s / √rounds under 0.7 %) it is called in 95 of 100 blocks, where significance does in fewer:
-    half of them at 8 rounds, 85 of 100 at 24.
+    It is called in 95 of 100 blocks while s / √rounds stays under 0.3 %. With more noise significance is what lacks, as
+    the t test is strict with few rounds: half of the blocks at 8 rounds, 87 of 100 at 24.
     """
     error = deviation / sqrt(rounds)
     return max(margin + BEYOND_MARGIN * error, SIGNIFICANT * error)
