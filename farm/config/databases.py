@@ -23,7 +23,9 @@ def database(url: str, *, home: Path) -> dict[str, Any]:
             "PORT": str(parts.port or ""),
             "OPTIONS": dict(parse_qsl(parts.query)),
         }
-    raise ValueError(f"ONNXFARM_DATABASE_URL starts with {parts.scheme}://; use sqlite:///absolute/path or postgresql://…")
+    raise ValueError(
+        f"ONNXFARM_DATABASE_URL starts with {parts.scheme}://; use sqlite:///absolute/path or postgresql://…"
+    )
 
 
 def _sqlite(path: Path) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class Environment(BaseSettings):
     disk_reserve_bytes: int = 512 * 1024**2
     # wall-clock limits of sandboxed work on one model
     inspection_timeout_s: float = 30.0
-    making_timeout_s: float = 300.0
+    making_timeout_s: float = 600.0
     # seconds between two ticks: dispatch and sweep
     tick_s: float = 1.0
     # how long a node holds a block without a heartbeat; it sends four in that time

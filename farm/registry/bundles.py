@@ -116,6 +116,13 @@ def _check_model(parts: list[Part]) -> None:
         )
     if len(names) > 1:
         raise Invalid(f"{names[0]} and {names[1]} are both models; upload one model at a time.", code="many_models")
+    roles = {part.role for part in parts}
+    if FileRole.EXPECTED in roles and FileRole.INPUTS not in roles:
+        raise Invalid(
+            "Expected outputs came without the inputs that give them.",
+            code="no_inputs",
+            hint="Add inputs.npz, or test_data_set_0/input_N.pb.",
+        )
     for part in parts:
         if part.draft.bytes == 0:
             raise Invalid(f"{part.name} is empty (0 bytes); export it again.", code="empty_file")

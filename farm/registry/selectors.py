@@ -10,7 +10,6 @@ from farm.accounts.models import User
 from farm.accounts.refusals import Conflict, Missing
 from farm.registry import storage
 from farm.registry.models import Artifact, Blob, Model, Preparation, Variant, Version
-from farm.registry.states import FileRole
 from farm.rules.plans import ModelFacts
 from farm.workshop.inspection import Inspection
 
@@ -82,8 +81,7 @@ def model_facts(version: Version) -> ModelFacts:
     if version.inspection is None:
         raise Conflict(f"{version} is {version.state}; it can be planned once it is inspected.", code="not_inspected")
     found = Inspection.model_validate(version.inspection)
-    bundle = version.artifact.bundle
-    given = version.artifact.blob_of(FileRole.INPUTS)
+    bundle, given = version.artifact.bundle, version.artifact.inputs
     return ModelFacts(
         name=version.model.name,
         bundle_sha256=bundle.digest,
@@ -95,4 +93,5 @@ def model_facts(version: Version) -> ModelFacts:
         dims={name: None for name in found.dims if name != found.batch},
         is_quantised=found.is_quantised,
         inputs_sha256=given.sha256 if given else None,
+        inputs_batch=version.artifact.inputs_batch,
     )

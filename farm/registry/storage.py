@@ -18,6 +18,7 @@ from django.conf import settings
 from farm.accounts.refusals import NoSpace, TooLarge
 
 DRAFT_LIFE_S = 24 * 3600.0
+COPY_BYTES = 1 << 20
 NO_SPACE = "The farm's disk is full, so the upload was not kept."
 NO_SPACE_HINT = "Free some space where the farm keeps its files, or ask its administrator, then upload again."
 
@@ -92,9 +93,28 @@ class Draft:
         raise problem
 
 
+def draft_of(path: Path, *, name: str | None = None) -> Draft:
+    """A sealed draft with a file's content, for what the farm itself has made."""
+    draft = Draft(name or path.name, limit_bytes=path.stat().st_size)
+    try:
+        with path.open("rb") as source:
+            while chunk := source.read(COPY_BYTES):
+                draft.write(chunk)
+        draft.seal()
+    except BaseException:
+        draft.discard()
+        raise
+    return draft
+
+
 def incoming_dir() -> Path:
     """Where drafts are written; on the same file system as the store."""
     return Path(settings.STORE_DIR) / "incoming"
+
+
+def bench_dir() -> Path:
+    """Where artifacts are laid out for the workshop."""
+    return Path(settings.STORE_DIR) / "bench"
 
 
 def place(*, team_id: int, sha256: str) -> Path:
@@ -115,13 +135,16 @@ def check_room(*, bytes_wanted: int) -> None:
         )
 
 
-def clear_old_drafts(*, older_than_s: float = DRAFT_LIFE_S) -> int:
-    """Remove drafts that a crash left behind; answers how many."""
+def clear_leftovers(*, older_than_s: float = DRAFT_LIFE_S) -> int:
+    """Remove drafts and work folders that a crash left behind; answers how many."""
     limit = time.time() - older_than_s
-    folder = incoming_dir()
-    old = [path for path in folder.iterdir() if path.lstat().st_mtime < limit] if folder.is_dir() else []
+    folders = [folder for folder in (incoming_dir(), bench_dir()) if folder.is_dir()]
+    old = [path for folder in folders for path in folder.iterdir() if path.lstat().st_mtime < limit]
     for path in old:
-        path.unlink(missing_ok=True)
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
     return len(old)
 
 

@@ -11,6 +11,16 @@ def inspect_version(version_id: int) -> None:
     services.inspect_version(version_id)
 
 
+@shared_task(name=messages.MAKE_VARIANT)  # type: ignore[untyped-decorator]
+def make_variant(variant_id: int) -> None:
+    services.make_variant(variant_id)
+
+
+@shared_task(name=messages.PREPARE)  # type: ignore[untyped-decorator]
+def prepare_inputs(preparation_id: int) -> None:
+    services.prepare_inputs(preparation_id)
+
+
 @shared_task(name="registry.sweep")  # type: ignore[untyped-decorator]
 def sweep() -> None:
     services.sweep()

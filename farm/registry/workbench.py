@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from django.conf import settings
-
 from farm.accounts.refusals import NoSpace
 from farm.registry import storage
 from farm.registry.models import Artifact
@@ -33,7 +31,7 @@ UNSUPPORTED: Final = (
 @contextmanager
 def bench() -> Iterator[Path]:
     """An empty folder beside the store, removed with all that is in it."""
-    root = Path(settings.STORE_DIR) / "bench"
+    root = storage.bench_dir()
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=root) as folder:
         yield Path(folder)

@@ -35,6 +35,10 @@ class Artifact(models.Model):
     data_sha256 = models.CharField(max_length=64, blank=True, default="")
     main = models.CharField(max_length=128)
     bytes = models.PositiveBigIntegerField()
+    # reference data as inspection accepted it, `.npz` by name; null where none was uploaded
+    inputs = models.ForeignKey(Blob, models.PROTECT, null=True, blank=True, related_name="+")
+    inputs_batch = models.PositiveIntegerField(null=True, blank=True)
+    expected = models.ForeignKey(Blob, models.PROTECT, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     objects = ArtifactQuerySet.as_manager()
@@ -54,9 +58,13 @@ class Artifact(models.Model):
         files = (f.ref for f in self.files.all() if f.role in BUNDLE_ROLES)
         return Bundle(main=self.main, files=tuple(sorted(files, key=lambda ref: ref.name)))
 
+    def files_of(self, role: FileRole) -> list["ArtifactFile"]:
+        """Files of this role by name: one `.npz`, or ONNX's `test_data_set_N-input_M.pb`."""
+        return sorted((f for f in self.files.all() if f.role == role), key=lambda file: file.name)
+
     def blob_of(self, role: FileRole) -> Blob | None:
-        """The first file of this role; reference data has at most one file a role."""
-        return next((f.blob for f in self.files.all() if f.role == role), None)
+        """The first file of this role."""
+        return next((file.blob for file in self.files_of(role)), None)
 
 
 class ArtifactFile(models.Model):

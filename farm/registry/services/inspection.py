@@ -10,6 +10,8 @@ from django.utils import timezone
 from farm.accounts.refusals import Refusal
 from farm.accounts.services import record
 from farm.registry.models import Version
+from farm.registry.services.given import Bench, accept_given
+from farm.registry.services.keeping import at_work
 from farm.registry.services.messages import INSPECT, hint
 from farm.registry.states import VersionState
 from farm.registry.workbench import bench, lay_out
@@ -35,7 +37,8 @@ def inspect_version(version_id: int) -> None:
     if version is None:
         return
     try:
-        inspection, problem = _inspected(version)
+        with at_work(version):
+            inspection, problem = _inspected(version)
     except Refusal as refusal:
         inspection, problem = None, str(refusal)
     except Exception:
@@ -49,16 +52,23 @@ def _claimed(version_id: int) -> Version | None:
     rows = Version.objects.filter(pk=version_id, state=VersionState.PENDING)
     if not rows.update(state=VersionState.INSPECTING, tries=F("tries") + 1, asked_at=timezone.now()):
         return None
-    return Version.objects.select_related("artifact", "model__team").get(pk=version_id)
+    return Version.objects.select_related("artifact__team", "model__team").get(pk=version_id)
 
 
 def _inspected(version: Version) -> tuple[dict[str, object] | None, str]:
     """What was found and no problem, or nothing and the problem in one sentence."""
     artifact = version.artifact
     with bench() as folder:
-        found = orders.inspect(lay_out(artifact, folder), artifact.main, timeout_s=settings.INSPECTION_TIMEOUT_S)
-    if found.problem is not None:
-        return None, found.problem.text
+        out = folder / "out"
+        out.mkdir()
+        bundle = lay_out(artifact, folder / "bundle")
+        found = orders.inspect(bundle, artifact.main, timeout_s=settings.INSPECTION_TIMEOUT_S)
+        if found.problem is not None:
+            return None, found.problem.text
+        try:
+            accept_given(Bench(artifact=artifact, bundle=bundle, out=out))
+        except orders.WorkshopError as problem:
+            return None, problem.reason.text
     return found.model_dump(mode="json"), ""
 
 

@@ -8,7 +8,6 @@ import logging
 from datetime import timedelta
 from typing import Final
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Model as Row
 from django.db.models import QuerySet
@@ -16,15 +15,17 @@ from django.utils import timezone
 
 from farm.contract.reasons import ReasonCode
 from farm.registry.models import Preparation, Variant, Version
+from farm.registry.services.keeping import SIGN_OF_LIFE_S
 from farm.registry.services.messages import INSPECT, MAKE_VARIANT, PREPARE, ring
 from farm.registry.states import MakingState, VersionState
-from farm.registry.storage import clear_old_drafts
+from farm.registry.storage import clear_leftovers
 
 log = logging.getLogger(__name__)
 MOST_TRIES: Final = 3
-# a pending row is rung again after so long; a worker that is late by more than this has died
+# a pending row is rung again after so long
 RING_AGAIN: Final = timedelta(seconds=10)
-GRACE_S: Final = 60.0
+# a worker that has not said for so long that it is at work has died
+LOST_AFTER: Final = timedelta(seconds=6 * SIGN_OF_LIFE_S)
 MOST_AT_ONCE: Final = 200
 LOST: Final = (
     f"The worker was lost {MOST_TRIES} times while it worked on this model; look at the farm's log, then try again."
@@ -32,41 +33,33 @@ LOST: Final = (
 
 
 def sweep() -> dict[str, int]:
-    """One pass over all rows; answers how many were rung, given back, given up, and how many drafts were cleared."""
+    """One pass over all rows; answers how many were rung, given back, given up, and how many leftovers cleared."""
     counts = {"rung": 0, "given back": 0, "given up": 0}
-    for rows, busy, limit_s in _outboxes():
-        counts["given up"] += _give_up(rows, busy, limit_s)
-        counts["given back"] += _give_back(rows, busy, limit_s)
+    for rows in (Version.objects.all(), Variant.objects.all(), Preparation.objects.all()):
+        counts["given up"] += _give_up(rows)
+        counts["given back"] += _give_back(rows)
     counts["rung"] = _ring_pending()
-    counts["drafts"] = clear_old_drafts()
+    counts["cleared"] = clear_leftovers()
     if any(counts.values()):
         log.info("swept the registry: %s", counts)
     return counts
 
 
-def _outboxes() -> list[tuple[QuerySet, str, float]]:  # type: ignore[type-arg]  # three kinds of rows
-    return [
-        (Version.objects.all(), VersionState.INSPECTING, settings.INSPECTION_TIMEOUT_S),
-        (Variant.objects.all(), MakingState.MAKING, settings.MAKING_TIMEOUT_S),
-        (Preparation.objects.all(), MakingState.MAKING, settings.MAKING_TIMEOUT_S),
-    ]
+def _lost(rows: QuerySet[Row]) -> QuerySet[Row]:
+    busy = (VersionState.INSPECTING, MakingState.MAKING)
+    return rows.filter(state__in=busy, asked_at__lt=timezone.now() - LOST_AFTER)
 
 
-def _lost(rows: QuerySet[Row], busy: str, limit_s: float) -> QuerySet[Row]:
-    # a preparation takes two orders, inputs and reference
-    return rows.filter(state=busy, asked_at__lt=timezone.now() - timedelta(seconds=2 * limit_s + GRACE_S))
-
-
-def _give_up(rows: QuerySet[Row], busy: str, limit_s: float) -> int:
-    lost = _lost(rows, busy, limit_s).filter(tries__gte=MOST_TRIES)
+def _give_up(rows: QuerySet[Row]) -> int:
+    lost = _lost(rows).filter(tries__gte=MOST_TRIES)
     if rows.model is Version:
         return lost.update(state=VersionState.REJECTED, problem=LOST)
     failed = {"state": MakingState.FAILED, "finished_at": timezone.now()}
     return lost.update(**failed, reason_code=ReasonCode.INTERNAL, reason_text=LOST)
 
 
-def _give_back(rows: QuerySet[Row], busy: str, limit_s: float) -> int:
-    return _lost(rows, busy, limit_s).update(state="pending", asked_at=timezone.now() - RING_AGAIN)
+def _give_back(rows: QuerySet[Row]) -> int:
+    return _lost(rows).update(state="pending", asked_at=timezone.now() - RING_AGAIN)
 
 
 def _ring_pending() -> int:

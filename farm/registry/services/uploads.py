@@ -76,8 +76,11 @@ def store_artifact(*, team: Team, parts: Sequence[Part]) -> Artifact:
 
 def store_blob(*, team: Team, draft: Draft) -> Blob:
     """Keep one file that the farm made itself, such as inputs or a reference."""
-    with transaction.atomic():
-        return _blob(team, draft)
+    try:
+        with transaction.atomic():
+            return _blob(team, draft)
+    finally:
+        draft.discard()
 
 
 def _unzipped(files: Sequence[Draft], *, team: Team) -> list[Draft]:

@@ -1,0 +1,65 @@
+"""Reference data that came with an upload, accepted in the sandboxed child: names, dtypes and shapes fit the model."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from farm.registry.models import Artifact, ArtifactFile
+from farm.registry.services.uploads import store_blob
+from farm.registry.states import FileRole
+from farm.registry.storage import draft_of, place
+from farm.registry.workbench import copy
+from farm.workshop import orders
+
+Side = Literal["input", "output"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """Where an artifact is laid out, and where its child may write."""
+
+    artifact: Artifact
+    bundle: Path
+    out: Path
+
+
+def accept_given(bench: Bench) -> None:
+    """Checks the artifact's given inputs and keeps them, and its expected outputs, as `.npz` by name.
+
+    Raises orders.WorkshopError with the sentence that says what does not fit.
+    """
+    artifact = bench.artifact
+    if artifact.inputs_id is not None or not artifact.files_of(FileRole.INPUTS):
+        return
+    given = _as_npz(bench, FileRole.INPUTS, side="input")
+    accepted = orders.accept_inputs(bench.bundle, artifact.main, inputs=given, out_dir=bench.out)
+    artifact.inputs = store_blob(team=artifact.team, draft=draft_of(accepted.path))
+    artifact.inputs_batch = accepted.batch
+    if artifact.files_of(FileRole.EXPECTED):
+        expected = _as_npz(bench, FileRole.EXPECTED, side="output")
+        artifact.expected = store_blob(team=artifact.team, draft=draft_of(expected))
+    artifact.save(update_fields=["inputs", "inputs_batch", "expected"])
+
+
+def _as_npz(bench: Bench, role: FileRole, *, side: Side) -> Path:
+    """The files of a role as one archive; of several test data sets the first."""
+    files = bench.artifact.files_of(role)
+    archives = [file for file in files if file.name.endswith(".npz")]
+    if archives:
+        return _laid(bench, archives[0], name=f"given-{side}s.npz")
+    first = min(files, key=_place).name.partition("-")[0]
+    chosen = sorted((file for file in files if file.name.partition("-")[0] == first), key=_place)
+    laid = [_laid(bench, file, name=f"{side}_{number}.pb") for number, file in enumerate(chosen)]
+    return orders.unpack_test_data(bench.bundle, bench.artifact.main, files=laid, side=side, out_dir=bench.out)
+
+
+def _place(file: ArtifactFile) -> tuple[int, int]:
+    """`test_data_set_1-input_10.pb` by its numbers."""
+    folder, _, name = file.name.partition("-")
+    return int(folder.rpartition("_")[2]), int(name.removesuffix(".pb").rpartition("_")[2])
+
+
+def _laid(bench: Bench, file: ArtifactFile, *, name: str) -> Path:
+    target = bench.bundle.parent / name
+    copy(place(team_id=bench.artifact.team_id, sha256=file.blob.sha256), target)
+    return target

@@ -1,0 +1,127 @@
+"""What the `prepare` workers make of pending rows, each step in the workshop's sandboxed child."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from django.conf import settings
+from django.db import transaction
+
+from farm.accounts.refusals import Refusal
+from farm.contract.reasons import ReasonCode
+from farm.registry.bundles import Part
+from farm.registry.models import Artifact, Blob, Preparation, Variant
+from farm.registry.services.given import Bench
+from farm.registry.services.keeping import at_work
+from farm.registry.services.making import claim, fail, finish
+from farm.registry.services.uploads import store_artifact, store_blob
+from farm.registry.states import FileRole
+from farm.registry.storage import draft_of, place
+from farm.registry.workbench import bench, copy, lay_out
+from farm.workshop import orders
+
+log = logging.getLogger(__name__)
+BROKEN = "The farm made a mistake of its own while it worked on this model; its log has the trace. Run it again."
+GIVEN = "expected"
+Row = TypeVar("Row", Variant, Preparation)
+
+
+def make_variant(variant_id: int) -> None:
+    """Make a pending variant; a second message for the same row does nothing."""
+    _work(Variant.objects.select_related("artifact__team").filter(pk=variant_id).first(), _make_variant)
+
+
+def prepare_inputs(preparation_id: int) -> None:
+    """Make the inputs and the reference of a pending preparation; a second message does nothing."""
+    rows = Preparation.objects.select_related("artifact__team", "artifact__inputs", "artifact__expected")
+    _work(rows.filter(pk=preparation_id).first(), _prepare)
+
+
+def _work(row: Row | None, make: Callable[[Row, Bench], None]) -> None:
+    """Claim the row, make it, and write how it went."""
+    if row is None or not claim(row):
+        return
+    try:
+        with at_work(row), bench() as folder:
+            make(row, _set_up(row.artifact, folder))
+    except orders.WorkshopError as problem:
+        fail(row, code=problem.reason.code, text=problem.reason.text)
+    except Refusal as refusal:
+        fail(row, code=ReasonCode.INTERNAL, text=str(refusal))
+    except Exception:
+        # whatever broke is ours: the row must not wait for ever, and the log has the trace
+        log.exception("making %s broke", row)
+        fail(row, code=ReasonCode.INTERNAL, text=BROKEN)
+    else:
+        finish(row)
+
+
+def _set_up(artifact: Artifact, folder: Path) -> Bench:
+    out = folder / "out"
+    out.mkdir()
+    return Bench(artifact=artifact, bundle=lay_out(artifact, folder / "bundle"), out=out)
+
+
+def _make_variant(variant: Variant, bench: Bench) -> None:
+    made = orders.make_variant(
+        bench.bundle,
+        bench.artifact.main,
+        recipe=variant.recipe,
+        out_dir=bench.out,
+        timeout_s=settings.MAKING_TIMEOUT_S,
+    )
+    parts = _parts(made)
+    try:
+        with transaction.atomic():
+            variant.derived = store_artifact(team=bench.artifact.team, parts=parts)
+    finally:
+        for part in parts:
+            part.draft.discard()
+    variant.history = list(made.history)
+
+
+def _parts(made: orders.Variant) -> list[Part]:
+    """The files of a made variant as parts of an artifact, the model first."""
+    roles = {name: FileRole.MODEL if name == made.main else FileRole.DATA for name in made.files}
+    return [Part(name, role, draft_of(made.folder / name)) for name, role in roles.items()]
+
+
+def _prepare(preparation: Preparation, bench: Bench) -> None:
+    workload, artifact = preparation.workload, bench.artifact
+    if workload.inputs_sha256 is not None:
+        preparation.inputs = artifact.team.blobs.get(sha256=workload.inputs_sha256)
+        inputs = bench.bundle.parent / "inputs.npz"
+        copy(place(team_id=artifact.team_id, sha256=workload.inputs_sha256), inputs)
+        if artifact.expected is not None and artifact.inputs == preparation.inputs:
+            preparation.reference, preparation.reference_of = artifact.expected, GIVEN
+            return
+    else:
+        prepared = orders.prepare_inputs(
+            bench.bundle,
+            artifact.main,
+            out_dir=bench.out,
+            batch=workload.batch,
+            shapes=workload.shapes,
+            seed=workload.seed,
+        )
+        inputs = prepared.path
+        preparation.inputs = _kept(artifact, inputs)
+    _make_reference(preparation, bench, inputs=inputs)
+
+
+def _make_reference(preparation: Preparation, bench: Bench, *, inputs: Path) -> None:
+    """The original's outputs; that there are none is said on the row, and parity is then not measured."""
+    try:
+        made = orders.make_reference(bench.bundle, bench.artifact.main, inputs=inputs, out_dir=bench.out)
+    except orders.WorkshopError as problem:
+        preparation.reference_problem = problem.reason.text
+        return
+    preparation.reference = _kept(bench.artifact, made.path)
+    preparation.reference_of = made.made_by
+    if made.skipped:
+        preparation.reference_problem = f"No reference for {', '.join(made.skipped)}: they are no tensors."
+
+
+def _kept(artifact: Artifact, path: Path) -> Blob:
+    return store_blob(team=artifact.team, draft=draft_of(path))
