@@ -1,0 +1,49 @@
+"""Accounts in Django's admin: for the administrator of the installation. Secrets are never shown, having no copy."""
+
+from django.contrib import admin
+from django.contrib.auth.admin import UserAdmin
+
+from farm.accounts.models import AuditEvent, Membership, Team, Token, User
+
+admin.site.register(User, UserAdmin)
+
+
+class MembershipInline(admin.TabularInline):  # type: ignore[type-arg]
+    model = Membership
+    extra = 0
+
+
+@admin.register(Team)
+class TeamAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    list_display = ["name", "quota_bytes", "created_at"]
+    inlines = [MembershipInline]
+
+
+@admin.register(Token)
+class TokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    list_display = ["hint", "user", "name", "expires_at", "last_used_at", "revoked_at"]
+    list_select_related = ["user"]
+    fields = ["user", "name", "scopes", "expires_at", "revoked_at"]
+    readonly_fields = ["user", "scopes"]
+
+    def has_add_permission(self, request: object) -> bool:
+        return False
+
+
+@admin.register(AuditEvent)
+class AuditEventAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """Append-only: nobody edits what happened."""
+
+    list_display = ["at", "actor", "team", "verb", "subject"]
+    list_filter = ["verb"]
+    list_select_related = ["actor", "team"]
+    search_fields = ["subject"]
+
+    def has_add_permission(self, request: object) -> bool:
+        return False
+
+    def has_change_permission(self, request: object, obj: AuditEvent | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: object, obj: AuditEvent | None = None) -> bool:
+        return False
