@@ -25,8 +25,9 @@ AXES = (
 # Cells are matched by everything first, then as two releases of the runtime, then as two versions of the model too.
 MAY_DIFFER = ((), ("runtime",), ("runtime", "opset"), ("runtime", "opset", "model_sha256"))
 # What `bench` takes as options; a cell with another axis set needs a matrix file.
-MATRIX_ONLY = ("provider_options", "shapes", "session", "concurrency")
-DEFAULT_OPTIMIZATION = "all"
+MATRIX_ONLY = ("provider_options", "shapes", "session", "concurrency", "optimization")
+DEFAULTS: Mapping[str, Any] = {"provider_options": {}, "shapes": {}, "concurrency": 1, "optimization": "all"}
+DEFAULT_SESSION = "default"
 
 Cell = Mapping[str, Any]
 
@@ -72,9 +73,8 @@ def repeat_in_one_block(match: Match) -> Repeat | None:
         return None
     versions = ",".join(_version(cell) for cell in (match.old, match.new))
     cell = match.new
-    words = ["onnxfarm", "bench", str(cell.get("model") or "MODEL.onnx")]
-    axes = [axis for axis in MATRIX_ONLY if cell.get(axis) not in (None, {}, 1)]
-    if axes or cell.get("optimization", DEFAULT_OPTIMIZATION) != DEFAULT_OPTIMIZATION or "opset" in match.differs:
+    words = ["onnxfarm", "bench", _model_file(cell)]
+    if any(_is_set(cell, axis) for axis in MATRIX_ONLY) or "opset" in match.differs:
         return Repeat(shlex.join([*words, "--matrix", "both.json"]), _matrix(match))
     words += ["--ort", versions]
     for option in ("provider", "batch", "threads", "precision"):
@@ -119,6 +119,20 @@ def _is_one(cells: Sequence[Cell], axes: Sequence[str]) -> bool:
     return len({tuple(_key(cell, axis) for axis in axes) for cell in cells}) == 1
 
 
+def _is_set(cell: Cell, axis: str) -> bool:
+    """Whether a cell has something other than the default; a session's default goes by its name."""
+    value = cell.get(axis)
+    if axis == "session" and isinstance(value, dict):
+        return bool(value) and value.get("name", DEFAULT_SESSION) != DEFAULT_SESSION
+    return value is not None and value != DEFAULTS.get(axis)
+
+
+def _model_file(cell: Cell) -> str:
+    """The model's file as its name suggests it: a document has no path."""
+    model = str(cell.get("model") or "MODEL")
+    return model if model.endswith(".onnx") else f"{model}.onnx"
+
+
 def _version(cell: Cell) -> str:
     return str(cell.get("runtime", "")).removeprefix("onnxruntime==")
 
@@ -131,7 +145,7 @@ def _matrix(match: Match) -> dict[str, Any]:
         "runtime": [match.old.get("runtime"), cell.get("runtime")],
         "opset": list(match.differs["opset"]) if "opset" in match.differs else None,
         "provider": [provider if cell.get("provider_options") else cell.get("provider")],
-        **{axis: [cell[axis]] for axis in ("batch", "shapes", "precision", "threads", "session") if cell.get(axis)},
-        **{axis: [cell[axis]] for axis in ("optimization", "concurrency") if cell.get(axis)},
+        **{axis: [cell[axis]] for axis in ("batch", "precision", "threads") if cell.get(axis)},
+        **{axis: [cell[axis]] for axis in MATRIX_ONLY[1:] if _is_set(cell, axis)},
     }
     return {"matrix": {axis: values for axis, values in axes.items() if values is not None}}

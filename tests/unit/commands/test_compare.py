@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from farm.rules.axes import AXES
 from tests.unit.commands.conftest import Call, Write, refused
 
 OLD, NEW = "onnxruntime==1.29.0", "onnxruntime==1.31.1"
@@ -136,12 +137,31 @@ def test_axes_without_an_option_come_as_a_matrix_file(call: Call, write: Write) 
             "opset": [17, 18],
             "provider": [{"name": "CPUExecutionProvider", "options": {"arena": "0"}}],
             "batch": [1],
-            "shapes": [{"sequence": 32}],
             "precision": ["fp32"],
             "threads": [1],
+            "shapes": [{"sequence": 32}],
             "optimization": ["basic"],
         }
     }
+
+
+def test_the_session_of_a_cell_goes_along_unless_it_is_the_default(call: Call, write: Write) -> None:
+    plain = {"name": "default", "spinning": True}
+    calm = {"name": "calm", "spinning": False}
+    old = bench(cell("a", session=plain, concurrency=1), cell("b", batch=8, session=calm))
+    new = bench(cell("c", session=plain, concurrency=1), cell("d", batch=8, session=calm))
+    first, second = compared(call, write, old, new)["comparisons"]
+    assert first["matrix"] is None
+    assert second["matrix"]["matrix"]["session"] == [calm]
+
+
+def test_the_matrix_that_is_told_is_one_that_bench_reads(call: Call, write: Write) -> None:
+    special = {"session": {"name": "calm", "inter_op_threads": 1, "spinning": False, "config": {}}, "concurrency": 2}
+    answer = compared(call, write, bench(cell("a", **special)), bench(cell("b", runtime=NEW, **special)))
+    axes = answer["comparisons"][0]["matrix"]["matrix"]
+    for name, values in axes.items():
+        for value in values:
+            AXES[name].read(value)
 
 
 def test_a_file_with_little_in_it_is_still_compared(call: Call, write: Write) -> None:
