@@ -34,7 +34,7 @@ _CODES = {
     **dict.fromkeys(
         (
             *("already_quantised", "bad_option", "no_adapter", "conversion_failed", "nothing_quantised"),
-            *("quantising_failed", "not_made"),
+            *("quantising_failed", "nothing_halved", "halving_failed", "bad_calibration", "bad_arrays"),
         ),
         ReasonCode.VARIANT_IMPOSSIBLE,
     ),

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from farm.contract.cells import Recipe
 from farm.workshop import confined
-from farm.workshop.inspection import Inspection, ModelProblem
+from farm.workshop.inspection import Hardware, Inspection, ModelProblem
 
 INSPECT_S = 60.0
 RUN_S = 120.0
@@ -113,18 +113,30 @@ def make_variant(
     recipe: Recipe,
     out_dir: Path,
     opset: int | None = None,
+    calibration: Path | None = None,
+    hardware: Hardware = "x86",
     timeout_s: float = VARIANT_S,
 ) -> Variant:
     """The variant by recipe, written into `out_dir` under the name of the original.
 
     `opset` is what a recipe's `max-of-runtime` was resolved to; a number in the recipe stands for itself.
+    `calibration`: an `.npz` of samples for static quantisation, seeded random ones are taken without; `hardware`
+    decides its default types.
     Raises WorkshopError: variant_impossible, with the sentence why.
     """
     target = opset if opset is not None else recipe.opset if isinstance(recipe.opset, int) else None
     if recipe.opset == "max-of-runtime" and target is None:
         raise ValueError("the caller resolves max-of-runtime before it orders a variant")
-    payload = {"precision": recipe.precision, "opset": target, "options": recipe.options, "out": str(out_dir)}
-    place = confined.Place(bundle_dir=bundle_dir, main=main, out_dir=out_dir)
+    payload = {
+        "precision": recipe.precision,
+        "opset": target,
+        "options": recipe.options,
+        "out": str(out_dir),
+        "calibration": str(calibration) if calibration else None,
+        "hardware": hardware,
+    }
+    reads = [calibration] if calibration else []
+    place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
     answer = confined.answer("variants:make_variant", payload, place=place, timeout_s=timeout_s)
     return Variant(folder=out_dir, main=main, files=tuple(answer["files"]), history=tuple(answer["history"]))
 

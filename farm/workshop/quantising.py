@@ -43,13 +43,14 @@ def dynamic(model: onnx.ModelProto, *, work: Path, chosen: Mapping[str, str]) ->
         )
     except Exception as error:  # ValueError, RuntimeError, AssertionError and others, undocumented
         raise Problem("quantising_failed", f"Dynamic quantisation failed ({first_line(error)}).") from error
-    made_model, history = finish(
-        model, onnx.load(made), how=f"int8-dynamic, weights {read.weight or 'int8'}{read.sentence()}"
-    )
-    return made_model, [
-        *history,
-        *(f"Left {shown(name)} as it is: the tool takes it for another operator." for name in left),
-    ]
+    how = f"int8-dynamic, weights {read.weight or 'int8'}{read.sentence()}"
+    after, history = finish(model, onnx.load(made), how=how)
+    return after, [*history, *left_sentences(left)]
+
+
+def left_sentences(names: list[str]) -> list[str]:
+    """What is said of nodes that were kept from the tool."""
+    return [f"Left {shown(name)} as it is: the tool takes it for another operator." for name in names]
 
 
 def mistaken(model: onnx.ModelProto) -> list[str]:
@@ -79,11 +80,11 @@ def finish(before: onnx.ModelProto, after: onnx.ModelProto, *, how: str) -> tupl
         history.append(f"The tool raised the opset from {was} to {now}.")
     # its operators load wherever the original's did: so must the stamp
     after.ir_version = max(before.ir_version, stamps.natural_ir(now or 0)) if was != now else before.ir_version
-    _check_loads(before, after)
+    check_loads(before, after, doing="quantising")
     return after, history
 
 
-def _check_loads(before: onnx.ModelProto, after: onnx.ModelProto) -> None:
+def check_loads(before: onnx.ModelProto, after: onnx.ModelProto, *, doing: str) -> None:
     """Raises Problem: quantising_failed, when the tool made a model that no longer loads here as the original does."""
     if is_large(before):
         return
@@ -94,7 +95,7 @@ def _check_loads(before: onnx.ModelProto, after: onnx.ModelProto) -> None:
     try:
         reference.load(after.SerializeToString())
     except Problem as problem:
-        text = f"The quantising tool of onnxruntime {onnxruntime.__version__} spoilt the model: {problem.text}"
+        text = f"The {doing} tool of onnxruntime {onnxruntime.__version__} spoilt the model: {problem.text}"
         raise Problem("quantising_failed", text) from problem
 
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import onnx
 
-from farm.workshop import conversion, external, options, quantising, reading
-from farm.workshop.problems import Problem, answering
+from farm.workshop import conversion, external, halving, options, quantising, reading, static
+from farm.workshop.problems import answering
 
 
 @answering
 def make_variant(payload: Mapping[str, Any]) -> dict[str, Any]:
     """The variant of {folder, main} by {precision, opset, options}, written under the same name into `out`.
 
-    `opset` is a number, or None to keep it. Answers the files written and what was done, in sentences.
-    Raises Problem: already_quantised, bad_option, no_adapter, conversion_failed, nothing_quantised, quantising_failed.
+    `opset` is a number, or None to keep it; `calibration` and `hardware` serve static quantisation. Answers the files
+    written and what was done, in sentences. Raises Problem, as each step says.
     """
     model = reading.read(Path(payload["folder"]), payload["main"], with_data=True)
     history: list[str] = []
@@ -33,13 +33,15 @@ def make_variant(payload: Mapping[str, Any]) -> dict[str, Any]:
 def _in_precision(
     model: onnx.ModelProto, payload: Mapping[str, Any], *, work: Path
 ) -> tuple[onnx.ModelProto, list[str]]:
-    precision = payload["precision"]
+    precision, chosen = payload["precision"], payload["options"]
     if precision == "fp32":
-        options.read(payload["options"], allowed=())
+        options.read(chosen, allowed=())
         return model, []
+    if precision == "fp16":
+        return halving.half(model, chosen=chosen)
     if precision == "int8-dynamic":
-        return quantising.dynamic(model, work=work, chosen=payload["options"])
-    raise Problem("not_made", f"The precision {precision} cannot be made here: choose fp32 or int8-dynamic.")
+        return quantising.dynamic(model, work=work, chosen=chosen)
+    return static.static(model, work=work, precision=precision, chosen=chosen, more=payload)
 
 
 def _write(model: onnx.ModelProto, out: Path, payload: Mapping[str, Any]) -> list[str]:

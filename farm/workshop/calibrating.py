@@ -1,0 +1,118 @@
+"""Samples that static quantisation reads its ranges from: given ones, or seeded random ones marked as such.
+
+Runs in the child only.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnxruntime.quantization import CalibrationDataReader
+
+from farm.workshop import arrays, feeding, signature, sizes
+from farm.workshop.problems import Problem, shown
+
+_RANDOM_SAMPLES = 100
+_FEW, _ENOUGH = 100, 500
+_MAX_SAMPLES = 100_000
+_AT_ONCE = 32
+# an evaluation set may serve for calibration too: its labels are no input
+_NO_INPUTS = ("labels",)
+
+Feeds = list[arrays.Arrays]
+
+
+class Reader(CalibrationDataReader):  # type: ignore[misc]
+    """Hands samples to ONNX Runtime's calibrators, again and again from the start after `rewind`."""
+
+    def __init__(self, feeds: Feeds) -> None:
+        self._feeds = feeds
+        self.rewind()
+
+    def rewind(self) -> None:
+        """Starts over."""
+        self._rest: Iterator[arrays.Arrays] = iter(self._feeds)
+
+    def get_next(self) -> arrays.Arrays | None:
+        """The next feed; None when there are no more."""
+        return next(self._rest, None)
+
+
+def feeds_of(model: onnx.ModelProto, given: Path | None) -> tuple[Feeds, list[str]]:
+    """Feeds for the model, and what is to be said of them.
+
+    Given arrays hold samples along the batch, or along one more axis in front where the model has no batch.
+    Raises Problem: bad_calibration, bad_arrays.
+    """
+    facts = signature.of(model)
+    if given is None:
+        return _random(model, facts)
+    try:
+        stored = arrays.read_npz(given)
+    except arrays.ArraysError as error:
+        raise Problem("bad_arrays", str(error)) from error
+    samples = {name: array for name, array in stored.items() if name not in _NO_INPUTS or _is_input(name, facts)}
+    count = _count(samples, facts)
+    feeds = list(_cut(samples, facts, count=count))
+    for feed in feeds:
+        feeding.check_given(feed, facts)
+    return feeds, _said(count, of=given.name)
+
+
+def _random(model: onnx.ModelProto, facts: Mapping[str, Any]) -> tuple[Feeds, list[str]]:
+    own = facts["batch"]
+    at_once = own if isinstance(own, int) else _AT_ONCE if isinstance(own, str) else 1
+    rounds = -(-_RANDOM_SAMPLES // at_once)
+    batch = at_once if own is not None else None
+    chosen = sizes.resolve(facts, batch=batch, shapes={})
+    feeds = [feeding.seeded(model, dict(facts), chosen=chosen, seed=1000 + number) for number in range(rounds)]
+    text = (
+        f"Calibrated with {rounds * at_once} random samples, not with real data: expect other accuracy with real data."
+    )
+    return feeds, [text]
+
+
+def _said(count: int, *, of: str) -> list[str]:
+    history = [f"Calibrated with {count:,} samples of {of}."]
+    if count < _FEW:
+        history.append(f"Warning: {count} samples are few; take at least {_FEW}, better {_ENOUGH}.")
+    elif count < _ENOUGH:
+        history.append(f"Advice: {_ENOUGH} samples or more give steadier ranges.")
+    return history
+
+
+def _is_input(name: str, facts: Mapping[str, Any]) -> bool:
+    return any(port["name"] == name for port in facts["inputs"])
+
+
+def _count(samples: arrays.Arrays, facts: Mapping[str, Any]) -> int:
+    lacking = [port["name"] for port in facts["inputs"] if port["name"] not in samples]
+    if lacking:
+        raise Problem("bad_calibration", f"The calibration data lack the input {shown(lacking[0])!r}.")
+    counts = {len(array) if array.ndim else 0 for array in samples.values()}
+    if len(counts) != 1:
+        found = ", ".join(str(count) for count in sorted(counts))
+        raise Problem("bad_calibration", f"The calibration data hold different numbers of samples: {found}.")
+    count = counts.pop()
+    if not 0 < count <= _MAX_SAMPLES:
+        text = f"The calibration data hold {count:,} samples: give 1 to {_MAX_SAMPLES:,}, best 500."
+        raise Problem("bad_calibration", text)
+    return count
+
+
+def _cut(samples: arrays.Arrays, facts: Mapping[str, Any], *, count: int) -> Iterator[arrays.Arrays]:
+    own = facts["batch"]
+    if own is None:
+        for at in range(count):
+            yield {name: array[at] for name, array in samples.items()}
+        return
+    size = own if isinstance(own, int) else _AT_ONCE
+    if isinstance(own, int) and count < own:
+        text = f"The calibration data hold {count} samples, the model's fixed batch is {own}: give at least {own}."
+        raise Problem("bad_calibration", text)
+    # a fixed batch takes whole batches only
+    ends = range(0, count - size + 1 if isinstance(own, int) else count, size)
+    for at in ends:
+        yield {name: np.ascontiguousarray(array[at : at + size]) for name, array in samples.items()}

@@ -1,0 +1,88 @@
+"""Static 8-bit variants: ranges of activations are read off calibration data. Runs in the child only."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnxruntime.quantization import CalibrationMethod, QuantFormat, QuantType, quantize_static
+from onnxruntime.quantization.shape_inference import quant_pre_process
+
+from farm.workshop import calibrating, options, quantising
+from farm.workshop.problems import Problem, first_line
+
+OPTIONS = (
+    *("per-channel", "reduce-range", "activation", "weight", "calibration", "exclude-nodes", "op-types", "symmetric"),
+)
+_FORMATS = {"int8-qdq": QuantFormat.QDQ, "int8-qoperator": QuantFormat.QOperator}
+_METHODS = {
+    "minmax": CalibrationMethod.MinMax,
+    "entropy": CalibrationMethod.Entropy,
+    "percentile": CalibrationMethod.Percentile,
+}
+_TYPES = {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}
+# the fast kernels of x86 take unsigned activations with signed weights; those of Arm take both signed
+ACTIVATION_OF = {"x86": "uint8", "arm": "int8"}
+
+
+def static(
+    model: onnx.ModelProto, *, work: Path, precision: str, chosen: Mapping[str, str], more: Mapping[str, Any]
+) -> tuple[onnx.ModelProto, list[str]]:
+    """Weights and activations as 8-bit whole numbers in QDQ or QOperator form; what was done, in sentences.
+
+    `more`: {calibration: path or None, hardware: "x86" or "arm"}. Raises Problem: already_quantised, bad_option,
+    bad_calibration, bad_arrays, nothing_quantised, quantising_failed.
+    """
+    read = options.read(chosen, allowed=OPTIONS, nodes=[node.name for node in model.graph.node])
+    quantising.check_plain(model)
+    given = Path(more["calibration"]) if more.get("calibration") else None
+    feeds, said = calibrating.feeds_of(model, given)
+    activation = read.activation or ACTIVATION_OF[more.get("hardware") or "x86"]
+    weight, method = read.weight or "int8", read.calibration or "minmax"
+    left = quantising.mistaken(model)
+    source, made = _prepared(model, work), work / "quantised.onnx"
+    try:
+        quantize_static(
+            source,
+            made,
+            calibrating.Reader(feeds),
+            quant_format=_FORMATS[precision],
+            op_types_to_quantize=read.op_types or None,
+            per_channel=read.per_channel,
+            reduce_range=read.reduce_range,
+            activation_type=_TYPES[activation],
+            weight_type=_TYPES[weight],
+            nodes_to_exclude=[*read.exclude_nodes, *left],
+            use_external_data_format=quantising.is_large(model),
+            calibrate_method=_METHODS[method],
+            extra_options={"ActivationSymmetric": read.symmetric},
+        )
+    except Exception as error:  # many kinds, undocumented
+        raise Problem("quantising_failed", f"Static quantisation failed ({first_line(error)}).") from error
+    how = f"{precision}, activations {activation}, weights {weight}, ranges by {method}{read.sentence()}"
+    after, history = quantising.finish(model, onnx.load(made), how=how)
+    return after, [*history, *said, *quantising.left_sentences(left)]
+
+
+def _prepared(model: onnx.ModelProto, work: Path) -> Path:
+    """The model after shape inference and basic optimisation, which let more operators be quantised.
+
+    The tool's symbolic inference gives up on some models; what it would add is then left out.
+    """
+    plain, prepared = work / "plain.onnx", work / "prepared.onnx"
+    source = onnx.ModelProto()
+    source.CopyFrom(model)
+    del source.graph.value_info[:]
+    quantising.save(source, plain)
+    for skip in (False, True):
+        try:
+            quant_pre_process(
+                plain, prepared, skip_symbolic_shape=skip, save_as_external_data=quantising.is_large(model)
+            )
+        except Exception as error:  # the tool raises bare Exception
+            if skip:
+                text = f"Preparing the model for quantisation failed ({first_line(error)})."
+                raise Problem("quantising_failed", text) from error
+        else:
+            break
+    return prepared
