@@ -1,0 +1,53 @@
+"""Which files the client takes for a model, and what it says about a model on disk."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from onnxfarm.bundle import files_of
+from onnxfarm.main import app
+from onnxfarm.problems import Usage
+
+MODELS = Path(__file__).parents[2] / "models"
+
+
+def test_external_data_is_found_by_its_name_in_the_model(tmp_path: Path) -> None:
+    for name in ("mlp_external.onnx", "mlp_external.onnx.data"):
+        (tmp_path / name).write_bytes((MODELS / name).read_bytes())
+    for other in ("notes.txt", "data", "mlp_external.inputs.npz", "other.onnx"):
+        (tmp_path / other).write_bytes(b"1")
+    assert [path.name for path in files_of(tmp_path / "mlp_external.onnx")] == [
+        "mlp_external.onnx",
+        "mlp_external.onnx.data",
+    ]
+
+
+def test_a_model_without_external_data_and_a_zip_stand_alone(tmp_path: Path) -> None:
+    assert files_of(MODELS / "lstm.onnx") == [MODELS / "lstm.onnx"]
+    (tmp_path / "m.zip").write_bytes(b"PK")
+    assert files_of(tmp_path / "m.zip") == [tmp_path / "m.zip"]
+
+
+@pytest.mark.parametrize("name", ["missing.onnx", "model.pt", "."])
+def test_what_is_no_model_file_is_a_usage_error(tmp_path: Path, name: str) -> None:
+    (tmp_path / "model.pt").touch()
+    with pytest.raises(Usage):
+        files_of(tmp_path / name)
+
+
+def test_inspect_prints_facts_and_findings() -> None:
+    shown = CliRunner().invoke(app, ["inspect", str(MODELS / "mlp_external.onnx")])
+    assert shown.exit_code == 0, shown.output
+    assert "opset 18" in shown.stdout
+    answer = CliRunner().invoke(app, ["inspect", str(MODELS / "mlp_external.onnx"), "--json"])
+    assert json.loads(answer.stdout)["external_files"] == ["mlp_external.onnx.data"]
+
+
+def test_inspect_refuses_what_is_no_model_in_one_sentence(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.onnx"
+    bad.write_bytes(b"nothing that anyone could load " * 9)
+    answer = CliRunner().invoke(app, ["inspect", str(bad)])
+    assert answer.exit_code == 2
+    assert answer.stderr.startswith("onnxfarm: bad.onnx is no ONNX model")
