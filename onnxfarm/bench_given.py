@@ -1,0 +1,68 @@
+"""Inputs and expected outputs that the user gives: looked at before anything is measured."""
+
+import shutil
+from pathlib import Path
+
+from farm.contract.cells import FileRef
+from farm.rules.matrix import Matrix
+from farm.workshop import arrays, orders
+from onnxfarm.bench_bundle import LocalFiles, Uploaded
+from onnxfarm.bench_orders import Given
+from onnxfarm.problems import Usage
+
+
+def take_given(
+    model: Uploaded, *, inputs: Path | None, expected: Path | None, folder: Path, files: LocalFiles
+) -> Given:
+    """Take both in. Raises Usage with the sentence of what does not fit the model."""
+    if inputs is None:
+        return Given()
+    copied = _copy(inputs, folder / "given-inputs.npz")
+    out = folder / "given"
+    out.mkdir()
+    try:
+        accepted = orders.accept_inputs(model.folder, model.main, inputs=copied, out_dir=out)
+    except orders.WorkshopError as error:
+        raise Usage(f"{inputs}: {error.reason.text}") from error
+    return Given(
+        inputs=files.add(accepted.path, name="inputs.npz"),
+        batch=accepted.batch,
+        expected=_expected(model, expected, folder=folder, files=files) if expected else None,
+    )
+
+
+def refuse_contradiction(matrix: Matrix, given: Given) -> None:
+    """Raise Usage when a batch is asked for that the given inputs do not have."""
+    if given.inputs is None:
+        return
+    asked = [batch for batch in matrix.axes.get("batch", ()) if batch != given.batch]
+    if asked and given.batch is None:
+        raise Usage(f"The batch {asked[0]} is asked for, and the given inputs have no batch: leave --batch out.")
+    if asked:
+        raise Usage(
+            f"The batch {asked[0]} is asked for, and the given inputs have batch {given.batch}: "
+            "leave --batch out, or give other inputs."
+        )
+
+
+def _expected(model: Uploaded, path: Path, *, folder: Path, files: LocalFiles) -> FileRef:
+    copied = _copy(path, folder / "expected.npz")
+    try:
+        names = set(arrays.read_npz(copied))
+    except arrays.ArraysError as problem:
+        raise Usage(f"{path}: {problem}") from problem
+    known = {port.name for port in model.inspection.outputs}
+    if not names & known:
+        raise Usage(
+            f"{path} holds {', '.join(sorted(names)) or 'nothing'} and the model's outputs are "
+            f"{', '.join(sorted(known))}: save the arrays under the outputs' names."
+        )
+    return files.add(copied, name="expected.npz")
+
+
+def _copy(path: Path, to: Path) -> Path:
+    try:
+        shutil.copyfile(path, to)
+    except OSError as problem:
+        raise Usage(f"{path} cannot be read ({problem.strerror}): give the path of an .npz.") from problem
+    return to

@@ -1,0 +1,161 @@
+"""From a planned block to the order that a node executes: variants, inputs and references, each made once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar, cast
+
+from farm.contract.blocks import ArmOrder, BlockOrder
+from farm.contract.cells import Bundle, CellSpec, FileRef, Recipe
+from farm.contract.reports import CheckReport
+from farm.rules import opsets
+from farm.rules.parity import preset_for
+from farm.rules.plans import PlannedBlock
+from farm.workshop import orders
+from onnxfarm.bench_bundle import LocalFiles, Uploaded
+
+EXPECTED = "expected"
+
+Say = Callable[[str], None]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the user gave beside the model: inputs, the batch they hold, and the outputs they should give."""
+
+    inputs: FileRef | None = None
+    batch: int | None = None
+    expected: FileRef | None = None
+
+
+@dataclass
+class Preparation:
+    """Everything a block's arms need, made by the workshop and kept by what it was made from.
+
+    `references`: what outputs are compared with, in words, by cell digest.
+    """
+
+    model: Uploaded
+    files: LocalFiles
+    given: Given
+    folder: Path
+    say: Say
+    references: dict[str, str] = field(default_factory=dict)
+    _made: dict[tuple[object, ...], object] = field(default_factory=dict)
+
+    def order(self, block: PlannedBlock, *, seed: int) -> tuple[BlockOrder | None, list[CheckReport]]:
+        """The order of a block, and a report for each arm that cannot be prepared; None when no arm can."""
+        arms: list[ArmOrder] = []
+        refused: list[CheckReport] = []
+        for arm in block.arms:
+            try:
+                arms.append(self._arm(arm.arm, arm.spec))
+            except orders.WorkshopError as error:
+                refused.append(CheckReport(arm=arm.arm, reason=error.reason))
+        if not arms:
+            return None, refused
+        order = BlockOrder(
+            block=block.id,
+            attempt=1,
+            budget=block.budget,
+            seed=seed,
+            max_rounds=block.max_rounds,
+            runner_timeout_s=block.runner_timeout_s,
+            block_timeout_s=block.block_timeout_s,
+            arms=tuple(arms),
+        )
+        return order, refused
+
+    def _arm(self, number: int, spec: CellSpec) -> ArmOrder:
+        inputs = self._inputs(spec)
+        reference, made_by = self._reference(inputs)
+        if made_by:
+            self.references[spec.digest] = made_by
+        return ArmOrder(
+            arm=number,
+            cell=spec,
+            bundle=self._variant(spec),
+            source=self.model.bundle,
+            inputs=inputs,
+            reference=reference,
+            tolerance=preset_for(spec.recipe.precision).tolerance,
+        )
+
+    def _inputs(self, spec: CellSpec) -> FileRef:
+        if self.given.inputs is not None:
+            return self.given.inputs
+        work = spec.workload
+
+        def make() -> FileRef:
+            out = self._fresh("inputs")
+            made = orders.prepare_inputs(
+                self.model.folder,
+                self.model.main,
+                out_dir=out,
+                batch=work.batch,
+                shapes=work.shapes,
+                seed=work.seed,
+            )
+            return self.files.add(made.path, name="inputs.npz")
+
+        return self._once(("inputs", work.batch, tuple(sorted(work.shapes.items())), work.seed), make)
+
+    def _reference(self, inputs: FileRef) -> tuple[FileRef | None, str]:
+        """The expected outputs, else those of the CPU without optimisations; none where the model does not run so."""
+        if self.given.expected is not None:
+            return self.given.expected, EXPECTED
+
+        def make() -> tuple[FileRef | None, str]:
+            self.say("making the reference outputs")
+            try:
+                made = orders.make_reference(
+                    self.model.folder,
+                    self.model.main,
+                    inputs=self.files.paths[inputs.sha256],
+                    out_dir=self._fresh("reference"),
+                )
+            except orders.WorkshopError as error:
+                self.say(f"no reference outputs: {error.reason.text}")
+                return None, ""
+            return self.files.add(made.path, name="reference.npz"), made.made_by
+
+        return self._once(("reference", inputs.sha256), make)
+
+    def _variant(self, spec: CellSpec) -> Bundle:
+        if spec.recipe.is_identity:
+            return self.model.bundle
+        opset = self._opset(spec)
+
+        def make() -> Bundle:
+            self.say(f"making the variant {spec.recipe.precision}, opset {opset or spec.recipe.opset}")
+            made = orders.make_variant(
+                self.model.folder, self.model.main, recipe=spec.recipe, out_dir=self._fresh("variant"), opset=opset
+            )
+            return self.files.bundle(made.folder, made.main)
+
+        return self._once(("variant", _key(spec.recipe), opset), make)
+
+    def _opset(self, spec: CellSpec) -> int | None:
+        return opsets.max_opset(spec.runtime.version) if spec.recipe.opset == "max-of-runtime" else None
+
+    def _fresh(self, what: str) -> Path:
+        place = self.folder / f"{what}-{len(self._made)}"
+        place.mkdir(parents=True)
+        return place
+
+    def _once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
+        """What was made from this key, or the reason why it could not be."""
+        if key not in self._made:
+            try:
+                self._made[key] = make()
+            except orders.WorkshopError as error:
+                self._made[key] = error
+        made = self._made[key]
+        if isinstance(made, orders.WorkshopError):
+            raise made
+        return cast(T, made)
+
+
+def _key(recipe: Recipe) -> str:
+    return recipe.model_dump_json()
