@@ -74,7 +74,7 @@ def _training_mode(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
         if is_dropout or (node.op_type == "BatchNormalization" and attributes.get("training_mode") == 1):
             where.append(_name(node))
     if where:
-        yield _found("training_mode", f"{len(where)} operators run in training mode.", where=where)
+        yield _found("training_mode", f"In training mode: {_many(len(where), 'operator')}.", where=where)
 
 
 def _third_inputs(model: onnx.ModelProto) -> set[str]:
@@ -113,7 +113,9 @@ def _wide_types(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
     kinds = _value_kinds(model)
     doubles = sorted(name for name, kind in kinds.items() if kind == TensorProto.DOUBLE)
     if doubles or facts["dtypes"].get("float64"):
-        yield _found("float64", f"{len(doubles)} tensors are float64.", where=doubles, count=max(1, len(doubles)))
+        yield _found(
+            "float64", f"In float64: {_many(len(doubles), 'tensor')}.", where=doubles, count=max(1, len(doubles))
+        )
     made = [kinds[name] for node in model.graph.node for name in node.output if name in kinds]
     whole = sum(kind == TensorProto.INT64 for kind in made)
     if len(made) >= 5 and whole > _MANY_INT64 * len(made):
@@ -133,7 +135,7 @@ def _initialisers_as_inputs(model: onnx.ModelProto, facts: Facts) -> Iterator[Fo
     stored = {tensor.name for tensor in model.graph.initializer}
     both = [value.name for value in model.graph.input if value.name in stored]
     if both:
-        yield _found("initialisers_as_inputs", f"{len(both)} initialisers are inputs too.", where=both)
+        yield _found("initialisers_as_inputs", f"Both stored and an input: {_many(len(both), 'tensor')}.", where=both)
 
 
 def _missing_shapes(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
@@ -144,7 +146,7 @@ def _missing_shapes(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
     }
     missing = [name for node in model.graph.node for name in node.output if name and name not in known]
     if missing:
-        yield _found("missing_shapes", f"The shapes of {len(missing)} tensors are not known.", where=missing)
+        yield _found("missing_shapes", f"Without a known shape: {_many(len(missing), 'tensor')}.", where=missing)
 
 
 def _transpose_sandwich(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
@@ -157,7 +159,7 @@ def _transpose_sandwich(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]
         if is_turn and (set(node.input) & inputs or set(node.output) & outputs):
             where.append(_name(node))
     if where:
-        yield _found("transpose_sandwich", f"{len(where)} transposes stand at the graph's borders.", where=where)
+        yield _found("transpose_sandwich", f"At the graph's borders: {_many(len(where), 'Transpose')}.", where=where)
 
 
 def _duplicates(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
@@ -168,7 +170,7 @@ def _duplicates(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
     spare = [tensor for group in same.values() for tensor in group[1:]]
     if spare:
         wasted = sum(external.tensor_bytes(tensor) for tensor in spare)
-        detail = f"{len(spare)} initialisers repeat others, {wasted:,} bytes in all."
+        detail = f"Stored again: {_many(len(spare), 'tensor')}, {wasted:,} bytes in all."
         yield _found("duplicate_initialisers", detail, where=[tensor.name for tensor in spare])
 
 
@@ -188,19 +190,25 @@ def _near_2gb(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
 def _unnamed(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
     outputs = [node.output[0] if node.output else node.op_type for node in model.graph.node if not node.name]
     if outputs:
-        yield _found("unnamed_nodes", f"{len(outputs)} of {len(model.graph.node)} nodes have no name.", where=outputs)
+        yield _found(
+            "unnamed_nodes", f"Without a name: {_many(len(outputs), 'node')} of {len(model.graph.node)}.", where=outputs
+        )
 
 
 def _signed_activations(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
     where = quantised.signed_activations(model)
     if where:
-        yield _found("s8s8_on_x86", f"{len(where)} activations are quantised as int8.", where=where)
+        yield _found("s8s8_on_x86", f"Quantised as int8: {_many(len(where), 'activation')}.", where=where)
 
 
 def _found(finding: str, detail: str, *, where: list[str] | None = None, count: int | None = None) -> Found:
     places = [shown(place) for place in (where or [])[:_WHERE]]
     many = count if count is not None else len(where) if where else 1
     return {"id": finding, "detail": detail, "count": many, "where": places}
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _name(node: onnx.NodeProto) -> str:

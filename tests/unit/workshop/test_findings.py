@@ -1,0 +1,191 @@
+"""Every finding has a model that triggers it and one that does not."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from farm.rules.findings import EXPLANATIONS
+from farm.workshop import looking
+from farm.workshop.inspecting import inspect
+from tests.unit.workshop import making
+
+Model = onnx.ModelProto
+
+
+def node(kind: str, inputs: list[str], outputs: list[str], **attributes: Any) -> onnx.NodeProto:
+    return helper.make_node(kind, inputs, outputs, name=attributes.pop("name", outputs[0]), **attributes)
+
+
+def dropout(training: bool) -> Model:
+    weights = [making.weight("ratio", np.float32(0.5)), making.weight("mode", np.bool_(training))]
+    nodes = [node("Dropout", ["x", "ratio", "mode"], ["y"])]
+    return making.model(nodes, [making.port("x")], [making.port("y")], weights=weights)
+
+
+def dropout_by_constant() -> Model:
+    true = making.weight("t", np.bool_(True))
+    nodes = [node("Constant", [], ["mode"], value=true), node("Dropout", ["x", "", "mode"], ["y"])]
+    return making.model(nodes, [making.port("x")], [making.port("y")])
+
+
+def batch_norm(training: int) -> Model:
+    weights = [making.weight(name, np.ones(3, np.float32)) for name in ("s", "b", "m", "v")]
+    outputs = ["y", "m2", "v2"] if training else ["y"]
+    nodes = [node("BatchNormalization", ["x", "s", "b", "m", "v"], outputs, training_mode=training)]
+    return making.model(nodes, [making.port("x", [2, 3, 4])], [making.port("y", [2, 3, 4])], weights=weights)
+
+
+def relu_of(*dims: int | str) -> Model:
+    return making.model([node("Relu", ["x"], ["y"])], [making.port("x", dims)], [making.port("y", dims)])
+
+
+def custom() -> Model:
+    model = making.relu(opsets={"": 17, "acme": 1})
+    model.graph.node.append(node("FancyRelu", ["x"], ["z"], domain="acme"))
+    return model
+
+
+def branch() -> Model:
+    inner = helper.make_graph([node("Identity", ["x"], ["z"])], "branch", [], [making.port("z", None)])
+    nodes = [node("If", ["c"], ["y"], then_branch=inner, else_branch=inner)]
+    return making.model(nodes, [making.port("x"), making.port("c", [], TensorProto.BOOL)], [making.port("y", None)])
+
+
+def typed(kind: int) -> Model:
+    return making.model([node("Relu", ["x"], ["y"])], [making.port("x", kind=kind)], [making.port("y", kind=kind)])
+
+
+def shape_arithmetic(count: int) -> Model:
+    nodes = [node("Shape", ["x"], ["s0"])]
+    nodes += [node("Add", [f"s{n}", f"s{n}"], [f"s{n + 1}"]) for n in range(count)]
+    nodes += [node("Relu", ["x"], ["r0"]), *(node("Relu", [f"r{n}"], [f"r{n + 1}"]) for n in range(6))]
+    ports = [making.port("r6"), making.port(f"s{count}", [2], TensorProto.INT64)]
+    return making.model(nodes, [making.port("x")], ports)
+
+
+def weight_as_input(is_input: bool) -> Model:
+    model = making.linear()
+    if is_input:
+        model.graph.input.append(making.port("w", [4, 3]))
+    return model
+
+
+def unknown_shape() -> Model:
+    nodes = [node("Reshape", ["x", "s"], ["r"]), node("Relu", ["r"], ["y"])]
+    return making.model(
+        nodes, [making.port("x"), making.port("s", [None], TensorProto.INT64)], [making.port("y", None)]
+    )
+
+
+def turned(at_border: bool) -> Model:
+    nodes = [
+        node(
+            "Transpose",
+            [
+                "x" if at_border else "r",
+            ],
+            ["t"],
+            perm=[0, 3, 1, 2],
+        ),
+        node("Relu", ["t"], ["y"]),
+    ]
+    if not at_border:
+        nodes.insert(0, node("Relu", ["x"], ["r"]))
+    return making.model(nodes, [making.port("x", [1, 8, 8, 3])], [making.port("y", [1, 3, 8, 8])])
+
+
+def twins(same: bool) -> Model:
+    first = np.arange(1024, dtype=np.float32).reshape(32, 32)
+    weights = [making.weight("a", first), making.weight("b", first if same else first + 1)]
+    nodes = [node("MatMul", ["x", "a"], ["m"]), node("MatMul", ["m", "b"], ["y"])]
+    return making.model(nodes, [making.port("x", ["n", 32])], [making.port("y", ["n", 32])], weights=weights)
+
+
+def qdq(signed: bool) -> Model:
+    dtype = np.int8 if signed else np.uint8
+    weights = [making.weight("s", np.float32(0.1)), making.weight("z", dtype(0))]
+    nodes = [node("QuantizeLinear", ["x", "s", "z"], ["q"]), node("DequantizeLinear", ["q", "s", "z"], ["y"])]
+    return making.model(nodes, [making.port("x")], [making.port("y")], weights=weights)
+
+
+def unnamed() -> Model:
+    model = making.relu()
+    model.graph.node[0].ClearField("name")
+    return model
+
+
+def missing_input() -> Model:
+    model = making.relu()
+    model.graph.node[0].input[0] = "nowhere"
+    return model
+
+
+PAIRS: list[tuple[str, Callable[[], Model], Callable[[], Model]]] = [
+    ("training_mode", lambda: dropout(True), lambda: dropout(False)),
+    ("training_mode", dropout_by_constant, making.relu),
+    ("training_mode", lambda: batch_norm(1), lambda: batch_norm(0)),
+    ("fixed_batch_one", lambda: relu_of(1, 4), lambda: relu_of(2, 4)),
+    ("no_dynamic_axis", lambda: relu_of(2, 4), lambda: relu_of("batch", 4)),
+    ("needs_newer_runtime", lambda: making.relu(opsets={"": 22}, ir=10), making.relu),
+    ("needs_newer_runtime", lambda: making.relu(ir=10), making.relu),
+    ("unused_opset", lambda: making.relu(opsets={"": 17, "ai.onnx.ml": 3}), making.relu),
+    ("custom_domain", custom, making.relu),
+    ("subgraphs", branch, making.relu),
+    ("float64", lambda: typed(TensorProto.DOUBLE), lambda: typed(TensorProto.FLOAT)),
+    ("int64_heavy", lambda: shape_arithmetic(6), lambda: shape_arithmetic(1)),
+    ("initialisers_as_inputs", lambda: weight_as_input(True), lambda: weight_as_input(False)),
+    ("missing_shapes", unknown_shape, making.linear),
+    ("transpose_sandwich", lambda: turned(True), lambda: turned(False)),
+    ("duplicate_initialisers", lambda: twins(True), lambda: twins(False)),
+    ("unnamed_nodes", unnamed, making.relu),
+    ("s8s8_on_x86", lambda: qdq(True), lambda: qdq(False)),
+    ("checker_complaint", missing_input, making.relu),
+    ("not_checked", lambda: making.relu(ir=99), making.relu),
+]
+
+
+def found(model: Model, folder: Path) -> dict[str, dict[str, Any]]:
+    answer = inspect({"folder": str(making.save(model, folder)), "main": "model.onnx"})
+    assert "answer" in answer, answer
+    return {finding["id"]: finding for finding in answer["answer"]["findings"]}
+
+
+@pytest.mark.parametrize(("finding", "triggers", "spares"), PAIRS)
+def test_a_finding_is_made_where_it_is_due_and_nowhere_else(
+    finding: str, triggers: Callable[[], Model], spares: Callable[[], Model], tmp_path: Path
+) -> None:
+    made = found(triggers(), tmp_path / "triggers")
+    assert finding in made
+    assert made[finding]["detail"].endswith(".")
+    assert made[finding]["count"] >= 1
+    assert finding not in found(spares(), tmp_path / "spares")
+
+
+def test_a_file_near_the_limit_of_protobuf_is_found() -> None:
+    facts = {"main_bytes": 1_900_000_000}
+    assert [finding["id"] for finding in looking._near_2gb(making.relu(), facts)] == ["near_2gb"]
+    assert not list(looking._near_2gb(making.relu(), {"main_bytes": 1_000_000}))
+
+
+def test_a_sample_model_has_no_finding(tmp_path: Path) -> None:
+    assert not found(making.linear(), tmp_path)
+
+
+def test_every_explanation_is_tested_and_says_why_and_what_to_do() -> None:
+    assert {finding for finding, _, _ in PAIRS} | {"near_2gb"} == set(EXPLANATIONS)
+    for explanation in EXPLANATIONS.values():
+        assert explanation.why.endswith(".")
+        assert explanation.fix.endswith(".")
+
+
+def test_twins_in_external_data_are_found_by_their_place(tmp_path: Path) -> None:
+    folder = making.save_external(twins(True), tmp_path)
+    model = onnx.load(folder / "model.onnx", load_external_data=False)
+    first, second = model.graph.initializer
+    second.external_data[1].value = first.external_data[1].value
+    assert "duplicate_initialisers" in found(model, folder)
