@@ -127,6 +127,7 @@ class Agent:
         mailbox = Mailbox(self._poll, on_refused=self.refused)
         app = make_app(gateway_url=self._gateway.url, queues=(node_queue(self._identity.node_id),), mailbox=mailbox)
         measure_task.register(app, self._measurer)
+        signals.setup_logging.connect(_leave_logging_alone, weak=False)
         signals.worker_ready.connect(self._on_ready, weak=False)
         signals.worker_shutting_down.connect(self._on_shutting_down, weak=False)
         self._worker = app.Worker(
@@ -208,6 +209,10 @@ class Agent:
 
     def _in_background(self, name: str, body: Callable[[], None]) -> None:
         threading.Thread(target=body, name=name, daemon=True).start()
+
+
+def _leave_logging_alone(**_: Any) -> None:
+    """Celery sets no levels and handlers of its own where somebody answers this signal."""
 
 
 def _subscribe(consumer: Any, wanted: set[str]) -> None:

@@ -1,18 +1,24 @@
 """The agent as a process: `python -m worker.agent.main`, and what `onnxfarm node start` calls."""
 
 import argparse
+import logging
 import os
 import platform
 import re
 import sys
 import time
+import warnings
 from pathlib import Path
+
+from celery.exceptions import SecurityWarning
 
 from worker.agent import enrolment, facts, logs
 from worker.agent import gateway as farm
 from worker.agent.agent import IDLE_PROBE_S, Agent
 from worker.agent.equipment import NodeEquipment
 from worker.agent.home import NodeHome, NotEnrolledError, default_folder
+
+logger = logging.getLogger(__name__)
 
 CODE_VARIABLE = "ONNXFARM_NODE_TOKEN"
 # how long an agent that starts together with its farm waits for it
@@ -37,8 +43,12 @@ def start(
     """
     home = NodeHome(folder)
     identity = home.identity()
+    # Celery says the same in ten lines
+    warnings.filterwarnings("ignore", category=SecurityWarning)
     with farm.Gateway(url or identity.url) as gateway:
         tail = logs.set_up(home.log)
+        if os.geteuid() == 0:
+            logger.warning("The agent runs as root; an ordinary user is enough and safer.")
         equipment = NodeEquipment(home, gateway, probe_first=probe_first)
         return Agent(home, gateway=gateway, equipment=equipment, tail=tail, idle_probe_s=idle_probe_s).run()
 
