@@ -12,8 +12,8 @@ from rich.console import Console
 
 from farm.contract.document import Document
 from farm.contract.reasons import ReasonCode
-from farm.rules import matrix as matrices
-from farm.rules.matrix_text import MatrixProblem
+from farm.rules.matrices import matrix as matrices
+from farm.rules.matrices.matrix_text import MatrixProblem
 from onnxfarm.documents import read_text
 from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, needs_extra
 
@@ -92,7 +92,7 @@ def _run(
         files = bench_bundle.LocalFiles()
         uploaded = bench_bundle.take_in(model, folder=folder / "model", files=files)
         given = bench_given.take_given(uploaded, inputs=inputs, expected=expected, folder=folder, files=files)
-        bench_given.refuse_contradiction(declared, given)
+        bench_given.refuse_contradiction(declared, given, model=uploaded)
         facts = uploaded.facts(inputs=given.inputs, inputs_batch=given.batch)
         preparation = bench_orders.Preparation(
             model=uploaded, files=files, given=given, folder=folder / "made", say=lambda text: None

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from farm.contract.cells import Bundle, FileRef
-from farm.rules.plans import ModelFacts
+from farm.rules.planning.plans import ModelFacts
 from farm.workshop import orders
 from farm.workshop.inspection import Inspection
 from onnxfarm.bundle import files_of

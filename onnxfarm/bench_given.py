@@ -1,10 +1,12 @@
 """Inputs and expected outputs that the user gives: looked at before anything is measured."""
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from farm.contract.cells import FileRef
-from farm.rules.matrix import Matrix
+from farm.rules.matrices.matrix import Matrix
+from farm.rules.nearest import choice_sentence
 from farm.workshop import arrays, orders
 from onnxfarm.bench_bundle import LocalFiles, Uploaded
 from onnxfarm.bench_orders import Given
@@ -17,9 +19,9 @@ def take_given(
     """Take both in. Raises Usage with the sentence of what does not fit the model."""
     if inputs is None:
         return Given()
-    copied = _copy(inputs, folder / "given-inputs.npz")
     out = folder / "given"
     out.mkdir()
+    copied = _copy(inputs, folder / "given-inputs")
     try:
         accepted = orders.accept_inputs(model.folder, model.main, inputs=copied, out_dir=out)
     except orders.WorkshopError as error:
@@ -31,8 +33,13 @@ def take_given(
     )
 
 
-def refuse_contradiction(matrix: Matrix, given: Given) -> None:
-    """Raise Usage when a batch is asked for that the given inputs do not have."""
+def refuse_contradiction(matrix: Matrix, given: Given, *, model: Uploaded) -> None:
+    """Raise Usage for a dimension the model does not have, and for a batch that the given inputs do not have."""
+    known = model.inspection.dims
+    for sizes in matrix.axes.get("shapes", ()):
+        unknown = [name for name in sizes if name not in known] if isinstance(sizes, Mapping) else []
+        if unknown:
+            raise Usage(f"{model.main}: {choice_sentence('dynamic dimension', unknown[0], known)}")
     if given.inputs is None:
         return
     asked = [batch for batch in matrix.axes.get("batch", ()) if batch != given.batch]
@@ -46,7 +53,7 @@ def refuse_contradiction(matrix: Matrix, given: Given) -> None:
 
 
 def _expected(model: Uploaded, path: Path, *, folder: Path, files: LocalFiles) -> FileRef:
-    copied = _copy(path, folder / "expected.npz")
+    copied = _copy(path, folder / "given-expected")
     try:
         names = set(arrays.read_npz(copied))
     except arrays.ArraysError as problem:
@@ -60,9 +67,10 @@ def _expected(model: Uploaded, path: Path, *, folder: Path, files: LocalFiles) -
     return files.add(copied, name="expected.npz")
 
 
-def _copy(path: Path, to: Path) -> Path:
+def _copy(path: Path, folder: Path) -> Path:
+    """A copy under its own name, which error sentences tell."""
     try:
-        shutil.copyfile(path, to)
+        folder.mkdir()
+        return Path(shutil.copyfile(path, folder / path.name))
     except OSError as problem:
         raise Usage(f"{path} cannot be read ({problem.strerror}): give the path of an .npz.") from problem
-    return to

@@ -8,9 +8,9 @@ from typing import TypeVar, cast
 from farm.contract.blocks import ArmOrder, BlockOrder
 from farm.contract.cells import Bundle, CellSpec, FileRef, Recipe
 from farm.contract.reports import CheckReport
-from farm.rules import opsets
 from farm.rules.parity import preset_for
-from farm.rules.plans import PlannedBlock
+from farm.rules.planning.plans import PlannedBlock
+from farm.rules.runtimes import opsets
 from farm.workshop import orders
 from onnxfarm.bench_bundle import LocalFiles, Uploaded
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from farm.contract.reports import CheckReport, Report, RoundReport, TraceReport
-from farm.rules.plans import PlannedBlock
+from farm.rules.planning.plans import PlannedBlock
 
 
 class Follower:

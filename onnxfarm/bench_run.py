@@ -12,11 +12,12 @@ from rich.console import Console
 
 from farm.contract.document import Document
 from farm.contract.reports import Facts, Reply, Report
-from farm.rules import documents, planning
-from farm.rules.judging import BlockJudge
-from farm.rules.matrix import Matrix
-from farm.rules.plans import ModelFacts, Plan, PlannedBlock
-from farm.rules.records import BlockRecord, RunRecord
+from farm.rules.judging.judging import BlockJudge
+from farm.rules.matrices.matrix import Matrix
+from farm.rules.planning import planning
+from farm.rules.planning.plans import ModelFacts, Plan, PlannedBlock
+from farm.rules.reporting import documents
+from farm.rules.reporting.records import BlockRecord, RunRecord
 from onnxfarm.bench_bundle import LocalFiles
 from onnxfarm.bench_orders import Preparation
 from onnxfarm.bench_progress import Follower, followed

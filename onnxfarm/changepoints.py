@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from farm.rules.comparisons import MARGIN
+from farm.rules.comparing.comparisons import MARGIN
 from onnxfarm.documents import as_json, read_text
 from onnxfarm.problems import Usage, main_guard, needs_extra
 
 if TYPE_CHECKING:
-    from farm.rules.changepoints import ChangePoint
+    from farm.rules.comparing.changepoints import ChangePoint
 
 TIME_NAMES = frozenset(
     {
@@ -64,7 +64,7 @@ def changepoints(
     if not (isfinite(margin) and 0.0 <= margin < 1.0):
         raise Usage(f"The margin is {margin}: give a fraction from 0 up to 1, such as 0.02 for 2 %.")
     with needs_extra("node"):
-        from farm.rules import changepoints as rules
+        from farm.rules.comparing import changepoints as rules
     columns, times = read_series(read_text(file), where=str(file))
     found = [rules.find_changepoints(column.values, smallest=margin) for column in columns]
     for column, points in zip(columns, found, strict=True):

@@ -13,8 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
-from farm.rules import comparisons, confounders
-from farm.rules.comparisons import MARGIN, Comparison
+from farm.rules.comparing import comparisons, confounders
+from farm.rules.comparing.comparisons import MARGIN, Comparison
 from onnxfarm import documents, matching
 from onnxfarm.documents import checked_samples, read_object
 from onnxfarm.matching import Cell, Match

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 from farm.contract.document import Cell, Comparison, Document
-from farm.rules.wording import change, microseconds, milliseconds, percent, signed, three_digits
+from farm.rules.reporting.wording import change, microseconds, milliseconds, percent, signed, three_digits
 
 # of the largest change, so many operators are named
 NAMED_OPERATORS = 3

@@ -9,8 +9,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from farm.rules import matrix as matrices
-from farm.rules.matrix_text import MatrixProblem
+from farm.rules.matrices import matrix as matrices
+from farm.rules.matrices.matrix_text import MatrixProblem
 from onnxfarm.account import ServerOption, find_account
 from onnxfarm.bundle import files_of
 from onnxfarm.client import Client

@@ -19,8 +19,8 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from farm.rules import comparisons
-from farm.rules.comparisons import MARGIN, Comparison
+from farm.rules.comparing import comparisons
+from farm.rules.comparing.comparisons import MARGIN, Comparison
 from onnxfarm import documents
 from onnxfarm.documents import checked_samples, read_object
 from onnxfarm.problems import Usage, main_guard, needs_extra
@@ -63,7 +63,7 @@ def verdict(
 def judge(entries: Sequence[Pairs | Arms], *, margin: float) -> list[Comparison]:
     """The rules' verdict on each, in the same order. Raises Usage for a margin that is none."""
     with needs_extra("node"):
-        from farm.rules import verdicts
+        from farm.rules.comparing import verdicts
     try:
         verdicts.check_margin(margin)
     except ValueError as problem:
@@ -126,7 +126,7 @@ def _arms(entry: Mapping[str, Any], *, where: str) -> Arms:
 
 def _figures_of_all(judged: Sequence[Comparison]) -> list[dict[str, Any]]:
     with needs_extra("node"):
-        from farm.rules import multiplicity
+        from farm.rules.comparing import multiplicity
     holds = multiplicity.benjamini_hochberg([comparison.p_total for comparison in judged])
     return [
         {**dataclasses.asdict(one), "holds_across": held if one.verdict in ("slower", "faster") else None}

@@ -5,7 +5,7 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Router
 
-from farm.rules import matrix as matrices
+from farm.rules.matrices import matrix as matrices
 
 router = Router(tags=["runs"])
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from farm.api.auth import person
 from farm.registry.selectors import version
-from farm.rules.plans import PlannedBlock, RefusedPoint
+from farm.rules.planning.plans import PlannedBlock, RefusedPoint
 from farm.runs.services import plan_run
 
 router = Router(tags=["runs"])

@@ -3,6 +3,7 @@
 Nothing is held in memory beyond one chunk. A draft that no service keeps is removed when the request ends.
 """
 
+import sys
 from typing import IO, TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -69,8 +70,13 @@ class StoreUploadHandler(FileUploadHandler):
         return StoredUpload(draft, content_type=self.content_type)
 
     def upload_interrupted(self) -> None:
-        if self.draft is not None:
-            self.draft.discard()
+        """The body ended inside a file. Files before it are whole, but what was sent was more than those."""
+        if self.draft is None:
+            return
+        self.draft.discard()
+        # when something else has stopped the upload, that is what is said
+        if sys.exc_info()[0] is None:
+            raise Invalid(f"The upload ended in the middle of {self.draft.name}; send it again.", code="cut_short")
 
 
 def check_length(content_length: int) -> None:

@@ -10,7 +10,7 @@ from farm.accounts.models import User
 from farm.accounts.refusals import Conflict, Missing
 from farm.registry import storage
 from farm.registry.models import Artifact, Blob, Model, Preparation, Variant, Version
-from farm.rules.plans import ModelFacts
+from farm.rules.planning.plans import ModelFacts
 from farm.workshop.inspection import Inspection
 
 Anyone = User | AnonymousUser

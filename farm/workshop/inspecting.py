@@ -8,7 +8,7 @@ from typing import Any
 import onnx
 from onnx import TensorProto
 
-from farm.rules import opsets
+from farm.rules.runtimes import opsets
 from farm.workshop import external, functions, looking, quantised, reading, signature, walking
 from farm.workshop.problems import answering, shown
 

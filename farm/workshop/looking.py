@@ -8,7 +8,7 @@ from typing import Any
 import onnx
 from onnx import TensorProto, numpy_helper
 
-from farm.rules import opsets
+from farm.rules.runtimes import opsets
 from farm.workshop import constants, external, quantised, walking
 from farm.workshop.problems import first_line, shown
 

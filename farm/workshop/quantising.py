@@ -7,7 +7,7 @@ import onnx
 import onnxruntime
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
-from farm.rules.opsets import ONNX_DOMAINS
+from farm.rules.runtimes.opsets import ONNX_DOMAINS
 from farm.workshop import options, quantised, reference, stamps
 from farm.workshop.problems import Problem, first_line, shown
 

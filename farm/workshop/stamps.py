@@ -2,7 +2,7 @@
 
 import onnx
 
-from farm.rules import opsets
+from farm.rules.runtimes import opsets
 from farm.workshop import walking
 
 # the IR version that came with each default operator set

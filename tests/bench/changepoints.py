@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from farm.rules import changepoints
+from farm.rules.comparing import changepoints
 from tests.bench import figure
 from tests.bench.series import Labelled, labelled_series
 

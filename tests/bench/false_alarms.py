@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from farm.rules import statistics, verdicts
+from farm.rules.comparing import statistics, verdicts
 from tests.bench import figure, noise
 
 TARGET = 0.01

@@ -10,8 +10,9 @@ import sys
 import time
 from statistics import median
 
-from farm.rules import matrix, planning
-from farm.rules.plans import ModelFacts, NodeOffer
+from farm.rules.matrices import matrix
+from farm.rules.planning import planning
+from farm.rules.planning.plans import ModelFacts, NodeOffer
 
 MATRIX = """
 budget: standard

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farm.rules import power, verdicts
+from farm.rules.comparing import power, verdicts
 from tests.bench import figure, noise
 
 SHIFTS = (0.01, 0.02, 0.03, 0.05, 0.10)

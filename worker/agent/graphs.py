@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from farm.rules.graphs import Graph, GraphNode
+from farm.rules.tracing.graphs import Graph, GraphNode
 from farm.sandbox import child
 from farm.sandbox.policy import Policy, SandboxError
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from farm.contract.blocks import ArmOrder
 from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime
 from farm.contract.reports import Facts
-from farm.rules import providers
+from farm.rules.runtimes import providers
 from worker.agent import cache, launching, passes, staging, tracing
 from worker.agent.preparing import PreparedArm
 from worker.agent.runtimes import Installed

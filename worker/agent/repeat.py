@@ -6,7 +6,7 @@ from typing import Any
 
 from farm.contract.blocks import ArmOrder
 from farm.contract.cells import CellSpec, SessionSettings
-from farm.rules.axes import DEFAULT_DISTRIBUTION
+from farm.rules.matrices.axes import DEFAULT_DISTRIBUTION
 
 
 def repeat_command(arm: ArmOrder) -> str:

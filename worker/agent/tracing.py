@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from farm.contract.reasons import Reason
 from farm.contract.reports import Operator, ProviderShare, TraceReport
-from farm.rules import mapping
-from farm.rules.alignment import Origin
-from farm.rules.graphs import Graph
+from farm.rules.judging.alignment import Origin
+from farm.rules.tracing import mapping
+from farm.rules.tracing.graphs import Graph
 from worker.agent import budgets, graphs
 from worker.agent.environment import StoreTrace
 from worker.agent.launching import Launcher, garbled

@@ -1,8 +1,8 @@
 """How much a node's identical launches differ."""
 
 from farm.fleet.models import Node
-from farm.rules import margins
-from farm.rules.margins import FalseAlarms, NoiseFloor
+from farm.rules.comparing import margins
+from farm.rules.comparing.margins import FalseAlarms, NoiseFloor
 
 # newest A/A pairs that count: machines change
 HISTORY = 500

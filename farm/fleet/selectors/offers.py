@@ -3,8 +3,8 @@
 from farm.accounts.models import Team, User
 from farm.fleet.models import Node
 from farm.fleet.selectors.noise import noise_floor
-from farm.rules.comparisons import MARGIN
-from farm.rules.plans import NodeOffer
+from farm.rules.comparing.comparisons import MARGIN
+from farm.rules.planning.plans import NodeOffer
 
 
 def offers(*, team: Team, user: User | None) -> list[NodeOffer]:

@@ -11,7 +11,7 @@ from django.utils.functional import cached_property
 
 from farm.contract.reasons import Reason
 from farm.fleet.models import Node
-from farm.rules.plans import PlannedBlock
+from farm.rules.planning.plans import PlannedBlock
 from farm.runs.models.run import Run
 from farm.runs.states import BLOCK_ARROWS, BlockState, EventKind
 
@@ -48,7 +48,7 @@ class Block(models.Model):
     max_rounds = models.PositiveSmallIntegerField(default=8)
     first_round = models.PositiveSmallIntegerField(default=0)
     rounds = models.PositiveSmallIntegerField(default=0)
-    # how long the runs of its arms may take, how it is compared: a farm.rules.plans.PlannedBlock
+    # how long the runs of its arms may take, how it is compared: a farm.rules.planning.plans.PlannedBlock
     plan_json = models.JSONField(default=dict)
     reason_code = models.CharField(max_length=40, blank=True, default="")
     reason_text = models.TextField(blank=True, default="")

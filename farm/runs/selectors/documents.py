@@ -10,10 +10,10 @@ from farm.accounts.refusals import Missing
 from farm.contract import document as doc
 from farm.contract.cells import Budget
 from farm.registry.selectors import model_facts
-from farm.rules import sentences
-from farm.rules.document_cells import refused_cell
-from farm.rules.documents import BlockRecord, RunRecord, assemble, hold_across
-from farm.rules.plans import RefusedPoint
+from farm.rules.planning.plans import RefusedPoint
+from farm.rules.reporting import sentences
+from farm.rules.reporting.document_cells import refused_cell
+from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble, hold_across
 from farm.runs.models import Arm, Block, CellDocument, Comparison, FinishedDocument, Run
 from farm.runs.selectors.evidence import counted_reports, refused_reports
 from farm.runs.selectors.runs import address_of

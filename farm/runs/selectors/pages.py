@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from farm.accounts.selectors import Anyone
 from farm.contract import document as doc
 from farm.registry.models import Model
-from farm.rules.plans import PlannedBlock
+from farm.rules.planning.plans import PlannedBlock
 from farm.runs.models import Arm, Comparison, Report, Run
 from farm.runs.selectors.evidence import COUNTED
 from farm.runs.states import OPEN_BLOCKS, RunState

@@ -9,10 +9,10 @@ from farm.fleet.selectors import offers
 from farm.registry.models import Version
 from farm.registry.selectors import model_facts
 from farm.registry.states import VersionState
-from farm.rules import matrix as matrices
-from farm.rules import planning
-from farm.rules.matrix import Matrix, MatrixProblem
-from farm.rules.plans import Plan
+from farm.rules.matrices import matrix as matrices
+from farm.rules.matrices.matrix import Matrix, MatrixProblem
+from farm.rules.planning import planning
+from farm.rules.planning.plans import Plan
 
 Declared = str | Mapping[str, Any] | Matrix | None
 

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from farm.accounts.refusals import Unprocessable
 from farm.contract.reports import ArmSample, CheckReport, Report, RoundReport, Sample, TraceReport
-from farm.rules.plans import PlannedBlock
-from farm.rules.summaries import TimingsProblem, unpack_timings
+from farm.rules.judging.summaries import TimingsProblem, unpack_timings
+from farm.rules.planning.plans import PlannedBlock
 
 # float arithmetic of another machine
 RELATIVE = 1e-6

@@ -4,8 +4,8 @@ from math import log
 
 from farm.contract import document as doc
 from farm.fleet.services import keep_null_estimate
-from farm.rules.judging import BlockJudge, Judged
-from farm.rules.plans import PlannedBlock
+from farm.rules.judging.judging import BlockJudge, Judged
+from farm.rules.planning.plans import PlannedBlock
 from farm.runs.models import Arm, Block, Cell, CellDocument, Comparison, Measurement, ParityReport
 from farm.runs.selectors.documents import block_document
 

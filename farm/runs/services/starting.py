@@ -12,7 +12,7 @@ from farm.contract.reasons import CellStatus, Reason
 from farm.contract.version import node_queue, tag_queue
 from farm.registry.models import Preparation, Variant, Version
 from farm.registry.services import ensure_preparation, ensure_variant
-from farm.rules.plans import Plan, PlannedBlock
+from farm.rules.planning.plans import Plan, PlannedBlock
 from farm.runs.models import Arm, Block, Cell, Run
 from farm.runs.services.feeding import release_ready_blocks
 from farm.runs.services.planning import Declared, plan_run, read_matrix

@@ -20,7 +20,7 @@ from farm.fleet.models import Node
 from farm.fleet.states import NodeHealth, NodeState
 from farm.registry.models import Artifact, ArtifactFile, Blob, Model, Preparation, Variant, Version
 from farm.registry.states import FileRole, MakingState, VersionState
-from farm.rules.summaries import pack_timings
+from farm.rules.judging.summaries import pack_timings
 from farm.runs.models import Block, Run
 from farm.runs.services import accept_report, claim_block, release_ready_blocks, start_run
 from farm.runs.states import BlockState

@@ -1,6 +1,5 @@
 """The page of a run, from its first second to its verdict."""
 
-
 import pytest
 from django.test import Client
 

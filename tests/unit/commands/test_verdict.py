@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from farm.rules import verdicts
+from farm.rules.comparing import verdicts
 from tests.unit.commands.conftest import Call, Write, refused
 
 SLOWER = [[1.0, 1.1], [1.0, 1.11], [1.0, 1.12], [1.0, 1.1], [1.0, 1.1], [1.0, 1.13], [1.0, 1.1], [1.0, 1.1]]

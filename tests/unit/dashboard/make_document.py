@@ -13,7 +13,7 @@ from typing import Any
 from farm.contract import document as doc
 from farm.contract.base import digest_of
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
-from farm.rules.verdicts import judge_pairs
+from farm.rules.comparing.verdicts import judge_pairs
 
 SEED = 20261120
 ROUNDS = 8

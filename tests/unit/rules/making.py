@@ -20,9 +20,10 @@ from farm.contract.reports import (
     Sample,
     TraceReport,
 )
-from farm.rules import matrix, planning
-from farm.rules.plans import ModelFacts, PlannedBlock
-from farm.rules.summaries import pack_timings
+from farm.rules.judging.summaries import pack_timings
+from farm.rules.matrices import matrix
+from farm.rules.planning import planning
+from farm.rules.planning.plans import ModelFacts, PlannedBlock
 
 
 def make_model(**changes: Any) -> ModelFacts:

@@ -5,8 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.contract.blocks import MAX_ARMS
-from farm.rules import blocks, matrix, planning, releases
-from farm.rules.points import expand
+from farm.rules.matrices import matrix
+from farm.rules.matrices.points import expand
+from farm.rules.planning import blocks, planning
+from farm.rules.runtimes import releases
 from tests.unit.rules.making import make_model
 
 RELEASES = releases.ONNXRUNTIME[9:33]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.rules import changepoints, jumps
+from farm.rules.comparing import changepoints, jumps
 from tests.bench.series import labelled_series
 
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from farm.rules import comparisons
-from farm.rules.comparisons import Comparison
+from farm.rules.comparing import comparisons
+from farm.rules.comparing.comparisons import Comparison
 
 ONE = Comparison(
     verdict="slower",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from farm.rules import confounders
+from farm.rules.comparing import confounders
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import pytest
 from pydantic import BaseModel
 
 from farm.contract import document
-from farm.rules import matrix
-from farm.rules.axes import AXES
-from farm.rules.providers import PROVIDERS
+from farm.rules.matrices import matrix
+from farm.rules.matrices.axes import AXES
+from farm.rules.runtimes.providers import PROVIDERS
 
 DOCS = Path(__file__).parents[3] / "docs"
 EXAMPLES = sorted((DOCS / "examples").glob("*.*"))

@@ -7,9 +7,11 @@ import pytest
 from farm.contract.document import Comparison, Document
 from farm.contract.reasons import ReasonCode
 from farm.contract.reports import EndReport
-from farm.rules import documents, matrix, planning
-from farm.rules.documents import BlockRecord, RunRecord, assemble, hold_across
+from farm.rules.matrices import matrix
 from farm.rules.parity import Preset
+from farm.rules.planning import planning
+from farm.rules.reporting import documents
+from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble, hold_across
 from tests.unit.rules.making import (
     make_block,
     make_check,

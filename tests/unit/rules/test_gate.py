@@ -7,7 +7,7 @@ import pytest
 
 from farm.contract.document import Cell, Comparison, Document, OperatorTime, Parity
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
-from farm.rules import gate
+from farm.rules.reporting import gate
 
 
 def _cell(name: str, **changes: Any) -> Cell:

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from farm.contract.reasons import ReasonCode
 from farm.contract.reports import EndReport
-from farm.rules import judging
-from farm.rules.judging import BlockJudge
-from farm.rules.matrix import parse
-from farm.rules.planning import plan
+from farm.rules.judging import judging
+from farm.rules.judging.judging import BlockJudge
+from farm.rules.matrices.matrix import parse
+from farm.rules.planning.planning import plan
 from tests.unit.rules.making import (
     make_block,
     make_check,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from farm.rules import margins
+from farm.rules.comparing import margins
 
 
 def test_the_margin_is_two_per_cent_until_a_hundred_comparisons_exist() -> None:

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.contract.cells import Budget, Runtime
-from farm.rules import matrix
-from farm.rules.axes import AXES, PrecisionChoice, ProviderChoice
-from farm.rules.matrix import Matrix, MatrixProblem
+from farm.rules.matrices import matrix
+from farm.rules.matrices.axes import AXES, PrecisionChoice, ProviderChoice
+from farm.rules.matrices.matrix import Matrix, MatrixProblem
 
 EVERYTHING = """
 name: everything

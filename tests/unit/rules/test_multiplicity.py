@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from farm.rules import multiplicity
+from farm.rules.comparing import multiplicity
 
 
 @pytest.mark.parametrize(

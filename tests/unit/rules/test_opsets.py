@@ -3,7 +3,7 @@
 import pytest
 
 from farm.contract.reasons import ReasonCode
-from farm.rules import opsets, releases
+from farm.rules.runtimes import opsets, releases
 
 LADDER = [(13, 7), (15, 8), (17, 8), (19, 9), (20, 9), (21, 10), (22, 10), (23, 11), (24, 12), (25, 13), (26, 13)]
 HIGHEST = {

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from farm.rules import percentiles
+from farm.rules.comparing import percentiles
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Placement changes between two traces."""
 
 from farm.contract.reports import Operator
-from farm.rules.placement import PlacementChange, placement_changes
+from farm.rules.tracing.placement import PlacementChange, placement_changes
 
 CPU, OTHER = "CPUExecutionProvider", "OpenVINOExecutionProvider"
 

@@ -6,8 +6,9 @@ import pytest
 
 from farm.contract.cells import Budget
 from farm.contract.reasons import ReasonCode
-from farm.rules import estimates, matrix, planning
-from farm.rules.planning import NodeOffer
+from farm.rules.matrices import matrix
+from farm.rules.planning import estimates, planning
+from farm.rules.planning.planning import NodeOffer
 from tests.unit.rules.making import make_block, make_model
 
 DIGEST = "c" * 64
@@ -62,7 +63,7 @@ def test_a_null_pair_adds_a_twin_of_the_baseline():
     (block,) = plan.blocks
     twin = block.arms[-1]
     assert (twin.arm, twin.id, twin.cell, twin.twin_of) == (2, "c1.twin", "c1", 0)
-    assert (0, 2, "twin") in {(c.baseline, c.candidate, c.axis) for c in block.comparisons}
+    assert {(c.baseline, c.candidate, c.axis) for c in block.comparisons} == {(0, 1, "runtime"), (0, 2, "twin")}
     assert plan.cells == 2
 
 

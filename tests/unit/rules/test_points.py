@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.rules import matrix
-from farm.rules.points import expand
+from farm.rules.matrices import matrix
+from farm.rules.matrices.points import expand
 
 
 def points(plain):

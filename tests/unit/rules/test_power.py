@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from farm.rules import power, verdicts
+from farm.rules.comparing import power, verdicts
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from farm.rules import providers
-from farm.rules.providers import PROVIDERS, ProviderOptionProblem, UnknownProvider
+from farm.rules.runtimes import providers
+from farm.rules.runtimes.providers import PROVIDERS, ProviderOptionProblem, UnknownProvider
 
 CELL_PATTERN = re.compile(r"^[A-Za-z0-9_]{1,64}$")
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from farm.contract.document import Cell, Comparison, Document, OperatorChange
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules import sentences, wording
+from farm.rules.reporting import sentences, wording
 
 
 def cell(name="c1", **changes):

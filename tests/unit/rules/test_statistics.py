@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from farm.rules import statistics
+from farm.rules.comparing import statistics
 
 
 def rows(count: int, rounds: int, *, seed: int = 1) -> np.ndarray:

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.rules.summaries import MAX_TIMINGS, TimingsProblem, median_interval, pack_timings, summarise, unpack_timings
+from farm.rules.judging.summaries import (
+    MAX_TIMINGS,
+    TimingsProblem,
+    median_interval,
+    pack_timings,
+    summarise,
+    unpack_timings,
+)
 from tests.unit.rules.making import make_sample
 
 

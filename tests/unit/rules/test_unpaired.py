@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from farm.rules import unpaired
+from farm.rules.comparing import unpaired
 
 
 def arms(old: int, new: int, *, change: float = 0.0, spread: float = 0.01, seed: int = 1) -> tuple[np.ndarray, ...]:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.rules import comparisons, verdicts
-from farm.rules.comparisons import Comparison
+from farm.rules.comparing import comparisons, verdicts
+from farm.rules.comparing.comparisons import Comparison
 
 MIRRORED = {"slower": "faster", "faster": "slower", "equal": "equal", "undecided": "undecided"}
 

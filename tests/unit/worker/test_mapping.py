@@ -1,8 +1,8 @@
 """Executed nodes back to the model's own: the seams that rewriters leave, in graphs of made-up operators."""
 
-from farm.rules.alignment import align
-from farm.rules.graphs import Graph, GraphNode
-from farm.rules.mapping import Assigned, Executed, map_executed, mapped_share
+from farm.rules.judging.alignment import align
+from farm.rules.tracing.graphs import Graph, GraphNode
+from farm.rules.tracing.mapping import Assigned, Executed, map_executed, mapped_share
 
 
 def node(name: str, kind: str, reads: str, makes: str, *, index: int = 0, path: tuple[str, ...] = ()) -> GraphNode:

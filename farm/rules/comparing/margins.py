@@ -9,8 +9,8 @@ from math import expm1, sqrt
 
 import numpy as np
 
-from farm.rules import power, statistics
-from farm.rules.comparisons import MARGIN
+from farm.rules.comparing import power, statistics
+from farm.rules.comparing.comparisons import MARGIN
 
 LOWEST_MARGIN = 0.02
 HIGHEST_MARGIN = 0.05

@@ -6,13 +6,14 @@
 from collections.abc import Sequence
 
 from farm.contract import document as doc
-from farm.rules import document_cells, multiplicity, sentences
-from farm.rules.attribution import Attribution, NodeChange, attribute
-from farm.rules.blocks import TWIN
-from farm.rules.judging import BlockJudge, Judged
-from farm.rules.plans import PlannedBlock
-from farm.rules.records import BlockRecord, RunRecord
-from farm.rules.wording import counted
+from farm.rules.comparing import multiplicity
+from farm.rules.judging.attribution import Attribution, NodeChange, attribute
+from farm.rules.judging.judging import BlockJudge, Judged
+from farm.rules.planning.blocks import TWIN
+from farm.rules.planning.plans import PlannedBlock
+from farm.rules.reporting import document_cells, sentences
+from farm.rules.reporting.records import BlockRecord, RunRecord
+from farm.rules.reporting.wording import counted
 
 __all__ = ["BlockRecord", "RunRecord", "assemble", "explain", "hold_across"]
 

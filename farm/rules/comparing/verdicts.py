@@ -20,10 +20,10 @@ from typing import NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from farm.rules import multiplicity, power, statistics, unpaired
-from farm.rules.comparisons import EQUALITY_LEVEL, INTERVAL_LEVEL, MARGIN, TOTAL_LEVEL, Comparison, Verdict
-from farm.rules.power import LOOKS
-from farm.rules.statistics import Floats
+from farm.rules.comparing import multiplicity, power, statistics, unpaired
+from farm.rules.comparing.comparisons import EQUALITY_LEVEL, INTERVAL_LEVEL, MARGIN, TOTAL_LEVEL, Comparison, Verdict
+from farm.rules.comparing.power import LOOKS
+from farm.rules.comparing.statistics import Floats
 
 T_LEVEL = 0.002
 RANK_LEVEL = 0.003

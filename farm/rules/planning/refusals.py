@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules import opsets, providers, releases
 from farm.rules.nearest import nearest
-from farm.rules.plans import ModelFacts, NodeOffer
+from farm.rules.planning.plans import ModelFacts, NodeOffer
+from farm.rules.runtimes import opsets, providers, releases
 
 # precisions that the workshop makes today
 MADE_PRECISIONS = frozenset({"fp32", "int8-dynamic"})

@@ -9,9 +9,9 @@ from math import exp, sqrt
 import numpy as np
 from scipy import special
 
-from farm.rules import power, statistics
-from farm.rules.comparisons import EQUALITY_LEVEL, INTERVAL_LEVEL, TOTAL_LEVEL, Comparison, Verdict
-from farm.rules.statistics import Floats
+from farm.rules.comparing import power, statistics
+from farm.rules.comparing.comparisons import EQUALITY_LEVEL, INTERVAL_LEVEL, TOTAL_LEVEL, Comparison, Verdict
+from farm.rules.comparing.statistics import Floats
 
 EXACT_TEST = "exact Mann-Whitney"
 NORMAL_TEST = "Mann-Whitney, normal approximation"

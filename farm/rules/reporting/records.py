@@ -8,7 +8,7 @@ from farm.contract.cells import Budget
 from farm.contract.reasons import Reason
 from farm.contract.reports import Report
 from farm.rules.parity import Preset
-from farm.rules.plans import ModelFacts, PlannedBlock, RefusedPoint
+from farm.rules.planning.plans import ModelFacts, PlannedBlock, RefusedPoint
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Whether two arms of a block are alike but for what is compared: unlike is not compared, and said in words."""
 
 from farm.contract.reports import Facts
-from farm.rules.confounders import confounders
-from farm.rules.evidence import Evidence
-from farm.rules.plans import PlannedBlock, PlannedComparison
+from farm.rules.comparing.confounders import confounders
+from farm.rules.judging.evidence import Evidence
+from farm.rules.planning.plans import PlannedBlock, PlannedComparison
 
 # vary on one machine, or are no fact of how it measures
 _PASSING = {"load_1m", "temperature_c", "hostname", "advice", "more", "sandbox", "python"}

@@ -6,13 +6,14 @@ from math import sqrt
 from farm.contract.blocks import MAX_ARMS
 from farm.contract.cells import Budget
 from farm.contract.reasons import ReasonCode
-from farm.rules import blocks, estimates, power
-from farm.rules.estimates import ROUNDS
-from farm.rules.matrix import Matrix
-from farm.rules.plans import Arm, ModelFacts, NodeOffer, Plan, PlannedBlock, PlannedComparison, RefusedPoint
-from farm.rules.points import expand
-from farm.rules.refusals import MADE_PRECISIONS
-from farm.rules.resolving import Request, Resolved, resolve
+from farm.rules.comparing import power
+from farm.rules.matrices.matrix import Matrix
+from farm.rules.matrices.points import expand
+from farm.rules.planning import blocks, estimates
+from farm.rules.planning.estimates import ROUNDS
+from farm.rules.planning.plans import Arm, ModelFacts, NodeOffer, Plan, PlannedBlock, PlannedComparison, RefusedPoint
+from farm.rules.planning.refusals import MADE_PRECISIONS
+from farm.rules.planning.resolving import Request, Resolved, resolve
 
 __all__ = ["ModelFacts", "NodeOffer", "Plan", "PlannedBlock", "plan"]
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from farm.contract.cells import Optimization, Precision, Runtime
-from farm.rules import providers
-from farm.rules.matrix_text import MatrixProblem
+from farm.rules.matrices.matrix_text import MatrixProblem
+from farm.rules.matrices.session_sets import SESSION_SCHEMA, SessionSet, read_session
 from farm.rules.nearest import choice_sentence
-from farm.rules.session_sets import SESSION_SCHEMA, SessionSet, read_session
+from farm.rules.runtimes import providers
 
 MAX_BATCH = 65_536
 MAX_DIMENSION = 1 << 24

@@ -6,12 +6,13 @@ from typing import Literal
 
 from farm.contract.cells import CellSpec, Recipe, Runtime, SessionSettings, Workload
 from farm.contract.reasons import Reason
-from farm.rules import opsets, providers, refusals, releases
-from farm.rules.axes import PrecisionChoice, ProviderChoice
-from farm.rules.plans import ModelFacts, NodeOffer
-from farm.rules.points import Point
-from farm.rules.session_sets import DEFAULT as DEFAULT_SESSION
-from farm.rules.session_sets import SessionSet
+from farm.rules.matrices.axes import PrecisionChoice, ProviderChoice
+from farm.rules.matrices.points import Point
+from farm.rules.matrices.session_sets import DEFAULT as DEFAULT_SESSION
+from farm.rules.matrices.session_sets import SessionSet
+from farm.rules.planning import refusals
+from farm.rules.planning.plans import ModelFacts, NodeOffer
+from farm.rules.runtimes import opsets, providers, releases
 
 
 @dataclass(frozen=True, slots=True)

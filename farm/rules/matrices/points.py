@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farm.rules.axes import AXES, Value
-from farm.rules.matrix import Matrix, Selector, kept_points, slice_of
+from farm.rules.matrices.axes import AXES, Value
+from farm.rules.matrices.matrix import Matrix, Selector, kept_points, slice_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from math import log
 
 from farm.contract.document import Cell, Comparison, Document
-from farm.rules.attribution import TypeChange, group_by_type
-from farm.rules.blocks import TWIN
-from farm.rules.wording import change, counted, microseconds, milliseconds, percent, signed
+from farm.rules.judging.attribution import TypeChange, group_by_type
+from farm.rules.planning.blocks import TWIN
+from farm.rules.reporting.wording import change, counted, microseconds, milliseconds, percent, signed
 
 # which comparisons a reader asks for first
 _AXIS_ORDER = ("runtime", "provider", "opset", "session", "optimization", "precision", "threads", "concurrency")

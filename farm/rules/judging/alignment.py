@@ -6,7 +6,7 @@ Rewriters keep the names of the tensors at the seams and derive new names from o
 
 from dataclasses import dataclass, field
 
-from farm.rules.graphs import Graph, GraphNode
+from farm.rules.tracing.graphs import Graph, GraphNode
 
 
 @dataclass(frozen=True)

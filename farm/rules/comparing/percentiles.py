@@ -5,7 +5,7 @@ from math import log1p, sqrt
 
 import numpy as np
 
-from farm.rules import statistics
+from farm.rules.comparing import statistics
 
 # The counts from which a percentile may be published: those of MLPerf's early stopping at 99 % confidence. It names
 # none for p95, which therefore waits for the count of p99.

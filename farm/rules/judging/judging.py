@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from statistics import geometric_mean
 
 from farm.contract.reports import CheckReport, FactsReport, Reply, Report, RoundReport, TraceReport
-from farm.rules import comparability, verdicts
-from farm.rules.comparisons import Comparison, Verdict
-from farm.rules.estimates import ROUNDS
-from farm.rules.evidence import Evidence
-from farm.rules.plans import PlannedBlock, PlannedComparison
+from farm.rules.comparing import verdicts
+from farm.rules.comparing.comparisons import Comparison, Verdict
+from farm.rules.judging import comparability
+from farm.rules.judging.evidence import Evidence
+from farm.rules.planning.estimates import ROUNDS
+from farm.rules.planning.plans import PlannedBlock, PlannedComparison
 
 # Comparisons along these axes are explained by their operators when they are called slower or faster …
 EXPLAINED_AXES = frozenset({"runtime", "provider", "session"})

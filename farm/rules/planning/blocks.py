@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import TypeVar
 
-from farm.rules.plans import Arm
+from farm.rules.planning.plans import Arm
 
 LONGEST_BLOCK_S = 600.0
 # fewer arms compare nothing, however slow the model
@@ -86,16 +86,22 @@ def capacity_for(arm_s: float, *, most: int) -> int:
 def comparisons_among(arms: Sequence[Arm]) -> list[tuple[int, int, str]]:
     """(baseline, candidate, axis) for every pair of arms that differ in exactly one axis position, or in none (a twin).
 
-    The baseline is the one with the earlier position. An axis that one of them does not set counts as a difference.
+    The baseline is the one with the earlier position. An axis that one of them does not set counts as a difference. An
+    added twin is compared with what it repeats alone: with any other arm it would say the same a second time.
     """
     found = []
     for first, second in combinations(arms, 2):
         axes = first.positions.keys() | second.positions.keys()
         differing = [axis for axis in axes if first.positions.get(axis, -1) != second.positions.get(axis, -1)]
-        if len(differing) == 1:
+        if len(differing) == 1 and not _is_added_twin(second, arms):
             axis = differing[0]
             early, late = sorted((first, second), key=lambda arm: arm.positions.get(axis, -1))
             found.append((early.arm, late.arm, axis))
         elif not differing:
             found.append((first.arm, second.arm, TWIN))
     return found
+
+
+def _is_added_twin(arm: Arm, arms: Sequence[Arm]) -> bool:
+    """Whether the arm was added to repeat another, rather than asked for by the matrix."""
+    return arm.twin_of is not None and arm.positions == arms[arm.twin_of].positions

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farm.contract.cells import Budget
-from farm.rules.axes import AXES, Value, whole_number
-from farm.rules.matrix_text import MatrixProblem, read_text
+from farm.rules.matrices.axes import AXES, Value, whole_number
+from farm.rules.matrices.matrix_text import MatrixProblem, read_text
+from farm.rules.matrices.session_sets import SessionSet
 from farm.rules.nearest import choice_sentence
-from farm.rules.session_sets import SessionSet
 
 __all__ = ["MAX_CELLS", "Matrix", "MatrixProblem", "default", "from_options", "json_schema", "parse"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farm.contract.reports import Sample
-from farm.rules import percentiles, statistics
+from farm.rules.comparing import percentiles, statistics
 
 INTERVAL_LEVEL = 0.95
 FEWEST_FOR_INTERVAL = 2

@@ -7,7 +7,7 @@ from xml.sax.saxutils import quoteattr
 
 from farm.contract.document import Cell, Comparison, Document
 from farm.contract.reasons import CellStatus
-from farm.rules.placement import placement_changes
+from farm.rules.tracing.placement import placement_changes
 
 Check = Literal["slower", "parity", "placement", "failed", "undecided"]
 CHECKS: tuple[Check, ...] = ("slower", "parity", "placement", "failed", "undecided")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from farm.rules.nearest import choice_sentence
-from farm.rules.provider_table import EVERY_DISTRIBUTION, PROVIDERS, Provider
+from farm.rules.runtimes.provider_table import EVERY_DISTRIBUTION, PROVIDERS, Provider
 
 __all__ = [
     "CPU",

@@ -8,11 +8,11 @@ from farm.contract.cells import CellSpec, Recipe
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.contract.reports import CheckReport, TraceReport
 from farm.rules import parity
-from farm.rules.evidence import Evidence
-from farm.rules.plans import Arm, RefusedPoint
-from farm.rules.providers import requested_list, resolve
-from farm.rules.records import BlockRecord, RunRecord
-from farm.rules.summaries import CellSummary, summarise
+from farm.rules.judging.evidence import Evidence
+from farm.rules.judging.summaries import CellSummary, summarise
+from farm.rules.planning.plans import Arm, RefusedPoint
+from farm.rules.reporting.records import BlockRecord, RunRecord
+from farm.rules.runtimes.providers import requested_list, resolve
 
 # of each cell, those that take the most time
 MOST_OPERATORS = 256
