@@ -102,7 +102,7 @@ def from_options(base: Matrix | None = None, **options: Any) -> Matrix:
 
 def default() -> Matrix:
     """The matrix that is measured when none is given."""
-    return parse(resources.files("farm.rules").joinpath("default_matrix.yaml").read_text(encoding="utf-8"))
+    return parse(resources.files("farm.rules.matrices").joinpath("default_matrix.yaml").read_text(encoding="utf-8"))
 
 
 @cache
