@@ -59,13 +59,25 @@ BY_NAME = {axis.name: axis for axis in AXES}
 
 
 def varying(cells: Iterable[Cell]) -> list[Axis]:
-    """The axes along which these cells differ, in the order of AXES. A node is not an axis where hardware is one."""
+    """The axes along which these cells differ, in the order of AXES, without those that follow from others."""
     cells = list(cells)
     found = [axis for axis in AXES if len({axis.label(cell) for cell in cells}) > 1]
-    # a refused point has no node: that alone makes no axis
-    if len({cell.node for cell in cells if cell.node}) <= 1:
-        found = [axis for axis in found if axis.name != "node"]
-    return found
+    return [axis for axis in found if not _is_implied(axis, cells)]
+
+
+def _is_implied(axis: Axis, cells: Sequence[Cell]) -> bool:
+    """Whether an axis says nothing of its own: hardware that follows from the provider, a node from the hardware.
+
+    A refused point has no node: that alone makes no axis.
+    """
+    if axis.name == "node":
+        ran = [cell for cell in cells if cell.node]
+        return len({cell.node for cell in ran}) <= 1 or _follows(ran, lambda c: c.hardware, lambda c: c.node)
+    return axis.name == "hardware" and _follows(cells, lambda c: c.provider, lambda c: c.hardware)
+
+
+def _follows(cells: Sequence[Cell], known: Callable[[Cell], Any], other: Callable[[Cell], Any]) -> bool:
+    return len({(known(cell), other(cell)) for cell in cells}) == len({known(cell) for cell in cells})
 
 
 def name_of(cell: Cell, axes: Sequence[Axis]) -> str:

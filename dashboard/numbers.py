@@ -19,13 +19,10 @@ def is_number(value: object) -> bool:
 def decimals_of(value: float, *, half_width: float | None = None, most: int = 6) -> int:
     """How many decimals a value is worth.
 
-    With the half width of its interval: until the first digit of that (the second where the first is a 1, so that
-    ± 0.014 is not shown as ± 0.01). Without: three significant digits.
+    With the half width of its interval: until the first digit of that. Without: three significant digits.
     """
     if half_width is not None and half_width > 0:
-        place = floor(log10(half_width))
-        leading = half_width / 10.0**place
-        return min(most, max(0, -place + (1 if leading < 1.95 else 0)))
+        return min(most, max(0, -floor(log10(half_width))))
     if value == 0:
         return 0
     return min(most, max(0, SIGNIFICANT - 1 - floor(log10(abs(value)))))
@@ -164,6 +161,13 @@ def scientific(value: float | None) -> str:
 def count(number: int, singular: str, plural: str = "") -> str:
     """`1 cell`, `8 cells`."""
     return f"{fixed(number, 0)} {singular if number == 1 else plural or singular + 's'}"
+
+
+def unbroken(text: str) -> str:
+    """The text with numbers and their units kept on one line."""
+    for unit in (" %", " ms", " µs", " MB"):
+        text = text.replace(unit, f"\N{NO-BREAK SPACE}{unit[1:]}")
+    return text
 
 
 def listed(words: Sequence[str], *, most: int = 3) -> str:

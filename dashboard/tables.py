@@ -8,10 +8,11 @@ from dashboard.words import Sign, sign_of
 
 @dataclass(frozen=True)
 class Head:
-    """A column. `is_number` sets figures flush right; `note` explains it on hover."""
+    """A column. `is_number` sets figures flush right, `is_text` lets sentences wrap; `note` explains it on hover."""
 
     text: str
     is_number: bool = False
+    is_text: bool = False
     note: str = ""
 
 

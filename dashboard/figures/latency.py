@@ -1,6 +1,7 @@
 """Latency with its interval, by runtime and provider: a row for each workload, a point for each runtime."""
 
 from collections.abc import Sequence
+from math import ceil, floor, log10
 
 from dashboard import axes, numbers, words
 from dashboard.figures import theme
@@ -40,7 +41,7 @@ def latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], address: A
             xaxis=theme.axis(
                 f"p50 latency, ms{' (logarithmic)' if is_log else ''}; whiskers: 95 % interval",
                 type="log" if is_log else "linear",
-                **({"dtick": "D1"} if is_log else {"rangemode": "tozero"}),
+                **(_log_ticks(min(values), max(values)) if is_log else {"rangemode": "tozero"}),
             ),
             yaxis=theme.axis("", autorange="reversed", type="category", categoryarray=[_name(row) for row in rows]),
             showlegend=True,
@@ -59,6 +60,14 @@ def finding(cells: Sequence[Cell], comparisons: Sequence[Comparison]) -> str:
     best = min(cells, key=lambda cell: cell.p50_ms or 0.0)
     named = axes.name_of(best, axes.varying(cells))
     return f"Fastest: {named}, {numbers.latency(best.p50_ms, best.p50_ci_ms)}"
+
+
+def _log_ticks(low: float, high: float) -> Json:
+    """1, 2 and 5 of each power of ten around the values, with room beside the outermost."""
+    steps = [digit * 10.0**power for power in range(floor(log10(low)), ceil(log10(high)) + 1) for digit in (1, 2, 5)]
+    shown = [step for step in steps if low / 2 <= step <= high * 2]
+    text = [numbers.fixed(step, max(0, -floor(log10(step)))) for step in shown]
+    return {"tickvals": shown, "ticktext": text, "range": [log10(low / 1.3), log10(high * 1.3)]}
 
 
 def _summary(cells: Sequence[Cell]) -> str:

@@ -19,7 +19,7 @@ HEADS = (
     Head("change, µs", is_number=True),
     Head("interval, µs", is_number=True, note="over paired traces"),
     Head("explains", is_number=True, note="share of the whole change; may be negative or above 100 %"),
-    Head("Covers", note="own nodes fused into it"),
+    Head("Covers", is_text=True, note="own nodes fused into it"),
 )
 
 

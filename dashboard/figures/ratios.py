@@ -26,11 +26,17 @@ TICKS = (0.1, 0.2, 0.33, 0.5, 0.67, 0.8, 0.9, 0.95, 0.98, 1.0, 1.02, 1.05, 1.1, 
 
 @dataclass(frozen=True)
 class Named:
-    """A comparison with its name on this page and the address of its candidate's page."""
+    """A comparison with its name on this page: where both cells are, and the step from one to the other."""
 
     comparison: Comparison
-    name: str
+    where: str
+    step: str = ""
     href: str = ""
+
+    @property
+    def name(self) -> str:
+        """The whole name."""
+        return f"{self.where}: {self.step}" if self.step else self.where
 
 
 def ratios(named: Sequence[Named]) -> Figure:
@@ -53,14 +59,27 @@ def ratios(named: Sequence[Named]) -> Figure:
         layout=theme.layout(
             height=theme.row_height(len(drawn), per_row=26),
             xaxis=theme.axis(
-                "candidate against baseline (logarithmic)", type="log", range=[low, high], **_ticks(low, high)
+                f"change{_step(drawn)}, logarithmic", type="log", range=[low, high], tickangle=0, **_ticks(low, high)
             ),
-            yaxis=theme.axis("", autorange="reversed", type="category", categoryarray=[one.name for one in drawn]),
+            yaxis=theme.axis(
+                "", autorange="reversed", type="category", categoryarray=[_label(one, drawn) for one in drawn]
+            ),
             shapes=_shapes(drawn),
-            showlegend=True,
+            showlegend=len({one.comparison.verdict for one in drawn}) > 1,
         ),
         table=table,
     )
+
+
+def _step(named: Sequence[Named]) -> str:
+    """The step that all comparisons share; empty where they differ."""
+    steps = {one.step for one in named}
+    return f" {next(iter(steps))}" if len(steps) == 1 else ""
+
+
+def _label(one: Named, drawn: Sequence[Named]) -> str:
+    """What tells a comparison apart from the others that are drawn."""
+    return one.where if _step(drawn) else one.name
 
 
 def finding(named: Sequence[Named]) -> str:
@@ -87,7 +106,7 @@ def _points(verdict: str, drawn: Sequence[Named]) -> Json:
         "mode": "markers",
         "name": verdict,
         "x": values,
-        "y": [one.name for one in mine],
+        "y": [_label(one, drawn) for one in mine],
         "error_x": {
             "type": "data",
             "symmetric": False,

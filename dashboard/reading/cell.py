@@ -3,18 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dashboard import numbers, words
+from dashboard import axes, numbers, words
+from dashboard.figures.figure import Address
 from dashboard.tables import Entry, Head, Table, verdict_entry
 from farm.contract.document import Cell, ParityOutput
 
-METRIC_HEADS = (Head("Metric"), Head("value", is_number=True), Head("Unit"), Head("Note"))
+METRIC_HEADS = (Head("Metric"), Head("value", is_number=True), Head("Unit"), Head("Note", is_text=True))
 OPERATOR_HEADS = (
     Head("Operator", note="the model's own node"),
     Head("Type", note="as executed"),
     Head("Provider"),
     Head("µs per inference", is_number=True),
     Head("share", is_number=True),
-    Head("Covers", note="own nodes fused into it"),
+    Head("Covers", is_text=True, note="own nodes fused into it"),
 )
 PARITY_HEADS = (
     Head("Output"),
@@ -172,16 +173,18 @@ def _cosine(value: float | None) -> str:
     return "1" if value >= 1 else f"{min(value, 0.999999):.6f}"
 
 
-def siblings(cells: Sequence[Cell], cell: Cell, address: dict[str, str]) -> Table:
+def siblings(cells: Sequence[Cell], cell: Cell, address: Address) -> Table:
     """The other cells of the block, for a step to the side."""
-    heads = (Head("Runtime"), Head("p50, ms", is_number=True), Head("State"))
+    heads = (Head("Cell"), Head("p50, ms", is_number=True), Head("State"))
+    block = [one for one in cells if one.block == cell.block]
+    along = axes.varying(block)
     rows = [
         (
-            Entry(words.runtime(one.runtime), href=address[one.id], soft="A/A twin" if one.twin_of else ""),
+            Entry(axes.name_of(one, along), href=address(one.id), soft="A/A twin" if one.twin_of else ""),
             Entry(numbers.milliseconds(one.p50_ms, one.p50_ci_ms), one.p50_ms),
             verdict_entry(one.status.value),
         )
-        for one in cells
-        if one.block == cell.block and one.id != cell.id
+        for one in block
+        if one.id != cell.id
     ]
     return Table("siblings", "Measured in the same block", heads, rows)

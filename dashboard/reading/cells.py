@@ -19,7 +19,7 @@ HEADS = (
     Head("peak memory", is_number=True),
     Head("Parity"),
     Head("Ran on"),
-    Head("Note"),
+    Head("Note", is_text=True),
 )
 
 

@@ -17,7 +17,7 @@ HEADS = (
     Head("rounds", is_number=True),
     Head("margin", is_number=True, note="changes within it are called equal: the node's noise floor, at least 2 %"),
     Head("smallest seen", is_number=True, note="the smallest change that so many rounds would call slower or faster"),
-    Head("Note"),
+    Head("Note", is_text=True),
 )
 
 
@@ -56,7 +56,7 @@ def named(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address:
     for comparison in comparisons:
         if comparison.baseline in cells and comparison.candidate in cells:
             where, step = names(comparison, cells, shared)
-            found.append(Named(comparison, f"{where}: {step}", address(comparison.candidate)))
+            found.append(Named(comparison, where, step, address(comparison.candidate)))
     return found
 
 

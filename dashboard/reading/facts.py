@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dashboard import axes, numbers, words
+from farm.contract.cells import SessionSettings
 from farm.contract.document import Cell, Document
 
 
@@ -57,7 +58,7 @@ def of_run(document: Document) -> list[Fact]:
     nodes = sorted({cell.node for cell in ran if cell.node})
     found = [
         digest(cells[0].model_sha256),
-        Fact("Opset", ", ".join(sorted({str(cell.opset) for cell in cells if cell.opset})) or "unknown"),
+        Fact("Opset", ", ".join(sorted({str(cell.opset) for cell in cells if cell.opset}))),
         Fact("ONNX Runtime", _distinct(ran, "runtime"), is_name=True),
         providers(ran),
         Fact("Batch", _distinct(ran, "batch").replace("batch ", "")),
@@ -66,13 +67,12 @@ def of_run(document: Document) -> list[Fact]:
         Fact("Node", ", ".join(nodes) or "none yet"),
         Fact("Budget", f"{document.budget}, seed {document.seed}"),
     ]
-    return found
+    return [fact for fact in found if fact.text]
 
 
 def of_cell(cell: Cell) -> list[Fact]:
     """Facts of one cell; the workload in full."""
     shapes = ", ".join(f"{name} {size}" for name, size in sorted(cell.shapes.items()))
-    session = ", ".join(f"{key} {value}" for key, value in sorted(cell.session.items()))
     options = ", ".join(f"{key}={value}" for key, value in sorted(cell.provider_options.items()))
     found = [
         digest(cell.model_sha256),
@@ -85,10 +85,30 @@ def of_cell(cell: Cell) -> list[Fact]:
         Fact("Optimization", cell.optimization),
         Fact("At once", str(cell.concurrency) if cell.concurrency > 1 else ""),
         Fact("Provider options", options, is_name=True),
-        Fact("Session", session),
+        Fact("Session", session(cell)),
         Fact("Node", cell.node or "none"),
     ]
     return [fact for fact in found if fact.text]
+
+
+def session(cell: Cell) -> str:
+    """A session set by its name and what it sets apart from the defaults."""
+    usual = SessionSettings().model_dump(mode="json")
+    own = [
+        f"{key.replace('_', ' ')} {_plain(value)}"
+        for key, value in sorted(cell.session.items())
+        if key != "name" and value != usual.get(key, value)
+    ]
+    name = str(cell.session.get("name") or "default")
+    return f"{name}: {', '.join(own)}" if own else name
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={entry}" for key, entry in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _precision(cell: Cell) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 
 from farm.contract.document import Cell
 from farm.contract.reasons import CellStatus
-from farm.rules.plans import Arm, PlannedBlock
+from farm.rules.planning.plans import Arm, PlannedBlock
 
 STATE_OF_BLOCK = {"leased": "running"}
 

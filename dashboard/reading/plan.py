@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from dashboard import numbers
 from dashboard.tables import Entry, Head, Table
-from farm.rules.blocks import TWIN
-from farm.rules.plans import Plan, PlannedBlock
+from farm.rules.planning.blocks import TWIN
+from farm.rules.planning.plans import Plan, PlannedBlock
 
 BLOCK_HEADS = (
     Head("Block"),
@@ -16,7 +16,7 @@ BLOCK_HEADS = (
     Head("smallest change seen", is_number=True, note="what a comparison calls slower or faster about 95 times in 100"),
     Head("minutes", is_number=True),
 )
-REFUSED_HEADS = (Head("Point"), Head("Why, and the way out"))
+REFUSED_HEADS = (Head("Point"), Head("Why, and the way out", is_text=True))
 CELL_HEADS = (Head("Cell"), Head("Block", is_number=True))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dashboard import axes, numbers, words
 from dashboard.words import Sign, sign_of
 from farm.contract.document import Cell, Comparison
-from farm.rules import verdicts
+from farm.rules.comparing import verdicts
 
 MOST = 4
 FEWEST_SAMPLES = 2

@@ -8,8 +8,8 @@ from farm.contract.document import Cell, Document
 
 
 def split(text: str) -> tuple[str, str]:
-    """The first sentence, and the rest."""
-    first, _, rest = text.partition(". ")
+    """The first sentence, and the rest; numbers stay beside their units."""
+    first, _, rest = numbers.unbroken(text).partition(". ")
     return (f"{first}.", rest) if rest else (text, "")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from dashboard import numbers, words
 from dashboard.figures import samples
@@ -16,7 +16,7 @@ from dashboard.views.access import page, person
 from dashboard.views.run import address_in
 from farm.accounts.refusals import Missing
 from farm.contract.document import Cell, Comparison, Document
-from farm.rules import sentences
+from farm.rules.reporting import sentences
 from farm.runs import selectors
 from farm.runs.selectors import pages
 
@@ -35,7 +35,7 @@ MACHINE = (
 
 
 @page
-@require_GET
+@require_safe
 def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
     """One cell of a run: what ran first where it differs from what was asked, then every number."""
     row = selectors.run(person(request), run_id)
@@ -60,7 +60,7 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "operators": reading.operators(found),
         "parity": reading.parity(found),
         "comparisons": comparisons.table(compared, by_id, address),
-        "siblings": reading.siblings(document.cells, found, {one.id: address(one.id) for one in document.cells}),
+        "siblings": reading.siblings(document.cells, found, address),
         "traces": _traces(row, found),
         "log": pages.log_of(row, found.id),
         "machine": machine(selectors.machine_of(row), found.node),

@@ -11,7 +11,7 @@ from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.reading import comparisons
 from dashboard.tables import Table
 from farm.contract.document import Comparison, Document
-from farm.rules import sentences
+from farm.rules.reporting import sentences
 from farm.runs.selectors import pages
 
 

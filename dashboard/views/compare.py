@@ -5,7 +5,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from dashboard import axes
 from dashboard.reading import side
@@ -17,7 +17,7 @@ RUNS_SHOWN = 50
 
 
 @page
-@require_GET
+@require_safe
 def compare(request: HttpRequest) -> HttpResponse:
     """Cells named by `cells=RUN:CELL`, the first of them the base; below them a list to choose more from."""
     keys = list(dict.fromkeys(request.GET.getlist("cells")))[: side.MOST]

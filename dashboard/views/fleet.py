@@ -7,7 +7,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard import numbers
 from dashboard.tables import Entry, Head, Table
@@ -16,7 +16,7 @@ from farm.accounts.refusals import Missing, Refusal
 from farm.accounts.selectors import team_to_write
 from farm.fleet import selectors, services
 from farm.fleet.states import NodeHealth
-from farm.rules.margins import NoiseFloor
+from farm.rules.comparing.margins import NoiseFloor
 from farm.runs.selectors import blocks_on
 
 EVENTS_SHOWN = 50
@@ -39,7 +39,7 @@ DONE = {"approve": "approved", "drain": "draining", "resume": "taking blocks aga
 
 
 @page
-@require_GET
+@require_safe
 def fleet(request: HttpRequest) -> HttpResponse:
     """Every node of the reader's teams."""
     nodes = list(selectors.nodes_visible_to(person(request)))
@@ -64,7 +64,7 @@ def _rows(nodes: list[Any]) -> list[dict[str, Any]]:
 
 
 @page
-@require_GET
+@require_safe
 def node(request: HttpRequest, node_id: int) -> HttpResponse:
     """One node: facts, proven tags, runtimes, noise floor and log."""
     found = selectors.node(person(request), node_id)

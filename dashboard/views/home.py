@@ -2,7 +2,7 @@
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from dashboard import numbers
 from dashboard.views.access import page, person
@@ -16,7 +16,7 @@ NODES = 12
 
 
 @page
-@require_GET
+@require_safe
 def home(request: HttpRequest) -> HttpResponse:
     """Runs in progress, latest results, the fleet; an invitation while there is nothing."""
     user = person(request)

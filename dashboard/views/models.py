@@ -9,7 +9,7 @@ from django.http.multipartparser import MultiPartParserError
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_http_methods, require_safe
 from django_htmx.http import HttpResponseClientRedirect
 
 from dashboard.reading.inspection import inspection
@@ -30,7 +30,7 @@ FIELD_OF_CODE = {"bad_name": "model", "bad_note": "note", "not_found": "team", "
 
 
 @page
-@require_GET
+@require_safe
 def models(request: HttpRequest) -> HttpResponse:
     """Every model of the reader's teams, by name."""
     wanted = searched(request)
@@ -43,7 +43,7 @@ def models(request: HttpRequest) -> HttpResponse:
 
 
 @page
-@require_GET
+@require_safe
 def model(request: HttpRequest, model_id: int) -> HttpResponse:
     """One model: its versions, what inspection found of the newest or chosen one, and its runs."""
     found = selectors.model(person(request), model_id)

@@ -14,7 +14,7 @@ from farm.accounts.refusals import Missing, Refusal
 from farm.fleet.selectors import nodes_visible_to
 from farm.registry import selectors as registry
 from farm.registry.states import VersionState
-from farm.rules.axes import AXES
+from farm.rules.matrices.axes import AXES
 from farm.runs import selectors, services
 
 VERSIONS_SHOWN = 200
@@ -31,7 +31,7 @@ class Preset(NamedTuple):
 
 
 PRESETS = (
-    Preset("releases", "two releases", "farm.rules", "default_matrix.yaml"),
+    Preset("releases", "two releases", "farm.rules.matrices", "default_matrix.yaml"),
     Preset("history", "six releases", "dashboard.presets", "history.yaml"),
     Preset("settings", "session settings", "dashboard.presets", "settings.yaml"),
     Preset("openvino", "OpenVINO", "dashboard.presets", "openvino.yaml"),

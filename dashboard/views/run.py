@@ -9,8 +9,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.cache import get_conditional_response, patch_cache_control
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST, require_safe
 
+from dashboard import numbers
 from dashboard.reading import cells, comparisons, facts, heatmap, verdict
 from dashboard.reading.open_cells import open_cells
 from dashboard.views import charts
@@ -18,7 +19,7 @@ from dashboard.views.access import page, person
 from dashboard.views.paging import paged, searched
 from farm.accounts.refusals import Refusal
 from farm.contract.document import Cell, Document
-from farm.rules import sentences
+from farm.rules.reporting import sentences
 from farm.runs import selectors, services
 from farm.runs.selectors import pages
 from farm.runs.states import RunOutcome, RunState
@@ -28,7 +29,7 @@ STATES = (("", "all"), ("running", "running"), *((o.value, o.value) for o in Run
 
 
 @page
-@require_GET
+@require_safe
 def runs(request: HttpRequest) -> HttpResponse:
     """Runs of the reader's teams, newest first."""
     wanted, state = searched(request), request.GET.get("state", "")
@@ -44,7 +45,7 @@ def runs(request: HttpRequest) -> HttpResponse:
 
 
 @page
-@require_GET
+@require_safe
 def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """One run. `part=live` is what a running page asks for again and again: it costs next to nothing when unchanged."""
     row = selectors.run(person(request), run_id)
@@ -87,7 +88,7 @@ def _context(request: HttpRequest, row: Any) -> dict[str, Any]:
         "is_open": is_open,
         "headline": headline,
         "because": because,
-        "progress": {"planned": planned or 1, "ended": ended, "words": _progress_in_words(row)},
+        "progress": _progress(row) if is_open else None,
         "warnings": verdict.warnings(document.cells),
         "facts": [*facts.of_run(_with(document, everything)), *_who(row)],
         "map": heatmap.heat_map(
@@ -133,10 +134,11 @@ def _who(row: Any) -> list[facts.Fact]:
     return [facts.Fact("Started", f"{row.created_at:%Y-%m-%d %H:%M} UTC by {by}")]
 
 
-def _progress_in_words(row: Any) -> str:
+def _progress(row: Any) -> dict[str, Any]:
     progress = selectors.progress(row)
-    blocks = ", ".join(f"{number} {state}" for state, number in sorted(progress.blocks.items()))
-    return f"Round {progress.rounds} of {progress.rounds_most}. Blocks: {blocks}. Planned: {progress.minutes:.0f} min."
+    left = f"; about {numbers.duration(60 * progress.minutes_left)} left" if progress.minutes_left else ""
+    words = f"{progress.words[:1].upper()}{progress.words[1:]}{left}."
+    return {"percent": round(100 * progress.share), "words": words}
 
 
 def _below(request: HttpRequest, row: Any, context: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.views.access import page, person
 from farm.accounts import selectors, services
@@ -12,7 +12,7 @@ from farm.accounts.states import Scope
 
 
 @page
-@require_GET
+@require_safe
 def settings(request: HttpRequest) -> HttpResponse:
     """Tokens, teams, and the commands that use a token."""
     return _shown(request)

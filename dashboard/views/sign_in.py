@@ -4,7 +4,7 @@ from django.contrib.auth import login, logout
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET, require_POST, require_safe
 
 from dashboard.views.access import refused
 from farm.accounts.refusals import Refusal
@@ -14,7 +14,7 @@ BACKEND = "django.contrib.auth.backends.ModelBackend"
 NEXT = "next"
 
 
-@require_GET
+@require_safe
 def ask(request: HttpRequest) -> HttpResponse:
     """Says how to get a link; passwords do not exist here."""
     if request.user.is_authenticated:
