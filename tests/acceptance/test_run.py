@@ -33,7 +33,11 @@ def document(farm: LiveFarm, request: pytest.FixtureRequest) -> dict[str, Any]:
 def test_a_model_and_a_matrix_become_measured_cells(document: dict[str, Any]) -> None:
     known = Document.model_validate(document)
     # and the A/A twin that the farm adds to know its own noise
-    assert [(cell.status.value, cell.twin_of) for cell in known.cells] == [("done", None), ("done", None), ("done", "c1")]
+    assert [(cell.status.value, cell.twin_of) for cell in known.cells] == [
+        ("done", None),
+        ("done", None),
+        ("done", "c1"),
+    ]
     for cell in known.cells:
         assert cell.requested_providers[:1] == cell.active_providers[:1] == ["CPUExecutionProvider"]
         assert len(cell.samples_ms) == 8
