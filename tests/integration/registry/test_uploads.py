@@ -1,6 +1,7 @@
 """Uploads through the API: what is kept, and what is refused in one sentence."""
 
 import io
+import socket
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from farm.accounts.models import Team, User
+from farm.accounts.services import issue_token
 from farm.registry.models import Blob, Model, Version
 from farm.registry.selectors import open_stored
 from farm.registry.states import FileRole, VersionState
@@ -314,3 +316,29 @@ def test_files_keep_their_roles_in_the_rows(api_of: ApiOf, member: User, models:
     assert blob is not None
     assert blob.bytes == (models / "lstm.inputs.npz").stat().st_size
     assert artifact.blob_of(FileRole.EXPECTED) is None
+
+
+@pytest.mark.parametrize("body", ["form", "raw"])
+def test_an_upload_that_is_cut_in_the_middle_of_a_file_is_no_upload(
+    live_server: object, member: User, models: Path, settings: Settings, body: str
+) -> None:
+    _, secret = issue_token(member)
+    whole = (models / "relu_op13_ir7.onnx").read_bytes()
+    head = {
+        "form": b'--x\r\nContent-Disposition: form-data; name="files"; filename="a.onnx"\r\n\r\n'
+        + whole
+        + b'\r\n--x\r\nContent-Disposition: form-data; name="files"; filename="inputs.npz"\r\n\r\nPK half of',
+        "raw": whole,
+    }[body]
+    line = {"form": f"POST {UPLOADS}", "raw": f"PUT {UPLOADS}?file=a.onnx"}[body]
+    kind = {"form": "multipart/form-data; boundary=x", "raw": "application/octet-stream"}[body]
+    host = str(live_server).removeprefix("http://")
+    with socket.create_connection(host.split(":"), timeout=10) as connection:
+        words = [f"{line} HTTP/1.1", f"Host: {host}", f"Authorization: Bearer {secret}", f"Content-Type: {kind}"]
+        connection.sendall("\r\n".join([*words, "Content-Length: 1000000", "", ""]).encode() + head)
+        connection.shutdown(socket.SHUT_WR)
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert b" 400 " in answer.splitlines()[0]
+    assert b'"cut_short"' in answer
+    assert not Version.objects.exists()
+    assert not left_behind(settings)
