@@ -9,6 +9,7 @@ from django.db.models import Prefetch
 from farm.accounts.refusals import Missing
 from farm.contract import document as doc
 from farm.contract.cells import Budget
+from farm.contract.reasons import CellStatus
 from farm.registry.selectors import model_facts
 from farm.rules.planning.plans import RefusedPoint
 from farm.rules.reporting import sentences
@@ -141,7 +142,7 @@ def _as_ended(cell: doc.Cell, run: Run) -> doc.Cell:
     arm = Arm.objects.filter(block__run=run, name=cell.id).first()
     if arm is None or not arm.status:
         return cell
-    return cell.model_copy(update={"status": arm.status, "reason": arm.reason})
+    return cell.model_copy(update={"status": CellStatus(arm.status), "reason": arm.reason})
 
 
 def _refused(run: Run) -> list[doc.Cell]:
