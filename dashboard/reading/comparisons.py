@@ -34,6 +34,13 @@ def along(comparisons: Sequence[Comparison], axis: str) -> list[Comparison]:
     return [comparison for comparison in comparisons if comparison.axis == chosen]
 
 
+def without_twins(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> list[Comparison]:
+    """Those that charts draw: a cell that a block repeats as its A/A twin is compared once, unless nothing else is."""
+    known = [one for one in comparisons if one.baseline in cells and one.candidate in cells]
+    single = [one for one in known if not cells[one.baseline].twin_of and not cells[one.candidate].twin_of]
+    return single or known
+
+
 def names(comparison: Comparison, cells: Mapping[str, Cell], shared: Sequence[axes.Axis]) -> tuple[str, str]:
     """Where two cells are the same, and what changes between them."""
     baseline, candidate = cells[comparison.baseline], cells[comparison.candidate]

@@ -51,15 +51,14 @@ def of_run(request: HttpRequest, row: Any, document: Document, address: Address)
 
 def _ratios(document: Document, address: Address) -> Figure:
     by_id = {cell.id: cell for cell in document.cells}
-    along = comparisons.along(document.comparisons, "")
+    along = comparisons.without_twins(comparisons.along(document.comparisons, ""), by_id)
     return ratios.ratios(comparisons.named(along, by_id, address))
 
 
 def _operators(request: HttpRequest, row: Any, document: Document) -> dict[str, Any]:
     """Operators of the chosen pair; of the one that the page opens with when the address names none."""
     by_id = {cell.id: cell for cell in document.cells}
-    of_axis = comparisons.along(document.comparisons, "")
-    known = [one for one in of_axis if one.baseline in by_id and one.candidate in by_id]
+    known = comparisons.without_twins(comparisons.along(document.comparisons, ""), by_id)
     keys = {_key(one): one for one in known}
     wanted = keys.get(request.GET.get("pair", "")) or sentences.opening_comparison(known)
     if wanted is None:

@@ -1,7 +1,7 @@
 """Writes document.json: a bench document made up with a seed, for the tests of pages and figures. Nothing in it was
 measured; its names and numbers only resemble a real run, with one of everything a page must be able to show.
 
-usage: python tests/unit/dashboard/make_document.py
+usage: python -m tests.unit.dashboard.make_document
 """
 
 import random

@@ -1,0 +1,190 @@
+"""Figures are pure: rows in, a Plotly dictionary out. Drawn from the made-up document."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboard.figures import latency, operators, placement, ratios, samples, theme, throughput
+from dashboard.figures.figure import Figure
+from dashboard.reading import comparisons
+from farm.contract.document import Cell, Document
+from tests.unit.dashboard.conftest import address
+
+STYLESHEET = Path(theme.__file__).parents[1] / "static/dashboard/farm.css"
+
+
+def all_figures(document: Document) -> list[Figure]:
+    by_id = {cell.id: cell for cell in document.cells}
+    runtime = comparisons.along(document.comparisons, "runtime")
+    return [
+        latency.latency(document.cells, document.comparisons, address),
+        throughput.throughput(document.cells, address),
+        placement.placement(document.cells, address),
+        operators.operators(document.comparisons[0], by_id["b1-a0"], by_id["b1-a1"]),
+        samples.samples(by_id["b1-a0"]),
+        samples.samples(by_id["b1-a6"]),
+        ratios.ratios(comparisons.named(runtime, by_id, address)),
+    ]
+
+
+def strings(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [text for inner in value.values() for text in strings(inner)]
+    if isinstance(value, list | tuple):
+        return [text for inner in value for text in strings(inner)]
+    return [value] if isinstance(value, str) else []
+
+
+def test_every_figure_has_a_finding_a_summary_and_a_table_with_as_many_entries_as_heads(document: Document) -> None:
+    for figure in all_figures(document):
+        assert figure.title, figure.name
+        assert figure.summary.endswith("."), figure.name
+        assert figure.table.rows, figure.name
+        assert all(len(row) == len(figure.table.heads) for row in figure.table.rows)
+
+
+def test_no_figure_holds_a_number_that_json_does_not_know_or_a_colour_of_its_own(document: Document) -> None:
+    for figure in all_figures(document):
+        drawn = json.loads(figure.json)
+        assert drawn["data"]
+        assert "NaN" not in figure.json
+        assert not [text for text in strings(drawn) if re.fullmatch(r"#[0-9a-fA-F]{3,8}", text)]
+
+
+def test_every_colour_token_of_a_figure_is_in_the_stylesheet(document: Document) -> None:
+    known = set(re.findall(r"--([a-z0-9-]+):", STYLESHEET.read_text()))
+    for figure in all_figures(document):
+        tokens = {text[1:].split("/")[0] for text in strings([figure.data, figure.layout]) if text.startswith("@")}
+        assert tokens <= known, tokens - known
+
+
+def test_a_figures_json_cannot_end_its_script_element() -> None:
+    empty = ratios.ratios([])
+    sneaky = Figure("x", "t", "s.", [{"name": "</script><script>alert(1)"}], {}, empty.table)
+    assert "</script>" not in sneaky.json
+    assert json.loads(sneaky.json)["data"][0]["name"] == "</script><script>alert(1)"
+
+
+def test_a_runtime_has_one_colour_and_seven_minor_versions_in_a_row_have_seven() -> None:
+    row = [f"onnxruntime==1.{minor}.0" for minor in range(25, 32)]
+    assert len({theme.runtime_colour(one) for one in row}) == 7
+    assert theme.runtime_colour("onnxruntime==1.29.0") == "@series-1"
+    assert theme.runtime_colour("onnxruntime==1.31.1") == "@series-2"
+    assert theme.runtime_slot("nightly") in range(1, 8)
+
+
+def test_latency_points_carry_their_interval_and_lead_to_their_cell(document: Document) -> None:
+    figure = latency.latency(document.cells, document.comparisons, address)
+    old = next(series for series in figure.data if series["name"] == "1.29.0")
+    assert len(old["x"]) == len(old["error_x"]["array"]) == 4
+    assert all(size > 0 for size in old["error_x"]["array"])
+    assert old["customdata"][0] == "/runs/1/cells/b1-a0/"
+    assert figure.layout["xaxis"]["type"] == "log"
+    assert figure.title == "Of 4 comparisons of runtimes: 3 slower"
+
+
+def test_latencies_of_one_size_stand_on_an_axis_from_zero(by_id: dict[str, Cell]) -> None:
+    figure = latency.latency([by_id["b1-a0"], by_id["b1-a1"]], [], address)
+    assert figure.layout["xaxis"]["type"] == "linear"
+    assert figure.layout["xaxis"]["rangemode"] == "tozero"
+    assert figure.title.startswith("Fastest: 1.29.0, 1.9")
+
+
+def test_ratios_lie_on_a_logarithmic_axis_around_one_with_the_margin_as_a_band(document: Document) -> None:
+    by_id = {cell.id: cell for cell in document.cells}
+    figure = ratios.ratios(comparisons.named(comparisons.along(document.comparisons, ""), by_id, address))
+    low, high = figure.layout["xaxis"]["range"]
+    assert figure.layout["xaxis"]["type"] == "log"
+    assert low < 0 < high
+    band = figure.layout["shapes"][0]
+    assert band["x0"] == pytest.approx(1 / 1.02)
+    assert band["x1"] == pytest.approx(1.02)
+    assert figure.title == "4 comparisons: 3 slower and 1 equal"
+    assert "0 %" in figure.layout["xaxis"]["ticktext"]
+
+
+def test_more_comparisons_than_fit_leave_the_smallest_changes_to_the_table(document: Document) -> None:
+    by_id = {cell.id: cell for cell in document.cells}
+    named = comparisons.named(document.comparisons, by_id, address) * 10
+    figure = ratios.ratios(named)
+    assert sum(len(series["x"]) for series in figure.data) == ratios.MOST
+    assert len(figure.table.rows) == len(named)
+
+
+def test_operators_are_sorted_by_their_change_and_the_finding_adds_up_a_type(
+    document: Document, by_id: dict[str, Cell]
+) -> None:
+    figure = operators.operators(document.comparisons[0], by_id["b1-a0"], by_id["b1-a1"])
+    assert "LayerNormalization" in figure.data[0]["y"][0]
+    assert figure.title.startswith("SkipLayerNormalization (4 nodes) changes most: +4")
+    assert len(figure.data[0]["x"]) == operators.MOST
+    assert len(figure.table.rows) == 12
+
+
+def test_a_candidate_of_the_same_runtime_is_told_from_its_baseline_by_colour(
+    document: Document, by_id: dict[str, Cell]
+) -> None:
+    figure = operators.operators(document.comparisons[0], by_id["b1-a0"], by_id["b1-a0"])
+    assert figure.data[0]["marker"]["color"] != figure.data[1]["marker"]["color"]
+
+
+def test_launches_in_two_groups_are_marked_as_such(by_id: dict[str, Cell]) -> None:
+    figure = samples.samples(by_id["b1-a6"])
+    assert figure.title.startswith("Launches fall into two groups: 7.7")
+    assert len(figure.layout["annotations"]) == 2
+    assert {row[2].text for row in figure.table.rows} == {"upper", "lower"}
+
+
+def test_launches_in_one_group_say_how_close_they_lie(by_id: dict[str, Cell]) -> None:
+    figure = samples.samples(by_id["b1-a0"])
+    assert re.fullmatch(r"8 launches within [\d.]+ % of each other", figure.title)
+    assert figure.layout["annotations"] == []
+
+
+def test_one_launch_shows_no_spread(by_id: dict[str, Cell]) -> None:
+    single = by_id["b1-a0"].model_copy(update={"samples_ms": [1.9], "p50_ci_ms": None, "is_bimodal": True})
+    assert samples.samples(single).title == "One launch: no spread is known"
+
+
+def test_time_outside_the_asked_provider_is_the_finding(document: Document) -> None:
+    figure = placement.placement(document.cells, address)
+    assert "spends 38 % of its time outside OpenVINO" in figure.title
+    alone = placement.placement([document.cells[0]], address)
+    assert alone.title == "All time is spent where it was asked for: CPU"
+
+
+def test_throughput_joins_the_batches_of_one_line_in_order(document: Document) -> None:
+    figure = throughput.throughput(document.cells, address)
+    lines = {series["name"]: series for series in figure.data}
+    assert lines["CPU · fp32 · 1.29.0"]["x"] == ["1", "8"]
+    assert figure.title.startswith("Most: ")
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [
+        lambda: latency.latency([], [], address),
+        lambda: throughput.throughput([], address),
+        lambda: placement.placement([], address),
+        lambda: ratios.ratios([]),
+    ],
+)
+def test_a_figure_without_rows_is_a_sentence(empty: Callable[[], Figure]) -> None:
+    figure = empty()
+    assert figure.empty.endswith(".")
+    assert figure.data == []
+
+
+def test_a_pair_without_traces_says_so(document: Document, by_id: dict[str, Cell]) -> None:
+    bare = document.comparisons[0].model_copy(update={"operators": []})
+    figure = operators.operators(bare, by_id["b1-a0"], by_id["b1-a1"])
+    assert figure.empty == "These two cells have not been traced side by side yet."
+    assert operators.finding(bare) == "Not traced side by side yet"
+
+
+def test_a_cell_without_launches_says_so(by_id: dict[str, Cell]) -> None:
+    assert samples.samples(by_id["b1-a11"]).empty == "No launch has been timed yet."
