@@ -55,7 +55,7 @@ def not_signed_in(request: HttpRequest, raised: AuthenticationError) -> HttpResp
 
 
 def as_http_error(request: HttpRequest, raised: HttpError) -> HttpResponse:
-    return problem(raised.status_code, str(raised))
+    return problem(raised.status_code, f"{str(raised).rstrip('.')}.")
 
 
 def not_found(request: HttpRequest, raised: Exception) -> HttpResponse:
