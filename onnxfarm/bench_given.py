@@ -38,6 +38,8 @@ def refuse_contradiction(matrix: Matrix, given: Given, *, model: Uploaded) -> No
     known = model.inspection.dims
     for sizes in matrix.axes.get("shapes", ()):
         unknown = [name for name in sizes if name not in known] if isinstance(sizes, Mapping) else []
+        if unknown and not known:
+            raise Usage(f"{model.main} has no dynamic dimensions: leave --shape {unknown[0]} out.")
         if unknown:
             raise Usage(f"{model.main}: {choice_sentence('dynamic dimension', unknown[0], known)}")
     if given.inputs is None:

@@ -1,0 +1,202 @@
+"""`onnxfarm bench`: real runtimes and runners for what it measures, a sentence and an exit code for what it cannot."""
+
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from farm.contract.document import Document
+from onnxfarm.main import app
+from tests.integration.worker.making import MODELS, runtime_store
+
+ENCODER = MODELS / "encoder_dyn.onnx"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home whose runtimes are shared with the other tests."""
+    folder = tmp_path_factory.mktemp("home")
+    runtime_store().folder.mkdir(parents=True, exist_ok=True)
+    (folder / "runtimes").symlink_to(runtime_store().folder)
+    return folder
+
+
+def bench(home: Path, *words: object) -> Result:
+    return CliRunner().invoke(app, ["bench", *map(str, words), "--home", str(home)])
+
+
+def sentence(result: Result) -> str:
+    """The one sentence of a usage error."""
+    assert result.exit_code == 2, result.output
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("onnxfarm: ")
+    return lines[0]
+
+
+def document(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text())
+    Document.model_validate(found)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_two_runtimes_are_measured_side_by_side_and_judged(home: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    inputs, expected = ENCODER.with_suffix(".inputs.npz"), ENCODER.with_suffix(".expected.npz")
+    result = bench(
+        home, ENCODER, "--ort", "1.29.0,1.31.1", "--provider", "cpu", "--threads", 1, "--precision", "fp32",
+        "--budget", "quick", "--inputs", inputs, "--expected", expected, "--json", out, "--strict",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    found = document(out)
+    assert found["schema"] == "onnxfarm.bench/1"
+    cells = {cell["runtime"]: cell for cell in found["cells"]}
+    assert set(cells) == {"onnxruntime==1.29.0", "onnxruntime==1.31.1"}
+    for cell in cells.values():
+        assert (cell["status"], cell["reason"], cell["batch"], cell["threads"]) == ("done", None, 2, 1)
+        assert cell["requested_providers"] == cell["active_providers"] == ["CPUExecutionProvider"]
+        assert len(cell["samples_ms"]) == 8
+        assert cell["throughput"] == pytest.approx(cell["batch"] * 1000 / cell["p50_ms"])
+        assert cell["parity"]["verdict"] == "pass"
+        assert cell["parity"]["reference"] == "expected"
+        assert sum(share["time_share"] for share in cell["providers"]) == pytest.approx(1.0)
+        assert cell["operators"]
+        assert cell["session_ms"] > 0
+        assert cell["peak_memory_bytes"] > 1 << 20
+        assert "--ort" in cell["repeat_command"]
+    (comparison,) = found["comparisons"]
+    assert comparison["baseline"] == cells["onnxruntime==1.29.0"]["id"]
+    assert comparison["candidate"] == cells["onnxruntime==1.31.1"]["id"]
+    assert comparison["ci_low"] <= comparison["ratio"] <= comparison["ci_high"]
+    assert comparison["verdict"] in ("slower", "faster", "equal", "undecided")
+    assert comparison["rounds"] == 8
+    assert "1.31.1" in result.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_runtime_named_twice_makes_an_a_a_pair_and_json_goes_to_stdout(home: Path) -> None:
+    words = ["bench", str(MODELS / "relu_op13_ir7.onnx"), "--ort", "1.31.1,1.31.1", "--home", str(home), "--json", "-"]
+    done = subprocess.run(
+        [sys.executable, "-m", "onnxfarm.main", *words], capture_output=True, text=True, check=False, timeout=240
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    first, second = found["cells"]
+    assert first["digest"] == second["digest"]
+    assert first["id"] != second["id"]
+    assert len(found["comparisons"]) == 1
+    assert "round 8" in done.stderr
+
+
+def test_a_model_no_runtime_can_take_is_a_refused_cell_and_an_error_only_when_strict(
+    home: Path, tmp_path: Path
+) -> None:
+    for name, code in (("relu_ir_future", "ir_too_new"), ("custom_op", "custom_domain")):
+        out = tmp_path / f"{name}.json"
+        assert bench(home, MODELS / f"{name}.onnx", "--json", out).exit_code == 0
+        (cell,) = document(out)["cells"]
+        assert cell["status"] == "refused"
+        assert cell["reason"]["code"] == code
+        assert cell["p50_ms"] is None
+        assert bench(home, MODELS / f"{name}.onnx", "--strict").exit_code == 1
+
+
+def test_an_opset_above_what_a_runtime_loads_is_refused_there(home: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    assert bench(home, MODELS / "relu_op26_ir13.onnx", "--ort", "1.15.1,1.24.1", "--json", out).exit_code == 0
+    assert [cell["reason"]["code"] for cell in document(out)["cells"]] == ["opset_too_new"] * 2
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--ort", "1.99.9"], "1.99.9 does not exist"),
+        (["--ort", "newest"], "'newest'"),
+        (["--provider", "cpux"], "did you mean 'cpu'"),
+        (["--precision", "int9"], "Unknown precision 'int9'"),
+        (["--budget", "quik"], "did you mean 'quick'"),
+        (["--batch", "0"], "whole number from 1"),
+        (["--batch", "many"], "'many'"),
+        (["--threads", "-1"], "'-1'"),
+        (["--shape", "seq"], "NAME=SIZE"),
+        (["--shape", "sequence=3"], "'sequence'"),
+        (["--matrix", '{"runtimes": ["1.31.1"]}'], "did you mean 'runtime'"),
+        (["--matrix", "no-such-file.yaml"], "no-such-file.yaml"),
+        (["--inputs", "no-such-file.npz"], "no-such-file.npz"),
+        (["--expected", str(MODELS / "encoder_dyn.expected.npz")], "--inputs"),
+        (["--inputs", str(MODELS / "encoder_dyn.inputs.npz"), "--batch", "4"], "have batch 2"),
+        (["--inputs", str(MODELS / "cnn_dyn.inputs.npz")], "input_ids"),
+        (["--inputs", str(ENCODER)], "encoder_dyn.onnx is no .npz"),
+        (
+            ["--inputs", str(MODELS / "encoder_dyn.inputs.npz"), "--expected", str(MODELS / "encoder_dyn.inputs.npz")],
+            "outputs are y",
+        ),
+    ],
+)
+def test_an_option_that_cannot_be_used_is_told_in_one_sentence(home: Path, options: list[str], words: str) -> None:
+    assert words in sentence(bench(home, ENCODER, *options))
+
+
+def test_a_file_that_is_no_model_is_told_in_one_sentence(home: Path, tmp_path: Path) -> None:
+    content = ENCODER.read_bytes()
+    forms = {"empty": b"", "text": b"hello, this is no model", "cut": content[: len(content) // 2]}
+    for name, form in forms.items():
+        path = tmp_path / f"{name}.onnx"
+        path.write_bytes(form)
+        assert f"{name}.onnx" in sentence(bench(home, path))
+    assert "is not a file" in sentence(bench(home, tmp_path / "absent.onnx"))
+    (tmp_path / "model.txt").write_bytes(content)
+    assert "neither an .onnx nor a .zip" in sentence(bench(home, tmp_path / "model.txt"))
+
+
+def test_missing_external_data_is_named(home: Path, tmp_path: Path) -> None:
+    path = tmp_path / "mlp_external.onnx"
+    path.write_bytes((MODELS / "mlp_external.onnx").read_bytes())
+    assert "mlp_external.onnx.data" in sentence(bench(home, path))
+
+
+def test_a_zip_is_judged_by_its_list(home: Path, tmp_path: Path) -> None:
+    def zipped(name: str, **files: bytes) -> Path:
+        path = tmp_path / f"{name}.zip"
+        with zipfile.ZipFile(path, "w") as archive:
+            for entry, content in files.items():
+                archive.writestr(entry.replace("__", "/"), content)
+        return path
+
+    content = ENCODER.read_bytes()
+    assert "2 .onnx files" in sentence(bench(home, zipped("two", **{"a.onnx": content, "b.onnx": content})))
+    assert "without folders" in sentence(bench(home, zipped("nested", **{"models__a.onnx": content})))
+    assert "0 files" in sentence(bench(home, zipped("none")))
+    (tmp_path / "damaged.zip").write_bytes(b"PK\x03\x04 nothing behind it")
+    assert "damaged" in sentence(bench(home, tmp_path / "damaged.zip"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_zip_with_external_data_is_measured_on_inputs_of_its_own(home: Path, tmp_path: Path) -> None:
+    path, out = tmp_path / "mlp.zip", tmp_path / "out.json"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("mlp_external.onnx", "mlp_external.onnx.data"):
+            archive.write(MODELS / name, name)
+    with np.load(MODELS / "mlp_external.inputs.npz") as given:
+        batch = next(iter(given.values())).shape[0]
+    result = bench(home, path, "--inputs", MODELS / "mlp_external.inputs.npz", "--json", out)
+    assert result.exit_code == 0, result.stderr
+    (cell,) = document(out)["cells"]
+    assert (cell["status"], cell["batch"], cell["parity"]["verdict"]) == ("done", batch, "pass")
+
+
+def test_a_home_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    result = bench(tmp_path / "file" / "home", ENCODER)
+    assert result.exit_code == 3
+    assert "--home" in result.stderr
