@@ -8,6 +8,7 @@ from typing import TypeVar, cast
 from farm.contract.blocks import ArmOrder, BlockOrder
 from farm.contract.cells import Bundle, CellSpec, FileRef, Recipe
 from farm.contract.reports import CheckReport
+from farm.rules.judging.judging import most_rounds
 from farm.rules.parity import preset_for
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.runtimes import opsets
@@ -60,7 +61,7 @@ class Preparation:
             attempt=1,
             budget=block.budget,
             seed=seed,
-            max_rounds=block.max_rounds,
+            max_rounds=most_rounds(block.max_rounds),
             runner_timeout_s=block.runner_timeout_s,
             block_timeout_s=block.block_timeout_s,
             arms=tuple(arms),

@@ -4,8 +4,8 @@
 2. Spikes, excursions of one or two values from the running median, give way to that median.
 3. Optimal partitioning (Jackson and others, 2005; pruned as in PELT, Killick and others, 2012) proposes more cuts than
    there are.
-4. The least likely cut is dropped and its neighbours are judged again by `farm.rules.comparing.jumps`, until every cut is a jump
-   with p ≤ 1e-5 and at least the smallest magnitude.
+4. The least likely cut is dropped and its neighbours are judged again by `farm.rules.comparing.jumps`, until every cut
+   is a jump with p ≤ 1e-5 and at least the smallest magnitude.
 
 Nothing is random: the same values give the same answer.
 """

@@ -21,6 +21,9 @@ EXPLAINED_AXES = frozenset({"runtime", "provider", "session"})
 # … from the first trace of each arm and so many interleaved ones more.
 MORE_TRACES = 4
 FEWEST_PAIRS = 2
+# A round whose pair was dropped, because a sample stayed disturbed, is replaced by another; at most so many of them.
+REPLACED = 0.5
+LONGEST_ORDER = 96
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +81,16 @@ class BlockJudge:
     def wants_more_rounds(self) -> bool:
         """Whether another round may still decide something, within the budget."""
         alive = [arm for arm in self.block.arms if self.evidence.failure(arm.arm) is None]
-        if self.rounds >= self.max_rounds or not alive:
+        if self.rounds >= most_rounds(self.max_rounds) or not alive:
             return False
         if self.rounds < self.block.min_rounds:
             return True
-        return any(not judged.is_decided for judged in self.comparisons())
+        undecided = [judged.planned for judged in self.comparisons() if not judged.is_decided]
+        return any(self.rounds - self._dropped(planned) < self.max_rounds for planned in undecided)
+
+    def _dropped(self, planned: PlannedComparison) -> int:
+        """Rounds that gave this comparison no pair."""
+        return self.rounds - len(self.evidence.pairs(planned.baseline, planned.candidate))
 
     def arms_to_explain(self) -> tuple[int, ...]:
         """The arms of comparisons that were called slower or faster and whose operators can say why."""
@@ -112,6 +120,11 @@ class BlockJudge:
 
     def _note(self, planned: PlannedComparison) -> str:
         return comparability.confounded(planned, self.evidence)
+
+
+def most_rounds(max_rounds: int) -> int:
+    """Rounds to order from a node: `max_rounds`, and those that may replace dropped pairs."""
+    return max(max_rounds, min(LONGEST_ORDER, max_rounds + int(REPLACED * max_rounds)))
 
 
 def joined(pairs: Sequence[tuple[float, float]], *, per_pair: int) -> list[tuple[float, float]]:

@@ -4,6 +4,7 @@ from farm.accounts.refusals import Conflict
 from farm.contract.blocks import ArmOrder, BlockOrder
 from farm.contract.cells import Bundle
 from farm.registry.models import Artifact
+from farm.rules.judging.judging import most_rounds
 from farm.rules.parity import preset_for
 from farm.runs.models import Arm, Block
 from farm.runs.selectors.evidence import UNMAKEABLE
@@ -25,7 +26,7 @@ def order_of(block: Block, *, attempt: int) -> BlockOrder:
         attempt=attempt,
         budget=plan.budget,
         seed=(block.seed + attempt) % 2**31,
-        max_rounds=min(96, block.max_rounds),
+        max_rounds=most_rounds(block.max_rounds),
         first_round=block.first_round,
         fail_fast=block.run.fail_fast,
         runner_timeout_s=plan.runner_timeout_s,

@@ -12,6 +12,7 @@ from farm.contract.base import digest_of
 from farm.contract.reports import EndReport, Reply, Report, RoundReport
 from farm.fleet.models import Node
 from farm.fleet.states import NodeEventKind
+from farm.rules.judging.judging import most_rounds
 from farm.runs import clocks
 from farm.runs import models as rows
 from farm.runs.models import NONE, Attempt, Block
@@ -96,7 +97,7 @@ def _checked(report: Report, held: Held) -> float:
     block, attempt = held.block, held.attempt
     measured = attempt.reports.filter(kind="round").count()
     timed_s = check_report(
-        report, block=block.plan, next_round=block.first_round + measured, most_rounds=block.max_rounds
+        report, block=block.plan, next_round=block.first_round + measured, most_rounds=most_rounds(block.max_rounds)
     )
     if timed_s:
         wall_s = clocks.now().since(attempt.began_at_s, attempt.began_boot)

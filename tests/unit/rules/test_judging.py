@@ -46,6 +46,23 @@ def test_a_quick_block_measures_exactly_eight_rounds():
     assert [reply.go_on for reply in replies] == [True] * 7 + [False]
 
 
+def _disturbed_rounds(count, *, disturbed):
+    shaken = {0: 1.0, 1: make_sample(1.25, is_disturbed=True)}
+    return [make_round(number, shaken if number in disturbed else SLOWER) for number in range(count)]
+
+
+def test_a_round_whose_pair_was_dropped_is_measured_again():
+    judge, replies = fed(make_block(), _disturbed_rounds(10, disturbed={2, 5}))
+    assert [reply.go_on for reply in replies] == [True] * 9 + [False]
+    assert judge.comparisons()[0].verdict == "slower"
+
+
+def test_at_most_half_as_many_rounds_replace_dropped_ones():
+    _, replies = fed(make_block(), _disturbed_rounds(12, disturbed=set(range(12))))
+    assert [reply.go_on for reply in replies] == [True] * 11 + [False]
+    assert [judging.most_rounds(rounds) for rounds in (8, 24, 96)] == [12, 36, 96]
+
+
 def test_arms_that_were_called_slower_are_traced_again_four_times():
     _, replies = fed(make_block(), make_rounds(8, SLOWER))
     assert (replies[-1].trace_arms, replies[-1].trace_rounds) == ((0, 1), 4)
