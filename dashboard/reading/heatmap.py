@@ -9,6 +9,8 @@ from dashboard.figures.figure import Address
 from dashboard.words import Sign, sign_of
 from farm.contract.document import Cell, Comparison
 
+# along these more work is done, so that more time is no slowdown
+WORKLOAD_AXES = ("batch", "shapes", "concurrency")
 OPEN_STATES = ("waiting", "running")
 # from these changes on a slower or faster cell has the next deeper colour
 STEPS = (0.05, 0.15)
@@ -172,6 +174,8 @@ def _judged(cell: Cell, group: Sequence[Cell], grid: Grid, first_head: str) -> t
     low, high = comparison.ci_low, comparison.ci_high
     if comparison.ratio is None:
         return sign, "", comparison.reason or ""
+    if grid.column_axis.name in WORKLOAD_AXES:
+        return Sign("·", f"×{numbers.plain(comparison.ratio)} the time", "quiet"), "", _title(cell)
     words = f"{sign.word}, {numbers.change(comparison.ratio, low, high)}"
     if comparison.verdict in ("slower", "faster"):
         words = f"{numbers.change_size(comparison.ratio, low, high)} {sign.word}"

@@ -31,17 +31,14 @@ def summary(plan: Plan) -> str:
 
 
 def warnings(plan: Plan) -> list[str]:
-    """What would make the plan wait or guess."""
-    waiting = [block.id for block in plan.blocks if not block.nodes]
-    found = []
-    if waiting:
-        found.append(
-            f"No node that is there now can take {numbers.count(len(waiting), 'block')}: they wait until one joins. "
-            "See the fleet."
-        )
-    if any(block.is_noise_assumed for block in plan.blocks):
-        found.append("The smallest changes are estimates: the nodes have not measured enough A/A pairs yet.")
-    return found
+    """What the plan had to assume."""
+    if not any(block.is_noise_assumed for block in plan.blocks):
+        return []
+    assumed = max(block.noise for block in plan.blocks)
+    return [
+        f"The smallest changes assume that identical launches differ by {numbers.share(assumed)}: the nodes have not "
+        "measured an A/A pair yet."
+    ]
 
 
 def blocks(plan: Plan, nodes: Mapping[str, str]) -> Table:

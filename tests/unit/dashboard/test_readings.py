@@ -1,0 +1,304 @@
+"""What pages read from a document, a plan or an inspection: pure, in words."""
+
+import pytest
+
+from dashboard import axes
+from dashboard.reading import cell as reading
+from dashboard.reading import cells, comparisons, facts, side, verdict
+from dashboard.reading.inspection import inspection
+from dashboard.reading.open_cells import open_cells
+from dashboard.reading.plan import blocks, refused, summary, warnings
+from dashboard.reading.plan import cells as plan_cells
+from farm.contract.document import Cell, Document
+from farm.rules.matrices import matrix as matrices
+from farm.rules.planning import planning
+from farm.rules.planning.plans import ModelFacts, NodeOffer, Plan
+from tests.unit.dashboard.conftest import address
+
+FACTS = ModelFacts(bundle_sha256="a" * 64, main_sha256="b" * 64, opsets={"": 17}, batch="batch")
+
+
+def a_plan(**options: object) -> Plan:
+    matrix = matrices.from_options(matrices.default(), **options)
+    return planning.plan(matrix, FACTS, [NodeOffer(id="1", name="bench-1")], seed=0, with_null_pair=True)
+
+
+# axes
+
+
+def test_only_axes_that_vary_name_a_cell(document: Document, by_id: dict[str, Cell]) -> None:
+    shared = axes.varying(document.cells)
+    assert axes.name_of(by_id["b1-a6"], shared) == "CPU · batch 8 · int8-dynamic · 1.29.0"
+    assert axes.name_of(by_id["b1-a0"], []) == "1.29.0"
+
+
+def test_hardware_that_follows_from_the_provider_is_no_axis_of_its_own(by_id: dict[str, Cell]) -> None:
+    one = by_id["b1-a0"]
+    gpu = one.model_copy(update={"provider": "CUDAExecutionProvider", "hardware": "cuda"})
+    assert [axis.name for axis in axes.varying([one, gpu])] == ["provider"]
+    arm = one.model_copy(update={"hardware": "arm", "node": "pi"})
+    assert [axis.name for axis in axes.varying([one, arm])] == ["hardware"]
+
+
+def test_versions_sort_by_number() -> None:
+    names = ["onnxruntime==1.31.1", "onnxruntime-gpu==1.20.0", "onnxruntime==1.9.0", "onnxruntime==1.31.0rc1"]
+    assert sorted(names, key=axes.version_key)[0] == "onnxruntime==1.9.0"
+    assert sorted(names, key=axes.version_key)[-1] == "onnxruntime-gpu==1.20.0"
+
+
+def test_a_session_set_is_named_and_says_what_it_changes(by_id: dict[str, Cell]) -> None:
+    own = {
+        "name": "parallel",
+        "execution_mode": "parallel",
+        "inter_op_threads": 2,
+        "spinning": False,
+        "config": {"a": "1"},
+    }
+    parallel = by_id["b1-a0"].model_copy(update={"session": own})
+    assert facts.session(parallel) == "parallel: config a=1, execution mode parallel, inter op threads 2, spinning off"
+    assert facts.session(by_id["b1-a0"]) == "default"
+    assert axes.BY_NAME["session"].label(parallel) == "parallel session"
+
+
+# the run
+
+
+def test_the_first_sentence_stands_alone_and_keeps_numbers_with_their_units() -> None:
+    first, rest = verdict.split("It is 24 % slower. Gelu explains 96 % of it.")
+    assert first == "It is 24\N{NO-BREAK SPACE}% slower."
+    assert rest == "Gelu explains 96\N{NO-BREAK SPACE}% of it."
+    assert verdict.split("One sentence.") == ("One sentence.", "")
+
+
+def test_an_open_run_says_how_far_it_is_and_what_it_knows_already(document: Document) -> None:
+    early = document.model_copy(update={"comparisons": []})
+    assert verdict.opening(early, model="encoder", planned=9, ended=1, is_open=True) == (
+        "Measuring encoder",
+        "1 of 9 cells have ended.",
+    )
+    first, rest = verdict.opening(document, model="encoder", planned=9, ended=4, is_open=True)
+    assert first.startswith("ONNX Runtime 1.31.1 runs encoder")
+    assert rest.endswith("So far: 4 of 9 cells have ended.")
+
+
+def test_differences_between_asked_and_ran_are_warned_of_first(document: Document) -> None:
+    asked, wrong = verdict.warnings(document.cells)
+    assert asked == "Not as asked: 1 cell ran on other providers than requested (b1-a9)."
+    assert wrong == "Not right: the outputs of 1 cell differ from the reference (b1-a9)."
+    assert verdict.warnings(document.cells[:4]) == []
+
+
+def test_facts_of_a_run_cover_what_was_measured_where(document: Document) -> None:
+    shown = {fact.name: fact.text for fact in facts.of_run(document)}
+    assert shown["ONNX Runtime"] == "1.29.0, 1.31.1, openvino 1.24.1"
+    assert shown["Provider asked → ran"] == "CPU; OpenVINO → OpenVINO, CPU"
+    assert shown["Batch"] == "1, 8"
+    assert shown["Node"] == "bench-1"
+    assert facts.of_run(document.model_copy(update={"cells": []})) == []
+
+
+def test_comparisons_are_grouped_by_axis_with_runtimes_first_and_twins_last(document: Document) -> None:
+    assert comparisons.axes_compared(document.comparisons) == ["runtime", "batch", "twin"]
+    assert {one.axis for one in comparisons.along(document.comparisons, "colour")} == {"runtime"}
+    assert comparisons.along([], "runtime") == []
+
+
+def test_a_twin_is_named_as_one_and_left_out_of_charts(document: Document, by_id: dict[str, Cell]) -> None:
+    twin = comparisons.along(document.comparisons, "twin")
+    table = comparisons.table(twin, by_id, address)
+    assert table.rows[0][1].text == "A/A: the same cell twice"
+    assert comparisons.without_twins(twin, by_id) == twin
+    assert len(comparisons.without_twins(document.comparisons, by_id)) == 5
+
+
+def test_an_undecided_comparison_says_how_many_rounds_would_decide(document: Document, by_id: dict[str, Cell]) -> None:
+    open_ = document.comparisons[0].model_copy(update={"verdict": "undecided", "rounds_needed": 16})
+    never = open_.model_copy(update={"rounds_needed": None, "interleaved": False})
+    said = never.model_copy(update={"reason": "Chance.", "interleaved": True})
+    notes = [row[-1].text for row in comparisons.table([open_, never, said], by_id, address).rows]
+    assert notes == [
+        "About 16 rounds would decide.",
+        "different hardware: not interleaved. More rounds would not decide it.",
+        "Chance.",
+    ]
+
+
+def test_every_cell_of_a_run_has_a_row_with_what_to_know_before_believing_it(document: Document) -> None:
+    notes = {row[0].href: row[-1].text for row in cells.table(document.cells, address).rows}
+    assert len(notes) == len(document.cells)
+    assert notes["/runs/1/cells/b1-a8/"] == "A/A twin of b1-a0."
+    assert notes["/runs/1/cells/b1-a6/"] == "Launches fall into two groups. Unstable."
+    assert notes["/runs/1/cells/b1-a9/"] == "Executed in bf16."
+    assert notes["/runs/1/cells/b1-a11/"].startswith("The runner ended by signal 11")
+
+
+# a cell
+
+
+def test_a_provider_that_took_part_unasked_is_said_with_its_time(by_id: dict[str, Cell]) -> None:
+    placement = reading.placement(by_id["b1-a9"])
+    assert not placement.is_as_asked
+    assert placement.sentence == "OpenVINO was asked for; CPU took part as well and has 38 % of the time."
+
+
+def test_a_provider_that_did_not_start_is_said_too(by_id: dict[str, Cell]) -> None:
+    fell_back = by_id["b1-a0"].model_copy(update={"requested_providers": ["CUDAExecutionProvider"]})
+    assert reading.placement(fell_back).sentence == (
+        "CUDA was asked for but did not start: the numbers below are of CPU."
+    )
+    assert reading.placement(by_id["b1-a0"]).is_as_asked
+    assert reading.placement(by_id["b1-a11"]).active == "not measured"
+
+
+def test_metrics_that_so_few_timings_cannot_tell_say_from_when_on(by_id: dict[str, Cell]) -> None:
+    rows = {row[0].text: row for row in reading.metrics(by_id["b1-a0"]).rows}
+    assert rows["p99"][1].text == "not measured"
+    assert rows["p99"][3].text == "shown from 662 timings on"
+    assert rows["p50"][3].text.endswith("95 % interval over 8 launches")
+    nothing = {row[0].text: row for row in reading.metrics(by_id["b1-a11"]).rows}
+    assert nothing["p50"][1].text == "not measured"
+    assert nothing["stable"][1].text == "not measured"
+    one = by_id["b1-a0"].model_copy(update={"p50_ci_ms": None, "samples_ms": [1.9]})
+    assert reading.metrics(one).rows[0][3].text == "1 launch"
+
+
+def test_operators_are_sorted_by_time_and_add_up(by_id: dict[str, Cell]) -> None:
+    table = reading.operators(by_id["b1-a0"])
+    times = [row[3].value for row in table.rows]
+    assert times == sorted(times, key=lambda time: -float(time or 0))
+    assert sum(row[4].share or 0 for row in table.rows) == pytest.approx(1)
+
+
+def test_outputs_show_as_many_nines_as_there_are(by_id: dict[str, Cell]) -> None:
+    row = reading.parity(by_id["b1-a9"]).rows[0]
+    assert row[4].text == "0.999471"
+    assert row[-1].text == "811"
+    exact = by_id["b1-a0"].model_copy(deep=True)
+    exact.parity.outputs[0].cosine = 1.0
+    assert reading.parity(exact).rows[0][4].text == "1"
+    exact.parity.outputs[0].cosine = None
+    assert reading.parity(exact).rows[0][4].text == "not measured"
+
+
+def test_siblings_are_the_other_cells_of_the_block(document: Document, by_id: dict[str, Cell]) -> None:
+    table = reading.siblings(document.cells, by_id["b1-a0"], address)
+    assert len(table.rows) == len(document.cells) - 1
+    assert any(row[0].soft == "A/A twin" for row in table.rows)
+    assert len(reading.providers(by_id["b1-a9"]).rows) == 2
+
+
+def test_facts_of_a_cell_tell_the_executed_precision(by_id: dict[str, Cell]) -> None:
+    mixed = by_id["b1-a9"].model_copy(update={"concurrency": 2, "provider_options": {"device_type": "CPU"}})
+    shown = {fact.name: fact.text for fact in facts.of_cell(mixed)}
+    assert shown["Precision"] == "fp32 asked, bf16 executed"
+    assert shown["Shapes"] == "sequence 64"
+    assert shown["At once"] == "2"
+    assert shown["Provider options"] == "device_type=CPU"
+
+
+# side by side
+
+
+def test_cells_of_one_block_are_judged_as_pairs_and_others_without_a_verdict(
+    document: Document, by_id: dict[str, Cell]
+) -> None:
+    base, other = (side.Chosen(f"1:{name}", 1, by_id[name], address(name)) for name in ("b1-a0", "b1-a1"))
+    paired = side.judge(base, other, document.comparisons)
+    assert (paired.sign.word, paired.change) == ("slower", "+24 %")
+    assert paired.how.endswith("8 rounds side by side in one block")
+    later = side.judge(base, side.Chosen("2:b1-a1", 2, other.cell, ""), document.comparisons)
+    assert later.sign.word == "not side by side"
+    assert later.change.startswith("+2")
+    pi = other.cell.model_copy(update={"node": "pi"})
+    assert side.judge(base, side.Chosen("2:x", 2, pi, ""), []).sign.word == "different hardware"
+    bigger = side.judge(base, side.Chosen("1:b1-a2", 1, by_id["b1-a2"], ""), [])
+    assert bigger.how == "The workloads differ: another batch or other shapes."
+    crashed = side.judge(base, side.Chosen("1:b1-a11", 1, by_id["b1-a11"], ""), [])
+    assert crashed.how == "One of the two has no samples."
+
+
+def test_lines_side_by_side_mark_what_differs(by_id: dict[str, Cell]) -> None:
+    chosen = [side.Chosen(name, 1, by_id[name], "") for name in ("b1-a0", "b1-a1")]
+    found = {line.name: line for line in side.lines(chosen)}
+    assert found["Runtime"].differs
+    assert not found["Batch"].differs
+    assert "Executed precision" not in found
+
+
+# open cells and plans
+
+
+def test_open_cells_come_from_the_plan_of_their_block() -> None:
+    plan = a_plan()
+    cells_, states = open_cells([("leased", plan.blocks[0])], known={"c1"}, model="encoder")
+    assert "c1" not in states
+    assert set(states.values()) == {"running"}
+    assert {cell.runtime for cell in cells_} == {"onnxruntime==1.29.0", "onnxruntime==1.31.1"}
+    _, waiting = open_cells([("queued", plan.blocks[0])], known=(), model="encoder")
+    assert set(waiting.values()) == {"waiting"}
+
+
+def test_a_plan_says_cells_blocks_time_and_what_will_not_run() -> None:
+    plan = a_plan(provider="cpu,cuda")
+    assert summary(plan).startswith("8 cells in 1 block, about ")
+    assert summary(plan).endswith("on one node; 8 points refused.")
+    table = blocks(plan, {"1": "bench-1"})
+    assert table.rows[0][2].text == "bench-1"
+    assert table.rows[0][5].text.endswith(" %")
+    assert len(refused(plan).rows) == 8
+    assert len(plan_cells(plan).rows) == 8
+
+
+def test_a_plan_says_which_noise_it_had_to_assume() -> None:
+    assert warnings(a_plan())[0].startswith("The smallest changes assume that identical launches differ by 1.5 %")
+    known = NodeOffer(id="1", noise=0.007)
+    assert warnings(planning.plan(matrices.default(), FACTS, [known], seed=0)) == []
+
+
+def test_a_plan_of_nothing_says_so() -> None:
+    assert summary(Plan(budget="quick")) == "Nothing of this matrix can run."
+
+
+# inspection
+
+
+def test_an_inspection_is_shown_with_its_findings_explained() -> None:
+    found = inspection(
+        {
+            "opsets": {"": 17, "com.microsoft": 1},
+            "ir_version": 8,
+            "nodes": 60,
+            "nodes_below": 4,
+            "parameters": 1_051_904,
+            "parameters_bytes": 4_207_616,
+            "batch": "N",
+            "inputs": [{"name": "x", "dtype": "float32", "shape": ["N", 3]}],
+            "outputs": [{"name": "y", "dtype": "float32", "shape": None}],
+            "operators": {"MatMul": 4, "Add": 9},
+            "findings": [
+                {"id": "training_mode", "detail": "Dropout_1 drops values.", "count": 2, "where": ["Dropout_1"]},
+                {"id": "brand_new", "detail": "Something."},
+            ],
+        }
+    )
+    shown = {fact.name: fact.text for fact in found.facts}
+    assert shown["Opset"] == "ai.onnx 17, com.microsoft 1"
+    assert shown["Nodes"] == "60 and 4 below"
+    assert shown["Parameters"] == "1.05 M in 4.21 MB"
+    assert shown["Batch"] == "dynamic (N)"
+    known, unknown = found.findings
+    assert known.title == "Operators in training mode"
+    assert known.detail == "Dropout_1 drops values. (2 places)"
+    assert unknown.title == "brand new"
+    ports, kinds = found.tables
+    assert [row[3].text for row in ports.rows] == ["[N, 3]", "unknown rank"]
+    assert [row[0].text for row in kinds.rows] == ["Add", "MatMul"]
+
+
+@pytest.mark.parametrize(("batch", "text"), [(4, "fixed at 4"), (None, "the first dimension is none")])
+def test_an_old_or_sparse_inspection_is_shown_as_far_as_it_goes(batch: int | None, text: str) -> None:
+    found = inspection({"batch": batch, "parameters": 900, "parameters_bytes": 3600})
+    shown = {fact.name: fact.text for fact in found.facts}
+    assert shown["Batch"] == text
+    assert shown["Parameters"] == "900 in 3.60 kB"
+    assert found.findings == []
