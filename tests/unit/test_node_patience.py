@@ -144,6 +144,12 @@ def test_waiting_for_the_machine_ends_when_cancelled(tmp_path: Path, monkeypatch
     assert time.monotonic() - began < 5
 
 
+def test_what_times_nothing_goes_on_beside_a_busy_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(host_lock.ENVIRONMENT_NAME, str(tmp_path / "lock"))
+    with host_lock.preferably(patience_s=0) as first, host_lock.preferably(patience_s=0.1) as second:
+        assert (first, second) == (True, False)
+
+
 def test_a_link_planted_as_the_lock_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "lock").symlink_to(tmp_path / "elsewhere")
     monkeypatch.setenv(host_lock.ENVIRONMENT_NAME, str(tmp_path / "lock"))

@@ -21,8 +21,10 @@ from worker.agent.runtimes import RuntimeStore, RuntimeUnavailableError
 logger = logging.getLogger(__name__)
 
 FETCH_TRIES = 4
-# a probe waits its turn behind whatever this machine measures
-PROBE_PATIENCE_S = 3600.0
+# the first probe waits a little for whatever this machine measures, then goes on beside it: it times nothing and takes
+# a second, and a node that is not ready for an hour is worse; later probes wait their turn
+FIRST_PATIENCE_S = 5.0
+LATER_PATIENCE_S = 3600.0
 
 
 class NodeEquipment:
@@ -73,7 +75,8 @@ class NodeEquipment:
         """What has to be known before the first block: the processor, the CPU provider, what was asked for."""
         found = probes.Abilities(tags=probes.machine_tags(self.facts())) | probes.kept(self._home.folder)
         for short in ("cpu", *self._probe_first):
-            found |= self._probed(short, is_cancelled=is_cancelled)
+            with host_lock.preferably(patience_s=FIRST_PATIENCE_S, is_cancelled=is_cancelled):
+                found |= self._probed(short, is_cancelled=is_cancelled)
         return found
 
     def probe_more(self, known: probes.Abilities, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
@@ -81,7 +84,8 @@ class NodeEquipment:
         found = known
         for short in probes.worth_trying(self.facts()):
             if short not in found.tags and not is_cancelled():
-                found |= self._probed(short, is_cancelled=is_cancelled)
+                with host_lock.preferably(patience_s=LATER_PATIENCE_S, is_cancelled=is_cancelled):
+                    found |= self._probed(short, is_cancelled=is_cancelled)
         return found
 
     def _probed(self, short: str, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
@@ -89,11 +93,10 @@ class NodeEquipment:
         try:
             own = None if short in probes.BUILDS else probes.own_build()
             installed = own or self._runtimes.provide(probes.BUILDS.get(short, probes.PLAIN))
-            with host_lock.measuring(patience_s=PROBE_PATIENCE_S, is_cancelled=is_cancelled):
-                found = probes.probe(
-                    short, installed=installed, stage=self._stage, folder=folder, is_cancelled=is_cancelled
-                )
-        except (RuntimeUnavailableError, host_lock.BusyError) as problem:
+            found = probes.probe(
+                short, installed=installed, stage=self._stage, folder=folder, is_cancelled=is_cancelled
+            )
+        except RuntimeUnavailableError as problem:
             logger.warning("%s could not be probed: %s", short, problem)
             return probes.Abilities()
         finally:

@@ -41,6 +41,18 @@ def measuring(*, patience_s: float, is_cancelled: Callable[[], bool] = lambda: F
         os.close(descriptor)
 
 
+@contextlib.contextmanager
+def preferably(*, patience_s: float, is_cancelled: Callable[[], bool] = lambda: False) -> Iterator[bool]:
+    """Holds the machine if it is to be had within `patience_s`, and goes on without it otherwise; gives which."""
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(measuring(patience_s=patience_s, is_cancelled=is_cancelled))
+        except BusyError:
+            yield False
+        else:
+            yield True
+
+
 def _opened(path: Path) -> int:
     # reading is enough for a lock, so that a file made by another user serves too
     try:
