@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
 from onnxfarm.client import Client
 from onnxfarm.problems import TimedOut
@@ -19,10 +19,11 @@ Say = Callable[["Standing"], None]
 
 
 class Standing(NamedTuple):
-    """How far a run is. `minutes_left` is None while nobody can tell."""
+    """How far a run is; `share` of its work, 0–1. `minutes_left` is None while nobody can tell."""
 
     done: int
     planned: int
+    share: float
     block: str
     minutes_left: float | None
     is_finished: bool
@@ -62,6 +63,7 @@ def standing_of(run: dict[str, Any]) -> Standing:
     return Standing(
         done=int(progress.get("cells_done") or 0),
         planned=int(progress.get("cells_planned") or 0),
+        share=float(progress.get("share") or 0.0),
         block=str(progress.get("block") or ""),
         minutes_left=progress.get("minutes_left"),
         is_finished=run.get("state") == "finished",
@@ -79,19 +81,13 @@ def _shown(console: Console) -> Iterator[Say]:
 
 @contextlib.contextmanager
 def _bar(console: Console) -> Iterator[Say]:
-    columns = (
-        SpinnerColumn(),
-        TextColumn("cells"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.description}"),
-    )
+    columns = (SpinnerColumn(), BarColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=None)
+        task = progress.add_task("starting", total=1.0)
 
         def say(standing: Standing) -> None:
-            rest = standing.words.partition(", ")[2]
-            progress.update(task, completed=standing.done, total=standing.planned or None, description=rest)
+            # the cells of a block end together, so the bar moves by rounds
+            progress.update(task, completed=standing.share, description=standing.words)
 
         yield say
 

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 from pydantic import ValidationError
-from rich.console import Console
 
 from farm.contract.document import SCHEMA, Document
 from onnxfarm.account import ServerOption, find_account
@@ -37,9 +36,9 @@ def results(
         if as_json:
             write_json(document, output)
             return
-        from onnxfarm.screen import show
+        from onnxfarm.screen import console_for, show
 
-        show(document, console=Console(), address=f"{client.account.server}/runs/{run}/")
+        show(document, console=console_for(), address=f"{client.account.server}/runs/{run}/")
 
 
 def read_document(client: Client, run_id: str) -> Document:

@@ -1,9 +1,10 @@
 """The last screen of a run: the verdict line, the table of cells, the comparisons, the operators, the address."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from farm.contract.document import Cell, Comparison, Document
 from farm.rules.reporting.wording import change, microseconds, milliseconds, percent, signed, three_digits
@@ -11,52 +12,93 @@ from farm.rules.reporting.wording import change, microseconds, milliseconds, per
 # of the largest change, so many operators are named
 NAMED_OPERATORS = 3
 MOST_COMPARISONS = 40
+# where nobody looks at a terminal, lines may be longer
+PLAIN_WIDTH = 160
+NARROW = 100
+TWIN = "twin"
 COLOURS = {"slower": "bold yellow", "faster": "cyan", "fail": "bold red", "failed": "red", "crashed": "red"}
+
+AXES: dict[str, Callable[[Cell], str]] = {
+    "runtime": lambda cell: cell.runtime.removeprefix("onnxruntime=="),
+    "opset": lambda cell: "" if cell.opset is None else str(cell.opset),
+    "provider": lambda cell: _provider(cell),
+    "precision": lambda cell: cell.precision,
+    "batch": lambda cell: "–" if cell.batch is None else str(cell.batch),
+    "shapes": lambda cell: " ".join(f"{name}={size}" for name, size in cell.shapes.items()),
+    "threads": lambda cell: str(cell.threads),
+    "optimization": lambda cell: cell.optimization,
+    "session": lambda cell: str(cell.session.get("name", "")),
+    "concurrency": lambda cell: str(cell.concurrency),
+    "hardware": lambda cell: cell.hardware,
+}
+# said above the table when every cell has it; the others go without saying
+SAID_ONCE = {
+    "runtime": "ONNX Runtime {}",
+    "provider": "{}",
+    "precision": "{}",
+    "batch": "batch {}",
+    "threads": "threads {}",
+}
+
+
+def console_for(*, stderr: bool = False) -> Console:
+    """A console that does not fold tables where nobody looks at a terminal."""
+    console = Console(stderr=stderr)
+    return console if console.is_terminal else Console(stderr=stderr, width=PLAIN_WIDTH)
 
 
 def show(document: Document, *, console: Console, address: str = "") -> None:
     """Print a document for people; numbers end where their interval starts."""
     if document.sentence:
-        console.print(f"\n{document.sentence}\n", style="bold", highlight=False)
+        console.print(Text(f"\n{document.sentence}\n", style="bold"))
     if document.cells:
-        console.print(_cells(document.cells))
-    _show_reasons(document.cells, console=console)
-    if document.comparisons:
-        console.print(_comparisons(document))
+        varying = [name for name, value in AXES.items() if len({value(cell) for cell in document.cells}) > 1]
+        console.print(Text(_said_once(document.cells[0], varying), style="dim"))
+        console.print(_cells(document.cells, varying, is_wide=console.width >= NARROW))
+        _show_reasons(document.cells, console=console)
+        if document.comparisons:
+            console.print()
+            console.print(_comparisons(document, varying))
     _show_operators(document, console=console)
     if address:
-        console.print(f"\n{address}", highlight=False, soft_wrap=True)
+        console.print(Text(f"\n{address}"), soft_wrap=True)
 
 
-def _cells(cells: Sequence[Cell]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for head in ("cell", "runtime", "provider", "precision", "batch", "threads"):
-        table.add_column(head, no_wrap=head == "runtime")
-    for head in ("p50", "items/s", "session", "memory"):
+def _said_once(cell: Cell, varying: Sequence[str]) -> str:
+    """What all cells have in common."""
+    parts = [text.format(AXES[name](cell)) for name, text in SAID_ONCE.items() if name not in varying]
+    return ", ".join([cell.model or "model", *parts, *([f"on {cell.node}"] if cell.node else [])])
+
+
+def _cells(cells: Sequence[Cell], varying: Sequence[str], *, is_wide: bool) -> Table:
+    is_eventful = any(cell.status != "done" or cell.is_stable is False for cell in cells)
+    table = _table("cell", *varying)
+    figures = ["p50", "items/s", *(["session", "memory"] if is_wide else [])]
+    for head in figures:
         table.add_column(head, justify="right", no_wrap=True)
-    table.add_column("parity")
-    table.add_column("state")
+    for head in ["parity", *(["state"] if is_eventful else [])]:
+        table.add_column(head, no_wrap=True)
     for cell in cells:
-        table.add_row(*_row(cell))
+        row: list[str | Text] = [cell.id, *(AXES[name](cell) for name in varying), *_figures(cell)[: len(figures)]]
+        row.append(_coloured(cell.parity.verdict.replace("_", " "), cell.parity.verdict))
+        if is_eventful:
+            row.append(_coloured(_state(cell), cell.status))
+        table.add_row(*row)
     return table
 
 
-def _row(cell: Cell) -> list[str]:
-    batch = "–" if cell.batch is None else str(cell.batch)
+def _figures(cell: Cell) -> list[str]:
+    memory = cell.peak_memory_bytes
     return [
-        cell.id,
-        cell.runtime,
-        _provider(cell),
-        cell.precision,
-        batch,
-        str(cell.threads),
         "" if cell.p50_ms is None else milliseconds(cell.p50_ms, cell.p50_ci_ms),
         "" if cell.throughput is None else three_digits(cell.throughput),
         "" if cell.session_ms is None else f"{three_digits(cell.session_ms)} ms",
-        "" if cell.peak_memory_bytes is None else f"{cell.peak_memory_bytes / 2**20:.0f} MiB",
-        _coloured(cell.parity.verdict.replace("_", " "), key=cell.parity.verdict),
-        _coloured(signed(cell.status), key=cell.status) + ("" if cell.is_stable is not False else ", unstable"),
+        "" if memory is None else f"{memory / 2**20:.0f} MiB",
     ]
+
+
+def _state(cell: Cell) -> str:
+    return f"{signed(cell.status)}, unstable" if cell.is_stable is False else signed(cell.status)
 
 
 def _provider(cell: Cell) -> str:
@@ -69,33 +111,29 @@ def _provider(cell: Cell) -> str:
 def _show_reasons(cells: Sequence[Cell], *, console: Console) -> None:
     for cell in cells:
         if cell.reason is not None:
-            console.print(f"{signed(cell.status)} {cell.id}: {cell.reason.text}", highlight=False, markup=False)
+            console.print(Text(f"{signed(cell.status)} {cell.id}: {cell.reason.text}"), soft_wrap=True)
 
 
-def _comparisons(document: Document) -> Table:
+def _comparisons(document: Document, varying: Sequence[str]) -> Table:
     cells = {cell.id: cell for cell in document.cells}
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for head in ("compared", "by", "verdict"):
-        table.add_column(head)
+    table = _table("compared", "verdict")
     for head in ("change", "interval", "rounds", "could see"):
         table.add_column(head, justify="right", no_wrap=True)
     ordered = sorted(document.comparisons, key=_weight)
     for comparison in ordered[:MOST_COMPARISONS]:
-        table.add_row(*_comparison_row(comparison, cells))
+        table.add_row(_sides(comparison, cells, varying), *_comparison_figures(comparison))
     if len(ordered) > MOST_COMPARISONS:
         table.caption = f"{len(ordered) - MOST_COMPARISONS} more: onnxfarm results --json"
     return table
 
 
-def _comparison_row(comparison: Comparison, cells: dict[str, Cell]) -> list[str]:
+def _comparison_figures(comparison: Comparison) -> list[str | Text]:
     size, interval = "", ""
     if comparison.ratio is not None and comparison.ci_low is not None and comparison.ci_high is not None:
         size, interval = change(comparison.ratio, comparison.ci_low, comparison.ci_high)
     least = comparison.smallest_detectable
     return [
-        f"{_label(cells.get(comparison.baseline), comparison)} → {_label(cells.get(comparison.candidate), comparison)}",
-        comparison.axis,
-        _coloured(signed(comparison.verdict), key=comparison.verdict),
+        _coloured(signed(comparison.verdict), comparison.verdict),
         size,
         interval,
         str(comparison.rounds),
@@ -103,30 +141,47 @@ def _comparison_row(comparison: Comparison, cells: dict[str, Cell]) -> list[str]
     ]
 
 
-def _label(cell: Cell | None, comparison: Comparison) -> str:
-    return f"{cell.id} ({cell.runtime.removeprefix('onnxruntime==')})" if cell is not None else comparison.axis
+def _sides(comparison: Comparison, cells: Mapping[str, Cell], varying: Sequence[str]) -> str:
+    """`1.29.0 → 1.31.1 (int8-dynamic, batch 8)`: what differs, then where among the cells."""
+    old, new = cells.get(comparison.baseline), cells.get(comparison.candidate)
+    if old is None or new is None or comparison.axis not in AXES:
+        who = f"{comparison.baseline} → {comparison.candidate}"
+        return f"{who} (A/A)" if comparison.axis == TWIN else who
+    value = AXES[comparison.axis]
+    rest = [AXES[name](old) if name != "batch" else f"batch {AXES[name](old)}" for name in varying]
+    others = [text for name, text in zip(varying, rest, strict=True) if name != comparison.axis and text]
+    return f"{value(old)} → {value(new)}" + (f" ({', '.join(others)})" if others else "")
 
 
 def _weight(comparison: Comparison) -> tuple[int, float]:
-    """Slower first, the larger change before the smaller."""
+    """Slower first, the larger change before the smaller; A/A pairs last."""
     order = {"slower": 0, "faster": 1, "undecided": 2, "equal": 3}
-    return order.get(comparison.verdict, 4), -abs((comparison.ratio or 1.0) - 1.0)
+    rank = 9 if comparison.axis == TWIN else order.get(comparison.verdict, 4)
+    return rank, -abs((comparison.ratio or 1.0) - 1.0)
 
 
 def _show_operators(document: Document, *, console: Console) -> None:
-    """The operators that explain the largest change that was decided."""
-    changed = [c for c in document.comparisons if c.verdict in ("slower", "faster") and c.operators]
+    """The operators that explain the largest change that was decided, by runtime where runtimes were compared."""
+    changed = [c for c in document.comparisons if c.verdict in ("slower", "faster") and c.operators and c.axis != TWIN]
     if not changed:
         return
-    largest = min(changed, key=_weight)
+    largest = min(changed, key=lambda one: (one.axis != "runtime", *_weight(one)))
     named = sorted(largest.operators, key=lambda one: -abs(one.candidate_us - one.baseline_us))[:NAMED_OPERATORS]
-    console.print(f"\nWhat {largest.baseline} → {largest.candidate} comes from, per inference:", highlight=False)
+    cells = {cell.id: cell for cell in document.cells}
+    where = _sides(largest, cells, [name for name in ("precision", "batch") if name != largest.axis])
+    console.print(Text(f"\nWhat the change {where} comes from, per inference:"), soft_wrap=True)
     for one in named:
         share = "" if one.share is None else f", {percent(one.share)} of the change"
         times = f"{microseconds(one.baseline_us)} → {microseconds(one.candidate_us)} µs"
-        console.print(f"  {one.op_type} {one.node}: {times}{share}", highlight=False, markup=False)
+        console.print(Text(f"  {one.op_type} {one.node}: {times}{share}"), soft_wrap=True)
 
 
-def _coloured(text: str, *, key: str) -> str:
-    colour = COLOURS.get(key)
-    return f"[{colour}]{text}[/]" if colour else text
+def _table(*heads: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for head in heads:
+        table.add_column(head, no_wrap=head in ("cell", "runtime", "verdict"))
+    return table
+
+
+def _coloured(text: str, key: str) -> Text:
+    return Text(text, style=COLOURS.get(key, ""))

@@ -115,13 +115,13 @@ def _finish(
 ) -> None:
     from onnxfarm.following import follow
     from onnxfarm.results import read_document, write_json
-    from onnxfarm.screen import show
+    from onnxfarm.screen import console_for, show
 
     run = follow(client, run_id, console=console, timeout_s=None if timeout is None else timeout * 60)
     document = read_document(client, run_id)
     if json_file is not None:
         write_json(document, json_file)
-    show(document, console=console, address=address_of(run, client))
+    show(document, console=console_for(stderr=True), address=address_of(run, client))
     _judge(document, outcome=str(run.get("outcome") or ""), strict=strict)
 
 

@@ -1,0 +1,131 @@
+"""The last screen: what it says first, that nothing is folded away, and which operators it names."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from farm.contract.document import Cell, Comparison, Document, OperatorChange
+from farm.contract.reasons import CellStatus, Reason, ReasonCode
+from onnxfarm.following import Standing, follow
+from onnxfarm.screen import show
+
+
+def cell(name: str, **changes: object) -> Cell:
+    facts: dict[str, object] = {
+        "id": name,
+        "digest": "0" * 64,
+        "model": "encoder",
+        "model_sha256": "0" * 64,
+        "runtime": "onnxruntime==1.31.1",
+        "provider": "CPUExecutionProvider",
+        "active_providers": ["CPUExecutionProvider"],
+        "batch": 1,
+        "precision": "fp32",
+        "threads": 1,
+        "status": CellStatus.DONE,
+        "p50_ms": 0.2284,
+        "p50_ci_ms": (0.226, 0.230),
+        "throughput": 4378.0,
+        "session_ms": 31.0,
+        "peak_memory_bytes": 60 << 20,
+    }
+    return Cell.model_validate(facts | changes)
+
+
+def compared(baseline: str, candidate: str, **changes: object) -> Comparison:
+    facts: dict[str, object] = {"ratio": 1.24, "ci_low": 1.21, "ci_high": 1.26, "ci_level": 0.95, "rounds": 8}
+    kind = {"axis": "runtime", "verdict": "slower", "margin": 0.02, "smallest_detectable": 0.03}
+    return Comparison.model_validate(facts | kind | changes | {"baseline": baseline, "candidate": candidate})
+
+
+def screen(document: Document, *, width: int = 80) -> str:
+    text = io.StringIO()
+    show(document, console=Console(file=text, width=width, color_system=None), address="http://farm/runs/7/")
+    return text.getvalue()
+
+
+def document(**changes: object) -> Document:
+    old, new = cell("c1", runtime="onnxruntime==1.29.0"), cell("c2", p50_ms=0.283, p50_ci_ms=(0.281, 0.285))
+    facts = {"schema": "onnxfarm.bench/1", "machine": {}, "seed": 0, "sentence": "1.31.1 is 24 % slower."}
+    return Document.model_validate(facts | {"cells": [old, new], "comparisons": [compared("c1", "c2")]} | changes)
+
+
+def test_the_verdict_comes_first_and_the_address_last() -> None:
+    lines = screen(document()).strip().splitlines()
+    assert lines[0] == "1.31.1 is 24 % slower."
+    assert lines[-1] == "http://farm/runs/7/"
+
+
+def test_numbers_end_where_their_interval_starts_and_verdicts_have_signs() -> None:
+    text = screen(document())
+    assert "0.228 ms ± 0.002" in text
+    assert "▲ slower" in text
+    assert "1.29.0 → 1.31.1" in text
+    assert "21–26 %" in text
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_no_column_is_folded_away(width: int) -> None:
+    cells = [
+        cell(f"c{n}", runtime=f"onnxruntime==1.{29 + n % 2}.0", batch=1 + 7 * (n % 3 > 0), precision=precision)
+        for n, precision in enumerate(["fp32", "int8-dynamic"] * 4)
+    ]
+    text = screen(document(cells=cells, comparisons=[]), width=width)
+    assert "…" not in text
+    assert "int8-dynamic" in text
+    assert ("MiB" in text) == (width == 160)
+
+
+def test_what_all_cells_share_is_said_once() -> None:
+    text = screen(document())
+    assert text.count("CPU") == 1
+    assert text.count("batch 1") == 1
+
+
+def test_another_provider_than_asked_is_said_in_the_table() -> None:
+    fallen = cell("c3", provider="CUDAExecutionProvider")
+    assert "asked CUDA, ran CPU" in screen(document(cells=[cell("c1"), fallen], comparisons=[]), width=160)
+
+
+def test_a_cell_that_did_not_finish_gives_its_reason() -> None:
+    why = Reason(code=ReasonCode.CRASHED, text="It crashed with SIGSEGV (signal 11).")
+    broken = cell("c9", status=CellStatus.CRASHED, reason=why, p50_ms=None, p50_ci_ms=None, throughput=None)
+    text = screen(document(cells=[cell("c1"), broken], comparisons=[]))
+    assert "✕ crashed c9: It crashed with SIGSEGV (signal 11)." in text
+
+
+def test_the_three_operators_of_the_largest_change_are_named() -> None:
+    times = {"Add": (10.0, 11.0), "Gemm": (50.0, 90.0), "Relu": (5.0, 4.0), "Softmax": (8.0, 8.1)}
+    operators = [
+        OperatorChange(node=f"/{kind}", op_type=kind, baseline_us=old, candidate_us=new, share=(new - old) / 40)
+        for kind, (old, new) in times.items()
+    ]
+    text = screen(document(comparisons=[compared("c1", "c2", operators=operators)]))
+    assert "Gemm /Gemm: 50.0 → 90.0 µs, 100 % of the change" in text
+    assert "Softmax /Softmax" not in text
+
+
+def test_names_from_a_model_are_printed_as_they_are() -> None:
+    hostile = cell("c1", model="[red]x[/red]", runtime="onnxruntime==1.31.1")
+    text = screen(document(cells=[hostile], comparisons=[], sentence="[bold]not markup[/bold]"))
+    assert "[bold]not markup[/bold]" in text
+    assert "[red]x[/red]" in text
+
+
+def test_a_run_is_followed_in_plain_lines_where_there_is_no_terminal() -> None:
+    class Farm:
+        states = iter([(0, "block 1", "running"), (0, "block 1", "running"), (2, "", "finished")])
+
+        def run(self, run_id: str) -> dict[str, object]:
+            done, block, state = next(self.states)
+            progress = {"cells_done": done, "cells_planned": 2, "block": block, "minutes_left": 3.2}
+            return {"id": run_id, "state": state, "progress": progress}
+
+    text = io.StringIO()
+    follow(Farm(), "7", console=Console(file=text, width=80))  # type: ignore[arg-type]
+    assert text.getvalue().splitlines() == ["0/2 cells, block 1, about 3 min left", "2/2 cells"]
+
+
+def test_less_than_a_minute_is_said_so() -> None:
+    assert Standing(1, 2, 0.5, "", 0.2, False).words == "1/2 cells, under 1 min left"
