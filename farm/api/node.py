@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, TypeVar, cast
 
 from django.http import FileResponse, HttpRequest, HttpResponse
-from ninja import NinjaAPI
+from ninja import NinjaAPI, Status
 from ninja.errors import AuthenticationError
 from ninja.security import HttpBearer
 from pydantic import BaseModel, ValidationError
@@ -59,11 +59,11 @@ def unknown_node(request: HttpRequest, raised: AuthenticationError) -> HttpRespo
 
 
 @node_api.post("/enrol", auth=None, response={201: messages.Enrolled})
-def enrol(request: HttpRequest) -> tuple[int, messages.Enrolled]:
+def enrol(request: HttpRequest) -> Status[messages.Enrolled]:
     """Join with a one-off code."""
     node = fleet.enrol(_read(request, messages.Enrolment))
     enrolled = {"node_id": str(node.pk), "health": node.health, "fingerprint": node.fingerprint}
-    return 201, messages.Enrolled.model_validate(enrolled)
+    return Status(201, messages.Enrolled.model_validate(enrolled))
 
 
 @node_api.post("/secret", auth=None, response=messages.SecretGrant)

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseNotModified
-from ninja import Query, Router, Schema
+from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from farm.api.auth import person
@@ -89,12 +89,12 @@ class After(Schema):
 
 
 @router.post("/runs", response={201: RunOut})
-def start(request: HttpRequest, payload: RunOrder) -> tuple[int, RunOut]:
+def start(request: HttpRequest, payload: RunOrder) -> Status[RunOut]:
     """Start a run of a matrix."""
     user = person(request)
     found = version(user, payload.version)
     run = services.start_run(version=found, matrix=payload.matrix, requested_by=user, seed=payload.seed)
-    return 201, _run(selectors.run(user, run.pk))
+    return Status(201, _run(selectors.run(user, run.pk)))
 
 
 @router.get("/runs", response=list[RunOut])

@@ -1,0 +1,191 @@
+"""Claim, heartbeat, report, trace and files over HTTP: statuses, sizes, and who may read what."""
+
+import gzip
+import json
+from hashlib import sha256
+
+import pytest
+from django.http import FileResponse
+
+from farm.accounts.models import Team, User
+from farm.contract.node import MAX_REPORT_BYTES
+from farm.contract.reports import EndReport, Report
+from farm.fleet import services as fleet
+from farm.fleet.models import Node
+from farm.registry import storage
+from farm.runs import services as runs
+from farm.runs.models import Block, Run, Trace
+from farm.runs.models import Report as ReportRow
+from tests.integration.node_api.calls import NodeClient
+from tests.integration.runs.making import first_block, make_run, make_version
+from tests.unit.rules.making import make_check, make_facts
+
+pytestmark = pytest.mark.django_db
+CHROME = b'[{"cat": "Node", "name": "MatMul_kernel_time", "dur": 12}]'
+
+
+@pytest.fixture(autouse=True)
+def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("farm.runs.services.bell.ring", lambda block: True)
+
+
+@pytest.fixture
+def machine(team: Team, owner: User) -> NodeClient:
+    machine = NodeClient()
+    machine.enrol(fleet.invite(team=team, by=owner, auto_approve=True)[1])
+    machine.ask_for_secret()
+    machine.hello()
+    return machine
+
+
+@pytest.fixture
+def run(machine: NodeClient, team: Team, member: User) -> Run:
+    return make_run(make_version(team), member)
+
+
+@pytest.fixture
+def block(run: Run) -> Block:
+    return first_block(run)
+
+
+@pytest.fixture
+def token(machine: NodeClient, block: Block) -> str:
+    return str(machine.post(f"blocks/{block.pk}/claim", {"attempt": 1}).json()["token"])
+
+
+def send(machine: NodeClient, block: Block, token: str, report: Report, attempt: int = 1) -> tuple[int, object]:
+    body = json.dumps({"attempt": attempt, "report": report.model_dump(mode="json")})
+    answer = machine.post(f"blocks/{block.pk}/reports", body, token=token)
+    return answer.status_code, answer.json()
+
+
+def test_a_block_from_claim_to_end_over_http(machine: NodeClient, block: Block, token: str) -> None:
+    assert machine.post(f"blocks/{block.pk}/heartbeat", {"attempt": 1}, token=token).json() == {"lease_s": 30.0}
+    for report in (make_facts(), make_check(0), EndReport()):
+        status, reply = send(machine, block, token, report)
+        assert (status, set(reply)) == (200, {"go_on", "trace_arms", "trace_rounds"})  # type: ignore[call-overload]
+    assert Block.objects.get(pk=block.pk).state == "done"
+    assert machine.post(f"blocks/{block.pk}/heartbeat", {"attempt": 1}, token=token).status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("address", "body", "status"),
+    [
+        ("claim", {"attempt": 2}, 409),
+        ("claim", {"attempt": 0}, 422),
+        ("claim", {}, 422),
+        ("claim", {"attempt": 1, "force": True}, 422),
+        ("heartbeat", {"attempt": 1}, 409),
+        ("reports", {"attempt": 1, "report": {"kind": "end"}}, 409),
+        ("reports", {"attempt": 1, "report": {"kind": "gossip"}}, 422),
+        ("reports", {"attempt": 1, "report": {"kind": "end", "wall_s": "NaN"}}, 422),
+    ],
+)
+def test_requests_that_may_not_be(
+    machine: NodeClient, block: Block, address: str, body: dict[str, object], status: int
+) -> None:
+    answer = machine.post(f"blocks/{block.pk}/{address}", body)
+    assert answer.status_code == status
+    assert set(answer.json()) <= {"detail", "code", "hint"}
+    assert Block.objects.get(pk=block.pk).state == "queued"
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "-1", "1e999"])
+def test_a_report_with_a_number_that_is_none_is_refused(
+    machine: NodeClient, block: Block, token: str, number: str
+) -> None:
+    body = f'{{"attempt": 1, "report": {{"kind": "end", "wall_s": {number}}}}}'
+    assert machine.post(f"blocks/{block.pk}/reports", body, token=token).status_code == 422
+    assert ReportRow.objects.count() == 0
+
+
+def test_a_report_over_the_limit_is_refused(machine: NodeClient, block: Block, token: str) -> None:
+    report = make_check(0, log_tail="x" * 20_000).model_dump_json()
+    padded = f'{{"attempt": 1, "report": {report}}}' + " " * MAX_REPORT_BYTES
+    assert machine.post(f"blocks/{block.pk}/reports", padded, token=token).status_code == 413
+
+
+def test_a_forged_token_is_403_and_a_stale_attempt_409(machine: NodeClient, block: Block, token: str) -> None:
+    assert send(machine, block, "ofa_forged", make_check(0))[0] == 403
+    assert send(machine, block, token, make_check(0), attempt=2)[0] == 409
+    assert ReportRow.objects.count() == 0
+
+
+def test_a_raw_trace_is_kept_under_its_digest(machine: NodeClient, block: Block, token: str) -> None:
+    packed = gzip.compress(CHROME)
+    for _ in range(2):
+        answer = machine.put(f"blocks/{block.pk}/traces/0/0?attempt=1", packed, token=token)
+        assert answer.json() == {"sha256": sha256(packed).hexdigest()}
+    trace = Trace.objects.get()
+    path = storage.place(team_id=block.run.team_id, sha256=trace.sha256)
+    assert path.read_bytes() == packed
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"not gzip", CHROME, gzip.compress(b"not json"), gzip.compress(CHROME)[:-4], gzip.compress(CHROME) + b"x"],
+)
+def test_what_is_no_trace_is_refused_and_leaves_nothing(
+    machine: NodeClient, block: Block, token: str, body: bytes
+) -> None:
+    answer = machine.put(f"blocks/{block.pk}/traces/0/0?attempt=1", body, token=token)
+    assert (answer.status_code, answer.json()["code"]) == (422, "bad_trace")
+    assert Trace.objects.count() == 0
+    assert list(storage.incoming_dir().iterdir()) == []
+
+
+def test_a_trace_that_unpacks_to_gigabytes_is_refused(
+    machine: NodeClient, block: Block, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farm.runs.services.tracing.MAX_TRACE_UNPACKED_BYTES", 1_000_000)
+    bomb = gzip.compress(b"[" + b" " * 5_000_000 + b"]")
+    assert machine.put(f"blocks/{block.pk}/traces/0/0?attempt=1", bomb, token=token).status_code == 413
+
+
+@pytest.mark.parametrize("place", ["9/0", "0/999", "x/0"])
+def test_a_trace_of_an_arm_that_is_not_there_is_refused(
+    machine: NodeClient, block: Block, token: str, place: str
+) -> None:
+    answer = machine.put(f"blocks/{block.pk}/traces/{place}?attempt=1", gzip.compress(CHROME), token=token)
+    assert answer.status_code in (404, 422)
+
+
+def test_a_node_reads_the_files_of_its_block_and_no_others(
+    machine: NodeClient, block: Block, token: str, team: Team
+) -> None:
+    artifact = block.run.version.artifact.files.get().blob
+    other = make_version(team, name="secret").artifact.files.get().blob
+    for blob in (artifact, other):
+        path = storage.place(team_id=team.pk, sha256=blob.sha256)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"onnx")
+    answer = machine.get(f"files/{artifact.sha256}", token=token)
+    assert isinstance(answer, FileResponse)
+    assert b"".join(answer.streaming_content) == b"onnx"  # type: ignore[arg-type]
+    assert machine.get(f"files/{other.sha256}", token=token).status_code == 404
+    assert machine.get("files/../../etc/passwd", token=token).status_code == 404
+    assert machine.get(f"files/{artifact.sha256}").status_code == 403
+
+
+def test_files_are_closed_when_the_block_is_over(machine: NodeClient, block: Block, token: str, owner: User) -> None:
+    digest = block.run.version.artifact.files.get().blob.sha256
+    runs.cancel_run(run=block.run, by=owner)
+    assert machine.get(f"files/{digest}", token=token).status_code == 409
+
+
+def test_another_node_s_token_opens_no_file(
+    machine: NodeClient, block: Block, token: str, team: Team, owner: User
+) -> None:
+    thief = NodeClient("thief")
+    thief.enrol(fleet.invite(team=team, by=owner, auto_approve=True)[1])
+    thief.ask_for_secret()
+    digest = block.run.version.artifact.files.get().blob.sha256
+    assert thief.get(f"files/{digest}", token=token).status_code == 403
+    assert Node.objects.count() == 2
+
+
+def test_a_claim_asks_the_database_few_questions(
+    machine: NodeClient, block: Block, django_assert_max_num_queries: object
+) -> None:
+    with django_assert_max_num_queries(22):  # type: ignore[operator]
+        assert machine.post(f"blocks/{block.pk}/claim", {"attempt": 1}).status_code == 200

@@ -1,0 +1,244 @@
+"""The long poll: a real gateway process and a real broker, and messages that reach those who may use them."""
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from celery import current_app
+
+from farm.accounts.models import Team, User
+from farm.accounts.secrecy import digest_of_secret
+from farm.api.hints import Hint, hint_in
+from farm.config.embedded.plan import free_port
+from farm.contract.version import tag_queue
+from farm.fleet import services as fleet
+from farm.fleet.models import Node, NodeSecret
+from farm.fleet.states import NodeHealth
+from farm.runs import broker as farm_broker
+from farm.runs import services
+from farm.runs.models import Block
+from tests.conftest import PROJECT, farm_environment
+from tests.integration.runs.making import first_block, make_node, make_run, make_version
+from tests.processes import Process, wait_for
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SECRET = "ofn_secret-of-"
+
+
+class Gateway:
+    """A gateway process on a free port."""
+
+    def __init__(self, process: Process, port: int) -> None:
+        self.process = process
+        self.url = f"http://127.0.0.1:{port}/api/node/v1/"
+
+    def poll(self, node: Node | None, *, wait: str = "0", secret: str = "") -> httpx2.Response:
+        headers = {"Authorization": f"Bearer {secret or (SECRET + node.name if node else '')}"}
+        return httpx2.get(self.url + "messages", params={"wait": wait}, headers=headers, timeout=40)
+
+    def hint(self, node: Node, *, wait: str = "0") -> Hint | None:
+        """What the node is told, if anything."""
+        answer = self.poll(node, wait=wait)
+        if answer.status_code == 204:
+            return None
+        assert answer.status_code == 200, answer.text
+        return hint_in(json.dumps(answer.json()["message"]).encode())[0]
+
+
+@pytest.fixture(scope="module")
+def gateway(django_db_setup: None, broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """One process for all tests of this file; the last one ends it."""
+    port, log = free_port(), tmp_path_factory.mktemp("gateway") / "gateway.log"
+    command = [sys.executable, "-m", "uvicorn", "farm.config.asgi:application", "--port", str(port)]
+    with Process(command, env=farm_environment(), log=log, cwd=PROJECT) as process:
+        wait_for(lambda: "startup complete" in process.log(), what="the gateway", seconds=30)
+        yield Gateway(process, port)
+
+
+@pytest.fixture(autouse=True)
+def _empty(empty_broker: str) -> None:
+    """No message of another test is left."""
+
+
+def known_node(team: Team, name: str = "bench-1", **changes: Any) -> Node:
+    """A node with a secret that the tests know."""
+    from datetime import timedelta
+
+    from django.utils import timezone
+
+    node = make_node(team, name=name, **changes)
+    NodeSecret.objects.create(
+        node=node, hint="ofn_", digest=digest_of_secret(SECRET + name), expires_at=timezone.now() + timedelta(days=1)
+    )
+    return node
+
+
+def queued_block(team: Team, by: User) -> Block:
+    return first_block(make_run(make_version(team), by))
+
+
+def test_a_node_that_waits_is_told_of_a_block_at_once(gateway: Gateway, team: Team, member: User) -> None:
+    node = known_node(team)
+    told: list[Hint | None] = []
+    waiting = threading.Thread(target=lambda: told.append(gateway.hint(node, wait="20")))
+    waiting.start()
+    time.sleep(0.5)
+    began = time.monotonic()
+    block = queued_block(team, member)
+    waiting.join(15)
+    assert told == [Hint(str(block.pk), 1)]
+    assert time.monotonic() - began < 3
+
+
+def test_a_message_waits_for_a_node(gateway: Gateway, team: Team, member: User) -> None:
+    node = known_node(team)
+    block = queued_block(team, member)
+    assert gateway.hint(node) == Hint(str(block.pk), 1)
+    assert gateway.hint(node) is None
+
+
+def test_the_message_is_what_kombu_wrote(gateway: Gateway, team: Team, member: User) -> None:
+    node = known_node(team)
+    queued_block(team, member)
+    offer = gateway.poll(node).json()
+    assert offer["queue"] == tag_queue("cpu")
+    assert offer["message"]["headers"]["task"] == "onnxfarm.measure_block"
+    assert offer["message"]["properties"]["body_encoding"] == "base64"
+
+
+def test_a_message_about_a_block_that_is_gone_is_dropped(gateway: Gateway, team: Team, member: User) -> None:
+    node = known_node(team)
+    block = queued_block(team, member)
+    services.cancel_run(run=block.run, by=member)
+    assert gateway.hint(node) is None
+    assert farm_broker.lengths([tag_queue("cpu")]) == {tag_queue("cpu"): 0}
+
+
+def test_a_message_about_an_older_attempt_is_dropped(gateway: Gateway, team: Team, member: User) -> None:
+    node = known_node(team)
+    block = queued_block(team, member)
+    Block.objects.filter(pk=block.pk).update(attempt=2)
+    assert gateway.hint(node) is None
+
+
+def test_a_message_stays_for_the_node_that_may_use_it(gateway: Gateway, team: Team, member: User) -> None:
+    block = queued_block_for_its_node(team, member)
+    stranger = known_node(Team.objects.create(name="elsewhere"), "theirs")
+    assert gateway.hint(stranger) is None
+    assert gateway.hint(Node.objects.get(name="bench-1")) == Hint(str(block.pk), 1)
+
+
+def queued_block_for_its_node(team: Team, member: User) -> Block:
+    known_node(team)
+    return queued_block(team, member)
+
+
+def test_one_message_is_told_to_one_node(gateway: Gateway, team: Team, member: User) -> None:
+    nodes = [known_node(team, f"bench-{number}") for number in range(5)]
+    told: list[Hint | None] = []
+    threads = [threading.Thread(target=lambda node=node: told.append(gateway.hint(node, wait="3"))) for node in nodes]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.5)
+    block = queued_block(team, member)
+    for thread in threads:
+        thread.join(20)
+    assert [hint for hint in told if hint is not None] == [Hint(str(block.pk), 1)]
+
+
+def test_something_else_in_a_queue_is_dropped(gateway: Gateway, team: Team) -> None:
+    node = known_node(team)
+    current_app.send_task("os.system", args=["true"], queue=tag_queue("cpu"))
+    with current_app.connection_for_write() as connection:
+        connection.default_channel.client.lpush(tag_queue("cpu"), b"\xff not json", b"{}", b"[]", b'{"body": "x"}')
+    assert gateway.hint(node) is None
+    assert farm_broker.lengths([tag_queue("cpu")]) == {tag_queue("cpu"): 0}
+
+
+@pytest.mark.parametrize("health", [NodeHealth.DRAINING, NodeHealth.QUARANTINED])
+def test_a_node_that_may_not_work_waits_for_nothing(
+    gateway: Gateway, team: Team, member: User, health: NodeHealth
+) -> None:
+    queued_block_for_its_node(team, member)
+    Node.objects.update(health=health)
+    assert gateway.hint(Node.objects.get()) is None
+
+
+def test_a_revoked_node_is_turned_away(gateway: Gateway, team: Team, owner: User) -> None:
+    node = known_node(team)
+    assert gateway.poll(node).status_code == 204
+    fleet.revoke(node=node, by=owner)
+    answer = gateway.poll(node)
+    assert (answer.status_code, answer.json()["code"]) == (401, "unknown_node")
+
+
+@pytest.mark.parametrize("wait", ["", "x", "nan", "-5", "1e400"])
+def test_a_wait_that_is_no_number_is_the_default_or_none(gateway: Gateway, team: Team, wait: str) -> None:
+    node = known_node(team)
+    queue_one(team)
+    assert gateway.poll(node, wait=wait).status_code in (200, 204)
+
+
+def queue_one(team: Team) -> None:
+    """A block for whoever asks, so that no test waits for a default of 25 s."""
+    from tests.conftest import make_user
+
+    queued_block(team, make_user("somebody", team=team, role="member"))  # type: ignore[arg-type]
+
+
+def test_a_stranger_is_turned_away(gateway: Gateway) -> None:
+    for secret in ("", "ofn_nobody", "\x7f"):
+        assert gateway.poll(None, secret=secret or "-").status_code == 401
+    assert httpx2.get(gateway.url + "messages").status_code == 401
+    assert httpx2.post(gateway.url + "messages").status_code == 405
+
+
+def test_a_broker_that_forgets_everything_delays_a_block_and_no_more(
+    gateway: Gateway, team: Team, member: User
+) -> None:
+    node = known_node(team)
+    block = queued_block(team, member)
+    with current_app.connection_for_write() as connection:
+        connection.default_channel.client.flushall()
+    assert gateway.hint(node) is None
+    Block.objects.update(rung_at=None)
+    assert services.ring_again() == 1
+    assert gateway.hint(node) == Hint(str(block.pk), 1)
+
+
+def test_ringing_again_does_not_pile_up_messages(team: Team, member: User) -> None:
+    make_node(team)
+    queued_block(team, member)
+    for _ in range(5):
+        Block.objects.update(rung_at=None)
+        services.ring_again()
+    assert farm_broker.lengths([tag_queue("cpu")]) == {tag_queue("cpu"): 1}
+
+
+def test_a_gateway_ends_while_nodes_wait(gateway: Gateway, team: Team, tmp_path: Path) -> None:
+    node = known_node(team)
+    port = free_port()
+    command = [sys.executable, "-m", "uvicorn", "farm.config.asgi:application", "--port", str(port)]
+    with Process(command, env=farm_environment(), log=tmp_path / "other.log", cwd=PROJECT) as process:
+        wait_for(lambda: "startup complete" in process.log(), what="the gateway", seconds=30)
+        other = Gateway(process, port)
+        threading.Thread(target=lambda: _quietly(other, node), daemon=True).start()
+        time.sleep(0.5)
+        os.kill(process.child.pid, signal.SIGTERM)
+        began = time.monotonic()
+        process.child.wait(20)
+        assert time.monotonic() - began < 15
+
+
+def _quietly(gateway: Gateway, node: Node) -> None:
+    with contextlib.suppress(httpx2.TransportError):
+        gateway.poll(node, wait="3")
