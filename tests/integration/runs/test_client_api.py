@@ -1,0 +1,198 @@
+"""Runs over HTTP, as programs see them: statuses, documents, conditional reading, and who may see what."""
+
+import csv
+import gzip
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.http import FileResponse
+from django.test import Client
+
+from farm.accounts.models import User
+from farm.contract.document import Document
+from farm.contract.reports import EndReport
+from farm.fleet.models import Node
+from farm.registry.models import Version
+from farm.runs import services
+from farm.runs.models import Run, Trace
+from tests.integration.runs.making import PAIR, claim, first_block, measure, post
+
+pytestmark = pytest.mark.django_db
+ApiOf = Callable[..., Client]
+READ = ("/api/v1/runs/{id}", "/api/v1/runs/{id}/results", "/api/v1/runs/{id}/results.csv", "/api/v1/runs/{id}/events")
+WRITE = ("/api/v1/runs/{id}/cancel", "/api/v1/runs/{id}/more")
+
+
+@pytest.fixture
+def done(run: Run, node: Node) -> Run:
+    """A finished run."""
+    measure(node, first_block(run), [1.0, 1.2, 1.0])
+    run.refresh_from_db()
+    return run
+
+
+def order(measured: Version, **changes: Any) -> dict[str, Any]:
+    return {"version": measured.pk, "matrix": {"matrix": PAIR}, **changes}
+
+
+def post_json(client: Client, address: str, body: Any) -> Any:
+    return client.post(address, body, content_type="application/json")
+
+
+def test_a_plan_shows_cells_minutes_and_refused_points(
+    api_of: ApiOf, member: User, node: Node, version: Version
+) -> None:
+    matrix = {"matrix": {**PAIR, "provider": ["cpu", "openvino"]}}
+    plan = post_json(api_of(member), "/api/v1/plan", order(version, matrix=matrix)).json()
+    assert (plan["cells"], len(plan["blocks"]), len(plan["refused"])) == (2, 1, 2)
+    assert plan["refused"][0]["reason"]["code"] == "provider_not_in_build"
+    assert plan["blocks"][0]["comparisons"][0]["smallest_detectable"] > 0
+    assert plan["minutes"] > 0
+    assert Run.objects.count() == 0
+
+
+def test_a_run_is_started_followed_and_read(api_of: ApiOf, member: User, node: Node, version: Version) -> None:
+    client = api_of(member)
+    started = post_json(client, "/api/v1/runs", order(version))
+    assert started.status_code == 201
+    run = started.json()
+    assert (run["state"], run["progress"]["cells_planned"], run["progress"]["cells_done"]) == ("running", 2, 0)
+    assert run["url"].endswith(f"/runs/{run['id']}/")
+    assert [one["id"] for one in client.get("/api/v1/runs").json()] == [run["id"]]
+    kinds = [event["kind"] for event in client.get(f"/api/v1/runs/{run['id']}/events").json()]
+    assert kinds == ["run_started"]
+
+
+def test_a_matrix_may_be_sent_as_the_text_of_its_file(
+    api_of: ApiOf, member: User, node: Node, version: Version
+) -> None:
+    text = "runtime: [1.29.0, 1.31.1]\nbatch: 1\n"
+    assert post_json(api_of(member), "/api/v1/runs", order(version, matrix=text)).status_code == 201
+
+
+def test_without_a_matrix_the_default_one_is_planned(api_of: ApiOf, member: User, node: Node, version: Version) -> None:
+    plan = post_json(api_of(member), "/api/v1/plan", {"version": version.pk}).json()
+    assert plan["cells"] == 8
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "words"),
+    [
+        ({"matrix": {"runtme": ["1.31.1"]}}, 400, "runtime"),
+        ({"matrix": "a: ["}, 400, "line"),
+        ({"matrix": 7}, 422, "matrix"),
+        ({"version": 999_999}, 404, "999999"),
+        ({"version": "x"}, 422, "version"),
+        ({"version": 2**70}, 422, "version"),
+        ({"seed": -1}, 422, "seed"),
+        ({"matrix": {"runtime": ["1.31.99"]}}, 422, "1.31"),
+    ],
+)
+def test_an_order_that_cannot_be_is_refused_in_one_sentence(
+    api_of: ApiOf, member: User, node: Node, version: Version, changes: dict[str, Any], status: int, words: str
+) -> None:
+    answer = post_json(api_of(member), "/api/v1/runs", order(version, **changes))
+    assert answer.status_code == status
+    assert words in answer.json()["detail"]
+    assert Run.objects.count() == 0
+
+
+def test_the_document_is_a_bench_document(api_of: ApiOf, member: User, done: Run) -> None:
+    answer = api_of(member).get(f"/api/v1/runs/{done.pk}/results")
+    document = Document.model_validate_json(answer.content)
+    assert answer.json()["schema"] == "onnxfarm.bench/1"
+    assert len(document.cells) == 3
+    assert document.comparisons[0].verdict == "slower"
+
+
+def test_the_table_has_a_line_a_cell_and_no_formula(api_of: ApiOf, member: User, done: Run) -> None:
+    done.version.model.name = "=cmd()"
+    done.version.model.save()
+    answer = api_of(member).get(f"/api/v1/runs/{done.pk}/results.csv")
+    lines = list(csv.DictReader(io.StringIO(answer.content.decode())))
+    assert [line["id"] for line in lines] == ["c1", "c2", "c1.twin"]
+    assert float(lines[0]["p50_ms"]) == pytest.approx(1.0, rel=0.05)
+    assert not any(value.startswith("=") for line in lines for value in line.values())
+
+
+def test_what_has_not_changed_is_not_sent_again(api_of: ApiOf, member: User, run: Run, node: Node) -> None:
+    client = api_of(member)
+    for address in (f"/api/v1/runs/{run.pk}", f"/api/v1/runs/{run.pk}/results"):
+        tag = client.get(address).headers["ETag"]
+        again = client.get(address, headers={"if-none-match": tag})
+        assert (again.status_code, again.content) == (304, b"")
+        assert client.get(address, headers={"if-none-match": '"other"'}).status_code == 200
+    tag = client.get(f"/api/v1/runs/{run.pk}").headers["ETag"]
+    claim(node, first_block(run))
+    assert client.get(f"/api/v1/runs/{run.pk}", headers={"if-none-match": tag}).status_code == 200
+
+
+def test_following_a_run_costs_few_questions(
+    api_of: ApiOf, member: User, run: Run, django_assert_max_num_queries: Any
+) -> None:
+    client = api_of(member)
+    client.get(f"/api/v1/runs/{run.pk}")
+    with django_assert_max_num_queries(8):
+        client.get(f"/api/v1/runs/{run.pk}")
+
+
+def test_events_go_on_after_the_last_one_read(api_of: ApiOf, member: User, done: Run) -> None:
+    client = api_of(member)
+    every = client.get(f"/api/v1/runs/{done.pk}/events").json()
+    assert every[-1]["kind"] == "run_finished"
+    after = client.get(f"/api/v1/runs/{done.pk}/events?after={every[1]['id']}").json()
+    assert after == every[2:]
+
+
+def test_a_run_is_cancelled_and_continued(api_of: ApiOf, member: User, done: Run, run: Run) -> None:
+    client = api_of(member)
+    more = post_json(client, f"/api/v1/runs/{done.pk}/more", {"rounds": 4, "blocks": ["b1"]})
+    assert (more.status_code, more.json()["state"]) == (200, "running")
+    cancelled = post_json(client, f"/api/v1/runs/{done.pk}/cancel", {})
+    assert (cancelled.json()["state"], cancelled.json()["outcome"]) == ("finished", "cancelled")
+    assert post_json(client, f"/api/v1/runs/{done.pk}/more", {"rounds": 0}).status_code == 400
+    assert post_json(client, f"/api/v1/runs/{done.pk}/more", {"rounds": 4, "blocks": ["x"]}).status_code == 400
+
+
+@pytest.mark.parametrize("address", READ)
+def test_members_and_viewers_read_and_others_do_not_know_it_exists(
+    api_of: ApiOf, owner: User, viewer: User, stranger: User, done: Run, address: str
+) -> None:
+    where = address.format(id=done.pk)
+    assert api_of(owner).get(where).status_code == 200
+    assert api_of(viewer).get(where).status_code == 200
+    assert api_of(stranger).get(where).status_code == 404
+    assert Client().get(where).status_code == 401
+    assert api_of(owner).get(address.format(id=999_999)).status_code == 404
+
+
+@pytest.mark.parametrize("address", WRITE)
+def test_only_members_change_a_run(
+    api_of: ApiOf, member: User, viewer: User, stranger: User, done: Run, address: str
+) -> None:
+    where, body = address.format(id=done.pk), {"rounds": 4, "blocks": [1]}
+    assert post_json(Client(), where, body).status_code == 401
+    assert post_json(api_of(stranger), where, body).status_code == 404
+    assert post_json(api_of(viewer), where, body).status_code == 403
+    assert post_json(api_of(member, "read"), where, body).status_code == 403
+    assert post_json(api_of(member), where, body).status_code == 200
+
+
+def test_a_raw_trace_is_downloaded_by_those_who_may_see_the_run(
+    api_of: ApiOf, member: User, stranger: User, run: Run, node: Node
+) -> None:
+    lease = claim(node, first_block(run))
+    packed = gzip.compress(b'[{"cat": "Node"}]')
+    services.accept_trace(
+        node=node, block_id=lease.order.block, attempt=1, token=lease.token, place=(0, 0), chunks=[packed]
+    )
+    post(node, lease, EndReport())
+    address = f"/api/v1/traces/{Trace.objects.get().pk}.json"
+    answer = api_of(member).get(address)
+    assert isinstance(answer, FileResponse)
+    assert answer.headers["Content-Encoding"] == "gzip"
+    assert b"".join(answer.streaming_content) == packed  # type: ignore[arg-type]
+    assert api_of(stranger).get(address).status_code == 404
+    assert Client().get(address).status_code == 401
