@@ -18,6 +18,7 @@ from typing import IO
 GUARDIAN = Path(__file__).with_name("guardian.py")
 # how long a process may take to end by itself, in seconds
 GRACE_S = 10.0
+TURN_OF_EACH_S = 1.5
 TURN_S = 0.02
 WORDS_LINES = 3
 
@@ -122,6 +123,8 @@ class Supervisor:
         try:
             for started in reversed(self._started):
                 _signal_group(started.handle.pid, signal.SIGTERM)
+                # in turn, so that the node can still say goodbye to the gateway
+                _wait(started.handle, TURN_OF_EACH_S)
             deadline = time.monotonic() + GRACE_S
             for started in reversed(self._started):
                 _wait(started.handle, max(0.0, deadline - time.monotonic()))
