@@ -24,7 +24,7 @@ PARITY_HEADS = (
     Head("RMSE", is_number=True),
     Head("cosine", is_number=True),
     Head("top-1 agreement", is_number=True),
-    Head("NaN", is_number=True),
+    Head("not numbers", is_number=True),
     Head("infinite", is_number=True),
     Head("beyond tolerance", is_number=True),
 )
@@ -56,6 +56,15 @@ def placement(cell: Cell) -> Placement:
     else:
         sentence = ""
     return Placement(asked, ran, not sentence, sentence)
+
+
+def time_elsewhere(cell: Cell) -> str:
+    """How much of the time providers other than the one asked for have, in a sentence; empty for none."""
+    others = [part for part in cell.providers if part.name != cell.provider and part.time_share > 0]
+    if not others:
+        return ""
+    share = numbers.share(sum(part.time_share for part in others))
+    return f"{share} of the time is spent outside {words.provider(cell.provider)}: {_names([p.name for p in others])}."
 
 
 def _names(providers: Sequence[str]) -> str:

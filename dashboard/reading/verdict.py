@@ -27,6 +27,7 @@ def opening(document: Document, *, model: str, planned: int, ended: int, is_open
 
 def warnings(cells: Sequence[Cell]) -> list[str]:
     """Differences between what was asked and what ran, and wrong outputs: said before any number."""
+    cells = [cell for cell in cells if cell.twin_of is None]
     elsewhere = [cell.id for cell in cells if not reading.placement(cell).is_as_asked]
     wrong = [cell.id for cell in cells if cell.parity.verdict == "fail"]
     found = []

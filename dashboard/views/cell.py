@@ -99,6 +99,8 @@ def notes(cell: Cell) -> list[str]:
         found.append(cell.reason.text)
     if cell.executed_precision and cell.executed_precision != cell.precision:
         found.append(f"{cell.precision} was asked for; the provider says it executed {cell.executed_precision}.")
+    if elsewhere := reading.time_elsewhere(cell):
+        found.append(elsewhere)
     if cell.is_stable is False:
         found.append("Unstable: the timing windows of its launches did not come to agree within 5 %.")
     if cell.copies:

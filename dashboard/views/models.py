@@ -36,7 +36,7 @@ def models(request: HttpRequest) -> HttpResponse:
     wanted = searched(request)
     rows = selectors.models_visible_to(person(request))
     found = rows.filter(name__icontains=wanted) if wanted else rows
-    models = paged(request, found)
+    models = paged(request, found.order_by("name", "pk"))
     last = last_runs(models.object_list)
     rows_shown = [{"model": model, "run": last.get(model.pk)} for model in models]
     return render(request, "dashboard/models.html", {"models": models, "rows": rows_shown, "q": wanted})

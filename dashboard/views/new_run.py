@@ -71,7 +71,7 @@ def _form(request: HttpRequest, *, matrix: str, seed: str, status: int = 200, **
         "presets": PRESETS,
         "chosen": request.GET.get("preset", "releases"),
     }
-    if versions:
+    if versions or request.GET.get("version"):
         context |= {"version": _version(request), **_planned(request, matrix)}
     context |= {"matrix": matrix, "seed": seed, "axes": list(AXES), **more}
     return render(request, "dashboard/new_run.html", context, status=status)

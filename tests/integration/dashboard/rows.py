@@ -79,7 +79,14 @@ def make_version(
     )
 
 
-def make_node(team: Team, owner: User, *, name: str = "bench-1", health: NodeHealth = NodeHealth.ACTIVE) -> Node:
+def make_node(
+    team: Team,
+    owner: User,
+    *,
+    name: str = "bench-1",
+    health: NodeHealth = NodeHealth.ACTIVE,
+    providers: Iterable[str] = (CPU,),
+) -> Node:
     """A node that is there, with the CPU proven."""
     facts = reports.Facts(
         hostname=name, os="Linux 6.1", arch="x86_64", cpu_model="Example CPU", logical_cores=2, physical_cores=1,
@@ -94,8 +101,12 @@ def make_node(team: Team, owner: User, *, name: str = "bench-1", health: NodeHea
         state=NodeState.ONLINE,
         health=health,
         facts_json=facts.model_dump(mode="json"),
-        tags={"cpu": "probe trace: 3 nodes on CPUExecutionProvider", "x86": "platform says x86_64"},
-        providers=[CPU],
+        tags={
+            "cpu": "probe trace: 3 nodes on CPUExecutionProvider",
+            "x86": "platform says x86_64",
+            **({"openvino": "probe trace"} if len(list(providers)) > 1 else {}),
+        },
+        providers=list(providers),
         runtimes=["onnxruntime==1.29.0", "onnxruntime==1.31.1"],
         sandbox="landlock",
         seen_at=timezone.now(),

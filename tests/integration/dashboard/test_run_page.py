@@ -1,20 +1,223 @@
 """The page of a run, from its first second to its verdict."""
 
+import re
+
 import pytest
 from django.test import Client
+from pytest_django import DjangoAssertNumQueries
 
 from farm.accounts.models import Team, User
+from farm.fleet.models import Node
+from farm.registry.models import Version
+from farm.runs.models import Run
 from tests.integration.dashboard import rows
+from tests.integration.dashboard.conftest import client_of
+from tests.integration.dashboard.pages import assert_is_page, words_of
 
 pytestmark = pytest.mark.django_db
 
 
+def verdict_of(text: str) -> str:
+    found = re.search(r'<h1 class="verdict">(.*?)</h1>', text, re.DOTALL)
+    assert found is not None
+    return found[1].replace("\N{NO-BREAK SPACE}", " ")
+
+
 def test_a_finished_run_opens_with_who_is_slower_by_how_much_how_sure_and_through_what(
-    owner: User, team: Team, client: Client
+    signed_in: Client, run: Run
 ) -> None:
-    run = rows.finished_run(rows.make_version(team, owner), rows.make_node(team, owner), owner)
-    client.force_login(owner)
-    response = client.get(f"/runs/{run.pk}/")
+    response = signed_in.get(f"/runs/{run.pk}/")
+    words = assert_is_page(response)
+    verdict = verdict_of(response.content.decode())
+    assert re.match(r"ONNX Runtime 1\.31\.1 runs encoder .* 2\d(\.\d)? % slower than 1\.29\.0 on bench-1", verdict)
+    assert re.search(r"95 % interval [\d.]+–[\d.]+ %, 8 rounds", verdict)
+    assert re.search(r"SkipLayerNormalization explains \d+ % of it", words)
+
+
+def test_every_cell_of_the_map_is_a_link_with_a_sign_and_a_word(signed_in: Client, run: Run) -> None:
+    text = signed_in.get(f"/runs/{run.pk}/").content.decode()
+    heat = text[text.index('class="heat') : text.index("</table>")]
+    assert heat.count(f'href="/runs/{run.pk}/cells/') == 8
+    assert heat.count("▲") == 4
+    assert heat.count("slower") >= 4
+    assert heat.count("baseline") == 4
+
+
+@pytest.mark.parametrize("chart", ["comparisons", "latency", "operators", "providers", "throughput", "nonsense"])
+def test_each_chart_has_its_address_a_finding_and_a_table(signed_in: Client, run: Run, chart: str) -> None:
+    response = signed_in.get(f"/runs/{run.pk}/?chart={chart}")
+    assert_is_page(response)
     text = response.content.decode()
-    print(text[:6000])
-    assert response.status_code == 200
+    figure = text[text.index("<figure") : text.index("</figure>")]
+    assert re.search(r"<h3[^>]*>[^<]{10,}</h3>", figure)
+    assert 'role="img"' in figure
+    assert '<script type="application/json"' in figure
+    assert "<table" in figure
+
+
+@pytest.mark.parametrize(
+    "query", ["metric=p50&columns=batch", "metric=memory", "along=precision", "pair=a~b&chart=operators"]
+)
+def test_the_view_is_part_of_the_address(signed_in: Client, run: Run, query: str) -> None:
+    assert_is_page(signed_in.get(f"/runs/{run.pk}/?{query}"))
+
+
+def test_the_page_costs_as_many_queries_for_one_cell_as_for_many(
+    signed_in: Client,
+    run: Run,
+    version: Version,
+    node: Node,
+    owner: User,
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    matrix = {"budget": "quick", "matrix": {"runtime": ["1.29.0", "1.31.1"], "batch": [1], "threads": [1]}}
+    small = rows.finished_run(version, node, owner, matrix=matrix)
+    for one in (small, run):
+        with django_assert_num_queries(22, exact=False):
+            signed_in.get(f"/runs/{one.pk}/")
+
+
+def test_a_running_run_shows_how_far_it_is_and_asks_for_its_changes(
+    signed_in: Client, version: Version, node: Node, owner: User
+) -> None:
+    run = rows.begin_run(version, owner)
+    rows.MadeUpNode(node).measure(run, most_rounds=3)
+    response = signed_in.get(f"/runs/{run.pk}/")
+    words = assert_is_page(response)
+    assert "Measuring encoder" in words
+    assert "0 of 8 cells have ended" in words
+    assert "round 3 of 8" in words
+    text = response.content.decode()
+    assert text.count('class="running"') == 8
+    assert "?part=live" in text
+
+
+def test_a_waiting_run_shows_its_cells_waiting(signed_in: Client, version: Version, node: Node, owner: User) -> None:
+    run = rows.begin_run(version, owner)
+    words = assert_is_page(signed_in.get(f"/runs/{run.pk}/"))
+    assert words.count("waiting") >= 8
+
+
+def test_an_unchanged_run_is_answered_with_304_and_few_queries(
+    signed_in: Client, version: Version, node: Node, owner: User, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    run = rows.begin_run(version, owner)
+    first = signed_in.get(f"/runs/{run.pk}/?part=live")
+    assert first.status_code == 200
+    assert "no-cache" in first["Cache-Control"]
+    assert "private" in first["Cache-Control"]
+    with django_assert_num_queries(3):
+        again = signed_in.get(f"/runs/{run.pk}/?part=live", headers={"if-none-match": first["ETag"]})
+    assert again.status_code == 304
+    rows.MadeUpNode(node).measure(run, most_rounds=1)
+    changed = signed_in.get(f"/runs/{run.pk}/?part=live", headers={"if-none-match": first["ETag"]})
+    assert changed.status_code == 200
+    assert "<html" not in changed.content.decode()
+    assert 'hx-swap-oob="true"' in changed.content.decode()
+    words_of(changed)
+
+
+def test_a_page_that_waited_for_the_end_is_told_to_load_itself_again(signed_in: Client, run: Run) -> None:
+    assert signed_in.get(f"/runs/{run.pk}/?part=live")["HX-Refresh"] == "true"
+
+
+def test_cells_that_ran_elsewhere_or_wrongly_are_named_before_any_number(
+    signed_in: Client, team: Team, owner: User, version: Version
+) -> None:
+    node = rows.make_node(team, owner, providers=("CPUExecutionProvider", "OpenVINOExecutionProvider"))
+    matrix = {"matrix": {"runtime": ["onnxruntime-openvino==1.24.1"], "provider": ["openvino"], "batch": [1, 8]}}
+    run = rows.finished_run(version, node, owner, matrix=matrix, elsewhere=True, wrong=True)
+    words = assert_is_page(signed_in.get(f"/runs/{run.pk}/"))
+    assert "Not as asked: 2 cells ran on other providers than requested" in words
+    assert "Not right: the outputs of 2 cells differ from the reference" in words
+    assert words.index("Not as asked") < words.index("Model digest")
+    cell = assert_is_page(signed_in.get(f"/runs/{run.pk}/cells/c1/"))
+    assert "OpenVINO was asked for but did not start" in cell
+    assert cell.index("not as asked") < cell.index("ms ±")
+
+
+def test_a_crashed_cell_has_its_reason_on_its_page(
+    signed_in: Client, version: Version, node: Node, owner: User
+) -> None:
+    run = rows.finished_run(version, node, owner, crashes=[1])
+    assert "crashed" in assert_is_page(signed_in.get(f"/runs/{run.pk}/"))
+    crashed = run.cells.get(status="crashed")
+    words = assert_is_page(signed_in.get(f"/runs/{run.pk}/cells/{crashed.name}/"))
+    assert "The runner ended by signal 11 (SIGSEGV)." in words
+    assert "No launch has been timed yet." in words
+
+
+def test_a_cells_page_has_its_numbers_operators_facts_log_and_command(signed_in: Client, run: Run) -> None:
+    words = assert_is_page(signed_in.get(f"/runs/{run.pk}/cells/c5/"))
+    for part in (
+        "encoder on ONNX Runtime 1.31.1, CPU, batch 1, fp32: 0.6",
+        "launches within",
+        "session creation 40.0 ms",
+        "peak memory 95.0 MB",
+        "/layers.0/norm/LayerNormalization",
+        "SkipLayerNormalization",
+        "Is it right? ✓ pass",
+        "Example CPU",
+        "loaded encoder.onnx",
+        "onnxfarm bench encoder.onnx --ort 1.31.1 --batch 1",
+        "shown from 662 timings on",
+        "A/A twin",
+    ):
+        assert part in words, part
+
+
+def test_a_cell_that_is_still_measured_has_a_page(signed_in: Client, version: Version, node: Node, owner: User) -> None:
+    run = rows.begin_run(version, owner)
+    assert "waiting for its block" in assert_is_page(signed_in.get(f"/runs/{run.pk}/cells/c1/"))
+    rows.MadeUpNode(node).measure(run, most_rounds=2)
+    assert "being measured" in assert_is_page(signed_in.get(f"/runs/{run.pk}/cells/c1/"))
+
+
+def test_a_cell_that_is_not_there_is_a_helpful_404(signed_in: Client, run: Run) -> None:
+    words = assert_is_page(signed_in.get(f"/runs/{run.pk}/cells/c99/"), 404)
+    assert "has no cell 'c99'" in words
+
+
+def test_cancelling_keeps_what_is_done_and_says_who_did_it(
+    signed_in: Client, version: Version, owner: User, node: Node
+) -> None:
+    run = rows.begin_run(version, owner)
+    response = signed_in.post(f"/runs/{run.pk}/cancel/", follow=True)
+    words = assert_is_page(response)
+    assert "Cancelled." in words
+    assert "Cancelled by owner" in words
+
+
+def test_more_rounds_of_a_decided_run_go_on_at_its_node(signed_in: Client, run: Run) -> None:
+    words = assert_is_page(signed_in.post(f"/runs/{run.pk}/more/", {"rounds": "8"}, follow=True))
+    assert "8 more rounds are on their way." in words
+    run.refresh_from_db()
+    assert run.state == "running"
+
+
+@pytest.mark.parametrize("rounds", ["", "-1", "0", "nan", "9999999", "²"])
+def test_a_count_of_rounds_that_is_none_is_refused_in_a_sentence(signed_in: Client, run: Run, rounds: str) -> None:
+    words = assert_is_page(signed_in.post(f"/runs/{run.pk}/more/", {"rounds": rounds}, follow=True))
+    assert "more rounds cannot be measured" in words
+
+
+def test_a_member_may_run_and_a_viewer_may_only_look(run: Run, member: User, viewer: User) -> None:
+    assert "More rounds" in assert_is_page(client_of(member).get(f"/runs/{run.pk}/"))
+    looking = client_of(viewer)
+    assert "More rounds" not in assert_is_page(looking.get(f"/runs/{run.pk}/"))
+    words = assert_is_page(looking.post(f"/runs/{run.pk}/cancel/", follow=True))
+    assert "You may look at run" in words
+
+
+def test_a_stranger_sees_neither_the_run_nor_its_cells(run: Run, stranger: User) -> None:
+    client = client_of(stranger)
+    for address in (f"/runs/{run.pk}/", f"/runs/{run.pk}/cells/c1/", f"/runs/{run.pk}/?part=live"):
+        assert_is_page(client.get(address), 404)
+    assert f"run {run.pk}" not in assert_is_page(client.get("/runs/"))
+    assert_is_page(client.post(f"/runs/{run.pk}/cancel/"), 404)
+
+
+def test_somebody_who_has_not_signed_in_is_asked_to(run: Run, client: Client) -> None:
+    response = client.get(f"/runs/{run.pk}/")
+    assert response.status_code == 302
+    assert response["Location"] == f"/sign-in/?next=/runs/{run.pk}/"

@@ -139,6 +139,8 @@ def test_a_provider_that_took_part_unasked_is_said_with_its_time(by_id: dict[str
     placement = reading.placement(by_id["b1-a9"])
     assert not placement.is_as_asked
     assert placement.sentence == "OpenVINO was asked for; CPU took part as well and has 38 % of the time."
+    assert reading.time_elsewhere(by_id["b1-a9"]) == "38 % of the time is spent outside OpenVINO: CPU."
+    assert reading.time_elsewhere(by_id["b1-a0"]) == ""
 
 
 def test_a_provider_that_did_not_start_is_said_too(by_id: dict[str, Cell]) -> None:

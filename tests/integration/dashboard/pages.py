@@ -1,0 +1,30 @@
+"""What every page must be: no empty words, no stray values, titled, and of few queries."""
+
+import html
+import re
+
+from django.http import HttpResponse
+
+TAGS = re.compile(r"<(script|style)[^>]*>.*?</\1>|<[^>]+>", re.DOTALL)
+STRAY = re.compile(r"\b(None(?! of \d)|NaN|nan|inf|undefined|Traceback)\b")
+
+
+def words_of(response: HttpResponse) -> str:
+    """The page's visible words, on one line; fails when a stray value is among them."""
+    text = html.unescape(TAGS.sub(" ", response.content.decode()))
+    stray = STRAY.search(text)
+    assert stray is None, text[max(0, stray.start() - 120) : stray.end() + 60]
+    assert "<title>" not in text
+    return " ".join(text.replace("\N{NO-BREAK SPACE}", " ").split())
+
+
+def assert_is_page(response: HttpResponse, status: int = 200) -> str:
+    """A whole page with this status; gives its words."""
+    assert response.status_code == status, response.content[:2000]
+    text = response.content.decode()
+    assert "{{" not in text
+    assert "{%" not in text
+    assert len(re.findall(r"<h1[ >]", text)) == 1
+    assert not re.search(r"<[^>]+ style=", text)
+    assert not re.search(r"<[^>]+ on\w+=", text)
+    return words_of(response)
