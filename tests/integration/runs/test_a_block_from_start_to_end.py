@@ -41,7 +41,8 @@ def test_a_lease_carries_everything_the_node_needs(run: Run, node: Node) -> None
         "onnxruntime==1.29.0",
     ]
     assert all(arm.inputs.name == "inputs.npz" for arm in lease.order.arms)
-    assert lease.order.max_rounds == 8
+    # 8 rounds of the quick budget, and as many more as may replace dropped pairs
+    assert lease.order.max_rounds == 12
     assert lease.token.startswith("ofa_")
 
 
