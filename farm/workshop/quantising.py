@@ -8,11 +8,10 @@ import onnxruntime
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
 from farm.rules.runtimes.opsets import ONNX_DOMAINS
-from farm.workshop import options, quantised, reference, stamps
+from farm.workshop import options, quantised, reference, saving, stamps
 from farm.workshop.problems import Problem, first_line, shown
 
 _TYPES = {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}
-_LARGE_BYTES = 1_500_000_000
 DYNAMIC_OPTIONS = ("per-channel", "reduce-range", "weight", "exclude-nodes", "op-types")
 
 
@@ -23,23 +22,23 @@ def dynamic(model: onnx.ModelProto, *, work: Path, chosen: Mapping[str, str]) ->
     """
     read = options.read(chosen, allowed=DYNAMIC_OPTIONS, nodes=[node.name for node in model.graph.node])
     check_plain(model)
-    source, made = work / "plain.onnx", work / "quantised.onnx"
+    made = work / "quantised.onnx"
     # shapes that an exporter wrote down contradict the weights that the tool turns around; it infers them anew
     plain = onnx.ModelProto()
     plain.CopyFrom(model)
     del plain.graph.value_info[:]
-    save(plain, source)
+    saving.write(plain, work, "plain.onnx")
     left = mistaken(model)
     try:
         quantize_dynamic(
-            source,
+            work / "plain.onnx",
             made,
             op_types_to_quantize=read.op_types or None,
             per_channel=read.per_channel,
             reduce_range=read.reduce_range,
             weight_type=_TYPES[read.weight or "int8"],
             nodes_to_exclude=[*read.exclude_nodes, *left],
-            use_external_data_format=is_large(model),
+            use_external_data_format=saving.is_large(model),
         )
     except Exception as error:  # ValueError, RuntimeError, AssertionError and others, undocumented
         raise Problem("quantising_failed", f"Dynamic quantisation failed ({first_line(error)}).") from error
@@ -86,7 +85,7 @@ def finish(before: onnx.ModelProto, after: onnx.ModelProto, *, how: str) -> tupl
 
 def check_loads(before: onnx.ModelProto, after: onnx.ModelProto, *, doing: str) -> None:
     """Raises Problem: quantising_failed, when the tool made a model that no longer loads here as the original does."""
-    if is_large(before):
+    if saving.is_large(before):
         return
     try:
         reference.load(before.SerializeToString())
@@ -97,16 +96,3 @@ def check_loads(before: onnx.ModelProto, after: onnx.ModelProto, *, doing: str) 
     except Problem as problem:
         text = f"The {doing} tool of onnxruntime {onnxruntime.__version__} spoilt the model: {problem.text}"
         raise Problem("quantising_failed", text) from problem
-
-
-def is_large(model: onnx.ModelProto) -> bool:
-    """Whether the model is too large for one protobuf file."""
-    return int(model.ByteSize()) > _LARGE_BYTES
-
-
-def save(model: onnx.ModelProto, path: Path) -> None:
-    """Writes a model with its data inside, or beside it when it is large."""
-    if is_large(model):
-        onnx.save_model(model, path, save_as_external_data=True, location=f"{path.name}.data")
-    else:
-        path.write_bytes(model.SerializeToString())

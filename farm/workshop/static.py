@@ -8,7 +8,7 @@ import onnx
 from onnxruntime.quantization import CalibrationMethod, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
-from farm.workshop import calibrating, options, quantising
+from farm.workshop import calibrating, options, quantising, saving
 from farm.workshop.problems import Problem, first_line
 
 OPTIONS = (
@@ -53,7 +53,7 @@ def static(
             activation_type=_TYPES[activation],
             weight_type=_TYPES[weight],
             nodes_to_exclude=[*read.exclude_nodes, *left],
-            use_external_data_format=quantising.is_large(model),
+            use_external_data_format=saving.is_large(model),
             calibrate_method=_METHODS[method],
             extra_options={"ActivationSymmetric": read.symmetric},
         )
@@ -73,12 +73,10 @@ def _prepared(model: onnx.ModelProto, work: Path) -> Path:
     source = onnx.ModelProto()
     source.CopyFrom(model)
     del source.graph.value_info[:]
-    quantising.save(source, plain)
+    saving.write(source, work, "plain.onnx")
     for skip in (False, True):
         try:
-            quant_pre_process(
-                plain, prepared, skip_symbolic_shape=skip, save_as_external_data=quantising.is_large(model)
-            )
+            quant_pre_process(plain, prepared, skip_symbolic_shape=skip, save_as_external_data=saving.is_large(model))
         except Exception as error:  # the tool raises bare Exception
             if skip:
                 text = f"Preparing the model for quantisation failed ({first_line(error)})."

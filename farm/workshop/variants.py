@@ -7,7 +7,7 @@ from typing import Any
 
 import onnx
 
-from farm.workshop import conversion, external, halving, options, quantising, reading, static
+from farm.workshop import conversion, external, halving, options, quantising, reading, saving, static
 from farm.workshop.problems import answering
 
 
@@ -26,7 +26,8 @@ def make_variant(payload: Mapping[str, Any]) -> dict[str, Any]:
         history += conversion.check_same(before, model) if history else ["The model has this opset already."]
     with tempfile.TemporaryDirectory(dir=payload["out"]) as work:
         model, more = _in_precision(model, payload, work=Path(work))
-    files = _write(model, Path(payload["out"]), payload)
+    had_data = bool(external.files(reading.read(Path(payload["folder"]), payload["main"])))
+    files = saving.write(model, Path(payload["out"]), payload["main"], with_data=had_data)
     return {"files": files, "history": [*history, *more]}
 
 
@@ -42,14 +43,3 @@ def _in_precision(
     if precision == "int8-dynamic":
         return quantising.dynamic(model, work=work, chosen=chosen)
     return static.static(model, work=work, precision=precision, chosen=chosen, more=payload)
-
-
-def _write(model: onnx.ModelProto, out: Path, payload: Mapping[str, Any]) -> list[str]:
-    main = payload["main"]
-    had_data = any(name for name in external.files(reading.read(Path(payload["folder"]), main)))
-    if not had_data and not quantising.is_large(model):
-        (out / main).write_bytes(model.SerializeToString(deterministic=True))
-        return [main]
-    data = f"{main}.data"
-    onnx.save_model(model, out / main, save_as_external_data=True, location=data, size_threshold=1024)
-    return [name for name in (main, data) if (out / name).exists()]

@@ -1,0 +1,123 @@
+"""Where two runs of one graph part: bisection over the graph, with as few looks inside as possible.
+
+A look at a tensor costs a run of both sides. A tensor that agrees clears everything it is computed from; one that does
+not narrows the search to what it is computed from. The answer is a tensor that differs though nothing above it was seen
+to; about log2(nodes) looks.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+Looks = Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphNode:
+    """One node of a graph: its name and type, and the tensors it reads and makes. Nodes stand in order of execution."""
+
+    name: str
+    op_type: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FirstDifference:
+    """The first tensor that differs, the node that makes it, and the tensors looked at with what was seen."""
+
+    tensor: str
+    node: GraphNode
+    seen: tuple[tuple[str, bool], ...]
+
+
+class Graph:
+    """What is computed from what. Sets of nodes are kept as bits of whole numbers: place in the order is the bit."""
+
+    def __init__(self, nodes: Sequence[GraphNode]) -> None:
+        self.nodes = tuple(nodes)
+        self._maker = {name: place for place, node in enumerate(nodes) for name in node.outputs if name}
+        self._above: list[int] = []
+        for node in nodes:
+            makers = {self._maker[name] for name in node.inputs if name in self._maker}
+            # in order of execution, whatever a node reads was made before it
+            self._above.append(_joined(self._above[at] | 1 << at for at in makers if at < len(self._above)))
+
+    def maker(self, tensor: str) -> GraphNode | None:
+        """The node that makes a tensor; None for inputs and stored tensors."""
+        place = self._maker.get(tensor)
+        return None if place is None else self.nodes[place]
+
+    def first_difference(self, bad: str, *, agrees: Looks, visible: Collection[str]) -> FirstDifference:
+        """Bisects above `bad`, a tensor known to differ. `agrees` looks at one tensor; `visible` are those it can.
+
+        Raises KeyError when no node makes `bad`.
+        """
+        worst, seen = bad, []
+        suspects = self._suspects(worst, visible)
+        while suspects:
+            tensor, place = self._best_split(suspects, visible)
+            is_same = agrees(tensor)
+            seen.append((tensor, is_same))
+            if is_same:
+                suspects &= ~(self._above[place] | 1 << place)
+            else:
+                worst, suspects = tensor, suspects & self._above[place]
+        return FirstDifference(worst, self.nodes[self._maker[worst]], tuple(seen))
+
+    def part_around(self, tensor: str, steps: int) -> tuple[GraphNode, ...]:
+        """The maker of a tensor and the nodes at most so many steps above or below it, in order.
+
+        What stands below belongs to it: a runtime decides how to compute a node by what reads its output.
+        """
+        maker = self._maker[tensor]
+        above, below = {maker}, {maker}
+        for _ in range(steps):
+            read = {name for place in above for name in self.nodes[place].inputs}
+            above |= {self._maker[name] for name in read if name in self._maker}
+            made = {name for place in below for name in self.nodes[place].outputs}
+            below |= {place for place, node in enumerate(self.nodes) if made & set(node.inputs)}
+        return tuple(self.nodes[place] for place in sorted(above | below))
+
+    def leaving(self, part: Sequence[GraphNode]) -> tuple[str, ...]:
+        """Tensors that a part makes and that are read outside it, or by nobody."""
+        inside = set(part)
+        read_outside = {name for node in self.nodes if node not in inside for name in node.inputs}
+        read_inside = {name for node in part for name in node.inputs}
+        made = [name for node in part for name in node.outputs if name]
+        return tuple(name for name in made if name in read_outside or name not in read_inside)
+
+    def _suspects(self, bad: str, visible: Collection[str]) -> int:
+        seen = _joined(1 << self._maker[name] for name in visible if name in self._maker)
+        return self._above[self._maker[bad]] & seen
+
+    def _best_split(self, suspects: int, visible: Collection[str]) -> tuple[str, int]:
+        """The suspect whose look leaves least on either side."""
+        total = suspects.bit_count()
+
+        def left(place: int) -> int:
+            above = (self._above[place] & suspects).bit_count() + 1
+            return max(above, total - above)
+
+        place = min(_bits(suspects), key=left)
+        return next(name for name in self.nodes[place].outputs if name in visible), place
+
+
+def borders(part: Sequence[GraphNode], stored: Mapping[str, object] | Collection[str]) -> tuple[str, ...]:
+    """Tensors that a part of a graph reads from outside, those stored in the model left out."""
+    made = {name for node in part for name in node.outputs}
+    read = dict.fromkeys(name for node in part for name in node.inputs if name)
+    return tuple(name for name in read if name not in made and name not in stored)
+
+
+def _joined(sets: Iterator[int]) -> int:
+    total = 0
+    for bits in sets:
+        total |= bits
+    return total
+
+
+def _bits(number: int) -> Iterator[int]:
+    while number:
+        low = number & -number
+        yield low.bit_length() - 1
+        number ^= low

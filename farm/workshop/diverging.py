@@ -1,0 +1,204 @@
+"""The first divergent node of a model: orders to the workshop between runs of the candidate. Imports no onnx.
+
+What a candidate is does not matter here: a runtime, a provider, an optimisation level, or a variant that keeps its
+tensors' names. The caller runs it and compares its outputs with a reference; this module decides what to look at next.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from farm.contract.reports import OutputParity
+from farm.rules.divergence import FirstDifference, Graph, GraphNode, borders
+from farm.workshop import arrays, confined
+
+_RUN_S = 120.0
+_MAX_STEPS = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """One question to the candidate: run the model of `folder` on `inputs` and compare its outputs with `reference`."""
+
+    folder: Path
+    main: str
+    inputs: Path
+    reference: Path
+
+
+Compare = Callable[[Look], Sequence[OutputParity]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Divergence:
+    """Where candidate and reference part.
+
+    `tensor` is the first that differs and `node` makes it; `part` are the nodes of the smallest cut that still shows
+    it, written to `folder` with its `inputs` and the `reference` of its output. `parity` is the candidate's on the
+    whole model, `part_parity` on the cut: None when no cut within reach showed it. `looks`: the tensors looked at.
+    """
+
+    tensor: str
+    node: GraphNode
+    part: tuple[str, ...]
+    folder: Path
+    main: str
+    inputs: Path
+    reference: Path
+    parity: OutputParity
+    part_parity: OutputParity | None
+    looks: tuple[tuple[str, bool], ...]
+
+    def sentence(self) -> str:
+        """The answer in words."""
+        node = self.node.name or self.tensor
+        text = f"The first tensor beyond tolerance is {self.tensor}, made by {node} ({self.node.op_type})"
+        if self.part_parity is None:
+            return f"{text}; no smaller part of the model shows it alone."
+        if len(self.part) == 1:
+            return f"{text}; that node alone shows it."
+        return f"{text}; {len(self.part)} nodes together show it: {', '.join(self.part)}."
+
+
+def first_divergence(
+    bundle_dir: Path, main: str, *, inputs: Path, work_dir: Path, compare: Compare, variant_dir: Path | None = None
+) -> Divergence | None:
+    """Bisects the model's graph; None when the candidate's outputs agree after all.
+
+    `bundle_dir` holds the original, which the reference is made from, and `variant_dir` what the candidate runs when
+    that is a variant of it: then only tensors that both have are looked at, and the cut is one of the original.
+    A tensor that is looked at becomes an output, which can itself change what a runtime fuses around it: so the node
+    named is where the difference appears, and the cut around it grows until it shows the difference by itself.
+    Raises WorkshopError, and whatever `compare` raises.
+    """
+    search = _Search(_Bundles(bundle_dir, main, variant_dir), inputs=inputs, work_dir=work_dir, compare=compare)
+    worst = search.worst_output()
+    if worst is None:
+        return None
+    found = search.graph.first_difference(worst.name, agrees=search.agrees, visible=search.visible)
+    return search.cut_out(found, parity=worst)
+
+
+@dataclass(frozen=True)
+class _Bundles:
+    original: Path
+    main: str
+    variant: Path | None
+
+
+class _Search:
+    def __init__(self, bundles: _Bundles, *, inputs: Path, work_dir: Path, compare: Compare) -> None:
+        self._bundles, self._inputs, self._work_dir, self._compare = bundles, inputs, work_dir, compare
+        self._count = 0
+        self.graph, self._outputs, self._stored = self._read(bundles.original)
+        self.visible = _made(self.graph)
+        if bundles.variant is not None:
+            self.visible &= _made(self._read(bundles.variant)[0])
+
+    def _read(self, folder: Path) -> tuple[Graph, list[str], set[str]]:
+        facts = self._order("graph", {}, folder=folder)
+        nodes = [GraphNode(n["name"], n["op_type"], tuple(n["inputs"]), tuple(n["outputs"])) for n in facts["nodes"]]
+        return Graph(nodes), facts["outputs"], set(facts["stored"])
+
+    def worst_output(self) -> OutputParity | None:
+        """The output of the whole model that differs, the first in order of execution; None when all agree."""
+        seen = self._look([name for name in self._outputs if name in self.visible])
+        differing = {output.name: output for output in seen if differs(output)}
+        order = [name for node in self.graph.nodes for name in node.outputs if name in differing]
+        return differing[order[0]] if order else None
+
+    def agrees(self, tensor: str) -> bool:
+        """One look inside. A tensor that cannot be compared counts as agreeing: it accuses nobody."""
+        return not any(differs(output) for output in self._look([tensor]))
+
+    def cut_out(self, found: FirstDifference, *, parity: OutputParity) -> Divergence:
+        """The smallest part around the tensor that shows a difference by itself."""
+        part: tuple[GraphNode, ...] = ()
+        for steps in range(_MAX_STEPS):
+            wider = self.graph.part_around(found.tensor, steps)
+            if wider == part:
+                break
+            part = wider
+            look = self._cut(part)
+            if self._bundles.variant is not None:
+                break
+            differing = [output for output in self._compare(look) if differs(output)]
+            if differing:
+                return self._answer(found, part, look=look, parity=parity, seen=differing[0])
+        return self._answer(found, part, look=look, parity=parity, seen=None)
+
+    def _answer(
+        self, found: FirstDifference, part: tuple[GraphNode, ...], *, look: Look, parity: OutputParity,
+        seen: OutputParity | None,
+    ) -> Divergence:  # fmt: skip
+        return Divergence(
+            tensor=found.tensor,
+            node=found.node,
+            part=tuple(node.name or node.outputs[0] for node in part),
+            folder=look.folder,
+            main=look.main,
+            inputs=look.inputs,
+            reference=look.reference,
+            parity=parity,
+            part_parity=seen,
+            looks=found.seen,
+        )
+
+    def _look(self, tensors: list[str]) -> Sequence[OutputParity]:
+        look = self._expose(tensors, of=self._bundles.original)
+        if self._bundles.variant is not None:
+            ran = self._expose(tensors, of=self._bundles.variant, with_reference=False)
+            look = replace(look, folder=ran.folder)
+        return self._compare(look)
+
+    def _expose(self, tensors: Sequence[str], *, of: Path, with_reference: bool = True) -> Look:
+        return self._write(
+            "expose", {"tensors": list(tensors), "with_reference": with_reference}, of=of, inputs=self._inputs
+        )
+
+    def _cut(self, part: tuple[GraphNode, ...]) -> Look:
+        """The part as a model of its own, fed with the reference's values of what it reads."""
+        read = borders(part, self._stored)
+        inside = [name for name in read if name in _made(self.graph)]
+        values = arrays.read_npz(self._inputs)
+        if inside:
+            values |= arrays.read_npz(self._expose(inside, of=self._bundles.original).reference)
+        inputs = arrays.write_npz(self._folder() / "inputs.npz", {name: values[name] for name in read})
+        places = [self.graph.nodes.index(node) for node in part]
+        payload = {"places": places, "tensors": self.graph.leaving(part), "with_reference": True}
+        return self._write("cut", payload, of=self._bundles.original, inputs=inputs)
+
+    def _write(self, function: str, payload: dict[str, Any], *, of: Path, inputs: Path) -> Look:
+        folder = self._folder()
+        self._order(function, {**payload, "inputs": str(inputs)}, folder=of, out=folder, reads=[inputs])
+        reference = folder / "reference.npz"
+        return Look(folder=folder, main=self._bundles.main, inputs=inputs, reference=reference)
+
+    def _folder(self) -> Path:
+        self._count += 1
+        folder = self._work_dir / f"look-{self._count}"
+        folder.mkdir()
+        return folder
+
+    def _order(
+        self,
+        function: str,
+        payload: dict[str, Any],
+        *,
+        folder: Path,
+        out: Path | None = None,
+        reads: Sequence[Path] = (),
+    ) -> Any:
+        place = confined.Place(bundle_dir=folder, main=self._bundles.main, reads=reads, out_dir=out)
+        order = {**payload, "out": str(out) if out else ""}
+        return confined.answer(f"exposing:{function}", order, place=place, timeout_s=_RUN_S)
+
+
+def _made(graph: Graph) -> set[str]:
+    return {name for node in graph.nodes for name in node.outputs if name}
+
+
+def differs(output: OutputParity) -> bool:
+    """Whether an output was compared and is beyond its tolerance."""
+    return output.reference_shape is not None and output.violations > 0

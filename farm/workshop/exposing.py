@@ -1,0 +1,100 @@
+"""Looking between the nodes of a model: its graph as a list, tensors made visible, parts cut out.
+
+Runs in the child only.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import helper
+
+from farm.workshop import arrays, reading, reference, saving, walking
+from farm.workshop.problems import Problem, answering
+
+_MAX_NODES = 50_000
+
+
+@answering
+def graph(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The nodes of {folder, main} in order, its outputs and the names of what it stores. Raises Problem: too_large."""
+    model = reading.read(Path(payload["folder"]), payload["main"])
+    if len(model.graph.node) > _MAX_NODES:
+        raise Problem("too_large", f"The graph has more than {_MAX_NODES:,} nodes, too many to look between them.")
+    return {
+        "nodes": [
+            {"name": node.name, "op_type": node.op_type, "inputs": list(_reads(node)), "outputs": list(node.output)}
+            for node in model.graph.node
+        ],
+        "outputs": [value.name for value in model.graph.output],
+        "stored": [tensor.name for tensor in model.graph.initializer],
+    }
+
+
+@answering
+def expose(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Writes {folder, main} to `out` with only `tensors` as outputs, and their values on `inputs` as reference.npz.
+
+    Raises Problem: no_tensor, and those of a reference.
+    """
+    folder = Path(payload["folder"])
+    model = reading.read(folder, payload["main"], with_data=True)
+    made = {name for node in model.graph.node for name in node.output}
+    missing = [name for name in payload["tensors"] if name not in made]
+    if missing:
+        raise Problem("no_tensor", f"No node of the model makes the tensor {missing[0]!r}.")
+    known = {value.name: value for value in (*model.graph.output, *model.graph.value_info)}
+    outputs = [known.get(name, onnx.ValueInfoProto(name=name)) for name in payload["tensors"]]
+    outputs = [_copied(value) for value in outputs]
+    del model.graph.output[:]
+    model.graph.output.extend(outputs)
+    _write(model, payload)
+    return {}
+
+
+@answering
+def cut(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Writes the nodes at `places` of {folder, main} to `out` as a model of their own, and its reference.npz.
+
+    Its inputs are the arrays of `inputs` (an `.npz`), with their very shapes; its outputs are `tensors`.
+    """
+    model = reading.read(Path(payload["folder"]), payload["main"], with_data=True)
+    nodes = [model.graph.node[place] for place in payload["places"]]
+    given = arrays.read_npz(Path(payload["inputs"]))
+    inputs = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        for name, array in given.items()
+    ]
+    read = {name for node in nodes for name in _reads(node)}
+    stored = [tensor for tensor in model.graph.initializer if tensor.name in read]
+    outputs = [onnx.ValueInfoProto(name=name) for name in payload["tensors"]]
+    part = helper.make_graph(nodes, "part", inputs, outputs, stored)
+    made = helper.make_model(part, opset_imports=model.opset_import, functions=model.functions)
+    made.ir_version = model.ir_version
+    _write(made, payload)
+    return {}
+
+
+def _write(model: onnx.ModelProto, payload: Mapping[str, Any]) -> None:
+    out = Path(payload["out"])
+    saving.write(model, out, payload["main"])
+    if payload["with_reference"]:
+        values, _ = reference.outputs_of(out / payload["main"], arrays.read_npz(Path(payload["inputs"])))
+        arrays.write_npz(out / "reference.npz", values)
+
+
+def _reads(node: onnx.NodeProto) -> Iterator[str]:
+    """What a node reads, what graphs inside it take from around them included."""
+    yield from (name for name in node.input if name)
+    for inner in walking.inner_graphs(node):
+        own = {value.name for value in inner.input} | {tensor.name for tensor in inner.initializer}
+        made = {name for below in inner.node for name in below.output}
+        names = [name for below in inner.node for name in _reads(below)] + [value.name for value in inner.output]
+        yield from (name for name in names if name not in own and name not in made)
+
+
+def _copied(value: onnx.ValueInfoProto) -> onnx.ValueInfoProto:
+    copy = onnx.ValueInfoProto()
+    copy.CopyFrom(value)
+    return copy

@@ -1,0 +1,22 @@
+"""Writing a model where its child may: in one file, or with its data beside it when it is large. Child only."""
+
+from pathlib import Path
+
+import onnx
+
+_LARGE_BYTES = 1_500_000_000
+
+
+def is_large(model: onnx.ModelProto) -> bool:
+    """Whether the model is too large for one protobuf file."""
+    return int(model.ByteSize()) > _LARGE_BYTES
+
+
+def write(model: onnx.ModelProto, out: Path, main: str, *, with_data: bool = False) -> list[str]:
+    """Writes `main`, its weights in `main`.data when `with_data` or when it is large; the names of the files."""
+    if not with_data and not is_large(model):
+        (out / main).write_bytes(model.SerializeToString(deterministic=True))
+        return [main]
+    data = f"{main}.data"
+    onnx.save_model(model, out / main, save_as_external_data=True, location=data, size_threshold=1024)
+    return [name for name in (main, data) if (out / name).exists()]
