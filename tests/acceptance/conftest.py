@@ -1,6 +1,7 @@
 """A whole farm as a user starts it: real processes on free ports, with an agent that measures on this machine."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from farm.config.embedded.plan import Plan, free_port, make_plan
 from farm.config.embedded.processes import EmbeddedFarm, Opened
 
 ROOT = Path(__file__).resolve().parents[2]
+# a line for each poll would bury what a failed test has to say
+logging.getLogger("httpx2").setLevel(logging.WARNING)
 
 
 @dataclass(frozen=True)

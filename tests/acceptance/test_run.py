@@ -40,7 +40,7 @@ def test_a_model_and_a_matrix_become_measured_cells(document: dict[str, Any]) ->
     ]
     for cell in known.cells:
         assert cell.requested_providers[:1] == cell.active_providers[:1] == ["CPUExecutionProvider"]
-        assert len(cell.samples_ms) == 8
+        assert len(cell.samples_ms) >= 8  # more when disturbed rounds were replaced
         assert cell.p50_ms is not None
         assert cell.session_ms is not None
         assert cell.peak_memory_bytes is not None
