@@ -21,7 +21,7 @@ from farm.fleet.states import NodeHealth, NodeState
 from farm.registry.models import Artifact, ArtifactFile, Blob, Model, Preparation, Variant, Version
 from farm.registry.states import FileRole, MakingState, VersionState
 from farm.rules.judging.summaries import pack_timings
-from farm.runs.models import Block, Run
+from farm.runs.models import Run
 from farm.runs.services import accept_report, claim_block, release_ready_blocks, start_run
 from farm.runs.states import BlockState
 
@@ -163,23 +163,31 @@ class MadeUpNode:
     def measure(self, run: Run, *, most_blocks: int | None = None, most_rounds: int | None = None) -> None:
         """Every queued block of the run; fewer blocks or rounds leave it open."""
         for block in run.blocks.filter(state=BlockState.QUEUED).order_by("number")[:most_blocks]:
-            self._measure_block(block, most_rounds)
+            lease = claim_block(node=self.node, block_id=str(block.pk), attempt=block.attempt)
+            self._report(lease, reports.FactsReport(facts=self.node.facts))
+            for arm in lease.order.arms:
+                self._report(lease, self._check(arm))
+            for arm in self._alive(lease):
+                self._report(lease, self._trace(arm, 0))
+            self._measure_rounds(lease, first=0, most=most_rounds)
 
-    def _measure_block(self, block: Block, most_rounds: int | None) -> None:
-        lease = claim_block(node=self.node, block_id=str(block.pk), attempt=block.attempt)
-        self._report(lease, reports.FactsReport(facts=self.node.facts))
-        for arm in lease.order.arms:
-            self._report(lease, self._check(arm))
-        alive = [arm for arm in lease.order.arms if arm.arm not in self.crashes]
-        for arm in alive:
-            self._report(lease, self._trace(arm, 0))
-        number, go_on = 0, bool(alive)
-        while go_on and number != most_rounds:
+    def resume(self, run: Run) -> None:
+        """Goes on with the blocks that `measure` left open, to their end."""
+        for block in run.blocks.filter(state=BlockState.LEASED):
+            lease = claim_block(node=self.node, block_id=str(block.pk), attempt=block.attempt)
+            self._measure_rounds(lease, first=block.rounds, most=None)
+
+    def _alive(self, lease: Lease) -> list[ArmOrder]:
+        return [arm for arm in lease.order.arms if arm.arm not in self.crashes]
+
+    def _measure_rounds(self, lease: Lease, *, first: int, most: int | None) -> None:
+        alive, number, reply = self._alive(lease), first, reports.Reply()
+        while alive and reply.go_on and number != most:
             reply = self._report(lease, self._round(alive, number))
-            number, go_on = number + 1, reply.go_on
-        if most_rounds is not None:
+            number += 1
+        if most is not None:
             return
-        for trace_round in range(1, 1 + (reply.trace_rounds if alive else 0)):
+        for trace_round in range(1, 1 + reply.trace_rounds):
             for arm in alive:
                 if arm.arm in reply.trace_arms:
                     self._report(lease, self._trace(arm, trace_round))

@@ -1,0 +1,103 @@
+"""A real browser: Debian's Chromium, driven by Playwright; it may talk to this machine only."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Route, sync_playwright
+
+from farm.accounts.models import Team, User
+from farm.accounts.services import make_sign_in_link
+from tests.conftest import make_user
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+SWITCHES = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+LAPTOP = {"width": 1366, "height": 768}
+PHONE = {"width": 360, "height": 740}
+LOCAL = ("127.0.0.1", "localhost")
+
+Opening = Callable[..., Page]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("No Chromium on PATH: install Debian's chromium to run the browser tests.")
+    # Playwright's loop runs in this thread; the ORM must not take the test for asynchronous code
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
+        yield launched
+        launched.close()
+    os.environ.pop("DJANGO_ALLOW_ASYNC_UNSAFE", None)
+
+
+class Watch:
+    """What a browser did that it should not: requests elsewhere, errors on its console, answers that failed."""
+
+    def __init__(self, context: BrowserContext) -> None:
+        self.requests: list[str] = []
+        self.complaints: list[str] = []
+        context.route("**/*", self._local_only)
+        context.on("console", self._heard)
+        context.on("weberror", lambda error: self.complaints.append(str(error.error)))
+
+    def _local_only(self, route: Route, request: Request) -> None:
+        self.requests.append(request.url)
+        parts = urlsplit(request.url)
+        if parts.scheme in ("data", "blob") or parts.hostname in LOCAL:
+            route.continue_()
+        else:
+            route.abort()
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.complaints.append(message.text)
+
+    @property
+    def foreign(self) -> list[str]:
+        """Addresses outside this machine that the browser wanted."""
+        return [url for url in self.requests if urlsplit(url).hostname not in (*LOCAL, None)]
+
+    def assert_is_clean(self) -> None:
+        assert self.foreign == []
+        assert self.complaints == []
+
+
+@pytest.fixture
+def person(transactional_db: None) -> User:
+    """An admin of a team of their own."""
+    return make_user("owner", team=Team.objects.create(name="vision"), role="admin")  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def opened(browser: Browser, live_server: object, person: User) -> Iterator[Opening]:
+    """Opens pages of a live server, signed in by a one-time link: opened("/runs/"). The page has a `watch`."""
+    contexts: list[BrowserContext] = []
+    base = str(live_server)
+
+    def open_page(path: str, *, size: dict[str, int] = LAPTOP, scheme: str = "light") -> Page:
+        context = browser.new_context(viewport=size, color_scheme=scheme, base_url=base)  # type: ignore[arg-type]
+        contexts.append(context)
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page = context.new_page()
+        page.watch = Watch(context)  # type: ignore[attr-defined]
+        link = make_sign_in_link(person)
+        page.goto(f"{link[link.index('/sign-in/') :]}?next={path}")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+def wait_for_chart(page: Page) -> None:
+    page.wait_for_selector(".chart.ready", timeout=20_000)

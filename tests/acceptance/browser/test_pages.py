@@ -1,0 +1,220 @@
+"""The pages in a real browser, on rows made through the services."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from farm.accounts.models import User
+from farm.fleet.models import Node
+from farm.registry.models import Version
+from tests.acceptance.browser.conftest import PHONE, Opening, wait_for_chart
+from tests.integration.dashboard import rows
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def version(person: User) -> Version:
+    return rows.make_version(person.memberships.get().team, person)
+
+
+@pytest.fixture
+def node(person: User) -> Node:
+    return rows.make_node(person.memberships.get().team, person)
+
+
+def visible_words(page: Page) -> str:
+    """What can be read without scrolling."""
+    return str(
+        page.evaluate(
+            """() => [...document.querySelectorAll("main h1, main .because")].filter((element) => {
+                 const box = element.getBoundingClientRect();
+                 return box.top >= 0 && box.bottom <= innerHeight && box.right <= innerWidth;
+               }).map((element) => element.innerText).join(" ")"""
+        )
+    ).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_the_verdict_its_size_its_certainty_and_its_operator_are_read_without_scrolling(
+    opened: Opening, version: Version, node: Node, person: User
+) -> None:
+    run = rows.finished_run(version, node, person)
+    page = opened(f"/runs/{run.pk}/")
+    wait_for_chart(page)
+    words = visible_words(page)
+    assert re.search(r"1\.31\.1 runs encoder .* 2\d(\.\d)? % slower than 1\.29\.0", words)
+    assert re.search(r"95 % interval [\d.]+–[\d.]+ %, 8 rounds", words)
+    assert re.search(r"SkipLayerNormalization explains \d+ % of it", words)
+    heat = page.locator("table.heat").bounding_box()
+    assert heat is not None
+    assert heat["y"] + heat["height"] <= 768
+    page.watch.assert_is_clean()  # type: ignore[attr-defined]
+
+
+def test_every_page_stays_on_this_machine_and_within_its_policy(
+    opened: Opening, version: Version, node: Node, person: User
+) -> None:
+    run = rows.finished_run(version, node, person)
+    page = opened("/")
+    for path in (
+        "/models/",
+        f"/models/{version.model_id}/",
+        "/models/upload/",
+        "/runs/",
+        "/runs/new/",
+        *(
+            f"/runs/{run.pk}/?chart={chart}"
+            for chart in ("comparisons", "latency", "operators", "providers", "throughput")
+        ),
+        f"/runs/{run.pk}/cells/c5/",
+        "/fleet/",
+        f"/fleet/{node.pk}/",
+        f"/compare/?cells={run.pk}:c1&cells={run.pk}:c5",
+        "/settings/",
+    ):
+        response = page.goto(path)
+        assert response is not None
+        assert response.status == 200
+        assert "script-src 'self'" in response.headers["content-security-policy"]
+        if page.locator(".chart").count():
+            wait_for_chart(page)
+    page.watch.assert_is_clean()  # type: ignore[attr-defined]
+
+
+def test_no_page_scrolls_sideways_on_a_phone(opened: Opening, version: Version, node: Node, person: User) -> None:
+    run = rows.finished_run(version, node, person)
+    page = opened("/", size=PHONE)
+    for path in ("/", "/models/", f"/models/{version.model_id}/", "/models/upload/", "/runs/", "/runs/new/",
+                 f"/runs/{run.pk}/", f"/runs/{run.pk}/cells/c5/", "/fleet/", f"/fleet/{node.pk}/",
+                 f"/compare/?cells={run.pk}:c1&cells={run.pk}:c5", "/settings/"):  # fmt: skip
+        page.goto(path)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+
+
+def test_a_running_run_fills_in_by_itself_until_its_verdict(
+    opened: Opening, version: Version, node: Node, person: User
+) -> None:
+    run = rows.begin_run(version, person)
+    page = opened(f"/runs/{run.pk}/")
+    expect(page.locator("h1")).to_have_text("Measuring encoder")
+    expect(page.locator("table.heat td.running")).to_have_count(0)
+    agent = rows.MadeUpNode(node)
+    agent.measure(run, most_rounds=2)
+    expect(page.locator("table.heat td.running")).to_have_count(8, timeout=10_000)
+    agent.resume(run)
+    expect(page.locator("h1")).to_contain_text("slower than 1.29.0", timeout=15_000)
+    expect(page.locator("table.heat td.s3")).to_have_count(4)
+    page.watch.assert_is_clean()  # type: ignore[attr-defined]
+
+
+def test_charts_follow_light_and_dark_at_once_and_the_choice_is_kept(
+    opened: Opening, version: Version, node: Node, person: User
+) -> None:
+    run = rows.finished_run(version, node, person)
+    page = opened(f"/runs/{run.pk}/?chart=latency", scheme="light")
+    wait_for_chart(page)
+    tick = page.locator(".chart .ytick text").first
+    by_day = tick.evaluate("element => getComputedStyle(element).fill")
+    page.click("[data-theme-toggle]")
+    expect(tick).not_to_have_css("fill", by_day)
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.reload()
+    wait_for_chart(page)
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert tick.evaluate("element => getComputedStyle(element).fill") != by_day
+
+
+def test_the_keyboard_reaches_search_pages_and_help(opened: Opening) -> None:
+    page = opened("/")
+    page.keyboard.press("/")
+    expect(page.locator("[data-search]")).to_be_focused()
+    page.keyboard.type("gm")
+    expect(page.locator("[data-search]")).to_have_value("gm")
+    page.locator("[data-search]").blur()
+    page.keyboard.press("?")
+    expect(page.locator("#help")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    page.keyboard.press("r")
+    page.wait_for_url("**/runs/")
+
+
+def test_a_table_is_sorted_by_its_heads_and_the_order_is_in_the_address(
+    opened: Opening, version: Version, node: Node, person: User
+) -> None:
+    run = rows.finished_run(version, node, person)
+    page = opened(f"/runs/{run.pk}/")
+    page.click("#cells-table th:has-text('p50, ms') button")
+    assert "sort-cells-table=-3" in page.url
+    first = page.locator("#cells-table tbody tr").first
+    expect(first).to_contain_text("batch 8 · fp32")
+    page.reload()
+    expect(first).to_contain_text("batch 8 · fp32")
+    page.fill("[data-filter=cells-table]", "int8 1.31")
+    assert page.locator("#cells-table tbody tr:visible").count() == 2
+
+
+def test_a_chart_is_chosen_without_loading_the_page_and_leads_back(
+    opened: Opening, version: Version, node: Node, person: User
+) -> None:
+    run = rows.finished_run(version, node, person)
+    page = opened(f"/runs/{run.pk}/")
+    wait_for_chart(page)
+    page.evaluate("window.isSamePage = true")
+    page.click("nav.tabs >> text=Operators")
+    expect(page.locator("#operators-title")).to_contain_text("SkipLayerNormalization")
+    wait_for_chart(page)
+    assert "chart=operators" in page.url
+    assert page.evaluate("window.isSamePage")
+    page.select_option("select[name=pair]", index=1)
+    page.wait_for_url("**pair=**")
+    wait_for_chart(page)
+    page.watch.assert_is_clean()  # type: ignore[attr-defined]
+
+
+def test_the_plan_follows_what_is_typed_and_starts_a_run(opened: Opening, version: Version, node: Node) -> None:
+    page = opened(f"/runs/new/?version={version.pk}")
+    expect(page.locator("#plan")).to_contain_text("8 cells in 1 block")
+    page.fill("textarea", "runtime: [1.29.0, 1.31.1]\nprovider: [cpu, cuda]")
+    expect(page.locator("#plan")).to_contain_text("2 points will not run")
+    page.fill("textarea", "runtme: [1.29.0]")
+    expect(page.locator("#plan")).to_contain_text("did you mean 'runtime'")
+    expect(page.locator("#plan button.primary")).to_be_disabled()
+    page.fill("textarea", "runtime: [1.29.0, 1.31.1]")
+    expect(page.locator("#plan")).to_contain_text("2 cells in 1 block")
+    page.click("#plan button.primary")
+    page.wait_for_url(re.compile(r"/runs/\d+/$"))
+    expect(page.locator("h1")).to_have_text("Measuring encoder")
+
+
+def test_a_model_is_uploaded_with_its_progress_and_a_refusal_stays_on_the_page(opened: Opening, models: Path) -> None:
+    page = opened("/models/upload/")
+    page.set_input_files("input[type=file]", files=[{"name": "notes.txt", "mimeType": "text/plain", "buffer": b"hi"}])
+    page.fill("input[name=note]", "a note")
+    page.click("form#upload button.primary")
+    expect(page.locator("#files-error")).to_contain_text("notes.txt")
+    expect(page.locator("input[name=note]")).to_have_value("a note")
+    page.set_input_files("input[type=file]", str(models / "relu_op13_ir7.onnx"))
+    page.click("form#upload button.primary")
+    page.wait_for_url(re.compile(r"/models/\d+/\?version=1"))
+    expect(page.locator("h1")).to_have_text("relu_op13_ir7")
+
+
+def test_a_copy_button_copies(opened: Opening) -> None:
+    page = opened("/runs/")
+    page.click("button[data-copy]")
+    expect(page.locator("button[data-copy]")).to_have_text("copied")
+    assert page.evaluate("navigator.clipboard.readText()") == "onnxfarm submit model.onnx --wait"
+
+
+def test_a_server_that_goes_away_is_said_and_recovers(
+    opened: Opening, version: Version, node: Node, person: User
+) -> None:
+    run = rows.begin_run(version, person)
+    page = opened(f"/runs/{run.pk}/")
+    page.route("**/*part=live*", lambda route: route.abort())
+    expect(page.locator("#away")).to_be_visible(timeout=10_000)
+    page.unroute("**/*part=live*")
+    expect(page.locator("#away")).to_be_hidden(timeout=10_000)
