@@ -19,6 +19,7 @@ _DOING = {
     "feeding": "preparing the inputs",
     "reference": "making the reference",
     "variants": "making the variant",
+    "evaluating": "judging the model on labelled data",
     "exposing": "looking between the nodes",
 }
 # problems of the workshop that have a code of their own on a cell

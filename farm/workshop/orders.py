@@ -4,7 +4,7 @@ Nothing here imports onnx. A `bundle` is a folder that holds the model file `mai
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -48,6 +48,26 @@ class Variant:
     main: str
     files: tuple[str, ...]
     history: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """A declared recipe of how an output is judged against the labels."""
+
+    metric: Literal["top1", "top5", "mse"] = "top1"
+    output: str | None = None
+    apply: Literal["softmax", "argmax", "threshold"] | None = None
+    threshold: float = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """Accuracy of one model: the mean, and an `.npz` with `correct` or `errors` by sample, to be paired with others."""
+
+    samples: Path
+    metric: str
+    value: float
+    n: int
 
 
 def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S) -> Inspection:
@@ -139,6 +159,21 @@ def make_variant(
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
     answer = confined.answer("variants:make_variant", payload, place=place, timeout_s=timeout_s)
     return Variant(folder=out_dir, main=main, files=tuple(answer["files"]), history=tuple(answer["history"]))
+
+
+def evaluate(
+    bundle_dir: Path, main: str, *, data: Path, out_dir: Path, judged: Judged | None = None, timeout_s: float = RUN_S
+) -> Evaluation:
+    """The model on labelled data (`.npz`: inputs by name, `labels`) on this machine's CPU, as it would be deployed.
+
+    Raises WorkshopError: not_supported, model_not_loaded, inference_failed.
+    """
+    how = judged or Judged()
+    out = out_dir / "judged.npz"
+    place = confined.Place(bundle_dir=bundle_dir, main=main, reads=[data], out_dir=out_dir)
+    payload = {**asdict(how), "data": str(data), "out": str(out)}
+    answer = confined.answer("evaluating:evaluate", payload, place=place, timeout_s=timeout_s)
+    return Evaluation(samples=out, metric=answer["metric"], value=answer["value"], n=answer["n"])
 
 
 def _prepared(function: str, payload: dict[str, Any], *, bundle_dir: Path, main: str, out_dir: Path) -> Prepared:

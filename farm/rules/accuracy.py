@@ -1,0 +1,128 @@
+"""Accuracy on labelled data, with intervals, and whether a variant lost some: both judged on the same samples.
+
+Sources. Interval of a share: Wilson (JASA 22, 1927). Paired difference of shares: Newcombe's method 10 (Statistics in
+Medicine 17, 1998). Test: McNemar's, exact. Difference of mean errors: paired t.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+LEVEL = 0.95
+Correct = Sequence[bool] | NDArray[np.bool_]
+Errors = Sequence[float] | NDArray[np.float64]
+Change = Literal["lower", "higher", "no difference shown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share of samples, 0–1, with its interval at LEVEL."""
+
+    value: float
+    ci_low: float
+    ci_high: float
+    n: int
+
+    def __str__(self) -> str:
+        return f"{self.value:.2%} ({self.ci_low:.2%}–{self.ci_high:.2%}, n = {self.n:,})"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """New minus old, in the unit of the metric, with its interval at LEVEL and the p of the paired test.
+
+    `only_old` and `only_new`: samples that only one of the two got right; None for errors that are no yes or no.
+    """
+
+    value: float
+    ci_low: float
+    ci_high: float
+    p: float
+    n: int
+    only_old: int | None = None
+    only_new: int | None = None
+
+    @property
+    def change(self) -> Change:
+        """What the test says of the metric's value; whether lower is worse depends on the metric."""
+        if self.p >= 1 - LEVEL:
+            return "no difference shown"
+        return "lower" if self.value < 0 else "higher"
+
+
+def share(correct: Correct) -> Share:
+    """The share of samples that were right. Raises ValueError without samples."""
+    right = np.asarray(correct, dtype=bool)
+    if right.size == 0:
+        raise ValueError("There are no samples to judge: give labelled data.")
+    low, high = _wilson(int(right.sum()), right.size)
+    return Share(value=float(right.mean()), ci_low=low, ci_high=high, n=right.size)
+
+
+def compare_shares(old: Correct, new: Correct) -> Difference:
+    """New minus old of two shares on the same samples, in the same order. Raises ValueError when counts differ."""
+    before, after = np.asarray(old, dtype=bool), np.asarray(new, dtype=bool)
+    _check_paired(before.shape, after.shape)
+    both, neither = int((before & after).sum()), int((~before & ~after).sum())
+    only_old, only_new = int((before & ~after).sum()), int((~before & after).sum())
+    low, high = _newcombe(both=both, only_old=only_old, only_new=only_new, neither=neither)
+    changed = only_old + only_new
+    p = float(stats.binomtest(only_new, changed, 0.5).pvalue) if changed else 1.0
+    value = (only_new - only_old) / before.size
+    return Difference(value=value, ci_low=low, ci_high=high, p=p, n=before.size, only_old=only_old, only_new=only_new)
+
+
+def compare_errors(old: Errors, new: Errors) -> Difference:
+    """New minus old mean error on the same samples. Raises ValueError when counts differ, or under two."""
+    before, after = np.asarray(old, dtype=np.float64), np.asarray(new, dtype=np.float64)
+    _check_paired(before.shape, after.shape)
+    if before.size < 2:
+        raise ValueError("One sample shows no spread: give at least two.")
+    gaps = after - before
+    mean, spread = float(gaps.mean()), float(gaps.std(ddof=1))
+    if spread == 0:
+        return Difference(value=mean, ci_low=mean, ci_high=mean, p=1.0 if mean == 0 else 0.0, n=before.size)
+    half = float(stats.t.ppf((1 + LEVEL) / 2, before.size - 1)) * spread / np.sqrt(before.size)
+    p = float(stats.ttest_1samp(gaps, 0.0).pvalue)
+    return Difference(value=mean, ci_low=mean - half, ci_high=mean + half, p=p, n=before.size)
+
+
+def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
+    """Places of the points (cost, accuracy) that no other beats: none is both cheaper and at least as accurate."""
+    order = sorted(range(len(points)), key=lambda at: (points[at][0], -points[at][1]))
+    front: list[int] = []
+    best = -np.inf
+    for at in order:
+        if points[at][1] > best:
+            front.append(at)
+            best = points[at][1]
+    return front
+
+
+def _check_paired(old: tuple[int, ...], new: tuple[int, ...]) -> None:
+    if old != new or len(old) != 1 or old[0] == 0:
+        raise ValueError(f"Samples of the shapes {old} and {new} cannot be paired: judge both on the same data.")
+
+
+def _wilson(right: int, n: int) -> tuple[float, float]:
+    interval = stats.binomtest(right, n).proportion_ci(LEVEL, method="wilson")
+    return float(interval.low), float(interval.high)
+
+
+def _newcombe(*, both: int, only_old: int, only_new: int, neither: int) -> tuple[float, float]:
+    n = both + only_old + only_new + neither
+    old, new = (both + only_old) / n, (both + only_new) / n
+    (old_low, old_high), (new_low, new_high) = _wilson(both + only_old, n), _wilson(both + only_new, n)
+    margins = (both + only_old) * (only_new + neither) * (both + only_new) * (only_old + neither)
+    # the continuity correction of method 10
+    product = both * neither - only_old * only_new
+    shifted = max(product - n / 2, 0) if product > 0 else product
+    phi = shifted / np.sqrt(margins) if margins else 0.0
+    down = (new - new_low) ** 2 - 2 * phi * (new - new_low) * (old_high - old) + (old_high - old) ** 2
+    up = (new_high - new) ** 2 - 2 * phi * (new_high - new) * (old - old_low) + (old - old_low) ** 2
+    value = new - old
+    return float(value - np.sqrt(max(down, 0))), float(value + np.sqrt(max(up, 0)))
