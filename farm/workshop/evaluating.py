@@ -106,7 +106,7 @@ def _opened(path: Path) -> tuple[arrays.Arrays, Array]:
 
 
 def _cut(inputs: arrays.Arrays, facts: dict[str, Any], *, count: int) -> Iterator[tuple[arrays.Arrays, int]]:
-    """Feeds along the batch, with the number of their samples; of a fixed batch the last one is filled up with its own first samples."""
+    """Feeds along the batch, each with its number of samples; a fixed batch's last is filled up with its own first."""
     own = facts["batch"]
     if own is None:
         raise Problem("bad_output", "The model has no batch, so samples cannot be told apart: export one with a batch.")
