@@ -8,7 +8,7 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from farm.api.auth import person
-from farm.registry import selectors
+from farm.registry import selectors, services
 from farm.registry.models import Model, Version
 
 router = Router(tags=["registry"])
@@ -55,6 +55,12 @@ class ModelPageOut(ModelOut):
     versions: list[VersionOut]
 
 
+class RemovedOut(Schema):
+    """Bytes of the team's quota that became free."""
+
+    freed_bytes: int
+
+
 class Paging(Schema):
     """`after`: skip so many; `limit`: at most 100."""
 
@@ -85,6 +91,14 @@ def model(request: HttpRequest, model_id: int) -> ModelPageOut:
 def version(request: HttpRequest, version_id: int) -> VersionOut:
     """One version and what inspection found."""
     return version_out(selectors.version(person(request), version_id))
+
+
+@router.delete("/versions/{int:version_id}", response=RemovedOut)
+def remove_version(request: HttpRequest, version_id: int) -> RemovedOut:
+    """Remove a version that no run has measured, and the files that nothing else uses."""
+    user = person(request)
+    freed = services.remove_version(version=selectors.version(user, version_id), by=user)
+    return RemovedOut(freed_bytes=freed)
 
 
 def model_out(model: Model) -> ModelOut:

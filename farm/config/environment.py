@@ -46,6 +46,13 @@ class Environment(BaseSettings):
     tick_s: float = 1.0
     # how long a node holds a block without a heartbeat; it sends four in that time
     lease_s: float = 30.0
+    # seconds between two looks for new releases on the package index that pip is set up for; 0: never
+    index_poll_s: float = 900.0
+    # smtp://user:password@host:port, smtps://… (TLS) or smtp+tls://… (STARTTLS); empty: the farm sends no mail
+    mail_url: str = ""
+    mail_from: str = "onnxfarm@localhost"
+    # inner networks that webhooks may reach all the same, comma-separated: 10.1.0.0/16,127.0.0.1/32
+    webhook_networks: str = ""
     log_level: str = "INFO"
 
     @property
@@ -61,8 +68,8 @@ class Environment(BaseSettings):
     @property
     def hosts(self) -> list[str]:
         """Every name the web server answers to."""
-        named = [host.strip() for host in self.allowed_hosts.split(",") if host.strip()]
-        return sorted({*named, self.public_host})
+        named = {host.strip() for host in self.allowed_hosts.split(",")}
+        return sorted({*named, self.public_host, urlsplit(self.gateway_url).hostname or ""} - {""})
 
     @property
     def broker_socket(self) -> Path:

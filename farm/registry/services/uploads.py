@@ -128,7 +128,7 @@ def _check_quota(team: Team, parts: Iterable[Part]) -> None:
         raise TooLarge(
             f"The upload adds {wanted:,} bytes; team “{team.name}” has {left:,} of its {team.quota_bytes:,} left.",
             code="quota",
-            hint="Delete versions that are no longer needed, or ask an administrator for a larger quota.",
+            hint="Remove versions that no run has measured, or ask an administrator for a larger quota.",
         )
 
 

@@ -1,0 +1,70 @@
+"""Removing what nobody measures any more, so that a team gets its room back."""
+
+from collections.abc import Iterable
+
+from django.db import transaction
+from django.db.models import ProtectedError, Q
+
+from farm.accounts.models import Team, User
+from farm.accounts.refusals import Conflict, NotAllowed
+from farm.accounts.selectors import can_write
+from farm.accounts.services import record
+from farm.registry.models import Artifact, ArtifactFile, Blob, Preparation, Variant, Version
+from farm.registry.storage import place
+
+
+def remove_version(*, version: Version, by: User) -> int:
+    """Remove a version without runs, and files that nothing else uses; answers the bytes that became free.
+
+    A model whose last version goes, goes too. Raises NotAllowed without the right to write in the team, and Conflict
+    while runs have measured the version.
+    """
+    team = version.model.team
+    if not can_write(by, team=team):
+        raise NotAllowed(f"You may look at the models of team “{team.name}” but not remove them.")
+    with transaction.atomic():
+        Team.objects.select_for_update().get(pk=team.pk)
+        name, model, artifact = str(version), version.model, version.artifact
+        try:
+            version.delete()
+        except ProtectedError as used:
+            raise Conflict(
+                f"{name} was measured by {len(used.protected_objects)} runs, whose results name it.",
+                code="in_use",
+                hint="Only versions without runs can be removed.",
+            ) from used
+        if not model.versions.exists():
+            model.delete()
+        freed = _remove_artifact(artifact)
+        record(verb="version removed", subject=name, actor=by, team=team, facts={"freed_bytes": freed})
+    return freed
+
+
+def _remove_artifact(artifact: Artifact) -> int:
+    """Remove an artifact that is neither a version nor a variant of another, with what was made of it."""
+    if artifact.versions.exists() or artifact.derived_by.exclude(artifact=artifact).exists():
+        return 0
+    derived = [one.derived for one in artifact.variants.all() if one.derived not in (None, artifact)]
+    candidates = {file.blob_id for file in artifact.files.all()} | {artifact.inputs_id, artifact.expected_id}
+    for preparation in artifact.preparations.all():
+        candidates |= {preparation.inputs_id, preparation.reference_id}
+    Variant.objects.filter(artifact=artifact).delete()
+    artifact.delete()
+    return _remove_unused(pk for pk in candidates if pk is not None) + sum(
+        _remove_artifact(one) for one in derived if one is not None
+    )
+
+
+def _remove_unused(candidates: Iterable[int]) -> int:
+    """Remove those blobs that nothing refers to any more, rows and files; answers their bytes."""
+    freed = 0
+    for blob in Blob.objects.filter(pk__in=list(candidates)):
+        made = Preparation.objects.filter(Q(inputs=blob) | Q(reference=blob))
+        given = Artifact.objects.filter(Q(inputs=blob) | Q(expected=blob))
+        if ArtifactFile.objects.filter(blob=blob).exists() or made.exists() or given.exists():
+            continue
+        blob.delete()
+        # under the team's lock: an upload of the same content waits, and then finds neither row nor file
+        place(team_id=blob.team_id, sha256=blob.sha256).unlink(missing_ok=True)
+        freed += blob.bytes
+    return freed
