@@ -1,0 +1,104 @@
+"""Facts of the machine and the advice that follows from them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from worker.agent import facts, kills, processor, quiet
+
+LSCPU = {
+    "lscpu": [
+        {"field": "Architecture:", "data": "x86_64"},
+        {
+            "field": "Vendor ID:",
+            "data": "GenuineIntel",
+            "children": [
+                {"field": "Model name:", "data": "Some CPU @ 2.00GHz"},
+                {"field": "Flags:", "data": "fpu sse4_2 avx2 avx512_vnni"},
+            ],
+        },
+        {
+            "field": "Virtualization features:",
+            "data": None,
+            "children": [{"field": "Hypervisor vendor:", "data": "KVM"}],
+        },
+        {"field": "L2 cache:", "data": "2 MiB (2 instances)"},
+    ]
+}
+
+
+def test_lscpu_is_read_nested_or_flat() -> None:
+    found = processor.from_lscpu(json.dumps(LSCPU))
+    assert found.model == "Some CPU @ 2.00GHz"
+    assert found.instruction_sets == ("sse4_2", "avx2", "avx512_vnni")
+    assert found.virtualization == "KVM"
+    assert found.caches == ("L2 2 MiB",)
+
+
+@pytest.mark.parametrize("text", ["", "no json", "{}", '{"lscpu": 3}'])
+def test_an_lscpu_that_says_nothing_leaves_everything_unknown(text: str) -> None:
+    assert processor.from_lscpu(text) == processor.Processor()
+
+
+def test_governor_and_turbo_are_read_where_they_are_and_unknown_elsewhere(tmp_path: Path) -> None:
+    assert processor.governor(tmp_path) is None
+    assert processor.turbo(tmp_path) is None
+    for core, name in (("cpu0", "performance"), ("cpu1", "powersave")):
+        folder = tmp_path / core / "cpufreq"
+        folder.mkdir(parents=True)
+        (folder / "scaling_governor").write_text(f"{name}\n")
+    (tmp_path / "cpufreq").mkdir()
+    (tmp_path / "cpufreq" / "boost").write_text("1\n")
+    assert processor.governor(tmp_path) == "performance, powersave"
+    assert processor.turbo(tmp_path) is True
+    (tmp_path / "intel_pstate").mkdir()
+    (tmp_path / "intel_pstate" / "no_turbo").write_text("1")
+    assert processor.turbo(tmp_path) is False
+
+
+def test_emulation_shows_in_the_threads_own_link(tmp_path: Path) -> None:
+    (tmp_path / "thread-self").mkdir()
+    (tmp_path / "thread-self" / "exe").symlink_to("/usr/bin/qemu-aarch64-static")
+    assert processor.is_emulated(tmp_path)
+    assert not processor.is_emulated(tmp_path / "absent")
+
+
+def test_a_quiet_machine_gets_no_advice() -> None:
+    assert quiet.advice(quiet.Surroundings(load_1m=0.1, logical_cores=4, busy_share=0.01, governor="performance")) == ()
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        (quiet.Surroundings(governor="powersave"), "The governor is powersave: expect"),
+        (quiet.Surroundings(governor="schedutil"), "schedutil"),
+        (quiet.Surroundings(turbo=True), "Turbo is on"),
+        (quiet.Surroundings(busy_share=0.4), "40 % of the processor"),
+        (quiet.Surroundings(load_1m=3.0, logical_cores=4), "The load was 3.0"),
+        (quiet.Surroundings(temperature_c=95.0), "95 °C"),
+        (quiet.Surroundings(is_on_battery=True), "battery"),
+        (quiet.Surroundings(free_memory_share=0.05), "5 % of the memory"),
+        (quiet.Surroundings(is_emulated=True), "emulation"),
+        (quiet.Surroundings(virtualization="KVM"), "virtual one (KVM)"),
+    ],
+)
+def test_each_disturbance_has_its_sentence(seen: quiet.Surroundings, words: str) -> None:
+    (sentence,) = quiet.advice(seen)
+    assert words in sentence
+    assert sentence.endswith(".")
+
+
+def test_facts_of_this_machine_are_complete_messages() -> None:
+    found = facts.read_facts(busy_window_s=0)
+    assert found.hostname
+    assert found.logical_cores
+    assert found.memory_bytes
+    assert found.sandbox in ("landlock", "bubblewrap", "none")
+
+
+def test_the_kernels_count_of_kills_is_read_or_unknown(tmp_path: Path) -> None:
+    path = tmp_path / "vmstat"
+    path.write_text("nr_free_pages 1\noom_kill 7\n")
+    assert kills.kernel_kills(path) == 7
+    assert kills.kernel_kills(tmp_path / "absent") is None
