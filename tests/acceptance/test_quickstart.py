@@ -61,6 +61,7 @@ def wait_for_line(process: "subprocess.Popen[str]", word: str) -> str:
     raise AssertionError(f"{word!r} was never said")
 
 
+@pytest.mark.measures
 def test_once_measures_prints_and_ends(tmp_path: Path) -> None:
     (tmp_path / "matrix.yaml").write_text(MATRIX)
     words = [str(MODEL), "--matrix", str(tmp_path / "matrix.yaml"), "--json", str(tmp_path / "run.json")]
