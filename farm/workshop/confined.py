@@ -20,6 +20,7 @@ _DOING = {
     "reference": "making the reference",
     "variants": "making the variant",
     "evaluating": "judging the model on labelled data",
+    "reporting": "reading what quantisation did",
     "exposing": "looking between the nodes",
 }
 # problems of the workshop that have a code of their own on a cell

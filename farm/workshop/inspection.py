@@ -83,4 +83,33 @@ class Inspection(Message):
         return next((port for port in self.inputs if port.name == name), None)
 
 
+class Coverage(Message):
+    """One kind of operator: how many the original has, and which still read plain floats in the variant's graph."""
+
+    op_type: str
+    all: Count
+    kept_float: tuple[str, ...]
+
+
+class TensorError(Message):
+    """How much quantisation spoilt a tensor, in decibels of signal to noise; lower is worse, None is no noise at all.
+
+    `model_db`: against the original model; `rounding_db`: by its own rounding alone.
+    """
+
+    tensor: str
+    node: str
+    op_type: str
+    model_db: float | None
+    rounding_db: float | None
+
+
+class QuantisedReport(Message):
+    """What quantisation did to a model; `errors` worst first, None for forms other than QDQ."""
+
+    coverage: tuple[Coverage, ...]
+    scales: dict[str, tuple[float, ...]]
+    errors: tuple[TensorError, ...] | None
+
+
 Hardware = Literal["x86", "arm"]

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from farm.contract.cells import Recipe
 from farm.workshop import confined
-from farm.workshop.inspection import Hardware, Inspection, ModelProblem
+from farm.workshop.inspection import Hardware, Inspection, ModelProblem, QuantisedReport
 
 INSPECT_S = 60.0
 RUN_S = 120.0
@@ -174,6 +174,17 @@ def evaluate(
     payload = {**asdict(how), "data": str(data), "out": str(out)}
     answer = confined.answer("evaluating:evaluate", payload, place=place, timeout_s=timeout_s)
     return Evaluation(samples=out, metric=answer["metric"], value=answer["value"], n=answer["n"])
+
+
+def report_quantised(
+    bundle_dir: Path, main: str, *, variant_dir: Path, out_dir: Path, data: Path | None = None
+) -> QuantisedReport:
+    """Coverage, weight scales and errors by tensor of a quantised variant. Raises WorkshopError: not_supported."""
+    reads = [variant_dir, *([data] if data else [])]
+    place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
+    payload = {"variant": str(variant_dir), "data": str(data) if data else None, "out": str(out_dir)}
+    answer = confined.answer("reporting:report", payload, place=place, timeout_s=VARIANT_S)
+    return QuantisedReport.model_validate(answer)
 
 
 def _prepared(function: str, payload: dict[str, Any], *, bundle_dir: Path, main: str, out_dir: Path) -> Prepared:

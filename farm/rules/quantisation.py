@@ -1,0 +1,80 @@
+"""What stayed in floating point when a quantised variant ran: read off its trace, not off its graph."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+# by family: operators in float, and what a runtime executes for them in few bits
+_FAMILIES = {
+    "Conv": (
+        {"Conv", "FusedConv", "NhwcFusedConv", "ConvTranspose"},
+        {"QLinearConv", "ConvInteger", "QLinearConvTranspose"},
+    ),
+    "MatMul": (
+        {"MatMul", "FusedMatMul", "Gemm", "FusedGemm", "TransposeMatMul"},
+        {
+            *("QLinearMatMul", "MatMulInteger", "MatMulIntegerToFloat", "DynamicQuantizeMatMul", "QGemm"),
+            *("MatMulNBits", "QOrderedMatMul"),
+        },
+    ),
+    "Attention": ({"Attention", "MultiHeadAttention"}, {"QAttention", "QOrderedAttention"}),
+    "LSTM": ({"LSTM"}, {"DynamicQuantizeLSTM"}),
+}
+
+
+class Executed(Protocol):
+    """One executed node, as traces and bench documents have it."""
+
+    @property
+    def op_type(self) -> str: ...
+    @property
+    def time_us(self) -> float: ...
+    @property
+    def node(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stayed:
+    """One family of operators: how many ran, those that ran in float by name, and their share of the whole time."""
+
+    family: str
+    ran: int
+    in_float: tuple[str, ...]
+    time_share: float
+
+    def sentence(self) -> str:
+        """“7 of 11 Conv stayed FP32, 62 % of the time.”"""
+        return f"{len(self.in_float)} of {self.ran} {self.family} stayed FP32, {self.time_share:.0%} of the time."
+
+
+def stayed_float(operators: Iterable[Executed]) -> list[Stayed]:
+    """What of a quantised variant ran in float, the most time first; families that ran wholly in few bits count 0."""
+    listed = list(operators)
+    total = sum(operator.time_us for operator in listed)
+    found = []
+    for family, (in_float, in_few_bits) in _FAMILIES.items():
+        floats = [operator for operator in listed if operator.op_type in in_float]
+        ran = len(floats) + sum(operator.op_type in in_few_bits for operator in listed)
+        if ran:
+            share = sum(operator.time_us for operator in floats) / total if total else 0.0
+            found.append(Stayed(family, ran, tuple(operator.node for operator in floats), share))
+    return sorted(found, key=lambda stayed: -stayed.time_share)
+
+
+def advice(stayed: Sequence[Stayed], *, precision: str, activation: str, hardware: str) -> list[str]:
+    """What to try next, from what ran in float."""
+    floats = [entry for entry in stayed if entry.in_float]
+    if not floats:
+        return []
+    said = []
+    if precision in ("int8-qdq", "int8-qoperator") and activation == "int8" and hardware == "x86":
+        said.append("Take activation uint8: the fast kernels of x86 want unsigned activations with signed weights.")
+    if precision == "int8-dynamic" and any(entry.family == "Conv" for entry in stayed):
+        said.append("Take int8-qdq with calibration data: dynamic quantisation is made for MatMul, not for Conv.")
+    if not said:
+        largest = floats[0]
+        said.append(
+            f"Look at {', '.join(largest.in_float[:3])}: {largest.family} runs in float where its inputs or outputs "
+            "are not quantised on both sides."
+        )
+    return said

@@ -1,0 +1,120 @@
+"""What quantisation did to a model: which operators took part, with which scales, and where the error is.
+
+Runs in the child only. Errors are signal-to-noise ratios in decibels, as ONNX Runtime's qdq_loss_debug computes them:
+lower is worse.
+"""
+
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnxruntime.quantization import qdq_loss_debug
+
+from farm.workshop import calibrating, constants, reading, saving
+from farm.workshop.problems import Problem, answering, first_line
+
+# operators that quantisation is for; what else there is costs little or cannot be quantised
+_WORTH = ("Conv", "ConvTranspose", "MatMul", "Gemm", "LSTM", "GRU", "Attention", "Gather")
+_MAX_SAMPLES = 8
+_MAX_SCALES = 4096
+
+Activations = dict[str, list[NDArray[Any]]]
+
+
+@answering
+def report(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """On {folder, main} and its variant in `variant`: coverage, weight scales and errors by tensor, worst first.
+
+    `data`: samples to compare on, None for random ones. Errors are null for forms other than QDQ.
+    """
+    original = reading.read(Path(payload["folder"]), payload["main"], with_data=True)
+    variant = reading.read(Path(payload["variant"]), payload["main"], with_data=True)
+    is_qdq = any(node.op_type == "DequantizeLinear" for node in variant.graph.node)
+    given = Path(payload["data"]) if payload["data"] else None
+    return {
+        "coverage": coverage(original, variant),
+        "scales": weight_scales(variant) if is_qdq else {},
+        "errors": errors(original, variant, given=given, out=Path(payload["out"])) if is_qdq else None,
+    }
+
+
+def coverage(original: onnx.ModelProto, variant: onnx.ModelProto) -> list[dict[str, Any]]:
+    """By operator: how many there were, and the names of those that still read plain floats in the variant's graph.
+
+    What a runtime makes of the graph is another matter: a trace tells.
+    """
+    dequantised = {name for n in variant.graph.node if n.op_type == "DequantizeLinear" for name in n.output}
+    plain = {
+        (node.op_type, node.name)
+        for node in variant.graph.node
+        if node.op_type in _WORTH and not dequantised.issuperset(node.input[: 1 if node.op_type == "Gather" else 2])
+    }
+    before = Counter(node.op_type for node in original.graph.node if node.op_type in _WORTH)
+    kept: dict[str, list[str]] = {kind: [] for kind in before}
+    for node in original.graph.node:
+        if (node.op_type, node.name) in plain:
+            kept[node.op_type].append(node.name)
+    return [{"op_type": kind, "all": count, "kept_float": kept[kind]} for kind, count in sorted(before.items())]
+
+
+def weight_scales(variant: onnx.ModelProto) -> dict[str, list[float]]:
+    """Scales of stored tensors by name, one a channel or one for all; long lists are cut."""
+    stored = {tensor.name for tensor in variant.graph.initializer}
+    uses = {
+        node.input[0]: node.input[1]
+        for node in variant.graph.node
+        if node.op_type == "DequantizeLinear" and node.input[0] in stored
+    }
+    values = constants.values(variant, names=set(uses.values()))
+    known = {name: values[scale].reshape(-1)[:_MAX_SCALES] for name, scale in uses.items() if scale in values}
+    return {name: scales.astype(float).tolist() for name, scales in known.items()}
+
+
+def errors(
+    original: onnx.ModelProto, variant: onnx.ModelProto, *, given: Path | None, out: Path
+) -> list[dict[str, Any]]:
+    """Tensors by how much quantisation spoilt them, worst first: against the original, and by their own rounding."""
+    feeds, _ = calibrating.feeds_of(original, given)
+    makers = {name: node for node in original.graph.node for name in node.output}
+    with tempfile.TemporaryDirectory(dir=out) as work:
+        try:
+            found = _measured(original, variant, feeds[:_MAX_SAMPLES], Path(work))
+        except Exception as error:  # the tool raises many kinds, undocumented
+            raise Problem("ranking_failed", f"The errors could not be measured ({first_line(error)}).") from error
+    rows = [_row(name, makers.get(name), measured) for name, measured in found.items()]
+    return sorted(rows, key=lambda row: row["model_db"] if row["model_db"] is not None else np.inf)
+
+
+def _row(tensor: str, maker: onnx.NodeProto | None, measured: Mapping[str, float]) -> dict[str, Any]:
+    return {
+        "tensor": tensor,
+        "node": maker.name if maker else "",
+        "op_type": maker.op_type if maker else "",
+        "model_db": _finite(measured.get("xmodel_err")),
+        "rounding_db": _finite(measured.get("qdq_err")),
+    }
+
+
+def _measured(
+    original: onnx.ModelProto, variant: onnx.ModelProto, feeds: calibrating.Feeds, work: Path
+) -> dict[str, dict[str, float]]:
+    collected: list[Activations] = []
+    for name, model in (("variant", variant), ("original", original)):
+        saving.write(model, work, f"{name}.onnx")
+        looked_into, large = work / f"{name}.open.onnx", saving.is_large(model)
+        qdq_loss_debug.modify_model_output_intermediate_tensors(
+            work / f"{name}.onnx", looked_into, save_as_external_data=large
+        )
+        collected.append(qdq_loss_debug.collect_activations(str(looked_into), calibrating.Reader(feeds)))
+    matched = qdq_loss_debug.create_activation_matching(*collected)
+    measured: dict[str, dict[str, float]] = qdq_loss_debug.compute_activation_error(matched)
+    return measured
+
+
+def _finite(number: float | None) -> float | None:
+    return float(number) if number is not None and np.isfinite(number) else None
