@@ -1,0 +1,20 @@
+"""The published figure of docs/uploads.md, at a size that a test can take."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).with_name("upload_memory.py")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [[], ["--raw"]])
+def test_a_large_upload_costs_the_server_no_memory_of_its_size(options: list[str]) -> None:
+    argv = [sys.executable, str(SCRIPT), "--gib", "0.25", *options]
+    figures = json.loads(subprocess.run(argv, capture_output=True, check=True, text=True).stdout)
+    assert figures["answer"]["status"] == 202
+    assert figures["peak_mb"] < 150
+    assert figures["peak_mb"] - figures["peak_mb_before"] < 20
