@@ -6,6 +6,7 @@ from typing import Any
 
 from farm.config.databases import database
 from farm.config.environment import Environment
+from farm.config.mail import mail_settings
 from farm.contract.version import PREPARE_QUEUE
 
 ENVIRONMENT = Environment()
@@ -147,7 +148,16 @@ _ticking = {"queue": PREPARE_QUEUE, "expires": max(5.0, 2 * ENVIRONMENT.tick_s)}
 CELERY_BEAT_SCHEDULE = {
     "tick": {"task": "runs.tick", "schedule": ENVIRONMENT.tick_s, "options": _ticking},
     "sweep the registry": {"task": "registry.sweep", "schedule": 15.0, "options": _ticking},
+    "watch": {"task": "alerts.tick", "schedule": 2 * ENVIRONMENT.tick_s, "options": _ticking},
+    "look for releases": {"task": "alerts.look_for_releases", "schedule": 20.0, "options": _ticking},
 }
+
+# Telling people. Webhooks go to public addresses only, and to the networks named here.
+INDEX_POLL_S = ENVIRONMENT.index_poll_s
+WEBHOOK_NETWORKS = [part.strip() for part in ENVIRONMENT.webhook_networks.split(",") if part.strip()]
+DEFAULT_FROM_EMAIL = ENVIRONMENT.mail_from
+HAS_MAIL = bool(ENVIRONMENT.mail_url)
+globals().update(mail_settings(ENVIRONMENT.mail_url))
 
 LOGGING = {
     "version": 1,

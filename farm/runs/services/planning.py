@@ -1,6 +1,6 @@
 """Planning a run: what it would measure, for how long, and what it cannot."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from farm.accounts.models import User
@@ -29,14 +29,18 @@ def read_matrix(declared: Declared) -> Matrix:
         raise Invalid(str(problem), code="matrix", hint="docs/matrix.md shows a file with every key.") from problem
 
 
-def plan_run(*, version: Version, matrix: Declared, user: User | None = None, seed: int = 0) -> Plan:
+def plan_run(
+    *, version: Version, matrix: Declared, user: User | None = None, seed: int = 0, releases: Iterable[str] = ()
+) -> Plan:
     """What the matrix comes to for this version on today's fleet; nothing is written.
 
+    `releases`: runtimes known to exist beyond the farm's table and its nodes, as `distribution==version`.
     Raises Invalid for a matrix that cannot be read and Conflict for a version that is not ready.
     """
     must_be_ready(version)
     fleet = offers(team=version.model.team, user=user)
-    return planning.plan(read_matrix(matrix), model_facts(version), fleet, seed=seed, with_null_pair=True)
+    facts = model_facts(version)
+    return planning.plan(read_matrix(matrix), facts, fleet, seed=seed, releases=releases, with_null_pair=True)
 
 
 def must_be_ready(version: Version) -> None:

@@ -1,0 +1,199 @@
+"""Changes that somebody must look at, what belongs to them, and their log."""
+
+from typing import TYPE_CHECKING, Any, Self
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+from farm.accounts.models import Team
+from farm.alerts.models.watch import Watch, WatchRound
+from farm.alerts.states import (
+    ALERT_ARROWS,
+    OPEN_ALERTS,
+    AlertEventKind,
+    AlertState,
+    InvestigationKind,
+    InvestigationState,
+)
+from farm.registry.models import Model, Version
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser
+
+    from farm.accounts.models import User
+
+
+class AlertQuerySet(models.QuerySet["Alert"]):
+    """Which alerts a person may see and change."""
+
+    def visible_to(self, user: "User | AnonymousUser") -> Self:
+        """Alerts of the user's teams."""
+        return self.filter(team__in=Team.objects.visible_to(user))
+
+    def writable_by(self, user: "User | AnonymousUser") -> Self:
+        """Alerts the user may change."""
+        return self.filter(team__in=Team.objects.writable_by(user))
+
+    def unsettled(self) -> Self:
+        """Alerts that somebody still has to deal with."""
+        return self.filter(state__in=OPEN_ALERTS)
+
+
+class Alert(models.Model):
+    """One level shift of one model on one node, under the release that brought it; its symptoms name the series.
+
+    `good`: the release it was still well with; `bad`: the one it was found in, and `first_bad` what bisection found.
+    In the state `infra` without a node, the farm itself could not measure.
+    """
+
+    team = models.ForeignKey(Team, models.CASCADE, related_name="alerts")
+    watch = models.ForeignKey(Watch, models.CASCADE, related_name="alerts")
+    model = models.ForeignKey(Model, models.CASCADE, related_name="alerts")
+    version = models.ForeignKey(Version, models.CASCADE, related_name="alerts")
+    # empty when nothing was measured
+    node = models.CharField(max_length=64, blank=True, default="")
+    hardware = models.CharField(max_length=200, blank=True, default="")
+    distribution = models.CharField(max_length=64)
+    good = models.CharField(max_length=32)
+    bad = models.CharField(max_length=32)
+    first_bad = models.CharField(max_length=32, blank=True, default="")
+    state = models.CharField(max_length=12, choices=AlertState.choices, default=AlertState.OPEN)
+    sentence = models.CharField(max_length=2000)
+    assignee = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
+    note = models.TextField(blank=True, default="")
+    snoozed_until = models.DateTimeField(null=True, blank=True)
+    # a release: woken when that one, or a later one, was measured
+    snoozed_for = models.CharField(max_length=32, blank=True, default="")
+    resolved_in = models.CharField(max_length=32, blank=True, default="")
+    round = models.ForeignKey(WatchRound, models.SET_NULL, null=True, related_name="alerts")
+    opened_at = models.DateTimeField(default=timezone.now, editable=False)
+    changed_at = models.DateTimeField(default=timezone.now)
+
+    objects = AlertQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["watch", "model", "node", "distribution", "bad"], name="one_alert_per_level_shift"
+            )
+        ]
+        indexes = [models.Index(fields=["state"])]
+
+    def __str__(self) -> str:
+        return f"alert {self.pk}"
+
+    @property
+    def release(self) -> str:
+        """What alerts are grouped under."""
+        return f"{self.distribution}=={self.first_bad or self.bad}"
+
+    @property
+    def is_snoozed(self) -> bool:
+        """Whether nobody wants to hear of it now."""
+        return bool(self.snoozed_for) or (self.snoozed_until is not None and self.snoozed_until > timezone.now())
+
+    def log(self, kind: AlertEventKind, text: str, *, actor: "User | None" = None, **facts: Any) -> "AlertEvent":
+        """Writes a line of this alert's log."""
+        return AlertEvent.objects.create(alert=self, kind=kind, text=text[:2000], actor=actor, facts=facts)
+
+    def change(self, state: AlertState, **changes: Any) -> bool:
+        """Follows an arrow of ALERT_ARROWS in one conditional UPDATE. False: it was not in such a state."""
+        rows = Alert.objects.filter(pk=self.pk, state__in=ALERT_ARROWS[state])
+        if not rows.update(state=state, changed_at=timezone.now(), **changes):
+            return False
+        self.state = state
+        for name, value in changes.items():
+            setattr(self, name, value)
+        return True
+
+
+class Symptom(models.Model):
+    """One kind of change of one series of an alert, with the evidence: the comparison and the cells it rests on.
+
+    `cell`, `baseline`: their names in `run`. `positions`: where the cell stands in that run's matrix.
+    """
+
+    alert = models.ForeignKey(Alert, models.CASCADE, related_name="symptoms")
+    series = models.CharField(max_length=32)
+    label = models.CharField(max_length=300)
+    kind = models.CharField(max_length=12)
+    text = models.CharField(max_length=2000)
+    size = models.FloatField(null=True)
+    run = models.ForeignKey("runs.Run", models.SET_NULL, null=True, related_name="+")
+    baseline = models.CharField(max_length=40)
+    cell = models.CharField(max_length=40)
+    comparison = models.JSONField(null=True)
+    # `‹operator›: k nodes, a → b µs, explains p % of the change`
+    explanation = models.CharField(max_length=500, blank=True, default="")
+    resolved_in = models.CharField(max_length=32, blank=True, default="")
+    at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [models.UniqueConstraint(fields=["alert", "series", "kind"], name="one_symptom_per_kind")]
+        indexes = [models.Index(fields=["series", "kind"])]
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.label}"
+
+
+class AlertEvent(models.Model):
+    """One line of an alert's log; every arrow writes one. Channels are told of some kinds."""
+
+    alert = models.ForeignKey(Alert, models.CASCADE, related_name="events")
+    kind = models.CharField(max_length=12, choices=AlertEventKind.choices)
+    text = models.CharField(max_length=2000)
+    actor = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    facts = models.JSONField(default=dict)
+    at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text}"
+
+
+class Investigation(models.Model):
+    """A question to an alert that is answered by measuring: since when, and what undoes it. One run a step.
+
+    `steps`: what was measured so far; `answer`: what came out, in the shape of its kind.
+    """
+
+    alert = models.ForeignKey(Alert, models.CASCADE, related_name="investigations")
+    kind = models.CharField(max_length=12, choices=InvestigationKind.choices)
+    state = models.CharField(max_length=10, choices=InvestigationState.choices, default=InvestigationState.WAITING)
+    symptom = models.ForeignKey(Symptom, models.CASCADE, related_name="+")
+    run = models.ForeignKey("runs.Run", models.SET_NULL, null=True, blank=True, related_name="+")
+    # what the current run measures: a release, or candidates
+    asked = models.JSONField(null=True)
+    steps = models.JSONField(default=list)
+    answer = models.JSONField(null=True)
+    sentence = models.CharField(max_length=2000, blank=True, default="")
+    started_at = models.DateTimeField(default=timezone.now)
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["alert", "kind"],
+                condition=models.Q(state__in=("waiting", "measuring")),
+                name="one_open_investigation_per_kind",
+            )
+        ]
+        indexes = [models.Index(fields=["state"])]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.alert}"
+
+    def move(self, state: InvestigationState, *, was: InvestigationState, **changes: Any) -> bool:
+        """One conditional UPDATE. False: somebody else was first."""
+        moved = Investigation.objects.filter(pk=self.pk, state=was).update(state=state, **changes)
+        if moved:
+            self.state = state
+            for name, value in changes.items():
+                setattr(self, name, value)
+        return bool(moved)

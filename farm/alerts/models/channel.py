@@ -1,0 +1,97 @@
+"""Where to tell, and what was told: the outbox of messages."""
+
+import secrets
+from typing import TYPE_CHECKING, Any, Self
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+from farm.accounts.models import Team
+from farm.alerts.models.alert import AlertEvent
+from farm.alerts.states import ChannelKind, DeliveryState, DigestEvery
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser
+
+    from farm.accounts.models import User
+
+
+class ChannelQuerySet(models.QuerySet["Channel"]):
+    """Which channels a person may see and change."""
+
+    def visible_to(self, user: "User | AnonymousUser") -> Self:
+        """Channels of the user's teams."""
+        return self.filter(team__in=Team.objects.visible_to(user))
+
+    def managed_by(self, user: "User | AnonymousUser") -> Self:
+        """Channels of teams the user manages."""
+        return self.filter(team__in=Team.objects.managed_by(user))
+
+
+def new_salt() -> str:
+    """What a signing secret is derived from."""
+    return secrets.token_urlsafe(32)
+
+
+class Channel(models.Model):
+    """A mail address, a webhook or an apprise address of a team.
+
+    `target` may hold secrets (an apprise address does) and is shown shortened only. The signing secret of a webhook is
+    derived from `salt`, so that no row holds it.
+    """
+
+    team = models.ForeignKey(Team, models.CASCADE, related_name="channels")
+    name = models.CharField(max_length=100)
+    kind = models.CharField(max_length=8, choices=ChannelKind.choices)
+    target = models.CharField(max_length=1000)
+    salt = models.CharField(max_length=64, default=new_salt, editable=False)
+    digest = models.CharField(max_length=5, choices=DigestEvery.choices, default=DigestEvery.NEVER)
+    digest_at = models.DateTimeField(null=True, blank=True)
+    is_active = models.BooleanField(default=True)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = ChannelQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name", "id"]
+        constraints = [models.UniqueConstraint(fields=["team", "name"], name="one_channel_per_team_and_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Delivery(models.Model):
+    """One message for one channel, written in the transaction that accepts its cause. `cause` is unique per channel.
+
+    `message_id` is the same at every try, so that a receiver that has seen it drops the repetition.
+    """
+
+    channel = models.ForeignKey(Channel, models.CASCADE, related_name="deliveries")
+    cause = models.CharField(max_length=100)
+    event = models.ForeignKey(AlertEvent, models.CASCADE, null=True, related_name="deliveries")
+    message_id = models.CharField(max_length=64, unique=True)
+    kind = models.CharField(max_length=40)
+    subject = models.CharField(max_length=300)
+    text = models.TextField()
+    payload = models.JSONField(default=dict)
+    state = models.CharField(max_length=8, choices=DeliveryState.choices, default=DeliveryState.WAITING)
+    tries = models.PositiveSmallIntegerField(default=0)
+    due_at = models.DateTimeField(default=timezone.now)
+    problem = models.CharField(max_length=500, blank=True, default="")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    sent_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [models.UniqueConstraint(fields=["channel", "cause"], name="one_delivery_per_cause")]
+        indexes = [models.Index(fields=["state", "due_at"])]
+
+    def __str__(self) -> str:
+        return f"{self.kind} to {self.channel}"
+
+    def end_try(self, state: DeliveryState, **changes: Any) -> bool:
+        """sending → sent, waiting or failed, if this try is still the current one."""
+        mine = Delivery.objects.filter(pk=self.pk, state=DeliveryState.SENDING, tries=self.tries)
+        return bool(mine.update(state=state, **changes))

@@ -1,0 +1,182 @@
+"""Standing orders, and what they measured."""
+
+from typing import TYPE_CHECKING, Any, Self
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+from farm.accounts.models import Team
+from farm.alerts.states import Cause, RoundOutcome, RoundState
+from farm.contract.cells import Runtime
+from farm.registry.models import Model, Version
+from farm.rules.watching import Rule
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser
+
+    from farm.accounts.models import User
+
+
+class WatchQuerySet(models.QuerySet["Watch"]):
+    """Which watches a person may see and change."""
+
+    def visible_to(self, user: "User | AnonymousUser") -> Self:
+        """Watches of the user's teams."""
+        return self.filter(team__in=Team.objects.visible_to(user))
+
+    def writable_by(self, user: "User | AnonymousUser") -> Self:
+        """Watches the user may change and call."""
+        return self.filter(team__in=Team.objects.writable_by(user))
+
+
+class Watch(models.Model):
+    """Watched models or a label × matrix × hardware × rule × triggers × pinned reference release.
+
+    `matrix`: without the runtime axis, which each round sets: the reference, the release measured before, the new one.
+    """
+
+    team = models.ForeignKey(Team, models.CASCADE, related_name="watches")
+    name = models.CharField(max_length=100)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    is_active = models.BooleanField(default=True)
+    watched = models.ManyToManyField(Model, related_name="watches", blank=True)
+    label = models.CharField(max_length=100, blank=True, default="")
+    matrix = models.JSONField()
+    rule_json = models.JSONField(default=dict)
+    distribution = models.CharField(max_length=64, default="onnxruntime")
+    reference = models.CharField(max_length=32)
+    on_release = models.BooleanField(default=True)
+    on_version = models.BooleanField(default=True)
+    with_prereleases = models.BooleanField(default=False)
+    # five fields of cron, UTC; empty: no schedule
+    schedule = models.CharField(max_length=100, blank=True, default="")
+    next_at = models.DateTimeField(null=True, blank=True)
+    # versions uploaded up to this one were there before the watch, or have had their round
+    seen_version = models.PositiveBigIntegerField(default=0)
+    channels = models.ManyToManyField("alerts.Channel", related_name="watches", blank=True)
+    # why the last round could not be started, in one sentence
+    problem = models.CharField(max_length=1000, blank=True, default="")
+
+    objects = WatchQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name", "id"]
+        constraints = [models.UniqueConstraint(fields=["team", "name"], name="one_watch_per_team_and_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def rule(self) -> Rule:
+        """What alerts."""
+        return Rule.model_validate(self.rule_json)
+
+    def runtime(self, version: str) -> Runtime:
+        """A release of the distribution that is watched."""
+        return Runtime(distribution=self.distribution, version=version)
+
+
+class WatchRound(models.Model):
+    """One measurement of one version for a watch: its run, and the run that confirms what was found.
+
+    `key` names the cause: the same release, version or hour starts one round only. `old` is compared with `new`;
+    `pinned` is the reference. `findings`: what waits for its confirmation, as farm.rules.watching.Finding.
+    """
+
+    watch = models.ForeignKey(Watch, models.CASCADE, related_name="rounds")
+    version = models.ForeignKey(Version, models.CASCADE, related_name="watch_rounds")
+    cause = models.CharField(max_length=10, choices=Cause.choices)
+    key = models.CharField(max_length=100)
+    old = models.CharField(max_length=32)
+    new = models.CharField(max_length=32)
+    pinned = models.CharField(max_length=32)
+    state = models.CharField(max_length=12, choices=RoundState.choices, default=RoundState.WAITING)
+    outcome = models.CharField(max_length=12, choices=RoundOutcome.choices, default=RoundOutcome.OPEN, blank=True)
+    run = models.ForeignKey("runs.Run", models.SET_NULL, null=True, blank=True, related_name="watch_rounds")
+    confirming = models.ForeignKey("runs.Run", models.SET_NULL, null=True, blank=True, related_name="+")
+    # more rounds were asked for once, because something stayed undecided
+    is_extended = models.BooleanField(default=False)
+    findings = models.JSONField(default=list)
+    sentence = models.CharField(max_length=2000, blank=True, default="")
+    compared = models.PositiveIntegerField(default=0)
+    tries = models.PositiveSmallIntegerField(default=0)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    judged_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [models.UniqueConstraint(fields=["watch", "version", "key"], name="one_round_per_cause")]
+        indexes = [models.Index(fields=["state"])]
+
+    def __str__(self) -> str:
+        return f"{self.watch}: {self.old} → {self.new} of {self.version}"
+
+    def move(self, state: RoundState, *, was: RoundState, **changes: Any) -> bool:
+        """One conditional UPDATE. False: somebody else was first."""
+        moved = WatchRound.objects.filter(pk=self.pk, state=was).update(state=state, **changes)
+        if moved:
+            self.state = state
+            for name, value in changes.items():
+                setattr(self, name, value)
+        return bool(moved)
+
+
+class Point(models.Model):
+    """One value of a long series: a release measured in one block with the pinned reference, as a ratio to it."""
+
+    round = models.ForeignKey(WatchRound, models.CASCADE, related_name="points")
+    watch = models.ForeignKey(Watch, models.CASCADE, related_name="points")
+    series = models.CharField(max_length=32)
+    label = models.CharField(max_length=300)
+    node = models.CharField(max_length=64)
+    runtime = models.CharField(max_length=100)
+    ratio = models.FloatField()
+    low = models.FloatField(null=True)
+    high = models.FloatField(null=True)
+    p50_ms = models.FloatField(null=True)
+    reference_ms = models.FloatField(null=True)
+    at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(fields=["round", "series", "node", "runtime"], name="one_point_per_round"),
+        ]
+        indexes = [models.Index(fields=["watch", "series", "node"])]
+
+    def __str__(self) -> str:
+        return f"{self.label} on {self.runtime}: ×{self.ratio:.3f}"
+
+
+class Release(models.Model):
+    """A release of a distribution that the package index offers for this farm's Python and platform."""
+
+    distribution = models.CharField(max_length=64)
+    version = models.CharField(max_length=32)
+    is_prerelease = models.BooleanField(default=False)
+    # it was there once and is not offered any more: yanked, or taken back
+    is_gone = models.BooleanField(default=False)
+    seen_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [models.UniqueConstraint(fields=["distribution", "version"], name="one_row_per_release")]
+
+    def __str__(self) -> str:
+        return f"{self.distribution}=={self.version}"
+
+
+class IndexLook(models.Model):
+    """When the package index was last asked for a distribution, and why that failed, in one sentence."""
+
+    distribution = models.CharField(max_length=64, unique=True)
+    looked_at = models.DateTimeField(null=True)
+    problem = models.CharField(max_length=500, blank=True, default="")
+
+    class Meta:
+        ordering = ["distribution"]
+
+    def __str__(self) -> str:
+        return f"look for {self.distribution}"

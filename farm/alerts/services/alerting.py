@@ -1,0 +1,167 @@
+"""Turning findings into alerts: one for each level shift of a model on a node, whatever measures it again.
+
+A level shift is known by the release that brought it. A finding that spans the release of a shift of the same series is
+that shift, seen again; one that lies after it is another.
+"""
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from farm.alerts.models import Alert, Symptom, WatchRound
+from farm.alerts.services.investigating import order_investigations
+from farm.alerts.services.telling import tell
+from farm.alerts.states import OPEN_ALERTS, AlertEventKind, AlertState
+from farm.contract.document import Cell, Comparison, Document
+from farm.rules import watching
+from farm.rules.narrowing import release_order
+from farm.rules.reporting.sentences import explanation
+from farm.rules.watching import Finding, Judgement
+
+
+def raise_alerts(one: WatchRound, document: Document, findings: Sequence[Finding]) -> list[Alert]:
+    """Opens, widens or reopens alerts for what was found. Call inside the transaction that judges the round."""
+    touched = []
+    by_node = sorted(findings, key=lambda finding: finding.node or "")
+    for node, found in groupby(by_node, key=lambda finding: finding.node or ""):
+        fresh = [finding for finding in found if not _is_known(one, finding, node=node)]
+        if fresh:
+            touched.append(_raise(one, document, fresh, node=node))
+    return touched
+
+
+def _is_known(one: WatchRound, finding: Finding, *, node: str) -> bool:
+    """Whether the finding is a level shift that has its alert; then that alert is told of it."""
+    rows = Symptom.objects.filter(
+        alert__watch=one.watch_id, alert__model=one.version.model_id, alert__node=node,
+        series=finding.series, kind=finding.kind,
+    )  # fmt: skip
+    for symptom in rows.select_related("alert__watch", "alert__team").order_by("-pk"):
+        alert = symptom.alert
+        if not _spans(one, alert):
+            continue
+        if alert.state == AlertState.RESOLVED or (symptom.resolved_in and alert.state in OPEN_ALERTS):
+            _come_back(one, alert, symptom, finding)
+        else:
+            alert.log(AlertEventKind.SEEN_AGAIN, finding.text, round=one.pk)
+        return True
+    return _came_back_later(one, finding, rows=list(rows.select_related("alert")))
+
+
+def _spans(one: WatchRound, alert: Alert) -> bool:
+    """Whether the release that brought the alert's shift may lie between the round's two releases.
+
+    It is one release once bisection has named it; until then any after the good one up to the bad one.
+    """
+    old, new = release_order(one.old), release_order(one.new)
+    if alert.first_bad:
+        return old < release_order(alert.first_bad) <= new
+    return old < release_order(alert.bad) and new > release_order(alert.good)
+
+
+def _came_back_later(one: WatchRound, finding: Finding, *, rows: Sequence[Symptom]) -> bool:
+    """A shift that was resolved in a release before this pair and is here again: its alert is opened again."""
+    resolved = [row for row in rows if row.resolved_in and row.alert.state == AlertState.RESOLVED]
+    back = [row for row in resolved if release_order(row.resolved_in) <= release_order(one.old)]
+    if not back:
+        return False
+    symptom = max(back, key=lambda row: row.pk)
+    _come_back(one, Alert.objects.select_related("watch", "team").get(pk=symptom.alert_id), symptom, finding)
+    return True
+
+
+def _come_back(one: WatchRound, alert: Alert, symptom: Symptom, finding: Finding) -> None:
+    Symptom.objects.filter(pk=symptom.pk).update(resolved_in="", text=finding.text[:2000], size=finding.size)
+    alert.change(AlertState.OPEN, resolved_in="")
+    text = f"It came back in {one.new}: {finding.text}"
+    tell(alert, alert.log(AlertEventKind.REOPENED, text, round=one.pk, release=one.new))
+
+
+def _raise(one: WatchRound, document: Document, findings: Sequence[Finding], *, node: str) -> Alert:
+    opening = watching.worst(findings)
+    cells = {cell.id: cell for cell in document.cells}
+    alert, is_new = Alert.objects.get_or_create(
+        watch=one.watch,
+        model=one.version.model,
+        node=node,
+        distribution=one.watch.distribution,
+        bad=one.new,
+        defaults={
+            "team": one.watch.team,
+            "version": one.version,
+            "good": one.old,
+            "hardware": cells[opening.candidate].hardware,
+            "sentence": opening.text[:2000],
+            "round": one,
+        },
+    )
+    for finding in findings:
+        _keep_symptom(alert, one, finding, document, cells=cells)
+    _log_raised(alert, one, opening, is_new=is_new)
+    order_investigations(alert)
+    return alert
+
+
+def _log_raised(alert: Alert, one: WatchRound, opening: Finding, *, is_new: bool) -> None:
+    if is_new:
+        kind = AlertEventKind.OPENED
+    elif alert.state in OPEN_ALERTS:
+        kind = AlertEventKind.WIDENED
+    else:
+        alert.change(AlertState.OPEN, resolved_in="")
+        kind = AlertEventKind.REOPENED
+    tell(alert, alert.log(kind, opening.text, round=one.pk, release=one.new))
+
+
+def _keep_symptom(
+    alert: Alert, one: WatchRound, finding: Finding, document: Document, *, cells: dict[str, Cell]
+) -> None:
+    sides = (finding.baseline, finding.candidate)
+    comparison = next((c for c in document.comparisons if (c.baseline, c.candidate) == sides), None)
+    Symptom.objects.update_or_create(
+        alert=alert,
+        series=finding.series,
+        kind=finding.kind,
+        defaults={
+            "label": watching.series_label(cells[finding.candidate])[:300],
+            "text": finding.text[:2000],
+            "size": finding.size,
+            "run": one.run,
+            "baseline": finding.baseline,
+            "cell": finding.candidate,
+            "comparison": None if comparison is None else comparison.model_dump(mode="json"),
+            "explanation": _explanation(finding, comparison),
+            "resolved_in": "",
+        },
+    )
+
+
+def _explanation(finding: Finding, comparison: Comparison | None) -> str:
+    """Which operator the change of latency comes from; other kinds say it in their own text."""
+    if finding.kind != "slower" or comparison is None:
+        return ""
+    return (explanation(comparison) or "")[:500]
+
+
+def note_pipeline(one: WatchRound, judgement: Judgement) -> Alert | None:
+    """Says that the farm could not measure, once for a release and model, and that it can again."""
+    mine = Alert.objects.filter(watch=one.watch, model=one.version.model, node="").select_related("watch", "team")
+    if not judgement.infra:
+        for alert in mine.filter(state=AlertState.INFRA) if judgement.compared else ():
+            if alert.change(AlertState.RESOLVED, resolved_in=one.new):
+                text = f"{alert.model.name} is measured again, with {one.watch.runtime(one.new)}."
+                tell(alert, alert.log(AlertEventKind.RESOLVED, text, round=one.pk))
+        return None
+    text = f"The watch “{one.watch.name}” could not measure {one.version} on {one.watch.runtime(one.new)}: "
+    text = (text + judgement.infra[0])[:2000]
+    alert, is_new = mine.get_or_create(
+        watch=one.watch, model=one.version.model, node="", distribution=one.watch.distribution, bad=one.new,
+        defaults={
+            "team": one.watch.team, "version": one.version, "good": one.old, "state": AlertState.INFRA,
+            "sentence": text, "round": one,
+        },
+    )  # fmt: skip
+    if is_new or alert.change(AlertState.INFRA, sentence=text):
+        tell(alert, alert.log(AlertEventKind.INFRA, text, round=one.pk))
+    else:
+        alert.log(AlertEventKind.SEEN_AGAIN, text, round=one.pk)
+    return alert

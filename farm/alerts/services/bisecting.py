@@ -1,0 +1,135 @@
+"""Since when: each step measures the good release and one probed release side by side, and reads what the rule says."""
+
+from typing import Any
+
+from django.db import transaction
+
+from farm.alerts.models import Investigation
+from farm.alerts.selectors.releases import published
+from farm.alerts.services import measuring
+from farm.alerts.services.measuring import CannotMeasure
+from farm.alerts.states import InvestigationState
+from farm.contract.document import Document
+from farm.rules import watching
+from farm.rules.bisection import Bisection, BisectionProblem, Outcome
+from farm.rules.narrowing import narrowed, release_order
+from farm.runs import selectors as runs
+from farm.runs.models import Run
+
+INTERRUPTED = "The run was removed before it was read."
+
+
+def next_run(one: Investigation) -> dict[str, Any] | None:
+    """Orders the next probe; or, when there is none, gives the answer.
+
+    Raises BisectionProblem when the question itself is wrong, CannotMeasure.
+    """
+    good, bad = bounds(one)
+    search = _replayed(one, good=good, bad=bad)
+    probe = search.next_probe()
+    if probe is None:
+        return _answer(one, search)
+    run = one.symptom.run
+    if run is None:
+        raise CannotMeasure("The run that showed it was removed, so that it cannot be measured again.")
+    alert = one.alert
+    runtimes = [alert.watch.runtime(good), alert.watch.runtime(probe)]
+    positions = measuring.positions_of(run, [one.symptom.cell])
+    matrix = narrowed(measuring.parsed(run), positions, runtimes=runtimes, hardware=[f"node:{alert.node}"])
+    asked = {**(one.asked or {}), "probe": probe}
+    with transaction.atomic():
+        started = measuring.start(alert.watch, alert.version, matrix)
+        state = InvestigationState.MEASURING
+        if not one.move(state, was=InvestigationState.WAITING, run=started, asked=asked):
+            transaction.set_rollback(True)
+    return None
+
+
+def read_probe(one: Investigation) -> dict[str, Any]:
+    """A step: what the finished run says of the probed release."""
+    version = str((one.asked or {})["probe"])
+    if one.run is None:
+        return {"version": version, "outcome": Outcome.SKIPPED, "text": INTERRUPTED, "minutes": 0.0}
+    good, _ = bounds(one)
+    said = outcome_of(one, runs.document(one.run), good=good, probe=version)
+    return {"version": version, "run": one.run.pk, "minutes": minutes_of(one.run), **said}
+
+
+def outcome_of(one: Investigation, document: Document, *, good: str, probe: str) -> dict[str, Any]:
+    """Good, bad or skipped, with the ratio and its interval where there is one."""
+    watch, symptom = one.alert.watch, one.symptom
+    old, new = str(watch.runtime(good)), str(watch.runtime(probe))
+    judgement = watching.judge(document, watch.rule, old=old, new=new)
+    mine = [pair for pair in watching.pairs(document, old=old, new=new) if pair.series == symptom.series]
+    comparison = mine[0].comparison if mine else None
+    figures = {
+        "ratio": comparison.ratio if comparison else None,
+        "low": comparison.ci_low if comparison else None,
+        "high": comparison.ci_high if comparison else None,
+    }
+    found = [one for one in judgement.findings if (one.kind, one.series) == (symptom.kind, symptom.series)]
+    if found:
+        return {"outcome": Outcome.BAD, "text": found[0].text, **figures}
+    if (symptom.kind, symptom.series) in judgement.cleared or _is_within_rule(one, comparison):
+        return {"outcome": Outcome.GOOD, "text": "", **figures}
+    doubts = [*judgement.infra, *(doubt.text for doubt in judgement.undecided)]
+    endings = [pair.new.reason.text for pair in mine if pair.new.reason is not None]
+    return {"outcome": Outcome.SKIPPED, "text": (doubts or endings or ["It was not compared."])[0], **figures}
+
+
+def _is_within_rule(one: Investigation, comparison: Any) -> bool:
+    """Slower, but by less than the rule lets pass: still good."""
+    return one.symptom.kind == "slower" and comparison is not None and comparison.verdict == "slower"
+
+
+def bounds(one: Investigation) -> tuple[str, str]:
+    """The good and the bad release of the question."""
+    asked = one.asked or {}
+    return str(asked.get("good") or one.alert.good), str(asked.get("bad") or one.alert.bad)
+
+
+def minutes_of(run: Run) -> float:
+    """How long a run took from its start to its end."""
+    if run.started_at is None or run.finished_at is None:
+        return 0.0
+    return (run.finished_at - run.started_at).total_seconds() / 60.0
+
+
+def _replayed(one: Investigation, *, good: str, bad: str) -> Bisection:
+    """The search as it stands after the steps so far. The alert's own evidence is the first of them."""
+    versions = published(one.alert.distribution)
+    versions = sorted({*versions, good, bad}, key=release_order)
+    search = Bisection(versions, good=good, bad=bad)
+    if (good, bad) == (one.alert.good, one.alert.bad):
+        search.next_probe()
+        search.record(bad, Outcome.BAD)
+    for step in one.steps:
+        probe = search.next_probe()
+        if probe != step["version"]:
+            raise BisectionProblem(f"New releases of {one.alert.distribution} appeared meanwhile; ask again.")
+        search.record(step["version"], Outcome(step["outcome"]))
+    return search
+
+
+def _answer(one: Investigation, search: Bisection) -> dict[str, Any]:
+    found = search.answer()
+    minutes = sum(step.get("minutes", 0.0) for step in one.steps)
+    turn = next((step for step in one.steps if step["version"] == found.first_bad), None)
+    ratio = turn or {"ratio": one.symptom.size}
+    skipped = [step["version"] for step in one.steps if step["outcome"] == Outcome.SKIPPED]
+    spent = f" It took {minutes:.1f} minutes." if one.steps else ""
+    return {
+        "sentence": f"{found.sentence()[:1].upper()}{found.sentence()[1:]}{spent}",
+        "first_bad": found.first_bad,
+        "last_good": found.last_good,
+        "suspects": list(found.suspects),
+        "is_exact": found.is_exact,
+        "is_monotone": found.is_monotone,
+        "turns": [{"before": t.before, "after": t.after, "turned": t.turned.value} for t in found.turns],
+        "probes": found.probes,
+        "skipped": skipped,
+        "minutes": minutes,
+        "ratio": ratio.get("ratio"),
+        "low": ratio.get("low"),
+        "high": ratio.get("high"),
+    }

@@ -1,0 +1,131 @@
+"""Noticing why to measure: a release, a version, an hour, a call. Each cause starts one round a model, and only one."""
+
+import secrets
+from collections.abc import Iterable
+from itertools import groupby
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from farm.accounts.models import User
+from farm.accounts.refusals import Conflict, Invalid, NotAllowed
+from farm.accounts.selectors import can_write
+from farm.alerts.models import Watch, WatchRound
+from farm.alerts.selectors.rounds import last_release, newest_release, newest_version, watched_models
+from farm.alerts.services.watches import check_release, next_time
+from farm.alerts.states import Cause
+from farm.registry.models import Version
+from farm.registry.states import VersionState
+from farm.rules.narrowing import release_order
+
+
+def notice_releases() -> int:
+    """A round for every watched model that was never measured with the newest release."""
+    return sum(_notice_release(watch) for watch in Watch.objects.filter(is_active=True, on_release=True))
+
+
+def _notice_release(watch: Watch) -> int:
+    new = newest_release(watch)
+    if new is None:
+        return 0
+    key = f"release:{new}"
+    known = set(watch.rounds.filter(key=key).values_list("version__model_id", flat=True))
+    count = 0
+    for model in watched_models(watch):
+        version = newest_version(model) if model.pk not in known else None
+        if version is not None and release_order(old := last_release(watch, model)) < release_order(new):
+            count += _open(watch, version, cause=Cause.RELEASE, key=key, old=old, new=new) is not None
+    return count
+
+
+def notice_versions() -> int:
+    """A round for the newest version of each watched model that came since the last time."""
+    count = 0
+    for watch in Watch.objects.filter(is_active=True, on_version=True):
+        models = watched_models(watch)
+        fresh = Version.objects.filter(model__in=models, pk__gt=watch.seen_version).order_by("model_id", "number")
+        # one that is still being inspected is waited for, with all that came after it
+        settled = [version for version in fresh if version.state in (VersionState.READY, VersionState.REJECTED)]
+        waiting = [version.pk for version in fresh if version not in settled]
+        ready = [one for one in settled if one.state == VersionState.READY and one.pk < min([*waiting, one.pk + 1])]
+        for _, versions in groupby(ready, key=lambda version: version.model_id):
+            count += _notice_version(watch, [*versions][-1])
+        seen = [version.pk for version in fresh if not waiting or version.pk < min(waiting)]
+        if seen:
+            Watch.objects.filter(pk=watch.pk, seen_version__lt=max(seen)).update(seen_version=max(seen))
+    return count
+
+
+def _notice_version(watch: Watch, version: Version) -> bool:
+    new = _present(watch, version)
+    if new == watch.reference:
+        return False
+    key = f"version:{version.pk}"
+    return _open(watch, version, cause=Cause.VERSION, key=key, old=watch.reference, new=new) is not None
+
+
+def notice_schedules() -> int:
+    """Rounds of the watches whose hour has come."""
+    count = 0
+    due = Watch.objects.filter(is_active=True, next_at__lte=timezone.now()).exclude(schedule="")
+    for watch in due:
+        # one conditional UPDATE: of several workers, one starts it
+        mine = Watch.objects.filter(pk=watch.pk, next_at=watch.next_at)
+        if mine.update(next_at=next_time(watch.schedule)) and watch.next_at is not None:
+            count += _notice_hour(watch, key=f"schedule:{watch.next_at:%Y-%m-%dT%H:%M}")
+    return count
+
+
+def _notice_hour(watch: Watch, *, key: str) -> int:
+    count = 0
+    for model in watched_models(watch):
+        version = newest_version(model)
+        new = _present(watch, version) if version is not None else watch.reference
+        if version is not None and new != watch.reference:
+            count += _open(watch, version, cause=Cause.SCHEDULE, key=key, old=watch.reference, new=new) is not None
+    return count
+
+
+def call_watch(
+    *, watch: Watch, by: User, candidate: str = "", baseline: str = "", versions: Iterable[Version] = ()
+) -> list[WatchRound]:
+    """Measure now, because somebody or a pipeline asks: the newest release, or `candidate`, against `baseline`.
+
+    `baseline`: the pinned reference unless named. Raises NotAllowed without the right to run in the team, Invalid for
+    an unknown release or twice the same, Conflict when no model can be measured.
+    """
+    if not can_write(by, team=watch.team):
+        raise NotAllowed(f"You may look at the watches of team “{watch.team.name}” but not call them.")
+    old = check_release(watch.distribution, baseline) if baseline else watch.reference
+    new = check_release(watch.distribution, candidate) if candidate else newest_release(watch) or old
+    if old == new:
+        raise Invalid(f"Both sides are {new}: name another candidate or baseline.", code="same_release")
+    given = list(versions)
+    found = given or [version for model in watched_models(watch) if (version := newest_version(model)) is not None]
+    watched = {model.pk for model in watched_models(watch)}
+    if foreign := [version for version in given if version.model_id not in watched]:
+        raise Invalid(f"{foreign[0]} is not watched by “{watch.name}”.", code="not_watched")
+    key = f"call:{secrets.token_hex(8)}"
+    opened = [_open(watch, version, cause=Cause.CALL, key=key, old=old, new=new) for version in found]
+    rounds = [one for one in opened if one is not None]
+    if not rounds:
+        raise Conflict(f"No model of “{watch.name}” has a version that can be measured.", code="nothing_to_measure")
+    return rounds
+
+
+def _present(watch: Watch, version: Version) -> str:
+    """The release that the watch stands at: the newest one it follows, or the one it measured last."""
+    measured = last_release(watch, version.model)
+    newest = newest_release(watch) if watch.on_release else None
+    return max((measured, newest or measured), key=release_order)
+
+
+def _open(watch: Watch, version: Version, *, cause: Cause, key: str, old: str, new: str) -> WatchRound | None:
+    """One waiting round; None when the cause had its round already."""
+    try:
+        with transaction.atomic():
+            return WatchRound.objects.create(
+                watch=watch, version=version, cause=cause, key=key, old=old, new=new, pinned=watch.reference
+            )
+    except IntegrityError:
+        return None

@@ -1,0 +1,135 @@
+"""Orders about channels."""
+
+import secrets
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.utils import timezone
+
+from farm.accounts.models import Team, User
+from farm.accounts.refusals import Conflict, Invalid, NotAllowed
+from farm.accounts.selectors import can_manage
+from farm.accounts.services import record
+from farm.alerts.models import Channel, Delivery
+from farm.alerts.models.channel import new_salt
+from farm.alerts.services.digests import first_digest_at
+from farm.alerts.services.keys import signing_secret
+from farm.alerts.services.telling import queue_message
+from farm.alerts.states import ChannelKind, DigestEvery
+from farm.alerts.transports import notices, webhook
+from farm.alerts.transports.addresses import read_url
+from farm.alerts.transports.failing import DeliveryProblem
+
+MOST_CHANNELS = 50
+
+
+def create_channel(
+    *, team: Team, by: User, name: str, kind: str, target: str, digest: str = DigestEvery.NEVER
+) -> Channel:
+    """A new channel. Raises NotAllowed unless `by` manages the team, Invalid for an address that cannot be used."""
+    _must_manage(team, by)
+    name = name.strip()
+    if not name or len(name) > 100 or not name.isprintable():
+        raise Invalid("A channel's name has 1 to 100 printable characters.", code="bad_name")
+    if kind not in ChannelKind.values:
+        raise Invalid(f"“{kind}” is no kind of channel; use {', '.join(ChannelKind.values)}.", code="unknown_kind")
+    if digest not in DigestEvery.values:
+        raise Invalid(f"A digest comes every {' or '.join(DigestEvery.values[1:])}, or never.", code="digest")
+    if Channel.objects.filter(team=team, name=name).exists():
+        raise Conflict(f"There is already a channel “{name}” in team “{team.name}”.", code="name_taken")
+    if Channel.objects.filter(team=team).count() >= MOST_CHANNELS:
+        raise Conflict(f"Team “{team.name}” has {MOST_CHANNELS} channels; remove some.", code="too_many")
+    target = target.strip()
+    _check_target(kind, target)
+    channel = Channel.objects.create(
+        team=team,
+        name=name,
+        kind=kind,
+        target=target,
+        digest=digest,
+        digest_at=first_digest_at(digest),
+        created_by=by,
+    )
+    record(verb="channel created", subject=name, actor=by, team=team, facts={"kind": kind})
+    return channel
+
+
+def remove_channel(*, channel: Channel, by: User) -> None:
+    """Take a channel out with what it was told."""
+    _must_manage(channel.team, by)
+    record(verb="channel removed", subject=channel.name, actor=by, team=channel.team)
+    channel.delete()
+
+
+def switch_channel(*, channel: Channel, by: User, is_active: bool) -> Channel:
+    """Silence a channel, or let it be told again."""
+    _must_manage(channel.team, by)
+    channel.is_active = is_active
+    channel.save(update_fields=["is_active"])
+    record(verb=f"channel {'on' if is_active else 'off'}", subject=channel.name, actor=by, team=channel.team)
+    return channel
+
+
+def test_channel(*, channel: Channel, by: User) -> Delivery:
+    """A message that says nothing but that it arrived; it goes through the outbox like any other."""
+    _must_manage(channel.team, by)
+    text = f"{by.username} tried out the channel “{channel.name}” of team “{channel.team.name}”: it works."
+    return queue_message(
+        channel,
+        cause=f"test:{secrets.token_hex(8)}",
+        kind="channel.test",
+        subject="onnxfarm: a test",
+        text=f"{text}\n{settings.PUBLIC_URL}\n",
+        payload={"text": text, "by": by.username, "at": timezone.now().isoformat()},
+    )
+
+
+def shown_secret(*, channel: Channel, by: User) -> str:
+    """A webhook's signing secret, for whoever sets up the receiver. Raises NotAllowed unless `by` manages the team."""
+    _must_manage(channel.team, by)
+    if channel.kind != ChannelKind.WEBHOOK:
+        raise Invalid(f"“{channel.name}” is a {channel.kind} channel: only webhooks are signed.", code="not_signed")
+    return webhook.secret_text(signing_secret(channel))
+
+
+def renew_secret(*, channel: Channel, by: User) -> str:
+    """Another signing secret; the old one signs nothing any more."""
+    _must_manage(channel.team, by)
+    channel.salt = new_salt()
+    channel.save(update_fields=["salt"])
+    record(verb="channel secret renewed", subject=channel.name, actor=by, team=channel.team)
+    return shown_secret(channel=channel, by=by)
+
+
+def _must_manage(team: Team, user: User) -> None:
+    if not can_manage(user, team=team):
+        raise NotAllowed(f"Only an admin of team “{team.name}” may change its channels.")
+
+
+def _check_target(kind: str, target: str) -> None:
+    """Whether the address has the right form. Where it leads is looked up when a message is sent, and each time."""
+    if len(target) > 1000:
+        raise Invalid(f"The address has {len(target)} characters; at most 1000 are kept.", code="bad_target")
+    try:
+        if kind == ChannelKind.WEBHOOK:
+            _, _, _, is_tls = read_url(target)
+            if not is_tls and not settings.WEBHOOK_NETWORKS:
+                raise DeliveryProblem("A webhook's address starts with https://.", is_permanent=True)
+        elif kind == ChannelKind.APPRISE:
+            notices.check(target)
+        else:
+            _check_mail(target)
+    except DeliveryProblem as problem:
+        raise Invalid(str(problem), code="bad_target") from problem
+
+
+def _check_mail(address: str) -> None:
+    if not settings.HAS_MAIL:
+        raise Invalid(
+            "This farm is not set up to send mail.", code="no_mail", hint="Set ONNXFARM_MAIL_URL, see docs/watch.md."
+        )
+    try:
+        validate_email(address)
+    except ValidationError:
+        raise Invalid(f"“{address[:100]}” is not a mail address.", code="bad_target") from None

@@ -1,0 +1,93 @@
+"""Sending what waits in the outbox, each message by whoever takes it first; again later when it did not arrive.
+
+A sender that dies leaves its message as `sending`; when its time is over, another takes it with the same message id.
+"""
+
+import logging
+from datetime import timedelta
+from random import uniform
+
+from django.conf import settings
+from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from farm.alerts.models import Delivery
+from farm.alerts.services.keys import signing_secret
+from farm.alerts.services.messages import ring_delivery
+from farm.alerts.states import ChannelKind, DeliveryState
+from farm.alerts.transports import mail, notices, webhook
+from farm.alerts.transports.failing import DeliveryProblem
+
+log = logging.getLogger(__name__)
+
+# longer than any transport takes
+SENDING_S = 60.0
+MOST_TRIES = 9
+FIRST_WAIT_S = 20.0
+LONGEST_WAIT_S = 6 * 3600.0
+RUNG_AT_ONCE = 20
+
+
+def ring_due() -> int:
+    """Rings for messages that wait, or whose sender died; gives how many."""
+    due = list(_due().order_by("due_at").values_list("pk", flat=True)[:RUNG_AT_ONCE])
+    for delivery_id in due:
+        ring_delivery(delivery_id)
+    return len(due)
+
+
+def deliver(delivery_id: int) -> bool:
+    """Sends one message if nobody else does; False when it was not ours to send, or did not arrive."""
+    delivery = _claimed(delivery_id)
+    if delivery is None:
+        return False
+    try:
+        _send(delivery)
+    except DeliveryProblem as problem:
+        _put_back(delivery, problem)
+        return False
+    except Exception:
+        log.exception("delivery %s broke", delivery_id)
+        _put_back(delivery, DeliveryProblem("The farm broke while sending it; its log says how."))
+        return False
+    return delivery.end_try(DeliveryState.SENT, sent_at=timezone.now(), problem="")
+
+
+def _due() -> QuerySet[Delivery]:
+    """Messages whose time has come, of channels to which nothing is on its way."""
+    busy = Delivery.objects.filter(channel=OuterRef("channel"), state=DeliveryState.SENDING, due_at__gt=Now())
+    open_states = (DeliveryState.WAITING, DeliveryState.SENDING)
+    return Delivery.objects.filter(~Exists(busy), state__in=open_states, due_at__lte=Now())
+
+
+def _claimed(delivery_id: int) -> Delivery | None:
+    """One conditional UPDATE decides who sends it."""
+    mine = _due().filter(pk=delivery_id)
+    changes = {"state": DeliveryState.SENDING, "tries": F("tries") + 1}
+    if not mine.update(due_at=Now() + timedelta(seconds=SENDING_S), **changes):
+        return None
+    return Delivery.objects.select_related("channel").get(pk=delivery_id)
+
+
+def _send(delivery: Delivery) -> None:
+    channel = delivery.channel
+    if channel.kind == ChannelKind.WEBHOOK:
+        secret, networks = signing_secret(channel), settings.WEBHOOK_NETWORKS
+        payload, message_id = delivery.payload, delivery.message_id
+        webhook.send(channel.target, payload, message_id=message_id, secret=secret, networks=networks)
+    elif channel.kind == ChannelKind.MAIL:
+        mail.send(channel.target, subject=delivery.subject, text=delivery.text, message_id=delivery.message_id)
+    else:
+        networks = settings.WEBHOOK_NETWORKS
+        notices.send(channel.target, subject=delivery.subject, text=delivery.text, networks=networks)
+
+
+def _put_back(delivery: Delivery, problem: DeliveryProblem) -> None:
+    """Later, or never: a problem that stays, or too many tries."""
+    text = str(problem)[:500]
+    if problem.is_permanent or delivery.tries >= MOST_TRIES:
+        delivery.end_try(DeliveryState.FAILED, problem=text)
+        return
+    wait_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 4 ** (delivery.tries - 1)) * uniform(0.8, 1.2)
+    delivery.end_try(DeliveryState.WAITING, problem=text, due_at=Now() + timedelta(seconds=wait_s))

@@ -1,0 +1,100 @@
+"""Digests: what watches did since the last one, and how many alerts of it may be false."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Sum
+from django.utils import timezone
+
+from farm.accounts.models import Team
+from farm.alerts.models import Alert, Channel, WatchRound
+from farm.alerts.services.telling import address_of, queue_message
+from farm.alerts.states import AlertState, DigestEvery, RoundOutcome, RoundState
+from farm.fleet.models import NullEstimate
+from farm.rules.comparing.margins import false_alarms
+from farm.rules.reporting.wording import counted
+from farm.rules.watching import expected_false_alerts
+
+LENGTHS = {DigestEvery.DAY: timedelta(days=1), DigestEvery.WEEK: timedelta(days=7)}
+# newest A/A pairs that count, and how many there have to be before they say more than the rule's own level
+HISTORY = 2000
+ENOUGH_PAIRS = 100
+
+
+def send_due_digests() -> int:
+    """Queues the digests whose time has come; gives how many."""
+    count = 0
+    for channel in Channel.objects.filter(is_active=True, digest_at__lte=timezone.now()).select_related("team"):
+        length = LENGTHS.get(DigestEvery(channel.digest))
+        due_at = channel.digest_at
+        if length is None or due_at is None:
+            continue
+        # one conditional UPDATE: of several workers, one sends it
+        mine = Channel.objects.filter(pk=channel.pk, digest_at=due_at)
+        if mine.update(digest_at=max(due_at + length, timezone.now())):
+            _queue(channel, since=due_at - length)
+            count += 1
+    return count
+
+
+def first_digest_at(digest: str) -> datetime | None:
+    """When a channel's first digest is due; None for a channel without."""
+    length = LENGTHS.get(DigestEvery(digest))
+    return None if length is None else timezone.now() + length
+
+
+def digest_of(team: Team, *, since: datetime) -> dict[str, Any]:
+    """What a digest tells: rounds by outcome, comparisons, alerts, and how many false ones so many would raise."""
+    rounds = WatchRound.objects.filter(watch__team=team, state=RoundState.JUDGED, judged_at__gte=since)
+    compared = rounds.aggregate(all=Sum("compared"))["all"] or 0
+    rate, pairs = false_alarm_rate(team)
+    alerts = Alert.objects.filter(team=team, opened_at__gte=since)
+    return {
+        "since": since.isoformat(),
+        "rounds": {outcome: rounds.filter(outcome=outcome).count() for outcome in RoundOutcome.values if outcome},
+        "comparisons": compared,
+        "opened": [{"id": one.pk, "sentence": one.sentence, "url": address_of(one)} for one in alerts],
+        "open": Alert.objects.filter(team=team).unsettled().count(),
+        "invalid": alerts.filter(state=AlertState.INVALID).count(),
+        "expected_false_alerts": expected_false_alerts(compared, rate=rate),
+        "false_alarm_rate": rate,
+        "null_pairs": pairs,
+    }
+
+
+def false_alarm_rate(team: Team) -> tuple[float, int]:
+    """How often an A/A pair of the team's nodes is called slower or faster, and how many pairs say so.
+
+    With few pairs, the upper end of what they allow or the rule's own level, whichever is larger.
+    """
+    verdicts = list(NullEstimate.objects.filter(node__team=team).values_list("verdict", flat=True)[:HISTORY])
+    found = false_alarms(verdicts)
+    if found is None or found.comparisons < ENOUGH_PAIRS:
+        return 0.01, len(verdicts)
+    return found.rate or found.high, found.comparisons
+
+
+def sentence_of(told: dict[str, Any]) -> str:
+    """A digest in one line."""
+    expected = told["expected_false_alerts"]
+    shown = f"{expected:.2g}" if expected else "0"
+    return (
+        f"{counted(sum(told['rounds'].values()), 'round')} with {counted(told['comparisons'], 'comparison')}: "
+        f"{counted(len(told['opened']), 'new alert')}, {told['open']} open. Of so many comparisons about {shown} "
+        f"would alert by chance (A/A pairs differ in {100 * told['false_alarm_rate']:.2g} % of cases)."
+    )
+
+
+def _queue(channel: Channel, *, since: datetime) -> None:
+    told = digest_of(channel.team, since=since)
+    line = sentence_of(told)
+    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in told["rounds"].items() if count) or "none"
+    lines = [line, "", f"Rounds: {outcomes}.", *(f"- {one['sentence']} {one['url']}" for one in told["opened"])]
+    queue_message(
+        channel,
+        cause=f"digest:{since.date().isoformat()}",
+        kind="digest",
+        subject=f"onnxfarm digest: {line}",
+        text="\n".join(lines) + "\n",
+        payload=told | {"text": line},
+    )

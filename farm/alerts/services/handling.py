@@ -1,0 +1,111 @@
+"""What people do with alerts. Every order is one arrow, logged with who gave it."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from farm.accounts.models import User
+from farm.accounts.refusals import Conflict, Invalid, NotAllowed
+from farm.accounts.selectors import can_write
+from farm.alerts.models import Alert
+from farm.alerts.services.watches import check_release
+from farm.alerts.states import OPEN_ALERTS, AlertEventKind, AlertState
+
+MOST_NOTE = 4000
+
+
+def acknowledge(*, alert: Alert, by: User, note: str = "", assignee: User | None = None) -> Alert:
+    """open → acknowledged: somebody looks at it. Raises Conflict unless it is open."""
+    _must_write(alert, by)
+    who = assignee or by
+    if not can_write(who, team=alert.team):
+        raise Invalid(f"{who.username} may not change alerts of team “{alert.team.name}”.", code="assignee")
+    text = f"{who.username} looks at it." + (f" {note}" if note else "")
+    changes = {"assignee": who, "note": _note(note) or alert.note}
+    return _move(alert, AlertState.ACKNOWLEDGED, AlertEventKind.ACKNOWLEDGED, text, by=by, **changes)
+
+
+def call_invalid(*, alert: Alert, by: User, reason: str) -> Alert:
+    """→ invalid: it is no change. The reason is kept and counted in the digest. Raises Invalid without one."""
+    _must_write(alert, by)
+    reason = _reason(reason)
+    text = f"{by.username} called it invalid: {reason}"
+    return _move(alert, AlertState.INVALID, AlertEventKind.INVALID, text, by=by, note=reason)
+
+
+def call_infra(*, alert: Alert, by: User, reason: str) -> Alert:
+    """→ infra: the farm or a machine was to blame. Raises Invalid without a reason."""
+    _must_write(alert, by)
+    reason = _reason(reason)
+    text = f"{by.username} says that the farm was to blame: {reason}"
+    return _move(alert, AlertState.INFRA, AlertEventKind.INFRA, text, by=by, note=reason)
+
+
+def reopen(*, alert: Alert, by: User, note: str = "") -> Alert:
+    """→ open again."""
+    _must_write(alert, by)
+    text = f"{by.username} opened it again." + (f" {note}" if note else "")
+    return _move(alert, AlertState.OPEN, AlertEventKind.REOPENED, text, by=by, resolved_in="")
+
+
+def snooze(*, alert: Alert, by: User, until: datetime | None = None, release: str = "") -> Alert:
+    """Hear nothing of it until a date, or until a release is measured. Raises Invalid for neither or one in the past,
+    Conflict for an alert that is closed."""
+    _must_write(alert, by)
+    if alert.state not in OPEN_ALERTS:
+        raise Conflict(f"Alert {alert.pk} is {alert.state}: there is nothing to snooze.", code="closed")
+    if (until is None) == (not release):
+        raise Invalid("Snooze until a date or until a release, one of them.", code="snooze")
+    if until is not None and until <= timezone.now():
+        raise Invalid(f"{until:%Y-%m-%d %H:%M} is past: give a later time.", code="snooze")
+    # a release that does not exist yet may be waited for
+    release = release.strip().removeprefix(f"{alert.distribution}==")
+    if release and not release[0].isdigit():
+        release = check_release(alert.distribution, release)
+    text = f"Snoozed by {by.username} until " + (f"{until:%Y-%m-%d %H:%M} UTC." if until else f"{release}.")
+    with transaction.atomic():
+        Alert.objects.filter(pk=alert.pk).update(snoozed_until=until, snoozed_for=release[:32])
+        alert.log(AlertEventKind.SNOOZED, text, actor=by)
+    alert.refresh_from_db()
+    return alert
+
+
+def add_note(*, alert: Alert, by: User, note: str) -> Alert:
+    """Keeps a note beside the alert and in its log."""
+    _must_write(alert, by)
+    with transaction.atomic():
+        Alert.objects.filter(pk=alert.pk).update(note=_note(note))
+        alert.log(AlertEventKind.NOTE, f"{by.username}: {_reason(note)}", actor=by)
+    alert.refresh_from_db()
+    return alert
+
+
+def _move(alert: Alert, state: AlertState, kind: AlertEventKind, text: str, *, by: User, **changes: Any) -> Alert:
+    with transaction.atomic():
+        if not alert.change(state, **changes):
+            alert.refresh_from_db()
+            raise Conflict(f"Alert {alert.pk} is {alert.state} and cannot become {state}.", code="wrong_state")
+        alert.log(kind, text, actor=by)
+    alert.refresh_from_db()
+    return alert
+
+
+def _must_write(alert: Alert, user: User) -> None:
+    if not can_write(user, team=alert.team):
+        raise NotAllowed(f"You may look at alert {alert.pk} but not change it.")
+
+
+def _reason(text: str) -> str:
+    text = _note(text)
+    if not text:
+        raise Invalid("Say why, in a sentence.", code="no_reason")
+    return text
+
+
+def _note(text: str) -> str:
+    text = text.strip()
+    if len(text) > MOST_NOTE:
+        raise Invalid(f"The note has {len(text)} characters; at most {MOST_NOTE} are kept.", code="too_long")
+    return text

@@ -1,0 +1,98 @@
+"""Looking for releases on the package index through pip, whose settings name mirrors, proxies and certificates."""
+
+import logging
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from farm.alerts.models import IndexLook, Release, Watch
+from farm.rules.narrowing import is_prerelease
+
+log = logging.getLogger(__name__)
+
+TIMEOUT_S = 90.0
+_LIST = re.compile(r"^Available versions: (.+)$", re.MULTILINE)
+_VERSION = re.compile(r"^[0-9][0-9A-Za-z.+-]{0,31}$")
+_ADDRESS = re.compile(r"\S+://\S+")
+
+
+class IndexProblem(Exception):
+    """The index could not be asked. The message is one sentence without the index's address."""
+
+
+def look_if_due() -> int:
+    """Asks the index when INDEX_POLL_S have passed since the last time; gives how many releases are new."""
+    if settings.INDEX_POLL_S <= 0:
+        return 0
+    wanted = set(Watch.objects.filter(is_active=True, on_release=True).values_list("distribution", flat=True))
+    return sum(look_for_releases(one) for one in sorted(wanted) if _is_my_turn(one))
+
+
+def look_for_releases(distribution: str) -> int:
+    """Asks the index now; gives how many releases are new. What went wrong is kept for the pages."""
+    try:
+        count, problem = keep_releases(distribution, offered(distribution)), ""
+    except IndexProblem as raised:
+        count, problem = 0, str(raised)
+        log.warning("%s", raised)
+    IndexLook.objects.update_or_create(
+        distribution=distribution, defaults={"looked_at": timezone.now(), "problem": problem[:500]}
+    )
+    return count
+
+
+def _is_my_turn(distribution: str) -> bool:
+    """One conditional UPDATE: of several workers, one asks."""
+    IndexLook.objects.get_or_create(distribution=distribution)
+    is_due = Q(looked_at=None) | Q(looked_at__lt=Now() - timedelta(seconds=settings.INDEX_POLL_S))
+    return bool(IndexLook.objects.filter(is_due, distribution=distribution).update(looked_at=Now()))
+
+
+def offered(distribution: str) -> list[str]:
+    """Versions with a file for this Python and platform, pre-releases included. Raises IndexProblem."""
+    command = [sys.executable, "-m", "pip", "index", "versions", distribution, "--pre", "--no-input"]
+    environment = os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "NO_COLOR": "1"}
+    try:
+        asked = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, stdin=None
+        )
+    except subprocess.TimeoutExpired:
+        raise IndexProblem(f"The package index did not answer for {distribution} within {TIMEOUT_S:.0f} s.") from None
+    except OSError as problem:
+        raise IndexProblem(f"pip could not be started to ask for {distribution}: {problem.strerror}.") from problem
+    found = _LIST.search(asked.stdout)
+    if asked.returncode or found is None:
+        raise IndexProblem(f"The package index gives no releases of {distribution}: {_essential(asked.stderr)}")
+    return [version for part in found.group(1).split(",") if _VERSION.match(version := part.strip())]
+
+
+def keep_releases(distribution: str, versions: Iterable[str]) -> int:
+    """Notes what is offered now, and what is not any more; gives how many are new."""
+    now = set(versions)
+    with transaction.atomic():
+        rows = Release.objects.filter(distribution=distribution)
+        before = set(rows.values_list("version", flat=True))
+        new = [
+            Release(distribution=distribution, version=version, is_prerelease=is_prerelease(version))
+            for version in sorted(now - before)
+        ]
+        Release.objects.bulk_create(new, ignore_conflicts=True)
+        rows.filter(version__in=before - now, is_gone=False).update(is_gone=True)
+        rows.filter(version__in=before & now, is_gone=True).update(is_gone=False)
+    return len(new)
+
+
+def _essential(text: str) -> str:
+    """The last line by which pip says what was wrong, without addresses, which may hold passwords."""
+    lines = [line.strip() for line in text.splitlines() if line.strip().startswith("ERROR")] or text.splitlines()[-1:]
+    said = _ADDRESS.sub("(address)", lines[-1].removeprefix("ERROR:").strip()) if lines else "pip said nothing"
+    return said[:300].rstrip(".") + "."

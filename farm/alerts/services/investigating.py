@@ -1,0 +1,184 @@
+"""Questions to an alert that are answered by measuring more, one run a step, driven by the tick.
+
+since_when   farm.rules.bisection over the published releases between the good and the bad one
+work_around  farm.rules.switches over session options, in one block with both
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from farm.accounts.models import User
+from farm.accounts.refusals import Conflict, Invalid, NotAllowed
+from farm.accounts.selectors import can_write
+from farm.alerts.models import Alert, AlertEvent, Investigation, Symptom
+from farm.alerts.services import bisecting, switching
+from farm.alerts.services.measuring import CannotMeasure
+from farm.alerts.services.telling import tell
+from farm.alerts.services.watches import check_release
+from farm.alerts.states import OPEN_INVESTIGATIONS, AlertEventKind, InvestigationKind, InvestigationState
+from farm.rules.bisection import BisectionProblem
+from farm.rules.narrowing import release_order
+from farm.runs.states import RunState
+
+log = logging.getLogger(__name__)
+
+# what an alert is investigated by: the symptom that says most, by kind
+ORDER = ("slower", "parity", "failed", "placement", "session", "first", "memory")
+# kinds that a session option may undo
+SWITCHABLE = ("slower",)
+NEWS = (AlertEventKind.OPENED, AlertEventKind.REOPENED, AlertEventKind.WIDENED)
+
+
+def order_investigations(alert: Alert) -> list[Investigation]:
+    """What every new alert is asked, unless it was asked before."""
+    symptom = leading_symptom(alert)
+    if symptom is None or not alert.node:
+        return []
+    wanted = [InvestigationKind.SINCE_WHEN]
+    if symptom.kind in SWITCHABLE:
+        wanted.append(InvestigationKind.WORK_AROUND)
+    asked = set(alert.investigations.values_list("kind", flat=True))
+    return [one for kind in wanted if kind not in asked and (one := _open(alert, kind, symptom, asked_for={}))]
+
+
+def ask_since_when(*, alert: Alert, by: User, good: str = "", bad: str = "") -> Investigation:
+    """Bisects again, between other releases if they are named. Raises Invalid for an unknown or wrongly ordered pair,
+    Conflict while the same question is open, NotAllowed without the right to run."""
+    symptom = _must_ask(alert, by)
+    distribution = alert.distribution
+    bounds = {
+        "good": check_release(distribution, good) if good else alert.good,
+        "bad": check_release(distribution, bad) if bad else alert.bad,
+    }
+    if release_order(bounds["good"]) >= release_order(bounds["bad"]):
+        raise Invalid(
+            f"The good release {bounds['good']} must be older than the bad one {bounds['bad']}; swap them.",
+            code="wrong_order",
+        )
+    return _asked(alert, InvestigationKind.SINCE_WHEN, symptom, bounds)
+
+
+def ask_work_around(*, alert: Alert, by: User, optimizers: Iterable[str] = ()) -> Investigation:
+    """Tries session options again; `optimizers` are tried before those that are found in the runtime's library."""
+    symptom = _must_ask(alert, by)
+    names = list(dict.fromkeys(name.strip() for name in optimizers if name.strip()))
+    if any(len(name) > 64 or not name.replace("_", "").isalnum() for name in names) or len(names) > 200:
+        raise Invalid("An optimizer's name has at most 64 letters and digits, and at most 200 are tried.", code="name")
+    return _asked(alert, InvestigationKind.WORK_AROUND, symptom, {"given": names})
+
+
+def leading_symptom(alert: Alert) -> Symptom | None:
+    """The symptom that is investigated: of the kind that says most, the largest."""
+    rows = list(alert.symptoms.filter(resolved_in=""))
+    return min(rows, key=lambda row: (ORDER.index(row.kind), -(row.size or 0.0)), default=None)
+
+
+def advance_investigations() -> int:
+    """Takes every open investigation one step further where it can; gives how many moved."""
+    moved = 0
+    related = ("alert__watch__created_by", "alert__watch__team", "alert__version__model", "alert__team", "symptom__run")
+    rows = Investigation.objects.filter(state__in=OPEN_INVESTIGATIONS).select_related(*related, "run").order_by("pk")
+    for one in rows:
+        try:
+            moved += _advance(one)
+        except Exception:
+            log.exception("%s broke", one)
+            _end(one, InvestigationState.FAILED, sentence="The farm broke while it looked into this; its log says how.")
+    return moved
+
+
+class _Question:
+    """What the two kinds have in common: read a finished run, then order the next one or answer."""
+
+    def __init__(self, read: Callable[[Investigation], Any], go_on: Callable[[Investigation], Any]) -> None:
+        self.read = read
+        self.go_on = go_on
+
+
+_QUESTIONS = {
+    InvestigationKind.SINCE_WHEN: _Question(bisecting.read_probe, bisecting.next_run),
+    InvestigationKind.WORK_AROUND: _Question(switching.read_trials, switching.next_run),
+}
+
+
+def _advance(one: Investigation) -> bool:
+    question = _QUESTIONS[InvestigationKind(one.kind)]
+    if one.state == InvestigationState.MEASURING:
+        if one.run is not None and one.run.state != RunState.FINISHED:
+            return False
+        step = question.read(one)
+        changes = {"steps": [*one.steps, step], "run": None}
+        return one.move(InvestigationState.WAITING, was=InvestigationState.MEASURING, **changes)
+    try:
+        answer = question.go_on(one)
+    except CannotMeasure as problem:
+        return not problem.passes and _end(one, InvestigationState.FAILED, sentence=str(problem))
+    except BisectionProblem as problem:
+        return _end(one, InvestigationState.FAILED, sentence=str(problem))
+    if answer is None:
+        return True
+    sentence = answer.pop("sentence")
+    return _end(one, InvestigationState.ANSWERED, sentence=sentence, answer=answer)
+
+
+def _end(one: Investigation, state: InvestigationState, *, sentence: str, answer: Any = None) -> bool:
+    """The last step; the alert is told when nothing else is being looked into."""
+    with transaction.atomic():
+        moved = one.move(
+            state,
+            was=InvestigationState(one.state),
+            sentence=sentence[:2000],
+            answer=answer,
+            run=None,
+            ended_at=timezone.now(),
+        )
+        if moved:
+            if one.kind == InvestigationKind.SINCE_WHEN and answer is not None and answer["is_exact"]:
+                Alert.objects.filter(pk=one.alert_id).update(first_bad=answer["first_bad"])
+            _explain(one.alert_id)
+    return moved
+
+
+def _explain(alert_id: int) -> None:
+    """Says what came out, once after each time that the alert was news."""
+    alert = Alert.objects.select_for_update(of=("self",)).select_related("watch", "team", "model", "version")
+    row = alert.get(pk=alert_id)
+    rows = row.investigations.all()
+    if any(one.state in OPEN_INVESTIGATIONS for one in rows):
+        return
+    last = AlertEvent.objects.filter(alert=row, kind__in=[*NEWS, AlertEventKind.EXPLAINED]).order_by("-pk").first()
+    if last is not None and last.kind == AlertEventKind.EXPLAINED:
+        return
+    texts = [symptom.explanation for symptom in row.symptoms.exclude(explanation="")[:1]]
+    texts += [one.sentence for one in rows if one.sentence]
+    tell(row, row.log(AlertEventKind.EXPLAINED, " ".join(text.rstrip(".") + "." for text in texts)))
+
+
+def _must_ask(alert: Alert, user: User) -> Symptom:
+    if not can_write(user, team=alert.team):
+        raise NotAllowed(f"You may look at alert {alert.pk} but not measure for it.")
+    symptom = leading_symptom(alert)
+    if symptom is None or not alert.node or symptom.run_id is None:
+        raise Conflict(f"Alert {alert.pk} has nothing left that could be measured.", code="nothing_to_measure")
+    return symptom
+
+
+def _asked(alert: Alert, kind: InvestigationKind, symptom: Symptom, asked_for: dict[str, Any]) -> Investigation:
+    opened = _open(alert, kind, symptom, asked_for=asked_for)
+    if opened is None:
+        raise Conflict(f"Alert {alert.pk} is being looked into already; wait for the answer.", code="being_asked")
+    return opened
+
+
+def _open(
+    alert: Alert, kind: InvestigationKind, symptom: Symptom, *, asked_for: dict[str, Any]
+) -> Investigation | None:
+    try:
+        with transaction.atomic():
+            return Investigation.objects.create(alert=alert, kind=kind, symptom=symptom, asked=asked_for)
+    except IntegrityError:
+        return None

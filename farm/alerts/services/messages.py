@@ -1,0 +1,25 @@
+"""Hints to the farm's own workers. The rows are the outbox: a hint that is lost is sent again by the tick."""
+
+import logging
+
+from celery import current_app
+from django.db import transaction
+from kombu.exceptions import OperationalError
+
+from farm.contract.version import PREPARE_QUEUE
+
+log = logging.getLogger(__name__)
+DELIVER = "alerts.deliver"
+
+
+def hint_delivery(delivery_id: int) -> None:
+    """Ring for a delivery once the transaction has committed."""
+    transaction.on_commit(lambda: ring_delivery(delivery_id))
+
+
+def ring_delivery(delivery_id: int) -> None:
+    """Ring now. A broker that is away costs time, never the message."""
+    try:
+        current_app.send_task(DELIVER, args=[delivery_id], queue=PREPARE_QUEUE, retry=False)
+    except (OperationalError, OSError) as problem:
+        log.warning("could not ring for delivery %s, the tick will: %s", delivery_id, problem)

@@ -1,0 +1,124 @@
+"""Telling channels: a message is a row, written in the transaction that accepts what it tells of."""
+
+import secrets
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from farm.alerts.models import Alert, AlertEvent, Channel, Delivery
+from farm.alerts.services.messages import hint_delivery
+from farm.alerts.states import TOLD, AlertEventKind
+
+TITLES = {
+    AlertEventKind.OPENED: "new",
+    AlertEventKind.REOPENED: "back again",
+    AlertEventKind.WIDENED: "more of it",
+    AlertEventKind.WOKEN: "no longer snoozed",
+    AlertEventKind.RESOLVED: "resolved",
+    AlertEventKind.EXPLAINED: "explained",
+    AlertEventKind.INFRA: "could not measure",
+}
+# a snoozed alert is silent, but for its end
+ALWAYS = (AlertEventKind.RESOLVED, AlertEventKind.WOKEN)
+
+
+def tell(alert: Alert, event: AlertEvent) -> list[Delivery]:
+    """Messages of an event for the alert's channels; none when its kind is not told or the alert is snoozed."""
+    kind = AlertEventKind(event.kind)
+    if kind not in TOLD or (alert.is_snoozed and kind not in ALWAYS):
+        return []
+    return [
+        queue_message(
+            channel,
+            cause=f"event:{event.pk}",
+            kind=f"alert.{kind.value}",
+            subject=f"onnxfarm, {TITLES[kind]}: {event.text}",
+            text=_text(alert, event),
+            payload=_payload(alert, event),
+            event=event,
+        )
+        for channel in channels_of(alert)
+    ]
+
+
+def channels_of(alert: Alert) -> Iterable[Channel]:
+    """The watch's own channels, or all of the team's where it names none."""
+    own = alert.watch.channels.filter(is_active=True)
+    return own if alert.watch.channels.exists() else Channel.objects.filter(team=alert.team_id, is_active=True)
+
+
+def queue_message(
+    channel: Channel,
+    *,
+    cause: str,
+    kind: str,
+    subject: str,
+    text: str,
+    payload: Mapping[str, Any],
+    event: AlertEvent | None = None,
+) -> Delivery:
+    """One message for one channel; the same cause again is the same row."""
+    with transaction.atomic():
+        row, is_new = Delivery.objects.get_or_create(
+            channel=channel,
+            cause=cause,
+            defaults={
+                "event": event,
+                "message_id": f"msg_{secrets.token_hex(16)}",
+                "kind": kind,
+                "subject": " ".join(subject.split())[:300],
+                "text": text,
+                "payload": {"type": kind, "timestamp": timezone.now().isoformat(), "data": dict(payload)},
+            },
+        )
+        if is_new:
+            hint_delivery(row.pk)
+    return row
+
+
+def address_of(alert: Alert) -> str:
+    """The alert's page."""
+    return f"{settings.PUBLIC_URL}/alerts/{alert.pk}/"
+
+
+def _text(alert: Alert, event: AlertEvent) -> str:
+    lines = [event.text, ""]
+    if event.kind != AlertEventKind.RESOLVED:
+        lines += [f"- {symptom.text}" for symptom in alert.symptoms.filter(resolved_in="")]
+        lines += [f"- {one.sentence}" for one in alert.investigations.exclude(sentence="")]
+    return "\n".join([*lines, "", f"Watch: {alert.watch.name}", address_of(alert), ""])
+
+
+def _payload(alert: Alert, event: AlertEvent) -> dict[str, Any]:
+    return {
+        "alert": alert.pk,
+        "event": event.pk,
+        "url": address_of(alert),
+        "state": alert.state,
+        "sentence": alert.sentence,
+        "text": event.text,
+        "watch": {"id": alert.watch_id, "name": alert.watch.name},
+        "model": alert.model.name,
+        "version": alert.version.number,
+        "node": alert.node,
+        "hardware": alert.hardware,
+        "distribution": alert.distribution,
+        "good": alert.good,
+        "bad": alert.bad,
+        "first_bad": alert.first_bad or None,
+        "symptoms": [
+            {
+                "kind": symptom.kind,
+                "series": symptom.label,
+                "size": symptom.size,
+                "text": symptom.text,
+                "explanation": symptom.explanation or None,
+                "run": symptom.run_id,
+            }
+            for symptom in alert.symptoms.all()
+        ],
+        "investigations": {one.kind: one.sentence for one in alert.investigations.exclude(sentence="")},
+    }

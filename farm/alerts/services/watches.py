@@ -1,0 +1,226 @@
+"""Orders about watches."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from croniter import CroniterBadCronError, croniter
+from django.db import transaction
+from django.db.models import Max
+from django.utils import timezone
+from pydantic import ValidationError
+
+from farm.accounts.models import Team, User
+from farm.accounts.refusals import Conflict, Invalid, NotAllowed
+from farm.accounts.selectors import can_write
+from farm.accounts.services import record
+from farm.alerts.models import Channel, Watch
+from farm.alerts.selectors.releases import known
+from farm.contract.cells import Runtime
+from farm.registry.models import Model, Version
+from farm.rules.matrices import matrix as matrices
+from farm.rules.matrices.matrix import Matrix
+from farm.rules.nearest import choice_sentence
+from farm.rules.runtimes import releases
+from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
+from farm.rules.watching import Rule
+from farm.runs.services import read_matrix
+from farm.runs.services.planning import Declared
+
+MOST_WATCHES = 200
+# what may be changed later, and is checked like at the start
+CHANGEABLE = ("matrix", "rule", "reference", "schedule", "on_release", "on_version", "with_prereleases", "is_active")
+
+
+def create_watch(
+    *,
+    team: Team,
+    by: User,
+    name: str,
+    reference: str,
+    watched: Iterable[Model] = (),
+    matrix: Declared = None,
+    rule: Mapping[str, Any] | Rule | None = None,
+    **how: Any,
+) -> Watch:
+    """A standing order. `how`: label, channels, on_release, on_version, with_prereleases, distribution, schedule.
+
+    Raises NotAllowed without the right to run in the team, Invalid for what cannot be meant, Conflict for a name that
+    is taken.
+    """
+    _must_write(team, by)
+    name = _name(team, name)
+    models, label, channels = list(watched), str(how.pop("label", "")), how.pop("channels", ())
+    distribution = str(how.pop("distribution", "onnxruntime"))
+    _check_models(team, models, label)
+    _check_distribution(distribution)
+    settings = _read({"matrix": matrix, "rule": rule, "reference": reference, **how}, distribution=distribution)
+    with transaction.atomic():
+        watch = Watch.objects.create(
+            team=team,
+            name=name,
+            created_by=by,
+            label=label.strip(),
+            distribution=distribution,
+            seen_version=_newest_version(),
+            **settings,
+        )
+        watch.watched.set(models)
+        watch.channels.set(_own(team, channels))
+        record(verb="watch created", subject=name, actor=by, team=team)
+    return watch
+
+
+def change_watch(*, watch: Watch, by: User, **changes: Any) -> Watch:
+    """Change what a watch does: any of CHANGEABLE, and `channels`. Raises as `create_watch` does."""
+    _must_write(watch.team, by)
+    channels = changes.pop("channels", None)
+    unknown = [key for key in changes if key not in CHANGEABLE]
+    if unknown:
+        raise Invalid(choice_sentence("setting of a watch", unknown[0], CHANGEABLE), code="unknown_setting")
+    settings = _read(changes, distribution=watch.distribution)
+    with transaction.atomic():
+        for field, value in settings.items():
+            setattr(watch, field, value)
+        watch.save(update_fields=[*settings])
+        if channels is not None:
+            watch.channels.set(_own(watch.team, channels))
+        record(verb="watch changed", subject=watch.name, actor=by, team=watch.team, facts={"changed": [*changes]})
+    return watch
+
+
+def remove_watch(*, watch: Watch, by: User) -> None:
+    """Take a watch out, with its rounds and alerts; its runs stay."""
+    _must_write(watch.team, by)
+    record(verb="watch removed", subject=watch.name, actor=by, team=watch.team)
+    watch.delete()
+
+
+def check_release(distribution: str, version: str) -> str:
+    """The version, if such a release is known. Raises Invalid with the nearest one."""
+    version = version.strip().removeprefix(f"{distribution}==")
+    try:
+        runtime = Runtime(distribution=distribution, version=version)
+    except ValidationError:
+        raise Invalid(f"“{version[:40]}” is no version: write it like 1.29.0.", code="unknown_runtime") from None
+    sentence = releases.unknown_sentence(runtime, extra=known(distribution))
+    if sentence is not None:
+        raise Invalid(sentence, code="unknown_runtime")
+    return version
+
+
+def next_time(schedule: str, *, after: datetime | None = None) -> datetime | None:
+    """When a schedule is due next, UTC; None for no schedule."""
+    if not schedule:
+        return None
+    found: datetime = croniter(schedule, after or timezone.now()).get_next(datetime)
+    return found
+
+
+def _must_write(team: Team, user: User) -> None:
+    if not can_write(user, team=team):
+        raise NotAllowed(f"You may look at the watches of team “{team.name}” but not change them.")
+
+
+def _name(team: Team, name: str) -> str:
+    name = name.strip()
+    if not name or len(name) > 100 or not name.isprintable():
+        raise Invalid("A watch's name has 1 to 100 printable characters.", code="bad_name")
+    if Watch.objects.filter(team=team, name=name).exists():
+        raise Conflict(f"There is already a watch “{name}” in team “{team.name}”.", code="name_taken")
+    if Watch.objects.filter(team=team).count() >= MOST_WATCHES:
+        raise Conflict(f"Team “{team.name}” has {MOST_WATCHES} watches; remove some.", code="too_many")
+    return name
+
+
+def _check_models(team: Team, models: list[Model], label: str) -> None:
+    foreign = [model.name for model in models if model.team_id != team.pk]
+    if foreign:
+        raise Invalid(f"The model {foreign[0]} is not of team “{team.name}”.", code="foreign_model")
+    if not models and not label.strip():
+        raise Invalid("A watch needs at least one model, or a label of the registry.", code="no_models")
+    if len(label.strip()) > 100:
+        raise Invalid("A label has at most 100 characters.", code="bad_label")
+
+
+def _check_distribution(distribution: str) -> None:
+    if distribution not in EVERY_DISTRIBUTION:
+        raise Invalid(choice_sentence("distribution", distribution, EVERY_DISTRIBUTION), code="unknown_runtime")
+
+
+def _read(given: Mapping[str, Any], *, distribution: str) -> dict[str, Any]:
+    """Settings as columns."""
+    found: dict[str, Any] = {}
+    for key, value in given.items():
+        if key == "matrix":
+            found["matrix"] = _matrix(value).as_plain()
+        elif key == "rule":
+            found["rule_json"] = _rule(value).model_dump(mode="json")
+        elif key == "reference":
+            found["reference"] = check_release(distribution, str(value))
+        elif key == "schedule":
+            found["schedule"] = _schedule(str(value or ""))
+            found["next_at"] = next_time(found["schedule"])
+        elif key in CHANGEABLE:
+            found[key] = bool(value)
+        else:
+            raise Invalid(choice_sentence("setting of a watch", key, CHANGEABLE), code="unknown_setting")
+    return found
+
+
+def _matrix(declared: Declared) -> Matrix:
+    """A matrix without the runtime axis; the default one without its runtimes for None."""
+    if declared is None:
+        plain = matrices.default().as_plain()
+        plain["matrix"].pop("runtime", None)
+        return read_matrix(plain)
+    found = read_matrix(declared)
+    rules = [*found.include, *found.exclude]
+    if "runtime" in found.axes or any("runtime" in rule for rule in rules):
+        raise Invalid(
+            "A watch sets the runtimes by itself: leave `runtime` out of its matrix, and give the pinned release as "
+            "its reference.",
+            code="matrix",
+        )
+    return found
+
+
+def _rule(given: Mapping[str, Any] | Rule | None) -> Rule:
+    if isinstance(given, Rule):
+        return given
+    try:
+        return Rule.model_validate(dict(given or {}))
+    except ValidationError as problem:
+        first = problem.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise Invalid(f"The rule's {where} cannot be used: {first['msg']}.", code="rule") from None
+
+
+def _schedule(text: str) -> str:
+    text = " ".join(text.split())
+    if not text:
+        return ""
+    try:
+        croniter(text)
+    except (CroniterBadCronError, ValueError):
+        text_is_bad = True
+    else:
+        text_is_bad = len(text.split()) != 5
+    if text_is_bad:
+        raise Invalid(
+            f"The schedule {text[:60]!r} is not five fields of cron: write it like `0 3 * * 1`, Mondays at 3:00 UTC.",
+            code="schedule",
+        )
+    return text
+
+
+def _own(team: Team, channels: Iterable[Channel]) -> list[Channel]:
+    found = list(channels)
+    if any(channel.team_id != team.pk for channel in found):
+        raise Invalid(f"A channel is not of team “{team.name}”.", code="foreign_channel")
+    return found
+
+
+def _newest_version() -> int:
+    """Versions up to this one are not new to a watch that is made now."""
+    return Version.objects.aggregate(newest=Max("pk"))["newest"] or 0

@@ -1,0 +1,123 @@
+"""Where the farm may send to: public addresses, and inner networks only when whoever runs the farm named them.
+
+A name is resolved once and the answer is what is connected to, so that a second answer cannot lead elsewhere. An
+address that stands for another one (IPv4 in IPv6 by mapping, NAT64, 6to4 or Teredo) is judged by that one too.
+"""
+
+import ipaddress
+import socket
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as TooLate
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from farm.alerts.transports.failing import DeliveryProblem
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+RESOLVE_S = 5.0
+_NAT64 = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("64:ff9b:1::/48"))
+_COMPATIBLE = ipaddress.IPv6Network("::/96")
+# names are looked up here, because a resolver that hangs cannot be stopped
+_resolvers = ThreadPoolExecutor(max_workers=8, thread_name_prefix="resolve")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A webhook's address taken apart, and the one address that is connected to."""
+
+    host: str
+    port: int
+    path: str
+    is_tls: bool
+    address: Address
+
+
+def target_of(url: str, *, networks: Sequence[str] = ()) -> Target:
+    """Where a webhook leads. Raises DeliveryProblem: permanent for an address that is refused."""
+    host, port, path, is_tls = read_url(url)
+    return Target(host, port, path, is_tls, address=allowed_address(host, port, networks=networks))
+
+
+def read_url(url: str) -> tuple[str, int, str, bool]:
+    """Host, port, path with query, and whether it is HTTPS. Raises DeliveryProblem for anything else."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as problem:
+        raise _refused(f"The webhook's address cannot be read: {problem}.") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise _refused("A webhook's address starts with https:// and names a host.")
+    if parts.username is not None or parts.password is not None:
+        raise _refused("A webhook's address holds no user and no password: the message is signed instead.")
+    if any(ord(sign) <= 32 or ord(sign) == 127 for sign in url):
+        raise _refused("A webhook's address holds no spaces and no control characters.")
+    is_tls = parts.scheme == "https"
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return parts.hostname, port or (443 if is_tls else 80), path, is_tls
+
+
+def allowed_address(host: str, port: int, *, networks: Sequence[str] = ()) -> Address:
+    """The address to connect to. Every address of the name has to be allowed, or none is."""
+    allowed = [ipaddress.ip_network(network, strict=False) for network in networks]
+    found = _resolved(host, port)
+    for address in found:
+        if not is_allowed(address, allowed):
+            raise _refused(
+                f"{host} leads to an address inside a network, which webhooks may not reach. Use a public address, or "
+                "let whoever runs this farm name the network in ONNXFARM_WEBHOOK_NETWORKS."
+            )
+    return found[0]
+
+
+def is_allowed(address: Address, networks: Iterable[Network] = ()) -> bool:
+    """Whether a message may go there: the address and all that it stands for are public, or in a named network."""
+    return all(_is_public(one) or any(one in network for network in networks) for one in stands_for(address))
+
+
+def stands_for(address: Address) -> list[Address]:
+    """The address itself unless it only wraps others, and those it wraps."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return [address]
+    if address.ipv4_mapped is not None:
+        return [address.ipv4_mapped]
+    if address.sixtofour is not None:
+        return [address.sixtofour]
+    if address.teredo is not None:
+        return list(address.teredo)
+    if any(address in network for network in _NAT64):
+        return [ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)]
+    if address in _COMPATIBLE and int(address) > 1:
+        return [ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)]
+    return [address]
+
+
+def _is_public(address: Address) -> bool:
+    return (
+        address.is_global
+        and not address.is_multicast
+        and not address.is_reserved
+        and not address.is_unspecified
+        and not (isinstance(address, ipaddress.IPv6Address) and address.is_site_local)
+    )
+
+
+def _resolved(host: str, port: int) -> list[Address]:
+    asked = _resolvers.submit(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+    try:
+        answers = asked.result(timeout=RESOLVE_S)
+    except TooLate:
+        raise DeliveryProblem(f"The name {host} was not resolved within {RESOLVE_S:.0f} s.") from None
+    except (OSError, UnicodeError) as problem:
+        raise DeliveryProblem(f"The name {host} cannot be resolved: {problem}.") from None
+    # an IPv6 address may carry a zone, which is always an inner one
+    found = [ipaddress.ip_address(str(answer[4][0]).partition("%")[0]) for answer in answers]
+    if not found:
+        raise DeliveryProblem(f"The name {host} has no address.")
+    return list(dict.fromkeys(found))
+
+
+def _refused(text: str) -> DeliveryProblem:
+    return DeliveryProblem(text, is_permanent=True)

@@ -1,0 +1,74 @@
+"""Narrower matrices from a wider one: some of its points, with other runtimes, on one node or several."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from farm.contract.cells import Runtime
+from farm.rules.matrices.axes import AXES, Value
+from farm.rules.matrices.matrix import Matrix
+from farm.rules.matrices.points import Point, expand
+
+Positions = Mapping[str, int]
+# what stands before the letters of a pre-release: 1.32.0rc1
+_RELEASE = re.compile(r"^\d+(?:\.\d+)*")
+
+
+def is_prerelease(version: str) -> bool:
+    """Whether a version is a development, alpha, beta or candidate one."""
+    return bool(re.search(r"(a|b|rc|dev)\d*", version.partition("+")[0]))
+
+
+def release_order(version: str) -> tuple[tuple[int, ...], bool, tuple[int, ...]]:
+    """A key that sorts versions by release; what comes before a release stands before it."""
+    found = _RELEASE.match(version)
+    release = found.group() if found else ""
+    rest = tuple(int(part) for part in re.findall(r"\d+", version[len(release) :]))
+    return tuple(int(part) for part in release.split(".") if part), not is_prerelease(version), rest
+
+
+def with_runtimes(matrix: Matrix, runtimes: Sequence[Runtime], *, hardware: Sequence[str] = ()) -> Matrix:
+    """The matrix with these runtimes in release order, so that each comparison's baseline is the older one.
+
+    `hardware` replaces that axis when given. Rules that name the runtime no longer mean anything and go.
+    """
+    axes: dict[str, tuple[Value, ...]] = dict(matrix.axes)
+    ordered: list[Runtime] = sorted(dict.fromkeys(runtimes), key=lambda one: release_order(one.version))
+    axes["runtime"] = tuple(ordered)
+    if hardware:
+        axes["hardware"] = tuple(dict.fromkeys(hardware))
+    changed = {"runtime", *(("hardware",) if hardware else ())}
+    return replace(
+        matrix,
+        axes=axes,
+        exclude=tuple(rule for rule in matrix.exclude if not changed & rule.keys()),
+        include=tuple(rule for rule in matrix.include if not changed & rule.keys()),
+    )
+
+
+def point_at(matrix: Matrix, positions: Positions) -> Point:
+    """The point of the matrix that stands at these positions. Raises LookupError when there is none."""
+    for point in expand(matrix).points:
+        if dict(point.positions) == dict(positions):
+            return point
+    raise LookupError(f"The matrix has no point at {dict(positions)}.")
+
+
+def narrowed(
+    matrix: Matrix, positions: Sequence[Positions], *, runtimes: Sequence[Runtime], hardware: Sequence[str] = ()
+) -> Matrix:
+    """The smallest product that holds the given points, measured with these runtimes.
+
+    It may hold further points of the matrix. Excluded ones stay out where their values are all still there.
+    """
+    points = [point_at(matrix, one) for one in positions]
+    axes: dict[str, tuple[Value, ...]] = {}
+    for axis in AXES:
+        values: list[Value] = []
+        for point in points:
+            if axis in point.values and point.values[axis] not in values:
+                values.append(point.values[axis])
+        if values and all(axis in point.values for point in points):
+            axes[axis] = tuple(values)
+    left = tuple(rule for rule in matrix.exclude if all(value in axes.get(axis, ()) for axis, value in rule.items()))
+    return with_runtimes(replace(matrix, axes=axes, exclude=left, include=()), runtimes, hardware=hardware)

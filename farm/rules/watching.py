@@ -1,0 +1,363 @@
+"""What a watch makes of a measured block: does something that somebody must look at stand between two runtimes?
+
+Both runtimes were measured in the same block. Latency, session creation, first inference, memory and endings are noisy,
+so that a finding among them only counts once a fresh block has confirmed it; parity and placement are deterministic.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import log
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field
+
+from farm.contract.base import Message, digest_of
+from farm.contract.document import Cell, Comparison, Document, ParityOutput
+from farm.contract.reasons import CellStatus, ReasonCode
+from farm.rules.comparing.comparisons import TOTAL_LEVEL
+from farm.rules.reporting import sentences
+from farm.rules.reporting.wording import percent, three_digits
+from farm.rules.tracing.placement import placement_changes
+
+Kind = Literal["slower", "parity", "placement", "session", "first", "memory", "failed"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+# what a second, fresh block has to show again
+NOISY: frozenset[Kind] = frozenset({"slower", "session", "first", "memory", "failed"})
+Outcome = Literal["alert", "infra", "undecided", "news", "quiet"]
+
+# the pipeline's own endings: they say nothing of the model or the runtime's speed
+INFRA_CODES = frozenset(
+    {
+        ReasonCode.RUNTIME_INSTALL_FAILED,
+        ReasonCode.ARTIFACT_UNAVAILABLE,
+        ReasonCode.NODE_LOST,
+        ReasonCode.NO_NODE,
+        ReasonCode.SANDBOX_MISSING,
+        ReasonCode.UNKNOWN_RUNTIME,
+        ReasonCode.CANCELLED,
+        ReasonCode.FAIL_FAST,
+        ReasonCode.GARBLED,
+        ReasonCode.INTERNAL,
+    }
+)
+# both sides fail parity: errors that grew by this factor are worse
+WORSE_PARITY = 2.0
+
+Fraction = Annotated[float, Field(ge=0.0, le=100.0)]
+
+
+class Rule(Message):
+    """Which changes alert. Thresholds are fractions: 0.05 lets 5 % pass. `kinds`: what alerts at all."""
+
+    latency: Fraction = 0.05
+    session: Fraction = 0.5
+    first: Fraction = 0.5
+    memory: Fraction = 0.2
+    kinds: tuple[Kind, ...] = KINDS
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric of the check pass: one value a cell, so that a small absolute change is never a finding."""
+
+    kind: Kind
+    name: str
+    least: float
+    unit: str
+    scale: float = 1.0
+
+
+METRICS: Mapping[str, Metric] = {
+    "session_ms": Metric("session", "session creation", 20.0, "ms"),
+    "first_ms": Metric("first", "the first inference", 5.0, "ms"),
+    "peak_memory_bytes": Metric("memory", "peak memory", 16.0 * 2**20, "MB", 1e-6),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One change of one series. `size`: new / old, where it is a ratio. `baseline`, `candidate`: cells of the document.
+
+    `series` names the series without its node; `node` measured it.
+    """
+
+    kind: Kind
+    series: str
+    baseline: str
+    candidate: str
+    node: str | None
+    text: str
+    size: float | None = None
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether a fresh block has to show it again."""
+        return self.kind in NOISY
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """A series of which nothing can be said yet, and why."""
+
+    series: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What stands between two runtimes in one document. `compared`: pairs of cells that both finished."""
+
+    findings: tuple[Finding, ...] = ()
+    news: tuple[str, ...] = ()
+    undecided: tuple[Undecided, ...] = ()
+    infra: tuple[str, ...] = ()
+    compared: int = 0
+    # (kind, series) of which the measurement says that nothing is wrong: what can resolve an alert
+    cleared: frozenset[tuple[Kind, str]] = frozenset()
+
+    @property
+    def outcome(self) -> Outcome:
+        """One word; a broken pipeline is never quiet."""
+        if self.findings:
+            return "alert"
+        if self.infra or not (self.compared or self.undecided):
+            return "infra"
+        return "undecided" if self.undecided else "news" if self.news else "quiet"
+
+
+@dataclass(slots=True)
+class _Notes:
+    findings: list[Finding] = field(default_factory=list)
+    news: list[str] = field(default_factory=list)
+    undecided: list[Undecided] = field(default_factory=list)
+    infra: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The same point measured with two runtimes, in one block where it could be."""
+
+    old: Cell
+    new: Cell
+    comparison: Comparison | None = None
+
+    @property
+    def series(self) -> str:
+        """Which line over time the pair belongs to."""
+        return series_of(self.old)
+
+
+def series_of(cell: Cell) -> str:
+    """The series of a cell without its node and without versions: model line, recipe, provider, workload, session."""
+    session = {key: value for key, value in cell.session.items() if key != "name"}
+    distribution = cell.runtime.partition("==")[0]
+    recipe = [cell.precision, cell.recipe]
+    workload = [cell.batch, cell.shapes, cell.concurrency]
+    provider = [cell.provider, cell.provider_options]
+    setting = [cell.threads, session, cell.optimization]
+    return digest_of([cell.model, distribution, recipe, provider, workload, setting])[:32]
+
+
+def series_label(cell: Cell) -> str:
+    """The series in words."""
+    parts = [
+        cell.model,
+        cell.provider.removesuffix("ExecutionProvider"),
+        cell.precision if not cell.recipe else cell.recipe,
+        "" if cell.batch is None else f"batch {cell.batch}",
+        " ".join(f"{name}={size}" for name, size in cell.shapes.items()),
+        f"{cell.threads} thread{'' if cell.threads == 1 else 's'}",
+        "" if cell.optimization == "all" else f"optimisation {cell.optimization}",
+        "" if cell.session.get("name", "default") == "default" else f"session {cell.session['name']}",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def pairs(document: Document, *, old: str, new: str) -> list[Pair]:
+    """Cells of `old` and `new` (as `distribution==version`) that differ in nothing else, of one block if possible."""
+    by_series: dict[str, dict[str, list[Cell]]] = {}
+    for cell in document.cells:
+        if cell.runtime in (old, new) and cell.twin_of is None:
+            by_series.setdefault(series_of(cell), {}).setdefault(cell.runtime, []).append(cell)
+    comparisons = {(one.baseline, one.candidate): one for one in document.comparisons}
+    return [
+        _pair(sides[old], sides[new], comparisons)
+        for sides in by_series.values()
+        if old != new and old in sides and new in sides
+    ]
+
+
+def _pair(olds: Sequence[Cell], news: Sequence[Cell], comparisons: Mapping[tuple[str, str], Comparison]) -> Pair:
+    together = [(a, b) for a in olds for b in news if a.block and a.block == b.block]
+    old, new = together[0] if together else (olds[0], news[0])
+    return Pair(old, new, comparisons.get((old.id, new.id)))
+
+
+def judge(document: Document, rule: Rule, *, old: str, new: str) -> Judgement:
+    """Judge every pair of `old` and `new` in the document against the rule."""
+    found = pairs(document, old=old, new=new)
+    notes = _Notes()
+    for pair in found:
+        _judge_pair(pair, rule, notes)
+    finished = [pair for pair in found if _is_done(pair.old) and _is_done(pair.new)]
+    wrong = {(one.kind, one.series) for one in notes.findings}
+    return Judgement(
+        findings=tuple(notes.findings),
+        news=tuple(notes.news),
+        undecided=tuple(notes.undecided),
+        infra=tuple(notes.infra),
+        compared=len(finished),
+        cleared=frozenset((kind, pair.series) for pair in finished for kind in _cleared(pair)) - wrong,
+    )
+
+
+def _cleared(pair: Pair) -> list[Kind]:
+    """The kinds that a finished pair was measured for and, apart from findings, is well in."""
+    verdict = pair.comparison.verdict if pair.comparison is not None else None
+    is_well: dict[Kind, bool] = {
+        "slower": verdict in ("equal", "faster"),
+        "parity": pair.new.parity.verdict == "pass",
+        "placement": bool(pair.old.operators and pair.new.operators),
+        "failed": True,
+    }
+    measured = [m.kind for place, m in METRICS.items() if getattr(pair.old, place) and getattr(pair.new, place)]
+    return [*(kind for kind, well in is_well.items() if well), *measured]
+
+
+def _judge_pair(pair: Pair, rule: Rule, notes: _Notes) -> None:
+    if not (_is_done(pair.old) and _is_done(pair.new)):
+        _judge_ending(pair, rule, notes)
+        return
+    _judge_latency(pair, rule, notes)
+    _judge_parity(pair, rule, notes)
+    _judge_placement(pair, rule, notes)
+    for place, metric in METRICS.items():
+        _judge_metric(pair, rule, notes, place=place, metric=metric)
+
+
+def _is_done(cell: Cell) -> bool:
+    return cell.status is CellStatus.DONE
+
+
+def _judge_ending(pair: Pair, rule: Rule, notes: _Notes) -> None:
+    """A cell without numbers on one side or both."""
+    broken = [cell for cell in (pair.old, pair.new) if not _is_done(cell)]
+    infra = [cell for cell in broken if cell.reason is not None and cell.reason.code in INFRA_CODES]
+    if infra:
+        notes.infra.append(f"{series_label(infra[0])} on {infra[0].runtime}: {_why(infra[0])}")
+    elif _is_done(pair.old):
+        text = f"{series_label(pair.new)} worked on {pair.old.runtime} and is {pair.new.status} on {pair.new.runtime}: "
+        _note(notes, rule, "failed", pair, text + _why(pair.new))
+    elif _is_done(pair.new):
+        notes.news.append(f"{series_label(pair.new)} works on {pair.new.runtime}; on {pair.old.runtime} it did not.")
+    # failing on both sides is no change
+
+
+def _why(cell: Cell) -> str:
+    return cell.reason.text if cell.reason is not None else "no reason was given."
+
+
+def _note(notes: _Notes, rule: Rule, kind: Kind, pair: Pair, text: str, *, size: float | None = None) -> None:
+    """Keeps a finding if the rule alerts on its kind; otherwise it is news."""
+    if kind in rule.kinds:
+        found = Finding(kind, pair.series, pair.old.id, pair.new.id, pair.old.node, text, size)
+        notes.findings.append(found)
+    else:
+        notes.news.append(text)
+
+
+def _judge_latency(pair: Pair, rule: Rule, notes: _Notes) -> None:
+    comparison = pair.comparison
+    if comparison is None:
+        notes.undecided.append(Undecided(pair.series, f"{series_label(pair.new)}: not measured in one block."))
+        return
+    text = sentences.comparison_sentence(comparison, {pair.old.id: pair.old, pair.new.id: pair.new})
+    if comparison.verdict in ("undecided", "not comparable"):
+        notes.undecided.append(Undecided(pair.series, text))
+    elif comparison.verdict == "faster":
+        notes.news.append(text)
+    elif comparison.verdict == "slower" and comparison.ratio is not None and comparison.ratio > 1.0 + rule.latency:
+        _note(notes, rule, "slower", pair, text, size=comparison.ratio)
+
+
+def _judge_parity(pair: Pair, rule: Rule, notes: _Notes) -> None:
+    before, after = pair.old.parity, pair.new.parity
+    what = f"{series_label(pair.new)} on {pair.new.runtime}"
+    if after.verdict == "fail" and before.verdict != "fail":
+        _note(notes, rule, "parity", pair, f"{what} fails parity, which {pair.old.runtime} keeps: {after.text}")
+    elif after.verdict == "fail" and (grown := _grown(before.outputs, after.outputs)):
+        _note(notes, rule, "parity", pair, f"{what} is further off than on {pair.old.runtime}: {grown}")
+    elif after.verdict == "pass" and before.verdict == "fail":
+        notes.news.append(f"{what} keeps parity, which {pair.old.runtime} failed.")
+    elif after.verdict == "not_measured" and before.verdict != "not_measured":
+        notes.undecided.append(Undecided(pair.series, f"{what}: its parity was not measured. {after.text}".strip()))
+
+
+def _grown(before: Iterable[ParityOutput], after: Iterable[ParityOutput]) -> str:
+    """The output whose error grew most, in words; empty when none grew by WORSE_PARITY."""
+    known = {output.name: output.rmse for output in before}
+    sizes = [(output.name, known.get(output.name), output.rmse) for output in after]
+    grown = [(new / old, name, old, new) for name, old, new in sizes if old and new and new > WORSE_PARITY * old]
+    if not grown:
+        return ""
+    factor, name, old, new = max(grown)
+    return f"the error of {name} grew ×{factor:.2g}, from RMSE {old:.2g} to {new:.2g}."
+
+
+def _judge_placement(pair: Pair, rule: Rule, notes: _Notes) -> None:
+    if not (pair.old.operators and pair.new.operators):
+        return
+    copies = (pair.old.copies or 0, pair.new.copies or 0)
+    changes = placement_changes(pair.old.operators, pair.new.operators, copies=copies)
+    worse = [change.sentence() for change in changes if change.is_worse]
+    better = [change.sentence() for change in changes if not change.is_worse]
+    where = f"{series_label(pair.new)}, {pair.old.runtime} → {pair.new.runtime}"
+    if worse:
+        _note(notes, rule, "placement", pair, f"{where}: {' '.join(worse)}")
+    if better:
+        notes.news.append(f"{where}: {' '.join(better)}")
+
+
+def _judge_metric(pair: Pair, rule: Rule, notes: _Notes, *, place: str, metric: Metric) -> None:
+    old, new = getattr(pair.old, place), getattr(pair.new, place)
+    if not old or not new:
+        return
+    allowed = getattr(rule, metric.kind)
+    shown = f"{three_digits(old * metric.scale)} → {three_digits(new * metric.scale)} {metric.unit}"
+    text = f"{series_label(pair.new)}: {metric.name} {shown} ({_signed(new / old)}) from {pair.old.runtime} to "
+    text += f"{pair.new.runtime}."
+    if new > old * (1.0 + allowed) and new - old >= metric.least:
+        _note(notes, rule, metric.kind, pair, text, size=new / old)
+    elif old > new * (1.0 + allowed) and old - new >= metric.least:
+        notes.news.append(text)
+
+
+def _signed(ratio: float) -> str:
+    return f"{'+' if ratio >= 1 else '−'}{percent(abs(ratio - 1.0))}"
+
+
+def confirmed(findings: Sequence[Finding], again: Judgement) -> tuple[list[Finding], list[Finding]]:
+    """Findings that hold, and noisy ones that a fresh block does not show again."""
+    shown = {(one.kind, one.series) for one in again.findings}
+    holds = [one for one in findings if not one.is_noisy or (one.kind, one.series) in shown]
+    return holds, [one for one in findings if one not in holds]
+
+
+def needs_confirmation(findings: Iterable[Finding]) -> bool:
+    """Whether a fresh block has to be measured before anybody is told."""
+    return any(one.is_noisy for one in findings)
+
+
+def worst(findings: Collection[Finding]) -> Finding:
+    """The finding to open with: wrong before failed before slower, then the larger change."""
+    order = ("parity", "failed", "slower", "placement", "session", "first", "memory")
+    return min(findings, key=lambda one: (order.index(one.kind), -abs(log(one.size or 1.0))))
+
+
+def expected_false_alerts(comparisons: int, *, rate: float = TOTAL_LEVEL) -> float:
+    """How many alerts on latency so many comparisons of unchanged pairs would raise, on average.
+
+    `rate`: how often an A/A pair is called slower or faster. Half of those are slower, and the fresh block has to err
+    the same way again.
+    """
+    return comparisons * (rate / 2.0) ** 2
