@@ -43,6 +43,7 @@ class RunOut(Schema):
     state: str
     outcome: str
     sentence: str
+    headline: str
     model: str
     version: int
     version_id: int
@@ -170,6 +171,7 @@ def _run(run: Run) -> RunOut:
         state=progress.state,
         outcome=progress.outcome,
         sentence=progress.sentence,
+        headline=progress.headline,
         model=progress.model,
         version=progress.version,
         version_id=run.version_id,

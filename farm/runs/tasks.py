@@ -6,10 +6,10 @@ from collections.abc import Callable
 from celery import shared_task
 
 from farm.fleet.services import mark_offline
-from farm.runs.services import release_ready_blocks, ring_again, sweep
+from farm.runs.services import conclude_runs, release_ready_blocks, ring_again, sweep
 
 log = logging.getLogger(__name__)
-DUTIES: tuple[Callable[[], int], ...] = (release_ready_blocks, ring_again, sweep, mark_offline)
+DUTIES: tuple[Callable[[], int], ...] = (release_ready_blocks, ring_again, sweep, conclude_runs, mark_offline)
 
 
 @shared_task(name="runs.tick")  # type: ignore[untyped-decorator]

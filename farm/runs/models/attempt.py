@@ -45,15 +45,18 @@ class Attempt(models.Model):
 
 
 class Report(models.Model):
-    """One report of an attempt, as it was accepted. Its place is unique, so that sending it twice changes nothing."""
+    """One report of an attempt, as it was accepted. Its place is unique, so that sending it twice changes nothing.
+
+    `body` and `reply` are JSON texts.
+    """
 
     attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="reports")
     kind = models.CharField(max_length=8)
     arm = models.SmallIntegerField(default=NONE)
     round = models.SmallIntegerField(default=NONE)
     digest = models.CharField(max_length=64)
-    body = models.JSONField()
-    reply = models.JSONField(default=dict)
+    body = models.TextField()
+    reply = models.TextField(default="{}")
     received_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:

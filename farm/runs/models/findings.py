@@ -48,12 +48,13 @@ class ParityReport(models.Model):
 class CellDocument(models.Model):
     """An arm as the bench document has it, so that a document is put together without judging again.
 
-    `body` is all but its operators, which take most of the room and which few pages show.
+    JSON texts, which are only ever parsed as a whole: `body` is all but its operators, which take most of the room and
+    which few pages show.
     """
 
     arm = models.OneToOneField(Arm, models.CASCADE, related_name="document")
-    body = models.JSONField()
-    operators = models.JSONField(default=list)
+    body = models.TextField()
+    operators = models.TextField(default="[]")
 
     class Meta:
         ordering = ["id"]
@@ -65,7 +66,8 @@ class CellDocument(models.Model):
 class Comparison(models.Model):
     """Two arms of one block, paired by round.
 
-    `body` is the comparison as its own block says it, all but its operators; `verdict` is what holds across the run.
+    `body` is the comparison as its own block says it, all but its operators, both JSON texts; `verdict` is what holds
+    across the run once that is concluded.
     """
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="comparisons")
@@ -77,8 +79,8 @@ class Comparison(models.Model):
     ci_low = models.FloatField(null=True)
     ci_high = models.FloatField(null=True)
     verdict = models.CharField(max_length=16)
-    body = models.JSONField(default=dict)
-    operators = models.JSONField(default=list)
+    body = models.TextField(default="{}")
+    operators = models.TextField(default="[]")
 
     class Meta:
         ordering = ["id"]

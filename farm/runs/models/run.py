@@ -32,7 +32,10 @@ class RunQuerySet(models.QuerySet["Run"]):
 
 
 class Run(models.Model):
-    """A set of blocks. `revision` grows with every change, so that readers can ask "anything new?" cheaply."""
+    """A set of blocks. `revision` grows with every change, so that readers can ask "anything new?" cheaply.
+
+    `sentence` says how it ended, `headline` what it found; the latter comes a moment later, with `is_concluded`.
+    """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="runs")
     version = models.ForeignKey("registry.Version", models.PROTECT, related_name="runs")
@@ -43,6 +46,8 @@ class Run(models.Model):
     state = models.CharField(max_length=10, choices=RunState.choices, default=RunState.PLANNED)
     outcome = models.CharField(max_length=10, choices=RunOutcome.choices, default=RunOutcome.OPEN, blank=True)
     sentence = models.CharField(max_length=1000, blank=True)
+    headline = models.TextField(blank=True, default="")
+    is_concluded = models.BooleanField(default=False)
     max_parallel = models.PositiveIntegerField(null=True, blank=True)
     fail_fast = models.BooleanField(default=False)
     minutes = models.FloatField(default=0.0)
@@ -56,7 +61,7 @@ class Run(models.Model):
 
     class Meta:
         ordering = ["-id"]
-        indexes = [models.Index(fields=["state"])]
+        indexes = [models.Index(fields=["state", "is_concluded"])]
 
     def __str__(self) -> str:
         return f"run {self.pk}"
@@ -76,7 +81,9 @@ class Run(models.Model):
 
     def resume(self) -> bool:
         """finished → running, because more rounds were asked for."""
-        return self._move(RunState.RUNNING, finished_at=None, outcome=RunOutcome.OPEN, sentence="")
+        return self._move(
+            RunState.RUNNING, finished_at=None, outcome=RunOutcome.OPEN, sentence="", headline="", is_concluded=False
+        )
 
     def finish(self, outcome: RunOutcome, sentence: str) -> bool:
         """running → finished with its outcome in words."""

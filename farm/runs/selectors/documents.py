@@ -4,7 +4,8 @@ import gzip
 from collections.abc import Iterable
 from typing import Any
 
-from django.db.models import Prefetch
+from django.db.models import Prefetch, QuerySet
+from pydantic import TypeAdapter
 
 from farm.accounts.refusals import Missing
 from farm.contract import document as doc
@@ -20,33 +21,29 @@ from farm.runs.selectors.evidence import counted_reports, refused_reports
 from farm.runs.selectors.runs import address_of
 from farm.runs.states import ENDED_BLOCKS, BlockState, RunState
 
+_CELLS = TypeAdapter(list[doc.Cell])
+_COMPARISONS = TypeAdapter(list[doc.Comparison])
+
 
 def document(run: Run, *, with_operators: bool = True) -> doc.Document:
     """The bench document of a run, partial while it runs. Without operators it is a tenth of the size."""
     if with_operators and run.state == RunState.FINISHED:
         return doc.Document.model_validate_json(document_json(run))
-    return _put_together(run, with_operators=with_operators)
+    return whole_document(run, with_operators=with_operators)
 
 
 def document_json(run: Run) -> str:
-    """The document as it is downloaded; of a finished run it is put together once."""
+    """The document as it is downloaded; of a run that is concluded, as it was kept then."""
     run = Run.objects.select_related("version__model").get(pk=run.pk)
-    if run.state != RunState.FINISHED:
-        return _put_together(run, with_operators=True).to_json()
     kept = FinishedDocument.objects.filter(run=run, revision=run.revision).first()
-    if kept is not None:
-        return gzip.decompress(bytes(kept.body)).decode()
-    text = _put_together(run, with_operators=True).to_json()
-    body = gzip.compress(text.encode(), compresslevel=5, mtime=0)
-    FinishedDocument.objects.update_or_create(run=run, defaults={"revision": run.revision, "body": body})
-    return text
+    return whole_document(run).to_json() if kept is None else gzip.decompress(bytes(kept.body)).decode()
 
 
 def cell_document(run: Run, name: str) -> doc.Cell:
     """One cell with its operators, by the id it has in the document. Raises Missing."""
     found = CellDocument.objects.filter(arm__cell__run=run, arm__name=name).first()
     if found is not None:
-        return doc.Cell.model_validate({**found.body, "operators": found.operators})
+        return doc.Cell.model_validate_json(_joined(found.body, found.operators))
     live = {cell.id: cell for cell in _live_and_refused(run)}
     if name not in live:
         raise Missing(f"Run {run.pk} has no cell {name!r} that has ended.")
@@ -55,13 +52,12 @@ def cell_document(run: Run, name: str) -> doc.Cell:
 
 def comparisons_of(run: Run, *, name: str | None = None, with_operators: bool = True) -> list[doc.Comparison]:
     """The settled comparisons of a run as they hold across it; only those of one cell when `name` is given."""
-    rows = Comparison.objects.filter(run=run).order_by("block__number", "pk")
-    columns = ("body", "operators") if with_operators else ("body",)
-    held = hold_across([_comparison(*values) for values in rows.values_list(*columns)])
+    held = hold_across(_raw_comparisons(run, with_operators))
     return [one for one in held if name is None or name in (one.baseline, one.candidate)]
 
 
-def _put_together(run: Run, *, with_operators: bool) -> doc.Document:
+def whole_document(run: Run, *, with_operators: bool = True) -> doc.Document:
+    """The document from its parts: settled cells, live blocks judged as they are now, refused points."""
     settled = _settled_cells(run, with_operators=with_operators)
     live = [_live_document(block) for block in _live_blocks(run)]
     comparisons = [*_raw_comparisons(run, with_operators), *(c for one in live for c in one.comparisons)]
@@ -87,22 +83,22 @@ def machine_of(run: Run) -> dict[str, Any]:
 
 def _settled_cells(run: Run, *, with_operators: bool) -> list[doc.Cell]:
     rows = CellDocument.objects.filter(arm__block__run=run).order_by("arm__block__number", "arm__number")
+    return _CELLS.validate_json(_list_of(rows, with_operators))
+
+
+def _list_of(rows: QuerySet[Any], with_operators: bool) -> str:
+    """One JSON text of the parts in these rows, so that it is parsed once."""
     columns = ("body", "operators") if with_operators else ("body",)
-    return [_cell(*values) for values in rows.values_list(*columns)]
+    return f"[{','.join(_joined(*values) for values in rows.values_list(*columns))}]"
 
 
-def _cell(body: dict[str, Any], operators: list[Any] | None = None) -> doc.Cell:
-    return doc.Cell.model_validate({**body, "operators": operators or []})
-
-
-def _comparison(body: dict[str, Any], operators: list[Any] | None = None) -> doc.Comparison:
-    return doc.Comparison.model_validate({**body, "operators": operators or []})
+def _joined(body: str, operators: str = "[]") -> str:
+    return f'{body[:-1]},"operators":{operators}}}'
 
 
 def _raw_comparisons(run: Run, with_operators: bool) -> list[doc.Comparison]:
     rows = Comparison.objects.filter(run=run).order_by("block__number", "pk")
-    columns = ("body", "operators") if with_operators else ("body",)
-    return [_comparison(*values) for values in rows.values_list(*columns)]
+    return _COMPARISONS.validate_json(_list_of(rows, with_operators))
 
 
 def _live_blocks(run: Run) -> Iterable[Block]:

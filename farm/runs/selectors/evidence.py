@@ -24,7 +24,7 @@ def counted_reports(block: Block) -> list[reports.Report]:
     What a lost attempt had reported is kept for people and does not count: its rounds are measured again.
     """
     rows = Report.objects.filter(attempt__block=block, attempt__state__in=COUNTED).order_by("attempt__number", "pk")
-    return [_REPORT.validate_python(body) for body in rows.values_list("body", flat=True)]
+    return [_REPORT.validate_json(body) for body in rows.values_list("body", flat=True)]
 
 
 def refused_reports(block: Block) -> list[CheckReport]:

@@ -1,5 +1,6 @@
 """What only pages ask of runs: open blocks as they were planned, one comparison with its operators, a cell's log."""
 
+import json
 from collections.abc import Iterable
 
 from farm.accounts.selectors import Anyone
@@ -50,5 +51,5 @@ def log_of(run: Run, name: str) -> str:
     checks = Report.objects.filter(
         attempt__block=arm.block_id, attempt__state__in=COUNTED, kind="check", arm=arm.number
     ).order_by("-pk")
-    body = checks.values_list("body", flat=True).first() or {}
+    body = json.loads(checks.values_list("body", flat=True).first() or "{}")
     return str(body.get("log_tail") or "")

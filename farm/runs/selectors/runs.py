@@ -20,13 +20,15 @@ from farm.runs.states import ENDED_BLOCKS, BlockState, RunState
 class Progress:
     """How far a run is. `cells` and `blocks` count by status and state; an open cell's status is `open`.
 
-    `minutes` is what the plan expected. `revision` changes whenever anything of the run has changed.
+    `sentence` says how it ended, `headline` what it found; `minutes` is what the plan expected; `revision` changes
+    whenever anything of the run has changed.
     """
 
     id: int
     state: str
     outcome: str
     sentence: str
+    headline: str
     revision: int
     cells: dict[str, int]
     blocks: dict[str, int]
@@ -112,6 +114,7 @@ def progress(run: Run) -> Progress:
         state=run.state,
         outcome=run.outcome,
         sentence=run.sentence,
+        headline=run.headline,
         revision=run.revision,
         cells={status or "open": count for status, count in cells.items()},
         blocks=dict(Counter(state for state, _, _ in blocks)),

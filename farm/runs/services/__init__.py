@@ -1,4 +1,5 @@
 from farm.runs.services.bell import ring, ring_again
+from farm.runs.services.concluding import conclude_runs
 from farm.runs.services.continuing import cancel_run, more_rounds
 from farm.runs.services.feeding import release_ready_blocks
 from farm.runs.services.leasing import claim_block, heartbeat, held_attempt, held_by_token
@@ -13,6 +14,7 @@ __all__ = [
     "accept_trace",
     "cancel_run",
     "claim_block",
+    "conclude_runs",
     "heartbeat",
     "held_attempt",
     "held_by_token",

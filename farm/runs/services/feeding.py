@@ -11,19 +11,20 @@ from farm.runs.services.bell import ring_on_commit
 from farm.runs.services.finishing import finish_run_if_over
 from farm.runs.states import BlockState, EventKind, RunState
 
-# at most so many are released in one tick, so that a tick stays short
-MOST = 200
+# at most so many are released in one tick, so that a tick stays short, and at once when a run starts
+MOST = 64
+MOST_AT_START = 8
 UNFINISHED = (MakingState.PENDING, MakingState.MAKING)
 
 
-def release_ready_blocks(*, run: Run | None = None) -> int:
-    """Queues every block whose inputs are ready; gives how many. Cells whose inputs cannot be made are refused."""
+def release_ready_blocks(*, run: Run | None = None, most: int = MOST) -> int:
+    """Queues blocks whose inputs are ready; gives how many. Cells whose inputs cannot be made are refused."""
     unmade = Q(cell__variant__state__in=UNFINISHED) | Q(cell__preparation__state__in=UNFINISHED)
     waiting = Block.objects.filter(state=BlockState.WAITING, run__state=RunState.RUNNING)
     if run is not None:
         waiting = waiting.filter(run=run)
     ready = waiting.exclude(Exists(Arm.objects.filter(unmade, block=OuterRef("pk")))).select_related("run")
-    return sum(_release(block) for block in ready.order_by("run_id", "number")[:MOST])
+    return sum(_release(block) for block in ready.order_by("run_id", "number")[:most])
 
 
 def _release(block: Block) -> bool:

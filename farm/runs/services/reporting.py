@@ -89,7 +89,7 @@ def _known(attempt: Attempt, place: Place, digest: str) -> Reply | None:
             f"Attempt {attempt.number} has sent another {place.kind} report for this place before.",
             code="contradiction",
         )
-    return Reply.model_validate(row.reply)
+    return Reply.model_validate_json(row.reply)
 
 
 def _checked(report: Report, held: Held) -> float:
@@ -123,8 +123,8 @@ def _keep(report: Report, held: Held, *, place: Place, digest: str, reply: Reply
             arm=place.arm,
             round=place.round,
             digest=digest,
-            body=report.model_dump(mode="json"),
-            reply=reply.model_dump(mode="json"),
+            body=report.model_dump_json(),
+            reply=reply.model_dump_json(),
         )
         if timed_s:
             Attempt.objects.filter(pk=attempt.pk).update(timed_s=F("timed_s") + timed_s)

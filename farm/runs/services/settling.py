@@ -46,8 +46,12 @@ def cell_class(block: PlannedBlock, arm: int) -> str:
 
 
 def _cell_document(arm: Arm, cell: doc.Cell) -> CellDocument:
-    body = cell.model_dump(mode="json", exclude={"operators"})
-    return CellDocument(arm=arm, body=body, operators=[one.model_dump(mode="json") for one in cell.operators])
+    return CellDocument(arm=arm, body=cell.model_dump_json(exclude={"operators"}), operators=operators_json(cell))
+
+
+def operators_json(part: doc.Cell | doc.Comparison) -> str:
+    """The operators of a part of a document, as JSON text."""
+    return f"[{','.join(operator.model_dump_json() for operator in part.operators)}]"
 
 
 def _parity_report(arm: Arm, parity: doc.Parity) -> ParityReport:
@@ -102,8 +106,8 @@ def _write_comparisons(block: Block, document: doc.Document, judge: BlockJudge, 
                 ci_low=one.ci_low,
                 ci_high=one.ci_high,
                 verdict=one.verdict,
-                body=said.model_dump(mode="json", exclude={"operators"}),
-                operators=[operator.model_dump(mode="json") for operator in one.operators],
+                body=said.model_dump_json(exclude={"operators"}),
+                operators=operators_json(one),
             )
         )
     Comparison.objects.bulk_create(rows)

@@ -1,6 +1,7 @@
 """Starting a run: the plan becomes rows, in one transaction; everything else follows from them."""
 
 import hashlib
+from collections.abc import Iterable
 
 from django.db import transaction
 
@@ -14,7 +15,7 @@ from farm.registry.models import Preparation, Variant, Version
 from farm.registry.services import ensure_preparation, ensure_variant
 from farm.rules.planning.plans import Plan, PlannedBlock
 from farm.runs.models import Arm, Block, Cell, Run
-from farm.runs.services.feeding import release_ready_blocks
+from farm.runs.services.feeding import MOST_AT_START, release_ready_blocks
 from farm.runs.services.planning import Declared, plan_run, read_matrix
 from farm.runs.states import EventKind, RunState
 
@@ -23,8 +24,12 @@ MAX_OPEN_RUNS = 1000
 BATCH = 500
 
 
-def start_run(*, version: Version, matrix: Declared, requested_by: User, seed: int = 0) -> Run:
+def start_run(
+    *, version: Version, matrix: Declared, requested_by: User, seed: int = 0, releases: Iterable[str] = ()
+) -> Run:
     """Writes the run, its cells, blocks and arms, and orders what has to be made first.
+
+    `releases`: runtimes known to exist beyond the farm's table and its nodes, as `distribution==version`.
 
     Raises NotAllowed without the right to run in the model's team, Invalid for a bad matrix, Conflict for a version
     that is not ready and Unprocessable when no point of the matrix could mean anything.
@@ -33,7 +38,7 @@ def start_run(*, version: Version, matrix: Declared, requested_by: User, seed: i
     if not can_write(requested_by, team=team):
         raise NotAllowed(f"You may look at the models of team “{team.name}” but not measure them.")
     declared = read_matrix(matrix)
-    plan = plan_run(version=version, matrix=declared, user=requested_by, seed=seed)
+    plan = plan_run(version=version, matrix=declared, user=requested_by, seed=seed, releases=releases)
     if plan.problem:
         raise Unprocessable(plan.problem, code="plan")
     with transaction.atomic():
@@ -54,7 +59,7 @@ def start_run(*, version: Version, matrix: Declared, requested_by: User, seed: i
         _write_blocks(run, plan, cells)
         run.start()
         run.log(EventKind.RUN_STARTED, _sentence(plan), cells=plan.cells, blocks=len(plan.blocks))
-        release_ready_blocks(run=run)
+    release_ready_blocks(run=run, most=MOST_AT_START)
     return run
 
 

@@ -1,12 +1,14 @@
 """The main road: a matrix becomes blocks, a node measures them, cells and comparisons come out."""
 
+import json
+
 import pytest
 
 from farm.accounts.models import User
 from farm.contract.reports import EndReport
 from farm.fleet.models import Node, NullEstimate
 from farm.registry.models import Version
-from farm.runs import selectors
+from farm.runs import selectors, services
 from farm.runs.models import Arm, Attempt, Block, Cell, Comparison, Measurement, ParityReport, Run
 from farm.runs.states import AttemptState, BlockState, RunOutcome, RunState
 from tests.integration.runs.making import claim, first_block, make_run, measure, post, reports_of
@@ -82,9 +84,28 @@ def test_the_document_is_that_of_the_rules(run: Run, node: Node) -> None:
     assert selectors.cell_document(run, "c2").p50_ms == document.cells[1].p50_ms
 
 
-def test_a_finished_document_is_put_together_once(run: Run, node: Node, django_assert_max_num_queries: object) -> None:
+def test_a_run_is_concluded_after_its_end(run: Run, node: Node) -> None:
     measure(node, first_block(run), [1.0, 1.2, 1.0])
+    assert (services.conclude_runs(), services.conclude_runs()) == (1, 0)
     run.refresh_from_db()
+    assert run.headline == selectors.document(run).sentence
+    assert "slower" in run.headline
+    assert selectors.progress(run).headline == run.headline
+
+
+def test_verdicts_that_do_not_hold_across_the_run_are_taken_back(run: Run, node: Node) -> None:
+    measure(node, first_block(run), [1.0, 1.2, 1.0])
+    slower = Comparison.objects.get(verdict="slower")
+    body = json.loads(slower.body)
+    Comparison.objects.filter(pk=slower.pk).update(body=json.dumps({**body, "p": 0.9}))
+    services.conclude_runs()
+    slower.refresh_from_db()
+    assert slower.verdict == "undecided"
+
+
+def test_a_concluded_document_is_read_from_one_row(run: Run, node: Node, django_assert_max_num_queries: object) -> None:
+    measure(node, first_block(run), [1.0, 1.2, 1.0])
+    services.conclude_runs()
     first = selectors.document_json(run)
     with django_assert_max_num_queries(2):  # type: ignore[operator]
         assert selectors.document_json(run) == first
