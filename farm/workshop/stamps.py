@@ -5,19 +5,11 @@ import onnx
 from farm.rules.runtimes import opsets
 from farm.workshop import walking
 
-# the IR version that came with each default operator set
-_IR_OF_OPSET = ((25, 13), (24, 12), (23, 11), (21, 10), (19, 9), (15, 8), (13, 7), (11, 6), (10, 5), (9, 4), (0, 3))
-
 
 def opset_of(model: onnx.ModelProto) -> int | None:
     """The version of the default operator set; None when none is named."""
     versions = [entry.version for entry in model.opset_import if entry.domain in opsets.ONNX_DOMAINS]
     return max(versions, default=None)
-
-
-def natural_ir(opset: int) -> int:
-    """The IR version of the ONNX release that brought this operator set: what loads wherever the operators do."""
-    return next(ir for since, ir in _IR_OF_OPSET if opset >= since)
 
 
 def strip_unused(model: onnx.ModelProto) -> list[str]:
@@ -35,7 +27,7 @@ def strip_unused(model: onnx.ModelProto) -> list[str]:
 
 def lower_ir(model: onnx.ModelProto) -> list[str]:
     """Lowers an IR version that is higher than the operators need; what was done, in sentences."""
-    wanted = max(natural_ir(opset_of(model) or 0), _needed_ir(model))
+    wanted = max(opsets.natural_ir(opset_of(model) or 0), _needed_ir(model))
     if model.ir_version <= wanted:
         return []
     was, model.ir_version = model.ir_version, wanted

@@ -48,6 +48,8 @@ _SINCE = (
     ((1, 24), Limits(opset=25, ir=13, ml=5)),
     ((1, 25), Limits(opset=26, ir=13, ml=5)),
 )
+# the IR version that came with each default operator set
+_IR_OF_OPSET = ((25, 13), (24, 12), (23, 11), (21, 10), (19, 9), (15, 8), (13, 7), (11, 6), (10, 5), (9, 4), (0, 3))
 OLDEST = (1, 15)
 NEWEST = (1, 31)
 
@@ -66,6 +68,11 @@ def max_opset(runtime_version: str) -> int | None:
     """The newest default operator set a release loads: what `max-of-runtime` stands for."""
     limits = limits_of(runtime_version)
     return None if limits is None else limits.opset
+
+
+def natural_ir(opset: int) -> int:
+    """The IR version of the ONNX release that brought this operator set: what loads wherever the operators do."""
+    return next(ir for since, ir in _IR_OF_OPSET if opset >= since)
 
 
 def is_custom(domain: str) -> bool:

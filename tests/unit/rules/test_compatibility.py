@@ -1,0 +1,53 @@
+"""The table of releases that load a model."""
+
+from farm.rules.runtimes import compatibility, releases
+from farm.rules.runtimes.compatibility import Stamps
+
+OPSET_21 = Stamps({"": 21}, 10)
+
+
+def test_every_known_release_has_a_row_and_loads_from_the_lowest_on() -> None:
+    rows = compatibility.table(OPSET_21)
+    assert [row.version for row in rows] == list(releases.ONNXRUNTIME)
+    assert compatibility.lowest(rows) == "1.18.0"
+    assert [row.sentence() for row in rows if row.reason is None] == ["loads"] * 26
+    assert "needs ONNX Runtime ≥ 1.18" in rows[0].sentence()
+
+
+def test_releases_learnt_from_nodes_are_in_the_table() -> None:
+    assert compatibility.table(OPSET_21, more=["1.40.0", "1.31.1"])[-1].version == "1.40.0"
+
+
+def test_a_model_no_release_loads_has_no_lowest() -> None:
+    assert compatibility.lowest(compatibility.table(Stamps({"": 17}, 99))) is None
+    assert compatibility.lowest(compatibility.table(Stamps({"": 17, "acme": 1}, 8, ("acme",)))) is None
+
+
+def test_stamps_that_alone_stand_in_the_way_are_told() -> None:
+    row = compatibility.table(Stamps({"": 17, "ai.onnx.ml": 5}, 10, (), ("ai.onnx.ml",)))[0]
+    assert row.reason is not None
+    assert row.tidied
+    assert row.sentence().endswith("A variant with an opset of its own loads, its stamps put in order.")
+
+
+def test_operators_that_stand_in_the_way_cannot_be_tidied_away() -> None:
+    assert not compatibility.table(OPSET_21)[0].tidied
+
+
+def test_a_model_whose_every_import_is_unused_keeps_them() -> None:
+    assert Stamps({"": 17}, 10, (), ("",)).tidied() == Stamps({"": 17}, 3)
+
+
+def test_fusions_that_differ_are_read_off_traces() -> None:
+    rows = compatibility.table(OPSET_21, executed={"1.19.0": 46, "1.23.0": 60, "1.31.1": 60})
+    said = {row.version: row.sentence() for row in rows if row.executed_nodes}
+    assert said["1.19.0"] == "loads, but its fusions differ: 46 nodes run"
+    assert said["1.23.0"] == said["1.31.1"] == "loads"
+
+
+def test_neighbours_of_which_the_same_is_said_share_a_range() -> None:
+    rows = compatibility.table(OPSET_21, executed={"1.19.0": 46, "1.31.1": 60})
+    ranges = [(first, last) for first, last, _ in compatibility.in_ranges(rows)]
+    assert ranges == [
+        ("1.15.0", "1.16.3"), ("1.17.0", "1.17.3"), ("1.18.0", "1.18.1"), ("1.19.0", "1.19.0"), ("1.19.2", "1.31.1"),
+    ]  # fmt: skip
