@@ -2,6 +2,8 @@
 
 import gzip
 from collections.abc import Iterable
+from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from django.db.models import Prefetch, QuerySet
@@ -26,10 +28,22 @@ _COMPARISONS = TypeAdapter(list[doc.Comparison])
 
 
 def document(run: Run, *, with_operators: bool = True) -> doc.Document:
-    """The bench document of a run, partial while it runs. Without operators it is a tenth of the size."""
+    """The bench document of a run, partial while it runs. Without operators it is a tenth of the size.
+
+    Treat it as read-only: without operators, that of a concluded run is kept for whoever asks next.
+    """
+    if not with_operators and run.is_concluded:
+        return _kept_document(run.pk, run.revision, run.finished_at)
     if with_operators and run.state == RunState.FINISHED:
         return doc.Document.model_validate_json(document_json(run))
     return whole_document(run, with_operators=with_operators)
+
+
+@lru_cache(maxsize=4)
+def _kept_document(run_id: int, revision: int, finished_at: datetime) -> doc.Document:
+    """The light document of a concluded run, in this process; revision and moment tell it from any other."""
+    run = Run.objects.select_related("version__model").get(pk=run_id)
+    return whole_document(run, with_operators=False)
 
 
 def document_json(run: Run) -> str:

@@ -3,19 +3,38 @@
 import json
 from collections.abc import Iterable
 
+from pydantic import TypeAdapter
+
 from farm.accounts.selectors import Anyone
 from farm.contract import document as doc
+from farm.contract.reports import RoundReport
 from farm.registry.models import Model
 from farm.rules.planning.plans import PlannedBlock
 from farm.runs.models import Arm, Comparison, Report, Run
 from farm.runs.selectors.evidence import COUNTED
-from farm.runs.states import OPEN_BLOCKS, RunState
+from farm.runs.states import OPEN_BLOCKS, BlockState, RunState
+
+_CHANGES: TypeAdapter[list[doc.OperatorChange]] = TypeAdapter(list[doc.OperatorChange])
 
 
 def open_blocks(run: Run) -> list[tuple[str, PlannedBlock]]:
     """State and plan of each block that has not ended, by its number."""
     rows = run.blocks.filter(state__in=OPEN_BLOCKS).order_by("number").values_list("state", "plan_json")
     return [(state, PlannedBlock.model_validate(plan)) for state, plan in rows]
+
+
+def launches_so_far(run: Run) -> dict[str, list[float]]:
+    """p50 in ms of each launch that blocks measured now have reported, by the arm's name, a round after another."""
+    leased = run.blocks.filter(state=BlockState.LEASED)
+    names = {(arm.block_id, arm.number): arm.name for arm in Arm.objects.filter(block__in=leased)}
+    reports = Report.objects.filter(attempt__block__in=leased, attempt__state__in=COUNTED, kind="round")
+    found: dict[str, list[float]] = {}
+    for report in reports.select_related("attempt").order_by("round"):
+        for place in RoundReport.model_validate_json(report.body).samples:
+            if place.sample is not None:
+                name = names[report.attempt.block_id, place.arm]
+                found.setdefault(name, []).append(place.sample.p50_ms)
+    return found
 
 
 def open_runs(user: Anyone) -> list[tuple[Run, int]]:
@@ -38,9 +57,8 @@ def with_operators(run: Run, comparison: doc.Comparison) -> doc.Comparison:
     """A comparison of the run with the operators that its row keeps; as it is while its block is still measured."""
     rows = Comparison.objects.filter(run=run, baseline__name=comparison.baseline, candidate__name=comparison.candidate)
     found = rows.values_list("operators", flat=True).first()
-    if not found:
-        return comparison
-    return comparison.model_copy(update={"operators": [doc.OperatorChange.model_validate(one) for one in found]})
+    operators = _CHANGES.validate_json(found or "[]")
+    return comparison.model_copy(update={"operators": operators}) if operators else comparison
 
 
 def log_of(run: Run, name: str) -> str:
