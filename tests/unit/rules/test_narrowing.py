@@ -1,0 +1,60 @@
+"""Narrower matrices, and the order of releases."""
+
+import pytest
+
+from farm.contract.cells import Runtime
+from farm.rules.matrices import matrix as matrices
+from farm.rules.matrices.points import expand
+from farm.rules.narrowing import is_prerelease, narrowed, point_at, release_order, with_runtimes
+
+
+def ort(version: str) -> Runtime:
+    return Runtime(distribution="onnxruntime", version=version)
+
+
+def test_releases_are_ordered_with_candidates_before_their_release() -> None:
+    versions = ["1.31.0", "1.9.0", "1.31.0rc2", "1.31.0.dev3", "1.31.1", "1.31.0rc1"]
+    assert sorted(versions, key=release_order) == [
+        "1.9.0", "1.31.0rc1", "1.31.0rc2", "1.31.0.dev3", "1.31.0", "1.31.1",
+    ]  # fmt: skip
+    assert [is_prerelease(one) for one in ("1.31.0", "1.31.0rc1", "1.31.0.dev1", "1.31.0+cuda")] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+
+
+def test_runtimes_stand_in_release_order_and_rules_about_them_go() -> None:
+    matrix = matrices.parse(
+        {"runtime": ["1.20.1", "1.21.0"], "batch": [1, 8], "exclude": [{"runtime": "1.20.1", "batch": 8}]}
+    )
+    found = with_runtimes(matrix, [ort("1.31.1"), ort("1.29.0"), ort("1.31.1")], hardware=["node:a"])
+    assert found.axes["runtime"] == (ort("1.29.0"), ort("1.31.1"))
+    assert found.axes["hardware"] == ("node:a",)
+    assert found.exclude == ()
+
+
+def test_a_narrowed_matrix_holds_the_points_that_were_asked_for() -> None:
+    matrix = matrices.parse(
+        {"batch": [1, 8, 16], "precision": ["fp32", "int8-dynamic"], "exclude": [{"batch": 8, "precision": "fp32"}]}
+    )
+    asked = [{"batch": 0, "precision": 1}, {"batch": 1, "precision": 1}]
+    found = narrowed(matrix, asked, runtimes=[ort("1.29.0"), ort("1.31.1")])
+    assert len(expand(found).points) == 4
+    assert found.exclude == ()
+    wider = narrowed(matrix, [{"batch": 0, "precision": 0}, {"batch": 1, "precision": 1}], runtimes=[ort("1.29.0")])
+    assert len(wider.exclude) == 1
+    assert matrices.parse(found.as_plain()) == found
+
+
+def test_a_point_that_an_include_added_can_be_narrowed_to() -> None:
+    matrix = matrices.parse({"batch": [1], "include": [{"batch": 32, "threads": 2}]})
+    point = expand(matrix).points[-1]
+    found = narrowed(matrix, [point.positions], runtimes=[ort("1.29.0")])
+    assert (found.axes["batch"], found.axes["threads"]) == ((32,), (2,))
+
+
+def test_a_point_that_is_not_there_is_said() -> None:
+    with pytest.raises(LookupError, match="no point"):
+        point_at(matrices.parse({"batch": [1]}), {"batch": 7})

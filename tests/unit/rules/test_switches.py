@@ -1,0 +1,150 @@
+"""Session options that undo a change: which are tried, and what the trials say."""
+
+from typing import Any
+
+import pytest
+
+from farm.contract.cells import Runtime
+from farm.contract.document import Cell, Comparison, Document, Parity
+from farm.rules import switches
+from farm.rules.matrices import matrix as matrices
+from farm.rules.matrices.points import expand
+from farm.rules.planning.blocks import comparisons_among
+from farm.rules.planning.planning import plan
+from farm.rules.switches import Candidate, Trial
+from tests.unit.rules.making import make_model
+from tests.unit.rules.test_watching import NEW, OLD, cell
+
+NAMES = ["AlphaFusion", "BetaElimination", "GammaTransformer"]
+
+
+def ort(requirement: str) -> Runtime:
+    distribution, _, version = requirement.partition("==")
+    return Runtime(distribution=distribution, version=version)
+
+
+def test_names_are_found_among_the_texts_of_a_library() -> None:
+    library = (
+        b"\x00AlphaFusion\x00an alpha text\x00N11onnxruntime15BetaEliminationE\x00EliminateGamma\x00SomethingElse\x00"
+    )
+    assert switches.optimizer_names(library) == ["AlphaFusion", "BetaElimination", "EliminateGamma"]
+    assert switches.optimizer_names(b"\xff\x00") == []
+
+
+def test_names_that_resemble_what_changed_come_first() -> None:
+    names = ["ConvAddFusion", "SkipNormFusion", "GateFusion", "CastElimination"]
+    assert switches.ranked(names, words=["SkipNormalization", "MatMul"])[0] == "SkipNormFusion"
+    assert switches.ranked(names, words=[]) == sorted(names)
+    assert switches.ranked([], words=["Add"]) == []
+
+
+def test_levels_stand_first_then_single_names_then_groups_of_all_others() -> None:
+    names = [f"Name{letter}Fusion" for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"]
+    found = switches.first_candidates(names)
+    assert [one.level for one in found[:3]] == ["extended", "basic", "disable"]
+    assert [len(one.names) for one in found[3:8]] == [1] * 5
+    assert len(found) <= switches.MOST_CANDIDATES
+    assert sorted(name for one in found for name in one.names) == names
+
+
+def test_without_names_only_levels_are_tried() -> None:
+    assert [one.label for one in switches.first_candidates([], level="extended")] == [
+        "optimisation basic",
+        "optimisation disable",
+    ]
+
+
+def trial(candidate: Candidate, undone: float, *, verdict: Any = "faster", keeps: bool = True) -> Trial:
+    comparison = Comparison(baseline="c2", candidate="c3", axis="session", ratio=0.8, verdict=verdict, margin=0.02)
+    return Trial(candidate, undone, 1.0, comparison, keeps)
+
+
+GROUP = Candidate("optimizers", "without four", names=("A1Fusion", "B1Fusion", "C1Fusion", "D1Fusion"))
+SINGLE = Candidate("optimizers", "without one", names=("E1Fusion",))
+LEVEL = Candidate("level", "optimisation basic", level="basic")
+
+
+def test_the_group_that_undid_most_is_parted_until_one_name_is_left() -> None:
+    trials = [trial(GROUP, 0.9), trial(LEVEL, 1.0)]
+    assert [one.names for one in switches.next_candidates(trials, most=2)] == [
+        ("A1Fusion", "B1Fusion"),
+        ("C1Fusion", "D1Fusion"),
+    ]
+    assert switches.next_candidates([*trials, trial(SINGLE, 0.95)]) == []
+    assert switches.next_candidates([trial(LEVEL, 1.0)]) == []
+
+
+def test_the_smallest_switch_is_offered_of_those_that_give_back_about_as_much() -> None:
+    best = switches.best_of([trial(LEVEL, 1.0), trial(GROUP, 0.95), trial(SINGLE, 0.9)])
+    assert best is not None
+    assert best.candidate == SINGLE
+    assert switches.best_of([trial(LEVEL, 1.0), trial(SINGLE, 0.5)]).candidate == LEVEL  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "poor",
+    [trial(SINGLE, 0.1), trial(SINGLE, 0.9, verdict="undecided"), trial(SINGLE, 0.9, keeps=False)],
+)
+def test_what_gives_little_is_undecided_or_changes_outputs_is_not_offered(poor: Trial) -> None:
+    assert switches.best_of([poor]) is None
+
+
+def trial_plan(candidates: list[Candidate]) -> Any:
+    matrix = matrices.parse({"runtime": ["1.29.0", "1.31.1"], "batch": [1], "threads": [1]})
+    point = expand(matrix).points[0]
+    found = switches.trial_matrix(matrix, point, old=ort(OLD), new=ort(NEW), candidates=candidates)
+    assert matrices.parse(found.as_plain()) == found
+    return plan(found, make_model())
+
+
+def test_one_block_holds_both_releases_and_every_candidate_beside_the_new_one() -> None:
+    candidates = switches.first_candidates(NAMES)
+    (block,) = trial_plan(candidates).blocks
+    assert len(block.arms) == 2 + len(candidates)
+    tried = [arm.spec for arm in block.arms if arm.spec.session.disabled_optimizers]
+    assert [spec.session.disabled_optimizers for spec in tried] == [(name,) for name in NAMES]
+    assert {str(spec.runtime) for spec in tried} == {NEW}
+    axes = [axis for _, _, axis in comparisons_among(block.arms)]
+    assert axes.count("runtime") == 1
+
+
+def test_trials_are_read_from_the_block_with_what_they_gave_back() -> None:
+    candidates = switches.first_candidates(NAMES[:1])
+    cells = [
+        cell("c1", OLD),
+        cell("c2", NEW),
+        cell("c3", NEW, optimization="basic"),
+        cell("c4", NEW, session={"name": "4 without AlphaFusion"}, parity=Parity(verdict="fail")),
+        cell("c5", NEW, optimization="disable", status="crashed"),
+    ]
+    compared = [("c1", "c2", "runtime", 1.25), ("c2", "c3", "optimization", 0.8), ("c2", "c4", "session", 1.0)]
+    document = Document(machine={}, seed=0, cells=cells, comparisons=[_comparison(*one) for one in compared])
+    level, name = switches.read_trials(document, candidates, old=OLD, new=NEW)
+    assert (level.candidate.level, level.undone) == ("basic", pytest.approx(1.0))
+    assert level.remaining == pytest.approx(1.0)
+    assert (name.candidate.names, name.undone, name.keeps_parity) == (("AlphaFusion",), 0.0, False)
+
+
+def _comparison(baseline: str, candidate: str, axis: str, ratio: float) -> Comparison:
+    verdict: Any = "slower" if ratio > 1.02 else "faster" if ratio < 0.98 else "equal"
+    return Comparison(baseline=baseline, candidate=candidate, axis=axis, ratio=ratio, verdict=verdict, margin=0.02)
+
+
+def test_a_block_without_the_change_says_nothing_of_switches() -> None:
+    cells: list[Cell] = [cell("c1", OLD), cell("c2", NEW)]
+    document = Document(machine={}, seed=0, cells=cells, comparisons=[_comparison("c1", "c2", "runtime", 0.99)])
+    assert switches.read_trials(document, [LEVEL], old=OLD, new=NEW) == []
+
+
+def test_the_work_around_is_said_with_what_is_left_and_as_code() -> None:
+    one = trial(SINGLE, 0.96)
+    assert switches.sentence(one).startswith("Leaving out E1Fusion gives back 96 % of the change")
+    assert "disabled_optimizers=['E1Fusion']" in switches.code_for(one)
+    assert "ORT_ENABLE_BASIC" in switches.code_for(trial(LEVEL, 1.0))
+    many = Candidate("optimizers", "many", names=tuple(f"N{number}Fusion" for number in range(6)))
+    assert "and 2 more" in switches.sentence(trial(many, 0.5))
+
+
+def test_a_candidate_survives_being_kept() -> None:
+    for one in (SINGLE, LEVEL, GROUP):
+        assert Candidate.of_plain(one.as_plain()) == one

@@ -1,0 +1,244 @@
+"""What a watch makes of a measured block."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from farm.contract.document import Cell, Comparison, Document, OperatorTime, Parity, ParityOutput
+from farm.contract.reasons import CellStatus, Reason, ReasonCode
+from farm.rules import watching
+from farm.rules.watching import Finding, Judgement, Rule, judge
+
+OLD, NEW = "onnxruntime==1.29.0", "onnxruntime==1.31.1"
+CPU = "CPUExecutionProvider"
+
+
+def cell(name: str, runtime: str, **changes: Any) -> Cell:
+    known: dict[str, Any] = {
+        "id": name, "digest": name, "block": "b1", "model": "encoder", "model_sha256": "a" * 64, "runtime": runtime,
+        "provider": CPU, "batch": 1, "precision": "fp32", "threads": 1, "node": "bench-1", "status": CellStatus.DONE,
+        "session": {"name": "default"}, "p50_ms": 1.0, "session_ms": 100.0, "first_ms": 10.0,
+        "peak_memory_bytes": 100_000_000, "parity": Parity(verdict="pass"),
+        "operators": [OperatorTime(node="a", op_type="MatMul", provider=CPU, time_us=5.0)],
+    }  # fmt: skip
+    return Cell(**{**known, **changes})
+
+
+def pair(verdict: Any = "equal", ratio: float | None = 1.0, **new: Any) -> Document:
+    """Old and new side by side; `new` changes the new cell."""
+    comparison = Comparison(
+        baseline="c1", candidate="c2", axis="runtime", ratio=ratio, ci_low=ratio, ci_high=ratio, ci_level=0.95,
+        verdict=verdict, rounds=8, margin=0.02,
+    )  # fmt: skip
+    cells = [cell("c1", OLD), cell("c2", NEW, **new)]
+    return Document(machine={}, seed=0, cells=cells, comparisons=[comparison])
+
+
+def judged(document: Document, **rule: Any) -> Judgement:
+    return judge(document, Rule(**rule), old=OLD, new=NEW)
+
+
+def kinds(judgement: Judgement) -> list[str]:
+    return [finding.kind for finding in judgement.findings]
+
+
+def test_an_unchanged_pair_is_quiet_and_clears_every_kind() -> None:
+    found = judged(pair())
+    assert (found.outcome, found.compared, kinds(found)) == ("quiet", 1, [])
+    assert {kind for kind, _ in found.cleared} == set(watching.KINDS)
+
+
+def test_slower_beyond_the_rule_is_a_finding_that_needs_a_fresh_block() -> None:
+    (finding,) = judged(pair("slower", 1.24)).findings
+    assert (finding.kind, finding.size, finding.node, finding.is_noisy) == ("slower", 1.24, "bench-1", True)
+    assert "24" in finding.text
+
+
+def test_slower_within_the_rule_is_no_finding_and_clears_nothing() -> None:
+    found = judged(pair("slower", 1.04), latency=0.05)
+    assert found.outcome == "quiet"
+    assert "slower" not in {kind for kind, _ in found.cleared}
+
+
+def test_faster_is_news_and_never_an_alert() -> None:
+    found = judged(pair("faster", 0.7))
+    assert (found.outcome, len(found.news)) == ("news", 1)
+
+
+@pytest.mark.parametrize("verdict", ["undecided", "not comparable"])
+def test_what_is_not_decided_is_its_own_state(verdict: str) -> None:
+    assert judged(pair(verdict, 1.3)).outcome == "undecided"
+
+
+def test_a_kind_that_the_rule_leaves_out_is_news() -> None:
+    found = judged(pair("slower", 1.24), kinds=("parity",))
+    assert (found.outcome, len(found.news)) == ("news", 1)
+
+
+def test_broken_parity_is_a_finding_without_a_second_block() -> None:
+    (finding,) = judged(pair(parity=Parity(verdict="fail", text="9 elements differ."))).findings
+    assert (finding.kind, finding.is_noisy) == ("parity", False)
+
+
+def test_parity_that_failed_before_and_is_no_worse_is_no_finding() -> None:
+    before = Parity(verdict="fail", outputs=[ParityOutput(name="y", rmse=1.0)])
+    document = pair(parity=Parity(verdict="fail", outputs=[ParityOutput(name="y", rmse=1.5)]))
+    document.cells[0].parity = before
+    assert kinds(judged(document)) == []
+
+
+def test_parity_that_failed_before_and_is_much_worse_is_a_finding() -> None:
+    document = pair(parity=Parity(verdict="fail", outputs=[ParityOutput(name="y", rmse=3.0)]))
+    document.cells[0].parity = Parity(verdict="fail", outputs=[ParityOutput(name="y", rmse=1.0)])
+    (finding,) = judged(document).findings
+    assert "×3" in finding.text
+
+
+def test_parity_that_is_kept_again_is_news() -> None:
+    document = pair()
+    document.cells[0].parity = Parity(verdict="fail")
+    assert judged(document).outcome == "news"
+
+
+def test_parity_that_was_not_measured_is_undecided() -> None:
+    assert judged(pair(parity=Parity(text="The outputs were not computed."))).outcome == "undecided"
+
+
+def test_a_node_that_falls_back_to_the_cpu_is_a_finding_even_at_equal_latency() -> None:
+    document = pair()
+    document.cells[0].operators = [OperatorTime(node="a", op_type="MatMul", provider="CUDA", time_us=5.0)]
+    (finding,) = judged(document).findings
+    assert (finding.kind, finding.is_noisy) == ("placement", False)
+
+
+def test_more_copies_are_a_finding_and_fewer_are_news() -> None:
+    more = pair(copies=2)
+    assert kinds(judged(more)) == ["placement"]
+    fewer = pair(copies=0)
+    fewer.cells[0].copies = 2
+    assert judged(fewer).outcome == "news"
+
+
+def test_a_cell_without_operators_says_nothing_of_placement() -> None:
+    found = judged(pair(operators=[]))
+    assert "placement" not in {kind for kind, _ in found.cleared}
+
+
+@pytest.mark.parametrize(
+    ("changed", "kind"),
+    [({"session_ms": 180.0}, "session"), ({"first_ms": 30.0}, "first"), ({"peak_memory_bytes": 150_000_000}, "memory")],
+)
+def test_metrics_beyond_their_rule_are_noisy_findings(changed: dict[str, float], kind: str) -> None:
+    (finding,) = judged(pair(**changed)).findings
+    assert (finding.kind, finding.is_noisy) == (kind, True)
+
+
+def test_a_small_absolute_change_of_a_metric_is_no_finding() -> None:
+    document = pair(session_ms=12.0)
+    document.cells[0].session_ms = 5.0
+    assert judged(document).outcome == "quiet"
+
+
+def test_a_metric_that_got_much_better_is_news() -> None:
+    assert judged(pair(session_ms=30.0)).outcome == "news"
+
+
+def test_a_metric_that_was_not_measured_clears_nothing() -> None:
+    found = judged(pair(session_ms=None))
+    assert "session" not in {kind for kind, _ in found.cleared}
+
+
+def ended(code: ReasonCode) -> dict[str, Any]:
+    reason = Reason(code=code, text="It ended.")
+    return {"status": reason.status, "reason": reason, "p50_ms": None}
+
+
+def test_a_cell_that_worked_and_fails_is_a_finding() -> None:
+    (finding,) = judged(pair(**ended(ReasonCode.CRASHED))).findings
+    assert (finding.kind, finding.is_noisy) == ("failed", True)
+    assert "worked on onnxruntime==1.29.0" in finding.text
+
+
+def test_a_cell_that_was_refused_by_the_plan_is_paired_without_a_block() -> None:
+    document = pair(block="", node=None, **ended(ReasonCode.OPSET_TOO_NEW))
+    document.comparisons = []
+    assert kinds(judged(document)) == ["failed"]
+
+
+@pytest.mark.parametrize("code", sorted(watching.INFRA_CODES))
+def test_a_broken_pipeline_never_looks_like_a_slow_model(code: ReasonCode) -> None:
+    found = judged(pair("slower", 9.0, **ended(code)))
+    assert (found.outcome, found.findings, found.compared) == ("infra", (), 0)
+
+
+def test_failing_on_both_sides_is_no_change_but_nothing_was_measured() -> None:
+    document = pair(**ended(ReasonCode.CRASHED))
+    document.cells[0] = document.cells[0].model_copy(update=ended(ReasonCode.CRASHED))
+    assert judged(document).outcome == "infra"
+
+
+def test_a_cell_that_works_again_is_news() -> None:
+    document = pair()
+    document.cells[0] = document.cells[0].model_copy(update=ended(ReasonCode.CRASHED))
+    assert judged(document).news
+
+
+def test_a_document_without_the_pair_is_infra_not_quiet() -> None:
+    assert judge(pair(), Rule(), old=OLD, new="onnxruntime==1.30.0").outcome == "infra"
+
+
+def test_a_pair_of_different_blocks_is_not_compared() -> None:
+    document = pair(block="b2")
+    document.comparisons = []
+    assert judged(document).outcome == "undecided"
+
+
+def test_twins_and_session_names_make_no_series_of_their_own() -> None:
+    document = pair()
+    document.cells.append(cell("c1.twin", OLD, twin_of="c1"))
+    (found,) = watching.pairs(document, old=OLD, new=NEW)
+    assert (found.old.id, found.new.id) == ("c1", "c2")
+    assert watching.series_of(cell("x", OLD)) == watching.series_of(cell("y", NEW, session={"name": "1 other"}))
+    assert watching.series_of(cell("x", OLD)) != watching.series_of(cell("x", OLD, batch=8))
+
+
+def test_the_series_is_named_by_what_differs_from_the_plain_case() -> None:
+    named = cell("x", NEW, optimization="basic", session={"name": "no spin"}, shapes={"sequence": 64}, threads=2)
+    label = watching.series_label(named)
+    assert label == "encoder, CPU, fp32, batch 1, sequence=64, 2 threads, optimisation basic, session no spin"
+
+
+def finding(kind: watching.Kind, size: float | None = None, series: str = "s") -> Finding:
+    return Finding(kind, series, "c1", "c2", "bench-1", kind, size)
+
+
+def test_only_noisy_findings_need_to_be_shown_again() -> None:
+    first = [finding("slower", 1.2), finding("parity"), finding("memory", 1.5)]
+    again = Judgement(findings=(finding("slower", 1.19),))
+    holds, gone = watching.confirmed(first, again)
+    assert [one.kind for one in holds] == ["slower", "parity"]
+    assert [one.kind for one in gone] == ["memory"]
+    assert watching.needs_confirmation(first)
+    assert not watching.needs_confirmation([finding("placement")])
+
+
+def test_a_fresh_block_of_another_series_confirms_nothing() -> None:
+    holds, _ = watching.confirmed([finding("slower", 1.2)], Judgement(findings=(finding("slower", 1.2, series="t"),)))
+    assert holds == []
+
+
+def test_the_worst_finding_is_what_is_wrong_before_what_is_slow() -> None:
+    assert watching.worst([finding("slower", 1.1), finding("slower", 1.4), finding("memory", 9.0)]).size == 1.4
+    assert watching.worst([finding("slower", 9.0), finding("parity")]).kind == "parity"
+
+
+def test_false_alerts_need_two_errors_in_the_same_direction() -> None:
+    assert watching.expected_false_alerts(1000, rate=0.01) == pytest.approx(1000 * 0.005**2)
+    assert watching.expected_false_alerts(0) == 0
+
+
+@pytest.mark.parametrize("bad", [{"latency": -0.1}, {"latency": "a lot"}, {"kinds": ["odd"]}, {"unknown": 1}])
+def test_a_rule_that_cannot_be_meant_is_refused(bad: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Rule.model_validate(bad)
