@@ -17,7 +17,7 @@ def teams_visible_to(user: Anyone) -> QuerySet[Team]:
 
 def team_named(name: str, *, user: Anyone) -> Team:
     """The team of that name. Raises Missing when the user is not in it."""
-    team = Team.objects.visible_to(user).filter(name=name).first()
+    team = Team.objects.visible_to(user).filter(name=name.replace("\x00", "")).first()
     if team is None:
         names = ", ".join(Team.objects.visible_to(user).values_list("name", flat=True)) or "none"
         raise Missing(f"There is no team “{name}” that you belong to.", hint=f"Your teams: {names}.")

@@ -100,7 +100,7 @@ def issue_token(
     secret = new_secret(TOKEN_PREFIX)
     token = Token.objects.create(
         user=user,
-        name=name[:100],
+        name=name.replace("\x00", "")[:100],
         hint=secret[:HINT_LENGTH],
         digest=digest_of_secret(secret),
         scopes=wanted,

@@ -55,6 +55,13 @@ class ModelPageOut(ModelOut):
     versions: list[VersionOut]
 
 
+class Described(Schema):
+    """Null or left out: unchanged."""
+
+    description: str | None = None
+    labels: list[str] | None = None
+
+
 class RemovedOut(Schema):
     """Bytes of the team's quota that became free."""
 
@@ -85,6 +92,15 @@ def model(request: HttpRequest, model_id: int) -> ModelPageOut:
     found = selectors.model(user, model_id)
     versions = [version_out(version) for version in selectors.versions_of(found, user=user)[:PAGE]]
     return ModelPageOut(**model_out(found).dict(), versions=versions)
+
+
+@router.patch("/models/{int:model_id}", response=ModelOut)
+def describe(request: HttpRequest, model_id: int, payload: Described) -> ModelOut:
+    """Change a model's description or labels; what is left out stays."""
+    user = person(request)
+    found = selectors.model(user, model_id)
+    services.describe_model(model=found, by=user, description=payload.description, labels=payload.labels)
+    return model_out(found)
 
 
 @router.get("/versions/{int:version_id}", response=VersionOut)

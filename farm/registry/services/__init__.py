@@ -1,3 +1,4 @@
+from farm.registry.services.describing import describe_model
 from farm.registry.services.inspection import inspect_version, order_inspection
 from farm.registry.services.making import ensure_preparation, ensure_variant
 from farm.registry.services.removal import remove_version
@@ -6,6 +7,7 @@ from farm.registry.services.uploads import receive_upload, room_left, store_arti
 from farm.registry.services.workshop import make_variant, prepare_inputs
 
 __all__ = [
+    "describe_model",
     "ensure_preparation",
     "ensure_variant",
     "inspect_version",
