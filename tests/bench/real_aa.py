@@ -1,0 +1,176 @@
+"""How often two arms of the same thing are called slower or faster on this machine: real processes, nothing simulated.
+
+    python -m tests.bench.real_aa --comparisons 125 --seed 1 --json FILE [--ungated] [--runtimes DIR]
+
+A comparison is a block of eight rounds of one model and its A/A twin, 16 process launches, by the product's own path
+(tests/bench/blocks.py) with short windows: 0.1 s after a warm-up of 0.1 s or more. The models take turns. Each
+comparison is a line of FILE.jsonl as soon as it is measured, so that a second call goes on where the first one ended;
+FILE is written at the end, in the form that `tests.bench.power --recorded` and `onnxfarm verdict` read.
+
+On a machine where other programs work, every launch of one thread is disturbed and no pair is left: the product then
+says `undecided`. With --ungated all launches count, as they do for cells of several threads, and the figure is about
+the rule alone, under all the noise that there is.
+
+Two counts: `shipped` with the margin of 2 %, and `strict` with a margin of 0, where everything significant is an alarm.
+`chained` joins three consecutive blocks of a model into one of 24 rounds, for the later looks.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from farm.rules.comparing import margins, statistics, verdicts
+from onnxfarm.bench import _default_home as default_home
+from tests.bench import blocks, figure
+
+TARGET = 0.01
+ROUNDS = 8
+CHAINED = 3
+Line = dict[str, Any]
+
+
+class Ledger:
+    """Comparisons as lines of JSON, appended and never changed. The first line says what they were measured with."""
+
+    def __init__(self, path: Path, *, head: Line) -> None:
+        self._path = path
+        if not path.exists():
+            path.write_text(json.dumps(head) + "\n")
+        known = json.loads(path.read_text().splitlines()[0])
+        if known != head:
+            raise SystemExit(f"{path} was begun with {known}, and this call is {head}: give another file.")
+
+    def lines(self) -> list[Line]:
+        """The comparisons so far, in the order in which they were measured; a line that was cut off does not count."""
+        rows = self._path.read_text().splitlines(keepends=True)[1:]
+        return [json.loads(row) for row in rows if row.endswith("\n")]
+
+    def add(self, line: Line) -> None:
+        with self._path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def measure(place: blocks.Workplace, number: int, *, seed: int) -> Line:
+    """One comparison. The model and the order of its rounds follow from the number and the seed."""
+    subject = list(blocks.SUBJECTS.values())[number % len(blocks.SUBJECTS)]
+    order_seed = 1_000 * seed + number
+    load = os.getloadavg()[0]
+    measured = place.measure(subject, place.twin_block(subject, seed=order_seed), seed=order_seed)
+    (judged,) = measured.judge.comparisons()
+    return {
+        "number": number,
+        "model": subject.name,
+        "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "load_1m": round(load, 2),
+        "runner": blocks.digest_of_runner(),
+        "verdict": judged.verdict,
+        "launches": measured.launches,
+        "wall_s": round(measured.wall_s, 1),
+        **measured.sample_counts(),
+        "pairs": [[round(old, 7), round(new, 7)] for old, new in measured.pairs],
+    }
+
+
+def figures_of(lines: Sequence[Line]) -> dict[str, Any]:
+    """The false alarms, and what each model's launches differ by."""
+    pairs = [line["pairs"] for line in lines]
+    by_model = {name: [line for line in lines if line["model"] == name] for name in blocks.SUBJECTS}
+    return {
+        "comparisons": len(lines),
+        "launches": sum(line["launches"] for line in lines),
+        "rounds": ROUNDS,
+        "shipped": alarms(pairs, margin=verdicts.MARGIN),
+        "strict": alarms(pairs, margin=0.0),
+        "chained": {
+            "rounds": CHAINED * ROUNDS,
+            "shipped": alarms(chained(lines), margin=verdicts.MARGIN),
+            "strict": alarms(chained(lines), margin=0.0),
+        },
+        "models": {name: _model(of) for name, of in by_model.items() if of},
+        **{key: sum(line[key] for line in lines) for key in ("samples", "remeasured", "disturbed", "unstable")},
+        "short_of_pairs": sum(len(some) < ROUNDS for some in pairs),
+        "seconds_a_comparison": round(float(np.median([line["wall_s"] for line in lines])), 1),
+        "load_1m": [min(line["load_1m"] for line in lines), max(line["load_1m"] for line in lines)],
+        "from": lines[0]["at"],
+        "to": lines[-1]["at"],
+        "runners": sorted({line["runner"] for line in lines}),
+    }
+
+
+def alarms(pairs: Sequence[Sequence[Sequence[float]]], *, margin: float) -> dict[str, Any] | None:
+    """Verdicts, and the rate of alarms with its 95 % Clopper-Pearson interval; None without any comparison."""
+    if not pairs:
+        return None
+    judged = [one.verdict for one in verdicts.judge_many([np.asarray(some) for some in pairs], margin=margin)]
+    count = sum(verdict in ("slower", "faster") for verdict in judged)
+    low, high = statistics.clopper_pearson(count, len(judged))
+    verdict_counts = {verdict: judged.count(verdict) for verdict in sorted(set(judged))}
+    return {"alarms": count, "of": len(judged), "low": low, "high": high, "verdicts": verdict_counts}
+
+
+def chained(lines: Sequence[Line]) -> list[list[list[float]]]:
+    """Blocks of 24 rounds, each from three consecutive comparisons of a model; the rest of a model is left out."""
+    found = []
+    for name in blocks.SUBJECTS:
+        of = [line["pairs"] for line in lines if line["model"] == name and len(line["pairs"]) == ROUNDS]
+        for start in range(0, len(of) - CHAINED + 1, CHAINED):
+            found.append([pair for some in of[start : start + CHAINED] for pair in some])
+    return found
+
+
+def _model(lines: Sequence[Line]) -> dict[str, Any]:
+    logs = [np.diff(np.log(np.asarray(line["pairs"])), axis=1)[:, 0] for line in lines]
+    each = [float(np.std(some, ddof=1)) for some in logs]
+    floor = margins.noise_floor([some.tolist() for some in logs])
+    assert floor is not None
+    return {
+        "comparisons": len(lines),
+        "p50_ms": round(float(np.median([pair for line in lines for pair in line["pairs"]])), 4),
+        "s": round(floor.deviation, 4),
+        "s_quartiles": [round(float(value), 4) for value in np.percentile(each, [25, 50, 75])],
+        "largest_estimate": round(max(float(abs(np.median(some))) for some in logs), 4),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--comparisons", type=int, default=125)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--ungated", action="store_true", help="count disturbed launches too")
+    parser.add_argument("--runtimes", type=Path, default=default_home() / "runtimes", metavar="DIR")
+    given = parser.parse_args()
+    head = {
+        "seed": given.seed,
+        "windows": blocks.SHORT,
+        "is_gated": not given.ungated,
+        "runtime": blocks.RUNTIME,
+        "models": list(blocks.SUBJECTS),
+    }
+    ledger = Ledger(given.json.with_suffix(".jsonl"), head=head)
+    gate = blocks.without_gate() if given.ungated else contextlib.nullcontext()
+    with tempfile.TemporaryDirectory() as folder, blocks.shortened_windows(), gate:
+        place = blocks.Workplace(Path(folder).resolve(), runtimes=given.runtimes)
+        for number in range(len(ledger.lines()), given.comparisons):
+            ledger.add(measure(place, number, seed=given.seed))
+    lines = ledger.lines()
+    kept = [{"model": line["model"], "pairs": line["pairs"]} for line in lines]
+    given.json.write_text(json.dumps({**head, "machine": figure.machine(), "comparisons": kept}))
+    found = figures_of(lines)
+    claim = f"At most {100 * TARGET:g} % of real comparisons of a thing with itself are called slower or faster."
+    holds = found["shipped"]["alarms"] <= TARGET * found["shipped"]["of"]
+    figure.publish(claim=claim, seed=given.seed, figures={"holds": holds, **head, **found})
+
+
+if __name__ == "__main__":
+    main()
