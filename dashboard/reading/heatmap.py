@@ -153,14 +153,23 @@ def _place(group: Sequence[Cell], grid: Grid, first_head: str) -> Place:
     cell = next((one for one in group if one.p50_ms is not None), group[0])
     state = grid.states.get(cell.id, cell.status.value)
     href = grid.address(cell.id)
-    if cell.p50_ms is None or state in OPEN_STATES:
-        sign = sign_of(state)
-        tone = "running" if state == "running" else "" if state == "waiting" else "off"
-        return Place(href, sign=sign, tone=tone, title=cell.reason.text if cell.reason else "")
+    if state in OPEN_STATES:
+        return _open_place(cell, state, href)
+    if cell.p50_ms is None:
+        return Place(href, sign=sign_of(state), tone="off", title=cell.reason.text if cell.reason else "")
     if grid.metric.name != "verdict":
         return Place(href, grid.metric.write(cell), tone=_ramp(grid.metric.read(cell), grid.ends), title=_title(cell))
     sign, tone, title = _judged(cell, group, grid, first_head)
     return Place(href, grid.metric.write(cell), sign, tone, title)
+
+
+def _open_place(cell: Cell, state: str, href: str) -> Place:
+    """A cell that has not ended, with the median of the launches so far."""
+    sign, rounds = sign_of(state), len(cell.samples_ms)
+    if not rounds:
+        return Place(href, sign=sign, tone="running" if state == "running" else "")
+    so_far = Sign(sign.mark, f"{numbers.count(rounds, 'round')} so far", sign.tone)
+    return Place(href, f"{numbers.milliseconds(cell.p50_ms)} ms", so_far, "running", "still measured: no verdict yet")
 
 
 def _judged(cell: Cell, group: Sequence[Cell], grid: Grid, first_head: str) -> tuple[Sign, str, str]:

@@ -1,6 +1,7 @@
 """Cells that have not ended, as they were planned: a run's map shows them from its first second on."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from statistics import median
 
 from farm.contract.document import Cell
 from farm.contract.reasons import CellStatus
@@ -10,20 +11,27 @@ STATE_OF_BLOCK = {"leased": "running"}
 
 
 def open_cells(
-    blocks: Iterable[tuple[str, PlannedBlock]], *, known: Collection[str], model: str
+    blocks: Iterable[tuple[str, PlannedBlock]],
+    *,
+    known: Collection[str],
+    model: str,
+    so_far: Mapping[str, list[float]] | None = None,
 ) -> tuple[list[Cell], dict[str, str]]:
-    """Cells without a result, and `waiting` or `running` for each by its id. `known`: ids that have ended."""
+    """Cells without a result, and `waiting` or `running` for each by its id.
+
+    `known`: ids that have ended. `so_far`: p50 in ms of the launches there are already, by id.
+    """
     cells: list[Cell] = []
     states: dict[str, str] = {}
     for state, block in blocks:
         for arm in block.arms:
             if arm.id not in known:
-                cells.append(_cell(arm, block, model))
+                cells.append(_cell(arm, block, model, (so_far or {}).get(arm.id, [])))
                 states[arm.id] = STATE_OF_BLOCK.get(state, "waiting")
     return cells, states
 
 
-def _cell(arm: Arm, block: PlannedBlock, model: str) -> Cell:
+def _cell(arm: Arm, block: PlannedBlock, model: str, launches: list[float]) -> Cell:
     """The planned cell in the document's words; its status says nothing and is never shown."""
     spec = arm.spec
     return Cell(
@@ -46,4 +54,6 @@ def _cell(arm: Arm, block: PlannedBlock, model: str) -> Cell:
         hardware=spec.hardware,
         twin_of=None if arm.twin_of is None else block.arms[arm.twin_of].id,
         status=CellStatus.CANCELLED,
+        p50_ms=median(launches) if launches else None,
+        samples_ms=launches,
     )

@@ -122,7 +122,8 @@ def _open(row: Any, document: Document) -> tuple[list[Cell], dict[str, str]]:
     if row.state == RunState.FINISHED:
         return [], {}
     known = {cell.id for cell in document.cells}
-    return open_cells(pages.open_blocks(row), known=known, model=str(row.version.model))
+    so_far = pages.launches_so_far(row)
+    return open_cells(pages.open_blocks(row), known=known, model=str(row.version.model), so_far=so_far)
 
 
 def _with(document: Document, everything: list[Cell]) -> Document:

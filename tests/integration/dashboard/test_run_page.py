@@ -87,6 +87,7 @@ def test_a_running_run_shows_how_far_it_is_and_asks_for_its_changes(
     assert "round 3 of 8" in words
     text = response.content.decode()
     assert text.count('class="running"') == 8
+    assert words.count("3 rounds so far") == 8
     assert "?part=live" in text
 
 
