@@ -16,12 +16,11 @@ from tests.acceptance.conftest import LiveFarm, live_farm
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
-MODEL = Path(__file__).parents[1] / "models" / "mlp_external.onnx"
+RELU = Path(__file__).parents[1] / "models" / "relu_op13_ir7.onnx"
 ONE_CELL = {
     "budget": "quick",
-    "matrix": {"runtime": ["onnxruntime==1.31.1"], "provider": ["cpu"], "batch": [1], "threads": [1]},
+    "matrix": {"runtime": ["onnxruntime==1.31.1"], "provider": ["cpu"], "threads": [1]},
 }
-RELU = MODEL.with_name("relu_op13_ir7.onnx")
 
 
 @pytest.fixture(scope="module")

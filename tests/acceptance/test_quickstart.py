@@ -23,7 +23,6 @@ budget: quick
 matrix:
   runtime: [onnxruntime==1.29.0, onnxruntime==1.31.1]
   provider: [cpu]
-  batch: [1]
   threads: [1]
 """
 

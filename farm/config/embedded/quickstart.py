@@ -105,6 +105,8 @@ def _ending_by_signals() -> Iterator[None]:
 
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end)
+    # a shell starts what it runs in the background with SIGINT ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
 
 
