@@ -9,8 +9,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix_text import MatrixProblem
+from farm.rules.matrices.matrix_text import read_text as read_plain
 from onnxfarm.account import ServerOption, find_account
 from onnxfarm.bundle import files_of
 from onnxfarm.client import Client
@@ -73,9 +73,23 @@ def read_matrix(path: Path | None) -> dict[str, Any] | None:
         return None
     text = read_text(path) if str(path) != "-" else sys.stdin.read()
     try:
-        return matrices.parse(text).as_plain()
+        return _parsed(text)
     except MatrixProblem as problem:
         raise Usage(f"{path}: {problem}") from problem
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """The matrix, checked here where the rules can be loaded; without numpy its keys are left to the farm."""
+    try:
+        from farm.rules.matrices import matrix
+    except ModuleNotFoundError:
+        plain = read_plain(text)
+        if not isinstance(plain, dict):
+            raise MatrixProblem(
+                "The matrix is not a mapping of axes: start with a line like `runtime: [1.31.1]`."
+            ) from None
+        return plain
+    return matrix.parse(text).as_plain()
 
 
 def uploaded_version(client: Client, model: Path, *, console: Console) -> dict[str, Any]:

@@ -1,0 +1,25 @@
+"""The wheel without extras is the client alone: its commands import nothing that only a farm or a node has."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+COMMANDS = ("submit", "plan", "status", "results", "cancel", "models", "account", "screen", "following")
+EXTRAS = ("numpy", "scipy", "onnx", "onnxruntime", "celery", "django", "ninja", "redis", "psutil")
+SCRIPT = """
+import sys
+for name in {extras}:
+    sys.modules[name] = None  # importing it now fails, as where it is not installed
+for name in {commands}:
+    __import__(f"onnxfarm.{{name}}")
+from onnxfarm.main import app
+app(["--help"])
+"""
+
+
+def test_the_clients_commands_work_without_the_extras() -> None:
+    script = SCRIPT.format(extras=EXTRAS, commands=COMMANDS)
+    root = Path(__file__).parents[3]
+    done = subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "submit" in done.stdout
