@@ -19,6 +19,7 @@ from farm.rules.matrices import matrix as matrices
 from farm.rules.planning import planning
 from farm.rules.planning.plans import PlannedBlock
 from farm.workshop.samples import making
+from onnxfarm import bench
 from onnxfarm.bench_bundle import LocalFiles, take_in
 from onnxfarm.bench_orders import Given, Preparation
 from worker.agent import budgets, facts, host_lock, passes, staging
@@ -167,6 +168,11 @@ class Workplace:
             work_dir=self._folder / "work",
             read_facts=lambda: facts.read_facts(busy_window_s=0),
         )
+
+
+def runtimes_of_bench() -> Path:
+    """Where `onnxfarm bench` keeps its runtimes, so that a figure installs nothing twice."""
+    return bench._default_home() / "runtimes"
 
 
 def digest_of_runner(source: Path = staging.RUNNER) -> str:

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from farm.rules.comparing import power, statistics, verdicts
-from onnxfarm.bench import _default_home as default_home
+from farm.rules.comparing import power, statistics
+from farm.rules.comparing.comparisons import MARGIN
 from tests.bench import blocks, figure
 from worker.agent import staging
 
@@ -96,7 +96,7 @@ def summed_up(found: Sequence[dict[str, Any]], *, change: float) -> dict[str, An
         "intervals_that_hold_the_truth": len(covered),
         "mean_rounds": float(np.mean([one["rounds"] for one in found])),
         "median_s": s,
-        "rounds_promised_at_that_s": power.rounds_for(change, s, verdicts.MARGIN),
+        "rounds_promised_at_that_s": power.rounds_for(change, s, MARGIN),
     }
 
 
@@ -106,7 +106,7 @@ def main() -> None:
     parser.add_argument("--change", type=float, default=0.05)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--ungated", action="store_true", help="count disturbed launches too")
-    parser.add_argument("--runtimes", type=Path, default=default_home() / "runtimes", metavar="DIR")
+    parser.add_argument("--runtimes", type=Path, default=blocks.runtimes_of_bench(), metavar="DIR")
     given = parser.parse_args()
     gate = blocks.without_gate() if given.ungated else contextlib.nullcontext()
     with tempfile.TemporaryDirectory() as name, blocks.shortened_windows(), gate:

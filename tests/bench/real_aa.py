@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from farm.rules.comparing import margins, statistics, verdicts
-from onnxfarm.bench import _default_home as default_home
+from farm.rules.comparing.comparisons import MARGIN
 from tests.bench import blocks, figure
 
 TARGET = 0.01
@@ -89,11 +89,11 @@ def figures_of(lines: Sequence[Line]) -> dict[str, Any]:
         "comparisons": len(lines),
         "launches": sum(line["launches"] for line in lines),
         "rounds": ROUNDS,
-        "shipped": alarms(pairs, margin=verdicts.MARGIN),
+        "shipped": alarms(pairs, margin=MARGIN),
         "strict": alarms(pairs, margin=0.0),
         "chained": {
             "rounds": CHAINED * ROUNDS,
-            "shipped": alarms(chained(lines), margin=verdicts.MARGIN),
+            "shipped": alarms(chained(lines), margin=MARGIN),
             "strict": alarms(chained(lines), margin=0.0),
         },
         "models": {name: _model(of) for name, of in by_model.items() if of},
@@ -148,7 +148,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, required=True, metavar="FILE")
     parser.add_argument("--ungated", action="store_true", help="count disturbed launches too")
-    parser.add_argument("--runtimes", type=Path, default=default_home() / "runtimes", metavar="DIR")
+    parser.add_argument("--runtimes", type=Path, default=blocks.runtimes_of_bench(), metavar="DIR")
     given = parser.parse_args()
     head = {
         "seed": given.seed,
