@@ -57,7 +57,7 @@ def wait_for(farm: LiveFarm, run: str, holds: Callable[[dict[str, Any]], bool], 
 def finished(farm: LiveFarm, run: str) -> dict[str, Any]:
     wait_for(farm, run, lambda known: known["state"] == "finished", within_s=200)
     document: dict[str, Any] = farm.api("GET", f"/runs/{run}/results").json()
-    assert [cell["status"] for cell in document["cells"]] == ["done"], document["cells"]
+    assert {cell["status"] for cell in document["cells"]} == {"done"}, document["cells"]
     return document
 
 

@@ -68,8 +68,8 @@ def test_once_measures_prints_and_ends(tmp_path: Path) -> None:
     out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     document = json.loads((tmp_path / "run.json").read_text())
-    assert [cell["status"] for cell in document["cells"]] == ["done", "done"]
-    assert len(document["comparisons"]) == 1
+    assert {cell["status"] for cell in document["cells"]} == {"done"}
+    assert "runtime" in [one["axis"] for one in document["comparisons"]]
     assert "http://127.0.0.1" in out + err
     assert document["comparisons"][0]["verdict"] in out + err
 
