@@ -69,9 +69,7 @@ def run_command(
         watch = Watch(
             process, reply=reply, limits=_limits(policy, level=level, timeout_s=timeout_s, reply=max_reply_bytes)
         )
-        if on_started is not None:
-            on_started(watch.running)
-        ending = watch.until_it_ends()
+        ending = watch.until_it_ends(on_started)
     if ending.exit_code == EXIT_NOT_CONFINED and "sandbox could not be closed" in ending.stderr_tail:
         raise SandboxError(ending.stderr_tail.strip())
     return ending

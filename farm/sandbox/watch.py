@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO
 
@@ -18,6 +18,7 @@ _TAIL_BYTES = 16 * 1024
 _MAX_OUTPUT_BYTES = 256 << 20
 _READ_BYTES = 1 << 16
 _POLL_S = 0.1
+_BLIND_POLL_S = 0.01  # where no descriptor tells of the child's end
 _ENOUGH_LOOKS = 5
 _LAST_WORDS_S = 1.0
 _NO_MEMORY = ("MemoryError", "bad_alloc", "Cannot allocate memory", "Failed to allocate memory", "out of memory")
@@ -84,8 +85,11 @@ class Watch:
         self._kind: Kind | None = None
         self._limit = ""
 
-    def until_it_ends(self) -> Ending:
-        """Blocks until the child has ended or a limit ended it; nothing of its group is left when this returns."""
+    def until_it_ends(self, on_started: Callable[[Running], None] | None = None) -> Ending:
+        """Blocks until the child has ended or a limit ended it; nothing of its group is left when this returns.
+
+        `on_started` is called first; when it, or waiting, is broken off by an exception, the child is ended as well.
+        """
         with contextlib.ExitStack() as stack:
             selector = stack.enter_context(selectors.DefaultSelector())
             for name, pipe in self._pipes.items():
@@ -94,9 +98,14 @@ class Watch:
                 os.set_blocking(pipe.fileno(), False)
                 selector.register(pipe, selectors.EVENT_READ, name)
             try:
+                if on_started is not None:
+                    on_started(self.running)
                 self._follow(selector)
-            finally:
+            except BaseException:
                 self.running.close()
+                self._process.wait()
+                raise
+            self.running.close()
             self._read_last_words(selector)
         return self._ending()
 
@@ -113,7 +122,8 @@ class Watch:
                 if now >= next_look:
                     self._look_at_memory()
                     next_look = now + _POLL_S
-                self._read(selector, wait_s=min(_POLL_S, max(0.0, deadline - now)))
+                wait_s = _POLL_S if descriptor is not None else _BLIND_POLL_S
+                self._read(selector, wait_s=min(wait_s, max(0.0, deadline - now)))
             if descriptor is not None:
                 selector.unregister(descriptor)
 
@@ -214,10 +224,11 @@ class Watch:
 @contextlib.contextmanager
 def _exit_of(pid: int) -> Iterator[int | None]:
     """A descriptor that becomes readable when the process ends; None where the system has no such thing."""
-    if not hasattr(os, "pidfd_open"):
+    try:
+        descriptor = os.pidfd_open(pid)
+    except (AttributeError, OSError):  # no Linux, or one older than 5.3
         yield None
         return
-    descriptor = os.pidfd_open(pid)
     try:
         yield descriptor
     finally:

@@ -1,6 +1,7 @@
 """Looking into a model: facts, checks, findings. Runs in the child only."""
 
 import hashlib
+import traceback
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from onnx import TensorProto
 
 from farm.rules.runtimes import opsets
 from farm.workshop import external, functions, looking, quantised, reading, signature, walking
-from farm.workshop.problems import answering, shown
+from farm.workshop.problems import Problem, answering, first_line, shown
 
 _MAX_OPERATORS = 500
 
@@ -20,6 +21,16 @@ def inspect(payload: dict[str, str]) -> dict[str, Any]:
     """The fields of an `inspection.Inspection` for {folder, main}."""
     folder, main = Path(payload["folder"]), payload["main"]
     model = reading.read(folder, main)
+    try:
+        return _facts(model, folder=folder, main=main)
+    except (TypeError, ValueError, AttributeError, LookupError) as error:
+        # what parses as a message may still hold names that are no text, or fewer parts than it should
+        traceback.print_exc()
+        what = f"{type(error).__name__}: {first_line(error)}"
+        raise Problem("malformed", f"{shown(main)} breaks the ONNX format ({what}): export it again.") from error
+
+
+def _facts(model: onnx.ModelProto, *, folder: Path, main: str) -> dict[str, Any]:
     functions.check_size(model)
     facts = {**signature.of(model), **_file_facts(folder, main, model), **_graph_facts(model)}
     facts["findings"] = looking.findings(model, facts=facts)

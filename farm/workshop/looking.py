@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import onnx
-from onnx import TensorProto, numpy_helper
+from onnx import TensorProto
 
 from farm.rules.runtimes import opsets
 from farm.workshop import constants, external, quantised, walking
@@ -178,8 +178,11 @@ def _fingerprint(tensor: TensorProto) -> tuple[Any, ...]:
     place = external.fields(tensor)
     if place:
         return (tensor.data_type, tuple(tensor.dims), place["location"], place.get("offset", "0"))
-    content = tensor.raw_data or numpy_helper.to_array(tensor).tobytes()
-    return (tensor.data_type, tuple(tensor.dims), hashlib.sha256(content).hexdigest())
+    content = TensorProto()
+    content.CopyFrom(tensor)
+    for field in ("name", "doc_string"):
+        content.ClearField(field)
+    return (tensor.data_type, tuple(tensor.dims), hashlib.sha256(content.SerializeToString()).hexdigest())
 
 
 def _near_2gb(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:

@@ -35,8 +35,9 @@ def answering(function: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]
     return wrapped
 
 
-def shown(name: str, *, limit: int = 80) -> str:
-    """A name from a model as a sentence may carry it: short, printable."""
+def shown(name: str | bytes, *, limit: int = 80) -> str:
+    """A name from a model as a sentence may carry it: short, printable. Protobuf hands out bytes that are no UTF-8."""
+    name = name.decode("utf-8", errors="replace") if isinstance(name, bytes) else name
     clean = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in name[: limit + 1])
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"
 

@@ -31,7 +31,7 @@ def signed_activations(model: onnx.ModelProto) -> list[str]:
         node.input[0]
         for node in walking.nodes(model)
         if node.op_type == "QuantizeLinear"
-        and node.input[0] not in kinds
         and len(node.input) > 2
+        and node.input[0] not in kinds
         and kinds.get(node.input[2]) == TensorProto.INT8
     ]

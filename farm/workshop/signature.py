@@ -55,7 +55,10 @@ def outputs_of(model: onnx.ModelProto) -> Ports:
 
 
 def port(value: onnx.ValueInfoProto) -> dict[str, Any]:
-    """One input or output; see `inspection.Port`."""
+    """One input or output; see `inspection.Port`. Raises Problem: malformed."""
+    if not _is_text(value.name):
+        text = f"The name {shown(value.name)!r} of an input or output is no UTF-8 text: export the model again."
+        raise Problem("malformed", text)
     kind = value.type.WhichOneof("value")
     if kind != "tensor_type":
         return {"name": value.name, "dtype": str(kind or "unknown").removesuffix("_type"), "shape": None}
@@ -112,6 +115,11 @@ def name_shared_batch(inputs: Ports) -> None:
 def dynamic_dims(ports: Ports) -> list[str]:
     """Names of dynamic dimensions in the order they appear."""
     return list(dict.fromkeys(dim for each in ports for dim in each["shape"] or () if isinstance(dim, str)))
+
+
+def _is_text(name: object) -> bool:
+    # protobuf hands out bytes where a name is no UTF-8
+    return isinstance(name, str)
 
 
 def _dim(dim: onnx.TensorShapeProto.Dimension, fallback: str) -> int | str:

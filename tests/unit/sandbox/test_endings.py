@@ -111,6 +111,23 @@ def test_a_child_can_be_cancelled_from_another_thread(confined: Confined) -> Non
     assert (ending.kind, ending.sentence().startswith("It was cancelled")) == ("cancelled", True)
 
 
+def test_a_caller_that_is_interrupted_leaves_no_child_behind(confined: Confined) -> None:
+    seen: list[Running] = []
+
+    def interrupt(running: Running) -> None:
+        seen.append(running)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        confined("import time; time.sleep(60)", on_started=interrupt)
+    assert not Path(f"/proc/{seen[0].pid}").exists()
+
+
+def test_the_end_is_seen_without_a_process_descriptor_too(confined: Confined, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "pidfd_open")
+    assert confined(REPLY.format("b'ok'")).reply == b"ok"
+
+
 def test_killing_a_child_that_is_over_does_nothing(confined: Confined) -> None:
     seen: list[Running] = []
     confined("pass", on_started=seen.append)

@@ -177,6 +177,20 @@ def test_external_data_in_a_constant_of_a_subgraph_is_seen_too(tmp_path: Path) -
     assert problem(making.save(made, tmp_path))[0] == "external_name"
 
 
+def test_names_that_are_no_text_are_told(tmp_path: Path) -> None:
+    content = making.relu().SerializeToString().replace(b"\x0a\x01x", b"\x0a\x01\xff")
+    assert problem(written(tmp_path, content))[0] == "malformed"
+    content = making.relu().SerializeToString().replace(b"Relu", b"Re\xfflu"[:2] + b"\xff\xfe")
+    assert problem(written(tmp_path, content))[0] == "malformed"
+
+
+def test_a_tensor_with_fewer_elements_than_its_shape_says_is_no_trouble(tmp_path: Path) -> None:
+    made = making.linear(64, 64)
+    made.graph.initializer[0].raw_data = b""
+    found = inspect({"folder": str(making.save(made, tmp_path)), "main": "model.onnx"})["answer"]["findings"]
+    assert "checker_complaint" in {finding["id"] for finding in found}
+
+
 def bomb(depth: int) -> onnx.ModelProto:
     """A function that calls another twice, which calls another twice …"""
     imports = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
