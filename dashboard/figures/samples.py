@@ -16,6 +16,10 @@ NAME = "samples"
 HEADS = (Head("Launch", is_number=True), Head("p50, ms", is_number=True), Head("Group"))
 
 
+# beyond this a percentage says less than the ends
+WIDE = 0.5
+
+
 @dataclass(frozen=True)
 class Groups:
     """Launches split at the widest gap between neighbours, for a cell that was found bimodal."""
@@ -74,7 +78,11 @@ def finding(cell: Cell, groups: Groups | None) -> str:
         )
     if len(cell.samples_ms) == 1:
         return "One launch: no spread is known"
-    spread = max(cell.samples_ms) / min(cell.samples_ms) - 1
+    low, high = min(cell.samples_ms), max(cell.samples_ms)
+    spread = high / low - 1
+    if spread > WIDE:
+        ends = f"{numbers.milliseconds(low)} to {numbers.milliseconds(high)} ms"
+        return f"{len(cell.samples_ms)} launches spread from {ends}"
     return f"{len(cell.samples_ms)} launches within {numbers.share(spread)} of each other"
 
 

@@ -36,7 +36,8 @@ NAMES = tuple(tab.name for tab in TABS)
 def of_run(request: HttpRequest, row: Any, document: Document, address: Address) -> dict[str, Any]:
     """The chosen chart with its tabs, and the pairs to choose from where a chart is of one comparison."""
     wanted = request.GET.get("chart", "")
-    chart = wanted if wanted in NAMES else "comparisons" if document.comparisons else "latency"
+    has_figures = any(comparison.ratio is not None for comparison in document.comparisons)
+    chart = wanted if wanted in NAMES else "comparisons" if has_figures else "latency"
     context: dict[str, Any] = {"tabs": TABS, "chart": chart}
     if chart == "operators":
         return {**context, **_operators(request, row, document)}

@@ -22,7 +22,7 @@ from farm.registry.models import Artifact, ArtifactFile, Blob, Model, Preparatio
 from farm.registry.states import FileRole, MakingState, VersionState
 from farm.rules.judging.summaries import pack_timings
 from farm.runs.models import Run
-from farm.runs.services import accept_report, claim_block, release_ready_blocks, start_run
+from farm.runs.services import accept_report, claim_block, conclude_runs, release_ready_blocks, start_run
 from farm.runs.states import BlockState
 
 SEED = 7
@@ -133,6 +133,7 @@ def finished_run(
     """A run that the made-up node has measured to its end. `how`: see MadeUpNode."""
     run = begin_run(version, by, matrix=matrix)
     MadeUpNode(node, **how).measure(run)
+    conclude_runs()
     run.refresh_from_db()
     return run
 

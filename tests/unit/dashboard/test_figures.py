@@ -145,6 +145,11 @@ def test_launches_in_one_group_say_how_close_they_lie(by_id: dict[str, Cell]) ->
     assert figure.layout["annotations"] == []
 
 
+def test_launches_far_apart_are_named_by_their_ends(by_id: dict[str, Cell]) -> None:
+    wide = by_id["b1-a0"].model_copy(update={"samples_ms": [2.0, 3.0, 7.5]})
+    assert samples.samples(wide).title == "3 launches spread from 2.00 to 7.50 ms"
+
+
 def test_one_launch_shows_no_spread(by_id: dict[str, Cell]) -> None:
     single = by_id["b1-a0"].model_copy(update={"samples_ms": [1.9], "p50_ci_ms": None, "is_bimodal": True})
     assert samples.samples(single).title == "One launch: no spread is known"
