@@ -1,17 +1,21 @@
 """How often a real change is called, and after how many rounds: simulated blocks with one arm made slower.
 
-    python -m tests.bench.power --simulations 20000 --seed 1 [--recorded FILE.json]
+    python -m tests.bench.power --simulations 20000 --seed 1
+    python -m tests.bench.power --recorded FILE.json
 
 s is the standard deviation of ln(new / old) over the rounds of a block. Noise is normal; bimodal with the same s; or
 normal with that s and, on top, one launch in ten that takes 1.7 times as long. `smallest` and `wished` test what the
 product says beforehand: the power at exactly the `smallest_detectable` of 8, 12, 16 and 24 rounds, and within the
 rounds that `rounds_for` names.
 
-A recorded file has real A/A launches, {"comparisons": [{"pairs": [[old, new], …]}, …]}; the new ones are multiplied.
+A recorded file has real A/A launches, {"comparisons": [{"model": …, "pairs": [[old, new], …]}, …]}, as
+`tests.bench.real_aa` writes it; the new ones are multiplied and nothing is simulated. Blocks of 24 rounds are three
+consecutive ones of a model.
 """
 
 import argparse
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,16 +72,48 @@ def promised(rounds: int, change: float, *, deviation: float, simulations: int, 
     return {"change": change, "rounds": rounds, "slower": sum(one.verdict == "slower" for one in judged) / simulations}
 
 
-def recorded_power(path: Path) -> dict[str, Any]:
+def recorded_power(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The share called slower of real A/A blocks whose new launches are made so much slower, and their real s."""
-    blocks = [np.asarray(entry["pairs"], dtype=np.float64) for entry in json.loads(path.read_text())["comparisons"]]
+    blocks = [np.asarray(entry["pairs"], dtype=np.float64) for entry in entries if len(entry["pairs"]) > 1]
     deviations = [float(np.std(np.log(block[:, 1] / block[:, 0]), ddof=1)) for block in blocks]
-    shares = {}
+    shares, rounds = {}, {}
     for shift in (0.0, *SHIFTS):
         judged = verdicts.judge_many([block * [1.0, 1.0 + shift] for block in blocks])
-        shares[f"{100 * shift:g} %"] = sum(one.verdict == "slower" for one in judged) / len(judged)
-    quartiles = [float(share) for share in np.percentile(deviations, [25, 50, 75])]
-    return {"blocks": len(blocks), "s_quartiles": quartiles, "slower": shares}
+        shares[f"{100 * shift:g} %"] = round(sum(one.verdict == "slower" for one in judged) / len(judged), 4)
+        rounds[f"{100 * shift:g} %"] = round(sum(one.rounds_used for one in judged) / len(judged), 1)
+    quartiles = [round(float(share), 4) for share in np.percentile(deviations, [25, 50, 75])]
+    return {"blocks": len(blocks), "s_quartiles": quartiles, "slower": shares, "mean_rounds": rounds}
+
+
+def chained(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Blocks of as many rounds as the last look, each from consecutive blocks of one model; what is left over goes."""
+    pairs: dict[str, list[Any]] = {}
+    for entry in entries:
+        pairs.setdefault(entry.get("model", ""), []).extend(entry["pairs"])
+    most = power.LOOKS[-1]
+    return [
+        {"model": model, "pairs": of[start : start + most]}
+        for model, of in pairs.items()
+        for start in range(0, len(of) - most + 1, most)
+    ]
+
+
+def recorded_figures(path: Path) -> dict[str, Any]:
+    """The curves of a file's blocks as they are and chained to the last look, and of each of its models."""
+    entries = json.loads(path.read_text())["comparisons"]
+    models = {entry.get("model", "") for entry in entries}
+    long = chained(entries)
+    return {
+        "as recorded": recorded_power(entries),
+        "24 rounds": recorded_power(long) if long else None,
+        "models": {
+            model: {
+                "as recorded": recorded_power([entry for entry in entries if entry.get("model", "") == model]),
+                "24 rounds": recorded_power(of) if (of := [one for one in long if one["model"] == model]) else None,
+            }
+            for model in sorted(models)
+        },
+    }
 
 
 def main() -> None:
@@ -86,6 +122,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--recorded", type=Path, metavar="FILE.json")
     given = parser.parse_args()
+    if given.recorded:
+        claim = "What real launches of this machine, made slower by a factor, are called."
+        figure.publish(claim=claim, seed=given.seed, figures=recorded_figures(given.recorded))
+        return
     settings = {"simulations": given.simulations, "seed": given.seed}
     curves = {
         shape: {
@@ -118,7 +158,6 @@ def main() -> None:
         >= least
         for (s, shift), least in TARGETS.items()
     }
-    recorded = {"recorded": recorded_power(given.recorded)} if given.recorded else {}
     figure.publish(
         claim="At s = 1.5 % a change of 5 % is called in 95 of 100 blocks, and one of 3 % in 90.",
         seed=given.seed,
@@ -128,7 +167,6 @@ def main() -> None:
             "power": curves,
             "smallest": smallest,
             "wished": wished,
-            **recorded,
         },
     )
 
