@@ -59,12 +59,13 @@ def custom_domains(model: onnx.ModelProto) -> list[str]:
 
 
 def _file_facts(folder: Path, main: str, model: onnx.ModelProto) -> dict[str, Any]:
-    content = (folder / main).read_bytes()
-    data = external.files(model)
+    path, data = folder / main, external.files(model)
+    with path.open("rb") as stored:
+        digest = hashlib.file_digest(stored, "sha256").hexdigest()
     return {
         "ok": True,
-        "main_sha256": hashlib.sha256(content).hexdigest(),
-        "main_bytes": len(content),
+        "main_sha256": digest,
+        "main_bytes": path.stat().st_size,
         "data_bytes": sum((folder / name).stat().st_size for name in data),
         "external_files": data,
         "ir_version": model.ir_version,
