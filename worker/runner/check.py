@@ -25,7 +25,7 @@ def run_check(order: Order, *, timer: PhaseTimer, wrap_call: Callable[..., Any] 
             feed.run_first()
         facts["peak_memory_bytes"] = memory.peak_bytes()
         outputs = feed.outputs()
-        feed.run()
+        feed.settle()
         again = feed.outputs()
         facts["batch_row_max_abs"] = _row_difference(order, engine=engine, inputs=inputs, outputs=outputs)
     reference = load_arrays(order.reference) if order.reference else {}

@@ -1,5 +1,6 @@
 """Inputs from an .npz file, bound once to preallocated buffers."""
 
+import ctypes
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,9 @@ import onnxruntime
 
 from worker.runner import faults
 from worker.runner.engine import Engine
+
+# outputs sized by random data may have one size twice by chance; four times is beyond that
+SHAPE_TRIES = 4
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -37,8 +41,7 @@ def choose_inputs(engine: Engine, given: Arrays) -> Arrays:
 class Feed:
     """A session with inputs and outputs bound: call `run` as often as wanted, nothing is allocated by us.
 
-    The first run lets ONNX Runtime allocate the outputs, because their shapes may depend on the data; these very
-    buffers are then bound as preallocated outputs.
+    Call `run_first`, then `settle`, then `run` or the `timed_call`.
     """
 
     def __init__(self, engine: Engine, inputs: Arrays, *, device: str | None = None) -> None:
@@ -52,19 +55,35 @@ class Feed:
             value = onnxruntime.OrtValue.ortvalue_from_numpy(array, self._device, 0)
             self._held.append((value, array))
             self._binding.bind_ortvalue_input(name, value)
-        for name in self._outputs:
-            self._binding.bind_output(name, self._device)
+        # a binding takes the buffers of one run for the next; where shapes change they are unbound before each
+        self._is_changing = False
+        self._has_open_shapes = _has_open_shapes(engine)
+        self._bind_free_outputs()
 
     def run_first(self) -> None:
-        """The first inference; afterwards the outputs have buffers of their own."""
+        """The first inference: ONNX Runtime allocates the outputs, whose shapes may depend on the data."""
         self.run()
+
+    def settle(self) -> None:
+        """Bind the first outputs' buffers as preallocated outputs; one more inference shows that they fit.
+
+        Where shapes change from run to run (random or sampled outputs) ONNX Runtime goes on allocating.
+        """
         for name, value in zip(self._outputs, self._binding.get_outputs(), strict=True):
             if self._types[name].startswith("tensor(") and "string" not in self._types[name]:
                 self._held.append(value)
                 self._binding.bind_ortvalue_output(name, value)
+        try:
+            for _ in range(SHAPE_TRIES if self._has_open_shapes else 1):
+                self.run()
+        except Exception:  # ONNX Runtime's own classes; anything but the shape shows again in the next line
+            self._is_changing = True
+            self.run()
 
     def run(self) -> None:
         """One inference."""
+        if self._is_changing:
+            self._bind_free_outputs()
         self._session.run_with_iobinding(self._binding)
 
     def timed_call(self) -> Callable[[], Any]:
@@ -73,17 +92,47 @@ class Feed:
         The C++ method below `run_with_iobinding`, whose Python part grew from 0.2 µs in 1.15 to 0.45 µs in 1.31: timed
         with it, a small model would seem to become slower between releases.
         """
+        if self._is_changing:
+            return self.run
         inner, binding = getattr(self._session, "_sess", None), getattr(self._binding, "_iobinding", None)
         if inner is not None and hasattr(inner, "run_with_iobinding") and binding is not None:
             return functools.partial(inner.run_with_iobinding, binding, None)
         return functools.partial(self._session.run_with_iobinding, self._binding)
 
+    def _bind_free_outputs(self) -> None:
+        self._binding.clear_binding_outputs()
+        for name in self._outputs:
+            self._binding.bind_output(name, self._device)
+
     def outputs(self) -> dict[str, Any]:
-        """Outputs of the last run, copied to the CPU."""
-        values = self._binding.copy_outputs_to_cpu()
-        return {name: _detached(value) for name, value in zip(self._outputs, values, strict=True)}
+        """Outputs of the last run, copied to the CPU; an output numpy has no type for is its OrtValue's type name."""
+        values = self._binding.get_outputs()
+        return {name: _copied(value) for name, value in zip(self._outputs, values, strict=True)}
 
 
-def _detached(value: Any) -> Any:
+def _has_open_shapes(engine: Engine) -> bool:
+    """Whether an output has a dimension that no input fixes: its size may depend on the data."""
+    fixed = {dim for node in engine.session.get_inputs() for dim in node.shape if isinstance(dim, str)}
+    dims = [dim for node in engine.session.get_outputs() for dim in (node.shape or [])]
+    return any(not isinstance(dim, int) and dim not in fixed for dim in dims)
+
+
+def _copied(value: Any) -> Any:
+    if value.data_type() == "tensor(bfloat16)":
+        return _from_bfloat16(value)
+    try:
+        found = value.numpy()
+    except Exception:  # sequences, maps and the small float types: ONNX Runtime raises its own classes
+        return value.data_type()
     # the array may be a view of the bound buffer, which the next run overwrites
-    return np.array(value, copy=True) if isinstance(value, np.ndarray) else value
+    return np.array(found, copy=True)
+
+
+def _from_bfloat16(value: Any) -> Any:
+    """float32 of the same value: bfloat16 is its upper half, and numpy has no type for it."""
+    shape = value.shape()
+    count = int(np.prod(shape))
+    if count == 0 or value.device_name().lower() != "cpu":
+        return np.zeros(shape if count == 0 else 0, dtype=np.float32)
+    stored = np.ctypeslib.as_array(ctypes.cast(value.data_ptr(), ctypes.POINTER(ctypes.c_uint16)), (count,))
+    return (stored.astype(np.uint32) << 16).view(np.float32).reshape(shape)

@@ -18,7 +18,8 @@ def compare_output(name: str, value: Any, reference: Array | None, *, atol: floa
     violation. Relative differences are taken where the reference is not zero.
     """
     if not isinstance(value, np.ndarray):
-        return {"name": name, "dtype": type(value).__name__, "shape": [], "elements": 0, "violations": 0}
+        # a sequence, a map or a type that numpy lacks: its name is told, nothing is compared
+        return {"name": name, "dtype": str(value), "shape": [], "elements": 0, "violations": 0}
     facts: dict[str, Any] = {
         "name": name,
         "dtype": str(value.dtype),

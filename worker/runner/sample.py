@@ -31,6 +31,8 @@ def run_sample(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = 
     with faults.translated("run"):
         with timer.phase("first"):
             feeds = [_first_run(engine, inputs) for engine in engines]
+        for feed in feeds:
+            feed.settle()
         calls = [feed.timed_call() for feed in feeds]
         if wrap_call:
             calls = [wrap_call(call) for call in calls]
@@ -146,6 +148,7 @@ def _with_copies(engine: Engine, inputs: Arrays, *, budget: BudgetOrder) -> floa
         return None
     feed = Feed(engine, inputs, device="cpu")
     feed.run_first()
+    feed.settle()
     return float(np.median(np.array(windows.measure(feed.timed_call(), budget).durations))) * 1e-6
 
 

@@ -34,6 +34,7 @@ def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: Callable[..., Any] 
     with faults.translated("run", **facts), timer.phase("runs"):
         feed = Feed(engine, inputs)
         feed.run_first()
+        feed.settle()
         _run_profiled(feed, order)
         path = engine.session.end_profiling()
     with timer.phase("parse"):
@@ -68,8 +69,8 @@ def _open_profiled(order: Order, *, timer: PhaseTimer) -> tuple[Engine, str | No
 
 
 def _run_profiled(feed: Feed, order: Order) -> None:
-    """The first run is behind us: warm up, then at least 10 runs, more while there is time."""
-    for _ in range(WARMUP_RUNS - 1):
+    """Two runs are behind us: warm up, then at least 10 runs, more while there is time."""
+    for _ in range(WARMUP_RUNS - 2):
         feed.run()
     ends_at = time.perf_counter() + order.trace_s
     for done in range(max(LEAST_RUNS, order.trace_runs)):
