@@ -131,11 +131,16 @@ def next_candidates(trials: Sequence[Trial], *, most: int = MOST_CANDIDATES) -> 
     best = best_of(trials)
     if best is not None and best.candidate.kind == "optimizers" and best.candidate.is_final and best.undone >= ENOUGH:
         return []
+    tried = {one.candidate.names for one in trials}
     groups = [one for one in trials if not one.candidate.is_final and one.is_worthwhile]
     if not groups:
         return []
-    group = max(groups, key=lambda one: one.undone).candidate
-    return _groups(group.names, level=group.level, most=most)
+    most_undone = max(one.undone for one in groups)
+    smallest = min(
+        (one for one in groups if one.undone >= ENOUGH * most_undone), key=lambda one: len(one.candidate.names)
+    )
+    parts = _groups(smallest.candidate.names, level=smallest.candidate.level, most=most)
+    return [part for part in parts if part.names not in tried]
 
 
 def _groups(names: Sequence[str], *, level: str, most: int) -> list[Candidate]:

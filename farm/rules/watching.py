@@ -271,7 +271,9 @@ def _judge_latency(pair: Pair, rule: Rule, notes: _Notes) -> None:
     if comparison is None:
         notes.undecided.append(Undecided(pair.series, f"{series_label(pair.new)}: not measured in one block."))
         return
-    text = sentences.comparison_sentence(comparison, {pair.old.id: pair.old, pair.new.id: pair.new})
+    # without the sign in front: the kind of the finding says it
+    signed = sentences.comparison_sentence(comparison, {pair.old.id: pair.old, pair.new.id: pair.new})
+    text = signed.partition(": ")[2]
     if comparison.verdict in ("undecided", "not comparable"):
         notes.undecided.append(Undecided(pair.series, text))
     elif comparison.verdict == "faster":

@@ -74,6 +74,14 @@ def test_the_group_that_undid_most_is_parted_until_one_name_is_left() -> None:
     assert switches.next_candidates([trial(LEVEL, 1.0)]) == []
 
 
+def test_the_search_goes_down_and_never_back_into_a_larger_group() -> None:
+    part = Candidate("optimizers", "without two", names=("A1Fusion", "B1Fusion"))
+    found = switches.next_candidates([trial(GROUP, 1.02), trial(part, 0.97)])
+    assert [one.names for one in found] == [("A1Fusion",), ("B1Fusion",)]
+    known = [trial(one, 0.4) for one in found]
+    assert switches.next_candidates([trial(GROUP, 1.02), trial(part, 0.97), *known]) == []
+
+
 def test_the_smallest_switch_is_offered_of_those_that_give_back_about_as_much() -> None:
     best = switches.best_of([trial(LEVEL, 1.0), trial(GROUP, 0.95), trial(SINGLE, 0.9)])
     assert best is not None

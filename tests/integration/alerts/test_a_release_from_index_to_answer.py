@@ -1,0 +1,181 @@
+"""The main road: a release appears, is measured, confirmed, told of, looked into, and a later one resolves it."""
+
+import pytest
+
+from farm.accounts.models import User
+from farm.alerts.models import Alert, Investigation, Point, Watch, WatchRound
+from farm.alerts.states import AlertState, InvestigationState, RoundOutcome
+from farm.contract.cells import CellSpec
+from farm.fleet.models import Node
+from farm.registry.models import Version
+from farm.rules.narrowing import release_order
+from farm.runs.models import Run
+from tests.integration.alerts.driving import Lab, make_watch, offer, slower_from
+
+pytestmark = pytest.mark.django_db
+
+
+def test_nothing_is_measured_while_the_index_has_nothing_newer(watch: Watch, lab: Lab) -> None:
+    lab.live()
+    assert WatchRound.objects.count() == 0
+
+
+def test_a_release_that_is_equal_opens_nothing(watch: Watch, lab: Lab) -> None:
+    offer("1.29.0", "1.30.0")
+    lab.live()
+    one = WatchRound.objects.get()
+    assert (one.old, one.new, one.outcome) == ("1.29.0", "1.30.0", RoundOutcome.QUIET)
+    assert Alert.objects.count() == 0
+    assert Run.objects.count() == 1
+    lab.live()
+    assert WatchRound.objects.count() == 1
+
+
+@pytest.mark.slow
+def test_a_slower_release_ends_in_one_alert_with_cause_release_and_operator(watch: Watch, node: Node) -> None:
+    lab = Lab(node, p50_ms=slower_from("1.31.0"))
+    lab.slow = {f"onnxruntime=={version}": 1.24 for version in ("1.31.0", "1.31.1")}
+    offer("1.29.0", "1.30.0", "1.31.0", "1.31.1")
+    lab.live()
+    one = WatchRound.objects.get()
+    assert (one.outcome, one.old, one.new) == (RoundOutcome.ALERT, "1.29.0", "1.31.1")
+    assert one.confirming is not None
+    alert = Alert.objects.get()
+    assert (alert.state, alert.node, alert.good, alert.bad) == (AlertState.OPEN, "bench-1", "1.29.0", "1.31.1")
+    assert alert.sentence.startswith("ONNX Runtime 1.31.1 runs encoder (CPU, fp32, batch 1, 1 thread) 24.")
+    assert "slower than 1.29.0 on bench-1" in alert.sentence
+    symptom = alert.symptoms.get()
+    assert symptom.explanation.startswith("SkipLayerNormalization: 2 nodes")
+    since = alert.investigations.get(kind="since_when")
+    assert since.state == InvestigationState.ANSWERED
+    assert since.answer["first_bad"] == "1.31.0"
+    assert since.sentence.startswith("1.31.0 is the first bad release; 1.30.0 was still good")
+    alert.refresh_from_db()
+    assert alert.first_bad == "1.31.0"
+    kinds = list(alert.events.values_list("kind", flat=True))
+    assert kinds == ["opened", "explained"]
+
+
+@pytest.mark.slow
+def test_a_work_around_is_found_by_name_measured_and_offered(watch: Watch, node: Node) -> None:
+    wanted = "BiasSoftmaxFusion"
+
+    def latency(spec: CellSpec) -> float:
+        is_slow = spec.runtime.version == "1.30.0" and wanted not in spec.session.disabled_optimizers
+        return 1.24 if is_slow and spec.session.optimization == "all" else 1.0 if not is_slow else 1.1
+
+    lab = Lab(node, p50_ms=latency)
+    offer("1.29.0", "1.30.0")
+    lab.live()
+    found = Investigation.objects.get(kind="work_around")
+    assert found.state == InvestigationState.ANSWERED, found.sentence
+    assert found.answer["candidate"]["names"] == [wanted]
+    assert found.answer["comparison"]["verdict"] == "faster"
+    assert found.answer["undone"] == pytest.approx(1.0, abs=0.15)
+    assert "disabled_optimizers=['BiasSoftmaxFusion']" in found.answer["code"]
+
+
+@pytest.mark.slow
+def test_a_change_that_no_switch_undoes_is_said(watch: Watch, node: Node) -> None:
+    lab = Lab(node, p50_ms=slower_from("1.30.0"))
+    offer("1.29.0", "1.30.0")
+    lab.live()
+    found = Investigation.objects.get(kind="work_around")
+    assert found.answer["is_found"] is False
+    assert "session options gives back as much" in found.sentence
+
+
+def test_a_release_next_to_the_good_one_needs_no_bisection(watch: Watch, node: Node) -> None:
+    offer("1.29.0", "1.30.0")
+    Lab(node, p50_ms=slower_from("1.30.0")).live()
+    since = Investigation.objects.get(kind="since_when")
+    assert (since.answer["first_bad"], since.steps) == ("1.30.0", [])
+
+
+def test_what_a_fresh_block_does_not_show_again_is_no_alert(watch: Watch, node: Node) -> None:
+    offer("1.29.0", "1.30.0")
+    seen: set[str] = set()
+
+    def latency(spec: CellSpec) -> float:
+        return 1.24 if spec.runtime.version == "1.30.0" and not seen else 1.0
+
+    lab = Lab(node, p50_ms=latency)
+    measure = lab.measure
+    lab.measure = lambda run, **how: (measure(run, **how), seen.add("once"))[0]  # type: ignore[method-assign]
+    lab.live()
+    one = WatchRound.objects.get()
+    assert one.outcome == RoundOutcome.UNCONFIRMED
+    assert "did not show it again" in one.sentence
+    assert Alert.objects.count() == 0
+
+
+@pytest.mark.slow
+def test_a_later_release_that_is_well_again_resolves_the_alert(watch: Watch, node: Node) -> None:
+    def latency(spec: CellSpec) -> float:
+        return 1.24 if spec.runtime.version in ("1.30.0", "1.31.0") else 1.0
+
+    lab = Lab(node, p50_ms=latency)
+    for newest in ("1.30.0", "1.31.0", "1.31.1"):
+        offer(*[one for one in ("1.29.0", "1.30.0", "1.31.0", "1.31.1") if release_order(one) <= release_order(newest)])
+        lab.live()
+    alert = Alert.objects.get()
+    assert (alert.bad, alert.state, alert.resolved_in) == ("1.30.0", AlertState.RESOLVED, "1.31.1")
+    assert [one.outcome for one in WatchRound.objects.order_by("pk")] == ["alert", "quiet", "news"]
+    assert list(alert.events.values_list("kind", flat=True)) == ["opened", "explained", "resolved"]
+
+
+@pytest.mark.slow
+def test_a_second_step_in_a_later_release_is_another_alert(watch: Watch, node: Node) -> None:
+    by_version = {"1.29.0": 1.0, "1.30.0": 1.2, "1.31.0": 1.5}
+    lab = Lab(node, p50_ms=lambda spec: by_version[spec.runtime.version])
+    offer("1.29.0", "1.30.0")
+    lab.live()
+    offer("1.29.0", "1.30.0", "1.31.0")
+    lab.live()
+    assert [(one.good, one.bad) for one in Alert.objects.order_by("pk")] == [("1.29.0", "1.30.0"), ("1.30.0", "1.31.0")]
+
+
+@pytest.mark.slow
+def test_what_comes_back_opens_the_same_alert_again(watch: Watch, node: Node) -> None:
+    by_version = {"1.29.0": 1.0, "1.30.0": 1.24, "1.31.0": 1.0, "1.31.1": 1.24}
+    lab = Lab(node, p50_ms=lambda spec: by_version[spec.runtime.version])
+    for newest in range(2, 5):
+        offer(*list(by_version)[:newest])
+        lab.live()
+    alert = Alert.objects.get()
+    assert alert.state == AlertState.OPEN
+    assert list(alert.events.values_list("kind", flat=True)) == ["opened", "explained", "resolved", "reopened"]
+
+
+@pytest.mark.slow
+def test_every_release_is_a_point_of_the_long_series(watch: Watch, node: Node) -> None:
+    lab = Lab(node, p50_ms=slower_from("1.31.0"))
+    offer("1.29.0", "1.30.0")
+    lab.live()
+    offer("1.29.0", "1.30.0", "1.31.0")
+    lab.live()
+    points = {(one.round.new, one.runtime): one.ratio for one in Point.objects.all()}
+    assert points["1.30.0", "onnxruntime==1.30.0"] == pytest.approx(1.0, rel=0.05)
+    assert points["1.31.0", "onnxruntime==1.31.0"] == pytest.approx(1.24, rel=0.05)
+    assert points["1.31.0", "onnxruntime==1.30.0"] == pytest.approx(1.0, rel=0.05)
+
+
+@pytest.mark.slow
+def test_the_alerts_of_two_models_stand_under_one_release(node: Node, owner: User, version: Version) -> None:
+    from tests.integration.dashboard.rows import make_version
+
+    other = make_version(version.model.team, owner, name="decoder")
+    make_watch(version, owner, watched=[version.model, other.model])
+    offer("1.29.0", "1.30.0")
+    Lab(node, p50_ms=slower_from("1.30.0")).live()
+    alerts = Alert.objects.order_by("model__name")
+    assert [one.model.name for one in alerts] == ["decoder", "encoder"]
+    assert {one.release for one in alerts} == {"onnxruntime==1.30.0"}
+
+
+@pytest.mark.slow
+def test_several_series_of_one_model_are_one_alert(node: Node, owner: User, version: Version) -> None:
+    make_watch(version, owner, matrix={"batch": [1, 8], "precision": ["fp32", "int8-dynamic"]})
+    offer("1.29.0", "1.30.0")
+    Lab(node, p50_ms=slower_from("1.30.0")).live()
+    assert Alert.objects.get().symptoms.count() == 4
