@@ -1,0 +1,57 @@
+"""Work for the farm: small runs of one block, and the owner who lets nodes work again."""
+
+import time
+
+from django.db import OperationalError, close_old_connections
+
+from farm.accounts.models import Team, User
+from farm.fleet.models import Node
+from farm.fleet.services import resume
+from farm.fleet.states import NodeHealth
+from farm.runs.models import Block
+from farm.runs.services import start_run
+from tests.integration.runs.making import make_version, prepare_all
+
+# two cells and an A/A twin
+MATRIX = {"budget": "quick", "matrix": {"runtime": ["1.29.0", "1.31.1"], "batch": [1]}}
+
+
+class Feeder:
+    """Starts runs, and is the owner of the nodes."""
+
+    def __init__(self, *, blocks: int, agents: int) -> None:
+        self._blocks, self._agents = blocks, agents
+        self._owner = User.objects.get()
+        self._team = Team.objects.get()
+        self._version = make_version(self._team)
+        self.fed = 0
+        self.resumed = 0
+
+    def wait_for_nodes(self, *, within_s: float = 60.0) -> None:
+        limit = time.monotonic() + within_s
+        while Node.objects.known().count() < self._agents:
+            assert time.monotonic() < limit, "the agents did not say hello"
+            time.sleep(0.2)
+        # inputs are made once; these are as good as any
+        start_run(version=self._version, matrix=MATRIX, requested_by=self._owner)
+        self.fed += 1
+        prepare_all(self._team)
+
+    def feed_up_to(self, count: int) -> None:
+        """Starts runs until there are so many; a database that is away is asked again."""
+        while self.fed < min(count, self._blocks):
+            try:
+                start_run(version=self._version, matrix=MATRIX, requested_by=self._owner)
+            except OperationalError:
+                time.sleep(1.0)
+                continue
+            self.fed = Block.objects.count()
+
+    def resume_quarantined(self) -> None:
+        """A person looks at a node that was put aside and lets it work again."""
+        try:
+            for node in Node.objects.filter(health=NodeHealth.QUARANTINED):
+                resume(node=node, by=self._owner)
+                self.resumed += 1
+        except OperationalError:
+            close_old_connections()
