@@ -47,6 +47,9 @@ def bench(  # noqa: PLR0913  every option of the command
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the document; - is stdout.")
     ] = None,
+    timings: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write every timing there, a CSV file a cell.")
+    ] = None,
     home: Annotated[Path | None, typer.Option(metavar="DIR", help="Where runtimes are kept.")] = None,
 ) -> None:
     """Measure a model here, cells side by side in interleaved rounds, and judge them as a farm does.
@@ -63,7 +66,16 @@ def bench(  # noqa: PLR0913  every option of the command
         raise Usage("--expected says what certain inputs give: add them with --inputs.")
     console = Console(stderr=True, width=None if sys.stderr.isatty() else PLAIN_WIDTH)
     place = home or _default_home()
-    document = _run(model, declared, inputs=inputs, expected=expected, seed=seed, home=place, console=console)
+    document = _run(
+        model,
+        declared,
+        inputs=inputs,
+        expected=expected,
+        seed=seed,
+        home=place,
+        timings_dir=_folder(timings),
+        console=console,
+    )
     _show(document, console=console, json_file=json_file)
     _judge(document, strict=strict)
 
@@ -76,6 +88,7 @@ def _run(
     expected: Path | None,
     seed: int,
     home: Path,
+    timings_dir: Path | None,
     console: Console,
 ) -> Document:
     with needs_extra("node"):
@@ -108,6 +121,7 @@ def _run(
             seed=seed,
             command=shlex.join(["onnxfarm", *sys.argv[1:]]),
             is_cancelled=is_cancelled,
+            timings_dir=timings_dir,
         )
         return run.measure(run.plan())
 
@@ -137,6 +151,17 @@ def _shapes(given: list[str] | None) -> list[dict[str, int]] | None:
             raise Usage(f"--shape {one!r} is not NAME=SIZE, like sequence=64.")
         sizes[name] = int(size)
     return [sizes]
+
+
+def _folder(wanted: Path | None) -> Path | None:
+    """The folder, made when it is missing. Raises Usage before anything is measured."""
+    if wanted is None:
+        return None
+    try:
+        wanted.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise Usage(f"--timings {wanted} is no folder ({problem.strerror}): give another one.") from problem
+    return wanted.resolve()
 
 
 def _default_home() -> Path:

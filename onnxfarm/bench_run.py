@@ -16,7 +16,7 @@ from farm.rules.judging.judging import BlockJudge
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning import planning
 from farm.rules.planning.plans import ModelFacts, Plan, PlannedBlock
-from farm.rules.reporting import documents
+from farm.rules.reporting import documents, timings
 from farm.rules.reporting.records import BlockRecord, RunRecord
 from onnxfarm.bench_bundle import LocalFiles
 from onnxfarm.bench_orders import Preparation
@@ -63,6 +63,8 @@ class Run:
     seed: int = 0
     command: str = ""
     is_cancelled: Callable[[], bool] = lambda: False
+    # where every timing of every cell is written, a CSV file a cell
+    timings_dir: Path | None = None
     _facts: Facts | None = field(default=None, init=False)
 
     def plan(self) -> Plan:
@@ -117,6 +119,8 @@ class Run:
                     environment=self._environment(follower),
                     is_cancelled=self.is_cancelled,
                 )
+        if self.timings_dir is not None:
+            write_timings(judge, self.timings_dir)
         return BlockRecord(block=block, reports=tuple(reports), node=self._facts.hostname if self._facts else None)
 
     def _environment(self, follower: Follower) -> NodeEnvironment:
@@ -141,6 +145,16 @@ class Run:
                 yield
         except host_lock.BusyError as problem:
             raise Infrastructure(f"{problem} Try again when it has ended.") from problem
+
+
+def write_timings(judge: BlockJudge, folder: Path) -> None:
+    """Every timing of each arm into a file named after it. Raises Infrastructure when the folder takes none."""
+    try:
+        for arm in judge.block.arms:
+            with (folder / f"{arm.id}.timings.csv").open("w", encoding="utf-8") as file:
+                file.writelines(timings.csv_lines(judge.evidence, arm.arm))
+    except OSError as problem:
+        raise Infrastructure(f"{folder} takes no timings ({problem.strerror}): is the disk full?") from problem
 
 
 @contextlib.contextmanager

@@ -21,16 +21,22 @@ def results(
     server: ServerOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the bench document as JSON.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the cells as CSV.")] = False,
+    timings: Annotated[
+        str, typer.Option(metavar="CELL", help="Print every timing of one cell as CSV, in nanoseconds.")
+    ] = "",
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Write there instead of printing; - is stdout.")
     ] = STDOUT,
 ) -> None:
     """Print a run's cells and comparisons; what is finished so far while it still goes on."""
-    if as_json and as_csv:
-        raise Usage("--json and --csv exclude each other: ask for one.")
+    if sum((as_json, as_csv, bool(timings))) > 1:
+        raise Usage("--json, --csv and --timings exclude each other: ask for one.")
     with Client(find_account(server)) as client:
         if as_csv:
             write_text(client.csv(run), output)
+            return
+        if timings:
+            write_text(client.timings(run, timings), output)
             return
         document = read_document(client, run)
         if as_json:

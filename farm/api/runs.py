@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 
-from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseNotModified
+from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseNotModified, StreamingHttpResponse
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
@@ -127,6 +128,14 @@ def results_csv(request: HttpRequest, run_id: int) -> HttpResponse:
     return _unless_same(
         request, found, lambda: csv_of(selectors.document(found, with_operators=False)), content_type=kind
     )
+
+
+@router.get("/runs/{int:run_id}/cells/{str:cell}/timings.csv")
+def timings(request: HttpRequest, run_id: int, cell: str) -> StreamingHttpResponse:
+    """Every timing behind a cell, in nanoseconds: round, number of the inference, time."""
+    lines = selectors.timing_lines(selectors.run(person(request), run_id), cell)
+    named = {"Content-Disposition": f'attachment; filename="run-{run_id}-{quote(cell)}.timings.csv"'}
+    return StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8", headers=named)
 
 
 @router.post("/runs/{int:run_id}/cancel", response=RunOut)

@@ -21,6 +21,7 @@ from farm.runs.selectors.runs import (
     run,
     runs_visible_to,
 )
+from farm.runs.selectors.timings import timing_lines
 from farm.runs.selectors.traces import trace, traces_of
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "revision",
     "run",
     "runs_visible_to",
+    "timing_lines",
     "trace",
     "traces_of",
     "why_not",

@@ -117,6 +117,22 @@ def test_the_table_has_a_line_a_cell_and_no_formula(api_of: ApiOf, member: User,
     assert not any(value.startswith("=") for line in lines for value in line.values())
 
 
+def test_raw_timings_of_a_cell_are_downloaded_by_those_who_may_see_the_run(
+    api_of: ApiOf, member: User, stranger: User, done: Run
+) -> None:
+    address = f"/api/v1/runs/{done.pk}/cells/c2/timings.csv"
+    answer = api_of(member).get(address)
+    text = b"".join(answer.streaming_content).decode()  # type: ignore[attr-defined]
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert {row["round"] for row in rows} == {str(number) for number in range(8)}
+    assert all(int(row["ns"]) > 0 for row in rows)
+    assert "c2.timings.csv" in answer.headers["Content-Disposition"]
+    assert api_of(stranger).get(address).status_code == 404
+    assert Client().get(address).status_code == 401
+    missing = api_of(member).get(f"/api/v1/runs/{done.pk}/cells/c9/timings.csv")
+    assert (missing.status_code, "c9" in missing.json()["detail"]) == (404, True)
+
+
 def test_what_has_not_changed_is_not_sent_again(api_of: ApiOf, member: User, run: Run, node: Node) -> None:
     client = api_of(member)
     for address in (f"/api/v1/runs/{run.pk}", f"/api/v1/runs/{run.pk}/results"):
