@@ -1,0 +1,76 @@
+"""axe-core finds no violation on any page, light and dark. It comes from npm, or from the file ONNXFARM_AXE names."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from farm.accounts.models import User
+from farm.accounts.services import make_sign_in_link
+from farm.fleet.states import NodeHealth
+from farm.registry.states import VersionState
+from tests.acceptance.browser.conftest import LAPTOP
+from tests.integration.dashboard import rows
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+VERSION = "4.14.1"
+RULES = "['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']"
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The text of axe.min.js."""
+    named = os.environ.get("ONNXFARM_AXE")
+    if named:
+        return Path(named).read_text()
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("Neither npm nor ONNXFARM_AXE: axe-core cannot be had, accessibility is not checked.")
+    folder = tmp_path_factory.mktemp("axe")
+    command = [npm, "install", "--prefix", str(folder), "--no-audit", "--no-fund", f"axe-core@{VERSION}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    if done.returncode != 0:
+        pytest.skip(f"npm cannot install axe-core here, accessibility is not checked: {done.stderr[-200:]}")
+    return (folder / "node_modules/axe-core/axe.min.js").read_text()
+
+
+@pytest.fixture(params=["light", "dark"])
+def page(request: pytest.FixtureRequest, browser: Browser, live_server: object, person: User) -> Iterator[Page]:
+    # axe is put into the page from outside, which the pages' own policy would not allow
+    context = browser.new_context(
+        viewport=LAPTOP,  # type: ignore[arg-type]
+        color_scheme=request.param,
+        base_url=str(live_server),
+        bypass_csp=True,
+    )
+    opened = context.new_page()
+    link = make_sign_in_link(person)
+    opened.goto(link[link.index("/sign-in/") :])
+    yield opened
+    context.close()
+
+
+def test_axe_finds_no_violation_on_any_page(page: Page, person: User, axe: str) -> None:
+    team = person.memberships.get().team
+    version, node = rows.make_version(team, person), rows.make_node(team, person)
+    run = rows.finished_run(version, node, person, crashes=[1])
+    open_ = rows.begin_run(version, person)
+    rows.MadeUpNode(node).measure(open_, most_rounds=2)
+    pending = rows.make_node(team, person, name="pi", health=NodeHealth.PENDING)
+    rejected = rows.make_version(team, person, name="broken", state=VersionState.REJECTED)
+    found = []
+    for path in (
+        "/", "/models/", f"/models/{version.model_id}/", f"/models/{rejected.model_id}/", "/models/upload/", "/runs/",
+        "/runs/new/", f"/runs/{run.pk}/", f"/runs/{run.pk}/?chart=operators", f"/runs/{run.pk}/?metric=p50",
+        f"/runs/{open_.pk}/", f"/runs/{run.pk}/cells/c5/", "/fleet/", f"/fleet/{node.pk}/", f"/fleet/{pending.pk}/",
+        f"/compare/?cells={run.pk}:c1&cells={run.pk}:c5", "/settings/", "/nowhere/",
+    ):  # fmt: skip
+        page.goto(path)
+        page.evaluate(axe)
+        violations = page.evaluate(f"axe.run({{runOnly: {RULES}}}).then(found => found.violations)")
+        found += [f"{path}: {one['id']}: {one['nodes'][0]['html'][:200]}" for one in violations]
+    assert found == []
