@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 from farm.config.embedded import broker
@@ -134,7 +133,3 @@ def last_words(folder: Path, lines: int = 15) -> str:
     return json.dumps(
         {path.name: path.read_text(errors="replace").splitlines()[-lines:] for path in folder.glob("*.log")}
     )
-
-
-def wait(seconds: float) -> None:
-    time.sleep(seconds)
