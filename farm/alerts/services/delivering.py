@@ -9,7 +9,6 @@ from random import uniform
 
 from django.conf import settings
 from django.db.models import Exists, F, OuterRef, QuerySet
-from django.db.models.functions import Now
 from django.utils import timezone
 
 from farm.alerts.models import Delivery
@@ -56,16 +55,18 @@ def deliver(delivery_id: int) -> bool:
 
 def _due() -> QuerySet[Delivery]:
     """Messages whose time has come, of channels to which nothing is on its way."""
-    busy = Delivery.objects.filter(channel=OuterRef("channel"), state=DeliveryState.SENDING, due_at__gt=Now())
+    # the clock that wrote `due_at`: a database's may be coarser, and find what is due now still to come
+    now = timezone.now()
+    busy = Delivery.objects.filter(channel=OuterRef("channel"), state=DeliveryState.SENDING, due_at__gt=now)
     open_states = (DeliveryState.WAITING, DeliveryState.SENDING)
-    return Delivery.objects.filter(~Exists(busy), state__in=open_states, due_at__lte=Now())
+    return Delivery.objects.filter(~Exists(busy), state__in=open_states, due_at__lte=now)
 
 
 def _claimed(delivery_id: int) -> Delivery | None:
     """One conditional UPDATE decides who sends it."""
     mine = _due().filter(pk=delivery_id)
     changes = {"state": DeliveryState.SENDING, "tries": F("tries") + 1}
-    if not mine.update(due_at=Now() + timedelta(seconds=SENDING_S), **changes):
+    if not mine.update(due_at=timezone.now() + timedelta(seconds=SENDING_S), **changes):
         return None
     return Delivery.objects.select_related("channel").get(pk=delivery_id)
 
@@ -90,4 +91,4 @@ def _put_back(delivery: Delivery, problem: DeliveryProblem) -> None:
         delivery.end_try(DeliveryState.FAILED, problem=text)
         return
     wait_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 4 ** (delivery.tries - 1)) * uniform(0.8, 1.2)
-    delivery.end_try(DeliveryState.WAITING, problem=text, due_at=Now() + timedelta(seconds=wait_s))
+    delivery.end_try(DeliveryState.WAITING, problem=text, due_at=timezone.now() + timedelta(seconds=wait_s))

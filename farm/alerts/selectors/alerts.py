@@ -1,0 +1,74 @@
+"""Alerts, watches and channels as people find them. Everything a person sees goes through `visible_to`."""
+
+from django.db.models import QuerySet
+
+from farm.accounts.refusals import Missing
+from farm.accounts.selectors import Anyone
+from farm.alerts.models import Alert, Channel, Delivery, Point, Watch, WatchRound
+
+
+def watches_visible_to(user: Anyone) -> QuerySet[Watch]:
+    """Watches of the user's teams, by name."""
+    rows = Watch.objects.visible_to(user).select_related("team", "created_by")
+    return rows.prefetch_related("watched", "channels")
+
+
+def watch(user: Anyone, watch_id: int) -> Watch:
+    """One watch. Raises Missing when there is none that the user may see."""
+    found = watches_visible_to(user).filter(pk=watch_id).first()
+    if found is None:
+        raise Missing(f"There is no watch {watch_id} that you may see.", hint="List yours with `onnxfarm watch list`.")
+    return found
+
+
+def rounds_of(watch: Watch) -> QuerySet[WatchRound]:
+    """A watch's rounds, newest first."""
+    return watch.rounds.select_related("version__model", "watch").order_by("-pk")
+
+
+def points_of(watch: Watch) -> QuerySet[Point]:
+    """A watch's long series, oldest point first."""
+    return watch.points.order_by("pk")
+
+
+def alerts_visible_to(user: Anyone) -> QuerySet[Alert]:
+    """Alerts of the user's teams, newest first."""
+    related = ("team", "watch", "model", "version__model", "assignee")
+    return Alert.objects.visible_to(user).select_related(*related).prefetch_related("symptoms")
+
+
+def alert(user: Anyone, alert_id: int) -> Alert:
+    """One alert. Raises Missing when there is none that the user may see."""
+    rows = alerts_visible_to(user).prefetch_related("investigations", "events__actor")
+    found = rows.filter(pk=alert_id).first()
+    if found is None:
+        raise Missing(f"There is no alert {alert_id} that you may see.")
+    return found
+
+
+def channels_visible_to(user: Anyone) -> QuerySet[Channel]:
+    """Channels of the user's teams, by name."""
+    return Channel.objects.visible_to(user).select_related("team")
+
+
+def channel(user: Anyone, channel_id: int) -> Channel:
+    """One channel. Raises Missing when there is none that the user may see."""
+    found = channels_visible_to(user).filter(pk=channel_id).first()
+    if found is None:
+        raise Missing(f"There is no channel {channel_id} that you may see.")
+    return found
+
+
+def deliveries_of(channel: Channel) -> QuerySet[Delivery]:
+    """What a channel was told, newest first, with what failed."""
+    return channel.deliveries.order_by("-pk")
+
+
+def shown_target(channel: Channel) -> str:
+    """A channel's address without what may be secret in it."""
+    scheme, separator, rest = channel.target.partition("://")
+    if not separator:
+        return channel.target
+    host = rest.partition("/")[0].partition("?")[0].rpartition("@")[2]
+    # an apprise address may hold its secret where a host stands
+    return f"{scheme}://…" if channel.kind == "apprise" else f"{scheme}://{host}/…"
