@@ -1,0 +1,255 @@
+"""Telling people: what is refused, what is tried again, and what arrives."""
+
+import ipaddress
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.core import mail
+from django.utils import timezone
+from pytest_django import Settings
+
+from farm.accounts.models import Team, User
+from farm.accounts.refusals import Invalid, NotAllowed
+from farm.alerts.models import Channel, Delivery
+from farm.alerts.services import channels, delivering, digests
+from farm.alerts.states import DeliveryState
+from farm.alerts.transports import webhook
+from farm.alerts.transports.addresses import is_allowed, read_url, target_of
+from farm.alerts.transports.failing import DeliveryProblem
+from tests.integration.alerts.receiver import Receiver, receiving
+
+LOOPBACK = ["127.0.0.0/8"]
+
+
+@pytest.fixture
+def receiver(settings: Settings) -> Iterator[Receiver]:
+    settings.WEBHOOK_NETWORKS = LOOPBACK
+    with receiving() as one:
+        yield one
+
+
+def make_channel(team: Team, by: User, target: str, kind: str = "webhook", **how: Any) -> Channel:
+    return channels.create_channel(team=team, by=by, name=f"to {kind}", kind=kind, target=target, **how)
+
+
+@pytest.mark.django_db
+def test_a_test_message_arrives_signed_with_the_channels_secret(team: Team, owner: User, receiver: Receiver) -> None:
+    channel = make_channel(team, owner, receiver.url)
+    receiver.secret = channels.shown_secret(channel=channel, by=owner)
+    delivery = channels.test_channel(channel=channel, by=owner)
+    assert delivering.deliver(delivery.pk)
+    delivery.refresh_from_db()
+    assert (delivery.state, receiver.ids) == (DeliveryState.SENT, [delivery.message_id])
+    assert receiver.verified()["type"] == "channel.test"
+    assert not delivering.deliver(delivery.pk)
+    assert len(receiver.seen) == 1
+
+
+@pytest.mark.django_db
+def test_a_renewed_secret_signs_instead_of_the_old_one(team: Team, owner: User, receiver: Receiver) -> None:
+    channel = make_channel(team, owner, receiver.url)
+    old = channels.shown_secret(channel=channel, by=owner)
+    receiver.secret = channels.renew_secret(channel=channel, by=owner)
+    assert receiver.secret != old
+    delivering.deliver(channels.test_channel(channel=channel, by=owner).pk)
+    assert receiver.verified()
+
+
+@pytest.mark.django_db
+def test_a_receiver_that_fails_is_asked_again_with_the_same_id(team: Team, owner: User, receiver: Receiver) -> None:
+    receiver.answers = [500, 429, 200]
+    delivery = channels.test_channel(channel=make_channel(team, owner, receiver.url), by=owner)
+    for _ in range(2):
+        assert not delivering.deliver(delivery.pk)
+        delivery.refresh_from_db()
+        assert delivery.state == DeliveryState.WAITING
+        assert delivery.due_at > timezone.now()
+        assert not delivering.deliver(delivery.pk), "it is not due yet"
+        Delivery.objects.update(due_at=timezone.now())
+    assert delivering.deliver(delivery.pk)
+    assert receiver.ids == [delivery.message_id] * 3
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("answer", [302, 400, 404, 410])
+def test_an_answer_that_stays_is_a_failure_that_is_shown(
+    team: Team, owner: User, receiver: Receiver, answer: int
+) -> None:
+    receiver.answers = [answer]
+    delivery = channels.test_channel(channel=make_channel(team, owner, receiver.url), by=owner)
+    delivering.deliver(delivery.pk)
+    delivery.refresh_from_db()
+    assert delivery.state == DeliveryState.FAILED
+    assert "did not take the message" in delivery.problem
+    assert "secret" not in delivery.problem
+    assert len(receiver.seen) == 1, "no redirect is followed"
+
+
+@pytest.mark.django_db
+def test_after_many_tries_it_is_given_up(team: Team, owner: User, receiver: Receiver) -> None:
+    receiver.answers = [503]
+    delivery = channels.test_channel(channel=make_channel(team, owner, receiver.url), by=owner)
+    for _ in range(delivering.MOST_TRIES):
+        Delivery.objects.update(due_at=timezone.now())
+        delivering.deliver(delivery.pk)
+    delivery.refresh_from_db()
+    assert (delivery.state, delivery.tries) == (DeliveryState.FAILED, delivering.MOST_TRIES)
+
+
+def test_a_receiver_that_never_answers_is_left_after_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhook, "TOTAL_S", 1.0)
+    with receiving(pause_s=3.0) as silent:
+        _left_within(silent.url, seconds=2.5)
+
+
+def test_a_receiver_that_drips_is_left_after_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhook, "TOTAL_S", 1.0)
+    with receiving(drip=True) as dripping:
+        _left_within(dripping.url, seconds=2.5)
+
+
+def _left_within(url: str, *, seconds: float) -> None:
+    started = time.monotonic()
+    with pytest.raises(DeliveryProblem, match="no answer within") as problem:
+        webhook.send(url, {}, message_id="m", secret=b"s" * 32, networks=LOOPBACK)
+    assert not problem.value.is_permanent
+    assert time.monotonic() - started < seconds
+
+
+def test_nobody_listening_is_worth_another_try() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
+        with pytest.raises(DeliveryProblem, match="cannot be reached") as problem:
+            webhook.send(url, {}, message_id="m", secret=b"s" * 32, networks=LOOPBACK)
+    assert not problem.value.is_permanent
+
+
+INNER = [
+    "127.0.0.1", "0.0.0.0", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "192.0.2.1",
+    "198.18.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255", "::1", "::", "fe80::1", "fc00::1", "ff02::1", "fec0::1",
+    "::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "64:ff9b:1::a00:1", "2002:7f00:1::", "2002:a00:1::1",
+    "2001:0:a00:1::", "2001:0:808:808:0:0:80ff:fffe", "::127.0.0.1", "2001:db8::1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("address", INNER)
+def test_an_inner_address_is_refused_in_every_wrapping(address: str) -> None:
+    assert not is_allowed(ipaddress.ip_address(address))
+
+
+@pytest.mark.parametrize(
+    "address", ["1.1.1.1", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101", "2002:101:101::"]
+)
+def test_a_public_address_is_allowed(address: str) -> None:
+    assert is_allowed(ipaddress.ip_address(address))
+
+
+def test_a_named_network_is_allowed_and_no_other() -> None:
+    networks = [ipaddress.ip_network("10.1.0.0/16")]
+    assert is_allowed(ipaddress.ip_address("10.1.2.3"), networks)
+    assert not is_allowed(ipaddress.ip_address("10.2.2.3"), networks)
+
+
+def test_every_address_of_a_name_has_to_be_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = [(0, 0, 0, "", ("1.1.1.1", 443)), (0, 0, 0, "", ("10.0.0.1", 443))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *a, **k: answers)
+    with pytest.raises(DeliveryProblem, match="inside a network") as problem:
+        target_of("https://example.org/")
+    assert problem.value.is_permanent
+
+
+def test_a_name_is_looked_up_once_and_its_answer_is_what_is_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    real = socket.getaddrinfo
+
+    def once(host: str, *rest: Any, **more: Any) -> Any:
+        asked.append(host)
+        return real("127.0.0.1" if host == "hook.example" else host, *rest, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", once)
+    with receiving() as receiver:
+        url = f"http://hook.example:{receiver.server.server_port}/x"
+        webhook.send(url, {"a": 1}, message_id="m", secret=b"s" * 32, networks=LOOPBACK)
+        assert receiver.seen[0][0]["host"].startswith("hook.example:")
+    assert asked.count("hook.example") == 1
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["ftp://example.org/", "https://", "//example.org", "https://user:pw@example.org/", "https://example.org:99999/",
+     "https://exa mple.org/", "https://example.org/\r\nx: y", "javascript:alert(1)", "https://[::1"],
+)  # fmt: skip
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(DeliveryProblem):
+        read_url(url)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("kind", "target"),
+    [("webhook", "http://example.org/"), ("webhook", "nonsense"), ("mail", "no address"), ("apprise", "file:///etc"),
+     ("apprise", "json://127.0.0.1/"), ("apprise", "slack://"), ("pigeon", "coop"),
+     ("webhook", "https://" + "a" * 1000)],
+)  # fmt: skip
+def test_a_channel_that_cannot_work_is_refused_in_one_sentence(
+    team: Team, owner: User, settings: Settings, kind: str, target: str
+) -> None:
+    settings.HAS_MAIL = True
+    with pytest.raises(Invalid) as refusal:
+        channels.create_channel(team=team, by=owner, name="x", kind=kind, target=target)
+    assert refusal.value.detail.endswith(".")
+
+
+@pytest.mark.django_db
+def test_only_admins_make_channels_and_see_secrets(team: Team, owner: User, member: User, receiver: Receiver) -> None:
+    with pytest.raises(NotAllowed):
+        make_channel(team, member, receiver.url)
+    channel = make_channel(team, owner, receiver.url)
+    with pytest.raises(NotAllowed):
+        channels.shown_secret(channel=channel, by=member)
+
+
+@pytest.mark.django_db
+def test_mail_goes_out_with_the_same_message_id_each_time(team: Team, owner: User, settings: Settings) -> None:
+    settings.HAS_MAIL = True
+    channel = make_channel(team, owner, "team@example.org", kind="mail")
+    delivery = channels.test_channel(channel=channel, by=owner)
+    assert delivering.deliver(delivery.pk)
+    (sent,) = mail.outbox
+    assert sent.to == ["team@example.org"]
+    assert delivery.message_id in sent.message()["Message-ID"]
+
+
+@pytest.mark.django_db
+def test_a_farm_without_a_mail_server_refuses_mail_channels(team: Team, owner: User) -> None:
+    with pytest.raises(Invalid, match="not set up to send mail"):
+        make_channel(team, owner, "team@example.org", kind="mail")
+
+
+@pytest.mark.django_db
+def test_an_inner_webhook_fails_for_good_and_says_why(team: Team, owner: User, settings: Settings) -> None:
+    settings.WEBHOOK_NETWORKS = ["10.0.0.0/8"]
+    channel = make_channel(team, owner, "http://127.0.0.1:1/")
+    delivery = channels.test_channel(channel=channel, by=owner)
+    assert not delivering.deliver(delivery.pk)
+    delivery.refresh_from_db()
+    assert delivery.state == DeliveryState.FAILED
+    assert "inside a network" in delivery.problem
+
+
+@pytest.mark.django_db
+def test_a_digest_comes_once_when_its_day_has_come_and_says_how_many_false_alerts_to_expect(
+    team: Team, owner: User, receiver: Receiver
+) -> None:
+    channel = make_channel(team, owner, receiver.url, digest="day")
+    assert digests.send_due_digests() == 0
+    Channel.objects.update(digest_at=timezone.now())
+    assert digests.send_due_digests() == 1
+    assert digests.send_due_digests() == 0
+    delivery = channel.deliveries.get()
+    assert "would alert by chance" in delivery.text
+    assert delivery.payload["data"]["expected_false_alerts"] == 0
