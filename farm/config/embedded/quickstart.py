@@ -6,6 +6,7 @@
 import argparse
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -93,6 +94,10 @@ def _submit(farm: EmbeddedFarm, opened: Opened, options: argparse.Namespace) -> 
 
 def _stay(farm: EmbeddedFarm, opened: Opened) -> None:
     print(f"The farm stays up at {opened.url} until Ctrl-C. Sign in, once, with {opened.link}", file=sys.stderr)
+    kept = farm.plan.home / "token"
+    if "ONNXFARM_TOKEN" not in os.environ and kept.exists():
+        words = f'export ONNXFARM_SERVER={opened.url} ONNXFARM_TOKEN="$(cat {shlex.quote(str(kept))})"'
+        print(f"For the `onnxfarm` command, elsewhere: {words}", file=sys.stderr)
     while True:
         farm.supervisor.check()
         time.sleep(1.0)
