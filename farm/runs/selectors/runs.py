@@ -157,4 +157,5 @@ def blocks_on(nodes: Iterable[Node]) -> dict[int, Block]:
 
 
 def _expected(state: str, rounds: int, most: int) -> int:
-    return rounds if state not in (BlockState.WAITING, BlockState.QUEUED, BlockState.LEASED) else most
+    # rounds that replace dropped pairs may come on top of those the budget has
+    return rounds if state not in (BlockState.WAITING, BlockState.QUEUED, BlockState.LEASED) else max(rounds, most)
