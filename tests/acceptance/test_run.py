@@ -51,8 +51,10 @@ def test_a_model_and_a_matrix_become_measured_cells(document: dict[str, Any]) ->
 
 
 def test_the_two_runtimes_are_compared_over_interleaved_rounds(document: dict[str, Any]) -> None:
-    [comparison] = [one for one in Document.model_validate(document).comparisons if one.axis != "twin"]
-    assert comparison.rounds == 8
+    read = Document.model_validate(document)
+    [comparison] = [one for one in read.comparisons if one.axis != "twin"]
+    # a machine that others use may lose pairs, and says so
+    assert comparison.rounds == 8 or any(cell.disturbed_samples for cell in read.cells)
     assert comparison.ratio is not None
     assert comparison.ci_low is not None
     assert comparison.ci_low <= comparison.ratio <= (comparison.ci_high or 0)
