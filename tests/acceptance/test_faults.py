@@ -28,7 +28,8 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveFarm]:
     """A farm with short leases, for the tests of this module alone; each leaves it whole."""
     folder = tmp_path_factory.mktemp("broken")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ONNXFARM_LEASE_S", "4")
+        # long enough for a gateway to start again on a busy machine, short enough to wait for its end
+        patch.setenv("ONNXFARM_LEASE_S", "12")
         patch.setenv("ONNXFARM_HOST_LOCK", str(folder / "lock"))
         yield from live_farm(folder / "home")
 
