@@ -1,7 +1,6 @@
 """A real browser: Debian's Chromium, driven by Playwright; it may talk to this machine only."""
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
@@ -10,16 +9,9 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, R
 
 from farm.accounts.models import Team, User
 from farm.accounts.services import make_sign_in_link
+from tests.acceptance.browser.chromium import CHROMIUM, SWITCHES
 from tests.conftest import make_user
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-SWITCHES = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 LAPTOP = {"width": 1366, "height": 768}
 PHONE = {"width": 360, "height": 740}
 LOCAL = ("127.0.0.1", "localhost")

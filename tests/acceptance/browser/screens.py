@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.acceptance.browser.conftest import CHROMIUM, SWITCHES
+from tests.acceptance.browser.chromium import CHROMIUM, SWITCHES
 
 SIZES = {"1280": {"width": 1280, "height": 800}, "390": {"width": 390, "height": 844}}
 
