@@ -65,7 +65,7 @@ def bench(  # noqa: PLR0913  every option of the command
     if expected is not None and inputs is None:
         raise Usage("--expected says what certain inputs give: add them with --inputs.")
     console = Console(stderr=True, width=None if sys.stderr.isatty() else PLAIN_WIDTH)
-    place = home or _default_home()
+    place = home or default_home()
     document = _run(
         model,
         declared,
@@ -164,7 +164,8 @@ def _folder(wanted: Path | None) -> Path | None:
     return wanted.resolve()
 
 
-def _default_home() -> Path:
+def default_home() -> Path:
+    """Where the commands that measure without a farm keep their runtimes."""
     chosen = os.environ.get(HOME_VARIABLE)
     if chosen:
         return Path(chosen)

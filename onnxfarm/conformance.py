@@ -15,6 +15,7 @@ from rich.table import Table
 from farm.contract.cells import Runtime
 from farm.sandbox import child
 from farm.sandbox.policy import Policy
+from onnxfarm.bench import default_home
 from onnxfarm.problems import Infrastructure, Usage, main_guard
 from worker.agent import conformance as suites
 from worker.agent import staging
@@ -28,7 +29,7 @@ OUTCOMES: tuple[suites.Outcome, ...] = ("pass", "refused", "wrong", "crashed")
 def conformance(
     ort: Annotated[str, typer.Option(help="ONNX Runtime versions, separated by commas.")],
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the report here; - is stdout.")] = None,
-    home: Annotated[Path, typer.Option(help="Where runtimes are kept.")] = Path.home() / ".cache" / "onnxfarm",
+    home: Annotated[Path | None, typer.Option(help="Where runtimes are kept.")] = None,
     quiet: Annotated[bool, typer.Option(help="Counts only, without the cases.")] = False,
 ) -> None:
     """Run the ONNX backend node tests with plain tensors on each runtime, and say which pass and why others do not."""
@@ -39,7 +40,8 @@ def conformance(
     with tempfile.TemporaryDirectory(prefix="onnxfarm-conformance-") as folder:
         suite, counts = _make_suite(Path(folder))
         say.print(f"{counts['cases']} cases with plain tensors; {counts['left_out']} others left out.")
-        reports = [_run(runtime, suite=suite, home=home, work=Path(folder), say=say) for runtime in runtimes]
+        place = home or default_home()
+        reports = [_run(runtime, suite=suite, home=place, work=Path(folder), say=say) for runtime in runtimes]
     document = {"schema": SCHEMA, **counts, "runtimes": reports}
     _print(reports, say=say, quiet=quiet)
     if json_file is not None:

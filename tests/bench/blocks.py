@@ -172,7 +172,7 @@ class Workplace:
 
 def runtimes_of_bench() -> Path:
     """Where `onnxfarm bench` keeps its runtimes, so that a figure installs nothing twice."""
-    return bench._default_home() / "runtimes"
+    return bench.default_home() / "runtimes"
 
 
 def digest_of_runner(source: Path = staging.RUNNER) -> str:

@@ -9,12 +9,11 @@ from typing import Any, Literal
 from farm.sandbox import child, interpreters
 from farm.sandbox.endings import Ending
 from farm.sandbox.policy import Policy
+from worker.agent.passes import RUNNER_ORDER_VERSION
 from worker.agent.runtimes import Installed
 
 Outcome = Literal["pass", "refused", "wrong", "crashed"]
 
-# one order version for all passes of the runner
-ORDER_VERSION = 1
 # a process that ends none of its cases in this time hangs
 PROCESS_TIMEOUT_S = 60.0
 MEMORY_BYTES = 4 << 30
@@ -61,7 +60,7 @@ def run_suite(
 
 def _run_process(suite: Path, *, runtime: Installed, stage: Path, ledger: Path) -> Ending:
     order: dict[str, Any] = {
-        "version": ORDER_VERSION,
+        "version": RUNNER_ORDER_VERSION,
         "kind": "conformance",
         "model": str(suite),
         "inputs": str(ledger),
