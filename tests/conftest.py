@@ -4,10 +4,13 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from django.conf import settings
 from django.test import Client
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 from pytest_django import Settings
 
 from farm.accounts.models import Membership, Team, User
@@ -17,6 +20,10 @@ from tests.processes import Process, wait_for
 
 MODELS = Path(__file__).parent / "models"
 PROJECT = Path(__file__).parents[1]
+
+# slow generation says something of the machine, which other tests share, and nothing of the code
+hypothesis_settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.load_profile("shared")
 
 
 @pytest.fixture(autouse=True)
@@ -110,12 +117,19 @@ def prepare_worker(transactional_db: None, empty_broker: str, tmp_path: Path) ->
 
 def farm_environment() -> dict[str, str]:
     """Environment of a real farm process that shares this test's database, store and broker."""
-    from django.db import connection
-
-    name = connection.settings_dict["NAME"]
     return os.environ | {
         "DJANGO_SETTINGS_MODULE": "farm.config.settings",
         "ONNXFARM_HOME": str(settings.HOME),
-        "ONNXFARM_DATABASE_URL": f"sqlite://{name}",
+        "ONNXFARM_DATABASE_URL": _database_url(),
         "ONNXFARM_STORE_DIR": str(settings.STORE_DIR),
     }
+
+
+def _database_url() -> str:
+    """The address of this test's database, which is not the one that the settings name."""
+    from django.db import connection
+
+    known = connection.settings_dict
+    if connection.vendor == "sqlite":
+        return f"sqlite://{known['NAME']}"
+    return f"postgresql://{known['USER']}@/{known['NAME']}?{urlencode(known['OPTIONS'])}"

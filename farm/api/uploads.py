@@ -102,5 +102,6 @@ def _drafts(request: HttpRequest) -> tuple[list[Draft], dict[str, FileRole]]:
 
 
 def _answer(request: HttpRequest, version: Version) -> Status[VersionOut]:
-    seen = selectors.version(person(request), version.pk)
-    return Status(202 if seen.state == VersionState.PENDING else 200, version_out(seen))
+    # what the service left is asked, not the row: a quick worker may have inspected it by now
+    status = 202 if version.state == VersionState.PENDING else 200
+    return Status(status, version_out(selectors.version(person(request), version.pk)))

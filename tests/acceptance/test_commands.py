@@ -11,8 +11,9 @@ from tests.acceptance.conftest import LiveFarm
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 MODELS = Path(__file__).parents[1] / "models"
-ONE_CELL = "matrix:\n  runtime: [1.31.1]\n  batch: [2]\n"
-ONE_OF_TWO = "matrix:\n  runtime: [1.15.1, 1.31.1]\n"
+# two threads: a sample of one is measured again and again while other tests keep the cores busy
+ONE_CELL = "budget: quick\nmatrix:\n  runtime: [1.31.1]\n  batch: [2]\n  threads: [2]\n"
+ONE_OF_TWO = "budget: quick\nmatrix:\n  runtime: [1.15.1, 1.31.1]\n  threads: [2]\n"
 
 
 def test_a_submitted_run_is_followed_timed_out_cancelled_and_read(farm: LiveFarm, tmp_path: Path) -> None:
