@@ -1,6 +1,7 @@
 """The farm's settings with a home folder of the test run's own, removed at its end.
 
-Processes that tests start inherit ONNXFARM_TEST_HOME and so keep whatever home they are given.
+Processes that tests start inherit ONNXFARM_TEST_HOME and so keep whatever home they are given. The database is SQLite
+in that home, or the one of ONNXFARM_TEST_DATABASE_URL (`python -m tests.postgres pytest …` makes one).
 """
 
 import atexit
@@ -15,6 +16,12 @@ if "ONNXFARM_TEST_HOME" not in os.environ:
         os.environ.pop(f"ONNXFARM_{_name}", None)
     atexit.register(shutil.rmtree, _home, ignore_errors=True)
 
+from farm.config.databases import database
 from farm.config.settings import *  # noqa: F403
+
+_url = os.environ.get("ONNXFARM_TEST_DATABASE_URL", "")
+if _url:
+    # not by ONNXFARM_DATABASE_URL: farms that tests start in a home of their own bring their own database
+    DATABASES = {"default": database(_url, home=HOME)}  # noqa: F405
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

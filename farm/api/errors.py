@@ -4,6 +4,7 @@ import logging
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation, TooManyFilesSent
+from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.multipartparser import MultiPartParserError
 from django.views import defaults
@@ -36,6 +37,7 @@ def install(api: NinjaAPI) -> None:
         PermissionDenied: forbidden,
         MultiPartParserError: bad_upload,
         SuspiciousOperation: bad_request,
+        DataError: not_storable,
         Exception: broken,
     }
     for raised, answer in answers.items():
@@ -68,6 +70,11 @@ def forbidden(request: HttpRequest, raised: Exception) -> HttpResponse:
 
 def bad_upload(request: HttpRequest, raised: Exception) -> HttpResponse:
     return problem(400, "The form could not be read; send it as multipart/form-data.", code="bad_form")
+
+
+def not_storable(request: HttpRequest, raised: Exception) -> HttpResponse:
+    log.info("%s %s: %s", request.method, request.path, raised)
+    return problem(422, "The request holds what the database cannot store, such as a NUL character.", code="invalid")
 
 
 def bad_request(request: HttpRequest, raised: Exception) -> HttpResponse:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from farm.accounts.refusals import Conflict, TooLarge, Unprocessable
 from farm.api import errors
 from farm.contract import node as messages
+from farm.contract.base import without_nul
 from farm.contract.blocks import Lease
 from farm.contract.reports import Reply
 from farm.fleet import services as fleet
@@ -141,7 +142,7 @@ def _read(request: HttpRequest, message: type[Message], *, most: int = SMALL_BYT
     if len(request.body) > most:
         raise TooLarge(f"The body has {len(request.body)} bytes; at most {most:,} are taken here.")
     try:
-        return message.model_validate_json(request.body)
+        return message.model_validate_json(without_nul(request.body))
     except ValidationError as problem:
         first = problem.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponseBase
 
 # `style-src 'unsafe-inline'` is there for Plotly, which writes style elements; scripts stay external files only
@@ -27,7 +28,10 @@ Answer = HttpResponseBase | Awaitable[HttpResponseBase]
 
 
 class SecurityHeaders:
-    """Middleware that adds the policies to every answer that does not bring its own; sync and async."""
+    """Middleware that adds the policies to every answer that does not bring its own; sync and async.
+
+    Refuses addresses that hold a NUL character with 400.
+    """
 
     sync_capable = True
     async_capable = True
@@ -38,6 +42,9 @@ class SecurityHeaders:
             markcoroutinefunction(self)
 
     def __call__(self, request: HttpRequest) -> Answer:
+        if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
+            # PostgreSQL would refuse it in the middle of a query
+            raise BadRequest("The address holds a NUL character.")
         answer = self.get_response(request)
         return _with_headers(answer) if isinstance(answer, HttpResponseBase) else _later(answer)
 

@@ -4,6 +4,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from farm.config.beat import SCHEDULER, every
 from farm.config.databases import database
 from farm.config.environment import Environment
 from farm.config.mail import mail_settings
@@ -145,11 +146,12 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = TIME_ZONE
 # a tick that waited this long is worthless: the next one is already behind it
 _ticking = {"queue": PREPARE_QUEUE, "expires": max(5.0, 2 * ENVIRONMENT.tick_s)}
+CELERY_BEAT_SCHEDULER = SCHEDULER
 CELERY_BEAT_SCHEDULE = {
-    "tick": {"task": "runs.tick", "schedule": ENVIRONMENT.tick_s, "options": _ticking},
-    "sweep the registry": {"task": "registry.sweep", "schedule": 15.0, "options": _ticking},
-    "watch": {"task": "alerts.tick", "schedule": 2 * ENVIRONMENT.tick_s, "options": _ticking},
-    "look for releases": {"task": "alerts.look_for_releases", "schedule": 20.0, "options": _ticking},
+    "tick": {"task": "runs.tick", "schedule": every(ENVIRONMENT.tick_s), "options": _ticking},
+    "sweep the registry": {"task": "registry.sweep", "schedule": every(15.0), "options": _ticking},
+    "watch": {"task": "alerts.tick", "schedule": every(2 * ENVIRONMENT.tick_s), "options": _ticking},
+    "look for releases": {"task": "alerts.look_for_releases", "schedule": every(20.0), "options": _ticking},
 }
 
 # Telling people. Webhooks go to public addresses only, and to the networks named here.

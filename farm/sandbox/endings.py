@@ -5,6 +5,8 @@ import signal as signals
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from farm.contract.base import without_nul
+
 Kind = Literal["done", "exited", "crashed", "timeout", "flooded", "out_of_memory", "cancelled"]
 
 
@@ -34,7 +36,7 @@ class Ending:
 
     def answer(self) -> Any:
         """The reply parsed as JSON; ValueError when it is no JSON."""
-        return json.loads(self.reply)
+        return json.loads(without_nul(self.reply))
 
     def sentence(self) -> str:
         """What happened, with its values."""
@@ -51,7 +53,8 @@ class Ending:
         return words[self.kind]
 
     def _last_words(self) -> str:
-        lines = [line.strip() for line in self.stderr_tail.splitlines() if line.strip()]
+        text = self.stderr_tail.replace("\0", "\ufffd")
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
         return f", saying “{lines[-1][:300]}”" if lines else ""
 
 

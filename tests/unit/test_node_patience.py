@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from farm.contract.node import Offer, SecretGrant
-from farm.contract.reports import EndReport, Reply
+from farm.contract.node import Offer, SecretGrant, Welcome
+from farm.contract.reports import EndReport, Facts, Reply
 from worker.agent import enrolment, host_lock, mailbox
 from worker.agent import gateway as farm
 from worker.agent.home import Identity, NodeHome, NotEnrolledError
 from worker.agent.outbox import GivenUpError, Outbox, Spooled
+from worker.agent.presence import Presence
 
 OFFER = Offer(queue="node.1", message={"body": ""})
 REPORT = Spooled(block="b", attempt=1, token="t", report=EndReport())
@@ -41,6 +42,47 @@ def outbox(folder: Path, *answers: Reply | Exception) -> Outbox:
 def test_pauses_double_up_to_a_limit_and_half_of_each_is_random(failures: int, longest: float) -> None:
     assert mailbox.pause_after(failures, draw=lambda: 1.0) == pytest.approx(longest)
     assert mailbox.pause_after(failures, draw=lambda: 0.0) == pytest.approx(longest / 2)
+
+
+def test_a_mailbox_outlives_an_answer_that_is_not_the_farm_s() -> None:
+    answers: list[Offer | Exception] = [farm.Rejected("a proxy's 404", status=404), farm.Stale("409"), OFFER]
+
+    def fetch() -> Offer | None:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    box = mailbox.Mailbox(fetch, on_refused=lambda sentence: None)
+    assert box.take(5.0) == OFFER
+    box.close()
+
+
+def test_hellos_go_on_after_the_disk_was_full(tmp_path: Path) -> None:
+    presence = Presence(
+        NodeHome(tmp_path),
+        None,  # type: ignore[arg-type]
+        None,  # type: ignore[arg-type]
+        facts=lambda: Facts(hostname="h", os="Linux", arch="x86_64"),
+        runtimes=tuple,
+        block=lambda: None,
+        log_tail=str,
+    )
+    welcomes: list[Welcome] = []
+    stop = threading.Event()
+
+    def on_welcome(welcome: Welcome) -> None:
+        welcomes.append(welcome)
+        presence.say_again()
+        if len(welcomes) == 1:
+            raise OSError(28, "No space left on device")
+        stop.set()
+
+    presence._renew_secret = lambda: None  # type: ignore[method-assign]
+    presence.hello = lambda **_: Welcome(health="active")  # type: ignore[method-assign]
+    presence.say_again()
+    presence.keep(stop=stop, on_welcome=on_welcome, on_refused=lambda sentence: None)
+    assert len(welcomes) == 2
 
 
 def test_a_mailbox_asks_only_when_a_message_is_wanted() -> None:

@@ -71,7 +71,7 @@ class Mailbox:
             except gateway.Refused as problem:
                 self._on_refused(str(problem))
                 return
-            except gateway.Unavailable as problem:
+            except gateway.GatewayError as problem:  # also a proxy that answers 404 while the farm is replaced
                 failures += 1
                 pause = pause_after(failures)
                 logger.warning("The farm does not answer (%s); asking again in %.1f s.", problem, pause)

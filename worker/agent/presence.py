@@ -91,9 +91,9 @@ class Presence:
             except farm.Refused as problem:
                 on_refused(str(problem))
                 return
-            except farm.GatewayError as problem:
+            except (farm.GatewayError, OSError) as problem:  # OSError: a full disk keeps no secret and no ready file
                 failures += 1
-                logger.warning("A hello was not answered: %s", problem)
+                logger.warning("A hello came to nothing: %s", problem)
 
     def _renew_secret(self) -> None:
         grant = self._home.secret()

@@ -90,10 +90,9 @@ class EmbeddedFarm:
         return self._start("gateway", "uvicorn", "farm.config.asgi:application", *address, *quiet)
 
     def start_prepare(self) -> Started:
-        schedule = ["--beat", "--schedule", str(self.plan.home / "beat")]
-        pool = ["--pool", "threads", "--concurrency", "4", "--queues", "prepare"]
+        pool = ["--beat", "--pool", "threads", "--concurrency", "4", "--queues", "prepare"]
         quiet = ["--without-gossip", "--without-mingle", "--loglevel", "INFO"]
-        return self._start("prepare", "celery", "-A", "farm.config.celery", "worker", *schedule, *pool, *quiet)
+        return self._start("prepare", "celery", "-A", "farm.config.celery", "worker", *pool, *quiet)
 
     def start_node(self, home: Path, code: str | None = None) -> Started:
         """Starts the agent of a node home; with a code it enrols first."""

@@ -63,4 +63,7 @@ def ring_again() -> int:
 
 
 def _is_late(block: Block) -> bool:
-    return block.rung_at is None or timezone.now() - block.rung_at >= RING_EVERY
+    """Also when it seems to be rung in the future: the clock went back, and its message may be gone."""
+    if block.rung_at is None:
+        return True
+    return not timedelta(0) <= timezone.now() - block.rung_at < RING_EVERY

@@ -12,6 +12,7 @@ from farm.fleet.states import NodeHealth
 from farm.runs.models import Attempt, Block, Run
 from farm.runs.services.arms import end_arms
 from farm.runs.services.bell import ring_on_commit
+from farm.runs.services.locking import lock_run
 from farm.runs.states import OPEN_BLOCKS, AttemptState, BlockState, EventKind, RunOutcome, RunState
 
 # farm.contract.blocks.BlockOrder allows no more
@@ -26,7 +27,7 @@ def cancel_run(*, run: Run, by: User) -> Run:
     _must_write(run, by)
     reason = Reason(code=ReasonCode.CANCELLED, text=f"Cancelled by {by.username}.")
     with transaction.atomic():
-        row = Run.objects.select_for_update().get(pk=run.pk)
+        row = lock_run(run.pk)
         if row.state != RunState.FINISHED:
             for block in row.blocks.select_for_update().filter(state__in=OPEN_BLOCKS):
                 block.run = row
@@ -47,7 +48,7 @@ def more_rounds(*, run: Run, by: User, rounds: int, blocks: Collection[int] | No
     if not 1 <= rounds <= MOST_ROUNDS:
         raise Invalid(f"{rounds} more rounds cannot be measured; ask for 1 to {MOST_ROUNDS}.", code="rounds")
     with transaction.atomic():
-        row = Run.objects.select_for_update().get(pk=run.pk)
+        row = lock_run(run.pk)
         chosen = _chosen(row, blocks)
         if row.state == RunState.FINISHED and not row.resume():
             raise Conflict(f"Run {row.pk} is {row.state}.")

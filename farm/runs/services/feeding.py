@@ -9,6 +9,7 @@ from farm.runs.models import Arm, Block, Cell, Run
 from farm.runs.selectors.evidence import UNMAKEABLE
 from farm.runs.services.bell import ring_on_commit
 from farm.runs.services.finishing import finish_run_if_over
+from farm.runs.services.locking import lock_run
 from farm.runs.states import BlockState, EventKind, RunState
 
 # at most so many are released in one tick, so that a tick stays short, and at once when a run starts
@@ -29,7 +30,7 @@ def release_ready_blocks(*, run: Run | None = None, most: int = MOST) -> int:
 
 def _release(block: Block) -> bool:
     with transaction.atomic():
-        run = Run.objects.select_for_update().get(pk=block.run_id)
+        run = lock_run(block.run_id)
         if not _has_turn(run):
             return False
         block.run = run

@@ -7,6 +7,7 @@ from django.db.models import Count
 
 from farm.contract.reasons import CellStatus
 from farm.runs.models import Run
+from farm.runs.services.locking import lock_run
 from farm.runs.states import OPEN_BLOCKS, BlockState, EventKind, RunOutcome
 
 # refused is an answer with a reason, like done; anything else is a planned cell without a result
@@ -17,7 +18,7 @@ LOUD_VERDICTS = ("slower", "faster", "undecided")
 def finish_run_if_over(run: Run) -> bool:
     """Finishes the run when all its blocks have ended; False while it goes on or when it had finished."""
     with transaction.atomic():
-        row = Run.objects.select_for_update().get(pk=run.pk)
+        row = lock_run(run.pk)
         if row.blocks.filter(state__in=OPEN_BLOCKS).exists():
             return False
         outcome, sentence = _outcome(row)

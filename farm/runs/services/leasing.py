@@ -19,6 +19,7 @@ from farm.fleet.models import Node
 from farm.runs import clocks
 from farm.runs.models import Attempt, Block
 from farm.runs.selectors.eligibility import why_not
+from farm.runs.services.locking import lock_run
 from farm.runs.services.ordering import order_of
 from farm.runs.states import AttemptState, BlockState
 
@@ -98,6 +99,7 @@ def _take(node: Node, block: Block, attempt: int) -> None:
     moment = clocks.now()
     try:
         with transaction.atomic():
+            lock_run(block.run_id)
             if not block.lease(node=node, attempt=attempt, lease_s=settings.LEASE_S):
                 raise _stale(str(block.pk), attempt)
             Attempt.objects.create(

@@ -20,6 +20,7 @@ from farm.runs.selectors.evidence import counted_reports, judge_of
 from farm.runs.services.arms import end_failed_arms
 from farm.runs.services.ending import end_attempt
 from farm.runs.services.leasing import Held, held_attempt
+from farm.runs.services.locking import lock_block
 from farm.runs.services.plausibility import check_report, check_wall_clock
 from farm.runs.states import EventKind
 
@@ -113,7 +114,7 @@ def _judged(report: Report, held: Held) -> Reply:
 
 def _keep(report: Report, held: Held, *, place: Place, digest: str, reply: Reply, timed_s: float) -> None:
     with transaction.atomic():
-        block = Block.objects.select_for_update().select_related("run").get(pk=held.block.pk)
+        block = lock_block(held.block.pk, run_id=held.block.run_id)
         attempt = Attempt.objects.get(pk=held.attempt.pk)
         if not Held(block, attempt).is_current:
             raise Conflict(f"Attempt {attempt.number} at block {block.pk} is over.", code="stale")

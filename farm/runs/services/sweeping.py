@@ -20,6 +20,7 @@ from farm.runs import clocks
 from farm.runs.models import Attempt, Block, Run
 from farm.runs.services.ending import give_up_attempt
 from farm.runs.services.finishing import finish_run_if_over
+from farm.runs.services.locking import lock_block
 from farm.runs.states import OPEN_BLOCKS, AttemptState, BlockState, RunState
 
 log = logging.getLogger(__name__)
@@ -68,7 +69,7 @@ def _suspect(block: Block, moment: clocks.Moment) -> None:
 
 def _take(block: Block, reason: Reason) -> bool:
     with transaction.atomic():
-        current = Block.objects.select_for_update().select_related("run").get(pk=block.pk)
+        current = lock_block(block.pk, run_id=block.run_id)
         if (current.state, current.attempt, current.beats) != (BlockState.LEASED, block.attempt, block.beats):
             return False
         attempt = Attempt.objects.select_related("node").filter(block=current, number=current.attempt).first()

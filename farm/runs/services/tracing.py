@@ -10,8 +10,9 @@ from farm.contract.node import MAX_TRACE_BYTES, MAX_TRACE_UNPACKED_BYTES
 from farm.fleet.models import Node
 from farm.registry.services import store_blob
 from farm.registry.storage import Draft
-from farm.runs.models import Attempt, Block, Trace
+from farm.runs.models import Attempt, Trace
 from farm.runs.services.leasing import Held, held_attempt
+from farm.runs.services.locking import lock_block
 from farm.runs.services.plausibility import MAX_TRACE_ROUND
 
 CHUNK = 1 << 20
@@ -61,7 +62,7 @@ def _receive(draft: Draft, chunks: Iterable[bytes]) -> None:
 
 def _keep(draft: Draft, held: Held, *, arm: int, trace_round: int) -> str:
     with transaction.atomic():
-        block = Block.objects.select_for_update().get(pk=held.block.pk)
+        block = lock_block(held.block.pk, run_id=held.block.run_id)
         _must_be_current(Held(block, Attempt.objects.get(pk=held.attempt.pk)))
         store_blob(team=held.block.run.team, draft=draft)
         Trace.objects.update_or_create(

@@ -193,3 +193,11 @@ def test_a_run_whose_end_was_forgotten_is_finished_by_the_sweep(run: Run, node: 
 def test_a_sweep_with_nothing_to_do_writes_nothing(run: Run, django_assert_num_queries: object) -> None:
     with django_assert_num_queries(3):  # type: ignore[operator]
         services.sweep()
+
+
+def test_a_block_rung_in_the_future_is_rung_again_because_the_clock_went_back(run: Run, node: Node) -> None:
+    block = first_block(run)
+    Block.objects.filter(pk=block.pk).update(rung_at=timezone.now() + timedelta(hours=1))
+    assert services.ring_again() == 1
+    Block.objects.filter(pk=block.pk).update(rung_at=timezone.now())
+    assert services.ring_again() == 0

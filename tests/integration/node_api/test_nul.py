@@ -1,0 +1,63 @@
+"""NUL characters, which JSON allows and PostgreSQL does not store."""
+
+import pytest
+from django.db import DataError
+from django.http import HttpRequest
+from django.test import Client
+from ninja import NinjaAPI
+from ninja.testing import TestClient
+
+from farm.accounts.models import Team, User
+from farm.api import errors
+from farm.contract.base import without_nul
+from farm.fleet.models import Node
+from farm.fleet.services import invite
+from farm.sandbox.endings import Ending
+from tests.integration.node_api.calls import NodeClient
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        (rb'"a\u0000\u0000b"', rb'"a\ufffd\ufffdb"'),
+        (rb'"a backslash, then u0000: \\u0000"', rb'"a backslash, then u0000: \\u0000"'),
+        (rb'"both: \\\u0000"', rb'"both: \\\ufffd"'),
+        (rb'"\\u00001"', rb'"\\u00001"'),
+    ],
+)
+def test_only_escaped_nuls_are_replaced(text: bytes, clean: bytes) -> None:
+    assert without_nul(text) == clean
+
+
+def test_a_node_may_have_nuls_in_its_log(team: Team, owner: User) -> None:
+    client = NodeClient()
+    client.enrol(invite(team=team, by=owner, auto_approve=True)[1])
+    client.ask_for_secret()
+    assert client.hello(log_tail="killed:\0 by signal").status_code == 200
+    assert Node.objects.get().log_tail == "killed:\ufffd by signal"
+
+
+def test_what_the_sandboxed_child_says_of_a_model_holds_no_nul() -> None:
+    assert Ending(kind="done", reply=rb'{"producer": "\u0000"}').answer() == {"producer": "\ufffd"}
+    assert "\0" not in Ending(kind="exited", stderr_tail="bad name \0").sentence()
+
+
+@pytest.mark.parametrize("address", ["/models/?q=%00", "/api/v1/models?name=%00", "/runs/%00"])
+def test_an_address_with_a_nul_is_a_bad_request(address: str, client: Client, owner: User) -> None:
+    client.force_login(owner)
+    assert client.get(address).status_code == 400
+
+
+def test_what_the_database_cannot_store_is_refused_in_words() -> None:
+    api = NinjaAPI(urls_namespace="nul")
+    errors.install(api)
+
+    @api.get("/")
+    def broken(request: HttpRequest) -> None:
+        raise DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
+
+    answer = TestClient(api).get("/")
+    assert answer.status_code == 422
+    assert "NUL" in answer.json()["detail"]
