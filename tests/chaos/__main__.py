@@ -14,27 +14,42 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.chaos.farm import LEASE_S, ChaosFarm, last_words
+from tests.chaos import namespace
+from tests.chaos.clock import NoClockError
+from tests.chaos.farm import LEASE_S, ChaosFarm, patiently
+from tests.postgres import NoPostgresError
 
 # a run that has not ended so long after its last fault has lost something
 PATIENCE_S = 120.0
-PAUSE_S = (0.5, 3.0)
+PAUSE_S = (0.3, 2.0)
 
 
-def main() -> None:
+def main() -> int:
     words = _words()
-    folder = Path(tempfile.mkdtemp(prefix="onnxfarm-chaos-"))
-    farm = ChaosFarm(folder, agents=words.agents, database_url=words.database_url)
+    try:
+        if "disk-full" in words.faults:
+            namespace.enter(sys.argv[1:])
+        folder = Path(tempfile.mkdtemp(prefix="onnxfarm-chaos-"))
+        farm = ChaosFarm(
+            folder,
+            agents=words.agents,
+            is_postgres=words.database == "postgres",
+            can_fill="disk-full" in words.faults,
+            can_move_clock="clock" in words.faults,
+        )
+    except (namespace.NoNamespaceError, NoClockError, NoPostgresError) as problem:
+        sys.stderr.write(f"{problem}\n")
+        return 2
     try:
         counts = _torture(farm, words)
         if counts["problems"]:
-            sys.stderr.write(last_words(folder) + "\n")
+            sys.stderr.write(farm.last_words() + "\n")
     finally:
         farm.stop()
         if not words.keep:
             farm.remove()
     print(json.dumps(counts))
-    sys.exit(1 if counts["problems"] else 0)
+    return 1 if counts["problems"] else 0
 
 
 def _words() -> argparse.Namespace:
@@ -44,9 +59,9 @@ def _words() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--blocks", type=int, default=200)
     parser.add_argument("--agents", type=int, default=4)
-    parser.add_argument("--faults", default=",".join(FAULTS), help=f"of {', '.join(FAULTS)}")
-    parser.add_argument("--least-faults", type=int, default=20, help="blocks are fed until so many faults have struck")
-    parser.add_argument("--database-url", default="", help="postgresql://…; default: SQLite")
+    parser.add_argument("--faults", default=",".join(FAULTS), help=f"of {', '.join(FAULTS)}; empty: none")
+    parser.add_argument("--least-faults", type=int, default=40, help="so many faults strike, every kind as often")
+    parser.add_argument("--database", choices=("sqlite", "postgres"), default="sqlite")
     parser.add_argument("--keep", action="store_true", help="keep the folder with its logs")
     words = parser.parse_args()
     words.faults = [fault for fault in words.faults.split(",") if fault]
@@ -54,6 +69,14 @@ def _words() -> argparse.Namespace:
         if fault not in FAULTS:
             parser.error(f"{fault!r} is no fault: use {', '.join(FAULTS)}")
     return words
+
+
+def _deck(words: argparse.Namespace, dice: random.Random) -> list[str]:
+    """The faults to come: rounds of every kind, each round shuffled."""
+    deck: list[str] = []
+    while words.faults and len(deck) < words.least_faults:
+        deck += dice.sample(words.faults, len(words.faults))
+    return deck
 
 
 def _torture(farm: ChaosFarm, words: argparse.Namespace) -> dict[str, Any]:
@@ -70,39 +93,40 @@ def _torture(farm: ChaosFarm, words: argparse.Namespace) -> dict[str, Any]:
     struck: list[str] = []
     watch = _Watch(farm, feeder)
     watch.start()
-    while feeder.fed < words.blocks or open_blocks() or len(struck) < words.least_faults:
-        if words.faults and (open_blocks() or feeder.fed < words.blocks):
-            name = dice.choice(words.faults)
-            struck.append(f"{name}: {FAULTS[name](farm, dice)}")
-        elif len(struck) >= words.least_faults or not words.faults:
-            break
-        feeder.feed_up_to(words.blocks * (len(struck) + 1) // max(1, words.least_faults))
+    deck = _deck(words, dice)
+    for number, name in enumerate(deck, start=1):
+        feeder.feed_up_to(words.blocks * number // len(deck))
         time.sleep(dice.uniform(*PAUSE_S))
+        struck.append(f"{time.monotonic() - began:.0f} s {name}: {FAULTS[name](farm, dice)}")
+        print(struck[-1], file=sys.stderr)
     feeder.feed_up_to(words.blocks)
-    _settle(open_blocks)
+    settled_s = _settle(open_blocks)
     watch.stop()
     return {
         "seed": words.seed,
-        "database": "postgresql" if words.database_url else "sqlite",
+        "database": words.database,
         "faults": len(struck),
-        "struck": struck,
+        "by_kind": {name: deck.count(name) for name in words.faults},
         "seconds": round(time.monotonic() - began, 1),
+        "settled_s": round(settled_s, 1),
         "lease_s": LEASE_S,
         "agents": words.agents,
         "restarts": watch.restarts,
         "resumed": feeder.resumed,
         "proxied": farm.proxy.counts,
         "machine": f"{platform.machine()}, {platform.system()} {platform.release()}",
-        **audit(),
+        **patiently(audit),
     }
 
 
-def _settle(open_blocks: Any) -> None:
-    """No more faults: everything that is open has to end by itself."""
-    limit = time.monotonic() + PATIENCE_S
-    while open_blocks() and time.monotonic() < limit:
+def _settle(open_blocks: Any) -> float:
+    """No more faults: everything that is open has to end by itself; gives the seconds it took."""
+    began = time.monotonic()
+    while patiently(open_blocks) and time.monotonic() - began < PATIENCE_S:
         time.sleep(0.2)
+    settled_s = time.monotonic() - began
     time.sleep(2.0)
+    return settled_s
 
 
 class _Watch(threading.Thread):
@@ -125,4 +149,4 @@ class _Watch(threading.Thread):
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

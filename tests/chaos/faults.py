@@ -5,15 +5,17 @@ import signal
 import sqlite3
 import time
 from collections.abc import Callable
-from datetime import timedelta
-from pathlib import Path
 
+from redis.exceptions import RedisError
+
+from tests.chaos import namespace
 from tests.chaos.farm import LEASE_S, ChaosFarm
 
 Fault = Callable[[ChaosFarm, random.Random], str]
 SHORT_S = (0.3, 1.5)
 # longer than a lease and its suspicion: the farm gives the block to somebody else
 LONG_S = (LEASE_S, 3 * LEASE_S)
+HOUR_S = 3600
 
 
 def kill(farm: ChaosFarm, dice: random.Random) -> str:
@@ -39,7 +41,10 @@ def flush(farm: ChaosFarm, dice: random.Random) -> str:
     """FLUSHALL: the broker forgets every message."""
     from farm.runs import broker
 
-    broker._client(broker.redis_url()).flushall()
+    try:
+        broker._client(broker.redis_url()).flushall()
+    except RedisError as problem:
+        return f"nothing: {problem}"
     return "everything"
 
 
@@ -59,56 +64,42 @@ def hold(farm: ChaosFarm, dice: random.Random) -> str:
 
 
 def redis_away(farm: ChaosFarm, dice: random.Random) -> str:
-    """The broker is gone for several leases."""
-    part, seconds = farm.parts["broker"], dice.uniform(*LONG_S)
-    part.kill()
-    time.sleep(seconds)
-    part.start()
-    return f"{seconds:.1f} s"
+    """The broker is gone for a lease or several."""
+    return _away(farm, "broker", dice.uniform(*LONG_S))
 
 
 def db_away(farm: ChaosFarm, dice: random.Random) -> str:
-    """Nobody can write to the database for several leases: its write lock is held from outside."""
-    from django.db import connection, transaction
-
+    """The database is gone for a lease or several: PostgreSQL is killed, SQLite's lock is held from outside."""
     seconds = dice.uniform(*LONG_S)
-    if connection.vendor == "sqlite":
-        held = sqlite3.connect(str(connection.settings_dict["NAME"]), timeout=30, isolation_level=None)
-        held.execute("BEGIN EXCLUSIVE")
-        time.sleep(seconds)
-        held.execute("ROLLBACK")
-        held.close()
-        return f"{seconds:.1f} s"
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("LOCK TABLE runs_block, runs_attempt, runs_report, runs_run IN ACCESS EXCLUSIVE MODE")
-        time.sleep(seconds)
+    if farm.cluster:
+        return _away(farm, "database", seconds)
+    held = sqlite3.connect(farm.home / "db.sqlite3", timeout=30, isolation_level=None)
+    held.execute("BEGIN EXCLUSIVE")
+    time.sleep(seconds)
+    held.execute("ROLLBACK")
+    held.close()
     return f"{seconds:.1f} s"
 
 
 def disk_full(farm: ChaosFarm, dice: random.Random) -> str:
-    """An agent cannot write to its folder: its spool is made unwritable, as a full disk would."""
-    name = dice.choice([name for name in sorted(farm.parts) if name.startswith("agent")])
-    spool = Path(farm.folder / name / "spool")
-    if not spool.is_dir():
-        return f"{name} has no spool yet"
-    away = spool.with_name("spool-away")
-    spool.rename(away)
-    spool.touch()  # a file where the folder was: every write fails, whoever runs it
-    time.sleep(dice.uniform(1.0, 3.0))
-    spool.unlink()
-    away.rename(spool)
-    return name
+    """No byte is left on an agent's disk, or on the one with the farm's database."""
+    agents = [name for name in sorted(farm.parts) if name.startswith("agent")]
+    name = dice.choice([*agents, "the farm"])
+    seconds = dice.uniform(*LONG_S)
+    ballast = namespace.fill(farm.folder / name if name in agents else farm.disk)
+    time.sleep(seconds)
+    ballast.unlink(missing_ok=True)
+    return f"{name} for {seconds:.1f} s"
 
 
 def clock(farm: ChaosFarm, dice: random.Random) -> str:
-    """The database's clock jumps an hour: every lease ends an hour earlier or later than it did."""
-    from django.db.models import F
-
-    from farm.runs.models import Block
-
-    hours = dice.choice((-1, 1))
-    moved = Block.objects.filter(state="leased").update(lease_expires_at=F("lease_expires_at") - timedelta(hours=hours))
-    return f"{hours:+d} h under {moved} leases"
+    """The wall clock of broker, gateway, tick and PostgreSQL jumps an hour, and later back again."""
+    assert farm.clock is not None  # the harness made it for this fault
+    hours, seconds = dice.choice((-1, 1)), dice.uniform(*LONG_S)
+    farm.clock.move(hours * HOUR_S)
+    time.sleep(seconds)
+    farm.clock.move(0)
+    return f"{hours:+d} h for {seconds:.1f} s"
 
 
 FAULTS: dict[str, Fault] = {
@@ -123,6 +114,14 @@ FAULTS: dict[str, Fault] = {
     "disk-full": disk_full,
     "clock": clock,
 }
+
+
+def _away(farm: ChaosFarm, name: str, seconds: float) -> str:
+    part = farm.parts[name]
+    part.kill()
+    time.sleep(seconds)
+    part.start()
+    return f"{seconds:.1f} s"
 
 
 def _misbehave(farm: ChaosFarm, mode: str, seconds: float) -> str:

@@ -1,8 +1,10 @@
 """Work for the farm: small runs of one block, and the owner who lets nodes work again."""
 
 import time
+from collections.abc import Mapping
+from typing import Any
 
-from django.db import OperationalError, close_old_connections
+from django.db import InterfaceError, OperationalError, connection
 
 from farm.accounts.models import Team, User
 from farm.fleet.models import Node
@@ -10,17 +12,18 @@ from farm.fleet.services import resume
 from farm.fleet.states import NodeHealth
 from farm.runs.models import Block
 from farm.runs.services import start_run
+from tests.chaos.farm import patiently
 from tests.integration.runs.making import make_version, prepare_all
 
-# two cells and an A/A twin
+# two cells and their comparison
 MATRIX = {"budget": "quick", "matrix": {"runtime": ["1.29.0", "1.31.1"], "batch": [1]}}
 
 
 class Feeder:
     """Starts runs, and is the owner of the nodes."""
 
-    def __init__(self, *, blocks: int, agents: int) -> None:
-        self._blocks, self._agents = blocks, agents
+    def __init__(self, *, blocks: int, agents: int, matrix: Mapping[str, Any] = MATRIX) -> None:
+        self._blocks, self._agents, self._matrix = blocks, agents, matrix
         self._owner = User.objects.get()
         self._team = Team.objects.get()
         self._version = make_version(self._team)
@@ -33,19 +36,22 @@ class Feeder:
             assert time.monotonic() < limit, "the agents did not say hello"
             time.sleep(0.2)
         # inputs are made once; these are as good as any
-        start_run(version=self._version, matrix=MATRIX, requested_by=self._owner)
+        start_run(version=self._version, matrix=self._matrix, requested_by=self._owner)
         self.fed += 1
         prepare_all(self._team)
 
     def feed_up_to(self, count: int) -> None:
         """Starts runs until there are so many; a database that is away is asked again."""
         while self.fed < min(count, self._blocks):
-            try:
-                start_run(version=self._version, matrix=MATRIX, requested_by=self._owner)
-            except OperationalError:
-                time.sleep(1.0)
-                continue
-            self.fed = Block.objects.count()
+            patiently(self.feed)
+
+    def feed(self) -> None:
+        """Starts one run more, unless there are enough."""
+        # counted first: an order that failed half way may have written its run
+        self.fed = Block.objects.count()
+        if self.fed < self._blocks:
+            start_run(version=self._version, matrix=self._matrix, requested_by=self._owner)
+            self.fed += 1
 
     def resume_quarantined(self) -> None:
         """A person looks at a node that was put aside and lets it work again."""
@@ -53,5 +59,5 @@ class Feeder:
             for node in Node.objects.filter(health=NodeHealth.QUARANTINED):
                 resume(node=node, by=self._owner)
                 self.resumed += 1
-        except OperationalError:
-            close_old_connections()
+        except (OperationalError, InterfaceError):
+            connection.close()

@@ -16,6 +16,11 @@ from typing import Any
 HOP_HEADERS = {"connection", "keep-alive", "transfer-encoding", "content-length", "host"}
 
 
+class _QuietServer(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that are killed break their connections; nobody needs to read of it."""
+
+
 class Proxy:
     """Listens on a free port and forwards to `target_port` on this machine."""
 
@@ -24,7 +29,7 @@ class Proxy:
         self.mode = ""
         self.counts: dict[str, int] = {}
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server = _QuietServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
