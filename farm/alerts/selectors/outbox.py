@@ -1,0 +1,41 @@
+"""How messages to channels fare, for the pages."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Count, Max, Q
+
+from farm.alerts.models import Channel, Delivery
+from farm.alerts.states import DeliveryState
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What became of a channel's messages. `problem`: of the last one that failed for good."""
+
+    sent: int = 0
+    waiting: int = 0
+    failed: int = 0
+    last_sent_at: datetime | None = None
+    problem: str = ""
+
+
+def fates(channels: Iterable[Channel]) -> dict[int, Fate]:
+    """The fate of each of these channels' messages, by the channel's number; two queries."""
+    rows = Delivery.objects.filter(channel__in=list(channels)).order_by()
+    failed = Q(state=DeliveryState.FAILED)
+    counted = rows.values("channel").annotate(
+        sent=Count("pk", filter=Q(state=DeliveryState.SENT)),
+        waiting=Count("pk", filter=Q(state__in=(DeliveryState.WAITING, DeliveryState.SENDING))),
+        failed=Count("pk", filter=failed),
+        last_sent_at=Max("sent_at"),
+        last_failed=Max("pk", filter=failed),
+    )
+    found = {row["channel"]: row for row in counted}
+    ids = [row["last_failed"] for row in found.values() if row["last_failed"]]
+    problems = dict(Delivery.objects.filter(pk__in=ids).values_list("channel", "problem"))
+    return {
+        key: Fate(row["sent"], row["waiting"], row["failed"], row["last_sent_at"], problems.get(key, ""))
+        for key, row in found.items()
+    }

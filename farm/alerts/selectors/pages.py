@@ -1,0 +1,92 @@
+"""What only pages ask of alerts and watches: which list an alert is in, and how each watch stands."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Count, Max, Prefetch, Q, QuerySet
+from django.utils import timezone
+
+from farm.accounts.selectors import Anyone
+from farm.alerts.models import Alert, IndexLook, Point, Symptom, Watch, WatchRound
+from farm.alerts.selectors.alerts import alerts_visible_to
+from farm.alerts.states import OPEN_ALERTS, AlertState
+
+# the lists that alerts stand in; `open` is what somebody has to look at now
+LISTS = ("open", "snoozed", "infra", "resolved", "invalid", "all")
+
+
+def _conditions() -> dict[str, Q]:
+    unsettled = Q(state__in=OPEN_ALERTS)
+    is_snoozed = ~Q(snoozed_for="") | Q(snoozed_until__gt=timezone.now())
+    return {
+        "open": unsettled & ~is_snoozed,
+        "snoozed": unsettled & is_snoozed,
+        "infra": Q(state=AlertState.INFRA),
+        "resolved": Q(state=AlertState.RESOLVED),
+        "invalid": Q(state=AlertState.INVALID),
+        "all": Q(),
+    }
+
+
+def alerts_in(user: Anyone, name: str) -> QuerySet[Alert]:
+    """Alerts of one of LISTS, newest first."""
+    return _light(alerts_visible_to(user).filter(_conditions()[name]))
+
+
+def _light(rows: QuerySet[Alert]) -> QuerySet[Alert]:
+    """Without the evidence, which is large and belongs to an alert's own page."""
+    symptoms = Prefetch("symptoms", Symptom.objects.defer("comparison"))
+    return rows.prefetch_related(None).prefetch_related(symptoms)
+
+
+def alert_counts(user: Anyone) -> dict[str, int]:
+    """How many alerts stand in each of LISTS, in one query."""
+    counts = {name: Count("pk", filter=condition) for name, condition in _conditions().items() if name != "all"}
+    found: dict[str, int] = Alert.objects.visible_to(user).aggregate(**counts, all=Count("pk"))
+    return found
+
+
+def alerts_of_watch(watch: Watch) -> QuerySet[Alert]:
+    """A watch's alerts, newest first."""
+    related = ("team", "watch", "model", "version__model", "assignee")
+    return _light(Alert.objects.filter(watch=watch).select_related(*related).order_by("-pk"))
+
+
+def open_alerts_by_watch(watches: Iterable[Watch]) -> dict[int, int]:
+    """How many unsettled alerts each of these watches has, by its number."""
+    rows = Alert.objects.unsettled().filter(watch__in=list(watches)).values_list("watch")
+    return dict(rows.annotate(Count("pk")).order_by())
+
+
+def last_rounds(watches: Iterable[Watch]) -> dict[int, list[WatchRound]]:
+    """The rounds of each watch's last cause, one for each model, by the watch's number. Two queries."""
+    newest = WatchRound.objects.filter(watch__in=list(watches)).values("watch").annotate(last=Max("pk")).order_by()
+    last = WatchRound.objects.filter(pk__in=[row["last"] for row in newest])
+    asked = Q(pk__in=[])
+    for watch_id, key in last.values_list("watch_id", "key"):
+        asked |= Q(watch_id=watch_id, key=key)
+    found: dict[int, list[WatchRound]] = {}
+    for one in WatchRound.objects.filter(asked).select_related("version__model", "watch").order_by("pk"):
+        found.setdefault(one.watch_id, []).append(one)
+    return found
+
+
+def looks() -> dict[str, tuple[datetime | None, str]]:
+    """When the package index was last asked for each distribution, and why that failed; empty for not at all."""
+    rows = IndexLook.objects.values_list("distribution", "looked_at", "problem")
+    return {name: (looked_at, problem) for name, looked_at, problem in rows}
+
+
+def points(watch: Watch, **which: Any) -> QuerySet[Any, tuple[Any, ...]]:
+    """The long series of a watch as plain rows, oldest first: series, label, node, runtime, the round's new release,
+    ratio, low, high, time and round."""
+    columns = ("series", "label", "node", "runtime", "round__new", "ratio", "low", "high", "at", "round_id")
+    return watch.points.filter(**which).order_by("pk").values_list(*columns)
+
+
+def first_with_points(watches: Iterable[Watch]) -> Watch | None:
+    """The first of these watches that has a long series; the first one where none has; None for none."""
+    found = list(watches)
+    known = set(Point.objects.filter(watch__in=found).order_by().values_list("watch", flat=True).distinct())
+    return next((watch for watch in found if watch.pk in known), found[0] if found else None)
