@@ -64,6 +64,7 @@ class Preparation:
             max_rounds=most_rounds(block.max_rounds),
             runner_timeout_s=block.runner_timeout_s,
             block_timeout_s=block.block_timeout_s,
+            sustained_s=block.sustained_s,
             arms=tuple(arms),
         )
         return order, refused

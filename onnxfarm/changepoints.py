@@ -75,6 +75,8 @@ def changepoints(
 
 def read_series(text: str, *, where: str) -> tuple[list[Series], list[str]]:
     """The series of a CSV text, and the time of each row where the file has one. Raises Usage for anything else."""
+    if text.lstrip()[:1] in ("{", "["):
+        raise Usage(f"{where} holds JSON: level shifts are found in CSV, rows of time,value in time order.")
     try:
         rows = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(text.rstrip()), strict=True)]
     except csv.Error as problem:

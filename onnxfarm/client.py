@@ -105,9 +105,10 @@ class Client:
 
         return _object(self._send(send, is_repeatable=True))
 
-    def plan(self, version_id: int, matrix: Mapping[str, Any] | None) -> Json:
-        """What a matrix would measure: cells, blocks, minutes, refused points, comparisons."""
-        return self._json("POST", "/plan", json=_order(version_id, matrix), is_repeatable=True)
+    def plan(self, version_id: int, matrix: Mapping[str, Any] | None, *, wish: str | None = None) -> Json:
+        """What a matrix would measure: cells, blocks, minutes, refused points, comparisons; what a wish costs."""
+        order = _order(version_id, matrix) | ({} if wish is None else {"wish": wish})
+        return self._json("POST", "/plan", json=order, is_repeatable=True)
 
     def start(self, version_id: int, matrix: Mapping[str, Any] | None, *, seed: int | None = None) -> Json:
         """Start a run. Not repeated once the request was sent: the farm may have taken it."""

@@ -19,6 +19,9 @@ from onnxfarm.submit import MatrixOption, read_matrix, uploaded_version
 def plan(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="An .onnx or a .zip; it is uploaded and inspected.")],
     matrix: MatrixOption = None,
+    wish: Annotated[
+        str | None, typer.Option(metavar="CHANGE", help="A change you want to see, e.g. 3%: its rounds and minutes.")
+    ] = None,
     server: ServerOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
@@ -26,7 +29,7 @@ def plan(
     declared = read_matrix(matrix)
     with Client(find_account(server)) as client:
         version = uploaded_version(client, model, console=Console(stderr=True))
-        answer = client.plan(version["id"], declared)
+        answer = client.plan(version["id"], declared, wish=wish)
     if as_json:
         sys.stdout.write(json.dumps(answer, indent=2) + "\n")
     else:
@@ -44,6 +47,9 @@ def show_plan(answer: dict[str, Any], *, console: Console) -> None:
     console.print(f"{cells} cells in {len(blocks)} blocks, about {minutes:.0f} min on one node.", highlight=False)
     if blocks:
         console.print(_blocks(blocks))
+    for block in blocks:
+        if block.get("wish"):
+            console.print(f"{block['id']}: {block['wish']['text']}", highlight=False, markup=False, soft_wrap=True)
     for point in refused:
         reason = point.get("reason") or {}
         console.print(f"⊘ {_point(point)}: {reason.get('text', '')}", highlight=False, markup=False)

@@ -112,6 +112,9 @@ def _show_reasons(cells: Sequence[Cell], *, console: Console) -> None:
     for cell in cells:
         if cell.reason is not None:
             console.print(Text(f"{signed(cell.status)} {cell.id}: {cell.reason.text}"), soft_wrap=True)
+        if cell.sustained is not None:
+            said = cell.sustained.reason.text if cell.sustained.reason else cell.sustained.text
+            console.print(Text(f"{cell.id}, sustained: {said}"), soft_wrap=True)
 
 
 def _comparisons(document: Document, varying: Sequence[str]) -> Table:

@@ -88,6 +88,8 @@ def metrics(cell: Cell) -> Table:
         _percentile("p95", cell.p95_ms, 662),
         _percentile("p99", cell.p99_ms, 662),
         _metric("throughput", numbers.plain(cell.throughput), "items/s" if cell.throughput else ""),
+        *([_with_copies(cell)] if cell.with_copies_p50_ms is not None else []),
+        _metric("energy per inference", *_energy(cell)),
         _metric("import", numbers.plain(cell.import_ms), "ms", "of ONNX Runtime, in a fresh process"),
         _metric("session creation", numbers.plain(cell.session_ms), "ms"),
         _metric("first inference", numbers.plain(cell.first_ms), "ms"),
@@ -101,6 +103,17 @@ def metrics(cell: Cell) -> Table:
         _metric("repeatable", _yes(cell.is_repeatable), "", "the same input twice gives the same bits"),
     ]
     return Table("metrics", "Metrics of this cell", METRIC_HEADS, rows)
+
+
+def _with_copies(cell: Cell) -> tuple[Entry, ...]:
+    note = "p50 with inputs and outputs in host memory; the p50 above is of tensors on the device"
+    return _metric("with host copies", numbers.milliseconds(cell.with_copies_p50_ms), "ms", note)
+
+
+def _energy(cell: Cell) -> tuple[str, str, str]:
+    """Value, unit and note: which meter counted, or why none did."""
+    said = cell.energy_text or ("the node looks for no meter" if cell.p50_ms is not None else "")
+    return ("", "", said) if cell.energy_mj is None else (numbers.plain(cell.energy_mj), "mJ", said)
 
 
 def _metric(name: str, value: str, unit: str = "", note: str = "") -> tuple[Entry, ...]:

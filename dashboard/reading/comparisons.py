@@ -15,10 +15,14 @@ HEADS = (
     Head("change", is_number=True, note="of p50 latency, candidate against baseline"),
     Head("95 % interval", is_number=True),
     Head("rounds", is_number=True),
-    Head("margin", is_number=True, note="changes within it are called equal: the node's noise floor, at least 2 %"),
+    Head("noise floor", is_number=True, note="how much identical launches differ: standard deviation over rounds"),
+    Head("margin", is_number=True, note="changes within it are called equal: from the node's A/A pairs, at least 2 %"),
     Head("smallest seen", is_number=True, note="the smallest change that so many rounds would call slower or faster"),
     Head("Note", is_text=True),
 )
+
+# how the noise floor is known, where it is not the node's own history
+NOISE_FROM = {"block": "of this block", "assumed": "assumed"}
 
 
 def axes_compared(comparisons: Sequence[Comparison]) -> list[str]:
@@ -84,6 +88,7 @@ def _row(comparison: Comparison, name: tuple[str, str], address: Address) -> tup
         Entry(numbers.change(comparison.ratio, low, high), comparison.ratio),
         Entry(numbers.change_interval(low, high), low),
         Entry(str(comparison.rounds), comparison.rounds),
+        Entry(numbers.share(comparison.noise), comparison.noise, soft=NOISE_FROM.get(comparison.noise_from or "", "")),
         Entry(f"± {numbers.share(comparison.margin)}", comparison.margin),
         Entry(numbers.share(comparison.smallest_detectable), comparison.smallest_detectable),
         Entry(_note(comparison)),

@@ -41,6 +41,15 @@ def warnings(plan: Plan) -> list[str]:
     ]
 
 
+def wishes(plan: Plan) -> list[str]:
+    """What the wished change costs in each block; the same sentence of several blocks once."""
+    texts: dict[str, list[str]] = {}
+    for block in plan.blocks:
+        if block.wish is not None and any(one.axis != TWIN for one in block.comparisons):
+            texts.setdefault(block.wish.text, []).append(block.id)
+    return [text if len(texts) == 1 else f"{numbers.listed(ids)}: {text}" for text, ids in texts.items()]
+
+
 def blocks(plan: Plan, nodes: Mapping[str, str]) -> Table:
     """A row for each block. `nodes`: names by id."""
     rows = [_block(block, nodes) for block in plan.blocks]

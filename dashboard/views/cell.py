@@ -8,14 +8,14 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard import numbers, words
-from dashboard.figures import samples
+from dashboard.figures import samples, sustained
 from dashboard.reading import cell as reading
 from dashboard.reading import comparisons, facts
 from dashboard.reading.open_cells import open_cells
 from dashboard.views.access import page, person
 from dashboard.views.run import address_in
 from farm.accounts.refusals import Missing
-from farm.contract.document import Cell, Comparison, Document
+from farm.contract.document import BlockFacts, Cell, Comparison, Document
 from farm.rules.reporting import sentences
 from farm.runs import selectors
 from farm.runs.selectors import pages
@@ -28,6 +28,8 @@ MACHINE = (
     ("Governor", "governor"),
     ("Turbo", "turbo"),
     ("Load, 1 min", "load_1m"),
+    ("Other programs", "busy_share"),
+    ("Other runners", "other_runners"),
     ("Temperature, °C", "temperature_c"),
     ("Sandbox", "sandbox"),
     ("Emulated", "is_emulated"),
@@ -44,6 +46,7 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
     address = address_in(run_id)
     by_id = {one.id: one for one in document.cells}
     compared = _of_cell(document, found.id)
+    before = next((one for one in document.blocks if one.block == found.block), None)
     context = {
         "run": row,
         "cell": found,
@@ -55,6 +58,7 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "notes": notes(found),
         "facts": facts.of_cell(found),
         "figure": samples.samples(found),
+        "curve": sustained.sustained(found),
         "metrics": reading.metrics(found),
         "providers": reading.providers(found),
         "operators": reading.operators(found),
@@ -63,7 +67,8 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "siblings": reading.siblings(document.cells, found, address),
         "traces": _traces(row, found),
         "log": pages.log_of(row, found.id),
-        "machine": machine(selectors.machine_of(row), found.node),
+        "machine": machine(selectors.machine_of(row), found.node, before),
+        "advice": before.advice if before else [],
     }
     return render(request, "dashboard/cell.html", context)
 
@@ -127,9 +132,12 @@ def _traces(row: Any, cell: Cell) -> list[dict[str, Any]]:
     ]
 
 
-def machine(found: Mapping[str, Any], node: str | None) -> list[tuple[str, str]]:
-    """Facts of the node that measured, those that are known."""
-    one = found.get("nodes", {}).get(node, {}) if "nodes" in found else found
+def machine(found: Mapping[str, Any], node: str | None, before: BlockFacts | None = None) -> list[tuple[str, str]]:
+    """Facts of the node that measured, those that are known; what passes as it was just before the block."""
+    one = dict(found.get("nodes", {}).get(node, {}) if "nodes" in found else found)
+    if before is not None:
+        one |= before.model_dump(exclude={"block", "node", "advice"})
+        one["busy_share"] = None if before.busy_share is None else numbers.share(before.busy_share)
     known = [(name, one.get(key)) for name, key in MACHINE]
     memory = [("Memory", numbers.size(one["memory_bytes"]))] if one.get("memory_bytes") else []
     shown = [(name, _in_words(value)) for name, value in known if value not in (None, "")]

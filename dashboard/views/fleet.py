@@ -7,9 +7,11 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard import numbers
+from dashboard.reading import surroundings
 from dashboard.tables import Entry, Head, Table
 from dashboard.views.access import page, person
 from farm.accounts.refusals import Missing, Refusal
@@ -17,9 +19,10 @@ from farm.accounts.selectors import team_to_write
 from farm.fleet import selectors, services
 from farm.fleet.states import NodeHealth
 from farm.rules.comparing.margins import NoiseFloor
-from farm.runs.selectors import blocks_on
+from farm.runs.selectors import blocks_on, last_blocks_of
 
 EVENTS_SHOWN = 50
+BLOCKS_SHOWN = 10
 Order = Callable[..., Any]
 ORDERS: dict[str, Order] = {
     "approve": services.approve,
@@ -42,8 +45,7 @@ DONE = {"approve": "approved", "drain": "draining", "resume": "taking blocks aga
 @require_safe
 def fleet(request: HttpRequest) -> HttpResponse:
     """Every node of the reader's teams."""
-    nodes = list(selectors.nodes_visible_to(person(request)))
-    return render(request, "dashboard/fleet.html", {"nodes": _rows(nodes), "code": ""})
+    return render(request, "dashboard/fleet.html", {**_fleet(request), "code": ""})
 
 
 @page
@@ -51,16 +53,17 @@ def fleet(request: HttpRequest) -> HttpResponse:
 def invite(request: HttpRequest) -> HttpResponse:
     """Shows a new one-off code with the command that uses it; it is shown this once."""
     row, code = services.invite(team=team_to_write(person(request)), by=person(request))
-    nodes = list(selectors.nodes_visible_to(person(request)))
     command = f"onnxfarm node enroll {settings.GATEWAY_URL} --token {code}"
-    context = {"nodes": _rows(nodes), "code": code, "expires_at": row.expires_at, "join_command": command}
+    context = {**_fleet(request), "code": code, "expires_at": row.expires_at, "join_command": command}
     return render(request, "dashboard/fleet.html", context)
 
 
-def _rows(nodes: list[Any]) -> list[dict[str, Any]]:
-    """Nodes, each with what it measures now."""
-    busy = blocks_on(nodes)
-    return [{"node": node, "block": busy.get(node.pk)} for node in nodes]
+def _fleet(request: HttpRequest) -> dict[str, Any]:
+    """Nodes, each with what it measures now and its live false-alarm rate, and that of all of them."""
+    nodes = list(selectors.nodes_visible_to(person(request)))
+    busy, alarms = blocks_on(nodes), selectors.false_alarms_by_node(nodes)
+    rows = [{"node": node, "block": busy.get(node.pk), "alarms": alarms.get(node.pk)} for node in nodes]
+    return {"nodes": rows, "alarms": selectors.of_fleet(alarms.values())}
 
 
 @page
@@ -69,10 +72,13 @@ def node(request: HttpRequest, node_id: int) -> HttpResponse:
     """One node: facts, proven tags, runtimes, noise floor and log."""
     found = selectors.node(person(request), node_id)
     floor = selectors.noise_floor(found)
+    before = last_blocks_of(found, most=BLOCKS_SHOWN)
     context = {
         "node": found,
         "facts": found.facts,
         "settings": found.settings,
+        "advice": surroundings.advice(found.facts, before),
+        "before": surroundings.table(before, lambda run_id: reverse("dashboard:run", args=[run_id])),
         "floor": floor,
         "floor_table": floor_table(floor),
         "alarms": selectors.false_alarms(found),

@@ -60,7 +60,8 @@ def new_run(request: HttpRequest) -> HttpResponseBase:
 @require_POST
 def plan(request: HttpRequest) -> HttpResponse:
     """The plan of what is in the editor now."""
-    return render(request, "dashboard/parts/plan.html", _planned(request, request.POST.get("matrix", "")))
+    matrix, wish = request.POST.get("matrix", ""), request.POST.get("wish", "")
+    return render(request, "dashboard/parts/plan.html", _planned(request, matrix, wish))
 
 
 def _form(request: HttpRequest, *, matrix: str, seed: str, status: int = 200, **more: Any) -> HttpResponse:
@@ -72,15 +73,18 @@ def _form(request: HttpRequest, *, matrix: str, seed: str, status: int = 200, **
         "chosen": request.GET.get("preset", "releases"),
     }
     if versions or request.GET.get("version"):
-        context |= {"version": _version(request), **_planned(request, matrix)}
+        wish = request.POST.get("wish", "")
+        context |= {"version": _version(request), "wish": wish, **_planned(request, matrix, wish)}
     context |= {"matrix": matrix, "seed": seed, "axes": list(AXES), **more}
     return render(request, "dashboard/new_run.html", context, status=status)
 
 
-def _planned(request: HttpRequest, matrix: str) -> dict[str, Any]:
-    """The plan in tables, or the one sentence that says why there is none."""
+def _planned(request: HttpRequest, matrix: str, wish: str = "") -> dict[str, Any]:
+    """The plan in tables, or the one sentence that says why there is none. `wish`: a change to be seen, or nothing."""
     try:
-        planned = services.plan_run(version=_version(request), matrix=matrix, user=person(request))
+        planned = services.plan_run(
+            version=_version(request), matrix=matrix, user=person(request), wish=wish.strip()[:20] or None
+        )
     except Refusal as refusal:
         return {"error": str(refusal)}
     nodes = {str(node.pk): node.name for node in nodes_visible_to(person(request))}
@@ -89,6 +93,7 @@ def _planned(request: HttpRequest, matrix: str) -> dict[str, Any]:
         "error": "",
         "summary": reading.summary(planned),
         "warnings": reading.warnings(planned),
+        "wishes": reading.wishes(planned),
         "blocks": reading.blocks(planned, nodes),
         "refused": reading.refused(planned),
         "cells": reading.cells(planned),

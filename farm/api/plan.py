@@ -1,6 +1,6 @@
 """Planning over HTTP: what a matrix would measure."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from django.http import HttpRequest
 from ninja import Router, Schema
@@ -23,6 +23,12 @@ class RunOrder(Schema):
     seed: int = Field(default=0, ge=0, le=MAX_SEED)
 
 
+class PlanOrder(RunOrder):
+    """`wish`: a change to be seen, `3%` or 0.03, in place of the matrix's own `wish`."""
+
+    wish: Annotated[float | str, Field(union_mode="left_to_right")] | None = None
+
+
 class PlanOut(Schema):
     """`cells`: different points that would be measured; `minutes`: all blocks one after another, on one node.
 
@@ -41,8 +47,9 @@ class PlanOut(Schema):
 
 
 @router.post("/plan", response=PlanOut)
-def plan(request: HttpRequest, payload: RunOrder) -> PlanOut:
+def plan(request: HttpRequest, payload: PlanOrder) -> PlanOut:
     """Cells, blocks, minutes, comparisons with the smallest change they will see, and refused points with reasons."""
     user = person(request)
-    found = plan_run(version=version(user, payload.version), matrix=payload.matrix, user=user, seed=payload.seed)
+    model = version(user, payload.version)
+    found = plan_run(version=model, matrix=payload.matrix, user=user, seed=payload.seed, wish=payload.wish)
     return PlanOut(**{name: getattr(found, name) for name in PlanOut.model_fields})

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from farm.contract.base import Message
 from farm.contract.cells import Budget, Bundle, CellSpec, FileRef
+from farm.contract.sustained import MAX_SUSTAINED_S
 
 MAX_ARMS = 16
 
@@ -45,6 +46,8 @@ class BlockOrder(Message):
     runner_timeout_s: Annotated[float, Field(gt=0, le=3600)] = 120.0
     block_timeout_s: Annotated[float, Field(gt=0, le=7200)] = 1800.0
     memory_bytes: Annotated[int, Field(gt=0)] | None = None
+    # each cell works on for so long once the rounds are over; 0: none does
+    sustained_s: Annotated[float, Field(ge=0, le=MAX_SUSTAINED_S)] = 0.0
     arms: Annotated[tuple[ArmOrder, ...], Field(min_length=1, max_length=MAX_ARMS)]
 
 

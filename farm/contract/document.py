@@ -58,6 +58,29 @@ class OperatorTime(Part):
     time_us: float
 
 
+class CurvePoint(Part):
+    """From `at_s` on, for `span_s` seconds. `energy_mj`: millijoules per inference."""
+
+    at_s: float
+    span_s: float
+    n: int
+    p50_ms: float
+    p90_ms: float
+    energy_mj: float | None = None
+
+
+class Sustained(Part):
+    """A cell that worked on for minutes. `throttle_s`: when its latency rose for good; null: it did not.
+
+    `text`: what the curve says, in words; `reason`: why there is none.
+    """
+
+    points: list[CurvePoint] = Field(default_factory=list)
+    throttle_s: float | None = None
+    text: str = ""
+    reason: Reason | None = None
+
+
 class Cell(Part):
     """One arm of one block."""
 
@@ -96,6 +119,12 @@ class Cell(Part):
     p99_ms: float | None = None
     samples_ms: list[float] = Field(default_factory=list)
     throughput: float | None = None
+    # null: the provider has no memory of its own
+    with_copies_p50_ms: float | None = None
+    energy_mj: float | None = None
+    energy_text: str = ""
+    # null: it was not asked for
+    sustained: Sustained | None = None
     session_ms: float | None = None
     first_ms: float | None = None
     import_ms: float | None = None
@@ -144,8 +173,25 @@ class Comparison(Part):
     rounds_needed: int | None = None
     margin: float
     smallest_detectable: float | None = None
+    # how much identical launches differ (standard deviation of ln new / old over rounds), and how that is known
+    noise: float | None = None
+    noise_from: Literal["node", "block", "assumed"] | None = None
     traces: int = 0
     operators: list[OperatorChange] = Field(default_factory=list)
+
+
+class BlockFacts(Part):
+    """What went on beside a block, read on its node just before its first launch. `busy_share`: by other programs."""
+
+    block: str
+    node: str | None = None
+    governor: str | None = None
+    turbo: bool | None = None
+    load_1m: float | None = None
+    busy_share: float | None = None
+    other_runners: int | None = None
+    temperature_c: float | None = None
+    advice: list[str] = Field(default_factory=list)
 
 
 class Document(Part):
@@ -162,6 +208,7 @@ class Document(Part):
     sentence: str = ""
     cells: list[Cell] = Field(default_factory=list)
     comparisons: list[Comparison] = Field(default_factory=list)
+    blocks: list[BlockFacts] = Field(default_factory=list)
 
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False, populate_by_name=True)
 

@@ -1,8 +1,8 @@
 """What a node answers. Every report is idempotent by (attempt, kind, arm, round); a stale one is refused.
 
 The order of a block: one `FactsReport`; one `CheckReport` an arm; one `TraceReport` an arm that loads; `RoundReport`s
-until
-the reply says stop; further `TraceReport`s (trace_round ≥ 1) for the arms the reply asks for; one `EndReport`.
+until the reply says stop; further `TraceReport`s (trace_round ≥ 1) for the arms the reply asks for; one `CurveReport` a
+cell where the order says sustained; one `EndReport`.
 """
 
 from typing import Annotated, Any, Literal
@@ -11,6 +11,7 @@ from pydantic import Field
 
 from farm.contract.base import Message
 from farm.contract.reasons import Reason
+from farm.contract.sustained import CurveReport, Energy
 
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
@@ -82,6 +83,8 @@ class CheckReport(Message):
     repeat_command: str = ""
     # the provider's own word on the precision it executed in, e.g. "bf16"; None: it tells nothing
     executed_precision: str | None = None
+    # None: a node that looks for no meter
+    energy: Energy | None = None
     log_tail: Annotated[str, Field(max_length=20_000)] = ""
 
 
@@ -183,7 +186,7 @@ class EndReport(Message):
 
 
 Report = Annotated[
-    CheckReport | TraceReport | RoundReport | FactsReport | EndReport,
+    CheckReport | TraceReport | RoundReport | CurveReport | FactsReport | EndReport,
     Field(discriminator="kind"),
 ]
 

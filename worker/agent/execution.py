@@ -23,7 +23,7 @@ from farm.contract.reports import (
     Report,
     RoundReport,
 )
-from worker.agent import passes, rounds, tracing
+from worker.agent import passes, rounds, sustaining, tracing
 from worker.agent.environment import NodeEnvironment
 from worker.agent.launching import CANCELLED, Launcher
 from worker.agent.preparing import PreparedArm, prepare_arms
@@ -121,11 +121,12 @@ class _Block:
         self._trace_first()
         reply = self._measure_rounds()
         self._trace_again(reply)
+        self._sustain()
 
     def _check(self, ready: list[PreparedArm]) -> None:
         for arm in ready:
             self._say(arm, "checking")
-            found = passes.run_check(self._launcher, arm)
+            found = sustaining.with_energy(passes.run_check(self._launcher, arm), self._launcher, arm)
             self._stop_if_over()
             if found.reason is None:
                 self._alive.arms[arm.arm] = arm
@@ -189,6 +190,27 @@ class _Block:
                 self._say(arm, f"trace {trace_round + 1}")
                 self._tell_traces([tracing.profile_arm(self._launcher, arm, trace_round=trace_round)])
                 self._stop_if_over()
+
+    def _sustain(self) -> None:
+        """Curves over minutes, where they were asked for: each cell once, one after the other, last of all."""
+        total_s = self._order.sustained_s
+        distinct: dict[str, PreparedArm] = {}
+        for arm in self._alive.arms.values() if total_s else ():
+            distinct.setdefault(arm.order.cell.digest, arm)
+        with self._patient(total_s) as launcher:
+            for arm in distinct.values():
+                self._say(arm, f"sustained for {total_s / 60:.3g} min")
+                found = sustaining.run_curve(launcher, arm, total_s=total_s)
+                self._stop_if_over()
+                self._report(found)
+
+    def _patient(self, longer_s: float) -> Launcher:
+        return Launcher(
+            stage=self._environment.stage,
+            timeout_s=self._order.runner_timeout_s + longer_s,
+            memory_bytes=self._order.memory_bytes,
+            is_cancelled=self._is_cancelled,
+        )
 
     def _say(self, arm: PreparedArm, what: str) -> None:
         self._environment.say(f"{what}: {arm.order.cell.runtime}, {arm.order.cell.recipe.precision}, arm {arm.arm}")

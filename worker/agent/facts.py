@@ -12,7 +12,7 @@ import psutil
 
 from farm.contract.reports import Facts
 from farm.sandbox import confinement
-from worker.agent import processor, quiet
+from worker.agent import company, processor, quiet
 
 BUSY_WINDOW_S = 0.2
 # sensors whose reading is the processor's, in the order of preference
@@ -29,6 +29,7 @@ def read_facts(*, busy_window_s: float = BUSY_WINDOW_S) -> Facts:
         load_1m=_load(),
         logical_cores=psutil.cpu_count(logical=True),
         busy_share=busy,
+        other_runners=company.other_runners(),
         governor=processor.governor(),
         turbo=processor.turbo(),
         temperature_c=temperature_c(),
@@ -55,7 +56,7 @@ def read_facts(*, busy_window_s: float = BUSY_WINDOW_S) -> Facts:
         gpus=gpus(),
         instruction_sets=known.instruction_sets,
         advice=quiet.advice(seen),
-        more=_more(known, busy=busy),
+        more=_more(known, seen),
     )
 
 
@@ -86,16 +87,17 @@ def gpus() -> tuple[str, ...]:
         return ()
 
 
-def _more(known: processor.Processor, *, busy: float | None) -> dict[str, Any]:
+def _more(known: processor.Processor, seen: quiet.Surroundings) -> dict[str, Any]:
     """Further facts; what passes from block to block lies under `load`, which comparisons leave out."""
     more: dict[str, Any] = {"kernel": platform.release(), "usable_cores": _usable_cores()}
     if known.virtualization:
         more["virtualization"] = known.virtualization
     if known.caches:
         more["caches"] = list(known.caches)
-    if busy is not None:
-        more["load"] = {"busy_share": round(busy, 3)}
-    return more
+    load: dict[str, Any] = {"other_runners": seen.other_runners}
+    if seen.busy_share is not None:
+        load["busy_share"] = round(seen.busy_share, 3)
+    return more | {"load": load}
 
 
 def _usable_cores() -> int | None:

@@ -16,6 +16,7 @@ class Surroundings:
     load_1m: float | None = None
     logical_cores: int | None = None
     busy_share: float | None = None
+    other_runners: int | None = None
     governor: str | None = None
     turbo: bool | None = None
     temperature_c: float | None = None
@@ -41,6 +42,11 @@ def _about_company(seen: Surroundings) -> Iterator[str]:
         yield (
             f"Other programs used {_percent(seen.busy_share)} of the processor just before the block: "
             "expect disturbed samples; stop them, or give the farm the machine alone."
+        )
+    if seen.other_runners:
+        yield (
+            f"{_runners(seen.other_runners)} on this machine just before the block: expect disturbed samples; let its "
+            "agents share one lock file (ONNXFARM_HOST_LOCK), so that they take turns."
         )
     if seen.load_1m is not None and seen.load_1m > LOAD_PER_CORE * cores:
         yield (
@@ -79,6 +85,10 @@ def _about_the_machine(seen: Surroundings) -> Iterator[str]:
             f"The machine is a virtual one ({seen.virtualization}): neighbours on its host may disturb it unseen; "
             "the noise floor of its A/A pairs tells how much."
         )
+
+
+def _runners(count: int) -> str:
+    return "Another runner measured" if count == 1 else f"{count} other runners measured"
 
 
 def _percent(share: float) -> str:

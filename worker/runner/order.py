@@ -62,6 +62,9 @@ class Order:
     gate_cpu_share: float | None = None
     trace_runs: int = 20
     trace_s: float = 1.0
+    # the sustained pass: how long altogether, and how long each point of its curve
+    sustained_s: float = 0.0
+    point_s: float = 60.0
     work_dir: str = "."
     launched_ns: int | None = None
 

@@ -73,8 +73,12 @@ def noise_floor(log_ratios: Sequence[Sequence[float]], *, margin: float = MARGIN
 
 def false_alarms(verdicts: Sequence[str]) -> FalseAlarms | None:
     """The live false-alarm rate from the verdicts of A/A comparisons; None when there are none."""
-    if not verdicts:
+    return rate_of(sum(verdict in ("slower", "faster") for verdict in verdicts), len(verdicts))
+
+
+def rate_of(alarms: int, comparisons: int) -> FalseAlarms | None:
+    """The rate of so many alarms among so many A/A comparisons, with its interval; None for none."""
+    if not comparisons:
         return None
-    alarms = sum(verdict in ("slower", "faster") for verdict in verdicts)
-    low, high = statistics.clopper_pearson(alarms, len(verdicts))
-    return FalseAlarms(alarms, len(verdicts), alarms / len(verdicts), low, high)
+    low, high = statistics.clopper_pearson(alarms, comparisons)
+    return FalseAlarms(alarms, comparisons, alarms / comparisons, low, high)

@@ -15,6 +15,7 @@ from farm.contract.reports import (
     Sample,
     TraceReport,
 )
+from farm.contract.sustained import CurveReport
 
 
 @dataclass(slots=True)
@@ -25,6 +26,7 @@ class Evidence:
     traces: dict[tuple[int, int], TraceReport] = field(default_factory=dict)
     rounds: dict[int, RoundReport] = field(default_factory=dict)
     facts: list[Facts] = field(default_factory=list)
+    curves: dict[int, CurveReport] = field(default_factory=dict)
     end: EndReport | None = None
 
     @classmethod
@@ -44,6 +46,8 @@ class Evidence:
                 self.traces[report.arm, report.trace_round] = report
             case RoundReport():
                 self.rounds[report.round] = report
+            case CurveReport():
+                self.curves[report.arm] = report
             case FactsReport():
                 self.facts += [] if report.facts in self.facts else [report.facts]
             case _:

@@ -6,10 +6,12 @@ stored reports again: all three through these lines.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import log
 from statistics import geometric_mean
+from typing import Literal
 
 from farm.contract.reports import CheckReport, FactsReport, Reply, Report, RoundReport, TraceReport
-from farm.rules.comparing import verdicts
+from farm.rules.comparing import margins, verdicts
 from farm.rules.comparing.comparisons import Comparison, Verdict
 from farm.rules.judging import comparability
 from farm.rules.judging.evidence import Evidence
@@ -77,6 +79,20 @@ class BlockJudge:
     def rounds(self) -> int:
         """How many rounds were measured."""
         return len(self.evidence.rounds)
+
+    @property
+    def noise(self) -> tuple[float, Literal["node", "block", "assumed"]]:
+        """s of identical launches: the node's, else that of the block's own A/A pairs, else what was assumed."""
+        if not self.block.is_noise_assumed:
+            return self.block.noise, "node"
+        arms = self.block.arms
+        pairs = [
+            self.evidence.pairs(planned.baseline, planned.candidate)
+            for planned in self.block.comparisons
+            if arms[planned.baseline].spec.digest == arms[planned.candidate].spec.digest
+        ]
+        floor = margins.noise_floor([[log(new / old) for old, new in some] for some in pairs])
+        return (floor.deviation, "block") if floor is not None else (self.block.noise, "assumed")
 
     def wants_more_rounds(self) -> bool:
         """Whether another round may still decide something, within the budget."""

@@ -23,6 +23,7 @@ from farm.contract.cells import Budget
 from farm.rules.matrices.axes import AXES, Value, whole_number
 from farm.rules.matrices.matrix_text import MatrixProblem, read_text
 from farm.rules.matrices.session_sets import SessionSet
+from farm.rules.matrices.settings import SCHEMAS, read_sustained, read_wish
 from farm.rules.nearest import choice_sentence
 
 __all__ = ["MAX_CELLS", "Matrix", "MatrixProblem", "default", "from_options", "json_schema", "parse"]
@@ -33,7 +34,7 @@ MAX_PARALLEL = 1_000
 _MAX_VALUES = 1_000
 _MAX_ENTRIES = 1_000
 _MAX_PRODUCT = 200_000
-_SETTINGS = ("budget", "fail-fast", "max-parallel", "name")
+_SETTINGS = ("budget", "fail-fast", "max-parallel", "name", "sustained", "wish")
 _WRAPPERS = ("strategy", "matrix")
 _RULES = ("exclude", "include")
 
@@ -51,6 +52,10 @@ class Matrix:
     fail_fast: bool = False
     max_parallel: int | None = None
     name: str | None = None
+    # minutes that each cell works on for, once its rounds are over
+    sustained: float | None = None
+    # the smallest change that its comparisons should see, a fraction
+    wish: float | None = None
 
     def as_plain(self) -> dict[str, Any]:
         """The matrix as plain values that `parse` reads back: what is stored and shown."""
@@ -63,6 +68,10 @@ class Matrix:
             settings["max-parallel"] = self.max_parallel
         if self.name is not None:
             settings["name"] = self.name
+        if self.sustained is not None:
+            settings["sustained"] = self.sustained
+        if self.wish is not None:
+            settings["wish"] = self.wish
         return {**settings, "matrix": declared}
 
 
@@ -81,6 +90,8 @@ def parse(source: str | Mapping[str, Any]) -> Matrix:
         fail_fast=_read_flag("fail-fast", keys.get("fail-fast", False)),
         max_parallel=_read_parallel(keys.get("max-parallel")),
         name=_read_name(keys.get("name")),
+        sustained=read_sustained(keys.get("sustained")),
+        wish=read_wish(keys.get("wish")),
     )
     _check_exclude(matrix)
     _check_size(matrix)
@@ -120,6 +131,7 @@ def json_schema() -> dict[str, Any]:
         "fail-fast": {"type": "boolean", "default": False},
         "max-parallel": {"type": "integer", "minimum": 1, "maximum": MAX_PARALLEL},
         "name": {"type": "string", "maxLength": 100},
+        **SCHEMAS,
     }
     nested = {"type": "object", "additionalProperties": False, "properties": axes}
     return {

@@ -81,7 +81,8 @@ def runner_timeout_s(budget: Budget, latency_ms: float | None) -> float:
     return min(max(RUNNER_TIMEOUT_FLOOR_S, float(patient)), RUNNER_TIMEOUT_CEILING_S)
 
 
-def block_timeout_s(budget: Budget, latency_ms: float | None, *, arms: int) -> float:
-    """When a block counts as hanging: several times what its most rounds should take."""
+def block_timeout_s(budget: Budget, latency_ms: float | None, *, arms: int, longer_s: float = 0.0) -> float:
+    """When a block counts as hanging: several times what its most rounds should take, and what is sustained."""
     expected = arms * arm_seconds(budget, latency_ms, rounds=ROUNDS[budget].most)
-    return min(max(BLOCK_TIMEOUT_FLOOR_S, float(ceil(BLOCK_TIMEOUT_FACTOR * expected))), BLOCK_TIMEOUT_CEILING_S)
+    patient = max(BLOCK_TIMEOUT_FLOOR_S, float(ceil(BLOCK_TIMEOUT_FACTOR * expected)))
+    return min(patient + longer_s, BLOCK_TIMEOUT_CEILING_S)

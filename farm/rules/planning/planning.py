@@ -11,17 +11,17 @@ from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import expand
 from farm.rules.planning import blocks, estimates
 from farm.rules.planning.estimates import ROUNDS
+from farm.rules.planning.null_pairs import NullPairs
 from farm.rules.planning.plans import Arm, ModelFacts, NodeOffer, Plan, PlannedBlock, PlannedComparison, RefusedPoint
 from farm.rules.planning.refusals import MADE_PRECISIONS
 from farm.rules.planning.resolving import Request, Resolved, resolve
+from farm.rules.planning.wishes import Circumstances, wish_of
 
 __all__ = ["ModelFacts", "NodeOffer", "Plan", "PlannedBlock", "plan"]
 
 # s, the standard deviation of ln(new / old) over rounds, assumed of a node without an A/A history
 ASSUMED_NOISE = 0.015
 DEFAULT_MARGIN = 0.02
-# one block in so many carries an A/A pair
-NULL_PAIR_EVERY = 8
 
 
 def plan(
@@ -69,13 +69,19 @@ def _blocks(
 ) -> list[PlannedBlock]:
     planned: list[PlannedBlock] = []
     seen: set[str] = set()
+    pairs = NullPairs(request.fleet)
     for members in _hardware_groups(cells):
         nodes = _eligible(members, request.fleet)
-        for together in _grouped(members, matrix, request.model, nodes):
+        most = _most_arms(nodes)
+        # a place is kept for the twin, but a matrix that just fits a block is split for it on the first day only
+        kept = int(with_null_pair and (pairs.is_first_day(nodes) or len(members) > most))
+        for together in _grouped(members, matrix, request.model, most=most - kept):
             number = len(planned) + 1
             arms = _arms(together, names, block=number, seen=seen)
-            if with_null_pair and number % NULL_PAIR_EVERY == 1 and len(arms) < _most_arms(nodes):
-                arms = _with_twin(arms)
+            has_pair = any(arm.twin_of is not None for arm in arms)
+            if with_null_pair and not has_pair and pairs.is_due(nodes) and len(arms) < most:
+                arms, has_pair = _with_twin(arms), True
+            pairs.note(nodes, has_pair=has_pair)
             planned.append(_block(arms, matrix, request.model, nodes, number=number))
     return planned
 
@@ -107,11 +113,9 @@ def _eligible(cells: Sequence[Resolved], fleet: Sequence[NodeOffer] | None) -> l
     return [node for node in fleet or () if all(node.id in (one.nodes or ()) for one in cells)]
 
 
-def _grouped(
-    cells: Sequence[Resolved], matrix: Matrix, model: ModelFacts, nodes: Sequence[NodeOffer]
-) -> list[list[Resolved]]:
-    arm_s = estimates.arm_seconds(matrix.budget, model.latency_ms)
-    capacity = blocks.capacity_for(arm_s, most=_most_arms(nodes))
+def _grouped(cells: Sequence[Resolved], matrix: Matrix, model: ModelFacts, *, most: int) -> list[list[Resolved]]:
+    arm_s = estimates.arm_seconds(matrix.budget, model.latency_ms) + _sustained_s(matrix)
+    capacity = blocks.capacity_for(arm_s, most=most)
     return blocks.group(cells, positions=lambda one: dict(one.point.positions), capacity=capacity)
 
 
@@ -155,6 +159,8 @@ def _block(
     noise = max([*known, ASSUMED_NOISE] if is_assumed else known)
     margin = max((node.margin for node in nodes), default=DEFAULT_MARGIN)
     smallest = smallest_detectable(budget, noise=noise, margin=margin)
+    around = Circumstances(noise=noise, margin=margin, arms=len(arms), latency_ms=latency_ms)
+    longer_s = _sustained_s(matrix) * len({arm.spec.digest for arm in arms})
     return PlannedBlock(
         id=f"b{number}",
         arms=tuple(arms),
@@ -170,10 +176,17 @@ def _block(
         margin=margin,
         noise=noise,
         is_noise_assumed=is_assumed,
-        minutes=len(arms) * estimates.arm_seconds(budget, latency_ms) / 60.0,
+        minutes=(len(arms) * estimates.arm_seconds(budget, latency_ms) + longer_s) / 60.0,
         runner_timeout_s=estimates.runner_timeout_s(budget, latency_ms),
-        block_timeout_s=estimates.block_timeout_s(budget, latency_ms, arms=len(arms)),
+        block_timeout_s=estimates.block_timeout_s(budget, latency_ms, arms=len(arms), longer_s=longer_s),
+        sustained_s=_sustained_s(matrix),
+        wish=wish_of(matrix.wish, budget, around) if matrix.wish is not None else None,
     )
+
+
+def _sustained_s(matrix: Matrix) -> float:
+    """Seconds that each cell works on for after its rounds."""
+    return 60.0 * (matrix.sustained or 0.0)
 
 
 def smallest_detectable(budget: Budget, *, noise: float, margin: float) -> float:

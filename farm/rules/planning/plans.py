@@ -54,6 +54,9 @@ class NodeOffer(Message):
     max_arms: Annotated[int, Field(ge=1, le=MAX_ARMS)] = MAX_ARMS
     noise: Annotated[float, Field(gt=0)] | None = None
     margin: Annotated[float, Field(gt=0, lt=1)] = 0.02
+    # blocks it measured since its last A/A pair, None: it never had one; and whether it joined within a day
+    blocks_since_pair: Annotated[int, Field(ge=0)] | None = None
+    is_first_day: bool = False
 
 
 class Arm(Message):
@@ -82,6 +85,19 @@ class PlannedComparison(Message):
     smallest_detectable: float | None = None
 
 
+class Wish(Message):
+    """A change that somebody wants to see, and what it costs; `rounds` None: no number of rounds sees it.
+
+    `budget`: the one that measures so many rounds. `minutes`: of the block. `text`: all of it in a sentence.
+    """
+
+    change: float
+    budget: Budget | None = None
+    rounds: int | None = None
+    minutes: float | None = None
+    text: str
+
+
 class PlannedBlock(Message):
     """Cells to be measured together. `nodes`: ids of the nodes that may take it; empty where no fleet was asked."""
 
@@ -100,6 +116,9 @@ class PlannedBlock(Message):
     minutes: float
     runner_timeout_s: float
     block_timeout_s: float
+    # each cell works on for so long once the rounds are over
+    sustained_s: float = 0.0
+    wish: Wish | None = None
 
 
 class RefusedPoint(Message):

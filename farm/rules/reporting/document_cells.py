@@ -7,7 +7,7 @@ from farm.contract import document as doc
 from farm.contract.cells import CellSpec, Recipe
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.contract.reports import CheckReport, TraceReport
-from farm.rules import parity
+from farm.rules import parity, sustained
 from farm.rules.judging.evidence import Evidence
 from farm.rules.judging.summaries import CellSummary, summarise
 from farm.rules.planning.plans import Arm, RefusedPoint
@@ -94,6 +94,7 @@ def _measured_cell(
         reason=ending[1],
         peak_memory_bytes=_peak(check, summary),
         parity=_parity(arm.spec, check, record),
+        sustained=_sustained(arm, evidence),
     )
 
 
@@ -136,6 +137,7 @@ def _numbers(summary: CellSummary | None) -> dict[str, Any]:
         "p99_ms": summary.p99_ms,
         "samples_ms": list(summary.samples_ms),
         "throughput": summary.throughput,
+        "with_copies_p50_ms": summary.with_copies_p50_ms,
         "is_stable": summary.is_stable,
         "is_bimodal": summary.is_bimodal,
         "disturbed_samples": summary.disturbed_samples,
@@ -156,7 +158,23 @@ def _checked(spec: CellSpec, check: CheckReport | None) -> dict[str, Any]:
         "executed_precision": check.executed_precision,
         "packages": check.packages,
         "repeat_command": check.repeat_command,
+        "energy_mj": check.energy and check.energy.mj,
+        "energy_text": check.energy.text if check.energy else "",
     }
+
+
+def _sustained(arm: Arm, evidence: Evidence) -> doc.Sustained | None:
+    report = evidence.curves.get(arm.arm)
+    if report is None:
+        return None
+    points = [doc.CurvePoint(**point.model_dump()) for point in report.points]
+    found = sustained.throttling([point.at_s for point in points], [point.p50_ms for point in points])
+    return doc.Sustained(
+        points=points,
+        throttle_s=found.after_s if found else None,
+        text=sustained.sentence(found, total_s=points[-1].at_s + points[-1].span_s) if points else "",
+        reason=report.reason,
+    )
 
 
 def _traced(trace: TraceReport | None) -> dict[str, Any]:

@@ -4,8 +4,10 @@
 """
 
 from collections.abc import Sequence
+from math import inf
 
 from farm.contract import document as doc
+from farm.contract.reports import Facts
 from farm.rules.comparing import multiplicity
 from farm.rules.judging.attribution import Attribution, NodeChange, attribute
 from farm.rules.judging.judging import BlockJudge, Judged
@@ -15,7 +17,7 @@ from farm.rules.reporting import document_cells, sentences
 from farm.rules.reporting.records import BlockRecord, RunRecord
 from farm.rules.reporting.wording import counted
 
-__all__ = ["BlockRecord", "RunRecord", "assemble", "explain", "hold_across"]
+__all__ = ["BlockRecord", "RunRecord", "assemble", "block_facts", "explain", "hold_across"]
 
 # of each comparison, those with the largest change
 MOST_OPERATORS = 64
@@ -25,10 +27,12 @@ def assemble(record: RunRecord) -> doc.Document:
     """The document of a run, finished or not: cells that are still being measured are left out of an unfinished one."""
     cells: list[doc.Cell] = []
     found: list[doc.Comparison] = []
+    before: list[doc.BlockFacts] = []
     for one in record.blocks:
         judge = BlockJudge(one.block, reports=one.reports)
         measured = document_cells.cells_of_block(one, judge.evidence, record)
         cells += measured
+        before += [block_facts(facts, block=one.block.id, node=one.node) for facts in judge.evidence.facts[-1:]]
         found += _comparisons(one.block, judge, {cell.id for cell in measured})
     cells += [document_cells.refused_cell(point, record) for point in record.refused]
     document = doc.Document(
@@ -41,8 +45,37 @@ def assemble(record: RunRecord) -> doc.Document:
         url=record.url,
         cells=cells,
         comparisons=hold_across(found),
+        blocks=before,
     )
     return document.model_copy(update={"sentence": sentences.verdict_line(document)})
+
+
+def block_facts(facts: Facts, *, block: str, node: str | None) -> doc.BlockFacts:
+    """What of a node's facts tells how quiet it was just before this block."""
+    load = facts.more.get("load")
+    load = load if isinstance(load, dict) else {}
+    return doc.BlockFacts(
+        block=block,
+        node=node,
+        governor=facts.governor,
+        turbo=facts.turbo,
+        load_1m=facts.load_1m,
+        busy_share=_number(load.get("busy_share")),
+        other_runners=_whole(load.get("other_runners")),
+        temperature_c=facts.temperature_c,
+        advice=list(facts.advice),
+    )
+
+
+def _number(value: object) -> float | None:
+    """A finite number above or at zero that a node put under `more`, where anything may stand."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value < inf else None
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def hold_across(comparisons: Sequence[doc.Comparison]) -> list[doc.Comparison]:
@@ -82,6 +115,7 @@ def _comparisons(block: PlannedBlock, judge: BlockJudge, known: set[str]) -> lis
 def _comparison(block: PlannedBlock, judge: BlockJudge, judged: Judged) -> doc.Comparison:
     planned, figures = judged.planned, judged.figures
     why = explain(judge, judged)
+    noise, noise_from = judge.noise
     return doc.Comparison(
         baseline=block.arms[planned.baseline].id,
         candidate=block.arms[planned.candidate].id,
@@ -97,6 +131,8 @@ def _comparison(block: PlannedBlock, judge: BlockJudge, judged: Judged) -> doc.C
         rounds_needed=judged.rounds_needed,
         margin=block.margin,
         smallest_detectable=figures.smallest_detectable if figures else planned.smallest_detectable,
+        noise=noise,
+        noise_from=noise_from,
         traces=why.traces,
         operators=[_operator_change(change) for change in why.nodes[:MOST_OPERATORS]],
     )

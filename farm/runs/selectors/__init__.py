@@ -21,10 +21,12 @@ from farm.runs.selectors.runs import (
     run,
     runs_visible_to,
 )
+from farm.runs.selectors.surroundings import Before, last_blocks_of
 from farm.runs.selectors.timings import timing_lines
 from farm.runs.selectors.traces import trace, traces_of
 
 __all__ = [
+    "Before",
     "Progress",
     "address_of",
     "block_document",
@@ -38,6 +40,7 @@ __all__ = [
     "document_json",
     "events",
     "first_taker",
+    "last_blocks_of",
     "leased_file",
     "machine_of",
     "progress",

@@ -19,6 +19,7 @@ from farm.rules.reporting import sentences
 from farm.rules.reporting.document_cells import refused_cell
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble, hold_across
 from farm.runs.models import Arm, Block, CellDocument, Comparison, FinishedDocument, Run
+from farm.runs.selectors import surroundings
 from farm.runs.selectors.evidence import counted_reports, refused_reports
 from farm.runs.selectors.runs import address_of
 from farm.runs.states import ENDED_BLOCKS, BlockState, RunState
@@ -85,6 +86,7 @@ def whole_document(run: Run, *, with_operators: bool = True) -> doc.Document:
         url=address_of(run),
         cells=cells,
         comparisons=hold_across(comparisons),
+        blocks=surroundings.of_run(run),
     )
     return document.model_copy(update={"sentence": sentences.verdict_line(document)})
 

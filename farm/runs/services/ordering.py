@@ -31,6 +31,8 @@ def order_of(block: Block, *, attempt: int) -> BlockOrder:
         fail_fast=block.run.fail_fast,
         runner_timeout_s=plan.runner_timeout_s,
         block_timeout_s=plan.block_timeout_s,
+        # a block that goes on has its curves already
+        sustained_s=0.0 if block.first_round else plan.sustained_s,
         arms=tuple(_arm_order(arm, source=source, bundles=bundles) for arm in arms),
     )
 

@@ -1,6 +1,7 @@
 """Planning a run: what it would measure, for how long, and what it cannot."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from farm.accounts.models import User
@@ -11,8 +12,10 @@ from farm.registry.selectors import model_facts
 from farm.registry.states import VersionState
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix, MatrixProblem
+from farm.rules.matrices.settings import read_wish
 from farm.rules.planning import planning
 from farm.rules.planning.plans import Plan
+from farm.runs.selectors.null_pairs import with_null_history
 
 Declared = str | Mapping[str, Any] | Matrix | None
 
@@ -30,17 +33,34 @@ def read_matrix(declared: Declared) -> Matrix:
 
 
 def plan_run(
-    *, version: Version, matrix: Declared, user: User | None = None, seed: int = 0, releases: Iterable[str] = ()
+    *,
+    version: Version,
+    matrix: Declared,
+    user: User | None = None,
+    seed: int = 0,
+    releases: Iterable[str] = (),
+    wish: str | float | None = None,
 ) -> Plan:
     """What the matrix comes to for this version on today's fleet; nothing is written.
 
-    `releases`: runtimes known to exist beyond the farm's table and its nodes, as `distribution==version`.
-    Raises Invalid for a matrix that cannot be read and Conflict for a version that is not ready.
+    `releases`: runtimes known to exist beyond the farm's table and its nodes, as `distribution==version`. `wish`: a
+    change to be seen, in place of the matrix's own. Raises Invalid for a matrix or wish that cannot be read and
+    Conflict for a version that is not ready.
     """
     must_be_ready(version)
-    fleet = offers(team=version.model.team, user=user)
+    fleet = with_null_history(offers(team=version.model.team, user=user))
     facts = model_facts(version)
-    return planning.plan(read_matrix(matrix), facts, fleet, seed=seed, releases=releases, with_null_pair=True)
+    declared = _wishing(read_matrix(matrix), wish)
+    return planning.plan(declared, facts, fleet, seed=seed, releases=releases, with_null_pair=True)
+
+
+def _wishing(matrix: Matrix, wish: str | float | None) -> Matrix:
+    if wish is None:
+        return matrix
+    try:
+        return replace(matrix, wish=read_wish(wish))
+    except MatrixProblem as problem:
+        raise Invalid(str(problem), code="wish") from problem
 
 
 def must_be_ready(version: Version) -> None:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from farm.accounts.refusals import Unprocessable
 from farm.contract.reports import ArmSample, CheckReport, Report, RoundReport, Sample, TraceReport
+from farm.contract.sustained import CurveReport
 from farm.rules.judging.summaries import TimingsProblem, unpack_timings
 from farm.rules.planning.plans import PlannedBlock
 
@@ -31,6 +32,8 @@ def check_report(report: Report, *, block: PlannedBlock, next_round: int, most_r
             _check_trace(report, block)
         case RoundReport():
             return _check_round(report, block=block, next_round=next_round, most_rounds=most_rounds)
+        case CurveReport():
+            return _check_curve(report, block)
         case _:
             pass
     return 0.0
@@ -56,6 +59,16 @@ def _check_trace(report: TraceReport, block: PlannedBlock) -> None:
     shares = sum(share.time_share for share in report.providers)
     if shares > 1.001:
         raise _implausible(f"the providers' time shares add up to {shares:.3f}")
+
+
+def _check_curve(report: CurveReport, block: PlannedBlock) -> float:
+    _check_arm(report.arm, block)
+    if report.points and not block.sustained_s:
+        raise _implausible("the block has a curve and none was asked for")
+    starts = [point.at_s for point in report.points]
+    if starts != sorted(set(starts)):
+        raise _implausible("the points of a curve do not follow each other")
+    return sum(point.span_s for point in report.points)
 
 
 def _check_round(report: RoundReport, *, block: PlannedBlock, next_round: int, most_rounds: int) -> float:

@@ -289,7 +289,7 @@ def test_a_nodes_page_shows_facts_tags_noise_and_log(signed_in: Client, run: Run
 
 
 def test_a_node_that_has_measured_nothing_says_so(signed_in: Client, node: Node) -> None:
-    assert "Not measured yet: each run adds an A/A pair" in assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
+    assert "Not measured yet: every block of its first day" in assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
 
 
 def test_an_invitation_shows_the_command_once(signed_in: Client) -> None:

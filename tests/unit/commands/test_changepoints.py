@@ -55,6 +55,18 @@ def test_several_shifts_are_told_in_one_sentence(call: Call, write: Write) -> No
     assert "-100 % at row 18" in result.stdout
 
 
+def test_values_of_either_sign_are_a_series_on_their_own_scale(call: Call, write: Write) -> None:
+    result = call("changepoints", write("series.csv", "\n".join(["-4", "-4.1", "-3.9"] * 4 + ["6", "6.1", "5.9"] * 4)))
+    assert result.exit_code == 0
+    assert result.stdout.startswith("0: 1 level shift: -250 % at row 12, p = ")
+
+
+@pytest.mark.parametrize("content", ["1", "time,value\n1,2", "-1", "0\n0\n0"])
+def test_too_few_or_equal_values_have_no_shift(call: Call, write: Write, content: str) -> None:
+    result = call("changepoints", write("series.csv", content), "--json")
+    assert (result.exit_code, json.loads(result.stdout)) == (0, [])
+
+
 def test_json_has_index_magnitude_and_p(call: Call, write: Write) -> None:
     result = call("changepoints", write("series.csv", BARE), "--json")
     (point,) = json.loads(result.stdout)
@@ -83,7 +95,9 @@ def test_the_margin_is_the_smallest_shift_reported(call: Call, write: Write) -> 
         ("time,value\n2,1\n1,1\n", "row 1 is earlier than the row before (1)"),
         ("time,value\n2026-02-01,1\n2026-01-01,1\n", "row 1 is earlier than the row before (2026-01-01)"),
         ('"a\n1', "is not a CSV file"),
-        ('{"pairs": [[1, 2], [2, 3]]}', "has a header and no rows"),
+        ('{"pairs": [[1, 2], [2, 3]]}', "holds JSON"),
+        ('{\n  "schema": "onnxfarm.bench/1",\n  "cells": []\n}', "holds JSON"),
+        ("[1, 2, 3]", "holds JSON"),
         (b"\x00\xff\x01", "not a text file"),
     ],
 )

@@ -164,6 +164,13 @@ def test_the_matrix_that_is_told_is_one_that_bench_reads(call: Call, write: Writ
             AXES[name].read(value)
 
 
+def test_files_of_different_lengths_are_compared_as_they_are(call: Call, write: Write) -> None:
+    old, new = bench(cell("a")), bench(cell("b", runtime=NEW, samples_ms=[1.2 + 0.001 * n for n in range(12)]))
+    (one,) = compared(call, write, old, new)["comparisons"]
+    assert (one["rounds_used"], one["verdict"]) == (8, "not comparable")
+    assert one["ratio"] == pytest.approx(1.2, rel=0.01)
+
+
 def test_a_file_with_little_in_it_is_still_compared(call: Call, write: Write) -> None:
     bare = {"id": "a", "status": "done", "samples_ms": [1.0, 1.1], "batch": None}
     answer = compared(call, write, bench(bare), bench({**bare, "p50_ms": float("nan"), "threads": None}))
@@ -186,6 +193,9 @@ def test_a_file_with_little_in_it_is_still_compared(call: Call, write: Write) ->
         (bench(cell("b", samples_ms=None)), "b: samples_ms is missing (null)"),
         (bench(cell("b", samples_ms=[1.0, None])), "b: samples_ms[1] is missing (null)"),
         (bench(cell("b", samples_ms=[1.0, -1.0])), "b: samples_ms[1] is -1.0"),
+        (bench(cell("b", samples_ms=[0.0, 1.0])), "b: samples_ms[0] is 0.0"),
+        (bench(cell("b", samples_ms=[])), "b has 0 sample(s)"),
+        ({"benchmarks": [], "context": {}}, "has the schema None"),
         (bench(cell("b", samples_ms=[1.0, float("nan")])), "b: samples_ms[1] is NaN"),
         (bench(cell("b", samples_ms=[1.0])), "b has 1 sample(s)"),
         (bench(cell("b", batch=8)), "have no measured cell in common"),

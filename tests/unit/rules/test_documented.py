@@ -26,6 +26,7 @@ def test_the_file_with_every_key_is_read_and_has_every_key():
     assert read.exclude
     assert read.include
     assert read.max_parallel
+    assert (read.sustained, read.wish) == (10.0, 0.03)
     assert read.name
     session = read.as_plain()["matrix"]["session"]
     assert [one["name"] for one in session] == ["default", "no-spinning"]

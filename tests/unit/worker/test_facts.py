@@ -1,11 +1,14 @@
 """Facts of the machine and the advice that follows from them."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
-from worker.agent import facts, kills, processor, quiet
+from worker.agent import company, facts, kills, processor, quiet
 
 LSCPU = {
     "lscpu": [
@@ -75,6 +78,8 @@ def test_a_quiet_machine_gets_no_advice() -> None:
         (quiet.Surroundings(governor="schedutil"), "schedutil"),
         (quiet.Surroundings(turbo=True), "Turbo is on"),
         (quiet.Surroundings(busy_share=0.4), "40 % of the processor"),
+        (quiet.Surroundings(other_runners=1), "Another runner measured on this machine"),
+        (quiet.Surroundings(other_runners=2), "2 other runners measured on this machine"),
         (quiet.Surroundings(load_1m=3.0, logical_cores=4), "The load was 3.0"),
         (quiet.Surroundings(temperature_c=95.0), "95 °C"),
         (quiet.Surroundings(is_on_battery=True), "battery"),
@@ -95,6 +100,39 @@ def test_facts_of_this_machine_are_complete_messages() -> None:
     assert found.logical_cores
     assert found.memory_bytes
     assert found.sandbox in ("landlock", "bubblewrap", "none")
+
+
+def test_a_runner_of_another_agent_is_seen(tmp_path: Path) -> None:
+    before = company.other_runners()
+    assert before is not None
+    stage = tmp_path / "runner-0123456789abcdef"
+    stage.mkdir()
+    (stage / "__main__.py").write_text("print(flush=True); input()")
+    argv = [sys.executable, "-I", str(stage)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        process.stdout.readline()
+        try:
+            assert company.is_runner(psutil.Process(process.pid).cmdline())
+            found = facts.read_facts(busy_window_s=0)
+        finally:
+            process.communicate(b"\n")
+    # other tests of this machine may run theirs beside it
+    assert found.more["load"]["other_runners"] >= 1
+    assert any("measured on this machine" in sentence for sentence in found.advice)
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        (),
+        ("python", "-I"),
+        ("python", "/home/me/runner-notes"),
+        ("bwrap", "--die-with-parent", "python", "-I", "/x/runner-0123456789abcdef"),
+    ],
+)
+def test_other_programs_are_no_runners(argv: tuple[str, ...]) -> None:
+    assert not company.is_runner(argv)
 
 
 def test_the_kernels_count_of_kills_is_read_or_unknown(tmp_path: Path) -> None:

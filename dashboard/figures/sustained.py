@@ -1,0 +1,90 @@
+"""A cell that works on for minutes: its latency point by point, and when it throttled."""
+
+from dashboard import numbers, words
+from dashboard.figures import theme
+from dashboard.figures.figure import Figure, nothing
+from dashboard.figures.theme import Json
+from dashboard.tables import Entry, Head, Table
+from farm.contract.document import Cell, CurvePoint, Sustained
+
+NAME = "sustained"
+HEADS = (
+    Head("from, s", is_number=True),
+    Head("for, s", is_number=True),
+    Head("inferences", is_number=True),
+    Head("p50, ms", is_number=True),
+    Head("p90, ms", is_number=True),
+    Head("against the first", is_number=True),
+    Head("mJ per inference", is_number=True),
+)
+# in seconds below, in minutes from here on
+LONG_S = 180.0
+
+
+def sustained(cell: Cell) -> Figure:
+    """One point a minute; empty with its reason where the process did not last, or was not asked for."""
+    found = cell.sustained or Sustained()
+    table = Table(NAME, "Latency of a process that works on", HEADS, _rows(found.points))
+    if not found.points:
+        return nothing(NAME, found.reason.text if found.reason else "No sustained work was asked for.", table)
+    last = found.points[-1]
+    unit_s, unit = (60.0, "min") if last.at_s + last.span_s >= LONG_S else (1.0, "s")
+    return Figure(
+        name=NAME,
+        title=found.text.rstrip("."),
+        summary=(
+            f"p50 of each of {numbers.count(len(found.points), 'point')} of one process, from "
+            f"{numbers.milliseconds(min(point.p50_ms for point in found.points))} to "
+            f"{numbers.milliseconds(max(point.p50_ms for point in found.points))} ms. The table below has every point."
+        ),
+        data=[_line(cell, found.points, unit_s)],
+        layout=theme.layout(
+            height=260,
+            xaxis=theme.axis(f"{unit} since it began", rangemode="tozero"),
+            yaxis=theme.axis("p50, ms", rangemode="tozero"),
+            shapes=_shapes(found, unit_s),
+        ),
+        table=table,
+    )
+
+
+def _line(cell: Cell, points: list[CurvePoint], unit_s: float) -> Json:
+    """Each point stands at its end: what it says is known then."""
+    colour = theme.runtime_colour(cell.runtime)
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": words.runtime(cell.runtime),
+        "x": [(point.at_s + point.span_s) / unit_s for point in points],
+        "y": [point.p50_ms for point in points],
+        "line": {"color": colour, "width": 1.5},
+        "marker": {"color": colour, "size": 7},
+        "hovertemplate": "%{x:.3~g}: %{y:.5~g} ms<extra></extra>",
+    }
+
+
+def _shapes(found: Sustained, unit_s: float) -> list[Json]:
+    """The first point's level, and the moment it was left for good."""
+    first = found.points[0].p50_ms
+    level: Json = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": first, "y1": first}
+    shapes: list[Json] = [{**level, "line": {"width": 1, "color": theme.INK}}]
+    if found.throttle_s is not None:
+        at = found.throttle_s / unit_s
+        moment: Json = {"type": "line", "yref": "paper", "x0": at, "x1": at, "y0": 0, "y1": 1}
+        shapes.append({**moment, "line": {"width": 1, "dash": "dot", "color": theme.SOFT}})
+    return shapes
+
+
+def _rows(points: list[CurvePoint]) -> list[tuple[Entry, ...]]:
+    return [
+        (
+            Entry(numbers.fixed(point.at_s, 1), point.at_s),
+            Entry(numbers.fixed(point.span_s, 1), point.span_s),
+            Entry(numbers.fixed(point.n, 0), point.n),
+            Entry(numbers.milliseconds(point.p50_ms), point.p50_ms),
+            Entry(numbers.milliseconds(point.p90_ms), point.p90_ms),
+            Entry(numbers.change(point.p50_ms / points[0].p50_ms), point.p50_ms / points[0].p50_ms),
+            Entry("not readable here" if point.energy_mj is None else numbers.plain(point.energy_mj), point.energy_mj),
+        )
+        for point in points
+    ]

@@ -1,0 +1,39 @@
+"""Which blocks carry an A/A pair: one in eight of each node's, and every one on a node's first day."""
+
+from collections.abc import Sequence
+
+from farm.rules.planning.plans import NodeOffer
+
+NULL_PAIR_EVERY = 8
+# stands for whichever machine measures when no fleet was asked
+_ANY = NodeOffer(id="")
+
+
+class NullPairs:
+    """Counts blocks from pair to pair, node by node, through a plan.
+
+    A block that several nodes may take counts on each by its share; it carries a pair when one of them is due.
+    """
+
+    def __init__(self, fleet: Sequence[NodeOffer] | None) -> None:
+        self._since: dict[str, float] = {node.id: _since(node) for node in fleet or (_ANY,)}
+
+    def is_due(self, nodes: Sequence[NodeOffer]) -> bool:
+        """Whether the next block of these nodes should carry a pair."""
+        is_eighth = any(self._since[node.id] >= NULL_PAIR_EVERY - 1 for node in nodes or (_ANY,))
+        return is_eighth or self.is_first_day(nodes)
+
+    def is_first_day(self, nodes: Sequence[NodeOffer]) -> bool:
+        """Whether one of the nodes is so new that each of its blocks carries a pair."""
+        return any(node.is_first_day for node in nodes)
+
+    def note(self, nodes: Sequence[NodeOffer], *, has_pair: bool) -> None:
+        """Counts a block that was planned."""
+        taking = nodes or (_ANY,)
+        for node in taking:
+            self._since[node.id] = 0.0 if has_pair else self._since[node.id] + 1.0 / len(taking)
+
+
+def _since(node: NodeOffer) -> float:
+    """Blocks since the node's last pair; one that never had any is due."""
+    return float(NULL_PAIR_EVERY if node.blocks_since_pair is None else node.blocks_since_pair)

@@ -1,0 +1,55 @@
+"""What a wished change costs: the rounds and minutes that see it, or that no number of rounds will."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import sqrt
+
+from farm.contract.cells import Budget
+from farm.rules.comparing import power
+from farm.rules.planning import estimates
+from farm.rules.planning.estimates import ROUNDS
+from farm.rules.planning.plans import Wish
+
+# a budget and those that measure longer
+_LONGER = (Budget.QUICK, Budget.STANDARD, Budget.PRECISE)
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What decides: s of single rounds, the margin, and what a round of the block costs."""
+
+    noise: float
+    margin: float
+    arms: int
+    latency_ms: float | None
+
+
+def wish_of(change: float, budget: Budget, around: Circumstances) -> Wish:
+    """The first number of rounds that calls the change in 95 of 100 blocks, by this budget or a longer one."""
+    wished, margin = _percent(change), _percent(around.margin)
+    if change <= around.margin:
+        text = f"No number of rounds sees {wished}: changes within the margin of {margin} are called equal there."
+        return Wish(change=change, text=text)
+    for longer, rounds in _seen_by(change, budget, around):
+        minutes = around.arms * estimates.arm_seconds(longer, around.latency_ms, rounds=rounds) / 60.0
+        how = "" if longer == budget else f" with `budget: {longer.value}`"
+        text = f"{wished} is seen in 95 of 100 blocks after {rounds} rounds{how}, about {minutes:.2g} minutes."
+        return Wish(change=change, budget=longer, rounds=rounds, minutes=minutes, text=text)
+    text = (
+        f"No number of rounds sees {wished}: identical launches differ by {_percent(around.noise)} there, and "
+        f"{ROUNDS[_LONGER[-1]].most} rounds are the most. Give the node less other work, or wish for more."
+    )
+    return Wish(change=change, text=text)
+
+
+def _seen_by(change: float, budget: Budget, around: Circumstances) -> Iterator[tuple[Budget, int]]:
+    for longer in _LONGER[_LONGER.index(budget) :]:
+        rounds = ROUNDS[longer]
+        looks = [look for look in power.LOOKS if look <= rounds.most // rounds.per_pair]
+        pairs = power.rounds_for(change, around.noise / sqrt(rounds.per_pair), around.margin, looks=looks)
+        if pairs is not None:
+            yield longer, max(rounds.least, pairs * rounds.per_pair)
+
+
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:.3g} %"

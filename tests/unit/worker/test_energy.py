@@ -1,0 +1,116 @@
+"""Energy: counters read beside a pass, what they come to per inference, and the words where there are none."""
+
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from farm.contract.cells import CellSpec, Runtime
+from worker.agent import energy
+from worker.agent.energy import Meter, Readings, Unreadable
+
+CELL = CellSpec(artifact_sha256="a" * 64, runtime=Runtime(distribution="onnxruntime", version="1.31.1"))
+
+
+def package(root: Path, number: int, microjoules: int, *, name: str = "package-0", most: int = 1_000_000) -> Path:
+    """A RAPL counter as the kernel shows one."""
+    folder = root / f"intel-rapl:{number}"
+    folder.mkdir(parents=True)
+    (folder / "name").write_text(f"{name}\n")
+    (folder / "max_energy_range_uj").write_text(f"{most}\n")
+    (folder / "energy_uj").write_text(f"{microjoules}\n")
+    return folder / "energy_uj"
+
+
+def test_packages_are_added_up_and_a_counter_that_starts_again_goes_on(tmp_path: Path) -> None:
+    first, second = package(tmp_path, 0, 900_000), package(tmp_path, 1, 100, name="package-1")
+    package(tmp_path, 2, 5, name="psys")
+    (tmp_path / "intel-rapl:0:0").mkdir()
+    meter = energy.meter_of(CELL, powercap=tmp_path)
+    assert meter.name == "RAPL, 2 package(s)"
+    assert meter.read_j() == 0.0
+    first.write_text("950000\n")
+    second.write_text("300\n")
+    assert meter.read_j() == pytest.approx(0.0502)
+    first.write_text("50000\n")
+    assert meter.read_j() == pytest.approx(0.1502)
+
+
+def test_a_machine_without_a_counter_says_so(tmp_path: Path) -> None:
+    with pytest.raises(Unreadable, match=r"^not readable here: .* shows no RAPL package, as on most virtual machines$"):
+        energy.meter_of(CELL, powercap=tmp_path / "absent")
+
+
+def test_a_counter_that_cannot_be_read_says_so(tmp_path: Path) -> None:
+    package(tmp_path, 0, 1).write_text("many")
+    with pytest.raises(Unreadable, match="cannot be read"):
+        energy.processor_meter(tmp_path)
+
+
+def test_a_provider_without_a_known_counter_says_so() -> None:
+    cell = CELL.model_copy(update={"provider": "CoreMLExecutionProvider"})
+    with pytest.raises(Unreadable, match="no energy counter is known for CoreMLExecutionProvider"):
+        energy.meter_of(cell)
+
+
+def test_a_device_without_a_driver_says_so() -> None:
+    cell = CELL.model_copy(update={"provider": "CUDAExecutionProvider"})
+    with pytest.raises(Unreadable, match="no NVML of this driver"):
+        energy.meter_of(cell, nvml="libonnxfarm-absent.so")
+
+
+NVML = """
+static unsigned long long millijoules = 5000;
+int nvmlInit_v2(void) { return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) { *device = &millijoules; return index < 2 ? 0 : 6; }
+int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *count) {
+    return device == &millijoules ? (*count = (millijoules += 250), 0) : 2;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler to build a stand-in of NVML with")
+def test_a_device_is_read_by_the_drivers_own_library(tmp_path: Path) -> None:
+    library, source = tmp_path / "libnvidia-ml.so.1", tmp_path / "nvml.c"
+    source.write_text(NVML)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    cell = CELL.model_copy(update={"provider": "CUDAExecutionProvider", "provider_options": {"device_id": "1"}})
+    meter = energy.meter_of(cell, nvml=str(library))
+    assert meter.name == "NVML, device 1"
+    first = meter.read_j()
+    assert meter.read_j() == pytest.approx(first + 0.25)
+    with pytest.raises(Unreadable, match="NVML answered 6 for device 7"):
+        energy.nvidia_meter(7, library=str(library))
+
+
+def test_energy_between_two_moments_is_linear_between_readings() -> None:
+    readings = Readings(at_ns=[0, 100, 200], joules=[0.0, 1.0, 3.0])
+    assert readings.between(50, 150) == pytest.approx(1.5)
+    assert readings.between(0, 200) == pytest.approx(3.0)
+    assert readings.between(0, 201) is None
+    assert Readings().between(0, 1) is None
+    assert energy.per_inference_mj(readings, [(0, 100, 10), (100, 200, 4), (150, 300, 1)]) == [100.0, 500.0, None]
+
+
+def test_a_meter_is_read_beside_the_work_and_at_both_ends() -> None:
+    began = time.monotonic()
+    meter = Meter("twenty watts", lambda: 20.0 * (time.monotonic() - began))
+    with energy.reading(meter, period_s=0.01) as readings:
+        start = time.monotonic_ns()
+        time.sleep(0.2)
+        end = time.monotonic_ns()
+    spent = readings.between(start, end)
+    assert spent == pytest.approx(20.0 * (end - start) / 1e9, rel=0.05)
+
+
+def test_a_counter_that_goes_away_leaves_no_energy_rather_than_a_wrong_one(tmp_path: Path) -> None:
+    path = package(tmp_path, 0, 10)
+    meter = energy.processor_meter(tmp_path)
+    with energy.reading(meter, period_s=0.01) as readings:
+        path.unlink()
+        time.sleep(0.05)
+        moment = time.monotonic_ns()
+    assert len(readings.joules) == 1
+    assert readings.between(moment - 1000, moment) is None

@@ -1,0 +1,170 @@
+"""Energy of an inference: counters of the processor (RAPL) or of an NVIDIA device (NVML), read beside a long pass.
+
+Both count the whole package or device: what else runs on it, and idling, are in the figure.
+"""
+
+import ctypes
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from farm.contract.cells import CellSpec
+
+POWERCAP = Path("/sys/class/powercap")
+NVML = "libnvidia-ml.so.1"
+NOT_READABLE = "not readable here"
+# counters are updated every millisecond (RAPL) to tenth of a second (NVML)
+PERIOD_S = 0.05
+_ON_NVIDIA = ("CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider")
+
+
+class Unreadable(RuntimeError):
+    """There is no energy to be had, in words that begin with "not readable here"."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"{NOT_READABLE}: {why}")
+
+
+@dataclass(frozen=True)
+class Meter:
+    """A counter that only grows. `read_j` gives joules; `name` says what it counts."""
+
+    name: str
+    read_j: Callable[[], float]
+
+
+@dataclass
+class Readings:
+    """Joules over time, by CLOCK_MONOTONIC."""
+
+    at_ns: list[int] = field(default_factory=list)
+    joules: list[float] = field(default_factory=list)
+
+    def take(self, meter: Meter) -> None:
+        """Reads the meter once. A counter that went away leaves the moments from then on without energy."""
+        try:
+            joules = meter.read_j()
+        except (OSError, ValueError):
+            return
+        self.joules.append(joules)
+        self.at_ns.append(time.monotonic_ns())
+
+    def between(self, began_ns: int, ended_ns: int) -> float | None:
+        """Joules spent between two moments, linear between readings; None outside of them."""
+        first, last = self._at(began_ns), self._at(ended_ns)
+        return None if first is None or last is None else last - first
+
+    def _at(self, moment: int) -> float | None:
+        if not self.at_ns or not self.at_ns[0] <= moment <= self.at_ns[-1]:
+            return None
+        place = bisect_left(self.at_ns, moment)
+        if self.at_ns[place] == moment:
+            return self.joules[place]
+        before, after = self.at_ns[place - 1], self.at_ns[place]
+        share = (moment - before) / (after - before)
+        return self.joules[place - 1] + share * (self.joules[place] - self.joules[place - 1])
+
+
+@contextmanager
+def reading(meter: Meter | None, *, period_s: float = PERIOD_S) -> Iterator[Readings]:
+    """Reads the meter beside the body, and once before and after it. Without a meter there are no readings."""
+    found = Readings()
+    if meter is None:
+        yield found
+        return
+    over = threading.Event()
+
+    def read_on() -> None:
+        while not over.wait(period_s):
+            found.take(meter)
+
+    found.take(meter)
+    thread = threading.Thread(target=read_on, daemon=True, name="energy")
+    thread.start()
+    try:
+        yield found
+    finally:
+        over.set()
+        thread.join()
+        found.take(meter)
+
+
+def meter_of(cell: CellSpec, *, powercap: Path = POWERCAP, nvml: str = NVML) -> Meter:
+    """The meter of what the cell runs on. Raises Unreadable."""
+    if cell.provider == "CPUExecutionProvider":
+        return processor_meter(powercap)
+    if cell.provider in _ON_NVIDIA:
+        number = cell.provider_options.get("device_id", "0")
+        return nvidia_meter(int(number) if number.isdecimal() else 0, library=nvml)
+    raise Unreadable(f"no energy counter is known for {cell.provider}")
+
+
+def processor_meter(powercap: Path = POWERCAP) -> Meter:
+    """All processor packages together, by RAPL. Raises Unreadable."""
+    # intel-rapl:0 is a package, intel-rapl:0:0 a part of it; AMD's are named so too
+    folders = sorted(path for path in powercap.glob("*-rapl:*") if path.name.count(":") == 1)
+    packages = [folder for folder in folders if _text(folder / "name").startswith("package")]
+    if not packages:
+        raise Unreadable(f"{powercap} shows no RAPL package, as on most virtual machines")
+    counters = [_Counter(folder) for folder in packages]
+    return Meter(f"RAPL, {len(counters)} package(s)", lambda: sum(counter.read_j() for counter in counters))
+
+
+class _Counter:
+    """One RAPL counter, which starts again at its range's end."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "energy_uj"
+        try:
+            self._range = int(_text(folder / "max_energy_range_uj") or 0)
+            self._last = int(self._path.read_text())
+        except PermissionError:
+            raise Unreadable(f"{self._path} is for root only; let the agent's user read it") from None
+        except (OSError, ValueError) as problem:
+            raise Unreadable(f"{self._path} cannot be read ({problem})") from None
+        self._sum = 0
+
+    def read_j(self) -> float:
+        now = int(self._path.read_text())
+        self._sum += now - self._last if now >= self._last else now - self._last + self._range
+        self._last = now
+        return self._sum / 1e6
+
+
+def nvidia_meter(device: int, *, library: str = NVML) -> Meter:
+    """The energy counter of an NVIDIA device, Volta and newer, by the driver's own library. Raises Unreadable."""
+    try:
+        nvml = ctypes.CDLL(library)
+        handle, count = ctypes.c_void_p(), ctypes.c_ulonglong()
+        codes = (
+            nvml.nvmlInit_v2(),
+            nvml.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(device), ctypes.byref(handle)),
+            nvml.nvmlDeviceGetTotalEnergyConsumption(handle, ctypes.byref(count)),
+        )
+    except (OSError, AttributeError) as problem:
+        raise Unreadable(f"no NVML of this driver ({problem})") from None
+    if any(codes):
+        raise Unreadable(f"NVML answered {next(code for code in codes if code)} for device {device}")
+
+    def read_j() -> float:
+        nvml.nvmlDeviceGetTotalEnergyConsumption(handle, ctypes.byref(count))
+        return count.value / 1000.0
+
+    return Meter(f"NVML, device {device}", read_j)
+
+
+def per_inference_mj(readings: Readings, points: Sequence[tuple[int, int, int]]) -> list[float | None]:
+    """Millijoules of an inference in each (began_ns, ended_ns, inferences); None where none were counted."""
+    found = [(readings.between(began, ended), runs) for began, ended, runs in points]
+    return [1000.0 * joules / runs if joules is not None and joules > 0 else None for joules, runs in found]
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,147 @@
+"""The sustained pass: one process runs for minutes, and its latency is summed up point by point.
+
+Short samples see a cool processor. This shows what is left of it when the work goes on.
+"""
+
+import functools
+import gc
+import threading
+import time
+from array import array
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from worker.runner import faults, windows
+from worker.runner.engine import open_engine
+from worker.runner.feeding import Feed, choose_inputs, load_arrays
+from worker.runner.order import Order, PhaseTimer
+
+# durations kept of one point and thread; beyond it every second one is let go, so that hours fit
+MAX_KEPT = 100_000
+# inferences are timed in stretches of about this long; a clock is looked at once between two of them
+STRETCH_NS = 50_000_000
+
+WrapCall = Callable[[Callable[[], Any]], Callable[[], Any]]
+Clock = Callable[[], int]
+
+
+def run_sustained(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, Any]:
+    """Runs for `order.sustained_s` seconds; under `points`, what each `order.point_s` of them came to.
+
+    `began_ns` and `ended_ns` are of CLOCK_MONOTONIC, which the agent reads energy and heat by.
+    """
+    given = load_arrays(order.inputs)
+    engines = [open_engine(order, timer=timer) for _ in range(order.concurrency)]
+    inputs = choose_inputs(engines[0], given)
+    with faults.translated("run"):
+        feeds = [Feed(engine, inputs) for engine in engines]
+        for feed in feeds:
+            feed.run_first()
+            feed.settle()
+        calls = [feed.timed_call() for feed in feeds]
+        if wrap_call:
+            calls = [wrap_call(call) for call in calls]
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+        for call in calls:
+            windows.warm_up(call, order.budget)
+        recorded = _record_together(calls, total_s=order.sustained_s, point_s=order.point_s)
+    return {
+        "points": [summed_up(parts) for parts in zip(*recorded, strict=True)],
+        "requested_providers": engines[0].requested,
+        "active_providers": engines[0].active,
+    }
+
+
+class Point:
+    """One stretch of the curve on one thread: how many inferences, and every k-th of their durations in ns."""
+
+    def __init__(self) -> None:
+        self.kept: array[int] = array("Q")
+        self.runs = 0
+        self.began_ns = 0
+        self.ended_ns = 0
+        self._step = 1
+
+    def take(self, durations: "array[int]") -> None:
+        """Adds durations, thinned as those before were."""
+        # the next one to keep, so that thinning goes on where the last stretch ended
+        self.kept.extend(durations[-self.runs % self._step :: self._step])
+        self.runs += len(durations)
+        while len(self.kept) > MAX_KEPT:
+            self.kept = self.kept[::2]
+            self._step *= 2
+
+
+def record(call: Callable[[], Any], *, points: int, point_s: float, clock: Clock = time.monotonic_ns) -> list[Point]:
+    """Calls without a break; each point ends with the first inference past its time. A slow one may leave points out.
+
+    A point without an inference of its own (one that takes longer than a point) is not in the list.
+    """
+    found: list[Point] = []
+    began = clock()
+    now = began
+    for number in range(1, points + 1):
+        ends = began + round(number * point_s * 1e9)
+        if now >= ends:
+            continue
+        point = Point()
+        point.began_ns = now
+        while now < ends:
+            stretch: array[int] = array("Q")
+            # what keeping the last stretch took is no inference's time
+            now = clock()
+            until = min(ends, now + STRETCH_NS)
+            while not stretch or now < until:
+                before = now
+                call()
+                now = clock()
+                stretch.append(now - before)
+            point.take(stretch)
+        point.ended_ns = now
+        found.append(point)
+    return found
+
+
+def summed_up(parts: "tuple[Point, ...]") -> dict[str, Any]:
+    """One point of all threads together: p50 and p90 in ms, inferences, and from when to when."""
+    kept = np.concatenate([np.array(part.kept) for part in parts])
+    return {
+        "began_ns": min(part.began_ns for part in parts),
+        "ended_ns": max(part.ended_ns for part in parts),
+        "n": sum(part.runs for part in parts),
+        "p50_ms": float(np.median(kept)) * 1e-6,
+        "p90_ms": float(np.percentile(kept, 90)) * 1e-6,
+    }
+
+
+def _record_together(calls: list[Callable[[], Any]], *, total_s: float, point_s: float) -> list[list[Point]]:
+    """The points of each session, one thread each; as many of every thread."""
+    points = max(1, round(total_s / point_s))
+    take = functools.partial(record, points=points, point_s=point_s)
+    if len(calls) == 1:
+        return [take(calls[0])]
+    gate = threading.Barrier(len(calls))
+    recorded: list[list[Point]] = []
+    failures: list[BaseException] = []
+
+    def record_one(call: Callable[[], Any]) -> None:
+        try:
+            gate.wait()
+            recorded.append(take(call))
+        except BaseException as error:
+            failures.append(error)
+            gate.abort()
+
+    threads = [threading.Thread(target=functools.partial(record_one, call)) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise next((one for one in failures if not isinstance(one, threading.BrokenBarrierError)), failures[0])
+    fewest = min(len(part) for part in recorded)
+    return [part[:fewest] for part in recorded]
