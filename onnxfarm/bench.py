@@ -1,11 +1,9 @@
 """`onnxfarm bench MODEL`: the farm's blocks, rounds and verdicts on this machine, without any server."""
 
 import os
-import shlex
 import sys
-import tempfile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.console import Console
@@ -13,13 +11,23 @@ from rich.console import Console
 from farm.contract.document import Document
 from farm.contract.reasons import ReasonCode
 from farm.rules.matrices import matrix as matrices
-from farm.rules.matrices.matrix_text import MatrixProblem
-from onnxfarm.documents import read_text
+from onnxfarm.bench_options import matrix_of, sizes_of, tolerances_of, with_settings
+from onnxfarm.calibration import CALIBRATION_HELP
 from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, needs_extra
 
 HOME_VARIABLE = "ONNXFARM_HOME"
 # columns of the tables where there is no terminal to ask
 PLAIN_WIDTH = 160
+
+
+class Beside(NamedTuple):
+    """Files given beside the model; `recipe` says how outputs are judged on the labelled data of `evaluation`."""
+
+    inputs: Path | None
+    expected: Path | None
+    calibration: Path | None
+    evaluation: Path | None
+    recipe: str
 
 
 @main_guard()
@@ -32,16 +40,31 @@ def bench(  # noqa: PLR0913  every option of the command
     batch: Annotated[str | None, typer.Option(help="Batch sizes, e.g. 1,8.")] = None,
     shape: Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help="A dynamic dimension; repeat.")] = None,
     threads: Annotated[str | None, typer.Option(help="Intra-op threads, e.g. 1,2.")] = None,
-    precision: Annotated[str | None, typer.Option(help="fp32, fp16, int8-dynamic, …")] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="Like fp32,fp16,int8-dynamic,int8-qdq:per-channel:exclude-nodes=a+b.")
+    ] = None,
     opset: Annotated[str | None, typer.Option(help="as-is, max-of-runtime, or a number.")] = None,
     optimization: Annotated[str | None, typer.Option(help="disable, basic, extended, all.")] = None,
     concurrency: Annotated[str | None, typer.Option(help="Sessions at once, e.g. 1,4.")] = None,
     budget: Annotated[str | None, typer.Option(help="quick, standard or precise.")] = None,
+    sustained: Annotated[
+        float | None, typer.Option(metavar="MINUTES", help="Then let each cell work on for so long; at most 30.")
+    ] = None,
+    tolerance: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=ATOL[,RTOL]", help="Judge an output by its own; repeat.")
+    ] = None,
     matrix: Annotated[
         str | None, typer.Option(metavar="FILE", help="A matrix file, - for stdin, or JSON text.")
     ] = None,
     inputs: Annotated[Path | None, typer.Option(metavar="NPZ", help="Inputs by name; default: seeded ones.")] = None,
     expected: Annotated[Path | None, typer.Option(metavar="NPZ", help="Outputs that the inputs should give.")] = None,
+    calibration: Annotated[Path | None, typer.Option(metavar="NPZ|DIR", help=CALIBRATION_HELP)] = None,
+    evaluation: Annotated[
+        Path | None, typer.Option(metavar="NPZ", help="Labelled data: inputs by name and `labels`.")
+    ] = None,
+    recipe: Annotated[
+        str, typer.Option(help="How outputs are judged on them: top1 (default), top5, mse, softmax+mse, …@OUTPUT.")
+    ] = "",
     seed: Annotated[int, typer.Option(help="Seed of inputs and of the order of rounds.")] = 0,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 when a cell was refused or failed.")] = False,
     json_file: Annotated[
@@ -57,20 +80,19 @@ def bench(  # noqa: PLR0913  every option of the command
     Exit code 0: it ran, whatever the verdicts; 1: a cell did not, with --strict; 2: something given cannot be used.
     """
     axes = {
-        **{"runtime": ort, "provider": provider, "batch": batch, "shapes": _shapes(shape), "threads": threads},
+        **{"runtime": ort, "provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads},
         **{"precision": precision, "opset": opset, "optimization": optimization, "concurrency": concurrency},
         "budget": budget,
     }
-    declared = _matrix(matrix, axes)
-    if expected is not None and inputs is None:
-        raise Usage("--expected says what certain inputs give: add them with --inputs.")
+    declared = with_settings(matrix_of(matrix, axes), sustained=sustained, tolerance=tolerances_of(tolerance))
+    if recipe and evaluation is None:
+        raise Usage("--recipe says how labelled data are judged: add them with --evaluation.")
     console = Console(stderr=True, width=None if sys.stderr.isatty() else PLAIN_WIDTH)
     place = home or default_home()
     document = _run(
         model,
         declared,
-        inputs=inputs,
-        expected=expected,
+        beside=Beside(inputs, expected, calibration, evaluation, recipe or "top1"),
         seed=seed,
         home=place,
         timings_dir=_folder(timings),
@@ -84,73 +106,24 @@ def _run(
     model: Path,
     declared: matrices.Matrix,
     *,
-    inputs: Path | None,
-    expected: Path | None,
+    beside: Beside,
     seed: int,
     home: Path,
     timings_dir: Path | None,
     console: Console,
 ) -> Document:
     with needs_extra("node"):
-        from onnxfarm import bench_bundle, bench_given, bench_orders, bench_run
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        scratch = tempfile.TemporaryDirectory(prefix="bench-", dir=home)
-    except OSError as problem:
-        raise Infrastructure(
-            f"{home} cannot be written ({problem.strerror}): give another folder with --home."
-        ) from problem
-    with scratch as name, bench_run.stopped_by_signals() as is_cancelled:
-        folder = Path(name).resolve()
-        files = bench_bundle.LocalFiles()
-        uploaded = bench_bundle.take_in(model, folder=folder / "model", files=files)
-        given = bench_given.take_given(uploaded, inputs=inputs, expected=expected, folder=folder, files=files)
-        bench_given.refuse_contradiction(declared, given, model=uploaded)
-        facts = uploaded.facts(inputs=given.inputs, inputs_batch=given.batch)
-        preparation = bench_orders.Preparation(
-            model=uploaded, files=files, given=given, folder=folder / "made", say=lambda text: None
-        )
-        run = bench_run.Run(
-            home=bench_run.Home(home.resolve()),
-            scratch=folder,
-            files=files,
-            matrix=declared,
-            model=facts,
-            preparation=preparation,
-            console=console,
-            seed=seed,
-            command=shlex.join(["onnxfarm", *sys.argv[1:]]),
-            is_cancelled=is_cancelled,
-            timings_dir=timings_dir,
-        )
-        return run.measure(run.plan())
-
-
-def _matrix(text: str | None, axes: dict[str, Any]) -> matrices.Matrix:
-    """The matrix of the file with the axes of the options put over it. Raises Usage."""
-    try:
-        base = matrices.parse(_matrix_text(text)) if text is not None else None
-        return matrices.from_options(base, **axes)
-    except MatrixProblem as problem:
-        raise Usage(str(problem)) from problem
-
-
-def _matrix_text(text: str) -> str:
-    if text == "-":
-        return sys.stdin.read()
-    return text if text.lstrip().startswith("{") else read_text(Path(text))
-
-
-def _shapes(given: list[str] | None) -> list[dict[str, int]] | None:
-    if not given:
-        return None
-    sizes: dict[str, int] = {}
-    for one in given:
-        name, sign, size = one.rpartition("=")
-        if not sign or not name or not size.isdecimal():
-            raise Usage(f"--shape {one!r} is not NAME=SIZE, like sequence=64.")
-        sizes[name] = int(size)
-    return [sizes]
+        from onnxfarm import workbench
+    with workbench.opened(
+        model, home=home, console=console, inputs=beside.inputs, expected=beside.expected, seed=seed
+    ) as bench:
+        bench.template.timings_dir = timings_dir
+        if beside.calibration is not None:
+            bench.calibrate(beside.calibration)
+        if beside.evaluation is not None:
+            bench.label(beside.evaluation, beside.recipe)
+        # stopped by Ctrl-C, what was measured is kept
+        return bench.template.measure(bench.plan(declared))
 
 
 def _folder(wanted: Path | None) -> Path | None:

@@ -21,9 +21,9 @@ def take_given(
         return Given()
     out = folder / "given"
     out.mkdir()
-    copied = _copy(inputs, folder / "given-inputs")
+    laid = copied(inputs, folder / "given-inputs")
     try:
-        accepted = orders.accept_inputs(model.folder, model.main, inputs=copied, out_dir=out)
+        accepted = orders.accept_inputs(model.folder, model.main, inputs=laid, out_dir=out)
     except orders.WorkshopError as error:
         raise Usage(f"{inputs}: {error.reason.text}") from error
     return Given(
@@ -34,7 +34,7 @@ def take_given(
 
 
 def refuse_contradiction(matrix: Matrix, given: Given, *, model: Uploaded) -> None:
-    """Raise Usage for a dimension the model does not have, and for a batch that the given inputs do not have."""
+    """Raise Usage for a dimension or an output the model lacks, and for a batch that the given inputs lack."""
     known = model.inspection.dims
     for sizes in matrix.axes.get("shapes", ()):
         unknown = [name for name in sizes if name not in known] if isinstance(sizes, Mapping) else []
@@ -42,6 +42,10 @@ def refuse_contradiction(matrix: Matrix, given: Given, *, model: Uploaded) -> No
             raise Usage(f"{model.main} has no dynamic dimensions: leave --shape {unknown[0]} out.")
         if unknown:
             raise Usage(f"{model.main}: {choice_sentence('dynamic dimension', unknown[0], known)}")
+    outputs = {port.name for port in model.inspection.outputs}
+    strange = next((name for name in matrix.tolerances if name not in outputs), None)
+    if strange is not None:
+        raise Usage(f"{model.main}: {choice_sentence('output', strange, sorted(outputs))}")
     if given.inputs is None:
         return
     asked = [batch for batch in matrix.axes.get("batch", ()) if batch != given.batch]
@@ -55,9 +59,9 @@ def refuse_contradiction(matrix: Matrix, given: Given, *, model: Uploaded) -> No
 
 
 def _expected(model: Uploaded, path: Path, *, folder: Path, files: LocalFiles) -> FileRef:
-    copied = _copy(path, folder / "given-expected")
+    laid = copied(path, folder / "given-expected")
     try:
-        names = set(arrays.read_npz(copied))
+        names = set(arrays.read_npz(laid))
     except arrays.ArraysError as problem:
         raise Usage(f"{path}: {problem}") from problem
     known = {port.name for port in model.inspection.outputs}
@@ -66,10 +70,10 @@ def _expected(model: Uploaded, path: Path, *, folder: Path, files: LocalFiles) -
             f"{path} holds {', '.join(sorted(names)) or 'nothing'} and the model's outputs are "
             f"{', '.join(sorted(known))}: save the arrays under the outputs' names."
         )
-    return files.add(copied, name="expected.npz")
+    return files.add(laid, name="expected.npz")
 
 
-def _copy(path: Path, folder: Path) -> Path:
+def copied(path: Path, folder: Path) -> Path:
     """A copy under its own name, which error sentences tell."""
     try:
         folder.mkdir()

@@ -1,12 +1,17 @@
 """From a planned block to the order that a node executes: variants, inputs and references, each made once."""
 
-from collections.abc import Callable
+import contextlib
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar, cast
 
 from farm.contract.blocks import ArmOrder, BlockOrder
 from farm.contract.cells import Bundle, CellSpec, FileRef, Recipe
+from farm.contract.evaluation import EvaluationOrder
 from farm.contract.reports import CheckReport
 from farm.rules.judging.judging import most_rounds
 from farm.rules.parity import preset_for
@@ -16,6 +21,8 @@ from farm.workshop import orders
 from onnxfarm.bench_bundle import LocalFiles, Uploaded
 
 EXPECTED = "expected"
+# variants made at the same time
+MOST_CHILDREN = 4
 
 Say = Callable[[str], None]
 T = TypeVar("T")
@@ -34,7 +41,7 @@ class Given:
 class Preparation:
     """Everything a block's arms need, made by the workshop and kept by what it was made from.
 
-    `references`: what outputs are compared with, in words, by cell digest.
+    `references`: what outputs are compared with, in words, and `sizes`: bytes of their bundles, both by cell digest.
     """
 
     model: Uploaded
@@ -43,15 +50,20 @@ class Preparation:
     folder: Path
     say: Say
     references: dict[str, str] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    evaluation: EvaluationOrder | None = None
+    calibration: FileRef | None = None
     _made: dict[tuple[object, ...], object] = field(default_factory=dict)
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def order(self, block: PlannedBlock, *, seed: int) -> tuple[BlockOrder | None, list[CheckReport]]:
         """The order of a block, and a report for each arm that cannot be prepared; None when no arm can."""
         arms: list[ArmOrder] = []
         refused: list[CheckReport] = []
+        self._make_variants(block)
         for arm in block.arms:
             try:
-                arms.append(self._arm(arm.arm, arm.spec))
+                arms.append(self._arm(arm.arm, arm.spec).model_copy(update={"tolerances": block.tolerances}))
             except orders.WorkshopError as error:
                 refused.append(CheckReport(arm=arm.arm, reason=error.reason))
         if not arms:
@@ -74,14 +86,17 @@ class Preparation:
         reference, made_by = self._reference(inputs)
         if made_by:
             self.references[spec.digest] = made_by
+        bundle = self._variant(spec)
+        self.sizes[spec.digest] = sum(file.bytes for file in bundle.files)
         return ArmOrder(
             arm=number,
             cell=spec,
-            bundle=self._variant(spec),
+            bundle=bundle,
             source=self.model.bundle,
             inputs=inputs,
             reference=reference,
             tolerance=preset_for(spec.recipe.precision).tolerance,
+            evaluation=self.evaluation,
         )
 
     def _inputs(self, spec: CellSpec) -> FileRef:
@@ -124,6 +139,16 @@ class Preparation:
 
         return self._once(("reference", inputs.sha256), make)
 
+    def _make_variants(self, block: PlannedBlock) -> None:
+        """Make the missing ones side by side, for nothing is measured meanwhile; each has a sandbox of its own."""
+        missing = {_key(arm.spec.recipe): arm.spec for arm in block.arms}
+        with ThreadPoolExecutor(max_workers=min(MOST_CHILDREN, os.cpu_count() or 1)) as pool:
+            list(pool.map(self._tried, missing.values()))
+
+    def _tried(self, spec: CellSpec) -> None:
+        with contextlib.suppress(orders.WorkshopError):  # the arm says it
+            self._variant(spec)
+
     def _variant(self, spec: CellSpec) -> Bundle:
         if spec.recipe.is_identity:
             return self.model.bundle
@@ -132,7 +157,12 @@ class Preparation:
         def make() -> Bundle:
             self.say(f"making the variant {spec.recipe.precision}, opset {opset or spec.recipe.opset}")
             made = orders.make_variant(
-                self.model.folder, self.model.main, recipe=spec.recipe, out_dir=self._fresh("variant"), opset=opset
+                self.model.folder,
+                self.model.main,
+                recipe=spec.recipe,
+                out_dir=self._fresh("variant"),
+                opset=opset,
+                calibration=self.files.paths[self.calibration.sha256] if self.calibration else None,
             )
             return self.files.bundle(made.folder, made.main)
 
@@ -142,7 +172,7 @@ class Preparation:
         return opsets.max_opset(spec.runtime.version) if spec.recipe.opset == "max-of-runtime" else None
 
     def _fresh(self, what: str) -> Path:
-        place = self.folder / f"{what}-{len(self._made)}"
+        place = self.folder / f"{what}-{next(self._numbers)}"
         place.mkdir(parents=True)
         return place
 

@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from farm.rules.findings import EXPLANATIONS
+from farm.rules.runtimes import compatibility as rules
+from farm.rules.runtimes.compatibility import Row, Stamps
 from onnxfarm.bundle import files_of
 from onnxfarm.problems import Usage, main_guard, needs_extra
 
@@ -24,14 +26,38 @@ MOST_OPERATORS = 12
 @main_guard()
 def inspect(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="An .onnx; its external data is found beside it.")],
+    compatibility: Annotated[
+        bool, typer.Option("--compatibility", help="Show which releases of ONNX Runtime load it.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Show a model's inputs, outputs, opsets, operators and findings. No farm is needed."""
     found = look_into(model)
     if as_json:
-        sys.stdout.write(json.dumps(found.model_dump(mode="json"), indent=2) + "\n")
-    else:
-        _show(model, found, console=Console())
+        plain = found.model_dump(mode="json")
+        if compatibility:
+            plain["compatibility"] = rules.as_plain(table_of(found))
+        sys.stdout.write(json.dumps(plain, indent=2) + "\n")
+        return
+    console = Console()
+    _show(model, found, console=console)
+    if compatibility:
+        _show_compatibility(table_of(found), console=console)
+
+
+def table_of(found: "Inspection") -> list[Row]:
+    """A row for each known release. Nothing is run here, so every row is derived from the model's stamps."""
+    return rules.table(Stamps(found.opsets, found.ir_version, found.custom_domains, found.unused_opsets))
+
+
+def _show_compatibility(rows: list[Row], *, console: Console) -> None:
+    console.print(f"\n{rules.verdict(rows)}\n", style="bold", highlight=False)
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for head in ("ONNX Runtime", "", "known by"):
+        table.add_column(head, no_wrap=head != "")
+    for first, last, row in rules.in_ranges(rows):
+        table.add_row(first if first == last else f"{first} – {last}", row.sentence(), row.basis)
+    console.print(table)
 
 
 def look_into(model: Path) -> "Inspection":

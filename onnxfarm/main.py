@@ -21,8 +21,15 @@ COMMANDS = {
     "inspect": ("onnxfarm.inspect", "inspect", "Show a model's inputs, opsets and findings, on this machine."),
     "verdict": ("onnxfarm.verdict", "verdict", "Judge samples that anyone measured."),
     "changepoints": ("onnxfarm.changepoints", "changepoints", "Find level shifts in a series."),
+    "gate": ("onnxfarm.gate", "gate", "Measure two runtimes side by side and fail when the new one is worse."),
+    "bisect": ("onnxfarm.bisect", "bisect", "Find the release that made a model slower, wrong or differently placed."),
+    "sweep": ("onnxfarm.sweep", "sweep", "Measure one model over many releases and mark where it changed."),
     "compare": ("onnxfarm.compare", "compare", "Compare two files of `bench`, unpaired."),
     "conformance": ("onnxfarm.conformance", "conformance", "Run ONNX's own operator tests on runtimes."),
+    "diverge": ("onnxfarm.diverge", "diverge", "Find the first tensor that a runtime computes otherwise."),
+    "watch": ("onnxfarm.watch", "app", "Make, list, call, pause and remove a farm's watches."),
+    "alerts": ("onnxfarm.watch_alerts", "app", "List a farm's alerts, and say what becomes of them."),
+    "report": ("onnxfarm.report", "report", "Fetch what is needed to file an alert upstream."),
     "node": ("onnxfarm.node", "app", "Make this machine a node of a farm."),
 }
 
@@ -56,9 +63,9 @@ app = typer.Typer(cls=LazyGroup, no_args_is_help=True, pretty_exceptions_enable=
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from onnxfarm.release import release
 
-        print(f"onnxfarm {version('onnxfarm')}")
+        print(f"onnxfarm {release()}")
         raise typer.Exit
 
 

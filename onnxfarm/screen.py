@@ -7,11 +7,14 @@ from rich.table import Table
 from rich.text import Text
 
 from farm.contract.document import Cell, Comparison, Document
+from farm.rules.recipes import precision_words
+from farm.rules.reporting.accuracies import is_worse, percentage
 from farm.rules.reporting.wording import change, microseconds, milliseconds, percent, signed, three_digits
 
 # of the largest change, so many operators are named
 NAMED_OPERATORS = 3
 MOST_COMPARISONS = 40
+MOST_DIFFERENCES = 10
 # where nobody looks at a terminal, lines may be longer
 PLAIN_WIDTH = 160
 NARROW = 100
@@ -22,7 +25,7 @@ AXES: dict[str, Callable[[Cell], str]] = {
     "runtime": lambda cell: cell.runtime.removeprefix("onnxruntime=="),
     "opset": lambda cell: "" if cell.opset is None else str(cell.opset),
     "provider": lambda cell: _provider(cell),
-    "precision": lambda cell: cell.precision,
+    "precision": lambda cell: precision_words(cell.precision, cell.recipe),
     "batch": lambda cell: "–" if cell.batch is None else str(cell.batch),
     "shapes": lambda cell: " ".join(f"{name}={size}" for name, size in cell.shapes.items()),
     "threads": lambda cell: str(cell.threads),
@@ -56,6 +59,7 @@ def show(document: Document, *, console: Console, address: str = "") -> None:
         console.print(Text(_said_once(document.cells[0], varying), style="dim"))
         console.print(_cells(document.cells, varying, is_wide=console.width >= NARROW))
         _show_reasons(document.cells, console=console)
+        _show_differences(document.cells, console=console)
         if document.comparisons:
             console.print()
             console.print(_comparisons(document, varying))
@@ -71,20 +75,31 @@ def _said_once(cell: Cell, varying: Sequence[str]) -> str:
 
 
 def _cells(cells: Sequence[Cell], varying: Sequence[str], *, is_wide: bool) -> Table:
+    """One row a cell; on a narrow terminal what a cell is goes into one column, whose lines may fold."""
     is_eventful = any(cell.status != "done" or cell.is_stable is False for cell in cells)
-    table = _table("cell", *varying)
-    figures = ["p50", "items/s", *(["session", "memory"] if is_wide else [])]
+    table = _table("cell", *(varying if is_wide else ["measured"]))
+    figures = ["p50", "items/s", "session", "memory"] if is_wide else ["p50"]
     for head in figures:
         table.add_column(head, justify="right", no_wrap=True)
-    for head in ["parity", *(["state"] if is_eventful else [])]:
+    is_judged = any(cell.accuracy is not None for cell in cells)
+    for head in ["parity", *(["accuracy"] if is_judged else []), *(["state"] if is_eventful else [])]:
         table.add_column(head, no_wrap=True)
     for cell in cells:
-        row: list[str | Text] = [cell.id, *(AXES[name](cell) for name in varying), *_figures(cell)[: len(figures)]]
+        what = [AXES[name](cell) for name in varying] if is_wide else [_in_words(cell, varying)]
+        row: list[str | Text] = [cell.id, *what, *_figures(cell)[: len(figures)]]
         row.append(_coloured(cell.parity.verdict.replace("_", " "), cell.parity.verdict))
+        if is_judged:
+            row.append(_accuracy(cell))
         if is_eventful:
             row.append(_coloured(_state(cell), cell.status))
         table.add_row(*row)
     return table
+
+
+def _in_words(cell: Cell, varying: Sequence[str]) -> str:
+    """`1.29.0, int8-dynamic, batch 8`: the axes' values in one line."""
+    parts = [f"batch {AXES[name](cell)}" if name == "batch" else AXES[name](cell) for name in varying]
+    return ", ".join(part for part in parts if part)
 
 
 def _figures(cell: Cell) -> list[str]:
@@ -95,6 +110,18 @@ def _figures(cell: Cell) -> list[str]:
         "" if cell.session_ms is None else f"{three_digits(cell.session_ms)} ms",
         "" if memory is None else f"{memory / 2**20:.0f} MiB",
     ]
+
+
+def _accuracy(cell: Cell) -> Text:
+    """`98.1 % (96.6–99.0)`, in a warning's colour where it is shown to be worse than FP32's."""
+    found = cell.accuracy
+    if found is None or found.value is None or found.ci_low is None or found.ci_high is None:
+        return Text("" if found is None else "not measured")
+    if found.metric == "mse":
+        return Text(f"mse {three_digits(found.value)}", style=COLOURS["slower"] if is_worse(found) else "")
+    low, high = (f"{100 * share:.1f}" for share in (found.ci_low, found.ci_high))
+    text = f"{found.metric} {percentage(found.value)} ({low}–{high})"
+    return Text(text, style=COLOURS["slower"] if is_worse(found) else "")
 
 
 def _state(cell: Cell) -> str:
@@ -115,6 +142,26 @@ def _show_reasons(cells: Sequence[Cell], *, console: Console) -> None:
         if cell.sustained is not None:
             said = cell.sustained.reason.text if cell.sustained.reason else cell.sustained.text
             console.print(Text(f"{cell.id}, sustained: {said}"), soft_wrap=True)
+
+
+def _show_differences(cells: Sequence[Cell], *, console: Console) -> None:
+    """Cells of one variant whose outputs are not those of another engine, or of their own without optimisations."""
+    known = {cell.id: cell for cell in cells}
+    lines = [
+        f"≠ {cell.id} against {pair.cell} ({known[pair.cell].runtime}): {pair.text}"
+        for cell in cells
+        for pair in cell.engines
+        if pair.verdict == "fail" and pair.cell in known and known[pair.cell].recipe == cell.recipe
+    ]
+    lines += [
+        f"≠ {cell.id} against no optimisations: {cell.unoptimised.text}"
+        for cell in cells
+        if cell.unoptimised is not None and cell.unoptimised.verdict == "fail"
+    ]
+    for line in lines[:MOST_DIFFERENCES]:
+        console.print(Text(line), soft_wrap=True)
+    if len(lines) > MOST_DIFFERENCES:
+        console.print(Text(f"{len(lines) - MOST_DIFFERENCES} more differences: onnxfarm results --json"))
 
 
 def _comparisons(document: Document, varying: Sequence[str]) -> Table:
@@ -151,9 +198,8 @@ def _sides(comparison: Comparison, cells: Mapping[str, Cell], varying: Sequence[
         who = f"{comparison.baseline} → {comparison.candidate}"
         return f"{who} (A/A)" if comparison.axis == TWIN else who
     value = AXES[comparison.axis]
-    rest = [AXES[name](old) if name != "batch" else f"batch {AXES[name](old)}" for name in varying]
-    others = [text for name, text in zip(varying, rest, strict=True) if name != comparison.axis and text]
-    return f"{value(old)} → {value(new)}" + (f" ({', '.join(others)})" if others else "")
+    others = _in_words(old, [name for name in varying if name != comparison.axis])
+    return f"{value(old)} → {value(new)}" + (f" ({others})" if others else "")
 
 
 def _weight(comparison: Comparison) -> tuple[int, float]:

@@ -9,16 +9,19 @@ from django.views.decorators.http import require_safe
 
 from dashboard import numbers, words
 from dashboard.figures import samples, sustained
+from dashboard.reading import accuracy, comparisons, facts
 from dashboard.reading import cell as reading
-from dashboard.reading import comparisons, facts
+from dashboard.reading.beside import beside
 from dashboard.reading.open_cells import open_cells
 from dashboard.views.access import page, person
+from dashboard.views.divergence import panel
 from dashboard.views.run import address_in
 from farm.accounts.refusals import Missing
 from farm.contract.document import BlockFacts, Cell, Comparison, Document
 from farm.rules.reporting import sentences
 from farm.runs import selectors
 from farm.runs.selectors import pages
+from farm.runs.selectors.variants import variant_of_cell
 
 MACHINE = (
     ("Processor", "cpu_model"),
@@ -46,6 +49,8 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
     address = address_in(run_id)
     by_id = {one.id: one for one in document.cells}
     compared = _of_cell(document, found.id)
+    # held against cells of every block, which the cell's own row does not know
+    judged = by_id.get(found.id, found)
     before = next((one for one in document.blocks if one.block == found.block), None)
     context = {
         "run": row,
@@ -63,9 +68,14 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "providers": reading.providers(found),
         "operators": reading.operators(found),
         "parity": reading.parity(found),
+        "accuracy": accuracy.panel(judged),
+        "quantised": [text for text in (accuracy.stayed(found), *accuracy.advice(found)) if text],
+        "beside": beside(document.cells, found, address),
+        **panel(request, row, document.cells, found),
         "comparisons": comparisons.table(compared, by_id, address),
         "siblings": reading.siblings(document.cells, found, address),
         "traces": _traces(row, found),
+        "variant": variant_of_cell(row, found.id),
         "log": pages.log_of(row, found.id),
         "machine": machine(selectors.machine_of(row), found.node, before),
         "advice": before.advice if before else [],

@@ -12,21 +12,30 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods, require_safe
 from django_htmx.http import HttpResponseClientRedirect
 
+from dashboard.reading import accuracy
+from dashboard.reading.compatibility import Compatibility, compatibility_panel
 from dashboard.reading.inspection import inspection
+from dashboard.reading.variant import variants as variant_table
+from dashboard.views import charts, watched
 from dashboard.views.access import page, person
 from dashboard.views.paging import paged, searched
+from dashboard.views.run import address_in
 from farm.accounts.refusals import Refusal
-from farm.accounts.selectors import teams_visible_to
+from farm.accounts.selectors import can_write, teams_visible_to
 from farm.registry import selectors, services
 from farm.registry.incoming import StoredUpload
 from farm.registry.states import VersionState
-from farm.runs.selectors import runs_visible_to
-from farm.runs.selectors.pages import last_runs
+from farm.runs.selectors import document, runs_visible_to
+from farm.runs.selectors.compatibility import compatibility_of
+from farm.runs.selectors.pages import judged_run, last_runs
 
 OPEN_STATES = (VersionState.PENDING, VersionState.INSPECTING)
 RUNS_SHOWN = 20
+VARIANTS_SHOWN = 100
 # which field of the form a refusal belongs to
-FIELD_OF_CODE = {"bad_name": "model", "bad_note": "note", "not_found": "team", "not_allowed": "team"}
+FIELD_OF_CODE = {
+    **{"bad_name": "model", "bad_note": "note", "bad_recipe": "recipe", "not_found": "team", "not_allowed": "team"}
+}
 
 
 @page
@@ -50,16 +59,45 @@ def model(request: HttpRequest, model_id: int) -> HttpResponse:
     versions = list(selectors.versions_of(found, user=person(request))[:100])
     chosen = _chosen(versions, request.GET.get("version", ""))
     runs = runs_visible_to(person(request)).filter(version__model=found)[:RUNS_SHOWN]
+    labelled = accuracy.labelled(selectors.evaluation_of(chosen)) if chosen else None
     context = {
         "model": found,
         "versions": versions,
         "version": chosen,
         "inspection": inspection(chosen.inspection) if chosen and chosen.inspection else None,
-        "is_open": bool(chosen and chosen.state in OPEN_STATES),
+        "compatibility": _compatibility(request, chosen),
+        "is_open": bool(chosen and chosen.state in OPEN_STATES) or bool(labelled and labelled.is_open),
+        "evaluation": labelled,
+        "may_write": can_write(person(request), team=found.team),
         "runs": list(runs),
+        "variants": _variants(chosen),
     }
-    name = "dashboard/parts/version.html" if request.headers.get("HX-Target") == "version" else "dashboard/model.html"
-    return render(request, name, context)
+    if request.headers.get("HX-Target") == "version":
+        return render(request, "dashboard/parts/version.html", context)
+    return render(request, "dashboard/model.html", {**context, **_pareto(request, found), **watched.of_model(found)})
+
+
+def _pareto(request: HttpRequest, model: Any) -> dict[str, Any]:
+    """The chart of the newest run whose cells were judged on labelled data; nothing where there is none."""
+    row = judged_run(person(request), model)
+    if row is None:
+        return {}
+    figure = charts.of_accuracy(row, document(row, with_operators=False), address_in(row.pk))
+    return {"figure": figure, "figure_run": row}
+
+
+def _compatibility(request: HttpRequest, version: Any | None) -> Compatibility | None:
+    """None until the version is inspected."""
+    if version is None or version.state != VersionState.READY:
+        return None
+    return compatibility_panel(compatibility_of(version, user=person(request)))
+
+
+def _variants(version: Any | None) -> Any | None:
+    """The variants made of a version, newest first; None where there are none yet."""
+    rows = list(selectors.variants_of(version.artifact).order_by("-pk")[:VARIANTS_SHOWN]) if version else []
+    table = variant_table(rows, lambda pk: reverse("dashboard:variant", args=[pk]))
+    return table if table.rows else None
 
 
 def _chosen(versions: list[Any], wanted: str) -> Any | None:
@@ -97,6 +135,7 @@ def _upload(request: HttpRequest) -> HttpResponseBase:
         model=request.POST.get("model", ""),
         note=request.POST.get("note", ""),
         team=request.POST.get("team", ""),
+        recipe=request.POST.get("recipe", ""),
     )
     address = f"{reverse('dashboard:model', args=[version.model_id])}?version={version.number}"
     return HttpResponseClientRedirect(address) if request.htmx else redirect(address)  # type: ignore[attr-defined]
@@ -112,4 +151,4 @@ def _form(request: HttpRequest, errors: Mapping[str, str], *, status: int = 200)
 
 def _typed(request: HttpRequest) -> dict[str, str]:
     source = request.POST if request.method == "POST" else request.GET
-    return {name: source.get(name, "") for name in ("model", "note", "team")}
+    return {name: source.get(name, "") for name in ("model", "note", "team", "recipe")}

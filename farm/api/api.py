@@ -9,7 +9,25 @@ from farm.api import errors
 from farm.api.auth import BrowserAuth, TokenAuth
 
 # `farm.api.<module>` has a `router`; node messages are served apart, see farm.api.node
-ROUTERS = ("tokens", "models", "uploads", "matrix", "plan", "runs")
+ROUTERS = (
+    "tokens",
+    "models",
+    "compatibility",
+    "uploads",
+    "resumable",
+    "evaluation",
+    "matrix",
+    "plan",
+    "runs",
+    "diverge",
+    "watches",
+    "alerts",
+    "bisections",
+    "channels",
+    "badges",
+    "sweeps",
+    "reports",
+)
 
 api = NinjaAPI(
     title="onnxfarm",

@@ -116,6 +116,15 @@ def put_trace(request: HttpRequest, block: str, arm: int, trace_round: int, atte
     return messages.TraceStored(sha256=sha256)
 
 
+@node_api.put("/blocks/{block}/parts/{int:arm}", response=messages.TraceStored)
+def put_part(request: HttpRequest, block: str, arm: int, attempt: int) -> messages.TraceStored:
+    """Store the part of a model that shows a difference: the body is one zip."""
+    sha256 = services.accept_part(
+        node=_node(request), block_id=block, attempt=attempt, token=_token(request), arm=arm, chunks=_chunks(request)
+    )
+    return messages.TraceStored(sha256=sha256)
+
+
 @node_api.get("/files/{sha256}")
 def file(request: HttpRequest, sha256: str) -> FileResponse:
     """A file of the block that this node holds."""

@@ -6,6 +6,8 @@ from pydantic import Field
 
 from farm.contract.base import Message
 from farm.contract.cells import Budget, Bundle, CellSpec, FileRef
+from farm.contract.divergence import DivergenceOrder
+from farm.contract.evaluation import EvaluationOrder
 from farm.contract.sustained import MAX_SUSTAINED_S
 
 MAX_ARMS = 16
@@ -29,6 +31,10 @@ class ArmOrder(Message):
     inputs: FileRef
     reference: FileRef | None = None
     tolerance: Tolerance = Tolerance()
+    # of single outputs, by name, in place of the one above
+    tolerances: dict[str, Tolerance] = Field(default_factory=dict)
+    # labelled data to judge the cell's outputs on, where the model came with some
+    evaluation: EvaluationOrder | None = None
 
 
 class BlockOrder(Message):
@@ -49,6 +55,8 @@ class BlockOrder(Message):
     # each cell works on for so long once the rounds are over; 0: none does
     sustained_s: Annotated[float, Field(ge=0, le=MAX_SUSTAINED_S)] = 0.0
     arms: Annotated[tuple[ArmOrder, ...], Field(min_length=1, max_length=MAX_ARMS)]
+    # questions about arms of a block that was measured; where there are some, nothing else is done
+    divergences: tuple[DivergenceOrder, ...] = ()
 
 
 class Lease(Message):

@@ -34,7 +34,10 @@ class ParityOutput(Part):
 
 
 class Parity(Part):
-    """`reference`: "expected" (uploaded) or "onnxruntime==… CPU, no optimisations"; `text`: the verdict in words."""
+    """`reference`: "expected" (uploaded) or "onnxruntime==… CPU, no optimisations"; `text`: the verdict in words.
+
+    `command`: of outputs that differ, the command line that looks for the node; empty where there is none.
+    """
 
     verdict: Literal["pass", "fail", "not_measured"] = "not_measured"
     reference: str | None = None
@@ -42,6 +45,43 @@ class Parity(Part):
     atol: float | None = None
     rtol: float | None = None
     outputs: list[ParityOutput] = Field(default_factory=list)
+    command: str = ""
+
+
+class Accuracy(Part):
+    """The cell on labelled data, with 95 % intervals; `value` is a share (top1, top5) or a mean squared error (mse).
+
+    `difference`: this cell's value minus that of `baseline`, the FP32 cell of the same runtime, on the same samples;
+    `p` of the paired test (McNemar's, or t). `samples` is packed and only kept until a run is put together.
+    """
+
+    metric: Literal["top1", "top5", "mse"]
+    recipe: str = ""
+    output: str = ""
+    higher_is_better: bool = True
+    n: int = 0
+    # of the labelled data: cells judged on other data are not held against each other
+    data_sha256: str | None = None
+    value: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    reason: Reason | None = None
+    measured_by: str | None = None
+    baseline: str | None = None
+    difference: float | None = None
+    difference_low: float | None = None
+    difference_high: float | None = None
+    p: float | None = None
+    only_baseline: int | None = None
+    only_this: int | None = None
+    text: str = ""
+    samples: str = ""
+
+
+class EngineParity(Parity):
+    """The cell's outputs against those of `cell`, an earlier one of its block; `outputs` only where they differ."""
+
+    cell: str
 
 
 class ProviderTime(Part):
@@ -136,6 +176,16 @@ class Cell(Part):
     executed_precision: str | None = None
     copies: int | None = None
     parity: Parity = Field(default_factory=Parity)
+    # engine against engine: earlier cells of the block that were given the same inputs
+    engines: list[EngineParity] = Field(default_factory=list)
+    # null: not looked at, which is said of other providers than the CPU and of large models
+    unoptimised: Parity | None = None
+    # largest difference of row 0 of the batch and the same row alone; null: not looked at
+    batch_row_max_abs: float | None = None
+    # null: the model came without labelled data
+    accuracy: Accuracy | None = None
+    # the variant's bundle: the .onnx and its external data
+    model_bytes: int | None = None
     providers: list[ProviderTime] = Field(default_factory=list)
     operators: list[OperatorTime] = Field(default_factory=list)
     packages: dict[str, str] = Field(default_factory=dict)

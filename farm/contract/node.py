@@ -10,6 +10,7 @@
 | POST blocks/{block}/heartbeat | HeartbeatRequest | HeartbeatReply; 409 kill the runner |
 | POST blocks/{block}/reports | ReportPost | Reply; 409 stale, 413 over MAX_REPORT_BYTES, 422 implausible |
 | PUT blocks/{block}/traces/{arm}/{trace_round}?attempt=N | gzip of a Chrome trace | TraceStored; 409, 413, 422 |
+| PUT blocks/{block}/parts/{arm}?attempt=N | zip of a part of a model | TraceStored; 409, 413, 422 |
 | GET files/{sha256} | – | the bytes; 404 unless a file of a block leased to this node |
 
 Every request but `enrol` and `secret` carries `Authorization: Bearer ofn_…` (the node's secret); heartbeat, reports,
@@ -30,6 +31,8 @@ MAX_REPORT_BYTES = 1_000_000
 # a gzipped trace, and what it may unpack to
 MAX_TRACE_BYTES = 32 * 1024 * 1024
 MAX_TRACE_UNPACKED_BYTES = 512 * 1024 * 1024
+# a zipped part of a model that shows a difference
+MAX_PART_BYTES = 32 * 1024 * 1024
 # the farm's clock and a node's clock may differ by this much in a signed request
 SIGNATURE_WINDOW_S = 300
 MAX_WAIT_S = 30

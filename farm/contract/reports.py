@@ -1,8 +1,8 @@
 """What a node answers. Every report is idempotent by (attempt, kind, arm, round); a stale one is refused.
 
-The order of a block: one `FactsReport`; one `CheckReport` an arm; one `TraceReport` an arm that loads; `RoundReport`s
-until the reply says stop; further `TraceReport`s (trace_round ≥ 1) for the arms the reply asks for; one `CurveReport` a
-cell where the order says sustained; one `EndReport`.
+The order of a block: one `FactsReport`; one `CheckReport` an arm; one `TraceReport` an arm that loads; where there are
+labelled data one `AccuracyReport` an arm that loads; `RoundReport`s until the reply says stop; further `TraceReport`s
+(trace_round ≥ 1) for the arms the reply asks for; one `EndReport`.
 """
 
 from typing import Annotated, Any, Literal
@@ -10,12 +10,15 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from farm.contract.base import Message
+from farm.contract.divergence import DivergenceReport
+from farm.contract.evaluation import AccuracyReport as AccuracyReport
+from farm.contract.outputs import Count as Count
+from farm.contract.outputs import NonNegative as NonNegative
+from farm.contract.outputs import OutputParity as OutputParity
 from farm.contract.reasons import Reason
 from farm.contract.sustained import CurveReport, Energy
 
 Positive = Annotated[float, Field(gt=0)]
-NonNegative = Annotated[float, Field(ge=0)]
-Count = Annotated[int, Field(ge=0)]
 
 
 class Facts(Message):
@@ -41,25 +44,6 @@ class Facts(Message):
     more: dict[str, Any] = Field(default_factory=dict)
 
 
-class OutputParity(Message):
-    """One output against the reference. `violations`: elements beyond tolerance; NaN and infinity are counted apart."""
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    reference_shape: tuple[int, ...] | None = None
-    max_abs: NonNegative | None = None
-    max_rel: NonNegative | None = None
-    rmse: NonNegative | None = None
-    cosine: float | None = None
-    top1_agreement: Annotated[float, Field(ge=0, le=1)] | None = None
-    nan_count: Count = 0
-    inf_count: Count = 0
-    # NaN and infinity that the reference has in the same places do not count as violations
-    violations: Count = 0
-    elements: Count = 0
-
-
 class CheckReport(Message):
     """The check pass of an arm: does it load, on which providers, how does it start, is it right."""
 
@@ -77,6 +61,8 @@ class CheckReport(Message):
     is_repeatable: bool | None = None
     # row 0 of the batch against the same row alone; None when not checked
     batch_row_max_abs: NonNegative | None = None
+    # the outputs against those of the same runtime without optimisations; empty when not checked
+    unoptimised: tuple[OutputParity, ...] = ()
     # installed packages of the runtime's environment, e.g. {"onnxruntime": "1.31.1", "numpy": "2.4.6"}
     packages: dict[str, str] = Field(default_factory=dict)
     # the command line that repeats this cell without the farm
@@ -86,6 +72,26 @@ class CheckReport(Message):
     # None: a node that looks for no meter
     energy: Energy | None = None
     log_tail: Annotated[str, Field(max_length=20_000)] = ""
+
+
+class EnginePair(Message):
+    """The outputs of the arm `other` against those of `one`, which were given the same inputs; `one` comes first."""
+
+    one: Count
+    other: Count
+    outputs: tuple[OutputParity, ...] = ()
+
+
+class EnginesReport(Message):
+    """Engine against engine: what the arms of a block put out, against each other. `reason`: why nothing was compared.
+
+    Pairs that are too large to compare are left out, and then `left_out` counts them.
+    """
+
+    kind: Literal["engines"] = "engines"
+    reason: Reason | None = None
+    pairs: tuple[EnginePair, ...] = ()
+    left_out: Count = 0
 
 
 class Operator(Message):
@@ -147,6 +153,8 @@ class Sample(Message):
     # with host copies included, on devices with their own memory
     with_copies_p50_ms: Positive | None = None
     peak_memory_bytes: Count | None = None
+    # parts the window was measured in, the round's other arms between them; 0: this process measured alone
+    turns: Count = 0
     # wall-clock of the whole process and where it went: spawn, sandbox, import, session (ms)
     phases_ms: dict[str, NonNegative] = Field(default_factory=dict)
 
@@ -186,7 +194,15 @@ class EndReport(Message):
 
 
 Report = Annotated[
-    CheckReport | TraceReport | RoundReport | CurveReport | FactsReport | EndReport,
+    CheckReport
+    | EnginesReport
+    | TraceReport
+    | AccuracyReport
+    | RoundReport
+    | CurveReport
+    | DivergenceReport
+    | FactsReport
+    | EndReport,
     Field(discriminator="kind"),
 ]
 

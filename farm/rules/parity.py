@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from farm.contract.blocks import Tolerance
-from farm.contract.cells import Precision
+from farm.contract.cells import CellSpec, Precision
 from farm.contract.reports import OutputParity
 
 Verdict = Literal["pass", "fail", "not_measured"]
@@ -42,6 +42,7 @@ BF16 = Preset("bf16", atol=2e-2, rtol=1e-2)
 INT8 = Preset("int8", min_cosine=0.99, min_agreement=0.99)
 # one optimisation level against another of the same variant
 LEVELS = Preset("optimisation levels", atol=1e-4)
+_WIDTH = (FP32, FP16, BF16, INT8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +52,27 @@ class Judgement:
     verdict: Verdict
     text: str
 
+    def said_of(self, other: str) -> "Judgement":
+        """The same where something else than the reference was compared with."""
+        return Judgement(self.verdict, self.text.replace("the reference", other))
+
 
 def preset_for(precision: Precision) -> Preset:
     """The preset of a recipe's precision."""
     return {"fp32": FP32, "fp16": FP16}.get(precision, INT8)
+
+
+def own_presets(tolerances: Mapping[str, Tolerance]) -> dict[str, Preset]:
+    """Presets of the outputs that have a tolerance of their own."""
+    return {name: Preset("own", atol=one.atol, rtol=one.rtol) for name, one in tolerances.items()}
+
+
+def preset_between(one: CellSpec, other: CellSpec) -> Preset:
+    """Engine against engine: the wider of both precisions' presets, that of levels where only the level differs."""
+    first, second = preset_for(one.recipe.precision), preset_for(other.recipe.precision)
+    wider = max(first, second, key=_WIDTH.index)
+    is_level = one.session.optimization != other.session.optimization
+    return LEVELS if is_level and wider == FP32 else wider
 
 
 def judge(

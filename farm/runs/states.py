@@ -41,6 +41,14 @@ class AttemptState(models.TextChoices):
     CANCELLED = "cancelled"
 
 
+class DivergenceState(models.TextChoices):
+    """asked → found (an answer, whatever it says) | failed; asked again from any of them."""
+
+    ASKED = "asked"
+    FOUND = "found"
+    FAILED = "failed"
+
+
 class EventKind(models.TextChoices):
     """What a run's log tells."""
 

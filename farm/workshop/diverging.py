@@ -2,6 +2,7 @@
 
 What a candidate is does not matter here: a runtime, a provider, an optimisation level, or a variant that keeps its
 tensors' names. The caller runs it and compares its outputs with a reference; this module decides what to look at next.
+The reference is the CPU without optimisations, or whatever the caller says (`refer`), such as another runtime.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,10 +12,13 @@ from typing import Any
 
 from farm.contract.reports import OutputParity
 from farm.rules.divergence import FirstDifference, Graph, GraphNode, borders
+from farm.rules.parity import FP32, Preset, judge
 from farm.workshop import arrays, confined
 
 _RUN_S = 120.0
 _MAX_STEPS = 12
+# a part is made smaller by leaving one node out at a time; so many looks at most
+_MAX_TRIMS = 24
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +32,8 @@ class Look:
 
 
 Compare = Callable[[Look], Sequence[OutputParity]]
+# writes `reference` of a look, which is not there yet
+Refer = Callable[[Look], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +42,8 @@ class Divergence:
 
     `tensor` is the first that differs and `node` makes it; `part` are the nodes of the smallest cut that still shows
     it, written to `folder` with its `inputs` and the `reference` of its output. `parity` is the candidate's on the
-    whole model, `part_parity` on the cut: None when no cut within reach showed it. `looks`: the tensors looked at.
+    whole model, `tensor_parity` of the tensor, `part_parity` on the cut: None when no cut within reach showed it.
+    `looks`: the tensors looked at.
     """
 
     tensor: str
@@ -47,6 +54,7 @@ class Divergence:
     inputs: Path
     reference: Path
     parity: OutputParity
+    tensor_parity: OutputParity
     part_parity: OutputParity | None
     looks: tuple[tuple[str, bool], ...]
 
@@ -62,9 +70,17 @@ class Divergence:
 
 
 def first_divergence(
-    bundle_dir: Path, main: str, *, inputs: Path, work_dir: Path, compare: Compare, variant_dir: Path | None = None
+    bundle_dir: Path,
+    main: str,
+    *,
+    inputs: Path,
+    work_dir: Path,
+    compare: Compare,
+    refer: Refer | None = None,
+    preset: Preset = FP32,
+    variant_dir: Path | None = None,
 ) -> Divergence | None:
-    """Bisects the model's graph; None when the candidate's outputs agree after all.
+    """Bisects the model's graph; None when the candidate's outputs agree after all, by `preset`.
 
     `bundle_dir` holds the original, which the reference is made from, and `variant_dir` what the candidate runs when
     that is a variant of it: then only tensors that both have are looked at, and the cut is one of the original.
@@ -72,7 +88,8 @@ def first_divergence(
     named is where the difference appears, and the cut around it grows until it shows the difference by itself.
     Raises WorkshopError, and whatever `compare` raises.
     """
-    search = _Search(_Bundles(bundle_dir, main, variant_dir), inputs=inputs, work_dir=work_dir, compare=compare)
+    bundles = _Bundles(bundle_dir, main, variant_dir)
+    search = _Search(bundles, inputs=inputs, work_dir=work_dir, sides=_Sides(compare, refer, preset))
     worst = search.worst_output()
     if worst is None:
         return None
@@ -87,10 +104,23 @@ class _Bundles:
     variant: Path | None
 
 
+@dataclass(frozen=True)
+class _Sides:
+    compare: Compare
+    refer: Refer | None
+    preset: Preset
+
+    def differing(self, look: Look, *, inside: bool = True) -> list[OutputParity]:
+        """What of a look is beyond the preset. Which value is largest says something of a model's outputs only."""
+        preset = replace(self.preset, min_agreement=0.0) if inside and self.preset.min_agreement else self.preset
+        return [output for output in self.compare(look) if judge((output,), preset).verdict == "fail"]
+
+
 class _Search:
-    def __init__(self, bundles: _Bundles, *, inputs: Path, work_dir: Path, compare: Compare) -> None:
-        self._bundles, self._inputs, self._work_dir, self._compare = bundles, inputs, work_dir, compare
+    def __init__(self, bundles: _Bundles, *, inputs: Path, work_dir: Path, sides: _Sides) -> None:
+        self._bundles, self._inputs, self._work_dir, self._sides = bundles, inputs, work_dir, sides
         self._count = 0
+        self._differing: dict[str, OutputParity] = {}
         self.graph, self._outputs, self._stored = self._read(bundles.original)
         self.visible = _made(self.graph)
         if bundles.variant is not None:
@@ -103,59 +133,73 @@ class _Search:
 
     def worst_output(self) -> OutputParity | None:
         """The output of the whole model that differs, the first in order of execution; None when all agree."""
-        seen = self._look([name for name in self._outputs if name in self.visible])
-        differing = {output.name: output for output in seen if differs(output)}
+        look = self._look([name for name in self._outputs if name in self.visible])
+        differing = {output.name: output for output in self._sides.differing(look, inside=False)}
+        self._differing |= differing
         order = [name for node in self.graph.nodes for name in node.outputs if name in differing]
         return differing[order[0]] if order else None
 
     def agrees(self, tensor: str) -> bool:
         """One look inside. A tensor that cannot be compared counts as agreeing: it accuses nobody."""
-        return not any(differs(output) for output in self._look([tensor]))
+        differing = self._sides.differing(self._look([tensor]))
+        self._differing |= {output.name: output for output in differing}
+        return not differing
 
     def cut_out(self, found: FirstDifference, *, parity: OutputParity) -> Divergence:
         """The smallest part around the tensor that shows a difference by itself."""
-        part: tuple[GraphNode, ...] = ()
-        for steps in range(_MAX_STEPS):
-            wider = self.graph.part_around(found.tensor, steps)
-            if wider == part:
-                break
-            part = wider
-            look = self._cut(part)
-            if self._bundles.variant is not None:
-                break
-            differing = [output for output in self._compare(look) if differs(output)]
-            if differing:
-                return self._answer(found, part, look=look, parity=parity, seen=differing[0])
-        return self._answer(found, part, look=look, parity=parity, seen=None)
-
-    def _answer(
-        self, found: FirstDifference, part: tuple[GraphNode, ...], *, look: Look, parity: OutputParity,
-        seen: OutputParity | None,
-    ) -> Divergence:  # fmt: skip
+        cut = self._grown(found.tensor)
+        if cut.seen is not None:
+            cut = self._trimmed(cut)
         return Divergence(
             tensor=found.tensor,
             node=found.node,
-            part=tuple(node.name or node.outputs[0] for node in part),
-            folder=look.folder,
-            main=look.main,
-            inputs=look.inputs,
-            reference=look.reference,
+            part=tuple(node.name or node.outputs[0] for node in cut.part),
+            folder=cut.look.folder,
+            main=cut.look.main,
+            inputs=cut.look.inputs,
+            reference=cut.look.reference,
             parity=parity,
-            part_parity=seen,
+            tensor_parity=self._differing[found.tensor],
+            part_parity=cut.seen,
             looks=found.seen,
         )
 
-    def _look(self, tensors: list[str]) -> Sequence[OutputParity]:
+    def _grown(self, tensor: str) -> "_Cut":
+        """The first part that shows a difference, growing step by step; the largest tried where none does."""
+        cut = self._tried(self.graph.part_around(tensor, 0))
+        for steps in range(1, _MAX_STEPS):
+            wider = self.graph.part_around(tensor, steps)
+            if cut.seen is not None or wider == cut.part or self._bundles.variant is not None:
+                break
+            cut = self._tried(wider)
+        return cut
+
+    def _trimmed(self, cut: "_Cut") -> "_Cut":
+        """The part without the nodes that the difference does not need, the outer ones tried first."""
+        places = {node: self.graph.nodes.index(node) for node in cut.part}
+        middle = sum(places.values()) / len(places)
+        for node in sorted(cut.part, key=lambda one: -abs(places[one] - middle))[:_MAX_TRIMS]:
+            fewer = tuple(other for other in cut.part if other != node)
+            smaller = self._tried(fewer) if fewer else cut
+            cut = smaller if smaller.seen is not None else cut
+        return cut
+
+    def _tried(self, part: tuple[GraphNode, ...]) -> "_Cut":
+        look = self._cut(part)
+        # a variant's part is not run: its tensors are the original's only at the border
+        seen = self._sides.differing(look) if self._bundles.variant is None else []
+        return _Cut(part, look, seen[0] if seen else None)
+
+    def _look(self, tensors: list[str]) -> Look:
         look = self._expose(tensors, of=self._bundles.original)
         if self._bundles.variant is not None:
             ran = self._expose(tensors, of=self._bundles.variant, with_reference=False)
             look = replace(look, folder=ran.folder)
-        return self._compare(look)
+        return look
 
     def _expose(self, tensors: Sequence[str], *, of: Path, with_reference: bool = True) -> Look:
-        return self._write(
-            "expose", {"tensors": list(tensors), "with_reference": with_reference}, of=of, inputs=self._inputs
-        )
+        payload = {"tensors": list(tensors)}
+        return self._write("expose", payload, of=of, inputs=self._inputs, with_reference=with_reference)
 
     def _cut(self, part: tuple[GraphNode, ...]) -> Look:
         """The part as a model of its own, fed with the reference's values of what it reads."""
@@ -166,14 +210,19 @@ class _Search:
             values |= arrays.read_npz(self._expose(inside, of=self._bundles.original).reference)
         inputs = arrays.write_npz(self._folder() / "inputs.npz", {name: values[name] for name in read})
         places = [self.graph.nodes.index(node) for node in part]
-        payload = {"places": places, "tensors": self.graph.leaving(part), "with_reference": True}
+        payload = {"places": places, "tensors": self.graph.leaving(part)}
         return self._write("cut", payload, of=self._bundles.original, inputs=inputs)
 
-    def _write(self, function: str, payload: dict[str, Any], *, of: Path, inputs: Path) -> Look:
-        folder = self._folder()
-        self._order(function, {**payload, "inputs": str(inputs)}, folder=of, out=folder, reads=[inputs])
-        reference = folder / "reference.npz"
-        return Look(folder=folder, main=self._bundles.main, inputs=inputs, reference=reference)
+    def _write(
+        self, function: str, payload: dict[str, Any], *, of: Path, inputs: Path, with_reference: bool = True
+    ) -> Look:
+        folder, refer = self._folder(), self._sides.refer
+        payload |= {"inputs": str(inputs), "with_reference": with_reference and refer is None}
+        self._order(function, payload, folder=of, out=folder, reads=[inputs])
+        look = Look(folder=folder, main=self._bundles.main, inputs=inputs, reference=folder / "reference.npz")
+        if with_reference and refer is not None:
+            refer(look)
+        return look
 
     def _folder(self) -> Path:
         self._count += 1
@@ -195,10 +244,14 @@ class _Search:
         return confined.answer(f"exposing:{function}", order, place=place, timeout_s=_RUN_S)
 
 
+@dataclass(frozen=True)
+class _Cut:
+    """A part of the graph as a model of its own; `seen`: the output that differs, None when none does."""
+
+    part: tuple[GraphNode, ...]
+    look: Look
+    seen: OutputParity | None
+
+
 def _made(graph: Graph) -> set[str]:
     return {name for node in graph.nodes for name in node.outputs if name}
-
-
-def differs(output: OutputParity) -> bool:
-    """Whether an output was compared and is beyond its tolerance."""
-    return output.reference_shape is not None and output.violations > 0

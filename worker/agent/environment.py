@@ -11,6 +11,8 @@ from worker.agent.runtimes import RuntimeStore
 
 # (arm, trace round, Chrome-trace JSON) → digest under which it was stored, None: not stored
 StoreTrace = Callable[[int, int, Path], str | None]
+# (arm, zip with the part of a model that shows a difference) → digest under which it was stored, None: not stored
+StorePart = Callable[[int, Path], str | None]
 Say = Callable[[str], None]
 
 
@@ -27,5 +29,6 @@ class NodeEnvironment:
     stage: Path
     work_dir: Path
     store_trace: StoreTrace = lambda arm, trace_round, path: None
+    store_part: StorePart = lambda arm, path: None
     read_facts: Callable[[], Facts] = facts.read_facts
     say: Say = field(default=lambda text: None)

@@ -51,6 +51,7 @@ class NodeEquipment:
             stage=self._stage,
             work_dir=self._work,
             store_trace=self._store_trace,
+            store_part=self._store_part,
             say=logger.info,
         )
         try:
@@ -138,4 +139,20 @@ class NodeEquipment:
             )
         except farm.GatewayError as problem:
             logger.warning("The raw trace of arm %d was not stored: %s", arm, problem)
+            return None
+
+    def _store_part(self, arm: int, packed: Path) -> str | None:
+        """Sends the part of a model that shows a difference; one that cannot be stored is a warning."""
+        lease = self._lease
+        size = packed.stat().st_size
+        if lease is None or size > messages.MAX_PART_BYTES:
+            logger.warning("The part of arm %d has %d bytes packed and is not sent.", arm, size)
+            return None
+        order = lease.order
+        try:
+            return self._gateway.put_part(
+                order.block, attempt=order.attempt, token=lease.token, arm=arm, packed=packed.read_bytes()
+            )
+        except farm.GatewayError as problem:
+            logger.warning("The part of arm %d was not stored: %s", arm, problem)
             return None

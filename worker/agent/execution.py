@@ -23,7 +23,7 @@ from farm.contract.reports import (
     Report,
     RoundReport,
 )
-from worker.agent import passes, rounds, sustaining, tracing
+from worker.agent import divergences, engines, evaluating, passes, pinning, rounds, sampling, sustaining, tracing
 from worker.agent.environment import NodeEnvironment
 from worker.agent.launching import CANCELLED, Launcher
 from worker.agent.preparing import PreparedArm, prepare_arms
@@ -83,6 +83,7 @@ class _Block:
         self._is_cancelled = is_cancelled
         self._began = time.monotonic()
         self._alive = _Alive()
+        self._peaks: dict[int, int] = {}
         self._launcher = Launcher(
             stage=environment.stage,
             timeout_s=order.runner_timeout_s,
@@ -114,11 +115,15 @@ class _Block:
             self._order, environment=self._environment, folder=self._folder, is_cancelled=self._is_cancelled
         )
         self._stop_if_over()
+        if self._order.divergences:
+            self._diverge(ready, refused)
+            return
         for arm in self._order.arms:
             if arm.arm in refused:
                 self._tell_check(CheckReport(arm=arm.arm, reason=refused[arm.arm], repeat_command=repeat_command(arm)))
         self._check(ready)
         self._trace_first()
+        self._evaluate()
         reply = self._measure_rounds()
         self._trace_again(reply)
         self._sustain()
@@ -130,7 +135,27 @@ class _Block:
             self._stop_if_over()
             if found.reason is None:
                 self._alive.arms[arm.arm] = arm
+                if found.peak_memory_bytes is not None:
+                    self._peaks[arm.arm] = found.peak_memory_bytes
             self._tell_check(found)
+        beside = engines.compare_engines(self._launcher, list(self._alive.arms.values()))
+        self._stop_if_over()
+        if beside is not None:
+            self._report(beside)
+
+    def _diverge(self, ready: list[PreparedArm], refused: dict[int, Reason]) -> None:
+        """Questions about a block that was measured: nothing of it is measured again."""
+        asked = divergences.Asked(
+            ready=ready,
+            refused=refused,
+            launcher=self._launcher,
+            folder=self._folder,
+            store=self._environment.store_part,
+        )
+        self._environment.say("looking between the nodes")
+        for found in divergences.answers(self._order, asked):
+            self._stop_if_over()
+            self._report(found)
 
     def _tell_check(self, found: CheckReport) -> None:
         self._report(found)
@@ -144,6 +169,12 @@ class _Block:
             self._stop_if_over()
         self._tell_traces(profiled)
 
+    def _evaluate(self) -> None:
+        """Labelled data, where there are some; a cell that cannot be judged on them is measured all the same."""
+        for found in evaluating.evaluate_arms(self._launcher, list(self._alive.arms.values()), say=self._say):
+            self._stop_if_over()
+            self._report(found)
+
     def _tell_traces(self, profiled: list[tracing.Profiled]) -> None:
         """Map and report; a trace that failed leaves its cell measured, without placement."""
         self._mapper.learn([one for one in profiled if one.reply is not None])
@@ -154,30 +185,36 @@ class _Block:
     def _measure_rounds(self) -> Reply:
         reply = Reply(go_on=True)
         first = self._order.first_round
+        sampler = sampling.Sampler(
+            self._launcher,
+            budget=self._order.budget,
+            seed=f"{self._order.block}/{self._order.seed}",
+            core=pinning.core_of_block(),
+            peaks=self._peaks,
+        )
         for number in range(first, first + self._order.max_rounds):
             if not self._alive.arms:
                 break
-            reply = self._report(RoundReport(round=number, samples=tuple(self._measure_round(number))))
+            reply = self._report(RoundReport(round=number, samples=tuple(self._measure_round(number, sampler))))
             if not reply.go_on:
                 break
         return reply
 
-    def _measure_round(self, number: int) -> list[ArmSample]:
+    def _measure_round(self, number: int, sampler: sampling.Sampler) -> list[ArmSample]:
         # what lies between two rounds is the farm's answer, not the agent's own time
         self._launcher.forget_last()
-        seed = f"{self._order.block}/{self._order.seed}"
+        order = rounds.round_order(list(self._alive.arms), round_number=number, seed=sampler.seed)
+        arms = [self._alive.arms[arm] for arm in order]
+        self._say(arms[0], f"round {number + 1}")
         taken = []
-        for position, arm in enumerate(rounds.round_order(list(self._alive.arms), round_number=number, seed=seed)):
-            prepared = self._alive.arms[arm]
-            self._say(prepared, f"round {number + 1}")
-            sample = passes.run_sample(self._launcher, prepared, budget=self._order.budget, position=position)
+        for sample in sampler.measure(arms, round_number=number):
             self._stop_if_over()
             if sample.reason is not None:
-                self._alive.drop(arm)
+                self._alive.drop(sample.arm)
             taken.append(sample)
             if sample.reason is not None and self._order.fail_fast:
                 self._report(RoundReport(round=number, samples=tuple(taken)))
-                self._stop_if_fail_fast(arm, sample.reason)
+                self._stop_if_fail_fast(sample.arm, sample.reason)
         return taken
 
     def _trace_again(self, reply: Reply) -> None:

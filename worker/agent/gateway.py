@@ -126,6 +126,17 @@ class Gateway:
         )
         return _parsed(response, messages.TraceStored).sha256
 
+    def put_part(self, block: str, *, attempt: int, token: str, arm: int, packed: bytes) -> str:
+        """Stores the zip with the part of a model that shows a difference; gives its digest."""
+        response = self._send(
+            "PUT",
+            f"blocks/{block}/parts/{arm}",
+            params={"attempt": str(attempt)},
+            content=packed,
+            headers={"Content-Type": "application/zip", messages.ATTEMPT_TOKEN_HEADER: token},
+        )
+        return _parsed(response, messages.TraceStored).sha256
+
     def file(self, sha256: str, *, token: str) -> Iterator[bytes]:
         """The bytes of a file of a block leased to this node, in pieces."""
         headers = self._headers() | {messages.ATTEMPT_TOKEN_HEADER: token}

@@ -2,15 +2,24 @@
 
 import importlib.metadata
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import onnxruntime
 
 from worker.runner import faults, memory, parity
-from worker.runner.engine import Engine, open_engine
-from worker.runner.feeding import Arrays, Feed, choose_inputs, load_arrays
+from worker.runner.engine import CPU, Engine, open_engine
+from worker.runner.feeding import Arrays, Feed, choose_inputs, keep_arrays, load_arrays
 from worker.runner.order import Order, PhaseTimer
+
+# optimisation levels against each other: beyond this the level moved the output
+LEVELS_ATOL = 1e-4
+# a second session is made only where the first one took less, in milliseconds and bytes of the whole process
+CHEAP_MS = 1000.0
+CHEAP_BYTES = 1 << 30
+# larger outputs are not kept to be compared with those of other arms
+MAX_KEPT_BYTES = 16 << 20
 
 
 def run_check(order: Order, *, timer: PhaseTimer, wrap_call: Callable[..., Any] | None = None) -> dict[str, Any]:
@@ -29,11 +38,15 @@ def run_check(order: Order, *, timer: PhaseTimer, wrap_call: Callable[..., Any] 
         again = feed.outputs()
         facts["batch_row_max_abs"] = _row_difference(order, engine=engine, inputs=inputs, outputs=outputs)
     reference = load_arrays(order.reference) if order.reference else {}
+    if order.keep is not None and _bytes(outputs) <= MAX_KEPT_BYTES:
+        keep_arrays(order.keep, outputs)
+    unoptimised = _unoptimised(order, inputs, outputs, timer=timer, peak_bytes=facts["peak_memory_bytes"])
     return {
         **facts,
+        "unoptimised": unoptimised,
         **{f"{name}_ms": timer.phases_ms[name] for name in ("import", "session", "first")},
         "outputs": [
-            parity.compare_output(name, value, reference.get(name), atol=order.atol, rtol=order.rtol)
+            parity.compare_output(name, value, reference.get(name), **order.tolerance_of(name))
             for name, value in outputs.items()
         ],
         "is_repeatable": all(parity.are_bit_equal(value, again[name]) for name, value in outputs.items()),
@@ -66,6 +79,41 @@ def _row_difference(order: Order, *, engine: Engine, inputs: Arrays, outputs: di
     ]
     found = [value for value in differences if value is not None]
     return max(found) if found else None
+
+
+def _unoptimised(
+    order: Order, inputs: Arrays, outputs: dict[str, Any], *, timer: PhaseTimer, peak_bytes: int | None
+) -> list[dict[str, Any]]:
+    """The outputs against those of the same runtime without optimisations: what its own fusions move.
+
+    Empty on other providers than the CPU, without optimisations to compare with, and where a second session is not
+    cheap. It comes last, and what it cannot do is no fault of the cell.
+    """
+    spent_ms = timer.phases_ms["session"] + timer.phases_ms["first"]
+    is_cheap = spent_ms <= CHEAP_MS and (peak_bytes or 0) <= CHEAP_BYTES
+    if order.provider != CPU or order.session.optimization == "disable" or not is_cheap:
+        return []
+    plain = replace(order, session=replace(order.session, optimization="disable"))
+    quiet = PhaseTimer(launched_ns=None, entered_ns=0)
+    try:
+        engine = open_engine(plain, timer=quiet)
+        feed = Feed(engine, inputs)
+        feed.run_first()
+        values = feed.outputs()
+    except Exception:  # ONNX Runtime's own classes, or a Refusal: some operators exist only fused
+        return []
+    return [
+        parity.compare_output(name, value, _array(values.get(name)), atol=LEVELS_ATOL, rtol=0.0)
+        for name, value in outputs.items()
+    ]
+
+
+def _array(value: Any) -> Any:
+    return value if isinstance(value, np.ndarray) else None
+
+
+def _bytes(outputs: dict[str, Any]) -> int:
+    return sum(value.nbytes for value in outputs.values() if isinstance(value, np.ndarray))
 
 
 def _takes_one_row(engine: Engine, *, inputs: Arrays, batch: int) -> bool:

@@ -49,12 +49,15 @@ def _run_pass(todo: "order.Order", *, timer: "order.PhaseTimer", wrap_call: Wrap
         import onnxruntime
 
     # the passes import both at their top, so they come after the timed import
-    from worker.runner import check, conformance, sample, sustained, trace
+    from worker.runner import check, conformance, engines, evaluation, look, sample, sustained, trace
 
     loaded = {"numpy": numpy.__version__, onnxruntime.__name__: onnxruntime.__version__}
     passes = {
         "check": check.run_check,
         "conformance": conformance.run_conformance,
+        "engines": engines.run_engines,
+        "evaluation": evaluation.run_evaluation,
+        "look": look.run_look,
         "sample": sample.run_sample,
         "sustained": sustained.run_sustained,
         "trace": trace.run_trace,

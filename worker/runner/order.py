@@ -43,6 +43,18 @@ class BudgetOrder:
 
 
 @dataclass(frozen=True)
+class EvaluationPart:
+    """Labelled data and how outputs are judged; the names are those of the contract's EvaluationRecipe."""
+
+    data: str
+    metric: str = "top1"
+    output: str | None = None
+    apply: str | None = None
+    threshold: float = 0.5
+    most_s: float = 60.0
+
+
+@dataclass(frozen=True)
 class Order:
     """One pass of one cell. Paths are absolute; `batch` is None when the first dimension is no batch."""
 
@@ -55,11 +67,21 @@ class Order:
     reference: str | None = None
     atol: float = 1e-5
     rtol: float = 1e-4
+    # of single outputs: atol and rtol by name
+    tolerances: dict[str, list[float]] = field(default_factory=dict)
     batch: int | None = None
     concurrency: int = 1
     budget: BudgetOrder = BudgetOrder()
     # below this thread CPU time / wall the sample is disturbed; None: not a one-thread CPU workload
     gate_cpu_share: float | None = None
+    # the folder with the pipes of a sample that takes turns, and the core it keeps to
+    turns: str | None = None
+    core: int | None = None
+    # where the check and look passes write their outputs (.npz)
+    keep: str | None = None
+    # what the engines pass compares: places of two arms' outputs, and the tolerance
+    pairs: tuple[dict[str, Any], ...] = ()
+    evaluation: EvaluationPart | None = None
     trace_runs: int = 20
     trace_s: float = 1.0
     # the sustained pass: how long altogether, and how long each point of its curve
@@ -67,6 +89,11 @@ class Order:
     point_s: float = 60.0
     work_dir: str = "."
     launched_ns: int | None = None
+
+    def tolerance_of(self, name: str) -> dict[str, float]:
+        """`atol` and `rtol` of an output."""
+        atol, rtol = self.tolerances.get(name, (self.atol, self.rtol))
+        return {"atol": atol, "rtol": rtol}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Order":
@@ -78,7 +105,9 @@ class Order:
         session = known.pop("session", {})
         session["disabled_optimizers"] = tuple(session.get("disabled_optimizers", ()))
         budget = BudgetOrder(**known.pop("budget", {}))
-        return cls(session=SessionOrder(**session), budget=budget, **known)
+        evaluation = known.pop("evaluation", None)
+        part = EvaluationPart(**evaluation) if evaluation else None
+        return cls(session=SessionOrder(**session), budget=budget, evaluation=part, **known)
 
 
 class PhaseTimer:

@@ -47,6 +47,31 @@ def largest_difference(first: Array, second: Array) -> float | None:
     return float(finite.max()) if finite.size else None
 
 
+def spread(value: Array) -> dict[str, Any]:
+    """Range, mean and standard deviation of the finite values, in float64; how many are not finite."""
+    wide = value.astype(np.float64).ravel()
+    finite = wide[np.isfinite(wide)]
+    facts: dict[str, Any] = {"nan_count": _count(np.isnan, value), "inf_count": _count(np.isinf, value)}
+    if finite.size:
+        with np.errstate(all="ignore"):
+            found = {"minimum": finite.min(), "maximum": finite.max(), "mean": finite.mean(), "std": finite.std()}
+        facts |= {name: _finite(number) for name, number in found.items()}
+    return facts
+
+
+def furthest(value: Array, reference: Array) -> dict[str, Any] | None:
+    """The element where two arrays of one shape are furthest apart; None where nothing finite can be compared."""
+    if value.shape != reference.shape or value.size == 0 or reference.dtype.kind in "OSU":
+        return None
+    new, old = value.astype(np.float64), reference.astype(np.float64)
+    with np.errstate(all="ignore"):
+        gap = np.where(np.isfinite(new) & np.isfinite(old), np.abs(new - old), -1.0)
+    index = np.unravel_index(int(np.argmax(gap)), gap.shape)
+    if gap[index] < 0:
+        return None
+    return {"index": [int(at) for at in index], "candidate": float(new[index]), "reference": float(old[index])}
+
+
 def are_bit_equal(first: Any, second: Any) -> bool:
     """Whether two outputs are the same to the last bit; NaN equals NaN of the same bits."""
     if not (isinstance(first, np.ndarray) and isinstance(second, np.ndarray)):

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 
 from farm.contract.reasons import Reason
 from farm.contract.reports import (
+    AccuracyReport,
     ArmSample,
     CheckReport,
     EndReport,
+    EnginesReport,
     Facts,
     FactsReport,
     Report,
@@ -24,8 +26,10 @@ class Evidence:
 
     checks: dict[int, CheckReport] = field(default_factory=dict)
     traces: dict[tuple[int, int], TraceReport] = field(default_factory=dict)
+    accuracies: dict[int, AccuracyReport] = field(default_factory=dict)
     rounds: dict[int, RoundReport] = field(default_factory=dict)
     facts: list[Facts] = field(default_factory=list)
+    engines: EnginesReport | None = None
     curves: dict[int, CurveReport] = field(default_factory=dict)
     end: EndReport | None = None
 
@@ -40,18 +44,27 @@ class Evidence:
     def take(self, report: Report) -> None:
         """Adds one report."""
         match report:
+            case RoundReport():
+                self.rounds[report.round] = report
+            case EnginesReport():
+                self.engines = report
+            case FactsReport():
+                self.facts += [] if report.facts in self.facts else [report.facts]
+            case EndReport():
+                self.end = report
+            case CheckReport() | TraceReport() | AccuracyReport() | CurveReport():
+                self._take_of_arm(report)
+
+    def _take_of_arm(self, report: CheckReport | TraceReport | AccuracyReport | CurveReport) -> None:
+        match report:
             case CheckReport():
                 self.checks[report.arm] = report
             case TraceReport():
                 self.traces[report.arm, report.trace_round] = report
-            case RoundReport():
-                self.rounds[report.round] = report
+            case AccuracyReport():
+                self.accuracies[report.arm] = report
             case CurveReport():
                 self.curves[report.arm] = report
-            case FactsReport():
-                self.facts += [] if report.facts in self.facts else [report.facts]
-            case _:
-                self.end = report
 
     def failure(self, arm: int) -> Reason | None:
         """Why the arm did not get through: its check's reason, or the first one of its samples."""

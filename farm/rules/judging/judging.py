@@ -10,7 +10,16 @@ from math import log
 from statistics import geometric_mean
 from typing import Literal
 
-from farm.contract.reports import CheckReport, FactsReport, Reply, Report, RoundReport, TraceReport
+from farm.contract.reports import (
+    AccuracyReport,
+    CheckReport,
+    EnginesReport,
+    FactsReport,
+    Reply,
+    Report,
+    RoundReport,
+    TraceReport,
+)
 from farm.rules.comparing import margins, verdicts
 from farm.rules.comparing.comparisons import Comparison, Verdict
 from farm.rules.judging import comparability
@@ -66,7 +75,7 @@ class BlockJudge:
 
     def reply(self, report: Report) -> Reply:
         """The answer to a report that is in the evidence."""
-        if isinstance(report, FactsReport | CheckReport):
+        if isinstance(report, FactsReport | CheckReport | EnginesReport | AccuracyReport):
             return Reply(go_on=True)
         if isinstance(report, TraceReport):
             return Reply(go_on=report.trace_round == 0)

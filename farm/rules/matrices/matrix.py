@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from farm.contract.blocks import Tolerance
 from farm.contract.cells import Budget
 from farm.rules.matrices.axes import AXES, Value, whole_number
 from farm.rules.matrices.matrix_text import MatrixProblem, read_text
 from farm.rules.matrices.session_sets import SessionSet
-from farm.rules.matrices.settings import SCHEMAS, read_sustained, read_wish
+from farm.rules.matrices.settings import SCHEMAS, read_sustained, read_tolerances, read_wish
 from farm.rules.nearest import choice_sentence
 
 __all__ = ["MAX_CELLS", "Matrix", "MatrixProblem", "default", "from_options", "json_schema", "parse"]
@@ -34,7 +35,7 @@ MAX_PARALLEL = 1_000
 _MAX_VALUES = 1_000
 _MAX_ENTRIES = 1_000
 _MAX_PRODUCT = 200_000
-_SETTINGS = ("budget", "fail-fast", "max-parallel", "name", "sustained", "wish")
+_SETTINGS = ("budget", "fail-fast", "max-parallel", "name", "sustained", "tolerance", "wish")
 _WRAPPERS = ("strategy", "matrix")
 _RULES = ("exclude", "include")
 
@@ -56,6 +57,8 @@ class Matrix:
     sustained: float | None = None
     # the smallest change that its comparisons should see, a fraction
     wish: float | None = None
+    # outputs that are judged by a tolerance of their own, whatever the precision
+    tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
 
     def as_plain(self) -> dict[str, Any]:
         """The matrix as plain values that `parse` reads back: what is stored and shown."""
@@ -72,6 +75,8 @@ class Matrix:
             settings["sustained"] = self.sustained
         if self.wish is not None:
             settings["wish"] = self.wish
+        if self.tolerances:
+            settings["tolerance"] = {name: one.model_dump() for name, one in self.tolerances.items()}
         return {**settings, "matrix": declared}
 
 
@@ -92,6 +97,7 @@ def parse(source: str | Mapping[str, Any]) -> Matrix:
         name=_read_name(keys.get("name")),
         sustained=read_sustained(keys.get("sustained")),
         wish=read_wish(keys.get("wish")),
+        tolerances=read_tolerances(keys.get("tolerance")),
     )
     _check_exclude(matrix)
     _check_size(matrix)

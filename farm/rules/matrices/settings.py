@@ -1,13 +1,16 @@
-"""Settings of a matrix that are numbers with a meaning of their own: sustained minutes, and the wished change."""
+"""Settings of a matrix that are numbers with a meaning of their own: minutes, the wished change, own tolerances."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from farm.contract.blocks import Tolerance
 from farm.rules.matrices.matrix_text import MatrixProblem
 from farm.rules.sustained import LEAST_MINUTES, MOST_MINUTES
 
 # smaller wishes are under what one number can tell apart
 LEAST_WISH = 0.0001
+MOST_TOLERANCES = 64
+_TOLERANCE = {"type": "number", "minimum": 0}
 
 SCHEMAS: Mapping[str, Any] = {
     "sustained": {"type": "number", "minimum": LEAST_MINUTES, "maximum": MOST_MINUTES},
@@ -16,6 +19,21 @@ SCHEMAS: Mapping[str, Any] = {
             {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
             {"type": "string", "pattern": r"^[0-9]+([.][0-9]+)? ?%$"},
         ]
+    },
+    # outputs by name: an absolute tolerance, or both
+    "tolerance": {
+        "type": "object",
+        "maxProperties": MOST_TOLERANCES,
+        "additionalProperties": {
+            "anyOf": [
+                _TOLERANCE,
+                {
+                    "type": "object",
+                    "properties": {"atol": _TOLERANCE, "rtol": _TOLERANCE},
+                    "additionalProperties": False,
+                },
+            ]
+        },
     },
 }
 
@@ -42,6 +60,28 @@ def read_wish(written: Any) -> float | None:
     if change is None or not LEAST_WISH <= change < 1.0:
         raise MatrixProblem(f"wish is {written!r}: write the change to be seen, such as 3% or 0.03, under 100%.")
     return change
+
+
+def read_tolerances(written: Any) -> dict[str, Tolerance]:
+    """Tolerances of single outputs by name; what of a pair is left out is 0. Raises MatrixProblem."""
+    if written is None:
+        return {}
+    if not isinstance(written, Mapping) or len(written) > MOST_TOLERANCES:
+        raise MatrixProblem(
+            f"tolerance is {written!r}: write outputs and their tolerances, such as `y: {{atol: 0.001, rtol: 0.01}}`."
+        )
+    return {str(name): _read_tolerance(str(name), one) for name, one in written.items()}
+
+
+def _read_tolerance(name: str, written: Any) -> Tolerance:
+    given = written if isinstance(written, Mapping) else {"atol": written}
+    numbers = {key: _number(value) for key, value in given.items()}
+    if not numbers or not set(numbers) <= {"atol", "rtol"} or any(n is None or n < 0 for n in numbers.values()):
+        raise MatrixProblem(
+            f"The tolerance of the output {name!r} is {written!r}: write an absolute one, such as 0.001, or "
+            "{atol: 0.001, rtol: 0.01}."
+        )
+    return Tolerance(atol=numbers.get("atol") or 0.0, rtol=numbers.get("rtol") or 0.0)
 
 
 def _number(written: Any) -> float | None:

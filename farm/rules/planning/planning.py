@@ -13,7 +13,6 @@ from farm.rules.planning import blocks, estimates
 from farm.rules.planning.estimates import ROUNDS
 from farm.rules.planning.null_pairs import NullPairs
 from farm.rules.planning.plans import Arm, ModelFacts, NodeOffer, Plan, PlannedBlock, PlannedComparison, RefusedPoint
-from farm.rules.planning.refusals import MADE_PRECISIONS
 from farm.rules.planning.resolving import Request, Resolved, resolve
 from farm.rules.planning.wishes import Circumstances, wish_of
 
@@ -31,16 +30,16 @@ def plan(
     *,
     seed: int = 0,
     releases: Iterable[str] = (),
-    precisions: Iterable[str] = MADE_PRECISIONS,
+    machine: Iterable[str] = (),
     with_null_pair: bool = False,
 ) -> Plan:
     """The blocks that measure the matrix, and each point that cannot run with its reason.
 
-    `fleet` None means that no fleet is asked (one machine measures by itself). `releases`: runtimes known beyond the
-    farm's table. `with_null_pair`: the first of every eight blocks carries an A/A twin of its baseline, where there is
-    room.
+    `fleet` None means that no fleet is asked: one machine with the tags `machine` measures by itself. `releases`:
+    runtimes known beyond the farm's table. `with_null_pair`: one block in eight of a node, and each on its first day,
+    carries an A/A twin of its baseline.
     """
-    request = Request(model, fleet, seed, frozenset(releases), frozenset(precisions))
+    request = Request(model, fleet, seed, frozenset(releases), frozenset(machine))
     expansion = expand(matrix)
     resolved = [resolve(point, request) for point in expansion.points]
     names = {id(one): f"c{number}" for number, one in enumerate(resolved, start=1)}
@@ -180,6 +179,7 @@ def _block(
         runner_timeout_s=estimates.runner_timeout_s(budget, latency_ms),
         block_timeout_s=estimates.block_timeout_s(budget, latency_ms, arms=len(arms), longer_s=longer_s),
         sustained_s=_sustained_s(matrix),
+        tolerances=dict(matrix.tolerances),
         wish=wish_of(matrix.wish, budget, around) if matrix.wish is not None else None,
     )
 

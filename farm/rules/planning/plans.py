@@ -5,9 +5,10 @@ from typing import Annotated
 from pydantic import Field
 
 from farm.contract.base import Message, Sha256
-from farm.contract.blocks import MAX_ARMS
+from farm.contract.blocks import MAX_ARMS, Tolerance
 from farm.contract.cells import Budget, CellSpec
 from farm.contract.reasons import Reason
+from farm.rules.runtimes.conversions import OpsetReach
 
 
 class ModelFacts(Message):
@@ -15,7 +16,9 @@ class ModelFacts(Message):
 
     `batch`: the first dimension shared by the inputs: a number when it is fixed, a name when it is dynamic, None when
     it is not a batch. `dims`: other dimensions by name, a number when fixed under that name, None when dynamic.
-    `inputs_batch`: the batch of given inputs. `latency_ms`: what one inference takes, where it is known.
+    `unused_opsets`: domains that no node uses. `inputs_batch`: the batch of given inputs.
+    `calibration_sha256`: of accepted calibration data; `calibration_problem`: why those that were given cannot serve.
+    `latency_ms`: what one inference takes, where it is known.
     """
 
     name: str = "model"
@@ -23,12 +26,16 @@ class ModelFacts(Message):
     main_sha256: Sha256
     opsets: dict[str, int] = Field(default_factory=dict)
     ir_version: int = 8
+    unused_opsets: tuple[str, ...] = ()
+    opset_reach: OpsetReach = OpsetReach()
     custom_domains: tuple[str, ...] = ()
     batch: int | str | None = None
     dims: dict[str, int | None] = Field(default_factory=dict)
     is_quantised: bool = False
     inputs_sha256: Sha256 | None = None
     inputs_batch: int | None = None
+    calibration_sha256: Sha256 | None = None
+    calibration_problem: str = ""
     latency_ms: Annotated[float, Field(gt=0)] | None = None
 
     @property
@@ -118,6 +125,8 @@ class PlannedBlock(Message):
     block_timeout_s: float
     # each cell works on for so long once the rounds are over
     sustained_s: float = 0.0
+    # of single outputs, by name
+    tolerances: dict[str, Tolerance] = Field(default_factory=dict)
     wish: Wish | None = None
 
 

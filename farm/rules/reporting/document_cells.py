@@ -4,13 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from farm.contract import document as doc
-from farm.contract.cells import CellSpec, Recipe
+from farm.contract.blocks import Tolerance
+from farm.contract.cells import CellSpec
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.contract.reports import CheckReport, TraceReport
-from farm.rules import parity, sustained
+from farm.rules import parity, recipes, sustained
 from farm.rules.judging.evidence import Evidence
 from farm.rules.judging.summaries import CellSummary, summarise
 from farm.rules.planning.plans import Arm, RefusedPoint
+from farm.rules.reporting import accuracies, parities
 from farm.rules.reporting.records import BlockRecord, RunRecord
 from farm.rules.runtimes.providers import requested_list, resolve
 
@@ -56,17 +58,6 @@ def ending_of(arm: Arm, one: BlockRecord, evidence: Evidence) -> tuple[CellStatu
     return reason.status, reason
 
 
-def recipe_label(recipe: Recipe) -> str:
-    """A recipe in words; empty when the model is measured as it was uploaded."""
-    options = " ".join(f"{name}={value}" for name, value in recipe.options.items())
-    parts = [
-        "" if recipe.opset == "as-is" else f"opset {recipe.opset}",
-        "" if recipe.precision == "fp32" else recipe.precision,
-        options,
-    ]
-    return ", ".join(part for part in parts if part)
-
-
 def _measured_cell(
     arm: Arm,
     ending: tuple[CellStatus, Reason | None],
@@ -93,8 +84,12 @@ def _measured_cell(
         status=ending[0],
         reason=ending[1],
         peak_memory_bytes=_peak(check, summary),
-        parity=_parity(arm.spec, check, record),
+        parity=_parity(arm.spec, check, record, own=one.block.tolerances),
+        engines=parities.engines_of(arm, evidence.engines, one.block.arms, main=parities.main_of(check)),
+        unoptimised=parities.unoptimised(check),
         sustained=_sustained(arm, evidence),
+        accuracy=_accuracy(arm, one, evidence),
+        model_bytes=record.sizes.get(arm.spec.digest),
     )
 
 
@@ -112,7 +107,7 @@ def _identity(spec: CellSpec, labels: Mapping[str, str], record: RunRecord) -> d
         "batch": spec.workload.batch,
         "shapes": spec.workload.shapes,
         "precision": spec.recipe.precision,
-        "recipe": recipe_label(spec.recipe),
+        "recipe": recipes.label(spec.recipe),
         "threads": spec.session.threads,
         "session": {"name": labels.get("session", "default"), **session},
         "optimization": spec.session.optimization,
@@ -155,6 +150,7 @@ def _checked(spec: CellSpec, check: CheckReport | None) -> dict[str, Any]:
         "first_ms": check.first_ms,
         "import_ms": check.import_ms,
         "is_repeatable": check.is_repeatable,
+        "batch_row_max_abs": check.batch_row_max_abs,
         "executed_precision": check.executed_precision,
         "packages": check.packages,
         "repeat_command": check.repeat_command,
@@ -197,11 +193,22 @@ def _peak(check: CheckReport | None, summary: CellSummary | None) -> int | None:
     return None if summary is None else summary.peak_memory_bytes
 
 
-def _parity(spec: CellSpec, check: CheckReport | None, record: RunRecord) -> doc.Parity:
+def _accuracy(arm: Arm, one: BlockRecord, evidence: Evidence) -> doc.Accuracy | None:
+    report = evidence.accuracies.get(arm.arm)
+    if report is None:
+        return None
+    by = report.measured_arm
+    shared = by is not None and by != arm.arm and by < len(one.block.arms)
+    return accuracies.of_report(report, measured_by=one.block.arms[by].id if shared and by is not None else None)
+
+
+def _parity(
+    spec: CellSpec, check: CheckReport | None, record: RunRecord, *, own: Mapping[str, Tolerance]
+) -> doc.Parity:
     if check is None or check.reason is not None:
         return doc.Parity(text="The outputs were not computed.")
     preset = record.preset or parity.preset_for(spec.recipe.precision)
-    judgement = parity.judge(check.outputs, preset)
+    judgement = parity.judge(check.outputs, preset, own=parity.own_presets(own))
     is_measured = judgement.verdict != "not_measured"
     return doc.Parity(
         verdict=judgement.verdict,
@@ -209,9 +216,6 @@ def _parity(spec: CellSpec, check: CheckReport | None, record: RunRecord) -> doc
         text=judgement.text,
         atol=preset.atol if preset.min_cosine is None else None,
         rtol=preset.rtol if preset.min_cosine is None else None,
-        outputs=[
-            doc.ParityOutput(**output.model_dump(include=set(doc.ParityOutput.model_fields)))
-            for output in check.outputs
-            if output.reference_shape is not None
-        ],
+        outputs=parities.outputs_of(check.outputs),
+        command=parities.command_of(spec, parities.main_of(check)) if judgement.verdict == "fail" else "",
     )

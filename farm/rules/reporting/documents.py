@@ -13,7 +13,7 @@ from farm.rules.judging.attribution import Attribution, NodeChange, attribute
 from farm.rules.judging.judging import BlockJudge, Judged
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.plans import PlannedBlock
-from farm.rules.reporting import document_cells, sentences
+from farm.rules.reporting import accuracies, document_cells, sentences
 from farm.rules.reporting.records import BlockRecord, RunRecord
 from farm.rules.reporting.wording import counted
 
@@ -23,8 +23,11 @@ __all__ = ["BlockRecord", "RunRecord", "assemble", "block_facts", "explain", "ho
 MOST_OPERATORS = 64
 
 
-def assemble(record: RunRecord) -> doc.Document:
-    """The document of a run, finished or not: cells that are still being measured are left out of an unfinished one."""
+def assemble(record: RunRecord, *, keep_samples: bool = False) -> doc.Document:
+    """The document of a run, finished or not: cells that are still being measured are left out of an unfinished one.
+
+    `keep_samples`: of a part of a run, whose cells are still to be paired with those of other blocks.
+    """
     cells: list[doc.Cell] = []
     found: list[doc.Comparison] = []
     before: list[doc.BlockFacts] = []
@@ -43,11 +46,11 @@ def assemble(record: RunRecord) -> doc.Document:
         command=record.command,
         run=record.run,
         url=record.url,
-        cells=cells,
+        cells=accuracies.paired(cells, keep_samples=keep_samples),
         comparisons=hold_across(found),
         blocks=before,
     )
-    return document.model_copy(update={"sentence": sentences.verdict_line(document)})
+    return document.model_copy(update={"sentence": sentences.opening(document)})
 
 
 def block_facts(facts: Facts, *, block: str, node: str | None) -> doc.BlockFacts:

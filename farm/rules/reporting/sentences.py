@@ -6,12 +6,18 @@ from math import log
 from farm.contract.document import Cell, Comparison, Document
 from farm.rules.judging.attribution import TypeChange, group_by_type
 from farm.rules.planning.blocks import TWIN
+from farm.rules.reporting import parities
 from farm.rules.reporting.wording import change, counted, microseconds, milliseconds, percent, signed
 
 # which comparisons a reader asks for first
 _AXIS_ORDER = ("runtime", "provider", "opset", "session", "optimization", "precision", "threads", "concurrency")
 # an operator type that explains less is not named in the headline
 NAMED_SHARE = 0.1
+
+
+def opening(document: Document) -> str:
+    """What a run opens with: its verdict, and that outputs changed between runtimes where they did."""
+    return " ".join(text for text in (verdict_line(document), parities.change_sentence(document)) if text)
 
 
 def verdict_line(document: Document) -> str:

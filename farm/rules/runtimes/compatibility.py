@@ -1,7 +1,12 @@
-"""Which releases load a model, for each known one: what a deployment's health check needs."""
+"""Which releases load a model, for each known one: what a deployment's health check needs.
+
+A row is measured where the model was given to that very release, and derived from the table of operator sets and IR
+versions elsewhere. What was measured counts before what is derived.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from farm.contract.reasons import Reason
 from farm.rules.runtimes import opsets, releases
@@ -27,12 +32,13 @@ class Stamps:
 class Row:
     """One release. `reason` is None when it loads; `tidied` when only a variant with tidied stamps does.
 
-    `executed_nodes`: what a trace counted on this release, None where none was taken; `differs`: another count than on
-    the newest release traced, so that its fusions are others.
+    `is_measured`: a runner of this release was given the model. `executed_nodes`: what a trace counted on it, None
+    where none was taken; `differs`: another count than on the newest release traced, so that its fusions are others.
     """
 
     version: str
     reason: Reason | None
+    is_measured: bool = False
     tidied: bool = False
     executed_nodes: int | None = None
     differs: bool = False
@@ -44,19 +50,35 @@ class Row:
         way = " A variant with an opset of its own loads, its stamps put in order." if self.tidied else ""
         return f"{self.reason.text}{way}"
 
+    @property
+    def basis(self) -> str:
+        """How it is known."""
+        return "measured" if self.is_measured else "derived"
 
-def table(stamps: Stamps, *, more: Iterable[str] = (), executed: Mapping[str, int] | None = None) -> list[Row]:
-    """A row for every known release and `more` (learnt from nodes), oldest first."""
-    counted = executed or {}
-    versions = sorted({*releases.ONNXRUNTIME, *more}, key=releases.numbers)
+
+def table(
+    stamps: Stamps,
+    *,
+    more: Iterable[str] = (),
+    executed: Mapping[str, int] | None = None,
+    measured: Mapping[str, Reason | None] | None = None,
+) -> list[Row]:
+    """A row for every known release and `more` (learnt from nodes), oldest first.
+
+    `measured`: why a release refused the model when it was given to it, None where it loaded. `executed`: nodes that a
+    trace counted.
+    """
+    counted, known = executed or {}, measured or {}
+    versions = sorted({*releases.ONNXRUNTIME, *more, *known}, key=releases.numbers)
     newest = next((counted[version] for version in reversed(versions) if version in counted), None)
     rows = []
     for version in versions:
-        reason = _refusal(stamps, version)
+        reason = known[version] if version in known else _refusal(stamps, version)
         rows.append(
             Row(
                 version=version,
                 reason=reason,
+                is_measured=version in known,
                 tidied=reason is not None and _refusal(stamps.tidied(), version) is None,
                 executed_nodes=counted.get(version),
                 differs=version in counted and counted[version] != newest,
@@ -68,6 +90,39 @@ def table(stamps: Stamps, *, more: Iterable[str] = (), executed: Mapping[str, in
 def lowest(rows: Sequence[Row]) -> str | None:
     """The oldest release that loads the model as it is; None when none does."""
     return next((row.version for row in rows if row.reason is None), None)
+
+
+def verdict(rows: Sequence[Row]) -> str:
+    """The table in one sentence."""
+    oldest = lowest(rows)
+    if oldest is None:
+        return "No known release of ONNX Runtime loads this model as it is."
+    later = [row.version for row in rows[[row.version for row in rows].index(oldest) :] if row.reason is not None]
+    but = f", but not on {', '.join(later)}" if later else ""
+    tried = sum(row.is_measured for row in rows)
+    how = f"{tried} of {len(rows)} releases were tried" if tried else "derived from its stamps, none was tried"
+    return f"Loads on ONNX Runtime {oldest} and newer{but} ({how})."
+
+
+def as_plain(rows: Sequence[Row]) -> dict[str, Any]:
+    """The table as plain values, for programs."""
+    return {
+        "sentence": verdict(rows),
+        "lowest": lowest(rows),
+        "rows": [
+            {
+                "version": row.version,
+                "loads": row.reason is None,
+                "basis": row.basis,
+                "code": row.reason.code.value if row.reason is not None else None,
+                "text": row.sentence(),
+                "loads_as_variant": row.tidied,
+                "executed_nodes": row.executed_nodes,
+                "fusions_differ": row.differs,
+            }
+            for row in rows
+        ],
+    }
 
 
 def in_ranges(rows: Sequence[Row]) -> list[tuple[str, str, Row]]:
@@ -86,4 +141,5 @@ def _refusal(stamps: Stamps, version: str) -> Reason | None:
 def _says(row: Row) -> Collection[object]:
     # a reason's sentence names the release itself, so its code and limits speak for a range
     limits = opsets.limits_of(row.version)
-    return (row.reason and row.reason.code, row.reason and limits, row.tidied, row.differs and row.executed_nodes)
+    reason = row.reason and (row.reason.code, row.reason.text if row.is_measured else limits)
+    return (reason, row.is_measured, row.tidied, row.differs and row.executed_nodes)

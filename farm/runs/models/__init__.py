@@ -1,6 +1,7 @@
 from farm.runs.models.attempt import NONE, Attempt, Report, Trace
 from farm.runs.models.block import MAX_FAILURES, Block
 from farm.runs.models.cell import Arm, Cell
+from farm.runs.models.divergence import Divergence
 from farm.runs.models.event import Event
 from farm.runs.models.findings import CellDocument, Comparison, Measurement, ParityReport
 from farm.runs.models.run import FinishedDocument, Run
@@ -14,6 +15,7 @@ __all__ = [
     "Cell",
     "CellDocument",
     "Comparison",
+    "Divergence",
     "Event",
     "FinishedDocument",
     "Measurement",

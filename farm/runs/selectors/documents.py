@@ -15,10 +15,10 @@ from farm.contract.cells import Budget
 from farm.contract.reasons import CellStatus
 from farm.registry.selectors import model_facts
 from farm.rules.planning.plans import RefusedPoint
-from farm.rules.reporting import sentences
+from farm.rules.reporting import accuracies, sentences
 from farm.rules.reporting.document_cells import refused_cell
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble, hold_across
-from farm.runs.models import Arm, Block, CellDocument, Comparison, FinishedDocument, Run
+from farm.runs.models import Arm, Block, Cell, CellDocument, Comparison, FinishedDocument, Run
 from farm.runs.selectors import surroundings
 from farm.runs.selectors.evidence import counted_reports, refused_reports
 from farm.runs.selectors.runs import address_of
@@ -84,11 +84,11 @@ def whole_document(run: Run, *, with_operators: bool = True) -> doc.Document:
         created_at=run.created_at.isoformat(),
         run=str(run.pk),
         url=address_of(run),
-        cells=cells,
+        cells=accuracies.paired(cells),
         comparisons=hold_across(comparisons),
         blocks=surroundings.of_run(run),
     )
-    return document.model_copy(update={"sentence": sentences.verdict_line(document)})
+    return document.model_copy(update={"sentence": sentences.opening(document)})
 
 
 def machine_of(run: Run) -> dict[str, Any]:
@@ -129,8 +129,10 @@ def _live_document(block: Block) -> doc.Document:
 
 def block_document(block: Block, *, is_over: bool = True) -> doc.Document:
     """The document of one block alone, judged from its reports."""
-    cells = [arm.cell for arm in block.arms.select_related("cell__preparation")]
+    arms = block.arms.select_related("cell__preparation", "cell__variant__derived")
+    cells = [arm.cell for arm in arms.prefetch_related("cell__variant__derived__files__blob")]
     references = {cell.digest: cell.preparation.reference_of for cell in cells if cell.preparation}
+    sizes = {cell.digest: size for cell in cells if (size := _size_of(cell)) is not None}
     record = BlockRecord(
         block=block.plan,
         reports=[*refused_reports(block), *counted_reports(block)],
@@ -139,7 +141,15 @@ def block_document(block: Block, *, is_over: bool = True) -> doc.Document:
         is_over=is_over,
     )
     facts = model_facts(block.run.version)
-    return assemble(RunRecord(model=facts, blocks=[record], references=references, budget=Budget(block.run.budget)))
+    budget = Budget(block.run.budget)
+    whole = RunRecord(model=facts, blocks=[record], references=references, sizes=sizes, budget=budget)
+    return assemble(whole, keep_samples=True)
+
+
+def _size_of(cell: Cell) -> int | None:
+    """Bytes of the bundle that a cell measures."""
+    bundle = cell.variant.bundle if cell.variant else None
+    return sum(file.bytes for file in bundle.files) if bundle is not None else None
 
 
 def _unsettled_cells(run: Run) -> list[doc.Cell]:

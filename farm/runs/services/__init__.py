@@ -1,6 +1,7 @@
 from farm.runs.services.bell import ring, ring_again
 from farm.runs.services.concluding import conclude_runs
 from farm.runs.services.continuing import cancel_run, more_rounds
+from farm.runs.services.diverging import accept_part, ask_divergence
 from farm.runs.services.feeding import release_ready_blocks
 from farm.runs.services.leasing import claim_block, heartbeat, held_attempt, held_by_token
 from farm.runs.services.planning import plan_run, read_matrix
@@ -10,8 +11,10 @@ from farm.runs.services.sweeping import sweep
 from farm.runs.services.tracing import accept_trace
 
 __all__ = [
+    "accept_part",
     "accept_report",
     "accept_trace",
+    "ask_divergence",
     "cancel_run",
     "claim_block",
     "conclude_runs",

@@ -3,10 +3,13 @@
 from farm.accounts.refusals import Conflict
 from farm.contract.blocks import ArmOrder, BlockOrder
 from farm.contract.cells import Bundle
+from farm.contract.evaluation import EvaluationOrder
 from farm.registry.models import Artifact
+from farm.registry.selectors import evaluation_order
 from farm.rules.judging.judging import most_rounds
 from farm.rules.parity import preset_for
 from farm.runs.models import Arm, Block
+from farm.runs.selectors.divergences import questions_of
 from farm.runs.selectors.evidence import UNMAKEABLE
 
 RELATED = ("cell__variant__derived", "cell__preparation__inputs", "cell__preparation__reference")
@@ -20,7 +23,12 @@ def order_of(block: Block, *, attempt: int) -> BlockOrder:
     plan = block.plan
     bundles = _Bundles()
     source = bundles.of(block.run.version.artifact)
+    # a block that goes on has been judged on labelled data already
+    evaluation = None if block.first_round else evaluation_order(block.run.version)
     arms = block.arms.exclude(UNMAKEABLE).select_related(*RELATED).order_by("number")
+    asked = questions_of(block)
+    if asked:
+        arms = arms.filter(number__in={number for one in asked for number in (one.arm, one.against)})
     return BlockOrder(
         block=str(block.pk),
         attempt=attempt,
@@ -33,7 +41,13 @@ def order_of(block: Block, *, attempt: int) -> BlockOrder:
         block_timeout_s=plan.block_timeout_s,
         # a block that goes on has its curves already
         sustained_s=0.0 if block.first_round else plan.sustained_s,
-        arms=tuple(_arm_order(arm, source=source, bundles=bundles) for arm in arms),
+        divergences=asked,
+        arms=tuple(
+            _arm_order(arm, source=source, bundles=bundles, evaluation=evaluation).model_copy(
+                update={"tolerances": plan.tolerances}
+            )
+            for arm in arms
+        ),
     )
 
 
@@ -50,7 +64,7 @@ class _Bundles:
         return self._known[artifact.pk]
 
 
-def _arm_order(arm: Arm, *, source: Bundle, bundles: _Bundles) -> ArmOrder:
+def _arm_order(arm: Arm, *, source: Bundle, bundles: _Bundles, evaluation: EvaluationOrder | None = None) -> ArmOrder:
     cell = arm.cell
     spec = cell.spec
     derived = cell.variant.derived if cell.variant else None
@@ -65,4 +79,5 @@ def _arm_order(arm: Arm, *, source: Bundle, bundles: _Bundles) -> ArmOrder:
         inputs=inputs,
         reference=cell.preparation.reference_ref,
         tolerance=preset_for(spec.recipe.precision).tolerance,
+        evaluation=evaluation,
     )

@@ -6,8 +6,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farm.accounts.refusals import Unprocessable
-from farm.contract.reports import ArmSample, CheckReport, Report, RoundReport, Sample, TraceReport
+from farm.contract.divergence import DivergenceReport
+from farm.contract.reports import (
+    AccuracyReport,
+    ArmSample,
+    CheckReport,
+    EnginesReport,
+    Report,
+    RoundReport,
+    Sample,
+    TraceReport,
+)
 from farm.contract.sustained import CurveReport
+from farm.registry.models import EvaluationData
+from farm.rules import evaluation
 from farm.rules.judging.summaries import TimingsProblem, unpack_timings
 from farm.rules.planning.plans import PlannedBlock
 
@@ -28,8 +40,14 @@ def check_report(report: Report, *, block: PlannedBlock, next_round: int, most_r
     match report:
         case CheckReport():
             _check_arm(report.arm, block)
+        case EnginesReport():
+            _check_engines(report, block)
+        case DivergenceReport():
+            _check_arm(max(report.arm, report.against or 0), block)
         case TraceReport():
             _check_trace(report, block)
+        case AccuracyReport():
+            _check_accuracy(report, block)
         case RoundReport():
             return _check_round(report, block=block, next_round=next_round, most_rounds=most_rounds)
         case CurveReport():
@@ -45,9 +63,29 @@ def check_wall_clock(timed_s: float, *, wall_s: float | None) -> None:
         raise _implausible(f"{timed_s:.1f} s of inference were reported {wall_s:.1f} s after the claim")
 
 
+def check_labelled(report: AccuracyReport, known: EvaluationData | None) -> None:
+    """Raises Unprocessable for an accuracy on other samples, or by another recipe, than the version's labelled data."""
+    if known is None:
+        raise _implausible("an accuracy was reported and the version has no labelled data")
+    if report.data_sha256 is not None and known.data is not None and report.data_sha256 != known.data.sha256:
+        # they were replaced while the block was measured: what was judged is what the lease said
+        return
+    if report.recipe != known.recipe:
+        raise _implausible(f"{report.recipe.metric} was reported and {known.recipe.metric} was asked for")
+    if report.reason is None and report.n != known.samples:
+        raise _implausible(f"{report.n} samples were judged and the labelled data hold {known.samples}")
+
+
 def _check_arm(arm: int, block: PlannedBlock) -> None:
     if arm >= len(block.arms):
         raise _implausible(f"the report is about arm {arm} and the block has {len(block.arms)} arms")
+
+
+def _check_engines(report: EnginesReport, block: PlannedBlock) -> None:
+    for pair in report.pairs:
+        _check_arm(max(pair.one, pair.other), block)
+    if len({(pair.one, pair.other) for pair in report.pairs if pair.one < pair.other}) != len(report.pairs):
+        raise _implausible("the pairs of engines are not each two arms, once")
 
 
 def _check_trace(report: TraceReport, block: PlannedBlock) -> None:
@@ -59,6 +97,17 @@ def _check_trace(report: TraceReport, block: PlannedBlock) -> None:
     shares = sum(share.time_share for share in report.providers)
     if shares > 1.001:
         raise _implausible(f"the providers' time shares add up to {shares:.3f}")
+
+
+def _check_accuracy(report: AccuracyReport, block: PlannedBlock) -> None:
+    _check_arm(report.arm, block)
+    if report.measured_arm is not None:
+        _check_arm(report.measured_arm, block)
+    if report.reason is None:
+        try:
+            evaluation.unpack_samples(report)
+        except evaluation.SamplesProblem as problem:
+            raise _implausible(str(problem).rstrip(".")) from problem
 
 
 def _check_curve(report: CurveReport, block: PlannedBlock) -> float:

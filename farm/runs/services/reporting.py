@@ -9,19 +9,22 @@ from django.db.models import F
 
 from farm.accounts.refusals import Conflict, Refusal, Unprocessable
 from farm.contract.base import digest_of
-from farm.contract.reports import EndReport, Reply, Report, RoundReport
+from farm.contract.divergence import DivergenceReport
+from farm.contract.reports import AccuracyReport, EndReport, Reply, Report, RoundReport
 from farm.fleet.models import Node
 from farm.fleet.states import NodeEventKind
+from farm.registry.selectors import evaluation_of
 from farm.rules.judging.judging import most_rounds
 from farm.runs import clocks
 from farm.runs import models as rows
 from farm.runs.models import NONE, Attempt, Block
 from farm.runs.selectors.evidence import counted_reports, judge_of
 from farm.runs.services.arms import end_failed_arms
+from farm.runs.services.diverging import keep_divergence
 from farm.runs.services.ending import end_attempt
 from farm.runs.services.leasing import Held, held_attempt
 from farm.runs.services.locking import lock_block
-from farm.runs.services.plausibility import check_report, check_wall_clock
+from farm.runs.services.plausibility import check_labelled, check_report, check_wall_clock
 from farm.runs.states import EventKind
 
 log = logging.getLogger(__name__)
@@ -100,6 +103,8 @@ def _checked(report: Report, held: Held) -> float:
     timed_s = check_report(
         report, block=block.plan, next_round=block.first_round + measured, most_rounds=most_rounds(block.max_rounds)
     )
+    if isinstance(report, AccuracyReport):
+        check_labelled(report, evaluation_of(block.run.version))
     if timed_s:
         wall_s = clocks.now().since(attempt.began_at_s, attempt.began_boot)
         check_wall_clock(attempt.timed_s + timed_s, wall_s=wall_s)
@@ -133,6 +138,8 @@ def _keep(report: Report, held: Held, *, place: Place, digest: str, reply: Reply
             Block.objects.filter(pk=block.pk).update(rounds=report.round + 1)
         if place.kind in ARM_KINDS:
             end_failed_arms(block, report)
+        if isinstance(report, DivergenceReport):
+            keep_divergence(block, report)
         if isinstance(report, EndReport):
             end_attempt(block, attempt, report)
         else:

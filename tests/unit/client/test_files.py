@@ -45,6 +45,19 @@ def test_inspect_prints_facts_and_findings() -> None:
     assert json.loads(answer.stdout)["external_files"] == ["mlp_external.onnx.data"]
 
 
+def test_inspect_tells_which_releases_load_a_model_and_how_it_is_known() -> None:
+    path = str(MODELS / "relu_op21_ir10.onnx")
+    shown = CliRunner().invoke(app, ["inspect", path, "--compatibility"])
+    assert shown.exit_code == 0
+    words = " ".join(shown.stdout.split())
+    assert "Loads on ONNX Runtime 1.18.0 and newer (derived from its stamps, none was tried)." in words
+    answer = json.loads(CliRunner().invoke(app, ["inspect", path, "--compatibility", "--json"]).stdout)["compatibility"]
+    assert answer["lowest"] == "1.18.0"
+    rows = {row["version"]: row for row in answer["rows"]}
+    assert (rows["1.17.3"]["loads"], rows["1.17.3"]["code"]) == (False, "opset_too_new")
+    assert {row["basis"] for row in answer["rows"]} == {"derived"}
+
+
 def test_inspect_refuses_what_is_no_model_in_one_sentence(tmp_path: Path) -> None:
     bad = tmp_path / "bad.onnx"
     bad.write_bytes(b"nothing that anyone could load " * 9)

@@ -1,5 +1,6 @@
 """The table of releases that load a model."""
 
+from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.runtimes import compatibility, releases
 from farm.rules.runtimes.compatibility import Stamps
 
@@ -50,4 +51,35 @@ def test_neighbours_of_which_the_same_is_said_share_a_range() -> None:
     ranges = [(first, last) for first, last, _ in compatibility.in_ranges(rows)]
     assert ranges == [
         ("1.15.0", "1.16.3"), ("1.17.0", "1.17.3"), ("1.18.0", "1.18.1"), ("1.19.0", "1.19.0"), ("1.19.2", "1.31.1"),
+    ]  # fmt: skip
+
+
+def test_what_was_measured_counts_before_what_is_derived() -> None:
+    why = Reason(code=ReasonCode.MODEL_NOT_LOADED, text="It has no kernel for Foo.")
+    rows = compatibility.table(OPSET_21, measured={"1.18.0": why, "1.17.3": None, "1.40.1": None})
+    by = {row.version: row for row in rows}
+    assert (by["1.18.0"].reason, by["1.18.0"].basis) == (why, "measured")
+    assert (by["1.17.3"].reason, by["1.17.3"].basis) == (None, "measured")
+    assert (by["1.18.1"].reason, by["1.18.1"].basis) == (None, "derived")
+    assert by["1.40.1"].is_measured
+    assert compatibility.lowest(rows) == "1.17.3"
+
+
+def test_the_table_is_one_sentence() -> None:
+    assert compatibility.verdict(compatibility.table(OPSET_21)) == (
+        "Loads on ONNX Runtime 1.18.0 and newer (derived from its stamps, none was tried)."
+    )
+    why = Reason(code=ReasonCode.MODEL_NOT_LOADED, text="It has no kernel for Foo.")
+    tried = compatibility.table(OPSET_21, measured={"1.20.0": why, "1.31.1": None})
+    assert compatibility.verdict(tried) == (
+        "Loads on ONNX Runtime 1.18.0 and newer, but not on 1.20.0 (2 of 35 releases were tried)."
+    )
+    none = compatibility.table(Stamps({"": 17}, 99))
+    assert compatibility.verdict(none) == "No known release of ONNX Runtime loads this model as it is."
+
+
+def test_a_measured_release_does_not_share_a_range_with_a_derived_one() -> None:
+    rows = compatibility.table(OPSET_21, measured={"1.31.1": None})
+    assert [(first, last) for first, last, _ in compatibility.in_ranges(rows)][-2:] == [
+        ("1.18.0", "1.31.0"), ("1.31.1", "1.31.1"),
     ]  # fmt: skip

@@ -84,3 +84,17 @@ def test_an_output_without_reference_or_that_is_no_tensor_keeps_its_facts() -> N
     # the feed hands on the type's name of a value that is no tensor
     told = parity.compare_output("y", "seq(map(int64,tensor(float)))", np.zeros(3), atol=0, rtol=0)
     assert told["dtype"] == "seq(map(int64,tensor(float)))"
+
+
+def test_the_spread_of_a_tensor_leaves_out_what_is_not_finite_and_counts_it() -> None:
+    found = parity.spread(np.asarray([1.0, 3.0, np.nan, np.inf], np.float32))
+    assert (found["minimum"], found["maximum"], found["mean"], found["std"]) == (1.0, 3.0, 2.0, 1.0)
+    assert (found["nan_count"], found["inf_count"]) == (1, 1)
+    assert parity.spread(np.asarray([], np.float32)) == {"nan_count": 0, "inf_count": 0}
+
+
+def test_the_furthest_element_is_told_with_both_values() -> None:
+    found = parity.furthest(np.asarray([[0, 7], [2, 3]], np.uint8), np.asarray([[0, 1], [2, 9]], np.uint8))
+    assert found == {"index": [0, 1], "candidate": 7.0, "reference": 1.0}
+    assert parity.furthest(np.zeros(2), np.zeros(3)) is None
+    assert parity.furthest(np.asarray([np.nan]), np.asarray([1.0])) is None

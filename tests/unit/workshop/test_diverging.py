@@ -87,7 +87,10 @@ def test_a_quantised_convolution_that_lands_one_quantum_away_is_cut_out(tmp_path
     )  # fmt: skip
     assert found is not None
     assert "conv" in found.part
+    # what the difference does not need was left out again
+    assert set(found.part) < {"quantise_x", "dequantise_x", "dequantise_w", "conv", "quantise_y", "dequantise_y"}
     assert found.parity.violations > 0
+    assert found.tensor_parity.name == found.tensor
     assert found.part_parity is not None
     assert found.part_parity.max_abs is not None
     assert found.part_parity.violations > 0
@@ -118,6 +121,23 @@ def test_a_variant_is_looked_at_where_both_have_a_tensor(tmp_path: Path) -> None
     assert found is not None
     assert found.node.op_type == "Conv"
     assert found.part_parity is None
+
+
+def test_another_reference_than_the_cpu_without_optimisations_can_be_given(tmp_path: Path) -> None:
+    samples.write_model("digits", tmp_path / "in")
+    inputs = prepared(tmp_path / "in", "digits.onnx", tmp_path / "work")
+    conv = next(node for node in onnx.load(tmp_path / "in" / "digits.onnx").graph.node if node.op_type == "Conv")
+    wrong = miscounting("Conv", conv.name)
+    found = diverging.first_divergence(
+        tmp_path / "in", "digits.onnx", inputs=inputs, work_dir=tmp_path / "work", compare=comparing(optimised),
+        refer=lambda look: void(arrays.write_npz(look.reference, wrong(look))),
+    )  # fmt: skip
+    assert found is not None
+    assert (found.node.name, found.part) == (conv.name, (conv.name,))
+
+
+def void(_: object) -> None:
+    """For lambdas whose value nobody wants."""
 
 
 def test_a_runtime_that_fails_is_not_hidden(tmp_path: Path) -> None:

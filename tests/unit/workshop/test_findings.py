@@ -56,6 +56,28 @@ def branch() -> Model:
     return making.model(nodes, [making.port("x"), making.port("c", [], TensorProto.BOOL)], [making.port("y", None)])
 
 
+def loop(is_looping: bool) -> Model:
+    ports = [making.port("i", [], TensorProto.INT64), making.port("c", [], TensorProto.BOOL), making.port("a")]
+    ends = [making.port("k", [], TensorProto.BOOL), making.port("b")]
+    body = helper.make_graph([node("Identity", ["c"], ["k"]), node("Relu", ["a"], ["b"])], "body", ports, ends)
+    weights = [making.weight("n", np.int64(3)), making.weight("go", np.bool_(True))]
+    nodes = [node("Loop", ["n", "go", "x"], ["y"], body=body) if is_looping else node("Relu", ["x"], ["y"])]
+    return making.model(nodes, [making.port("x")], [making.port("y")], weights=weights)
+
+
+def scan() -> Model:
+    row = making.port("row", [4])
+    body = helper.make_graph([node("Relu", ["row"], ["out"])], "body", [row], [making.port("out", [4])])
+    nodes = [node("Scan", ["x"], ["y"], body=body, num_scan_inputs=1)]
+    return making.model(nodes, [making.port("x")], [making.port("y")])
+
+
+def stored_double(is_double: bool) -> Model:
+    stored = np.ones(4, np.float64 if is_double else np.float32)
+    nodes = [node("Cast", ["w"], ["v"], to=TensorProto.FLOAT), node("Add", ["x", "v"], ["y"])]
+    return making.model(nodes, [making.port("x")], [making.port("y")], weights=[making.weight("w", stored)])
+
+
 def typed(kind: int) -> Model:
     return making.model([node("Relu", ["x"], ["y"])], [making.port("x", kind=kind)], [making.port("y", kind=kind)])
 
@@ -99,6 +121,13 @@ def turned(at_border: bool) -> Model:
     return making.model(nodes, [making.port("x", [1, 8, 8, 3])], [making.port("y", [1, 3, 8, 8])])
 
 
+def turned_at_the_end(at_border: bool) -> Model:
+    nodes = [node("Relu", ["x"], ["r"]), node("Transpose", ["r"], ["y" if at_border else "t"], perm=[0, 2, 3, 1])]
+    if not at_border:
+        nodes.append(node("Relu", ["t"], ["y"]))
+    return making.model(nodes, [making.port("x", [1, 3, 8, 8])], [making.port("y", [1, 8, 8, 3])])
+
+
 def twins(same: bool) -> Model:
     first = np.arange(1024, dtype=np.float32).reshape(32, 32)
     weights = [making.weight("a", first), making.weight("b", first if same else first + 1)]
@@ -136,11 +165,15 @@ PAIRS: list[tuple[str, Callable[[], Model], Callable[[], Model]]] = [
     ("unused_opset", lambda: making.relu(opsets={"": 17, "ai.onnx.ml": 3}), making.relu),
     ("custom_domain", custom, making.relu),
     ("subgraphs", branch, making.relu),
+    ("subgraphs", lambda: loop(True), lambda: loop(False)),
+    ("subgraphs", scan, making.relu),
     ("float64", lambda: typed(TensorProto.DOUBLE), lambda: typed(TensorProto.FLOAT)),
+    ("float64", lambda: stored_double(True), lambda: stored_double(False)),
     ("int64_heavy", lambda: shape_arithmetic(6), lambda: shape_arithmetic(1)),
     ("initialisers_as_inputs", lambda: weight_as_input(True), lambda: weight_as_input(False)),
     ("missing_shapes", unknown_shape, making.linear),
     ("transpose_sandwich", lambda: turned(True), lambda: turned(False)),
+    ("transpose_sandwich", lambda: turned_at_the_end(True), lambda: turned_at_the_end(False)),
     ("duplicate_initialisers", lambda: twins(True), lambda: twins(False)),
     ("unnamed_nodes", unnamed, making.relu),
     ("s8s8_on_x86", lambda: qdq(True), lambda: qdq(False)),
@@ -170,6 +203,14 @@ def test_a_file_near_the_limit_of_protobuf_is_found() -> None:
     facts = {"main_bytes": 1_900_000_000}
     assert [finding["id"] for finding in looking._near_2gb(making.relu(), facts)] == ["near_2gb"]
     assert not list(looking._near_2gb(making.relu(), {"main_bytes": 1_000_000}))
+
+
+def test_a_file_over_the_limit_of_protobuf_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    with (tmp_path / "model.onnx").open("wb") as file:
+        file.truncate(1 << 31)  # a hole: it takes no room
+    problem = inspect({"folder": str(tmp_path), "main": "model.onnx"})["problem"]
+    assert problem["code"] == "over_2gb"
+    assert "save the weights as external data" in problem["text"]
 
 
 def test_a_sample_model_has_no_finding(tmp_path: Path) -> None:

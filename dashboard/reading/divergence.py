@@ -1,0 +1,121 @@
+"""Where the outputs of a cell part: what may be asked of its node, and what was answered."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dashboard import numbers, words
+from dashboard.tables import Entry, Head, Table
+from farm.contract.divergence import DivergenceDocument, Spread, TensorLook
+from farm.contract.document import Cell
+
+HEADS = (
+    Head("Side"),
+    Head("minimum", is_number=True),
+    Head("maximum", is_number=True),
+    Head("mean", is_number=True),
+    Head("standard deviation", is_number=True),
+    Head("not numbers", is_number=True),
+    Head("infinite", is_number=True),
+)
+REFERENCE = "the reference"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A button. `against` is empty for the CPU without optimisations."""
+
+    label: str
+    against: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One question as it stands. `node`: the graph's node, in words; `table`: what both sides hold."""
+
+    title: str
+    sentence: str
+    state: str
+    is_open: bool
+    table: Table | None = None
+    beyond: str = ""
+    nodes: str = ""
+    shows_it: bool = False
+    command: str = ""
+    href: str = ""
+    part: str = ""
+
+
+def questions(cells: Sequence[Cell], cell: Cell) -> list[Question]:
+    """What is worth asking: the reference where parity failed, and each engine of the same variant that differs."""
+    levels = cell.unoptimised is not None and cell.unoptimised.verdict == "fail"
+    found = [Question("Find the first divergent node")] if cell.parity.verdict == "fail" or levels else []
+    by_id = {one.id: one for one in cells if one.block == cell.block and one.recipe == cell.recipe}
+    differing = [by_id[pair.cell] for pair in cell.engines if pair.verdict == "fail" and pair.cell in by_id]
+    differing += [
+        one for one in by_id.values() for pair in one.engines if pair.cell == cell.id and pair.verdict == "fail"
+    ]
+    return [*found, *(Question(f"Find where it parts from {_named(one)}", one.id) for one in differing)]
+
+
+def answers(rows: Iterable[Any], cells: Sequence[Cell]) -> list[Answer]:
+    """Every question that was asked about a cell, newest first."""
+    known = {one.id: one for one in cells}
+    return [_answer(row, known) for row in reversed(list(rows))]
+
+
+def _answer(row: Any, known: dict[str, Cell]) -> Answer:
+    against = row.against.name if row.against else ""
+    other = f"{_named(known[against])}" if against in known else against or REFERENCE
+    document: DivergenceDocument | None = row.document
+    state = "waiting" if row.is_open else "failed" if document is None else "done"
+    known_of_all = {
+        "title": f"Against {other}",
+        "sentence": row.words,
+        "state": state,
+        "is_open": row.is_open,
+        "href": f"/api/v1/divergences/{row.pk}",
+    }
+    if document is None or document.found is None:
+        return Answer(**known_of_all)
+    found = document.found
+    return Answer(
+        **known_of_all,
+        table=_table(document, found.look, number=row.pk),
+        beyond=_beyond(found.look),
+        nodes=", ".join(found.part.nodes),
+        shows_it=found.part.shows_it,
+        command=found.part.command,
+        part=f"/api/v1/divergences/{row.pk}/part.zip" if row.part_id else "",
+    )
+
+
+def _table(document: DivergenceDocument, look: TensorLook | None, *, number: int) -> Table | None:
+    if look is None or document.found is None:
+        return None
+    sides = ((str(document.candidate), look.candidate), (document.reference, look.reference))
+    rows = [_spread(name, spread) for name, spread in sides if spread is not None]
+    return Table(f"divergence-{number}", f"Values of {document.found.tensor} on both sides", HEADS, rows)
+
+
+def _spread(name: str, spread: Spread) -> tuple[Entry, ...]:
+    figures = (spread.minimum, spread.maximum, spread.mean, spread.std)
+    return (
+        Entry(name),
+        *(Entry("" if figure is None else f"{figure:.6g}".replace("-", numbers.MINUS), figure) for figure in figures),
+        Entry(str(spread.nan_count), spread.nan_count),
+        Entry(str(spread.inf_count), spread.inf_count),
+    )
+
+
+def _beyond(look: TensorLook | None) -> str:
+    if look is None:
+        return ""
+    at = look.furthest
+    where = f"; at {list(at.index)} {at.candidate:g} where {at.reference:g} is right" if at is not None else ""
+    return f"{look.violations:,} of {look.elements:,} values are beyond tolerance{where}."
+
+
+def _named(cell: Cell) -> str:
+    level = "" if cell.optimization == "all" else f", optimisations {cell.optimization}"
+    return f"{cell.id} ({words.runtime_in_words(cell.runtime)}, {words.provider(cell.provider)}{level})"

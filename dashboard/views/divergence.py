@@ -1,0 +1,53 @@
+"""The panel of a cell's page that asks its node for the first divergent node, and shows the answer."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from dashboard.reading import divergence as reading
+from dashboard.views.access import page, person
+from farm.accounts.refusals import Missing, Refusal
+from farm.contract.document import Cell
+from farm.runs import selectors, services
+from farm.runs.selectors.divergences import divergences_of
+
+
+@page
+@require_safe
+def divergence(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
+    """The panel alone, as it is while an answer is waited for."""
+    row = selectors.run(person(request), run_id)
+    cells = selectors.document(row, with_operators=False).cells
+    cell = next((one for one in cells if one.id == cell_id), None)
+    if cell is None:
+        raise Missing(f"Run {run_id} has no cell {cell_id!r}.")
+    context = {"run": row, "cell": cell, **panel(request, row, cells, cell)}
+    return render(request, "dashboard/parts/divergence.html", context)
+
+
+@page
+@require_POST
+def ask(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponseBase:
+    """Asks, and goes back to the cell."""
+    row = selectors.run(person(request), run_id)
+    try:
+        against = request.POST.get("against", "")[:40] or None
+        services.ask_divergence(run=row, cell=cell_id, by=person(request), against=against)
+        messages.success(request, "Asked: the node looks between the nodes of the graph.", extra_tags="good")
+    except Refusal as refusal:
+        messages.error(request, str(refusal), extra_tags="bad")
+    return redirect("dashboard:cell", run_id=run_id, cell_id=cell_id)
+
+
+def panel(request: HttpRequest, row: Any, cells: list[Cell], cell: Cell) -> dict[str, Any]:
+    """What the panel shows; its questions only to those who may ask them."""
+    answers = reading.answers(divergences_of(row, cell.id), cells)
+    may_ask = selectors.can_write_run(person(request), row)
+    return {
+        "divergences": answers,
+        "divergence_questions": reading.questions(cells, cell) if may_ask else [],
+        "is_diverging": any(answer.is_open for answer in answers),
+    }

@@ -1,0 +1,88 @@
+"""Where the outputs of a measured cell part from the reference, or from another cell's: asked, followed, downloaded."""
+
+from datetime import datetime
+from typing import Any
+
+from django.http import FileResponse, HttpRequest
+from ninja import Router, Schema, Status
+from pydantic import Field
+
+from farm.accounts.refusals import Missing
+from farm.api.auth import person
+from farm.registry.selectors import stored_path
+from farm.runs import selectors, services
+from farm.runs.models import Divergence
+from farm.runs.selectors import divergences
+
+router = Router(tags=["runs"])
+
+
+class Question(Schema):
+    """`against`: another cell of the same block; null: the CPU without optimisations."""
+
+    against: str | None = Field(default=None, max_length=40)
+
+
+class DivergenceOut(Schema):
+    """`state`: asked, found or failed; `answer`: `onnxfarm.divergence/1`, null until there is one.
+
+    `part`: address of a zip with the smallest part of the model that shows the difference; null where there is none.
+    """
+
+    id: int
+    cell: str
+    against: str | None
+    state: str
+    is_open: bool
+    sentence: str
+    answer: dict[str, Any] | None
+    part: str | None
+    asked_at: datetime
+    ended_at: datetime | None
+
+
+@router.post("/runs/{int:run_id}/cells/{str:cell}/divergences", response={202: DivergenceOut})
+def ask(request: HttpRequest, run_id: int, cell: str, payload: Question) -> Status[DivergenceOut]:
+    """Ask the node that measured a cell for the first tensor that differs, and the node of the graph that makes it."""
+    user = person(request)
+    row = services.ask_divergence(run=selectors.run(user, run_id), cell=cell, by=user, against=payload.against)
+    return Status(202, _out(divergences.divergence(user, row.pk)))
+
+
+@router.get("/runs/{int:run_id}/cells/{str:cell}/divergences", response=list[DivergenceOut])
+def asked(request: HttpRequest, run_id: int, cell: str) -> list[DivergenceOut]:
+    """What was asked about a cell, with the answers."""
+    return [_out(row) for row in divergences.divergences_of(selectors.run(person(request), run_id), cell)]
+
+
+@router.get("/divergences/{int:divergence_id}", response=DivergenceOut)
+def divergence(request: HttpRequest, divergence_id: int) -> DivergenceOut:
+    """One question and its answer."""
+    return _out(divergences.divergence(person(request), divergence_id))
+
+
+@router.get("/divergences/{int:divergence_id}/part.zip")
+def part(request: HttpRequest, divergence_id: int) -> FileResponse:
+    """The smallest part of the model that shows the difference, with its inputs and the reference's outputs."""
+    row = divergences.divergence(person(request), divergence_id)
+    if row.part is None:
+        raise Missing(f"Divergence {divergence_id} has no part to download.")
+    path = stored_path(row.part.sha256)
+    name = f"run-{row.arm.block.run_id}-{row.arm.name}-part.zip"
+    return FileResponse(path.open("rb"), content_type="application/zip", filename=name, as_attachment=True)
+
+
+def _out(row: Divergence) -> DivergenceOut:
+    document = row.document
+    return DivergenceOut(
+        id=row.pk,
+        cell=row.arm.name,
+        against=row.against.name if row.against else None,
+        state=row.state,
+        is_open=row.is_open,
+        sentence=row.words,
+        answer=document.model_dump(mode="json", by_alias=True) if document else None,
+        part=f"/api/v1/divergences/{row.pk}/part.zip" if row.part else None,
+        asked_at=row.asked_at,
+        ended_at=row.ended_at,
+    )

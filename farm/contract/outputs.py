@@ -1,0 +1,29 @@
+"""One output against another: what every comparison of outputs tells."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from farm.contract.base import Message
+
+NonNegative = Annotated[float, Field(ge=0)]
+Count = Annotated[int, Field(ge=0)]
+
+
+class OutputParity(Message):
+    """One output against the reference. `violations`: elements beyond tolerance; NaN and infinity are counted apart."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    reference_shape: tuple[int, ...] | None = None
+    max_abs: NonNegative | None = None
+    max_rel: NonNegative | None = None
+    rmse: NonNegative | None = None
+    cosine: float | None = None
+    top1_agreement: Annotated[float, Field(ge=0, le=1)] | None = None
+    nan_count: Count = 0
+    inf_count: Count = 0
+    # NaN and infinity that the reference has in the same places do not count as violations
+    violations: Count = 0
+    elements: Count = 0

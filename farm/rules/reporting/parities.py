@@ -1,0 +1,108 @@
+"""What a document says of a cell's outputs beyond the reference: other engines, no optimisations, rows, repeats."""
+
+import shlex
+from collections.abc import Sequence
+
+from farm.contract import document as doc
+from farm.contract.cells import CellSpec
+from farm.contract.reports import CheckReport, EnginePair, EnginesReport, OutputParity
+from farm.rules import parity
+from farm.rules.diverging import diverge_command
+from farm.rules.parity import LEVELS, Judgement, Preset
+from farm.rules.planning.plans import Arm
+
+CPU = "CPUExecutionProvider"
+UNOPTIMISED = "the same runtime without optimisations"
+
+
+def engines_of(arm: Arm, report: EnginesReport | None, arms: Sequence[Arm], *, main: str) -> list[doc.EngineParity]:
+    """The cell against each earlier cell of its block that was given the same inputs. `main`: the model's file."""
+    pairs = report.pairs if report is not None else ()
+    return [_engine(pair, arms, main=main) for pair in pairs if pair.other == arm.arm and pair.one < len(arms)]
+
+
+def main_of(check: CheckReport | None) -> str:
+    """The model's file as the command that repeats the cell names it; empty where there is none."""
+    words = shlex.split(check.repeat_command) if check is not None else []
+    return words[2] if len(words) > 2 else ""
+
+
+def command_of(spec: CellSpec, main: str, *, against: CellSpec | None = None) -> str:
+    """What looks for the node of a cell whose outputs differ from the reference's, or from those of another runtime."""
+    is_able = against is None or (against.provider == CPU and against.session.optimization == "all")
+    if not main or not is_able or (against is not None and against.recipe != spec.recipe):
+        return ""
+    given = "inputs.npz" if spec.workload.inputs_sha256 else None
+    return diverge_command(spec, main, against=against.runtime if against is not None else None, inputs=given)
+
+
+def unoptimised(check: CheckReport | None) -> doc.Parity | None:
+    """The cell against its own runtime without optimisations; None where that was not looked at."""
+    if check is None or not check.unoptimised:
+        return None
+    judgement = parity.judge(check.unoptimised, LEVELS).said_of(UNOPTIMISED)
+    return _parity(judgement, LEVELS, check.unoptimised, reference=UNOPTIMISED)
+
+
+def outputs_of(outputs: Sequence[OutputParity]) -> list[doc.ParityOutput]:
+    """Outputs that were compared, as the document has them."""
+    fields = set(doc.ParityOutput.model_fields)
+    return [doc.ParityOutput(**one.model_dump(include=fields)) for one in outputs if one.reference_shape is not None]
+
+
+def _engine(pair: EnginePair, arms: Sequence[Arm], *, main: str) -> doc.EngineParity:
+    one, other = arms[pair.one], arms[pair.other]
+    preset = parity.preset_between(one.spec, other.spec)
+    judgement = parity.judge(pair.outputs, preset).said_of(f"{one.id}'s")
+    found = _parity(judgement, preset, pair.outputs, reference=f"{one.id}, {one.spec.runtime}")
+    known = dict(found)
+    if judgement.verdict == "fail":
+        known["command"] = command_of(other.spec, main, against=one.spec)
+    else:
+        # of those that agree, the sentence is enough
+        known["outputs"] = []
+    return doc.EngineParity(**known, cell=one.id)
+
+
+def _parity(judgement: Judgement, preset: Preset, outputs: Sequence[OutputParity], *, reference: str) -> doc.Parity:
+    is_elementwise = preset.min_cosine is None
+    return doc.Parity(
+        verdict=judgement.verdict,
+        text=judgement.text,
+        reference=reference,
+        atol=preset.atol if is_elementwise else None,
+        rtol=preset.rtol if is_elementwise else None,
+        outputs=outputs_of(outputs),
+    )
+
+
+def runtime_changes(document: doc.Document) -> list[tuple[doc.Cell, doc.Cell, doc.EngineParity]]:
+    """Cells whose outputs differ from those of another runtime and of nothing else: (that cell, this one, how)."""
+    cells = {cell.id: cell for cell in document.cells}
+    return [
+        (cells[pair.cell], cell, pair)
+        for cell in document.cells
+        for pair in cell.engines
+        if pair.verdict == "fail" and pair.cell in cells and _is_runtime_alone(cells[pair.cell], cell)
+    ]
+
+
+def change_sentence(document: doc.Document) -> str:
+    """That outputs changed between runtimes, by the first pair that shows it; empty when none did."""
+    changes = runtime_changes(document)
+    if not changes:
+        return ""
+    old, new, pair = changes[0]
+    more = f" (and {len(changes) - 1} more pairs)" if len(changes) > 1 else ""
+    return f"The outputs changed between {_release(old, new)} and {_release(new, old)}{more}: {pair.text}"
+
+
+def _is_runtime_alone(one: doc.Cell, other: doc.Cell) -> bool:
+    named = ("provider", "provider_options", "batch", "shapes", "precision", "recipe", "optimization", "threads")
+    same = all(getattr(one, name) == getattr(other, name) for name in (*named, "session", "concurrency"))
+    return same and one.runtime != other.runtime
+
+
+def _release(cell: doc.Cell, beside: doc.Cell) -> str:
+    distribution, _, version = cell.runtime.partition("==")
+    return version if distribution == beside.runtime.partition("==")[0] else cell.runtime

@@ -1,0 +1,67 @@
+"""Which releases of ONNX Runtime load a version: what runs have shown, and what its stamps say of the others."""
+
+import json
+
+from farm.accounts.models import User
+from farm.contract.reasons import CellStatus, Reason, ReasonCode
+from farm.fleet.selectors import offers
+from farm.registry.models import Version
+from farm.registry.selectors import model_facts
+from farm.rules.matrices.axes import DEFAULT_DISTRIBUTION
+from farm.rules.runtimes import compatibility
+from farm.rules.runtimes.compatibility import Row, Stamps
+from farm.runs.models import Cell, CellDocument
+
+CPU = "CPUExecutionProvider"
+# what a runner says of a model that its release does not load
+NOT_LOADED = (ReasonCode.MODEL_NOT_LOADED, ReasonCode.OPSET_TOO_NEW, ReasonCode.IR_TOO_NEW, ReasonCode.CUSTOM_DOMAIN)
+
+
+def compatibility_of(version: Version, *, user: User | None) -> list[Row]:
+    """A row for every known release, newer ones learnt from nodes among them. Raises Conflict before inspection.
+
+    Measured by cells of the model as it was uploaded, on the CPU provider of the default distribution.
+    """
+    facts = model_facts(version)
+    unused = (version.inspection or {}).get("unused_opsets") or ()
+    stamps = Stamps(facts.opsets, facts.ir_version, facts.custom_domains, tuple(unused))
+    known = {name for offer in offers(team=version.model.team, user=user) for name in offer.versions}
+    more = [release for name in known if (release := _release(name))]
+    return compatibility.table(stamps, more=more, measured=_measured(version), executed=_executed(version))
+
+
+def _measured(version: Version) -> dict[str, Reason | None]:
+    """What each release did when it was given the model: a refusal by one of its cells yields to one that ran."""
+    rows = Cell.objects.filter(
+        run__version__artifact=version.artifact_id, provider=CPU, precision="fp32", opset="as-is"
+    ).filter(arms__isnull=False)
+    found: dict[str, Reason | None] = {}
+    for cell in rows.distinct().order_by("pk").only("runtime", "status", "reason_code", "reason_text"):
+        release = _release(cell.runtime)
+        if release and cell.status == CellStatus.DONE:
+            found[release] = None
+        elif release and cell.reason_code in NOT_LOADED:
+            found.setdefault(release, cell.reason)
+    return found
+
+
+def _executed(version: Version) -> dict[str, int]:
+    """Nodes that the newest trace of each release counted, with all optimisations."""
+    rows = CellDocument.objects.filter(
+        arm__cell__run__version__artifact=version.artifact_id,
+        arm__cell__provider=CPU,
+        arm__cell__precision="fp32",
+        arm__cell__opset="as-is",
+        arm__cell__spec_json__session__optimization="all",
+    )
+    found: dict[str, int] = {}
+    for runtime, body in rows.order_by("pk").values_list("arm__cell__runtime", "body"):
+        nodes = sum(share["nodes"] for share in json.loads(body).get("providers", ()))
+        if nodes and (release := _release(runtime)):
+            found[release] = nodes
+    return found
+
+
+def _release(runtime: str) -> str | None:
+    distribution, _, release = runtime.partition("==")
+    return release if distribution == DEFAULT_DISTRIBUTION else None

@@ -1,0 +1,41 @@
+"""Questions about cells and their answers."""
+
+from django.db.models import QuerySet
+
+from farm.accounts.refusals import Missing
+from farm.accounts.selectors import Anyone
+from farm.contract.divergence import DivergenceOrder
+from farm.runs.models import Arm, Block, Divergence, Run
+from farm.runs.states import DivergenceState
+
+RELATED = ("arm__block__run", "arm__cell", "against__cell", "part")
+
+
+def questions_of(block: Block) -> tuple[DivergenceOrder, ...]:
+    """What a node is asked about a block that was measured; empty where nothing is."""
+    rows = Divergence.objects.filter(arm__block=block, state=DivergenceState.ASKED).select_related("arm", "against")
+    return tuple(
+        DivergenceOrder(arm=row.arm.number, against=row.against.number if row.against else None) for row in rows
+    )
+
+
+def divergences_of(run: Run, name: str) -> QuerySet[Divergence]:
+    """What was asked about one cell of the run, oldest first."""
+    return Divergence.objects.filter(arm__block__run=run, arm__name=name).select_related(*RELATED)
+
+
+def divergence(user: Anyone, divergence_id: int) -> Divergence:
+    """One question. Raises Missing when there is none that the user may see."""
+    visible = Divergence.objects.filter(arm__block__run__in=Run.objects.visible_to(user), pk=divergence_id)
+    found = visible.select_related(*RELATED).first()
+    if found is None:
+        raise Missing(f"There is no divergence {divergence_id} that you may see.")
+    return found
+
+
+def measured_arm(run: Run, name: str) -> Arm:
+    """An arm by the id its cell has in the document. Raises Missing."""
+    arm = Arm.objects.filter(block__run=run, name=name).select_related("block__node", "cell").first()
+    if arm is None:
+        raise Missing(f"Run {run.pk} has no measured cell {name!r}.", hint="Its cells are listed by its results.")
+    return arm

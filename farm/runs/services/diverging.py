@@ -1,0 +1,135 @@
+"""Where the outputs of a measured cell part from others: asked on request, answered by the node that measured it.
+
+A question queues its block again, on its node; the order then holds the question and no rounds. So the machine's turn,
+the lease, its token and the sweep are those of every block, and what was measured stays as it is.
+"""
+
+from collections.abc import Iterable
+
+from django.db import transaction
+from django.utils import timezone
+
+from farm.accounts.models import User
+from farm.accounts.refusals import Conflict, NotAllowed, Unprocessable
+from farm.contract.divergence import DivergenceReport
+from farm.contract.node import MAX_PART_BYTES
+from farm.contract.reasons import CellStatus
+from farm.fleet.models import Node
+from farm.fleet.states import NodeHealth
+from farm.registry.models import Blob
+from farm.registry.services import store_blob
+from farm.registry.storage import Draft
+from farm.runs.models import Arm, Block, Divergence, Run
+from farm.runs.selectors.divergences import measured_arm
+from farm.runs.services.bell import ring_on_commit
+from farm.runs.services.leasing import Held, held_attempt
+from farm.runs.services.locking import lock_block, lock_run
+from farm.runs.states import BlockState, DivergenceState, EventKind, RunState
+
+ZIP = b"PK\x03\x04"
+
+
+def ask_divergence(*, run: Run, cell: str, by: User, against: str | None = None) -> Divergence:
+    """Asks the node that measured a cell where its outputs part from those of `against`, or of no optimisations.
+
+    A question that waits is not asked twice, one that was answered is answered again. Raises NotAllowed without the
+    right to run in the team, Missing for an unknown cell, Conflict where the block or its node cannot be asked.
+    """
+    if not Run.objects.writable_by(by).filter(pk=run.pk).exists():
+        raise NotAllowed(f"You may look at run {run.pk} but not change it; ask an admin of its team.")
+    arm = measured_arm(run, cell)
+    other = measured_arm(run, against) if against else None
+    _must_be_askable(arm, other)
+    with transaction.atomic():
+        lock_run(run.pk)
+        block = lock_block(arm.block_id, run_id=run.pk)
+        row, is_new = Divergence.objects.get_or_create(arm=arm, against=other, defaults={"asked_by": by})
+        row.arm.block = block
+        if not is_new and row.is_open:
+            return row
+        if block.state != BlockState.DONE:
+            raise _not_now(block)
+        fresh = {"state": DivergenceState.ASKED, "asked_by": by, "asked_at": timezone.now(), "ended_at": None}
+        Divergence.objects.filter(pk=row.pk).update(**fresh, body="", problem="", part=None)
+        _queue(block, cell)
+    row.refresh_from_db()
+    return row
+
+
+def keep_divergence(block: Block, report: DivergenceReport) -> None:
+    """Writes an answer beside its question. Call inside the transaction that keeps the report."""
+    rows = Divergence.objects.filter(arm__block=block, arm__number=report.arm, state=DivergenceState.ASKED)
+    rows = rows.filter(against=None) if report.against is None else rows.filter(against__number=report.against)
+    part = Blob.objects.filter(team=block.run.team, sha256=report.part_sha256 or "").first()
+    is_found = report.document is not None
+    rows.update(
+        state=DivergenceState.FOUND if is_found else DivergenceState.FAILED,
+        body=report.document.model_dump_json(by_alias=True) if report.document else "",
+        problem="" if is_found else report.reason.text if report.reason else "The node gave no answer and no reason.",
+        part=part,
+        ended_at=timezone.now(),
+    )
+
+
+def accept_part(*, node: Node, block_id: str, attempt: int, token: str, arm: int, chunks: Iterable[bytes]) -> str:
+    """Stores a zipped part of a model of the block that the node holds; gives its digest.
+
+    Raises Conflict when stale, TooLarge over MAX_PART_BYTES and Unprocessable for an arm that nothing was asked about
+    and for what is no zip.
+    """
+    held = held_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
+    if not held.is_current:
+        raise Conflict(f"Attempt {attempt} at block {block_id} is over.", code="stale")
+    if not Divergence.objects.filter(arm__block=held.block, arm__number=arm, state=DivergenceState.ASKED).exists():
+        raise Unprocessable(f"Nothing was asked about arm {arm} of block {block_id}.", code="implausible")
+    draft = Draft(f"part-{arm}.zip", limit_bytes=MAX_PART_BYTES)
+    try:
+        return _stored(draft, held, chunks)
+    finally:
+        draft.discard()
+
+
+def _stored(draft: Draft, held: Held, chunks: Iterable[bytes]) -> str:
+    first = b""
+    for chunk in chunks:
+        first = first if len(first) >= len(ZIP) else first + chunk[: len(ZIP)]
+        draft.write(chunk)
+    if first[: len(ZIP)] != ZIP:
+        raise Unprocessable("The part is no zip archive.", code="bad_part")
+    draft.seal()
+    store_blob(team=held.block.run.team, draft=draft)
+    return draft.sha256
+
+
+def _must_be_askable(arm: Arm, other: Arm | None) -> None:
+    block = arm.block
+    if other is not None and (other.block_id != arm.block_id or other.pk == arm.pk):
+        raise Conflict(
+            f"{other.name} is not another cell of the block of {arm.name}: only cells that were measured together are "
+            "held against each other.",
+            code="other_block",
+        )
+    unmeasured = next((one for one in (arm, other) if one is not None and one.status != CellStatus.DONE), None)
+    if unmeasured is not None:
+        raise Conflict(f"{unmeasured.name} has no outputs: it is {unmeasured.status or 'not measured yet'}.")
+    if block.node is None or block.node.health == NodeHealth.RETIRED:
+        raise Conflict(
+            f"The node that measured {arm.name} was taken out of the farm.",
+            code="node_gone",
+            hint="Run `onnxfarm diverge` on a machine like it.",
+        )
+
+
+def _queue(block: Block, cell: str) -> None:
+    """done → queued, for the question alone."""
+    if block.run.state == RunState.FINISHED and not block.run.resume():
+        raise _not_now(block)
+    text = f"Where the outputs of {cell} part is looked for on {block.node.name if block.node else 'its node'}."
+    changes = {"only_node": block.node, "first_round": block.rounds, "max_rounds": block.max_rounds, "failures": 0}
+    if not block.queue(EventKind.BLOCK_REQUEUED, text=text, **changes):
+        raise _not_now(block)
+    ring_on_commit(block)
+
+
+def _not_now(block: Block) -> Conflict:
+    return Conflict(f"Block {block.number} is {block.state}: ask once it is done.", code="not_done")

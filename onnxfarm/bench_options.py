@@ -1,0 +1,62 @@
+"""Options that every measuring command reads alike."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from farm.rules.matrices import matrix as matrices
+from farm.rules.matrices.matrix_text import MatrixProblem
+from onnxfarm.documents import read_text
+from onnxfarm.problems import Usage
+
+
+def matrix_of(text: str | None, axes: dict[str, Any]) -> matrices.Matrix:
+    """The matrix of a file, of - (stdin) or of JSON text, with the axes of the options put over it. Raises Usage."""
+    try:
+        base = matrices.parse(_matrix_text(text)) if text is not None else None
+        return base if base is not None and not axes else matrices.from_options(base, **axes)
+    except MatrixProblem as problem:
+        raise Usage(str(problem)) from problem
+
+
+def with_settings(declared: matrices.Matrix, **settings: Any) -> matrices.Matrix:
+    """The matrix with these settings, those that are None left as they are. Raises Usage."""
+    given = {name: value for name, value in settings.items() if value is not None}
+    try:
+        return matrices.parse({**declared.as_plain(), **given}) if given else declared
+    except MatrixProblem as problem:
+        raise Usage(str(problem)) from problem
+
+
+def sizes_of(given: Sequence[str] | None) -> list[dict[str, int]] | None:
+    """The dimensions of --shape NAME=SIZE. Raises Usage."""
+    if not given:
+        return None
+    sizes: dict[str, int] = {}
+    for one in given:
+        name, sign, size = one.rpartition("=")
+        if not sign or not name or not size.isdecimal():
+            raise Usage(f"--shape {one!r} is not NAME=SIZE, like sequence=64.")
+        sizes[name] = int(size)
+    return [sizes]
+
+
+def tolerances_of(given: Sequence[str] | None) -> dict[str, dict[str, str]] | None:
+    """The outputs of --tolerance NAME=ATOL[,RTOL], for a matrix to read. Raises Usage."""
+    if not given:
+        return None
+    found: dict[str, dict[str, str]] = {}
+    for one in given:
+        name, sign, numbers = one.rpartition("=")
+        atol, comma, rtol = numbers.partition(",")
+        if not sign or not name or not atol or (comma and not rtol):
+            raise Usage(f"--tolerance {one!r} is not NAME=ATOL or NAME=ATOL,RTOL, like logits=0.001,0.01.")
+        found[name] = {"atol": atol, **({"rtol": rtol} if rtol else {})}
+    return found
+
+
+def _matrix_text(text: str) -> str:
+    if text == "-":
+        return sys.stdin.read()
+    return text if text.lstrip().startswith("{") else read_text(Path(text))

@@ -1,0 +1,41 @@
+"""The engines pass: outputs that the arms of a block kept, against each other. No session is opened."""
+
+from collections.abc import Callable
+from typing import Any
+
+from worker.runner import parity
+from worker.runner.feeding import Arrays, load_arrays
+from worker.runner.order import Order, PhaseTimer
+
+# elements compared in one pass: a second or two of arithmetic
+MAX_ELEMENTS = 50_000_000
+
+
+def run_engines(order: Order, *, timer: PhaseTimer, wrap_call: Callable[..., Any] | None = None) -> dict[str, Any]:
+    """Differences of each pair, the smallest pairs first as long as they fit; how many were left out."""
+    kept: dict[str, Arrays] = {}
+    with timer.phase("pairs"):
+        for pair in order.pairs:
+            for path in (pair["one_path"], pair["other_path"]):
+                kept[path] = kept[path] if path in kept else load_arrays(path)
+        ranked = sorted(order.pairs, key=lambda pair: _elements(kept[pair["other_path"]]))
+        found: list[dict[str, Any]] = []
+        left = MAX_ELEMENTS
+        for pair in ranked:
+            left -= _elements(kept[pair["other_path"]])
+            if left < 0:
+                break
+            found.append(_compared(pair, kept[pair["one_path"]], kept[pair["other_path"]]))
+    return {"pairs": found, "left_out": len(ranked) - len(found)}
+
+
+def _compared(pair: dict[str, Any], one: Arrays, other: Arrays) -> dict[str, Any]:
+    outputs = [
+        parity.compare_output(name, value, one.get(name), atol=pair["atol"], rtol=pair["rtol"])
+        for name, value in other.items()
+    ]
+    return {"one": pair["one"], "other": pair["other"], "outputs": outputs}
+
+
+def _elements(arrays: Arrays) -> int:
+    return sum(array.size for array in arrays.values())

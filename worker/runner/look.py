@@ -1,0 +1,38 @@
+"""The look pass: one inference, its outputs against a reference, and what both sides hold. Never timed."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from worker.runner import faults, parity
+from worker.runner.engine import open_engine
+from worker.runner.feeding import Feed, choose_inputs, keep_arrays, load_arrays
+from worker.runner.order import Order, PhaseTimer
+
+
+def run_look(order: Order, *, timer: PhaseTimer, wrap_call: Callable[..., Any] | None = None) -> dict[str, Any]:
+    """Outputs of one run, compared with `order.reference` where there is one, and kept in `order.keep` if asked."""
+    inputs = load_arrays(order.inputs)
+    engine = open_engine(order, timer=timer)
+    inputs = choose_inputs(engine, inputs)
+    with faults.translated("run"):
+        feed = Feed(engine, inputs)
+        feed.run_first()
+        outputs = feed.outputs()
+    if order.keep is not None:
+        keep_arrays(order.keep, outputs)
+    reference = load_arrays(order.reference) if order.reference else {}
+    return {"outputs": [_looked(name, value, reference.get(name), order=order) for name, value in outputs.items()]}
+
+
+def _looked(name: str, value: Any, reference: Any, *, order: Order) -> dict[str, Any]:
+    facts = parity.compare_output(name, value, reference, atol=order.atol, rtol=order.rtol)
+    if not isinstance(value, np.ndarray) or reference is None or value.dtype.kind in "OSU":
+        return facts
+    return {
+        **facts,
+        "candidate": parity.spread(value),
+        "reference": parity.spread(reference),
+        "furthest": parity.furthest(value, reference),
+    }
