@@ -49,6 +49,27 @@ STATES = {
     "draining": Sign("●", "draining", "warn"),
     "quarantined": Sign("✕", "quarantined", "bad"),
     "retired": Sign("–", "retired", "quiet"),
+    # alerts, and how the rounds of a watch ended
+    "open": Sign("▲", "open", "warn"),
+    "acknowledged": Sign("●", "acknowledged", "quiet"),
+    "snoozed": Sign("–", "snoozed", "quiet"),
+    "resolved": Sign("✓", "resolved", "good"),
+    "invalid": Sign("–", "invalid", "quiet"),
+    "infra": Sign("✕", "could not measure", "bad"),
+    "alert": Sign("▲", "alert", "warn"),
+    "unconfirmed": Sign("?", "not confirmed", "quiet"),
+    "news": Sign("▼", "better", "faster"),
+    "quiet": Sign("=", "nothing new", "quiet"),
+    "measuring": Sign("●", "measuring", "warn"),
+    "confirming": Sign("●", "confirming", "warn"),
+    "answered": Sign("✓", "answered", "good"),
+    "good": Sign("✓", "good", "good"),
+    "bad": Sign("✕", "bad", "bad"),
+    "skipped": Sign("–", "skipped", "quiet"),
+    "paused": Sign("–", "paused", "quiet"),
+    # messages to channels
+    "sending": Sign("●", "being sent", "warn"),
+    "sent": Sign("✓", "sent", "good"),
     # findings of an inspection
     "warning": Sign("▲", "warning", "warn"),
     "advice": Sign("→", "advice", "quiet"),
@@ -57,6 +78,17 @@ STATES = {
     "pass": Sign("✓", "pass", "good"),
     "fail": Sign("✕", "fail", "bad"),
     "not_measured": Sign("·", "not measured", "quiet"),
+}
+
+# kinds of change that alert
+KINDS = {
+    "slower": VERDICTS["slower"],
+    "parity": Sign("✕", "wrong outputs", "bad"),
+    "failed": Sign("✕", "fails", "bad"),
+    "placement": Sign("≠", "placed differently", "warn"),
+    "session": Sign("▲", "slower to load", "slower"),
+    "first": Sign("▲", "slower first inference", "slower"),
+    "memory": Sign("▲", "more memory", "slower"),
 }
 
 _PROVIDERS = {
@@ -77,6 +109,11 @@ _PROVIDERS = {
 def sign_of(word: str) -> Sign:
     """The sign of a verdict or state; an unknown one is shown as it is."""
     return VERDICTS.get(word) or STATES.get(word) or Sign("·", word.replace("_", " "), "quiet")
+
+
+def kind_of(name: str) -> Sign:
+    """The sign of a kind of change; an unknown one is shown as it is."""
+    return KINDS.get(name) or sign_of(name)
 
 
 def provider(name: str) -> str:

@@ -1,13 +1,14 @@
 """The operators behind a comparison: time of each in baseline and candidate, side by side, largest change first."""
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from dashboard import numbers, words
 from dashboard.figures import theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Entry, Head, Table
-from farm.contract.document import Cell, Comparison, OperatorChange
+from farm.contract.document import Comparison, OperatorChange
 
 NAME = "operators"
 MOST = 10
@@ -23,7 +24,14 @@ HEADS = (
 )
 
 
-def operators(comparison: Comparison, baseline: Cell, candidate: Cell) -> Figure:
+class Side(Protocol):
+    """A cell, or whatever else names the runtime of one side."""
+
+    @property
+    def runtime(self) -> str: ...
+
+
+def operators(comparison: Comparison, baseline: Side, candidate: Side) -> Figure:
     """The ten operators whose time changed most; the table has all of them."""
     table = Table(NAME, f"Time per inference of {_name(baseline)} and {_name(candidate)}", HEADS, _rows(comparison))
     if not comparison.operators:
@@ -72,11 +80,11 @@ def finding(comparison: Comparison) -> str:
     return f"{op_type} ({numbers.count(len(nodes), 'node')}) changes most: {numbers.signed(time_us)} µs{part}"
 
 
-def _name(cell: Cell) -> str:
+def _name(cell: Side) -> str:
     return words.runtime(cell.runtime)
 
 
-def _colour_beside(candidate: Cell, baseline: Cell) -> str:
+def _colour_beside(candidate: Side, baseline: Side) -> str:
     """The candidate's own colour, unless it is the baseline's too."""
     colour = theme.runtime_colour(candidate.runtime)
     return theme.OTHER if colour == theme.runtime_colour(baseline.runtime) else colour

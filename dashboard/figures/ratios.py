@@ -59,7 +59,7 @@ def ratios(named: Sequence[Named]) -> Figure:
         layout=theme.layout(
             height=theme.row_height(len(drawn), per_row=26),
             xaxis=theme.axis(
-                f"change{_step(drawn)}, logarithmic", type="log", range=[low, high], tickangle=0, **_ticks(low, high)
+                f"change{_step(drawn)}, logarithmic", type="log", range=[low, high], tickangle=0, **ticks(low, high)
             ),
             yaxis=theme.axis(
                 "", autorange="reversed", type="category", categoryarray=[_label(one, drawn) for one in drawn]
@@ -142,7 +142,7 @@ def _range(drawn: Sequence[Named]) -> tuple[float, float]:
     return (-room if has_low else -room / 4, room if has_high else room / 4)
 
 
-def _ticks(low: float, high: float) -> Json:
+def ticks(low: float, high: float) -> Json:
     """Round changes, from 1 outwards, none closer to another than a ninth of the axis."""
     kept: list[float] = []
     for tick in sorted(TICKS, key=lambda ratio: abs(log10(ratio))):

@@ -9,8 +9,9 @@ from farm.contract.document import Cell, Document
 
 def split(text: str) -> tuple[str, str]:
     """The first sentence, and the rest; numbers stay beside their units."""
-    first, _, rest = numbers.unbroken(text).partition(". ")
-    return (f"{first}.", rest) if rest else (text, "")
+    whole = numbers.unbroken(text)
+    first, _, rest = whole.partition(". ")
+    return (f"{first}.", rest) if rest else (whole, "")
 
 
 def opening(document: Document, *, model: str, planned: int, ended: int, is_open: bool) -> tuple[str, str]:

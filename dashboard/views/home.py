@@ -1,39 +1,83 @@
-"""The first page: what is being measured, what came out last, and the fleet at a glance."""
+"""The first page: what has to be looked at, what changed, what is being measured, and the fleet at a glance."""
+
+from datetime import datetime
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard import numbers
+from dashboard.reading import alerts as alert_reading
+from dashboard.reading import changes
 from dashboard.views.access import page, person
+from dashboard.views.visits import visit
+from farm.alerts.selectors.changes import releases_since, turns_since
+from farm.alerts.selectors.pages import alert_counts, alerts_in
 from farm.fleet.selectors import nodes_visible_to
+from farm.registry.selectors import versions_visible_to
 from farm.runs.selectors import runs_visible_to
 from farm.runs.selectors.pages import open_runs
 from farm.runs.states import RunState
 
 RECENT = 8
 NODES = 12
+ALERTS = 10
+# of each sort of change
+CHANGES = 6
 
 
 @page
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
-    """Runs in progress, latest results, the fleet; an invitation while there is nothing."""
+    """Open alerts, what changed since the last visit, runs in progress, latest results, the fleet."""
     user = person(request)
+    # a part that fills in by itself is no visit
+    is_part = bool(request.headers.get("HX-Request"))
+    here = visit(request)
     opened = [{"run": run, "ended": ended, "planned": run.cell_count or 1} for run, ended in open_runs(user)]
     nodes = list(nodes_visible_to(user).order_by("-state", "name")[:NODES])
+    counts = alert_counts(user)
     context = {
+        "alert_count": counts["open"],
+        "groups": alert_reading.groups(alerts_in(user, "open")[:ALERTS]) if counts["open"] else [],
+        "alerts_shown": ALERTS,
+        "since": here.since,
+        "changes": changes_since(user, here.since) if here.since is not None and not is_part else [],
         "open_runs": opened,
         "recent": list(runs_visible_to(user).filter(state=RunState.FINISHED)[:RECENT]),
         "nodes": nodes,
-        "headline": headline(len(opened), sum(node.state == "online" for node in nodes), len(nodes)),
+        "headline": headline(
+            alerts=counts["open"],
+            runs=len(opened),
+            online=sum(node.state == "online" for node in nodes),
+            nodes=len(nodes),
+        ),
     }
-    return render(request, "dashboard/home.html", context)
+    response = render(request, "dashboard/home.html", context)
+    return response if is_part else here.keep(request, response)
 
 
-def headline(runs: int, online: int, nodes: int) -> str:
-    """What is going on, in one sentence."""
-    measured = f"{numbers.count(runs, 'run')} in progress" if runs else "Nothing is being measured"
-    if not nodes:
-        return f"{measured}; no node has joined yet"
-    return f"{measured}; {online} of {numbers.count(nodes, 'node')} online"
+def headline(*, alerts: int, runs: int, online: int, nodes: int) -> str:
+    """What is going on, in one sentence; what has to be looked at comes first."""
+    first = f"{numbers.count(alerts, 'open alert')}; " if alerts else ""
+    measured = f"{numbers.count(runs, 'run')} in progress" if runs else "nothing is being measured"
+    fleet = f"{online} of {numbers.count(nodes, 'node')} online" if nodes else "no node has joined yet"
+    text = f"{first}{measured}; {fleet}"
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def changes_since(user: Any, moment: datetime) -> list[changes.Change]:
+    """What happened after a moment, newest first; of each sort the newest few."""
+    runs = runs_visible_to(user).filter(state=RunState.FINISHED, finished_at__gte=moment).order_by("-finished_at")
+    versions = versions_visible_to(user).filter(created_at__gte=moment).prefetch_related(None)
+    nodes = nodes_visible_to(user).filter(created_at__gte=moment).order_by("-pk")
+    return changes.newest_first(
+        [
+            *map(changes.of_alert, turns_since(user, moment)[:CHANGES]),
+            *map(changes.of_run, runs[:CHANGES]),
+            *map(changes.of_version, versions[:CHANGES]),
+            *map(changes.of_node, nodes[:CHANGES]),
+            *(changes.of_release(*row) for row in releases_since(moment)),
+        ]
+    )

@@ -1,21 +1,26 @@
-"""The reader's own tokens and teams."""
+"""The reader's own tokens and teams, and the channels of the teams."""
+
+from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
+from dashboard.reading import channels as channel_reading
 from dashboard.views.access import page, person
 from farm.accounts import selectors, services
 from farm.accounts.refusals import Missing, Refusal
 from farm.accounts.states import Scope
+from farm.alerts.selectors.alerts import channels_visible_to
+from farm.alerts.selectors.outbox import fates
 
 
 @page
 @require_safe
 def settings(request: HttpRequest) -> HttpResponse:
     """Tokens, teams, and the commands that use a token."""
-    return _shown(request)
+    return shown(request)
 
 
 @page
@@ -28,8 +33,8 @@ def issue(request: HttpRequest) -> HttpResponse:
         _, secret = services.issue_token(person(request), scopes, name=name)
     except Refusal as refusal:
         typed = {"name": name, "scopes": scopes}
-        return _shown(request, errors={"scopes": str(refusal)}, typed=typed, status=refusal.status)
-    return _shown(request, secret=secret)
+        return shown(request, errors={"scopes": str(refusal)}, typed=typed, status=refusal.status)
+    return shown(request, secret=secret)
 
 
 @page
@@ -44,7 +49,8 @@ def revoke(request: HttpRequest, token_id: int) -> HttpResponseBase:
     return redirect("dashboard:settings")
 
 
-def _shown(request: HttpRequest, *, status: int = 200, **more: object) -> HttpResponse:
+def shown(request: HttpRequest, *, status: int = 200, **more: object) -> HttpResponse:
+    """The settings; `more`: what was typed, errors, and a secret that is shown once."""
     user = person(request)
     teams = [(team, list(selectors.members_of(team))) for team in selectors.teams_visible_to(user)]
     context = {
@@ -52,6 +58,21 @@ def _shown(request: HttpRequest, *, status: int = 200, **more: object) -> HttpRe
         "teams": teams,
         "scopes": Scope.choices,
         "typed": {"name": "", "scopes": [Scope.READ, Scope.WRITE]},
+        **_channels(user, [team for team, _ in teams]),
         **more,
     }
     return render(request, "dashboard/settings.html", context, status=status)
+
+
+def _channels(user: Any, teams: list[Any]) -> dict[str, Any]:
+    """The channels of the reader's teams, and what a new one may be."""
+    found = list(channels_visible_to(user))
+    managed = [team for team in teams if selectors.can_manage(user, team=team)]
+    return {
+        "channels": channel_reading.lines(found, fates(found), managed=[team.pk for team in managed]),
+        "managed": managed,
+        "channel_kinds": channel_reading.KINDS,
+        "digests": channel_reading.DIGESTS,
+        "channel_errors": {},
+        "channel_typed": {"kind": "webhook"},
+    }

@@ -11,6 +11,7 @@ from farm.accounts.selectors import Anyone
 from farm.alerts.models import Alert, IndexLook, Point, Symptom, Watch, WatchRound
 from farm.alerts.selectors.alerts import alerts_visible_to
 from farm.alerts.states import OPEN_ALERTS, AlertState
+from farm.registry.models import Model
 
 # the lists that alerts stand in; `open` is what somebody has to look at now
 LISTS = ("open", "snoozed", "infra", "resolved", "invalid", "all")
@@ -90,3 +91,15 @@ def first_with_points(watches: Iterable[Watch]) -> Watch | None:
     found = list(watches)
     known = set(Point.objects.filter(watch__in=found).order_by().values_list("watch", flat=True).distinct())
     return next((watch for watch in found if watch.pk in known), found[0] if found else None)
+
+
+def watches_of_model(model: Model) -> list[Watch]:
+    """The watches that watch this model, by itself or by one of its labels, by name."""
+    named = Q(watched=model)
+    labelled = Q(team=model.team_id, label__in=[label for label in model.labels if label])
+    return list(Watch.objects.filter(named | labelled).distinct().order_by("name", "pk"))
+
+
+def points_of_model(watch: Watch, model: Model) -> QuerySet[Any, tuple[Any, ...]]:
+    """The long series of one model of a watch, as `points`."""
+    return points(watch, round__version__model=model)

@@ -1,7 +1,8 @@
 """Pictures of every page of a running farm, for docs/screens: light and dark, wide and narrow.
 
 bash deploy/quickstart                      # leave it up; it prints a one-time sign-in link
-.venv/bin/python -m tests.acceptance.browser.screens LINK [--run N] [--out docs/screens]
+.venv/bin/onnxfarm watch add upgrades --model transformer --reference 1.29.0      # and wait for its alert
+.venv/bin/python -m tests.acceptance.browser.screens LINK [--run N] [--only NAME,NAME] [--out docs/screens]
 """
 
 import argparse
@@ -30,10 +31,18 @@ def pages(run: int, cell: str) -> dict[str, str]:
         "node": "/fleet/1/",
         "compare": "/compare/",
         "settings": "/settings/",
+        "alerts": "/alerts/",
+        "alert": "/alerts/1/",
+        "watches": "/watches/",
+        "watch": "/watches/1/",
+        "watch-form": "/watches/new/",
+        "trends": "/trends/?by=release",
+        "runtimes": "/runtimes/",
+        "digest": "/alerts/digest/",
     }
 
 
-def take(browser: Browser, link: str, *, run: int, cell: str, out: Path) -> Iterator[Path]:
+def take(browser: Browser, link: str, *, wanted: dict[str, str], out: Path) -> Iterator[Path]:
     """Sign in once, then one picture of each page, theme and width."""
     parts = urlsplit(link)
     origin = f"{parts.scheme}://{parts.netloc}"
@@ -49,7 +58,7 @@ def take(browser: Browser, link: str, *, run: int, cell: str, out: Path) -> Iter
         for width, viewport in SIZES.items():
             context = browser.new_context(storage_state=state, color_scheme=theme, viewport=viewport)
             shown = context.new_page()
-            for name, path in pages(run, cell).items():
+            for name, path in wanted.items():
                 answer = shown.goto(origin + path, wait_until="networkidle")
                 assert answer is not None
                 assert answer.status == 200, f"{path} answered {answer.status}"
@@ -65,14 +74,20 @@ def main() -> None:
     parser.add_argument("link", help="one-time sign-in link")
     parser.add_argument("--run", type=int, default=1)
     parser.add_argument("--cell", default="c5")
+    parser.add_argument("--only", metavar="NAME,NAME", help="these pages; all of them by default")
     parser.add_argument("--out", type=Path, default=Path("docs/screens"))
     options = parser.parse_args()
     if CHROMIUM is None:
         parser.error("no Chromium on PATH: install Debian's chromium")
+    known = pages(options.run, options.cell)
+    names = options.only.split(",") if options.only else list(known)
+    if unknown := [name for name in names if name not in known]:
+        parser.error(f"there is no page {unknown[0]!r}: choose of {', '.join(known)}")
+    wanted = {name: known[name] for name in names}
     options.out.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
-        for path in take(browser, options.link, run=options.run, cell=options.cell, out=options.out):
+        for path in take(browser, options.link, wanted=wanted, out=options.out):
             print(path)
         browser.close()
 

@@ -11,10 +11,12 @@ from playwright.sync_api import Browser, Page
 
 from farm.accounts.models import User
 from farm.accounts.services import make_sign_in_link
+from farm.alerts.services.channels import create_channel
 from farm.fleet.states import NodeHealth
 from farm.registry.states import VersionState
 from tests.acceptance.browser.conftest import LAPTOP
-from tests.integration.dashboard import rows
+from tests.integration.alerts.driving import make_watch
+from tests.integration.dashboard import rows, watching
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 VERSION = "4.14.1"
@@ -62,12 +64,19 @@ def test_axe_finds_no_violation_on_any_page(page: Page, person: User, axe: str) 
     rows.MadeUpNode(node).measure(open_, most_rounds=2)
     pending = rows.make_node(team, person, name="pi", health=NodeHealth.PENDING)
     rejected = rows.make_version(team, person, name="broken", state=VersionState.REJECTED)
+    watch = make_watch(version, person)
+    alert = watching.bare_alert(watch, version)
+    watching.bare_round(watch, version)
+    watching.long_series(watch, version, 12, step_at=8)
+    channel = create_channel(team=team, by=person, name="hook", kind="webhook", target="https://example.org/hook")
     found = []
     for path in (
         "/", "/models/", f"/models/{version.model_id}/", f"/models/{rejected.model_id}/", "/models/upload/", "/runs/",
         "/runs/new/", f"/runs/{run.pk}/", f"/runs/{run.pk}/?chart=operators", f"/runs/{run.pk}/?metric=p50",
         f"/runs/{open_.pk}/", f"/runs/{run.pk}/cells/c5/", "/fleet/", f"/fleet/{node.pk}/", f"/fleet/{pending.pk}/",
         f"/compare/?cells={run.pk}:c1&cells={run.pk}:c5", "/settings/", "/nowhere/",
+        "/alerts/", "/alerts/digest/", f"/alerts/{alert.pk}/", "/watches/", "/watches/new/", f"/watches/{watch.pk}/",
+        f"/watches/{watch.pk}/edit/", "/trends/", "/runtimes/", f"/settings/channels/{channel.pk}/",
     ):  # fmt: skip
         page.goto(path)
         page.evaluate(axe)

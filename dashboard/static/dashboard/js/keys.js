@@ -11,9 +11,11 @@ document.addEventListener("keydown", (event) => {
   } else if (event.key === "?") {
     help?.showModal();
   } else if (event.key === "g") {
+    event.preventDefault();
     afterG = Date.now();
   } else if (Date.now() - afterG < 1500) {
     afterG = 0;
+    event.preventDefault();
     document.querySelector(`[data-key="${CSS.escape(event.key)}"]`)?.click();
   }
 });

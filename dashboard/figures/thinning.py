@@ -1,0 +1,20 @@
+"""Fewer points of a long line, in a way that keeps its extremes: what stood out still stands out."""
+
+from collections.abc import Sequence
+
+
+def kept(values: Sequence[float], *, most: int) -> list[int]:
+    """Places of at most `most` (≥ 4) values, in order: the first, the last, and of each stretch its lowest and highest.
+
+    All places when there are no more values than that.
+    """
+    count = len(values)
+    if count <= most:
+        return list(range(count))
+    stretches = (most - 2) // 2
+    found = {0, count - 1}
+    for number in range(stretches):
+        start, stop = number * count // stretches, (number + 1) * count // stretches
+        found.add(min(range(start, stop), key=values.__getitem__))
+        found.add(max(range(start, stop), key=values.__getitem__))
+    return sorted(found)

@@ -1,0 +1,240 @@
+"""What the page of one alert shows: the evidence, since when, what undoes it, each with the numbers behind it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.urls import reverse
+
+from dashboard import numbers, words
+from dashboard.figures.ratios import Named
+from dashboard.reading import alerts, verdict
+from dashboard.tables import Entry, Head, Table, verdict_entry
+from dashboard.words import kind_of
+from farm.contract.document import Comparison
+
+EVIDENCE_HEADS = (
+    Head("Change"),
+    Head("Series"),
+    Head("new / old", is_number=True),
+    Head("95 % interval", is_number=True),
+    Head("rounds", is_number=True),
+    Head("Now"),
+    Head("In words", is_text=True),
+)
+STEP_HEADS = (
+    Head("Release"),
+    Head("Outcome"),
+    Head("change", is_number=True, note="of p50 latency against the good release, in the same block"),
+    Head("95 % interval", is_number=True),
+    Head("minutes", is_number=True),
+    Head("Run"),
+    Head("Why", is_text=True),
+)
+TRIAL_HEADS = (
+    Head("Switch"),
+    Head("Verdict", note="with the switch against without it, on the bad release"),
+    Head("change", is_number=True),
+    Head("gives back", is_number=True, note="share of the slow-down that it takes away; 100 % is all of it"),
+    Head("left", is_number=True, note="what stays against the good release"),
+    Head("Parity"),
+    Head("Run"),
+)
+QUESTIONS = {"since_when": "Since when", "work_around": "Work-around"}
+
+
+@dataclass(frozen=True)
+class Question:
+    """One investigation. `code`: lines for whoever makes the session; `is_open`: it is being measured now."""
+
+    sentence: str
+    state: str
+    is_open: bool
+    table: Table
+    code: str = ""
+    verdict: str = ""
+    run: int | None = None
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison, where nothing but its runtime matters."""
+
+    runtime: str
+
+
+@dataclass(frozen=True)
+class Opening:
+    """The first words of the page: what, and what is known of it."""
+
+    headline: str
+    because: str
+    notes: Sequence[str] = field(default_factory=tuple)
+
+
+def opening(alert: Any) -> Opening:
+    """The alert in a sentence, and in a second one since when, through what, and the way round it."""
+    headline, rest = verdict.split(alert.sentence)
+    parts = [part for part in (rest, _since(alert), alerts.because(alert), _way_round(alert)) if part]
+    text = " ".join(part.rstrip(".") + "." for part in parts)
+    return Opening(headline, numbers.unbroken(text), _notes(alert))
+
+
+def _since(alert: Any) -> str:
+    return f"Since {alert.first_bad}" if alert.first_bad else ""
+
+
+def _way_round(alert: Any) -> str:
+    found = [one for one in alert.investigations.all() if one.kind == "work_around" and (one.answer or {})]
+    return str(found[-1].sentence) if found and found[-1].answer.get("is_found") else ""
+
+
+def _notes(alert: Any) -> list[str]:
+    found = []
+    if alert.is_snoozed:
+        until = f"{alert.snoozed_until:%Y-%m-%d %H:%M} UTC" if alert.snoozed_until else f"release {alert.snoozed_for}"
+        found.append(f"Snoozed until {until}: nobody is told of it before.")
+    if alert.state == "resolved":
+        how = f"by measurement, with {alert.resolved_in}" if alert.resolved_in else "by measurement"
+        found.append(f"Resolved {how}.")
+    if alert.state in ("invalid", "infra") and alert.note:
+        found.append(f"{words.sign_of(alert.state).word.capitalize()}: {alert.note}")
+    return found
+
+
+def leading(alert: Any) -> Any | None:
+    """The symptom to open with: of the gravest kind, the largest; those that are still there come first."""
+    rows = list(alert.symptoms.all())
+    return min(
+        rows, key=lambda one: (bool(one.resolved_in), alerts.ORDER.index(one.kind), -(one.size or 0)), default=None
+    )
+
+
+def comparison_of(symptom: Any) -> Comparison | None:
+    """The measured comparison that a symptom rests on; None where it rests on something else."""
+    return Comparison.model_validate(symptom.comparison) if symptom.comparison else None
+
+
+def sides(alert: Any) -> tuple[Side, Side]:
+    """The good and the bad release, as figures name them."""
+    return Side(f"{alert.distribution}=={alert.good}"), Side(f"{alert.distribution}=={alert.bad}")
+
+
+def named(alert: Any) -> list[Named]:
+    """The compared series, as the figure of ratios labels them."""
+    step = f"{alert.good} → {alert.bad}"
+    found = {one.series: one for one in alert.symptoms.all() if one.comparison}
+    return [
+        Named(Comparison.model_validate(one.comparison), _short_label(alert, one), step, address_of(one))
+        for one in found.values()
+    ]
+
+
+def _short_label(alert: Any, symptom: Any) -> str:
+    """The series without the model's name, which the page has said."""
+    return str(symptom.label).removeprefix(f"{alert.model.name}, ")
+
+
+def address_of(symptom: Any) -> str:
+    """The page of the cell that showed it; empty when its run was removed."""
+    return reverse("dashboard:cell", args=[symptom.run_id, symptom.cell]) if symptom.run_id else ""
+
+
+def evidence(alert: Any) -> Table:
+    """Every change of every series, with its figures and a link to the cell."""
+    return Table(
+        "evidence", "What changed, by series", EVIDENCE_HEADS, [_symptom(alert, one) for one in alert.symptoms.all()]
+    )
+
+
+def _symptom(alert: Any, one: Any) -> tuple[Entry, ...]:
+    comparison = comparison_of(one) if one.kind == "slower" else None
+    low, high = (comparison.ci_low, comparison.ci_high) if comparison else (None, None)
+    # what is no ratio (outputs, placement, endings) has none to be measured
+    change = numbers.change(one.size, low, high) if one.size else ""
+    return (
+        Entry(sign=kind_of(one.kind), value=one.kind),
+        Entry(_short_label(alert, one), href=address_of(one)),
+        Entry(change, one.size),
+        Entry(numbers.change_interval(low, high) if comparison else "", low),
+        Entry(str(comparison.rounds) if comparison else "", comparison.rounds if comparison else None),
+        Entry(f"well in {one.resolved_in}" if one.resolved_in else "still there"),
+        Entry(one.text),
+    )
+
+
+def question(alert: Any, kind: str) -> Question | None:
+    """The newest investigation of a kind; None when it was not asked yet."""
+    found = [one for one in alert.investigations.all() if one.kind == kind]
+    if not found:
+        return None
+    newest = found[-1]
+    is_open = newest.state in ("waiting", "measuring")
+    answer = newest.answer or {}
+    table = _steps(newest) if kind == "since_when" else _trials(newest)
+    return Question(
+        sentence=newest.sentence or _progress(newest),
+        state=newest.state,
+        is_open=is_open,
+        table=table,
+        code=str(answer.get("code") or ""),
+        verdict=str((answer.get("comparison") or {}).get("verdict") or ""),
+        run=newest.run_id,
+    )
+
+
+def _progress(one: Any) -> str:
+    done = numbers.count(len(one.steps), "step") + " measured"
+    asked = one.asked or {}
+    now = f"; {asked['probe']} is being measured" if one.state == "measuring" and "probe" in asked else ""
+    return f"{done}{now}."
+
+
+def _steps(one: Any) -> Table:
+    rows = [_step(step) for step in one.steps]
+    return Table("since-when", "Releases that were measured beside the good one", STEP_HEADS, rows)
+
+
+def _step(step: dict[str, Any]) -> tuple[Entry, ...]:
+    ratio, low, high = step.get("ratio"), step.get("low"), step.get("high")
+    return (
+        Entry(str(step["version"]), is_name=True),
+        verdict_entry(str(step["outcome"])),
+        Entry(numbers.change(ratio, low, high), ratio),
+        Entry(numbers.change_interval(low, high), low),
+        Entry(numbers.plain(step.get("minutes")), step.get("minutes")),
+        _run(step.get("run")),
+        Entry(str(step.get("text") or "")),
+    )
+
+
+def _run(run_id: int | None) -> Entry:
+    if run_id is None:
+        return Entry("removed")
+    return Entry(f"run {run_id}", run_id, href=reverse("dashboard:run", args=[run_id]))
+
+
+def _trials(one: Any) -> Table:
+    rows = [_trial(trial, step.get("run")) for step in one.steps for trial in step.get("trials", [])]
+    rows.sort(key=lambda row: -float(row[3].value or 0.0))
+    return Table("work-around", "Session options that were tried", TRIAL_HEADS, rows)
+
+
+def _trial(trial: dict[str, Any], run_id: int | None) -> tuple[Entry, ...]:
+    comparison = trial["comparison"]
+    ratio, low, high = (comparison.get(name) for name in ("ratio", "ci_low", "ci_high"))
+    return (
+        Entry(_switch(trial["candidate"]), is_name=True),
+        verdict_entry(str(comparison["verdict"])),
+        Entry(numbers.change(ratio, low, high), ratio),
+        Entry(numbers.share(trial["undone"]), trial["undone"]),
+        Entry(numbers.change(trial["remaining"]), trial["remaining"]),
+        verdict_entry("pass" if trial["keeps_parity"] else "fail"),
+        _run(run_id),
+    )
+
+
+def _switch(candidate: dict[str, Any]) -> str:
+    if candidate["kind"] == "level":
+        return f"optimisation level {candidate['level']}"
+    return f"without {numbers.listed(candidate['names'], most=4)}"

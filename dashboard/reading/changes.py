@@ -1,0 +1,64 @@
+"""What changed since a reader was here last: alerts first, then results, models, nodes and releases."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.urls import reverse
+
+from dashboard import numbers, words
+from dashboard.words import Sign, sign_of
+
+# signs of what an alert's log tells
+TURNS = {"opened": "open", "reopened": "open", "explained": "answered", "woken": "open"}
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing that happened, in a sentence that leads to it."""
+
+    at: datetime
+    sign: Sign
+    text: str
+    href: str
+
+
+def of_alert(event: Any) -> Change:
+    """A turn of an alert."""
+    sign = sign_of(TURNS.get(event.kind, event.kind))
+    text = f"Alert {event.alert_id}: {event.text}"
+    return Change(event.at, sign, numbers.unbroken(text), reverse("dashboard:alert", args=[event.alert_id]))
+
+
+def of_run(run: Any) -> Change:
+    """A run that ended."""
+    said = run.headline or run.sentence or "it ended."
+    text = f"Run {run.pk} of {run.version}: {said}"
+    href = reverse("dashboard:run", args=[run.pk])
+    return Change(run.finished_at, sign_of(run.outcome or run.state), numbers.unbroken(text), href)
+
+
+def of_version(version: Any) -> Change:
+    """A version that was uploaded."""
+    by = f" by {version.uploaded_by}" if version.uploaded_by else ""
+    href = f"{reverse('dashboard:model', args=[version.model_id])}?version={version.number}"
+    return Change(version.created_at, sign_of(version.state), f"{version} was uploaded{by}.", href)
+
+
+def of_node(node: Any) -> Change:
+    """A node that joined."""
+    text = f"{node.name} joined the fleet" + ("; it waits for approval." if node.health == "pending" else ".")
+    return Change(node.created_at, sign_of(node.health), text, reverse("dashboard:node", args=[node.pk]))
+
+
+def of_release(distribution: str, count: int, version: str, at: datetime) -> Change:
+    """Releases that the package index offers since."""
+    runtime = words.runtime_in_words(f"{distribution}=={version}")
+    text = f"{runtime} appeared." if count == 1 else f"{count} releases of {distribution} became known."
+    return Change(at, Sign("→", "release", "quiet"), text, reverse("dashboard:runtimes"))
+
+
+def newest_first(changes: Iterable[Change]) -> list[Change]:
+    """All of them, the newest first."""
+    return sorted(changes, key=lambda change: change.at, reverse=True)

@@ -1,0 +1,109 @@
+"""Channels in the settings: where each of them tells, how its messages fare, and what becomes of each message."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.urls import reverse
+
+from dashboard import numbers
+from dashboard.tables import Entry, Head, Table, verdict_entry
+from farm.accounts.refusals import Refusal
+from farm.alerts.selectors.alerts import shown_target
+from farm.alerts.selectors.outbox import Fate
+
+KINDS = {
+    "mail": ("Mail", "a mail address", "team@example.org"),
+    "webhook": ("Webhook", "an https:// address; every message is signed", "https://example.org/hook"),
+    "apprise": ("Apprise", "Slack, Teams, Discord, Matrix and others by their apprise address", "slack://…"),
+}
+DIGESTS = (("never", "no digest"), ("day", "every day"), ("week", "every week"))
+FIELD_OF_CODE = {
+    "bad_name": "name",
+    "name_taken": "name",
+    "too_many": "name",
+    "unknown_kind": "kind",
+    "no_mail": "kind",
+    "digest": "digest",
+    "bad_target": "target",
+    "not_found": "team",
+    "not_allowed": "team",
+}
+HEADS = (
+    Head("Message"),
+    Head("State"),
+    Head("Subject", is_text=True),
+    Head("tries", is_number=True),
+    Head("Problem", is_text=True),
+    Head("Made"),
+    Head("Sent"),
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One channel. `fate` in words; `problem`: why messages failed for good, empty where none did."""
+
+    channel: Any
+    kind: str
+    target: str
+    digest: str
+    fate: str
+    problem: str
+    may_manage: bool
+
+
+def lines(channels: Iterable[Any], fates: Mapping[int, Fate], *, managed: Iterable[int]) -> list[Line]:
+    """Channels with the fate of their messages. `managed`: teams whose channels the reader may change."""
+    teams = set(managed)
+    return [_line(channel, fates.get(channel.pk, Fate()), channel.team_id in teams) for channel in channels]
+
+
+def _line(channel: Any, fate: Fate, may_manage: bool) -> Line:
+    problem = ""
+    if fate.failed:
+        problem = f"{numbers.count(fate.failed, 'message')} failed for good; the last: {fate.problem}"
+    return Line(
+        channel,
+        KINDS[channel.kind][0],
+        shown_target(channel),
+        dict(DIGESTS)[channel.digest],
+        _fate(fate),
+        problem,
+        may_manage,
+    )
+
+
+def _fate(fate: Fate) -> str:
+    parts = [f"{fate.sent} sent"] if fate.sent else []
+    parts += [f"{fate.waiting} on their way"] if fate.waiting else []
+    return ", ".join(parts) or "nothing sent yet"
+
+
+def messages_table(deliveries: Iterable[Any]) -> Table:
+    """What a channel was told, the newest first."""
+    return Table("messages", "Messages to this channel", HEADS, [_message(one) for one in deliveries])
+
+
+def _message(one: Any) -> tuple[Entry, ...]:
+    alert = one.event.alert_id if one.event_id else None
+    href = reverse("dashboard:alert", args=[alert]) if alert else ""
+    again = f"tried again at {one.due_at:%H:%M} UTC" if one.state == "waiting" and one.tries else ""
+    return (
+        Entry(one.kind, href=href),
+        verdict_entry(one.state, soft="for good" if one.state == "failed" else again),
+        Entry(one.subject),
+        Entry(str(one.tries), one.tries),
+        Entry(one.problem),
+        Entry(f"{one.created_at:%Y-%m-%d %H:%M} UTC", one.created_at.timestamp()),
+        Entry(f"{one.sent_at:%Y-%m-%d %H:%M} UTC" if one.sent_at else "not yet", _stamp(one.sent_at)),
+    )
+
+
+def _stamp(at: Any) -> float | None:
+    return at.timestamp() if at is not None else None
+
+
+def field_of(refusal: Refusal) -> str:
+    """The field of the form that a refusal speaks of."""
+    return FIELD_OF_CODE.get(refusal.code, "target")

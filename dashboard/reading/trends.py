@@ -1,0 +1,166 @@
+"""Long series: each watched cell as a ratio to the pinned release of the same block, with its level shifts."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from dashboard import numbers
+from dashboard.tables import Entry, Head, Table
+from farm.rules.comparing.changepoints import find_changepoints
+from farm.rules.narrowing import release_order
+
+# the newest values that are searched for level shifts
+SEARCHED = 1000
+HEADS = (
+    Head("Series"),
+    Head("Node"),
+    Head("points", is_number=True),
+    Head("Last release"),
+    Head("last", is_number=True, note="p50 against the pinned release, in the same block"),
+    Head("95 % interval", is_number=True),
+    Head("Level shifts"),
+    Head("Alerts"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """One value of a line. `low`, `high`: its interval; None where it has none. `round` is 0 for the pinned release."""
+
+    at: datetime
+    version: str
+    ratio: float
+    low: float | None
+    high: float | None
+    round: int
+
+
+@dataclass(frozen=True)
+class Shift:
+    """A level shift: the place of the new level's first value, and new / old."""
+
+    place: int
+    ratio: float
+
+
+@dataclass(frozen=True)
+class Mark:
+    """An alert on a line: the place of the value that raised it."""
+
+    place: int
+    alert: int
+    state: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """One series on one node. `name` is what tells it apart from the others of its watch."""
+
+    series: str
+    node: str
+    label: str
+    name: str
+    spots: Sequence[Spot]
+    shifts: Sequence[Shift] = field(default_factory=tuple)
+    marks: Sequence[Mark] = field(default_factory=tuple)
+
+    @property
+    def key(self) -> str:
+        """How the address names it."""
+        return f"{self.series[:12]}@{self.node}"
+
+
+def lines(watch: Any, points: Iterable[tuple[Any, ...]], alerts: Iterable[Any] = ()) -> list[Line]:
+    """A watch's lines over time: of each round the new release. `points` as farm.alerts.selectors.pages.points."""
+    prefix = f"{watch.distribution}=="
+    found: dict[tuple[str, str], tuple[str, list[Spot]]] = {}
+    for series, label, node, runtime, new, ratio, low, high, at, round_id in points:
+        if runtime == prefix + new:
+            spots = found.setdefault((series, node), (label, []))[1]
+            spots.append(Spot(at, new, ratio, low, high, round_id))
+    raised = list(alerts)
+    return _lines(found, lambda series, node, spots: (_shifts(spots), _marks(raised, series, node, spots)))
+
+
+def by_release(watch: Any, points: Iterable[tuple[Any, ...]], alerts: Iterable[Any] = ()) -> list[Line]:
+    """The same lines over releases: the newest value that each release has; the pinned one is 1 by itself."""
+    found: dict[tuple[str, str], tuple[str, dict[str, Spot]]] = {}
+    pinned = watch.reference
+    for series, label, node, runtime, _, ratio, low, high, at, round_id in points:
+        version = runtime.removeprefix(f"{watch.distribution}==")
+        spots = found.setdefault((series, node), (label, {pinned: Spot(at, pinned, 1.0, None, None, 0)}))[1]
+        spots[version] = Spot(at, version, ratio, low, high, round_id)
+    ordered = {
+        key: (label, sorted(spots.values(), key=lambda spot: release_order(spot.version)))
+        for key, (label, spots) in found.items()
+    }
+    raised = list(alerts)
+    return _lines(ordered, lambda series, node, spots: ((), _marks(raised, series, node, spots, by_version=True)))
+
+
+def _lines(found: dict[tuple[str, str], tuple[str, list[Spot]]], marks: Any) -> list[Line]:
+    labels = [label for label, _ in found.values()]
+    nodes = {node for _, node in found}
+    made = []
+    for (series, node), (label, spots) in found.items():
+        shifts, marked = marks(series, node, spots)
+        name = _name(label, labels) + (f" on {node}" if len(nodes) > 1 else "")
+        made.append(Line(series, node, label, name, spots, shifts, marked))
+    return sorted(made, key=lambda line: (line.label, line.node))
+
+
+def _name(label: str, labels: Sequence[str]) -> str:
+    """A label without the parts that all labels share; whole where nothing would be left."""
+    shared = set.intersection(*(set(one.split(", ")) for one in labels))
+    return ", ".join(part for part in label.split(", ") if part not in shared) or label
+
+
+def _shifts(spots: Sequence[Spot]) -> list[Shift]:
+    first = max(0, len(spots) - SEARCHED)
+    found = find_changepoints([spot.ratio for spot in spots[first:]])
+    return [Shift(first + one.index, 1 + (one.magnitude or 0.0)) for one in found]
+
+
+def _marks(
+    alerts: Sequence[Any], series: str, node: str, spots: Sequence[Spot], *, by_version: bool = False
+) -> list[Mark]:
+    found = []
+    for alert in alerts:
+        if alert.node == node and any(one.series == series for one in alert.symptoms.all()):
+            wanted = (alert.bad, None) if by_version else (None, alert.round_id)
+            place = next((place for place, spot in enumerate(spots) if _is_there(spot, *wanted)), None)
+            if place is not None:
+                found.append(Mark(place, alert.pk, alert.state))
+    return found
+
+
+def _is_there(spot: Spot, version: str | None, round_id: int | None) -> bool:
+    return spot.version == version if version is not None else spot.round == round_id
+
+
+def table(lines: Sequence[Line], *, watch: int) -> Table:
+    """Every line with its last value, its level shifts and its alerts; a name leads to that line alone."""
+    rows = [_row(line, watch) for line in lines]
+    return Table("trends", "Long series against the pinned release", HEADS, rows)
+
+
+def _row(line: Line, watch: int) -> tuple[Entry, ...]:
+    last = line.spots[-1]
+    alerts = numbers.listed([f"alert {mark.alert}" for mark in line.marks], most=4)
+    return (
+        Entry(line.label, href=f"/trends/?{urlencode({'watch': watch, 'series': line.key})}"),
+        Entry(line.node),
+        Entry(str(len(line.spots)), len(line.spots)),
+        Entry(last.version, is_name=True),
+        Entry(numbers.change(last.ratio, last.low, last.high), last.ratio),
+        Entry(numbers.change_interval(last.low, last.high), last.low),
+        Entry(numbers.listed([shift_words(line, shift) for shift in line.shifts], most=3) or "none"),
+        Entry(alerts or "none"),
+    )
+
+
+def shift_words(line: Line, shift: Shift) -> str:
+    """A level shift by its size and the release it came with."""
+    return f"{numbers.change(shift.ratio, 0.98, 1.02)} with {line.spots[shift.place].version}"

@@ -1,0 +1,83 @@
+"""A model's standing by its watches: its long series as small lines, and the badge that tells of it elsewhere."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import log
+from typing import Any
+from urllib.parse import urlencode
+
+from dashboard import numbers
+from dashboard.figures.thinning import kept
+from dashboard.reading.trends import Line, shift_words
+
+WIDTH, HEIGHT, ROOM = 120.0, 24.0, 3.0
+MOST_SPOTS = 60
+# what a small line reaches at least, so that noise looks like noise
+LEAST_REACH = 0.05
+
+
+@dataclass(frozen=True)
+class Spark:
+    """A small line in an SVG of 120 × 24: its points, and the height at which the reference lies."""
+
+    points: str
+    level: str
+
+
+@dataclass(frozen=True)
+class Series:
+    """One series of a watch."""
+
+    name: str
+    href: str
+    spark: Spark
+    last: str
+    interval: str
+    release: str
+    shifts: str
+    alerts: Sequence[tuple[int, str]]
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A watch of the model with its series."""
+
+    watch: Any
+    series: Sequence[Series]
+
+
+def watched(watch: Any, lines: Iterable[Line]) -> Watched:
+    """A watch with the lines of one model."""
+    return Watched(watch, [_series(watch, line) for line in lines])
+
+
+def _series(watch: Any, line: Line) -> Series:
+    last = line.spots[-1]
+    return Series(
+        name=f"{line.name} on {line.node}" if line.node not in line.name else line.name,
+        href=f"/trends/?{urlencode({'watch': watch.pk, 'series': line.key})}",
+        spark=spark([spot.ratio for spot in line.spots]),
+        last=numbers.change(last.ratio, last.low, last.high),
+        interval=numbers.change_interval(last.low, last.high),
+        release=last.version,
+        shifts=numbers.listed([shift_words(line, shift) for shift in line.shifts], most=2) or "none",
+        alerts=[(mark.alert, f"/alerts/{mark.alert}/") for mark in line.marks],
+    )
+
+
+def spark(ratios: Sequence[float]) -> Spark:
+    """Ratios as a small line, logarithmic, the reference in it; a single value is a short dash."""
+    values = [log(ratio) for ratio in ratios]
+    low, high = min(0.0, *values), max(0.0, *values)
+    if high - low < LEAST_REACH:
+        low, high = low - LEAST_REACH / 2, high + LEAST_REACH / 2
+    places = kept(values, most=MOST_SPOTS)
+    step = (WIDTH - 2 * ROOM) / max(1, len(places) - 1)
+
+    def height(value: float) -> float:
+        return HEIGHT - ROOM - (value - low) / (high - low) * (HEIGHT - 2 * ROOM)
+
+    spots = [(ROOM + number * step, height(values[place])) for number, place in enumerate(places)]
+    if len(spots) == 1:
+        spots = [spots[0], (WIDTH - ROOM, spots[0][1])]
+    return Spark(" ".join(f"{x:.1f},{y:.1f}" for x, y in spots), f"{height(0.0):.1f}")

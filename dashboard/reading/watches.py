@@ -1,0 +1,207 @@
+"""Watches in words: what each of them measures, when it looks next, and what came out last."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.urls import reverse
+
+from dashboard import numbers, words
+from dashboard.tables import Entry, Head, Table, verdict_entry
+from dashboard.words import Sign, kind_of, sign_of
+from farm.rules.matrices import matrix as matrices
+from farm.rules.matrices.axes import AXES
+from farm.rules.matrices.matrix import MatrixProblem
+
+Looks = Mapping[str, tuple[datetime | None, str]]
+# the outcome that says most about a cause's rounds stands for all of them
+GRAVEST = ("alert", "infra", "undecided", "unconfirmed", "news", "quiet", "")
+AXES_NAMED = ("provider", "precision", "batch", "threads", "opset", "hardware", "optimization")
+ROUND_HEADS = (
+    Head("Round"),
+    Head("Model"),
+    Head("Because of"),
+    Head("Releases"),
+    Head("State"),
+    Head("What came out", is_text=True),
+    Head("Runs"),
+    Head("pairs", is_number=True),
+    Head("Judged"),
+)
+
+
+@dataclass(frozen=True)
+class Last:
+    """What came out last. `sign` is the gravest outcome of the last cause's rounds; `is_open`: measuring now."""
+
+    sign: Sign
+    sentence: str
+    at: datetime | None
+    is_open: bool
+    run: int | None = None
+
+
+@dataclass(frozen=True)
+class Line:
+    """One watch in the list."""
+
+    watch: Any
+    what: str
+    next: str
+    last: Last | None
+    open_alerts: int
+    state: str
+
+
+def line(watch: Any, *, rounds: Sequence[Any], open_alerts: int, looks: Looks) -> Line:
+    """A watch with what came out last and when it looks next."""
+    return Line(
+        watch=watch,
+        what=sentence(watch),
+        next=next_look(watch, looks),
+        last=last(rounds),
+        open_alerts=open_alerts,
+        state="active" if watch.is_active else "paused",
+    )
+
+
+def headline(lines: Sequence[Line]) -> str:
+    """How many watches there are, and what stands out."""
+    if not lines:
+        return "Nothing is watched yet"
+    measuring = sum(one.last is not None and one.last.is_open for one in lines)
+    broken = sum(one.last is not None and one.last.sign == sign_of("infra") for one in lines)
+    parts = [f"{measuring} measuring now"] if measuring else []
+    parts += [f"{broken} could not measure"] if broken else []
+    first = numbers.count(len(lines), "watch", "watches")
+    return f"{first}: {numbers.listed(parts)}" if parts else first
+
+
+def sentence(watch: Any) -> str:
+    """What is watched, on what, and for which reasons it is measured."""
+    models = [model.name for model in watch.watched.all()]
+    who = [numbers.listed(models, most=4)] if models else []
+    who += [f"every model labelled “{watch.label}”"] if watch.label else []
+    when = numbers.listed(reasons(watch), most=5)
+    against = f"always beside {watch.distribution} {watch.reference}"
+    again = f"again when {when}" if when else "only when somebody asks"
+    return f"{' and '.join(who)} ({matrix_words(watch.matrix)}), {again}, {against}."
+
+
+def reasons(watch: Any) -> list[str]:
+    """Why it measures by itself."""
+    found = []
+    if watch.on_release:
+        early = " or a pre-release" if watch.with_prereleases else ""
+        found.append(f"a release{early} of {watch.distribution} appears")
+    if watch.on_version:
+        found.append("a model gets a version")
+    if watch.schedule:
+        found.append(f"cron says {watch.schedule}")
+    return found
+
+
+def matrix_words(plain: Mapping[str, Any]) -> str:
+    """The axes of a watch's matrix: `CPU, fp32 and int8-dynamic, batch 1`."""
+    try:
+        axes = matrices.parse(plain).axes
+    except MatrixProblem as problem:
+        return f"its matrix cannot be read any more: {problem}"
+    parts = [_axis_words(axis, axes[axis]) for axis in AXES_NAMED if axes.get(axis)]
+    return ", ".join(parts) or "the default matrix"
+
+
+def _axis_words(axis: str, values: Sequence[Any]) -> str:
+    if axis == "provider":
+        return numbers.listed([words.provider(value.name) for value in values], most=4)
+    shown = numbers.listed([AXES[axis].label(value) for value in values], most=4)
+    return shown if axis in ("precision", "hardware") else f"{axis} {shown}"
+
+
+def next_look(watch: Any, looks: Looks) -> str:
+    """When it may measure next by itself, in words."""
+    if not watch.is_active:
+        return "paused: it looks at nothing"
+    parts = [_index_look(watch, looks)] if watch.on_release else []
+    if watch.schedule and watch.next_at is not None:
+        parts.append(f"measures at {watch.next_at:%Y-%m-%d %H:%M} UTC")
+    if watch.on_version and not parts:
+        parts.append("at the next upload of a version")
+    return "; ".join(parts) or "when somebody asks"
+
+
+def _index_look(watch: Any, looks: Looks) -> str:
+    every = settings.INDEX_POLL_S
+    if every <= 0:
+        return "this farm does not ask the package index"
+    looked_at, problem = looks.get(watch.distribution, (None, ""))
+    if looked_at is None:
+        return "asks the package index within a minute"
+    due = f"asks the package index at {looked_at + timedelta(seconds=every):%H:%M} UTC"
+    return f"{due}; the last time it failed: {problem}" if problem else due
+
+
+def last(rounds: Sequence[Any]) -> Last | None:
+    """What the last cause's rounds came to, the gravest first; None before the first round."""
+    if not rounds:
+        return None
+    opened = [one for one in rounds if one.state != "judged"]
+    if opened:
+        one = opened[0]
+        ended = len(rounds) - len(opened)
+        of = f" ({ended} of {numbers.count(len(rounds), 'model')} judged)" if len(rounds) > 1 else ""
+        said = f" {one.sentence}" if one.sentence else ""
+        return Last(sign_of(one.state), f"{one.old} → {one.new} of {one.version}{of}.{said}", None, True, one.run_id)
+    worst = min(rounds, key=lambda one: GRAVEST.index(one.outcome))
+    return Last(sign_of(worst.outcome), numbers.unbroken(worst.sentence), worst.judged_at, False, worst.run_id)
+
+
+def rounds_table(rounds: Iterable[Any]) -> Table:
+    """A watch's rounds, newest first."""
+    return Table("rounds", "Rounds of this watch", ROUND_HEADS, [_round(one) for one in rounds])
+
+
+def _round(one: Any) -> tuple[Entry, ...]:
+    runs = [run_id for run_id in (one.run_id, one.confirming_id) if run_id]
+    return (
+        Entry(f"round {one.pk}", one.pk),
+        Entry(str(one.version)),
+        Entry(one.get_cause_display()),
+        Entry(f"{one.old} → {one.new}" + (f", beside {one.pinned}" if one.pinned not in (one.old, one.new) else "")),
+        verdict_entry(one.outcome if one.state == "judged" else one.state),
+        Entry(one.sentence),
+        Entry(f"run {runs[0]}", runs[0], href=reverse("dashboard:run", args=[runs[0]]), soft=_confirming(runs))
+        if runs
+        else Entry("none"),
+        Entry(str(one.compared) if one.state == "judged" else "", one.compared),
+        Entry(f"{one.judged_at:%Y-%m-%d %H:%M} UTC" if one.judged_at else "not yet", _stamp(one.judged_at)),
+    )
+
+
+def _confirming(runs: Sequence[int]) -> str:
+    return f"confirmed by run {runs[1]}" if len(runs) > 1 else ""
+
+
+def _stamp(at: datetime | None) -> float | None:
+    return at.timestamp() if at is not None else None
+
+
+def rule_words(rule: Any) -> list[str]:
+    """What alerts, a line for each kind."""
+    limits = {
+        "slower": f"latency more than {numbers.share(rule.latency)} slower, shown again by a fresh block",
+        "parity": "outputs that stop matching the reference, or match it worse",
+        "placement": "an operator that moved to another provider, more copies, a fusion that is gone",
+        "session": f"session creation more than {numbers.share(rule.session)} slower",
+        "first": f"the first inference more than {numbers.share(rule.first)} slower",
+        "memory": f"peak memory more than {numbers.share(rule.memory)} larger",
+        "failed": "a cell that worked and now fails or is refused",
+    }
+    return [limits[kind] for kind in rule.kinds]
+
+
+def kinds() -> list[tuple[str, Sign]]:
+    """Kinds of change that a rule may name, with their signs."""
+    return [(name, kind_of(name)) for name in words.KINDS]

@@ -1,0 +1,128 @@
+"""Alerts: the list, one of them, the digest, and what people do with them."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from dashboard.figures import operators, ratios
+from dashboard.reading import alert as reading
+from dashboard.reading import alerts as listing
+from dashboard.reading import digest as digests
+from dashboard.views.access import page, person
+from dashboard.views.paging import paged, searched
+from dashboard.words import kind_of
+from farm.accounts.selectors import can_write, members_of, teams_visible_to
+from farm.accounts.states import WRITING_ROLES
+from farm.alerts.selectors import alerts as selectors
+from farm.alerts.selectors import pages
+from farm.alerts.services.digests import digest_of
+
+LABELS = {
+    "open": "open",
+    "snoozed": "snoozed",
+    "infra": "could not measure",
+    "resolved": "resolved",
+    "invalid": "invalid",
+    "all": "all",
+}
+EVENTS_SHOWN = 200
+WATCH_COMMAND = "onnxfarm watch add upgrades --model MODEL --reference 1.29.0"
+
+
+@page
+@require_safe
+def alerts(request: HttpRequest) -> HttpResponse:
+    """Alerts of the reader's teams under the release that brought them; open ones unless the address says otherwise."""
+    user, wanted = person(request), searched(request)
+    name = request.GET.get("state", "open")
+    name = name if name in LABELS else "open"
+    rows = pages.alerts_in(user, name)
+    if wanted:
+        rows = rows.filter(model__name__icontains=wanted)
+    counts = pages.alert_counts(user)
+    found = paged(request, rows)
+    teams = {alert.team_id: alert.team for alert in found}
+    writable = [team_id for team_id, team in teams.items() if can_write(user, team=team)]
+    context = {
+        "headline": listing.headline(counts),
+        "alerts": found,
+        "groups": listing.groups(found, writable=writable),
+        "lists": [(key, label, counts[key]) for key, label in LABELS.items()],
+        "state": name,
+        "q": wanted,
+        "has_any": bool(counts["all"]),
+        "command": WATCH_COMMAND,
+    }
+    return render(request, "dashboard/alerts.html", context)
+
+
+@page
+@require_safe
+def digest(request: HttpRequest) -> HttpResponse:
+    """What the watches of each team did in some days, as channels are told it."""
+    days = digests.days_of(request.GET.get("days", ""))
+    teams = list(teams_visible_to(person(request)))
+    told = [digests.told(team, digest_of(team, since=digests.since(days))) for team in teams]
+    context = {"days": days, "choices": digests.DAYS, "digests": told}
+    return render(request, "dashboard/digest.html", context)
+
+
+@page
+@require_safe
+def alert(request: HttpRequest, alert_id: int) -> HttpResponse:
+    """One alert: what changed, since when, through what, what undoes it, and what was done about it."""
+    return shown(request, selectors.alert(person(request), alert_id))
+
+
+def shown(request: HttpRequest, found: Any, *, status: int = 200, **more: object) -> HttpResponse:
+    """The page of one alert; `more`: errors and what was typed into its forms."""
+    kinds = listing.kinds_of(found)
+    members = [member for member in members_of(found.team) if member.role in WRITING_ROLES]
+    context = {
+        "alert": found,
+        "state": listing.state_of(found),
+        "kinds": [kind_of(kind) for kind in kinds],
+        "kind_names": kinds,
+        "bisect_command": bisect_command(found),
+        "opening": reading.opening(found),
+        "evidence": reading.evidence(found),
+        "figure": _ratios(found),
+        "operators": _operators(found),
+        "since_when": reading.question(found, "since_when"),
+        "work_around": reading.question(found, "work_around"),
+        "members": [member.user for member in members],
+        "events": list(found.events.all())[::-1][:EVENTS_SHOWN],
+        "may_write": can_write(person(request), team=found.team),
+        "is_unsettled": found.state in ("open", "acknowledged"),
+        "may_ask": bool(found.node) and any(not one.resolved_in for one in found.symptoms.all()),
+        "report_command": f"onnxfarm report {found.pk}",
+        "has_evidence": any(one.run_id for one in found.symptoms.all()),
+        "errors": {},
+        "typed": {},
+        **more,
+    }
+    return render(request, "dashboard/alert.html", context, status=status)
+
+
+def bisect_command(found: Any) -> str:
+    """The bisection as it is asked for in a terminal."""
+    symptom = reading.leading(found)
+    provider = symptom.label.split(", ")[1].lower() if symptom is not None and ", " in symptom.label else "cpu"
+    return f"onnxfarm bisect {found.version.artifact.main} --good {found.good} --bad {found.bad} --provider {provider}"
+
+
+def _ratios(found: Any) -> Any | None:
+    """All compared series on one axis, where there are several."""
+    named = reading.named(found)
+    return ratios.ratios(named) if len(named) > 1 else None
+
+
+def _operators(found: Any) -> Any | None:
+    """The operators behind the leading change of latency."""
+    symptom = reading.leading(found)
+    comparison = reading.comparison_of(symptom) if symptom is not None else None
+    if comparison is None or not comparison.operators:
+        return None
+    return operators.operators(comparison, *reading.sides(found))

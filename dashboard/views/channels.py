@@ -1,0 +1,89 @@
+"""Channels: added in the settings, tried out, silenced, and what became of their messages."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from dashboard.reading import channels as reading
+from dashboard.views import settings
+from dashboard.views.access import page, person
+from farm.accounts.refusals import Missing, Refusal
+from farm.accounts.selectors import can_manage, team_named, team_to_write
+from farm.alerts.selectors import alerts as selectors
+from farm.alerts.selectors.outbox import fates
+from farm.alerts.services import channels as services
+
+FIELDS = ("team", "name", "kind", "target", "digest")
+MESSAGES_SHOWN = 100
+
+
+@page
+@require_POST
+def add(request: HttpRequest) -> HttpResponseBase:
+    """A new channel; a refusal stands on the settings page, beside its field, with what was typed."""
+    user = person(request)
+    given = {name: request.POST.get(name, "").replace("\x00", "").strip() for name in FIELDS}
+    try:
+        wanted = given["team"]
+        team = team_named(wanted, user=user) if wanted else team_to_write(user)
+        rest = {name: given[name] for name in FIELDS if name != "team"}
+        made = services.create_channel(team=team, by=user, **rest)
+    except Refusal as refusal:
+        errors = {reading.field_of(refusal): str(refusal)}
+        return settings.shown(request, channel_errors=errors, channel_typed=given, status=refusal.status)
+    messages.success(request, f"“{made.name}” is told from now on. Try it out.", extra_tags="good")
+    return redirect(f"{reverse('dashboard:settings')}#channels")
+
+
+@page
+@require_safe
+def channel(request: HttpRequest, channel_id: int) -> HttpResponse:
+    """One channel with its messages."""
+    return _shown(request, selectors.channel(person(request), channel_id))
+
+
+def _shown(request: HttpRequest, found: Any, **more: object) -> HttpResponse:
+    managed = [found.team_id] if can_manage(person(request), team=found.team) else []
+    deliveries = selectors.deliveries_of(found).select_related("event")[:MESSAGES_SHOWN]
+    context = {
+        "line": reading.lines([found], fates([found]), managed=managed)[0],
+        "channel": found,
+        "messages_table": reading.messages_table(deliveries),
+        **more,
+    }
+    return render(request, "dashboard/channel.html", context)
+
+
+@page
+@require_POST
+def order(request: HttpRequest, channel_id: int, what: str) -> HttpResponseBase:
+    """Try it out, silence it, tell it again, remove it, show or renew its secret."""
+    user = person(request)
+    found = selectors.channel(user, channel_id)
+    if what in ("secret", "renew"):
+        act = services.shown_secret if what == "secret" else services.renew_secret
+        return _shown(request, found, secret=act(channel=found, by=user))
+    if what not in DONE:
+        raise Missing(f"There is no order “{what}”.", hint="The channel's page has those that fit.")
+    if what == "test":
+        services.test_channel(channel=found, by=user)
+    elif what == "remove":
+        services.remove_channel(channel=found, by=user)
+    else:
+        services.switch_channel(channel=found, by=user, is_active=what == "listen")
+    messages.success(request, f"“{found.name}” {DONE[what]}.", extra_tags="good")
+    if what == "remove":
+        return redirect(f"{reverse('dashboard:settings')}#channels")
+    return redirect("dashboard:channel", channel_id=channel_id)
+
+
+DONE = {
+    "test": "gets a test message; below is what becomes of it",
+    "silence": "is not told any more",
+    "listen": "is told again",
+    "remove": "is removed",
+}

@@ -1,0 +1,33 @@
+"""Which releases of ONNX Runtime the fleet has, with which providers."""
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from dashboard.reading import runtimes as reading
+from dashboard.views.access import page, person
+from farm.alerts.selectors.pages import looks
+from farm.alerts.selectors.releases import published
+from farm.fleet.selectors import nodes_visible_to
+from farm.fleet.states import NodeHealth
+
+
+@page
+@require_safe
+def runtimes(request: HttpRequest) -> HttpResponse:
+    """Version × provider × node of one distribution at a time."""
+    nodes = list(nodes_visible_to(person(request)).exclude(health=NodeHealth.RETIRED).order_by("name"))
+    asked = looks()
+    found = reading.distributions(nodes, asked)
+    distribution = reading.chosen(request.GET.get("distribution", ""), found)
+    offered = published(distribution, with_prereleases=request.GET.get("early") == "yes")
+    context = {
+        "board": reading.board(distribution, nodes=nodes, offered=offered),
+        "distributions": found,
+        "early": request.GET.get("early") == "yes",
+        "index": reading.index_words(asked.get(distribution), every_s=settings.INDEX_POLL_S),
+        "has_nodes": bool(nodes),
+        "command": "onnxfarm submit model.onnx --matrix matrix.yaml --wait",
+    }
+    return render(request, "dashboard/runtimes.html", context)

@@ -1,0 +1,49 @@
+"""Trends: the long series of a watch, over time or over releases."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from dashboard.figures.figure import Figure
+from dashboard.figures.trends import trend
+from dashboard.reading import trends as reading
+from dashboard.reading import watches as watch_reading
+from dashboard.views.access import page, person
+from farm.alerts.selectors import alerts as selectors
+from farm.alerts.selectors import pages
+
+WATCHES_OFFERED = 200
+AXES = ("time", "release")
+# fewer values tell more over releases
+FEW = 6
+
+
+@page
+@require_safe
+def trends(request: HttpRequest) -> HttpResponse:
+    """The series of the watch that the address names; of the first one that has any when it names none."""
+    user = person(request)
+    watches = list(selectors.watches_visible_to(user)[:WATCHES_OFFERED])
+    wanted = request.GET.get("watch", "")
+    is_named = wanted.isdecimal() and len(wanted) < 19
+    found = selectors.watch(user, int(wanted)) if is_named else pages.first_with_points(watches)
+    by = request.GET.get("by", "")
+    chosen = request.GET.get("series", "")
+    context: dict[str, Any] = {"watches": watches, "watch": found, "axes": AXES, "series": chosen}
+    if found is not None:
+        figure, shown = figure_of(found, by=by, chosen=chosen)
+        context |= {"figure": figure, "by": shown, "what": watch_reading.sentence(found)}
+    return render(request, "dashboard/trends.html", context)
+
+
+def figure_of(watch: Any, *, by: str = "", chosen: str = "") -> tuple[Figure, str]:
+    """The chart of a watch's series with its table, and over what it is drawn: as asked, else what tells more."""
+    points, alerts = list(pages.points(watch)), list(pages.alerts_of_watch(watch))
+    over_time = reading.lines(watch, points, alerts)
+    table = reading.table(over_time, watch=watch.pk)
+    longest = max((len(line.spots) for line in over_time), default=0)
+    shown = by if by in AXES else "time" if longest >= FEW else "release"
+    lines = reading.by_release(watch, points, alerts) if shown == "release" else over_time
+    return trend(lines, reference=watch.reference, table=table, by=shown, chosen=chosen), shown

@@ -1,0 +1,148 @@
+"""What people order about alerts: each order is one form; what it refuses is said beside its field."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST
+
+from dashboard.views.access import page, person
+from dashboard.views.alerts import shown
+from farm.accounts.refusals import Invalid, Missing, NotAllowed, Refusal
+from farm.accounts.selectors import members_of
+from farm.alerts.selectors import alerts as selectors
+from farm.alerts.services import handling, investigating
+
+Given = Mapping[str, str]
+# does it, and says that it is done
+Order = Callable[[Any, Any, Given], str]
+
+
+def _acknowledge(alert: Any, by: Any, given: Given) -> str:
+    handling.acknowledge(alert=alert, by=by, note=given["note"], assignee=_member(alert, given["assignee"]))
+    return f"Alert {alert.pk} is acknowledged: {given['assignee'] or by.username} looks at it."
+
+
+def _assign(alert: Any, by: Any, given: Given) -> str:
+    member = _member(alert, given["assignee"])
+    if member is None:
+        raise Invalid("Choose who looks at it.", code="assignee")
+    handling.assign(alert=alert, by=by, assignee=member)
+    return f"{member.username} looks at alert {alert.pk}."
+
+
+def _member(alert: Any, name: str) -> Any | None:
+    """The member of that name; None for no name."""
+    if not name:
+        return None
+    found = next((one.user for one in members_of(alert.team) if one.user.username == name), None)
+    if found is None:
+        raise Invalid(f"{name[:60]} is not in team “{alert.team.name}”.", code="assignee")
+    return found
+
+
+def _snooze(alert: Any, by: Any, given: Given) -> str:
+    until = _date(given["until"])
+    handling.snooze(alert=alert, by=by, until=until, release=given["release"])
+    return f"Alert {alert.pk} is snoozed until {given['until'] or given['release']}."
+
+
+def _date(text: str) -> datetime | None:
+    """A day as its first moment, UTC; None for an empty text."""
+    if not text:
+        return None
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError:
+        raise Invalid(f"“{text[:30]}” is no date: write it like 2026-12-24.", code="snooze") from None
+
+
+def _invalid(alert: Any, by: Any, given: Given) -> str:
+    handling.call_invalid(alert=alert, by=by, reason=given["reason"])
+    return f"Alert {alert.pk} is invalid; digests count it."
+
+
+def _infra(alert: Any, by: Any, given: Given) -> str:
+    handling.call_infra(alert=alert, by=by, reason=given["reason"])
+    return f"Alert {alert.pk} is put down to the farm."
+
+
+def _reopen(alert: Any, by: Any, given: Given) -> str:
+    handling.reopen(alert=alert, by=by, note=given["note"])
+    return f"Alert {alert.pk} is open again."
+
+
+def _note(alert: Any, by: Any, given: Given) -> str:
+    handling.add_note(alert=alert, by=by, note=given["note"])
+    return "The note is kept in the log."
+
+
+def _since_when(alert: Any, by: Any, given: Given) -> str:
+    investigating.ask_since_when(alert=alert, by=by, good=given["good"], bad=given["bad"])
+    return "Bisection begins; each step is one run."
+
+
+def _work_around(alert: Any, by: Any, given: Given) -> str:
+    investigating.ask_work_around(alert=alert, by=by, optimizers=given["optimizers"].replace(",", " ").split())
+    return "Session options are tried; each step is one run."
+
+
+# the order, the fields of its form, and which of them a refusal belongs to where its code does not say
+ORDERS: dict[str, tuple[Order, tuple[str, ...], str]] = {
+    "acknowledge": (_acknowledge, ("note", "assignee"), "note"),
+    "assign": (_assign, ("assignee",), "assignee"),
+    "snooze": (_snooze, ("until", "release"), "until"),
+    "invalid": (_invalid, ("reason",), "reason"),
+    "infra": (_infra, ("reason",), "reason"),
+    "reopen": (_reopen, ("note",), "note"),
+    "note": (_note, ("note",), "note"),
+    "since_when": (_since_when, ("good", "bad"), "good"),
+    "work_around": (_work_around, ("optimizers",), "optimizers"),
+}
+
+
+@page
+@require_POST
+def order(request: HttpRequest, alert_id: int, what: str) -> HttpResponseBase:
+    """One order. A refusal is shown on the alert's page, beside its field, with what was typed."""
+    user = person(request)
+    found = selectors.alert(user, alert_id)
+    if what not in ORDERS:
+        raise Missing(f"There is no order “{what}”.", hint="The alert's page has those that fit its state.")
+    act, fields, main_field = ORDERS[what]
+    given = {name: request.POST.get(name, "").strip() for name in fields}
+    try:
+        messages.success(request, act(found, user, given), extra_tags="good")
+    except NotAllowed:
+        # whoever may not order it has no form to go back to
+        raise
+    except Refusal as refusal:
+        field = _field(refusal, given) or main_field
+        typed = {f"{what}_{name}": value for name, value in given.items()}
+        errors = {f"{what}_{field}": str(refusal)}
+        return shown(
+            request, found, status=refusal.status, errors=errors, typed=typed, refused=what, refusal=str(refusal)
+        )
+    return redirect(_next(request) or reverse("dashboard:alert", args=[alert_id]))
+
+
+def _field(refusal: Refusal, given: Given) -> str:
+    """The field that a refusal speaks of: its code names one, or it quotes what stands in one."""
+    if refusal.code in given:
+        return refusal.code
+    quoted = [name for name, value in given.items() if value and value in str(refusal)]
+    return quoted[-1] if refusal.code in ("unknown_runtime", "wrong_order") and quoted else ""
+
+
+def _next(request: HttpRequest) -> str:
+    """The list that the order came from, if it is a page of this farm."""
+    wanted = request.POST.get("next", "")
+    is_ours = url_has_allowed_host_and_scheme(
+        wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
+    return wanted if wanted and is_ours else ""

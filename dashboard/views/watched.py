@@ -1,0 +1,32 @@
+"""What the page of a model shows of its watches."""
+
+from typing import Any
+
+from django.conf import settings
+
+from dashboard.reading import trends
+from dashboard.reading import watched as reading
+from farm.alerts.selectors import pages, standing
+
+WATCHES_SHOWN = 10
+
+
+def of_model(model: Any) -> dict[str, Any]:
+    """The model's series by watch, its badge, and the text that shows the badge elsewhere."""
+    watches = pages.watches_of_model(model)
+    shown = [reading.watched(watch, _lines(watch, model)) for watch in watches[:WATCHES_SHOWN]]
+    said = standing.standing_of(model)
+    badge = f"/api/v1/badges/{model.pk}/{standing.badge_key(model.pk)}.svg"
+    words = f"{said.label}: {said.text}"
+    markdown = f"[![{words}]({settings.PUBLIC_URL}{badge})]({settings.PUBLIC_URL}/models/{model.pk}/)"
+    return {
+        "watched": shown,
+        "badge": badge,
+        "badge_words": words,
+        "markdown": markdown,
+        "watch_command": f"onnxfarm watch add upgrades --model {model.pk} --reference 1.29.0",
+    }
+
+
+def _lines(watch: Any, model: Any) -> list[trends.Line]:
+    return trends.lines(watch, pages.points_of_model(watch, model), pages.alerts_of_watch(watch).filter(model=model))

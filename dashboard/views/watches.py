@@ -1,0 +1,194 @@
+"""Watches: the list, one of them with its rounds, the form, and the orders."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from dashboard import numbers
+from dashboard.reading import alerts as alert_reading
+from dashboard.reading import watch_form as form
+from dashboard.reading import watches as reading
+from dashboard.views import trends
+from dashboard.views.access import page, person
+from dashboard.views.paging import paged
+from farm.accounts.refusals import Missing, NotAllowed, Refusal
+from farm.accounts.selectors import can_write, team_to_write, teams_visible_to
+from farm.alerts.selectors import alerts as selectors
+from farm.alerts.selectors import pages
+from farm.alerts.selectors.releases import published
+from farm.alerts.selectors.rounds import watched_models
+from farm.alerts.services import causes
+from farm.alerts.services import watches as services
+from farm.registry.selectors import models_visible_to
+from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
+
+ROUNDS_SHOWN = 50
+ALERTS_SHOWN = 10
+RELEASES_OFFERED = 40
+
+
+@page
+@require_safe
+def watches(request: HttpRequest) -> HttpResponse:
+    """Every watch of the reader's teams, in a sentence each, with what came out last."""
+    found = paged(request, selectors.watches_visible_to(person(request)).order_by("name", "pk"))
+    rounds, opened = pages.last_rounds(found), pages.open_alerts_by_watch(found)
+    looks = pages.looks()
+    lines = [
+        reading.line(watch, rounds=rounds.get(watch.pk, []), open_alerts=opened.get(watch.pk, 0), looks=looks)
+        for watch in found
+    ]
+    context = {"headline": reading.headline(lines), "watches": found, "lines": lines}
+    return render(request, "dashboard/watches.html", context)
+
+
+@page
+@require_safe
+def watch(request: HttpRequest, watch_id: int) -> HttpResponse:
+    """One watch: what came out last, its long series, its alerts and its rounds."""
+    return _shown(request, selectors.watch(person(request), watch_id))
+
+
+def _shown(request: HttpRequest, found: Any, *, status: int = 200, **more: object) -> HttpResponse:
+    last = reading.last(pages.last_rounds([found]).get(found.pk, []))
+    alerts = list(pages.alerts_of_watch(found)[:ALERTS_SHOWN])
+    may_write = can_write(person(request), team=found.team)
+    models = watched_models(found)
+    context = {
+        "watch": found,
+        "what": reading.sentence(found),
+        "next": reading.next_look(found, pages.looks()),
+        "last": last,
+        "rule": reading.rule_words(found.rule),
+        "models": models,
+        "rounds": reading.rounds_table(selectors.rounds_of(found)[:ROUNDS_SHOWN]),
+        "groups": alert_reading.groups(alerts, writable=[found.team_id] if may_write else []),
+        "figure": trends.figure_of(found)[0],
+        "matrix_text": form.matrix_text(found.matrix),
+        "may_write": may_write,
+        "releases": published(found.distribution)[::-1][:RELEASES_OFFERED],
+        "errors": {},
+        "typed": {},
+        **more,
+    }
+    return render(request, "dashboard/watch.html", context, status=status)
+
+
+@page
+@require_http_methods(["GET", "POST"])
+def new(request: HttpRequest) -> HttpResponseBase:
+    """The form of a new watch; `model` in the address ticks one."""
+    if request.method == "GET":
+        wanted = request.GET.get("model", "")
+        return _form(request, {**form.empty(), "models": [wanted] if wanted.isdecimal() else []})
+    given, user = form.typed(request.POST), person(request)
+    try:
+        team = team_to_write(user, name=given["team"])
+        made = services.create_watch(
+            team=team,
+            by=user,
+            name=given["name"],
+            watched=_chosen(models_visible_to(user), given["models"]),
+            label=given["label"],
+            distribution=given["distribution"],
+            channels=_chosen(selectors.channels_visible_to(user), given["channels"]),
+            rule=form.rule_of(given),
+            **_settings(given),
+        )
+    except Refusal as refusal:
+        return _form(request, given, errors={form.field_of(refusal): str(refusal)}, status=refusal.status)
+    messages.success(request, f"“{made.name}” watches from now on.", extra_tags="good")
+    return redirect("dashboard:watch", watch_id=made.pk)
+
+
+@page
+@require_http_methods(["GET", "POST"])
+def edit(request: HttpRequest, watch_id: int) -> HttpResponseBase:
+    """The same form for a watch that is there. What it watches stays: series would break off."""
+    user = person(request)
+    found = selectors.watch(user, watch_id)
+    if request.method == "GET":
+        return _form(request, form.of_watch(found), watch=found)
+    given = {**form.of_watch(found), **form.typed(request.POST)}
+    try:
+        channels = _chosen(selectors.channels_visible_to(user), given["channels"])
+        services.change_watch(watch=found, by=user, channels=channels, rule=form.rule_of(given), **_settings(given))
+    except Refusal as refusal:
+        errors = {form.field_of(refusal): str(refusal)}
+        return _form(request, given, watch=found, errors=errors, status=refusal.status)
+    messages.success(request, f"“{found.name}” is changed.", extra_tags="good")
+    return redirect("dashboard:watch", watch_id=watch_id)
+
+
+def _settings(given: form.Typed) -> dict[str, Any]:
+    """What a watch's services take alike, whether it is new or not."""
+    return {
+        "matrix": given["matrix"],
+        "reference": given["reference"],
+        "schedule": given["schedule"],
+        **{name: given[name] for name in form.TICKS},
+    }
+
+
+def _chosen(rows: Any, ids: list[str]) -> list[Any]:
+    """Those of the rows that were ticked; what nobody may see is not among them."""
+    return list(rows.filter(pk__in=[int(one) for one in ids if one.isdecimal() and len(one) < 19]))
+
+
+def _form(
+    request: HttpRequest, given: form.Typed, *, watch: Any = None, errors: Any = None, status: int = 200
+) -> HttpResponse:
+    user = person(request)
+    context = {
+        "watch": watch,
+        "typed": given,
+        "errors": errors or {},
+        "teams": list(teams_visible_to(user)),
+        "models": list(models_visible_to(user).order_by("name")),
+        "channels": list(selectors.channels_visible_to(user)),
+        "distributions": EVERY_DISTRIBUTION,
+        "kinds": reading.kinds(),
+        "releases": published(given["distribution"])[::-1][:RELEASES_OFFERED],
+    }
+    return render(request, "dashboard/watch_form.html", context, status=status)
+
+
+@page
+@require_POST
+def run_now(request: HttpRequest, watch_id: int) -> HttpResponseBase:
+    """Measures now: the newest release, or the named one, against the reference or the named one."""
+    user = person(request)
+    found = selectors.watch(user, watch_id)
+    given = {name: request.POST.get(name, "").replace("\x00", "").strip() for name in ("candidate", "baseline")}
+    try:
+        rounds = causes.call_watch(watch=found, by=user, candidate=given["candidate"], baseline=given["baseline"])
+    except NotAllowed:
+        # whoever may not run it has no form to go back to
+        raise
+    except Refusal as refusal:
+        field = "baseline" if given["baseline"] and given["baseline"] in str(refusal) else "candidate"
+        return _shown(request, found, status=refusal.status, errors={field: str(refusal)}, typed=given)
+    done = f"{numbers.count(len(rounds), 'round')} ordered: {rounds[0].old} → {rounds[0].new}."
+    messages.success(request, done, extra_tags="good")
+    return redirect("dashboard:watch", watch_id=watch_id)
+
+
+@page
+@require_POST
+def order(request: HttpRequest, watch_id: int, what: str) -> HttpResponseBase:
+    """Pause, resume, remove."""
+    user = person(request)
+    found = selectors.watch(user, watch_id)
+    if what not in ("pause", "resume", "remove"):
+        raise Missing(f"There is no order “{what}”.", hint="The watch's page has those that fit.")
+    if what == "remove":
+        services.remove_watch(watch=found, by=user)
+        messages.success(request, f"“{found.name}” is removed with its alerts; its runs stay.", extra_tags="good")
+        return redirect("dashboard:watches")
+    services.change_watch(watch=found, by=user, is_active=what == "resume")
+    done = "watches again" if what == "resume" else "is paused"
+    messages.success(request, f"“{found.name}” {done}.", extra_tags="good")
+    return redirect("dashboard:watch", watch_id=watch_id)

@@ -1,0 +1,285 @@
+"""Alerts: the list and its triage, one alert with its evidence, and every form with good and bad input."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from farm.accounts.models import Team, User
+from farm.alerts.models import Alert, Watch
+from farm.alerts.states import AlertState
+from farm.fleet.models import Node
+from farm.registry.models import Version
+from farm.runs.models import Run
+from tests.integration.alerts.driving import make_watch, offer
+from tests.integration.dashboard import rows, watching
+from tests.integration.dashboard.conftest import client_of
+from tests.integration.dashboard.pages import assert_is_page, words_of
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def watch(version: Version, owner: User, node: Node) -> Watch:
+    offer("1.29.0", "1.30.0", "1.31.1")
+    return make_watch(version, owner)
+
+
+@pytest.fixture
+def alert(watch: Watch, version: Version) -> Alert:
+    return watching.bare_alert(watch, version)
+
+
+def test_a_farm_without_alerts_says_how_to_get_told(signed_in: Client) -> None:
+    response = signed_in.get("/alerts/")
+    words = assert_is_page(response)
+    assert "No open alert" in words
+    assert re.search(r'data-copy="onnxfarm watch add', response.content.decode())
+
+
+def test_alerts_stand_under_the_release_that_brought_them_the_newest_first(
+    signed_in: Client, watch: Watch, version: Version, team: Team, owner: User
+) -> None:
+    other = rows.make_version(team, owner, name="decoder")
+    watching.bare_alert(watch, version, bad="1.30.0")
+    watching.bare_alert(watch, version, bad="1.31.1", first_bad="1.31.0")
+    watching.bare_alert(watch, other, bad="1.31.0")
+    text = signed_in.get("/alerts/").content.decode()
+    titles = re.findall(r"<section class=\"panel alerts\"><header><h2>(.*?)</h2>", text)
+    assert titles == ["ONNX Runtime 1.31.0", "ONNX Runtime 1.30.0"]
+    words = assert_is_page(signed_in.get("/alerts/"))
+    assert "3 open alerts" in words
+    assert "2 nodes, 81 → 310 µs, explains 96 %" in words
+
+
+def test_what_the_farm_could_not_measure_is_never_among_the_open_ones(
+    signed_in: Client, watch: Watch, version: Version
+) -> None:
+    text = "The watch “upgrades” could not measure encoder v1 on onnxruntime==1.30.0: no node is online."
+    broken = watching.bare_alert(watch, version, node="", state=AlertState.INFRA, sentence=text)
+    words = assert_is_page(signed_in.get("/alerts/"))
+    assert "No open alert; 1 where the farm could not measure" in words
+    assert "no node is online" not in words
+    assert "What the farm could not measure" in assert_is_page(signed_in.get("/alerts/?state=infra"))
+    page = assert_is_page(signed_in.get(f"/alerts/{broken.pk}/"))
+    assert "could not measure" in page
+    assert "what kept the farm from it" in page
+
+
+def test_each_list_holds_its_own(signed_in: Client, watch: Watch, version: Version) -> None:
+    watching.bare_alert(watch, version, bad="1.30.0", snoozed_for="1.32.0")
+    watching.bare_alert(watch, version, bad="1.31.0", state=AlertState.RESOLVED, resolved_in="1.31.1")
+    watching.bare_alert(watch, version, bad="1.31.1", state=AlertState.INVALID, note="the machine was throttled")
+    found = {name: len(re.findall("data-triage", _text(signed_in, name))) for name in ("open", "snoozed", "resolved",
+             "invalid", "infra", "all", "nonsense")}  # fmt: skip
+    assert found == {"open": 0, "snoozed": 1, "resolved": 1, "invalid": 1, "infra": 0, "all": 3, "nonsense": 0}
+    assert "No alert of a model with “zzz”" in words_of(signed_in.get("/alerts/?state=all&q=zzz"))
+
+
+def _text(client: Client, state: str) -> str:
+    return client.get(f"/alerts/?state={state}").content.decode()
+
+
+@pytest.mark.slow
+def test_an_alert_says_who_by_how_much_since_when_through_what_and_the_way_round(
+    signed_in: Client, version: Version, node: Node, owner: User
+) -> None:
+    alert = watching.found_by_a_watch(version, node, owner)
+    response = signed_in.get(f"/alerts/{alert.pk}/")
+    words, text = assert_is_page(response), response.content.decode()
+    assert re.search(r"ONNX Runtime 1\.30\.0 runs encoder .* 2\d(\.\d)? % slower than 1\.29\.0 on bench-1", words)
+    assert re.search(r"95 % interval [\d.]+–[\d.]+ %, \d+ rounds", words)
+    assert "Since 1.30.0." in words
+    assert re.search(r"SkipLayerNormalization: 2 nodes, [\d.]+ → [\d.]+ µs, explains \d+ %", words)
+    assert f"Leaving out {watching.WANTED} gives back" in words
+    assert "disabled_optimizers=[&#x27;BiasSoftmaxFusion&#x27;]" in text
+    assert "Measured with it against without it, on 1.30.0: ▼ faster" in words
+    symptom = alert.symptoms.get()
+    assert f'href="/runs/{symptom.run_id}/cells/{symptom.cell}/"' in text
+    assert 'id="figure-operators"' in text
+    assert "the fresh block that confirmed it" in words
+    assert "explained" in words
+    assert f'href="/api/v1/alerts/{alert.pk}/report.zip"' in text
+    issue = signed_in.get(f"/api/v1/alerts/{alert.pk}/issue.md")
+    assert (issue.status_code, issue["Content-Type"].partition(";")[0]) == (200, "text/markdown")
+
+
+@pytest.mark.slow
+def test_an_alerts_page_takes_few_queries(signed_in: Client, version: Version, node: Node, owner: User) -> None:
+    alert = watching.found_by_a_watch(version, node, owner, matrix={"batch": [1, 8], "threads": [1]})
+    assert alert.symptoms.count() == 2
+    assert count_queries(signed_in, f"/alerts/{alert.pk}/") <= 14
+    words = assert_is_page(signed_in.get(f"/alerts/{alert.pk}/"))
+    assert "2 comparisons: 2 slower" in words
+
+
+def test_the_list_takes_as_many_queries_for_many_alerts_as_for_few(
+    signed_in: Client, watch: Watch, version: Version
+) -> None:
+    for minor in range(2):
+        watching.bare_alert(watch, version, bad=f"1.{minor}.0")
+    few = count_queries(signed_in, "/alerts/")
+    for minor in range(2, 30):
+        watching.bare_alert(watch, version, bad=f"1.{minor}.0")
+    assert count_queries(signed_in, "/alerts/") == few <= 9
+
+
+def count_queries(client: Client, address: str) -> int:
+    with CaptureQueriesContext(connection) as captured:
+        assert client.get(address).status_code == 200
+    return len(captured)
+
+
+def test_acknowledging_names_who_looks_at_it(signed_in: Client, alert: Alert, member: User) -> None:
+    given = {"assignee": "member", "note": "is it the new kernel?"}
+    response = signed_in.post(f"/alerts/{alert.pk}/acknowledge/", given, follow=True)
+    words = assert_is_page(response)
+    alert.refresh_from_db()
+    assert (alert.state, alert.assignee) == (AlertState.ACKNOWLEDGED, member)
+    assert "member looks at it. is it the new kernel?" in words
+
+
+def test_an_acknowledged_alert_is_given_to_somebody_else(signed_in: Client, alert: Alert, member: User) -> None:
+    signed_in.post(f"/alerts/{alert.pk}/acknowledge/")
+    words = assert_is_page(signed_in.post(f"/alerts/{alert.pk}/assign/", {"assignee": "member"}, follow=True))
+    assert "owner gave it to member." in words
+    alert.refresh_from_db()
+    assert alert.assignee == member
+    response = signed_in.post(f"/alerts/{alert.pk}/assign/", {"assignee": ""})
+    assert response.status_code == 400
+    assert 'id="assign-error"' in response.content.decode()
+
+
+def test_an_order_from_the_list_leads_back_to_the_list(signed_in: Client, alert: Alert) -> None:
+    response = signed_in.post(f"/alerts/{alert.pk}/acknowledge/", {"next": "/alerts/?q=enc"})
+    assert response["Location"] == "/alerts/?q=enc"
+    away = signed_in.post(f"/alerts/{alert.pk}/reopen/", {"next": "https://evil.example/"})
+    assert away["Location"] == f"/alerts/{alert.pk}/"
+
+
+def test_snoozing_until_a_day_or_a_release_silences_it(signed_in: Client, alert: Alert) -> None:
+    day = f"{timezone.now() + timedelta(days=7):%Y-%m-%d}"
+    assert "Snoozed until" in assert_is_page(
+        signed_in.post(f"/alerts/{alert.pk}/snooze/", {"until": day, "release": ""}, follow=True)
+    )
+    signed_in.post(f"/alerts/{alert.pk}/snooze/", {"until": "", "release": "1.32.0"})
+    alert.refresh_from_db()
+    assert (alert.snoozed_for, alert.snoozed_until) == ("1.32.0", None)
+
+
+def test_the_other_orders_change_it_and_stand_in_its_log(signed_in: Client, alert: Alert) -> None:
+    for what, given, state in (
+        ("note", {"note": "seen on another machine too"}, AlertState.OPEN),
+        ("invalid", {"reason": "the machine was throttled"}, AlertState.INVALID),
+        ("reopen", {"note": "it was not"}, AlertState.OPEN),
+        ("infra", {"reason": "the disk was full"}, AlertState.INFRA),
+    ):
+        words = assert_is_page(signed_in.post(f"/alerts/{alert.pk}/{what}/", given, follow=True))
+        alert.refresh_from_db()
+        assert alert.state == state
+        assert next(iter(given.values())) in words
+
+
+@pytest.mark.parametrize(
+    ("what", "given", "field", "sentence"),
+    [
+        ("acknowledge", {"assignee": "nobody", "note": "a note"}, "acknowledge_assignee", "is not in team"),
+        ("acknowledge", {"note": "x" * 4001}, "acknowledge_note", "at most 4000 are kept"),
+        ("snooze", {"until": "", "release": ""}, "snooze_until", "Snooze until a date or until a release"),
+        ("snooze", {"until": "tomorrow", "release": ""}, "snooze_until", "is no date"),
+        ("snooze", {"until": "2020-01-01", "release": ""}, "snooze_until", "is past"),
+        ("snooze", {"until": "", "release": "latest"}, "snooze_release", "is no version"),
+        ("invalid", {"reason": "  "}, "invalid_reason", "Say why"),
+        ("infra", {"reason": ""}, "infra_reason", "Say why"),
+        ("note", {"note": ""}, "note_note", "Say why"),
+    ],
+)
+def test_a_bad_order_keeps_what_was_typed_and_says_it_beside_its_field(
+    signed_in: Client, alert: Alert, what: str, given: dict[str, str], field: str, sentence: str
+) -> None:
+    response = signed_in.post(f"/alerts/{alert.pk}/{what}/", given)
+    assert 400 <= response.status_code < 500
+    words, text = words_of(response), response.content.decode()
+    assert sentence in words
+    for value in filter(None, map(str.strip, given.values())):
+        assert value in text or value == "nobody"
+    assert response.context["errors"].keys() == {field}
+    assert text.count('class="error"') == 1
+    alert.refresh_from_db()
+    assert alert.state == AlertState.OPEN
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "sentence"),
+    [
+        ({"good": "9.9.9", "bad": "1.30.0"}, "since_when_good", "does not exist"),
+        ({"good": "1.29.0", "bad": "9.9.9"}, "since_when_bad", "does not exist"),
+        ({"good": "1.31.1", "bad": "1.29.0"}, "since_when_bad", "swap them"),
+    ],
+)
+def test_a_bad_bisection_is_refused_beside_its_field(
+    signed_in: Client, alert: Alert, run: Run, given: dict[str, str], field: str, sentence: str
+) -> None:
+    alert.symptoms.update(run=run)
+    response = signed_in.post(f"/alerts/{alert.pk}/since_when/", given)
+    assert response.status_code == 400
+    assert sentence in words_of(response)
+    assert response.context["errors"].keys() == {field}
+    assert f'value="{given["good"]}"' in response.content.decode()
+
+
+def test_a_bisection_is_asked_for_once(signed_in: Client, alert: Alert, run: Run) -> None:
+    alert.symptoms.update(run=run)
+    words = assert_is_page(signed_in.post(f"/alerts/{alert.pk}/since_when/", {"good": "", "bad": ""}, follow=True))
+    assert "Bisection begins" in words
+    assert "0 steps measured." in words
+    again = signed_in.post(f"/alerts/{alert.pk}/since_when/", {"good": "1.29.0", "bad": "1.31.1"})
+    assert again.status_code == 409
+    assert "being looked into already" in words_of(again)
+
+
+def test_what_has_no_run_cannot_be_measured_again(signed_in: Client, alert: Alert) -> None:
+    response = signed_in.post(f"/alerts/{alert.pk}/work_around/", {"optimizers": "A, B"})
+    assert response.status_code == 409
+    assert "nothing left that could be measured" in words_of(response)
+    assert 'value="A, B"' in response.content.decode()
+
+
+def test_a_viewer_looks_but_changes_nothing(viewer: User, alert: Alert) -> None:
+    client = client_of(viewer)
+    assert "What to do" not in assert_is_page(client.get(f"/alerts/{alert.pk}/"))
+    assert "Acknowledge" not in assert_is_page(client.get("/alerts/"))
+    response = client.post(f"/alerts/{alert.pk}/invalid/", {"reason": "no"})
+    assert response.status_code == 403
+    assert "You may look at alert" in words_of(response)
+
+
+def test_a_stranger_and_a_wrong_order_find_nothing(signed_in: Client, stranger: User, alert: Alert) -> None:
+    client = client_of(stranger)
+    assert "There is no alert" in assert_is_page(client.get(f"/alerts/{alert.pk}/"), 404)
+    assert_is_page(client.post(f"/alerts/{alert.pk}/invalid/", {"reason": "mine"}), 404)
+    assert "encoder" not in assert_is_page(client.get("/alerts/?state=all"))
+    assert_is_page(signed_in.post(f"/alerts/{alert.pk}/explode/"), 404)
+    assert_is_page(signed_in.get("/alerts/999/"), 404)
+    assert signed_in.get(f"/alerts/{alert.pk}/invalid/").status_code == 405
+
+
+def test_what_others_wrote_is_never_markup(signed_in: Client, watch: Watch, version: Version) -> None:
+    alert = watching.bare_alert(watch, version, sentence="<script>alert(1)</script> is slower.")
+    for address in ("/alerts/", f"/alerts/{alert.pk}/", "/"):
+        assert "<script>alert(1)" not in signed_in.get(address).content.decode()
+
+
+def test_the_digest_says_how_many_false_alerts_to_expect(signed_in: Client, watch: Watch, version: Version) -> None:
+    watching.bare_round(watch, version, compared=400)
+    watching.bare_alert(watch, version)
+    words = assert_is_page(signed_in.get("/alerts/digest/"))
+    assert "1 round with 400 comparisons: 1 new alert, 1 open." in words
+    assert "about 0.01 would alert by chance" in words
+    assert "0 A/A pairs of the team’s nodes are too few" in words
+    assert "last 30 days" in assert_is_page(signed_in.get("/alerts/digest/?days=30"))
+    assert "last 7 days" in assert_is_page(signed_in.get("/alerts/digest/?days=x"))

@@ -1,0 +1,109 @@
+"""Trends, and a model's series and badge."""
+
+import html
+import re
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from farm.accounts.models import User
+from farm.alerts.models import Watch, WatchRound
+from farm.fleet.models import Node
+from farm.registry.models import Version
+from tests.integration.alerts.driving import labelled, make_watch, offer
+from tests.integration.dashboard import watching
+from tests.integration.dashboard.conftest import client_of
+from tests.integration.dashboard.pages import assert_is_page
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def watch(version: Version, owner: User, node: Node) -> Watch:
+    offer("1.29.0", "1.30.0", "1.31.1")
+    return make_watch(version, owner)
+
+
+def test_without_a_watch_or_a_value_the_next_step_is_said(signed_in: Client, version: Version, owner: User) -> None:
+    assert "Nothing is watched yet" in assert_is_page(signed_in.get("/trends/"))
+    make_watch(version, owner)
+    words = assert_is_page(signed_in.get("/trends/"))
+    assert "upgrades has no series yet" in words
+    assert "No value yet: the first round" in words
+
+
+def test_a_series_shows_its_level_shift_and_its_alert(signed_in: Client, watch: Watch, version: Version) -> None:
+    watching.long_series(watch, version, 60, step_at=40)
+    at = WatchRound.objects.order_by("pk")[40]
+    alert = watching.bare_alert(watch, version, bad="1.31.1", round=at)
+    for address in (
+        "/trends/",
+        f"/trends/?watch={watch.pk}&by=release",
+        f"/trends/?watch={watch.pk}&series=s1@bench-1",
+    ):
+        response = signed_in.get(address)
+        words = assert_is_page(response)
+        assert "1.31.1 stands at +24 % against 1.29.0" in words
+        assert "+24 % with 1.31.1" in words
+        assert f"alert {alert.pk}" in words
+        assert 'role="img"' in response.content.decode()
+    assert f"/alerts/{alert.pk}/" in signed_in.get("/trends/").content.decode()
+
+
+def test_a_page_of_many_points_takes_few_queries(signed_in: Client, watch: Watch, version: Version) -> None:
+    watching.long_series(watch, version, 400, step_at=200)
+    with CaptureQueriesContext(connection) as captured:
+        response = signed_in.get("/trends/")
+    assert len(captured) <= 11
+    assert len(response.content) < 150_000
+
+
+@pytest.mark.parametrize("wanted", ["999", "x", "9" * 30])
+def test_an_unknown_watch_is_a_helpful_404_or_the_first_one(signed_in: Client, watch: Watch, wanted: str) -> None:
+    response = signed_in.get(f"/trends/?watch={wanted}")
+    assert_is_page(response, 404 if wanted == "999" else 200)
+
+
+def test_a_stranger_sees_no_series(stranger: User, watch: Watch, version: Version) -> None:
+    watching.long_series(watch, version, 6, step_at=3)
+    client = client_of(stranger)
+    assert "encoder" not in assert_is_page(client.get("/trends/"))
+    assert_is_page(client.get(f"/trends/?watch={watch.pk}"), 404)
+
+
+# a model's own page
+
+
+def test_a_model_shows_its_series_and_its_badge(signed_in: Client, watch: Watch, version: Version) -> None:
+    watching.long_series(watch, version, 60, step_at=40)
+    at = WatchRound.objects.order_by("pk")[40]
+    alert = watching.bare_alert(watch, version, bad="1.31.1", round=at)
+    response = signed_in.get(f"/models/{version.model_id}/")
+    words, text = assert_is_page(response), html.unescape(response.content.decode())
+    assert "+24 % with 1.31.1" in words
+    assert f"alert {alert.pk}" in words
+    assert "<polyline" in text
+    badge = re.search(r'<img src="(/api/v1/badges/[^"]+\.svg)" alt="([^"]+)"', text)
+    assert badge is not None
+    assert badge[2] == "onnxruntime: slower since 1.31.1"
+    assert f"({badge[1]})" in text.replace("http://127.0.0.1:8000", "")
+    image = Client().get(badge[1])
+    assert image["Content-Type"].startswith("image/svg+xml")
+    assert "slower since 1.31.1" in image.content.decode()
+    assert Client().get(badge[1].replace(".svg", "0.svg")).status_code == 404
+
+
+def test_a_model_that_nobody_watches_says_how_to(signed_in: Client, version: Version) -> None:
+    response = signed_in.get(f"/models/{version.model_id}/")
+    assert "Nobody watches this model" in assert_is_page(response)
+    assert f"onnxfarm watch add upgrades --model {version.model_id}" in response.content.decode()
+
+
+def test_a_model_is_watched_by_its_label_too(signed_in: Client, version: Version, owner: User, node: Node) -> None:
+    labelled(version.model, "vision")
+    make_watch(version, owner, name="by label", watched=[], label="vision")
+    words = assert_is_page(signed_in.get(f"/models/{version.model_id}/"))
+    assert "by label against onnxruntime 1.29.0" in words
+    assert "No value yet" in words

@@ -1,0 +1,279 @@
+"""Watches: in a sentence each, with the states of their own; made, changed, run, paused and removed by forms."""
+
+import html
+import re
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
+
+from farm.accounts.models import Team, User
+from farm.alerts.models import IndexLook, Watch, WatchRound
+from farm.alerts.services.channels import create_channel
+from farm.alerts.states import RoundOutcome, RoundState
+from farm.fleet.models import Node
+from farm.registry.models import Version
+from tests.integration.alerts.driving import make_watch, offer
+from tests.integration.dashboard import rows, watching
+from tests.integration.dashboard.conftest import client_of
+from tests.integration.dashboard.pages import assert_is_page, words_of
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def watch(version: Version, owner: User, node: Node) -> Watch:
+    offer("1.29.0", "1.30.0", "1.31.1")
+    return make_watch(version, owner)
+
+
+def form(version: Version | None = None, **changes: Any) -> dict[str, Any]:
+    """What the form sends for a plain watch."""
+    known = {
+        "name": "upgrades", "label": "", "distribution": "onnxruntime", "reference": "1.29.0", "schedule": "",
+        "matrix": "provider: [cpu]\nbatch: [1]\n", "on_release": "yes", "on_version": "yes", "kinds": ["slower"],
+        "latency": "5", "session": "50", "first": "50", "memory": "20",
+        "models": [str(version.model_id)] if version else [],
+    }  # fmt: skip
+    return known | changes
+
+
+def test_a_farm_without_watches_says_how_to_make_one(signed_in: Client) -> None:
+    response = signed_in.get("/watches/")
+    assert "Nothing is watched yet" in assert_is_page(response)
+    assert re.search(r'data-copy="onnxfarm watch add', response.content.decode())
+    assert "No model to watch yet" in assert_is_page(signed_in.get("/watches/new/"))
+
+
+def test_a_watch_is_told_in_one_sentence_with_its_next_look(
+    signed_in: Client, watch: Watch, settings: Settings
+) -> None:
+    settings.INDEX_POLL_S = 900
+    IndexLook.objects.create(distribution="onnxruntime", looked_at=watch.created_at)
+    words = assert_is_page(signed_in.get("/watches/"))
+    assert "1 watch" in words
+    assert (
+        "encoder (fp32, batch 1, threads 1), again when a release of onnxruntime appears and a model gets a version"
+        in words
+    )
+    assert "always beside onnxruntime 1.29.0." in words
+    assert "Next: asks the package index at" in words
+    assert "not measured yet" in words
+
+
+@pytest.mark.parametrize(
+    ("outcome", "sentence", "shown"),
+    [
+        (RoundOutcome.INFRA, "No node is online.", "could not measure"),
+        (RoundOutcome.UNDECIDED, "Whether it is slower is undecided.", "undecided"),
+        (RoundOutcome.QUIET, "1 pair compared, nothing to look at.", "nothing new"),
+        (RoundOutcome.NEWS, "It is 12 % faster.", "better"),
+        (RoundOutcome.UNCONFIRMED, "A fresh block did not show it again.", "not confirmed"),
+        (RoundOutcome.ALERT, "It is 24 % slower.", "alert"),
+    ],
+)
+def test_each_outcome_has_a_state_of_its_own(
+    signed_in: Client, watch: Watch, version: Version, outcome: RoundOutcome, sentence: str, shown: str
+) -> None:
+    watching.bare_round(watch, version, outcome=outcome, sentence=sentence)
+    for address in ("/watches/", f"/watches/{watch.pk}/"):
+        words = assert_is_page(signed_in.get(address))
+        assert shown in words
+        assert sentence in words
+
+
+def test_the_gravest_of_a_causes_rounds_stands_for_all(
+    signed_in: Client, version: Version, node: Node, team: Team, owner: User
+) -> None:
+    other = rows.make_version(team, owner, name="decoder")
+    watch = make_watch(version, owner, watched=[version.model, other.model])
+    watching.bare_round(watch, version, key="release:1.30.0", outcome=RoundOutcome.INFRA, sentence="No node.")
+    watching.bare_round(watch, other, key="release:1.30.0", outcome=RoundOutcome.QUIET)
+    words = assert_is_page(signed_in.get("/watches/"))
+    assert "1 watch: 1 could not measure" in words
+    watching.bare_round(watch, version, key="call:1", state=RoundState.WAITING, outcome="", judged_at=None, sentence="")
+    assert "1 measuring now" in assert_is_page(signed_in.get("/watches/"))
+
+
+def test_a_failed_look_at_the_index_is_said(signed_in: Client, watch: Watch, settings: Settings) -> None:
+    settings.INDEX_POLL_S = 900
+    IndexLook.objects.create(
+        distribution="onnxruntime", looked_at=watch.created_at, problem="The package index did not answer."
+    )
+    assert "the last time it failed: The package index did not answer." in assert_is_page(signed_in.get("/watches/"))
+    settings.INDEX_POLL_S = 0
+    assert "does not ask the package index" in assert_is_page(signed_in.get(f"/watches/{watch.pk}/"))
+
+
+def test_a_watchs_page_shows_rule_rounds_alerts_and_series(signed_in: Client, watch: Watch, version: Version) -> None:
+    watching.bare_round(watch, version)
+    watching.bare_alert(watch, version)
+    watching.long_series(watch, version, 12, step_at=8)
+    response = signed_in.get(f"/watches/{watch.pk}/")
+    words = assert_is_page(response)
+    for part in (
+        "latency more than 5.0 % slower, shown again by a fresh block",
+        "1.29.0 → 1.30.0",
+        "Acknowledge",
+        "Run now",
+        "threads: [1]",
+    ):
+        assert part in words, part
+    assert 'id="figure-trend"' in response.content.decode()
+
+
+def test_lists_cost_as_many_queries_for_many_watches_as_for_few(
+    signed_in: Client, version: Version, owner: User, node: Node
+) -> None:
+    def add(number: int) -> None:
+        watch = make_watch(version, owner, name=f"w{number}")
+        watching.bare_round(watch, version)
+        watching.bare_alert(watch, version)
+
+    for number in range(2):
+        add(number)
+    few = count_queries(signed_in, "/watches/")
+    for number in range(2, 9):
+        add(number)
+    assert count_queries(signed_in, "/watches/") == few <= 11
+    assert count_queries(signed_in, f"/watches/{Watch.objects.first().pk}/") <= 18  # type: ignore[union-attr]
+
+
+def count_queries(client: Client, address: str) -> int:
+    with CaptureQueriesContext(connection) as captured:
+        assert client.get(address).status_code == 200
+    return len(captured)
+
+
+# the form
+
+
+def test_the_form_makes_a_watch(signed_in: Client, version: Version, team: Team, owner: User) -> None:
+    channel = create_channel(team=team, by=owner, name="hook", kind="webhook", target="https://example.org/hook")
+    words = assert_is_page(signed_in.get(f"/watches/new/?model={version.model_id}"))
+    assert "hook" in words
+    given = form(version, channels=[str(channel.pk)], latency="7.5", kinds=["slower", "parity"], schedule="0 3 * * 1")
+    response = signed_in.post("/watches/new/", given)
+    watch = Watch.objects.get()
+    assert response["Location"] == f"/watches/{watch.pk}/"
+    assert (watch.name, watch.reference, watch.schedule) == ("upgrades", "1.29.0", "0 3 * * 1")
+    assert (watch.rule.latency, watch.rule.kinds) == (0.075, ("slower", "parity"))
+    assert (watch.on_release, watch.on_version, watch.with_prereleases) == (True, True, False)
+    assert [*watch.watched.all()] == [version.model]
+    assert [*watch.channels.all()] == [channel]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "sentence"),
+    [
+        ({"name": ""}, "name", "1 to 100 printable characters"),
+        ({"name": "x" * 101}, "name", "1 to 100 printable characters"),
+        ({"models": []}, "models", "at least one model"),
+        ({"models": ["999", "x", "9" * 30]}, "models", "at least one model"),
+        ({"label": "x" * 101}, "label", "at most 100 characters"),
+        ({"reference": "1.99.0"}, "reference", "does not exist"),
+        ({"reference": "latest"}, "reference", "is no version"),
+        ({"distribution": "onnxruntme"}, "reference", "did you mean"),
+        ({"matrix": "runtme: [1]"}, "matrix", "did you mean"),
+        ({"matrix": "runtime: [1.29.0]"}, "matrix", "sets the runtimes by itself"),
+        ({"matrix": ""}, "matrix", "not a mapping of axes"),
+        ({"matrix": "matrix: ["}, "matrix", "is not YAML"),
+        ({"schedule": "every day"}, "schedule", "not five fields of cron"),
+        ({"latency": "a lot"}, "latency", "write a number of percent"),
+        ({"memory": "-1"}, "memory", "write a number of percent"),
+        ({"session": "1e9"}, "session", "write a number of percent"),
+        ({"kinds": []}, "kinds", "at least one kind"),
+        ({"kinds": ["nonsense"]}, "kinds", "at least one kind"),
+    ],
+)
+def test_a_bad_form_keeps_what_was_typed_and_marks_its_field(
+    signed_in: Client, version: Version, changes: dict[str, Any], field: str, sentence: str
+) -> None:
+    given = form(version, **changes)
+    response = signed_in.post("/watches/new/", given)
+    assert response.status_code == 400
+    words, text = words_of(response), response.content.decode()
+    assert sentence in words
+    assert f'id="{field}-error"' in text
+    assert text.count('class="error"') == 1
+    for name in ("name", "label", "reference", "schedule", "latency", "memory"):
+        assert f'value="{given[name]}"' in text, name
+    assert given["matrix"] in html.unescape(text)
+    assert not Watch.objects.exists()
+
+
+def test_a_name_that_is_taken_is_said(signed_in: Client, watch: Watch, version: Version) -> None:
+    response = signed_in.post("/watches/new/", form(version))
+    assert response.status_code == 409
+    assert "There is already a watch “upgrades”" in words_of(response)
+
+
+def test_nobody_watches_another_teams_model(signed_in: Client, stranger: User) -> None:
+    foreign = rows.make_version(stranger.memberships.get().team, stranger, name="secret")
+    response = signed_in.post("/watches/new/", form(foreign))
+    assert response.status_code == 400
+    assert "secret" not in words_of(response)
+
+
+def test_a_watch_is_changed_but_not_what_it_watches(signed_in: Client, watch: Watch) -> None:
+    text = signed_in.get(f"/watches/{watch.pk}/edit/").content.decode()
+    assert 'name="reference" size="14" required list="releases" value="1.29.0"' in text
+    assert 'name="models"' not in text
+    given = form(reference="1.30.0", latency="10", matrix="threads: [2]")
+    given.pop("on_version")
+    assert signed_in.post(f"/watches/{watch.pk}/edit/", given).status_code == 302
+    watch.refresh_from_db()
+    assert (watch.reference, watch.rule.latency, watch.on_version) == ("1.30.0", 0.1, False)
+    assert watch.name == "upgrades"
+    bad = signed_in.post(f"/watches/{watch.pk}/edit/", given | {"schedule": "x"})
+    assert bad.status_code == 400
+    assert 'value="x"' in bad.content.decode()
+
+
+# orders
+
+
+def test_run_now_orders_rounds(signed_in: Client, watch: Watch) -> None:
+    words = assert_is_page(signed_in.post(f"/watches/{watch.pk}/run/", {"candidate": "", "baseline": ""}, follow=True))
+    assert "1 round ordered: 1.29.0 → 1.31.1." in words
+    assert WatchRound.objects.get().cause == "call"
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "sentence"),
+    [
+        ({"candidate": "1.99.0", "baseline": ""}, "candidate", "does not exist"),
+        ({"candidate": "1.30.0", "baseline": "0.1"}, "baseline", "does not exist"),
+        ({"candidate": "1.29.0", "baseline": ""}, "candidate", "Both sides are 1.29.0"),
+    ],
+)
+def test_a_bad_run_now_is_refused_beside_its_field(
+    signed_in: Client, watch: Watch, given: dict[str, str], field: str, sentence: str
+) -> None:
+    response = signed_in.post(f"/watches/{watch.pk}/run/", given)
+    assert response.status_code == 400
+    assert sentence in words_of(response)
+    assert f'id="{field}-error"' in response.content.decode()
+    assert f'value="{given["candidate"]}"' in response.content.decode()
+
+
+def test_a_watch_is_paused_resumed_and_removed(signed_in: Client, watch: Watch) -> None:
+    assert "is paused." in assert_is_page(signed_in.post(f"/watches/{watch.pk}/pause/", follow=True))
+    assert "paused: it looks at nothing" in assert_is_page(signed_in.get("/watches/"))
+    assert "watches again" in assert_is_page(signed_in.post(f"/watches/{watch.pk}/resume/", follow=True))
+    assert "its runs stay" in assert_is_page(signed_in.post(f"/watches/{watch.pk}/remove/", follow=True))
+    assert "There is no watch" in assert_is_page(signed_in.get(f"/watches/{watch.pk}/"), 404)
+
+
+def test_a_viewer_and_a_stranger_change_nothing(viewer: User, stranger: User, watch: Watch) -> None:
+    client = client_of(viewer)
+    assert "Run now" not in assert_is_page(client.get(f"/watches/{watch.pk}/"))
+    for what in ("pause", "remove", "run"):
+        assert_is_page(client.post(f"/watches/{watch.pk}/{what}/"), 403)
+        assert_is_page(client_of(stranger).post(f"/watches/{watch.pk}/{what}/"), 404)
+    watch.refresh_from_db()
+    assert watch.is_active
+    assert_is_page(client_of(viewer).post(f"/watches/{watch.pk}/explode/"), 404)

@@ -1,0 +1,126 @@
+"""Long series: thinned with their extremes, level shifts and alerts marked, over time and over releases."""
+
+import json
+import random
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dashboard.figures.thinning import kept
+from dashboard.figures.trends import COLOURED, trend
+from dashboard.reading import trends as reading
+
+START = datetime(2026, 11, 1, tzinfo=UTC)
+WATCH: Any = SimpleNamespace(distribution="onnxruntime", reference="1.29.0")
+LABEL = "encoder, CPU, {}, batch 1"
+
+
+def rows(values: list[float], *, series: str = "s1", label: str = "fp32", versions: list[str] | None = None) -> Any:
+    """Plain rows as the selector gives them."""
+    for place, ratio in enumerate(values):
+        new = versions[place] if versions else "1.31.1"
+        at = START + timedelta(hours=place)
+        yield (series, LABEL.format(label), "bench-1", f"onnxruntime=={new}", new, ratio, ratio * 0.98, ratio * 1.02,
+               at, place)  # fmt: skip
+
+
+def stepped(count: int, *, at: int) -> list[float]:
+    """Ratios that step from 1.0 to 1.24, with noise from a seed."""
+    noise = random.Random(5)
+    return [(1.24 if place >= at else 1.0) * (1 + noise.gauss(0, 0.004)) for place in range(count)]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 39, 40])
+def test_short_lines_are_not_thinned(count: int) -> None:
+    assert kept([1.0] * count, most=40) == list(range(count))
+
+
+@pytest.mark.parametrize("count", [41, 99, 1000, 9999])
+def test_thinning_keeps_the_ends_and_every_extreme(count: int) -> None:
+    noise = random.Random(count)
+    values = [noise.gauss(1, 0.1) for _ in range(count)]
+    spikes = {count // 3: 9.0, count // 2: -9.0}
+    for place, value in spikes.items():
+        values[place] = value
+    places = kept(values, most=40)
+    assert len(places) <= 40
+    assert places == sorted(set(places))
+    assert {0, count - 1, *spikes} <= {*places}
+
+
+def test_a_line_is_the_new_release_of_each_round_and_knows_its_level_shift() -> None:
+    values = stepped(60, at=40)
+    versions = ["1.30.0"] * 40 + ["1.31.1"] * 20
+    others = [(*row[:3], "onnxruntime==1.28.0", *row[4:]) for row in rows(values)]
+    (line,) = reading.lines(WATCH, [*rows(values, versions=versions), *others])
+    assert len(line.spots) == 60
+    assert [shift.place for shift in line.shifts] == [40]
+    assert line.shifts[0].ratio == pytest.approx(1.24, rel=0.01)
+    assert reading.shift_words(line, line.shifts[0]) == "+24 % with 1.31.1"
+
+
+def test_an_alert_is_marked_where_its_round_stands() -> None:
+    alert = SimpleNamespace(
+        node="bench-1", round_id=7, pk=3, state="open", symptoms=_Rows([SimpleNamespace(series="s1")])
+    )
+    elsewhere = SimpleNamespace(node="pi", round_id=7, pk=4, state="open", symptoms=alert.symptoms)
+    (line,) = reading.lines(WATCH, rows([1.0] * 10), [alert, elsewhere])
+    assert [(mark.place, mark.alert) for mark in line.marks] == [(7, 3)]
+    figure = trend([line], reference="1.29.0", table=reading.table([line], watch=1))
+    marks = next(one for one in figure.data if one["mode"] == "markers+text")
+    assert marks["customdata"] == ["/alerts/3/"]
+    assert marks["text"] == ["alert 3"]
+
+
+class _Rows(list[Any]):
+    def all(self) -> list[Any]:
+        return self
+
+
+def test_over_releases_each_has_its_newest_value_in_release_order() -> None:
+    versions = ["1.9.0", "1.31.1", "1.30.0", "1.31.1"]
+    (line,) = reading.by_release(WATCH, rows([1.0, 1.5, 1.1, 1.2], versions=versions))
+    assert [(spot.version, spot.ratio) for spot in line.spots] == [
+        ("1.9.0", 1.0),
+        ("1.29.0", 1.0),
+        ("1.30.0", 1.1),
+        ("1.31.1", 1.2),
+    ]
+    figure = trend([line], reference="1.29.0", table=reading.table([line], watch=1), by="release")
+    assert figure.layout["xaxis"]["categoryarray"] == ["1.9.0", "1.29.0", "1.30.0", "1.31.1"]
+
+
+def test_names_leave_out_what_all_series_share() -> None:
+    both = [*rows([1.0], label="fp32"), *rows([1.0], series="s2", label="int8-dynamic")]
+    assert [line.name for line in reading.lines(WATCH, both)] == ["fp32", "int8-dynamic"]
+    assert reading.lines(WATCH, rows([1.0]))[0].name == "encoder, CPU, fp32, batch 1"
+
+
+def test_the_title_says_where_the_last_values_stand() -> None:
+    one = reading.lines(WATCH, rows(stepped(60, at=40)))
+    table = reading.table(one, watch=1)
+    assert trend(one, reference="1.29.0", table=table).title.startswith("1.31.1 stands at +2")
+    assert trend(one, reference="1.29.0", table=table).title.endswith("against 1.29.0; 1 level shift")
+    two = reading.lines(WATCH, [*rows([0.9]), *rows([1.2], series="s2", label="int8")])
+    assert (
+        trend(two, reference="1.29.0", table=table).title
+        == "2 series against 1.29.0, the last values from −10 % to +20 %"
+    )
+    assert trend([], reference="1.29.0", table=table).empty.startswith("No value yet")
+
+
+def test_ten_long_lines_stay_small_with_seven_in_colour() -> None:
+    found = []
+    for number in range(10):
+        found += rows(stepped(1000, at=600), series=f"s{number}", label=f"batch {number}")
+    lines = reading.lines(WATCH, found)
+    figure = trend(lines, reference="1.29.0", table=reading.table(lines, watch=1))
+    assert len(figure.json) < 300_000
+    drawn = [one for one in figure.data if one["mode"] == "lines+markers"]
+    assert sum(one["line"]["color"] != "@series-other" for one in drawn) == COLOURED
+    chosen = trend(lines, reference="1.29.0", table=figure.table, chosen=lines[4].key)
+    coloured = [one for one in chosen.data if one["mode"] == "lines+markers" and one["line"]["color"] == "@series-1"]
+    assert [one["name"] for one in coloured] == [lines[4].name]
+    assert json.loads(figure.json)["layout"]["yaxis"]["type"] == "log"
