@@ -1,4 +1,4 @@
-"""The run behind `bench`: plan, prepare, measure, judge, put together. The same blocks and rules as on a farm."""
+"""The run behind `bench`: prepare, measure, judge, put together. The same blocks and rules as on a farm."""
 
 import contextlib
 import signal
@@ -13,15 +13,13 @@ from rich.console import Console
 from farm.contract.document import Document
 from farm.contract.reports import Facts, Reply, Report
 from farm.rules.judging.judging import BlockJudge
-from farm.rules.matrices.matrix import Matrix
-from farm.rules.planning import planning
 from farm.rules.planning.plans import ModelFacts, Plan, PlannedBlock
 from farm.rules.reporting import documents, timings
 from farm.rules.reporting.records import BlockRecord, RunRecord
 from onnxfarm.bench_bundle import LocalFiles
 from onnxfarm.bench_orders import Preparation
 from onnxfarm.bench_progress import Follower, followed
-from onnxfarm.problems import Infrastructure, Usage
+from onnxfarm.problems import Infrastructure
 from worker.agent import host_lock
 from worker.agent.cache import ArtifactCache
 from worker.agent.environment import NodeEnvironment
@@ -56,7 +54,6 @@ class Run:
     home: Home
     scratch: Path
     files: LocalFiles
-    matrix: Matrix
     model: ModelFacts
     preparation: Preparation
     console: Console
@@ -66,13 +63,6 @@ class Run:
     # where every timing of every cell is written, a CSV file a cell
     timings_dir: Path | None = None
     _facts: Facts | None = field(default=None, init=False)
-
-    def plan(self) -> Plan:
-        """What will be measured. Raises Usage when the matrix itself cannot be meant."""
-        plan = planning.plan(self.matrix, self.model, seed=self.seed)
-        if plan.problem is not None:
-            raise Usage(plan.problem)
-        return plan
 
     def measure(self, plan: Plan) -> Document:
         """Measure every block and put the document together. Raises Infrastructure when the machine is taken."""

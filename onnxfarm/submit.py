@@ -92,9 +92,11 @@ def _parsed(text: str) -> dict[str, Any]:
     return matrix.parse(text).as_plain()
 
 
-def uploaded_version(client: Client, model: Path, *, console: Console) -> dict[str, Any]:
-    """The inspected version of a model on disk; uploading it again is the same version."""
-    return _uploaded(client, files_of(model), {}, {}, console=console)
+def uploaded_version(
+    client: Client, model: Path, *, console: Console, roles: dict[str, Path] | None = None
+) -> dict[str, Any]:
+    """The inspected version of a model on disk; uploading it again is the same version. `roles`: inputs, expected."""
+    return _uploaded(client, files_of(model), roles or {}, {}, console=console)
 
 
 def address_of(run: dict[str, Any], client: Client) -> str:

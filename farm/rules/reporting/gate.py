@@ -1,21 +1,24 @@
-"""A gate over a bench document: may the candidate replace the baseline? And its reports for people and machines."""
+"""A gate over a bench document: may the candidate replace the baseline?"""
 
-from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Literal
-from xml.sax.saxutils import quoteattr
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 from farm.contract.document import Cell, Comparison, Document
 from farm.contract.reasons import CellStatus
+from farm.rules import watching
+from farm.rules.reporting.wording import change
 from farm.rules.tracing.placement import placement_changes
 
 Check = Literal["slower", "parity", "placement", "failed", "undecided"]
-CHECKS: tuple[Check, ...] = ("slower", "parity", "placement", "failed", "undecided")
+CHECKS: tuple[Check, ...] = get_args(Check)
+# checks that a fresh block has to show again; the others follow from the graph and the outputs alone
+NOISY: frozenset[Check] = frozenset({"slower", "failed"})
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check of one pair of cells. `is_failure`: the gate was told to fail on it."""
+    """One check of one pair of cells that found something. `is_failure`: the gate was told to fail on it."""
 
     check: Check
     baseline: str
@@ -26,39 +29,80 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class GateAnswer:
-    """All findings of a document; the gate is passed when none is a failure."""
+    """All findings of a document; the gate is passed when none is a failure.
+
+    `pairs`: (baseline, candidate) of everything that was asked for. `compared`: how many of them ran on both sides.
+    """
 
     findings: tuple[Finding, ...]
-    compared: int
+    pairs: tuple[tuple[str, str], ...] = ()
+    compared: int = 0
+    fail_on: tuple[Check, ...] = ()
+
+    @property
+    def failures(self) -> tuple[Finding, ...]:
+        """What fails the gate."""
+        return tuple(finding for finding in self.findings if finding.is_failure)
 
     @property
     def is_passed(self) -> bool:
         """A gate that compared nothing has not shown anything, so it is not passed."""
-        return self.compared > 0 and not any(finding.is_failure for finding in self.findings)
+        return self.compared > 0 and not self.failures
 
 
-def judge_gate(document: Document, *, fail_on: Collection[str], axis: str = "runtime") -> GateAnswer:
-    """Check every comparison along `axis`; `fail_on` names the checks that fail the gate."""
-    cells = {cell.id: cell for cell in document.cells}
-    pairs = [comparison for comparison in document.comparisons if comparison.axis == axis]
-    findings: list[Finding] = []
-    for pair in pairs:
-        old, new = cells[pair.baseline], cells[pair.candidate]
-        for check, text in _checks(pair, old=old, new=new):
-            findings.append(Finding(check, old.id, new.id, text, is_failure=check in fail_on))
-    return GateAnswer(findings=tuple(findings), compared=len(pairs))
+def judge_gate(document: Document, *, old: str, new: str, fail_on: Collection[str]) -> GateAnswer:
+    """Check every point that was asked of both runtimes (`distribution==version`); `fail_on`: checks that fail it."""
+    pairs = watching.pairs(document, old=old, new=new)
+    findings = [
+        Finding(check, pair.old.id, pair.new.id, text, is_failure=check in fail_on)
+        for pair in pairs
+        for check, text in _checks(pair.comparison, old=pair.old, new=pair.new)
+    ]
+    return GateAnswer(
+        findings=tuple(findings),
+        pairs=tuple((pair.old.id, pair.new.id) for pair in pairs),
+        compared=sum(_is_done(pair.old) and _is_done(pair.new) for pair in pairs),
+        fail_on=tuple(check for check in CHECKS if check in fail_on),
+    )
 
 
-def _checks(pair: Comparison, *, old: Cell, new: Cell) -> list[tuple[Check, str]]:
+def confirmed(answer: GateAnswer, *, again: Collection[tuple[Check, str]]) -> GateAnswer:
+    """The answer after a fresh block: noisy failures that it did not show become findings that fail nothing.
+
+    `again`: (check, candidate's cell in the first document) of what was shown again.
+    """
+    return replace(answer, findings=tuple(_weighed(finding, again) for finding in answer.findings))
+
+
+def _weighed(finding: Finding, again: Collection[tuple[Check, str]]) -> Finding:
+    if not finding.is_failure or finding.check not in NOISY or (finding.check, finding.candidate) in again:
+        return finding
+    return replace(finding, is_failure=False, text=f"{finding.text}; a fresh block did not show it again")
+
+
+def noisy_failures(answer: GateAnswer) -> Sequence[Finding]:
+    """Failures that a fresh block has to show again before the gate fails on them."""
+    return [finding for finding in answer.failures if finding.check in NOISY]
+
+
+def cell_label(cell: Cell) -> str:
+    """A cell by what it runs on and with."""
+    batch = f", batch {cell.batch}" if cell.batch is not None else ""
+    return f"{cell.runtime}, {cell.provider}, {cell.precision}{batch}"
+
+
+def _checks(pair: Comparison | None, *, old: Cell, new: Cell) -> list[tuple[Check, str]]:
     found: list[tuple[Check, str]] = []
-    where = _where(new)
-    if new.status is not CellStatus.DONE:
-        why = new.reason.text if new.reason else "no reason was given"
-        return [("failed", f"{where} is {new.status}: {why}")] if old.status is CellStatus.DONE else []
-    if pair.verdict == "slower" and pair.ratio is not None:
-        interval = f" (95 % interval ×{pair.ci_low:.3f}–{pair.ci_high:.3f})" if pair.ci_low and pair.ci_high else ""
-        found.append(("slower", f"{where} is ×{pair.ratio:.3f} of {old.runtime}{interval}"))
-    if pair.verdict in ("undecided", "not comparable"):
+    where = cell_label(new)
+    if not _is_done(new):
+        return [("failed", f"{where} is {new.status}: {_why(new)}")] if _is_done(old) else []
+    if not _is_done(old):
+        return [("undecided", f"{where} has nothing to stand beside: {cell_label(old)} is {old.status}: {_why(old)}")]
+    if pair is None:
+        found.append(("undecided", f"{where} and {old.runtime} were not measured in one block"))
+    elif pair.verdict == "slower":
+        found.append(("slower", f"{where} is {_size(pair)} slower than {old.runtime}"))
+    elif pair.verdict in ("undecided", "not comparable"):
         found.append(("undecided", f"{where} against {old.runtime} is {pair.verdict}{_because(pair)}"))
     if new.parity.verdict == "fail" and old.parity.verdict != "fail":
         found.append(("parity", f"{where} fails parity: {new.parity.text or 'outputs differ beyond tolerance'}"))
@@ -67,57 +111,21 @@ def _checks(pair: Comparison, *, old: Cell, new: Cell) -> list[tuple[Check, str]
     return found
 
 
+def _why(cell: Cell) -> str:
+    return cell.reason.text if cell.reason else "no reason was given"
+
+
+def _is_done(cell: Cell) -> bool:
+    return cell.status is CellStatus.DONE
+
+
+def _size(pair: Comparison) -> str:
+    """`24 % (95 % interval 21–26 %)`."""
+    if pair.ratio is None or pair.ci_low is None or pair.ci_high is None:
+        return "measurably"
+    size, interval = change(pair.ratio, pair.ci_low, pair.ci_high)
+    return f"{size} ({100 * (pair.ci_level or 0.95):.3g} % interval {interval})"
+
+
 def _because(pair: Comparison) -> str:
     return f": {pair.reason}" if pair.reason else ""
-
-
-def _where(cell: Cell) -> str:
-    batch = f", batch {cell.batch}" if cell.batch is not None else ""
-    return f"{cell.runtime}, {cell.provider}, {cell.precision}{batch}"
-
-
-def as_markdown(answer: GateAnswer, document: Document) -> str:
-    """A summary for a pull request."""
-    lines = [f"## onnxfarm gate: {'passed' if answer.is_passed else 'failed'}", "", document.sentence, ""]
-    if not answer.compared:
-        lines.append("Nothing was compared: the document holds no pair of cells along this axis.")
-    if answer.findings:
-        lines += ["| check | fails the gate | finding |", "|---|---|---|"]
-        lines += [
-            f"| {finding.check} | {'yes' if finding.is_failure else 'no'} | {finding.text.replace('|', '/')} |"
-            for finding in answer.findings
-        ]
-    elif answer.compared:
-        lines.append(f"{answer.compared} comparisons, nothing found.")
-    return "\n".join(lines) + "\n"
-
-
-def as_junit(answer: GateAnswer, document: Document) -> str:
-    """JUnit XML: one test case a comparison and check that failed, one for the whole when nothing did."""
-    failures = [finding for finding in answer.findings if finding.is_failure]
-    cases = [
-        f"  <testcase classname={quoteattr('onnxfarm.' + f.check)} name={quoteattr(f.candidate)}>"
-        f"<failure message={quoteattr(f.text)}/></testcase>"
-        for f in failures
-    ]
-    if not failures:
-        empty = '<failure message="nothing was compared"/>' if not answer.compared else ""
-        cases = [f'  <testcase classname="onnxfarm.gate" name="{answer.compared} comparisons">{empty}</testcase>']
-    count = len(failures) or int(not answer.compared)
-    name = quoteattr(document.sentence or "onnxfarm gate")
-    head = f'<testsuite name={name} tests="{len(cases)}" failures="{count}">'
-    return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *cases, "</testsuite>"]) + "\n"
-
-
-def as_benchmark_entries(document: Document) -> list[dict[str, object]]:
-    """Entries of github-action-benchmark's `customSmallerIsBetter`: name, unit, value, range."""
-    return [
-        {
-            "name": f"{cell.model or cell.model_sha256[:12]} {_where(cell)}",
-            "unit": "ms",
-            "value": cell.p50_ms,
-            "range": f"{cell.p50_ci_ms[0]:.4g}–{cell.p50_ci_ms[1]:.4g}" if cell.p50_ci_ms else "",
-        }
-        for cell in document.cells
-        if cell.p50_ms is not None
-    ]

@@ -1,13 +1,14 @@
 """The gate: which findings fail it, and how it is reported."""
 
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from farm.contract.document import Cell, Comparison, Document, OperatorTime, Parity
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
-from farm.rules.reporting import gate
+from farm.rules.reporting import gate, gate_reports
 
 
 def _cell(name: str, **changes: Any) -> Cell:
@@ -46,63 +47,126 @@ def _operators(*, op_type: str, covers: list[str]) -> list[OperatorTime]:
     return [OperatorTime(node="a", covers=covers, op_type=op_type, provider="CPUExecutionProvider", time_us=1)]
 
 
+def _judged(document: Document, *, fail_on: Sequence[str]) -> gate.GateAnswer:
+    return gate.judge_gate(document, old="onnxruntime==1.0", new="onnxruntime==2.0", fail_on=fail_on)
+
+
 def test_an_equal_candidate_passes() -> None:
     document = _document()
-    answer = gate.judge_gate(document, fail_on=["slower", "parity"])
+    answer = _judged(document, fail_on=["slower", "parity"])
     assert answer.is_passed
-    assert "1 comparisons, nothing found." in gate.as_markdown(answer, document)
-    assert ElementTree.fromstring(gate.as_junit(answer, document)).get("failures") == "0"
+    markdown = gate_reports.as_markdown(answer, document)
+    assert "The gate passed: 1 comparison, nothing that fails it." in markdown
+    assert "| = equal 24 % | 21–26 % |" in markdown
+    assert ElementTree.fromstring(gate_reports.as_junit(answer, document)).get("failures") == "0"
 
 
 def test_a_slower_candidate_fails_only_when_asked_to() -> None:
     document = _document("slower")
-    failing, passing = (gate.judge_gate(document, fail_on=names) for names in (["slower"], ["parity"]))
+    failing, passing = (_judged(document, fail_on=names) for names in (["slower"], ["parity"]))
     assert (failing.is_passed, passing.is_passed) == (False, True)
-    assert "×1.240 of onnxruntime==1.0 (95 % interval ×1.210–1.260)" in gate.as_markdown(failing, document)
-    suite = ElementTree.fromstring(gate.as_junit(failing, document))
+    assert "24 % (95 % interval 21–26 %) slower than onnxruntime==1.0" in gate_reports.as_markdown(failing, document)
+    suite = ElementTree.fromstring(gate_reports.as_junit(failing, document))
     assert suite.get("failures") == "1"
     assert suite[0].get("classname") == "onnxfarm.slower"
 
 
 @pytest.mark.parametrize("verdict", ["undecided", "not comparable"])
 def test_undecided_is_its_own_finding(verdict: str) -> None:
-    (finding,) = gate.judge_gate(_document(verdict), fail_on=["undecided"]).findings
+    (finding,) = _judged(_document(verdict), fail_on=["undecided"]).findings
     assert (finding.check, finding.is_failure) == ("undecided", True)
 
 
 def test_parity_that_broke_and_a_fusion_that_is_gone_are_found() -> None:
     document = _document(parity=Parity(verdict="fail"), operators=_operators(op_type="Add", covers=[]))
     document.cells[0].operators = _operators(op_type="FusedAdd", covers=["b"])
-    answer = gate.judge_gate(document, fail_on=["placement"])
+    answer = _judged(document, fail_on=["placement"])
     assert [finding.check for finding in answer.findings] == ["parity", "placement"]
     assert not answer.is_passed
 
 
 def test_a_candidate_that_no_longer_runs_is_failed_with_its_reason() -> None:
     reason = Reason(code=ReasonCode.CRASHED, text="killed by SIGSEGV")
-    (finding,) = gate.judge_gate(_document(status=CellStatus.CRASHED, reason=reason), fail_on=["failed"]).findings
+    (finding,) = _judged(_document(status=CellStatus.CRASHED, reason=reason), fail_on=["failed"]).findings
     assert finding.text.endswith("is crashed: killed by SIGSEGV")
 
 
 def test_a_pair_that_never_ran_is_no_new_failure() -> None:
     document = _document(status=CellStatus.REFUSED)
     document.cells[0].status = CellStatus.REFUSED
-    assert gate.judge_gate(document, fail_on=gate.CHECKS).findings == ()
+    assert _judged(document, fail_on=gate.CHECKS).findings == ()
 
 
 def test_a_gate_that_compared_nothing_is_not_passed() -> None:
-    document = _document(axis="batch")
-    answer = gate.judge_gate(document, fail_on=[])
+    document = _document()
+    answer = gate.judge_gate(document, old="onnxruntime==1.0", new="onnxruntime==3.0", fail_on=["slower"])
     assert not answer.is_passed
-    assert "Nothing was compared" in gate.as_markdown(answer, document)
-    assert ElementTree.fromstring(gate.as_junit(answer, document)).get("failures") == "1"
+    assert "Nothing was compared" in gate_reports.as_markdown(answer, document)
+    assert ElementTree.fromstring(gate_reports.as_junit(answer, document)).get("failures") == "1"
 
 
-def test_benchmark_entries_hold_measured_cells_only() -> None:
-    (entry,) = gate.as_benchmark_entries(_document(p50_ms=None))
-    assert entry == {
-        "name": "000000000000 onnxruntime==1.0, CPUExecutionProvider, fp32, batch 1",
-        "unit": "ms",
-        "value": 2.0,
-        "range": "1.9–2.1",
-    }
+def test_a_candidate_that_was_refused_fails_the_gate_though_nothing_was_compared() -> None:
+    reason = Reason(code=ReasonCode.OPSET_TOO_NEW, text="opset 23 is above 22")
+    document = _document(status=CellStatus.REFUSED, reason=reason, p50_ms=None)
+    document.comparisons.clear()
+    answer = _judged(document, fail_on=["failed"])
+    assert [one.text for one in answer.failures] == [
+        "onnxruntime==2.0, CPUExecutionProvider, fp32, batch 1 is refused: opset 23 is above 22"
+    ]
+    assert answer.compared == 0
+
+
+def test_a_baseline_that_does_not_run_leaves_nothing_to_stand_beside() -> None:
+    document = _document()
+    document.cells[0].status = CellStatus.FAILED
+    (finding,) = _judged(document, fail_on=gate.CHECKS).findings
+    assert (finding.check, "no reason was given" in finding.text) == ("undecided", True)
+
+
+def test_cells_that_were_never_in_one_block_are_undecided() -> None:
+    document = _document()
+    document.comparisons.clear()
+    (finding,) = _judged(document, fail_on=["slower"]).findings
+    assert (finding.check, finding.is_failure) == ("undecided", False)
+
+
+def test_a_noisy_failure_counts_when_a_fresh_block_shows_it_again() -> None:
+    document = _document("slower", parity=Parity(verdict="fail"))
+    answer = _judged(document, fail_on=["slower", "parity"])
+    assert [one.check for one in gate.noisy_failures(answer)] == ["slower"]
+    shown = gate.confirmed(answer, again={("slower", "2.0")})
+    assert [one.check for one in shown.failures] == ["slower", "parity"]
+    gone = gate.confirmed(answer, again=set())
+    assert [one.check for one in gone.failures] == ["parity"]
+    assert gone.findings[0].text.endswith("a fresh block did not show it again")
+
+
+def test_junit_has_a_case_for_each_check_and_skips_what_is_undecided() -> None:
+    document = _document("undecided")
+    suite = ElementTree.fromstring(gate_reports.as_junit(_judged(document, fail_on=["slower", "parity"]), document))
+    assert [(case.get("classname"), len(case)) for case in suite] == [("onnxfarm.slower", 1), ("onnxfarm.parity", 0)]
+    assert (suite.get("failures"), suite.get("skipped"), suite[0][0].tag) == ("0", "1", "skipped")
+
+
+def test_markup_and_control_signs_in_a_reason_stay_text() -> None:
+    reason = Reason(code=ReasonCode.CRASHED, text='<b>"&\x00\x1b | done')
+    document = _document(status=CellStatus.CRASHED, reason=reason, p50_ms=None)
+    answer = _judged(document, fail_on=["failed"])
+    case = ElementTree.fromstring(gate_reports.as_junit(answer, document))[0]
+    assert '<b>"& | done' in str(case[0].get("message"))
+    assert "&\x00" not in gate_reports.as_junit(answer, document)
+    assert "done |" in gate_reports.as_markdown(answer, document)
+
+
+def test_benchmark_entries_are_ratios_and_latencies_under_names_without_versions() -> None:
+    document = _document("slower")
+    entries = gate_reports.as_benchmark_entries(_judged(document, fail_on=["slower"]), document)
+    what = "000000000000, CPUExecutionProvider, fp32, batch 1"
+    assert [(entry["name"], entry["unit"], entry["value"], entry["range"]) for entry in entries] == [
+        (f"{what}: candidate / baseline", "ratio", 1.24, "1.21–1.26"),
+        (f"{what}: baseline", "ms", 2.0, "1.9–2.1"),
+        (f"{what}: candidate", "ms", 2.0, "1.9–2.1"),
+    ]
+    assert entries[0]["extra"] == "onnxruntime==1.0 → onnxruntime==2.0: slower"
+    document.comparisons[0].ratio = None
+    assert gate_reports.as_benchmark_entries(_judged(document, fail_on=["slower"]), document) == []

@@ -1,0 +1,70 @@
+"""One step of a bisection: what a measured block says of a probed release beside the good one."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from farm.contract.document import Comparison, Document
+from farm.rules import watching
+from farm.rules.bisection import Outcome
+from farm.rules.watching import Judgement, Kind, Pair, Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """The change whose release is looked for: one kind in one series. `ratio`: how large it is where it is a ratio."""
+
+    kind: Kind
+    series: str
+    ratio: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Good, bad or skipped, why, and the ratio to the good release with its interval where there is one."""
+
+    outcome: Outcome
+    text: str = ""
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    def as_plain(self) -> dict[str, Any]:
+        """Plain values, as they are stored."""
+        figures = {"ratio": self.ratio, "low": self.low, "high": self.high}
+        return {"outcome": self.outcome.value, "text": self.text, **figures}
+
+
+def read_step(document: Document, rule: Rule, sought: Sought, *, old: str, new: str) -> Step:
+    """Read a document of the good release `old` and the probed one `new` (`distribution==version`)."""
+    judgement = watching.judge(document, rule, old=old, new=new)
+    mine = next((pair for pair in watching.pairs(document, old=old, new=new) if pair.series == sought.series), None)
+    comparison = mine.comparison if mine is not None else None
+    outcome, text = _said(judgement, comparison, sought, pair=mine)
+    if comparison is None:
+        return Step(outcome, text)
+    return Step(outcome, text, comparison.ratio, comparison.ci_low, comparison.ci_high)
+
+
+def _said(
+    judgement: Judgement, comparison: Comparison | None, sought: Sought, *, pair: Pair | None
+) -> tuple[Outcome, str]:
+    same = (sought.kind, sought.series)
+    found = [one for one in judgement.findings if (one.kind, one.series) == same]
+    if found:
+        return Outcome.BAD, found[0].text
+    if same in judgement.cleared or _is_without(comparison, sought):
+        return Outcome.GOOD, ""
+    doubts = [*judgement.infra, *(doubt.text for doubt in judgement.undecided)]
+    endings = [] if pair is None else [cell.reason.text for cell in (pair.new, pair.old) if cell.reason is not None]
+    return Outcome.SKIPPED, [*endings, *doubts, "It was not compared."][0]
+
+
+def _is_without(comparison: Comparison | None, sought: Sought) -> bool:
+    """Slower by less than the rule lets pass, or undecided with less than half the change that is looked for."""
+    if sought.kind != "slower" or comparison is None:
+        return False
+    if comparison.verdict == "slower":
+        return True
+    if comparison.verdict != "undecided" or sought.ratio is None or comparison.ci_high is None:
+        return False
+    return comparison.ci_high < 1.0 + (sought.ratio - 1.0) / 2.0

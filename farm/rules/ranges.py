@@ -1,0 +1,53 @@
+"""Lists of releases as people write them: `all`, `1.15..1.31`, `1.20.1,1.23.0`, mixed."""
+
+from collections.abc import Sequence
+
+from farm.rules.narrowing import release_order
+from farm.rules.nearest import choice_sentence
+
+ALL = "all"
+
+
+class RangeProblem(ValueError):
+    """What was written names no release. The message is one sentence."""
+
+
+def versions_in(text: str, published: Sequence[str]) -> list[str]:
+    """The published releases that a text names, in release order. Raises RangeProblem.
+
+    The end of a range stands for all its patch releases: 1.15..1.31 holds 1.31.1.
+    """
+    found: set[str] = set()
+    for part in [one.strip() for one in text.split(",") if one.strip()]:
+        found |= _named(part, published)
+    if not found:
+        raise RangeProblem(f"“{text}” names no release: write {ALL}, 1.15..1.31 or 1.29.0,1.31.1.")
+    return sorted(found, key=release_order)
+
+
+def _named(part: str, published: Sequence[str]) -> set[str]:
+    if part == ALL:
+        return set(published)
+    low, dots, high = (one.strip() for one in part.partition(".."))
+    if not dots:
+        if part not in published:
+            raise RangeProblem(choice_sentence("release", part, published))
+        return {part}
+    start, end = _numbers(low, part), _numbers(high, part)
+    if end and start > end:
+        raise RangeProblem(f"The range {part} ends before it begins; swap its ends.")
+    found = {one for one in published if _is_within(release_order(one)[0], start, end)}
+    if not found:
+        known = f"{published[0]} to {published[-1]}" if published else "none"
+        raise RangeProblem(f"No release lies in {part}; published are {known}.")
+    return found
+
+
+def _numbers(text: str, part: str) -> tuple[int, ...]:
+    if text and not all(piece.isdecimal() and len(piece) < 7 for piece in text.split(".")):
+        raise RangeProblem(f"The range {part} is not two releases: write it like 1.15..1.31.")
+    return tuple(int(piece) for piece in text.split(".")) if text else ()
+
+
+def _is_within(release: tuple[int, ...], start: tuple[int, ...], end: tuple[int, ...]) -> bool:
+    return release >= start and (not end or release[: len(end)] <= end)

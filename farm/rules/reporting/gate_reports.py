@@ -1,0 +1,150 @@
+"""What a gate writes: Markdown for people, JUnit XML and benchmark entries for machines."""
+
+from collections.abc import Iterator
+from xml.sax.saxutils import escape, quoteattr
+
+from farm.contract.document import Cell, Comparison, Document
+from farm.rules.reporting.gate import GateAnswer, cell_label
+from farm.rules.reporting.sentences import explanation
+from farm.rules.reporting.wording import change, counted, milliseconds, signed
+
+NOTHING = "Nothing was compared: no pair of cells ran on both sides."
+# what XML 1.0 cannot hold
+_UNPRINTABLE = {code: None for code in range(32) if chr(code) not in "\t\n\r"}
+
+
+def headline(answer: GateAnswer) -> str:
+    """The gate's answer in one sentence."""
+    if not answer.compared:
+        return f"The gate failed. {NOTHING}"
+    if answer.is_passed:
+        return f"The gate passed: {counted(answer.compared, 'comparison')}, nothing that fails it."
+    failures = counted(len(answer.failures), "finding")
+    return f"The gate failed: {failures} in {counted(len(answer.pairs), 'comparison')}."
+
+
+def as_markdown(answer: GateAnswer, document: Document) -> str:
+    """A summary for a pull request: verdict, comparisons, findings."""
+    mark = "✅" if answer.is_passed else "❌"
+    lines = [f"## {mark} onnxfarm gate: {'passed' if answer.is_passed else 'failed'}", "", headline(answer), ""]
+    if document.sentence:
+        lines += [document.sentence, ""]
+    lines += _comparison_table(answer, document)
+    if answer.findings:
+        lines += ["| check | fails the gate | finding |", "|---|---|---|"]
+        lines += [
+            f"| {finding.check} | {'yes' if finding.is_failure else 'no'} | {_cell_text(finding.text)} |"
+            for finding in answer.findings
+        ]
+        lines.append("")
+    if document.url:
+        lines += [f"[The run]({document.url})", ""]
+    return "\n".join(lines)
+
+
+def as_junit(answer: GateAnswer, document: Document) -> str:
+    """JUnit XML: a test case for each pair and each check that the gate fails on; undecided latency is skipped."""
+    cells = {cell.id: cell for cell in document.cells}
+    cases = [
+        _case(check, pair, answer, label=cell_label(cells[pair[1]]))
+        for pair in answer.pairs
+        for check in answer.fail_on
+    ]
+    if not answer.compared:
+        nothing = f"<failure message={_quoted(NOTHING)}/>"
+        cases.append(f'  <testcase classname="onnxfarm.gate" name="compared">{nothing}</testcase>')
+    failures = sum("<failure" in case for case in cases)
+    skipped = sum("<skipped" in case for case in cases)
+    name = _quoted(document.sentence or "onnxfarm gate")
+    head = f'<testsuite name={name} tests="{len(cases)}" failures="{failures}" errors="0" skipped="{skipped}">'
+    return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *cases, "</testsuite>"]) + "\n"
+
+
+def as_benchmark_entries(answer: GateAnswer, document: Document) -> list[dict[str, object]]:
+    """Entries of github-action-benchmark's `customSmallerIsBetter`: name, unit, value, range, extra.
+
+    Ratios first: they are what may be followed over time, because both sides stood in one block. A name holds no
+    version, so that the entries of later calls are one line.
+    """
+    cells = {cell.id: cell for cell in document.cells}
+    entries: list[dict[str, object]] = []
+    for pair in _measured(answer, document):
+        old, new = cells[pair.baseline], cells[pair.candidate]
+        what = f"{new.model or new.model_sha256[:12]}, {_point(new)}"
+        entries.append(
+            {
+                "name": f"{what}: candidate / baseline",
+                "unit": "ratio",
+                "value": pair.ratio,
+                "range": "" if pair.ci_low is None else f"{pair.ci_low:.4g}–{pair.ci_high:.4g}",
+                "extra": f"{old.runtime} → {new.runtime}: {pair.verdict}",
+            }
+        )
+        entries += [_latency(what, side, cell) for side, cell in (("baseline", old), ("candidate", new))]
+    return entries
+
+
+def _latency(what: str, side: str, cell: Cell) -> dict[str, object]:
+    interval = f"{cell.p50_ci_ms[0]:.4g}–{cell.p50_ci_ms[1]:.4g}" if cell.p50_ci_ms else ""
+    return {
+        "name": f"{what}: {side}",
+        "unit": "ms",
+        "value": cell.p50_ms,
+        "range": interval,
+        "extra": cell.runtime,
+    }
+
+
+def _measured(answer: GateAnswer, document: Document) -> Iterator[Comparison]:
+    """The gate's comparisons that have figures."""
+    for one in document.comparisons:
+        if (one.baseline, one.candidate) in answer.pairs and one.ratio is not None:
+            yield one
+
+
+def _comparison_table(answer: GateAnswer, document: Document) -> list[str]:
+    cells = {cell.id: cell for cell in document.cells}
+    rows: list[list[str]] = []
+    for pair in _measured(answer, document):
+        old, new = cells[pair.baseline], cells[pair.candidate]
+        size, interval = change(pair.ratio or 1.0, pair.ci_low or 1.0, pair.ci_high or 1.0)
+        figures = [_shown(old), _shown(new), f"{signed(pair.verdict)} {size}", interval, str(pair.rounds)]
+        rows.append([_point(new), *figures, explanation(pair) or ""])
+    if not rows:
+        return []
+    sides = {(cells[old].runtime, cells[new].runtime) for old, new in answer.pairs}
+    old_name, new_name = next(iter(sides))
+    head = ["cell", old_name, new_name, "verdict", "interval", "rounds", "because"]
+    lines = [head, ["---"] * len(head), *rows]
+    return [*("| " + " | ".join(map(_cell_text, line)) + " |" for line in lines), ""]
+
+
+def _case(check: str, pair: tuple[str, str], answer: GateAnswer, *, label: str) -> str:
+    """One check of one pair."""
+    mine = [one for one in answer.findings if (one.baseline, one.candidate) == pair]
+    failed = [one.text for one in mine if one.check == check and one.is_failure]
+    opening = f"  <testcase classname={_quoted(f'onnxfarm.{check}')} name={_quoted(label)}"
+    if failed:
+        text = escape("\n".join(failed).translate(_UNPRINTABLE))
+        return f"{opening}><failure message={_quoted(failed[0])}>{text}</failure></testcase>"
+    unsure = [one.text for one in mine if one.check == "undecided"]
+    if check == "slower" and unsure:
+        return f"{opening}><skipped message={_quoted(unsure[0])}/></testcase>"
+    return f"{opening}/>"
+
+
+def _point(cell: Cell) -> str:
+    """A cell without its runtime."""
+    return cell_label(cell).partition(", ")[2]
+
+
+def _shown(cell: Cell) -> str:
+    return "" if cell.p50_ms is None else milliseconds(cell.p50_ms, cell.p50_ci_ms)
+
+
+def _cell_text(text: str) -> str:
+    return " ".join(text.replace("|", "/").split())
+
+
+def _quoted(text: str) -> str:
+    return quoteattr(text.translate(_UNPRINTABLE))

@@ -1,0 +1,205 @@
+"""One model over many releases: each as a ratio to a reference that stood in the same block, and where it changed.
+
+A change point is a verdict between two neighbouring releases. Where both stood in one block it is their own paired
+comparison; across blocks it follows from both ratios to the reference, whose half intervals add in squares.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from math import exp, log, sqrt
+from typing import Any
+
+from farm.contract.document import Cell, Comparison, Document
+from farm.contract.reasons import CellStatus
+from farm.rules.narrowing import release_order
+from farm.rules.reporting.sentences import explanation
+from farm.rules.reporting.wording import change, counted
+from farm.rules.watching import series_label, series_of
+
+# a 95 % half interval is 1.96 standard errors; so many of it are 3.3, p = .001
+SURE = 1.7
+Pairs = Mapping[tuple[str, str], Comparison]
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPoint:
+    """One release. `ratio` of p50 to the reference with its 95 % interval; `reason` where there is none."""
+
+    version: str
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p50_ms: float | None = None
+    verdict: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A change between neighbouring releases. `is_paired`: both stood in one block."""
+
+    before: str
+    after: str
+    verdict: str
+    ratio: float
+    low: float
+    high: float
+    is_paired: bool
+    explanation: str = ""
+
+    def words(self) -> str:
+        """`24 % slower in 1.31.0`."""
+        size, _ = change(self.ratio, self.low, self.high)
+        return f"{size} {self.verdict} in {self.after}"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One cell over the releases of a distribution, without its versions."""
+
+    series: str
+    label: str
+    provider: str
+    distribution: str
+    reference: str
+    points: tuple[SweepPoint, ...]
+    turns: tuple[Turn, ...]
+
+    def sentence(self) -> str:
+        """What the line comes to."""
+        measured = sum(point.ratio is not None or point.version == self.reference for point in self.points)
+        head = f"{self.label}: {measured} of {counted(len(self.points), 'release')} measured"
+        turns = [turn.words() for turn in self.turns]
+        told = f"{counted(len(turns), 'change')}: {', '.join(turns)}" if turns else "no change between neighbours"
+        return f"{head}, {told}."
+
+    def as_plain(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {**asdict(self), "sentence": self.sentence()}
+
+
+def lines_of(documents: Iterable[Document], *, reference: str) -> list[Line]:
+    """A line for each series in these documents; `reference` is a version, which stood in every block."""
+    found = list(documents)
+    by_series: dict[str, list[tuple[int, Cell]]] = {}
+    for number, document in enumerate(found):
+        for cell in document.cells:
+            if cell.twin_of is None:
+                by_series.setdefault(series_of(cell), []).append((number, cell))
+    pairs = [{(one.baseline, one.candidate): one for one in document.comparisons} for document in found]
+    return [_line(series, cells, pairs, reference=reference) for series, cells in by_series.items()]
+
+
+def _line(series: str, cells: Sequence[tuple[int, Cell]], pairs: Sequence[Pairs], *, reference: str) -> Line:
+    places: dict[str, list[tuple[int, Cell]]] = {}
+    for number, cell in cells:
+        places.setdefault(_version(cell), []).append((number, cell))
+    order = sorted(places, key=release_order)
+    points = {version: _point(version, places, pairs, reference=reference) for version in order}
+    known = [version for version in order if points[version].ratio is not None or version == reference]
+    turns = [
+        turn
+        for before, after in pairwise(known)
+        if (turn := _turn(places, pairs, before=points[before], after=points[after])) is not None
+    ]
+    first = cells[0][1]
+    return Line(
+        series=series,
+        label=series_label(first),
+        provider=first.provider,
+        distribution=first.runtime.partition("==")[0],
+        reference=reference,
+        points=tuple(points[version] for version in order),
+        turns=tuple(turns),
+    )
+
+
+def _version(cell: Cell) -> str:
+    return cell.runtime.partition("==")[2]
+
+
+def _point(
+    version: str, places: Mapping[str, Sequence[tuple[int, Cell]]], pairs: Sequence[Pairs], *, reference: str
+) -> SweepPoint:
+    if version == reference:
+        done = [cell for _, cell in places[version] if cell.p50_ms is not None]
+        return SweepPoint(version, 1.0, 1.0, 1.0, done[0].p50_ms, "equal") if done else _unmeasured(version, places)
+    for cell, comparison in _compared(places, pairs, old=reference, new=version):
+        if cell.status is CellStatus.DONE and comparison.ratio is not None:
+            figures = (comparison.ratio, comparison.ci_low, comparison.ci_high)
+            return SweepPoint(version, *figures, cell.p50_ms, comparison.verdict, comparison.reason or "")
+    return _unmeasured(version, places)
+
+
+def _unmeasured(version: str, places: Mapping[str, Sequence[tuple[int, Cell]]]) -> SweepPoint:
+    reasons = [cell.reason.text for _, cell in places[version] if cell.reason is not None]
+    return SweepPoint(version, reason=(reasons or ["It was not measured beside the reference."])[0])
+
+
+def _compared(
+    places: Mapping[str, Sequence[tuple[int, Cell]]], pairs: Sequence[Pairs], *, old: str, new: str
+) -> list[tuple[Cell, Comparison]]:
+    """Comparisons from one release to another, whichever of them is the baseline, with the cell of `new`."""
+    found = []
+    for number, cell in places.get(new, ()):
+        for there, other in places.get(old, ()):
+            if there != number:
+                continue
+            forward, backward = pairs[number].get((other.id, cell.id)), pairs[number].get((cell.id, other.id))
+            if forward is not None:
+                found.append((cell, forward))
+            elif backward is not None:
+                found.append((cell, _turned(backward)))
+    return found
+
+
+def _turned(one: Comparison) -> Comparison:
+    """The same comparison, seen from the other side."""
+    if one.ratio is None or one.ci_low is None or one.ci_high is None:
+        return one
+    verdict = {"slower": "faster", "faster": "slower"}.get(one.verdict, one.verdict)
+    operators = [
+        change_.model_copy(update={"baseline_us": change_.candidate_us, "candidate_us": change_.baseline_us})
+        for change_ in one.operators
+    ]
+    return one.model_copy(
+        update={
+            "ratio": 1.0 / one.ratio,
+            "ci_low": 1.0 / one.ci_high,
+            "ci_high": 1.0 / one.ci_low,
+            "verdict": verdict,
+            "operators": operators,
+        }
+    )
+
+
+def _turn(
+    places: Mapping[str, Sequence[tuple[int, Cell]]], pairs: Sequence[Pairs], *, before: SweepPoint, after: SweepPoint
+) -> Turn | None:
+    for _, one in _compared(places, pairs, old=before.version, new=after.version):
+        if one.ratio is None or one.ci_low is None or one.ci_high is None:
+            continue
+        if one.verdict not in ("slower", "faster"):
+            return None
+        why = explanation(one) or ""
+        return Turn(before.version, after.version, one.verdict, one.ratio, one.ci_low, one.ci_high, True, why)
+    margin = max((one.margin for some in pairs for one in some.values()), default=0.02)
+    return _turn_across(before, after, margin=margin)
+
+
+def _turn_across(before: SweepPoint, after: SweepPoint, *, margin: float) -> Turn | None:
+    """A change between two blocks, from both ratios to the reference."""
+    if None in (before.ratio, before.low, before.high, after.ratio, after.low, after.high):
+        return None
+    step = log(after.ratio or 1.0) - log(before.ratio or 1.0)
+    half = sqrt(_half(before) ** 2 + _half(after) ** 2)
+    if abs(step) <= max(log(1.0 + margin), SURE * half):
+        return None
+    verdict = "slower" if step > 0.0 else "faster"
+    ends = (exp(step), exp(step - half), exp(step + half))
+    return Turn(before.version, after.version, verdict, *ends, is_paired=False)
+
+
+def _half(point: SweepPoint) -> float:
+    return (log(point.high or 1.0) - log(point.low or 1.0)) / 2.0

@@ -1,0 +1,77 @@
+"""A gate from its matrix to its answer: measure, judge, and measure again what would fail it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from farm.contract.cells import Runtime
+from farm.contract.document import Document
+from farm.rules import watching
+from farm.rules.matrices.matrix import Matrix
+from farm.rules.narrowing import narrowed
+from farm.rules.reporting import gate as gates
+from farm.rules.reporting import gate_reports
+from farm.rules.reporting.gate import Check, GateAnswer
+
+
+class Bench(Protocol):
+    """Where a gate measures: this machine, or a farm."""
+
+    def positions(self, matrix: Matrix) -> Mapping[str, Mapping[str, int]]:
+        """Where each cell of the plan stands in the matrix, by the cell's name."""
+
+    def measure(self, matrix: Matrix) -> Document:
+        """The document of the matrix, measured."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`infra`: why something could not be measured at all, which is neither a pass nor a failure."""
+
+    answer: GateAnswer
+    document: Document
+    infra: tuple[str, ...] = ()
+
+    @property
+    def headline(self) -> str:
+        """The answer in a sentence."""
+        return gate_reports.headline(self.answer)
+
+
+def run_gate(
+    bench: Bench, matrix: Matrix, *, old: Runtime, new: Runtime, fail_on: Sequence[Check], confirm: bool
+) -> Outcome:
+    """Measure and judge. With `confirm`, a noisy failure counts when a fresh block of its points shows it again."""
+    document = bench.measure(matrix)
+    sides = {"old": str(old), "new": str(new)}
+    answer = gates.judge_gate(document, **sides, fail_on=fail_on)
+    infra = _infra(document)
+    doubtful = gates.noisy_failures(answer)
+    if confirm and doubtful and not infra:
+        again = bench.measure(_narrow(bench, matrix, [one.candidate for one in doubtful], runtimes=(old, new)))
+        shown = gates.judge_gate(again, **sides, fail_on=fail_on)
+        answer = gates.confirmed(answer, again=_same_points(shown, again, document))
+        infra = _infra(again)
+    return Outcome(answer, document, infra)
+
+
+def _narrow(bench: Bench, matrix: Matrix, cells: Sequence[str], *, runtimes: tuple[Runtime, Runtime]) -> Matrix:
+    """The points of these cells alone, the baseline first even where it is the later release."""
+    known = bench.positions(matrix)
+    found = narrowed(matrix, [known[cell] for cell in dict.fromkeys(cells)], runtimes=runtimes)
+    return replace(found, axes={**found.axes, "runtime": runtimes})
+
+
+def _same_points(shown: GateAnswer, again: Document, first: Document) -> set[tuple[Check, str]]:
+    """What the second document shows, under the cells' names in the first."""
+    series = {cell.id: watching.series_of(cell) for cell in again.cells}
+    names: dict[str, list[str]] = {}
+    for cell in first.cells:
+        names.setdefault(watching.series_of(cell), []).append(cell.id)
+    return {(finding.check, name) for finding in shown.findings for name in names.get(series[finding.candidate], ())}
+
+
+def _infra(document: Document) -> tuple[str, ...]:
+    """Why cells could not be measured where the machine, not the model or its runtime, is to blame."""
+    reasons = [cell.reason for cell in document.cells if cell.reason is not None]
+    return tuple(dict.fromkeys(reason.text for reason in reasons if reason.code in watching.INFRA_CODES))

@@ -1,0 +1,101 @@
+"""`onnxfarm gate` on real runtimes: exit codes, and what it writes."""
+
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from farm.contract.document import Document
+from onnxfarm.main import app
+from tests.integration.worker.making import MODELS, runtime_store
+
+RELU = MODELS / "relu_op13_ir7.onnx"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home whose runtimes are shared with the other tests."""
+    folder = tmp_path_factory.mktemp("home")
+    runtime_store().folder.mkdir(parents=True, exist_ok=True)
+    (folder / "runtimes").symlink_to(runtime_store().folder)
+    return folder
+
+
+def gate(home: Path, *words: object) -> Result:
+    return CliRunner().invoke(app, ["gate", *map(str, words), "--home", str(home)])
+
+
+def sentence(result: Result) -> str:
+    """The one sentence of a usage error."""
+    assert result.exit_code == 2, result.output
+    (line,) = result.stderr.strip().splitlines()
+    assert line.startswith("onnxfarm: ")
+    return line
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_candidate_that_computes_the_same_passes_and_writes_its_reports(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = tmp_path / "step.md"
+    step.write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(step))
+    files = {name: tmp_path / name for name in ("summary", "junit", "benchmark-json", "json")}
+    result = gate(
+        home, RELU, "--baseline", "1.29.0", "--candidate", "1.31.1", "--fail-on", "parity,placement,failed",
+        *(word for name, path in files.items() for word in (f"--{name}", path)),
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    assert "The gate passed: 1 comparison" in result.stderr
+    assert files["summary"].read_text().startswith("## ✅ onnxfarm gate: passed")
+    assert step.read_text() == f"before\n{files['summary'].read_text()}"
+    suite = ElementTree.fromstring(files["junit"].read_text())
+    assert [case.get("classname") for case in suite] == ["onnxfarm.parity", "onnxfarm.placement", "onnxfarm.failed"]
+    assert suite.get("failures") == "0"
+    entries = json.loads(files["benchmark-json"].read_text())
+    assert [entry["unit"] for entry in entries] == ["ratio", "ms", "ms"]
+    document = Document.model_validate_json(files["json"].read_text())
+    assert [cell.runtime for cell in document.cells] == ["onnxruntime==1.29.0", "onnxruntime==1.31.1"]
+    assert document.comparisons[0].rounds >= 8
+
+
+def test_a_candidate_that_cannot_load_the_model_fails_the_gate(home: Path, tmp_path: Path) -> None:
+    junit = tmp_path / "junit.xml"
+    model = MODELS / "relu_op26_ir13.onnx"
+    result = gate(home, model, "--baseline", "1.31.1", "--candidate", "1.24.1", "--junit", junit, "--no-confirm")
+    assert result.exit_code == 1, result.stderr
+    assert result.stderr.strip().splitlines()[-1].startswith("onnxfarm: The gate failed")
+    failures = [case[0].get("message") for case in ElementTree.fromstring(junit.read_text()) if len(case)]
+    assert any("opset" in str(message) for message in failures)
+
+
+def test_a_gate_that_runs_out_of_time_ends_with_4(home: Path) -> None:
+    result = gate(home, RELU, "--baseline", "1.29.0", "--candidate", "1.31.1", "--timeout", "0.0001")
+    assert result.exit_code == 4, result.stderr
+    assert "--timeout" in result.stderr.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--candidate", "1.29.0"], "both onnxruntime==1.29.0"),
+        (["--candidate", "newest"], "--candidate: Unknown distribution 'newest'"),
+        (["--candidate", "1.17.2"], "1.17.2 does not exist"),
+        (["--candidate", "1.31.1", "--fail-on", "slow"], "did you mean 'slower'"),
+        (["--candidate", "1.31.1", "--fail-on", ","], "names nothing"),
+        (["--candidate", "1.31.1", "--timeout", "0"], "minutes above 0"),
+        (["--candidate", "1.31.1", "--matrix", '{"runtime": ["1.31.1"]}'], "leave `runtime` out"),
+        (["--candidate", "1.31.1", "--expected", "some.npz"], "--inputs"),
+        (["--candidate", "1.31.1", "--provider", "cpux"], "did you mean 'cpu'"),
+        (["--candidate", "1.31.1", "--server", "farm.example"], "http://"),
+    ],
+)
+def test_what_cannot_be_used_is_said_in_a_sentence(home: Path, options: list[str], words: str) -> None:
+    assert words in sentence(gate(home, RELU, "--baseline", "1.29.0", *options))
+
+
+def test_a_model_that_is_not_there_is_said_in_a_sentence(home: Path) -> None:
+    assert "not a file" in sentence(gate(home, "none.onnx", "--baseline", "1.29.0", "--candidate", "1.31.1"))

@@ -1,0 +1,158 @@
+"""`onnxfarm sweep`: lines over releases on a made-up bench, the page, and what cannot be asked."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from farm.contract.cells import CellSpec
+from farm.contract.document import Document
+from farm.contract.reasons import Reason, ReasonCode
+from farm.rules.matrices import matrix as matrices
+from farm.rules.narrowing import release_order
+from farm.rules.runtimes.releases import ONNXRUNTIME
+from farm.rules.sweeping import lines_of
+from onnxfarm import sweep_page, sweep_run
+from onnxfarm.main import app
+from onnxfarm.problems import Infrastructure
+from tests.conftest import MODELS
+from tests.unit.commands.made_up import MadeUpBench
+
+
+@pytest.fixture(autouse=True)
+def _no_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package index offers nothing beyond what is known here."""
+    monkeypatch.setattr("onnxfarm.published.offered", lambda distribution: [])
+
+
+def steps(spec: CellSpec) -> float:
+    """Slower by a fifth from 1.20.0, back from 1.25.0, slower by a quarter from 1.31.0."""
+    release = release_order(spec.runtime.version)
+    if release >= release_order("1.31.0"):
+        return 1.25
+    return 1.2 if release_order("1.20.0") <= release < release_order("1.25.0") else 1.0
+
+
+def swept(
+    bench: MadeUpBench, *, versions: tuple[str, ...] = ONNXRUNTIME, reference: str = "1.29.0", **axes: Any
+) -> dict[str, Any]:
+    declared = matrices.parse({"batch": [1], "precision": ["fp32"], "provider": ["cpu"], **axes})
+    return sweep_run.swept(bench, declared, sweep_run.Runtimes("onnxruntime", versions, reference))
+
+
+def test_every_release_is_a_ratio_to_the_reference_and_changes_are_marked() -> None:
+    bench = MadeUpBench(p50_ms=steps)
+    found = swept(bench)
+    (line,) = found["lines"]
+    assert [point["version"] for point in line["points"]] == list(ONNXRUNTIME)
+    by_version = {point["version"]: point for point in line["points"]}
+    assert by_version["1.22.0"]["low"] < 1.2 < by_version["1.22.0"]["high"]
+    assert by_version["1.29.0"]["ratio"] == 1.0
+    turns = [(turn["before"], turn["after"], turn["verdict"], turn["is_paired"]) for turn in line["turns"]]
+    assert turns == [
+        ("1.19.2", "1.20.0", "slower", True),
+        ("1.24.4", "1.25.0", "faster", True),
+        ("1.30.0", "1.31.0", "slower", True),
+    ]
+    assert "3 changes: 20" in line["sentence"]
+    assert line["turns"][0]["explanation"].startswith("MatMul: 1 node")
+    # the reference stands in each block, and neighbouring blocks share a release
+    assert all(versions[0] == "1.29.0" and len(versions) <= 16 for versions in bench.measured)
+    assert all(before[-1] == after[1] for before, after in zip(bench.measured, bench.measured[1:], strict=False))
+
+
+def test_a_change_next_to_a_later_reference_keeps_its_direction() -> None:
+    versions = ("1.30.0", "1.31.0", "1.31.1")
+    (line,) = swept(MadeUpBench(p50_ms=steps), versions=versions, reference="1.31.1")["lines"]
+    assert [(turn["after"], turn["verdict"]) for turn in line["turns"]] == [("1.31.0", "slower")]
+    assert [round(point["ratio"], 1) for point in line["points"]] == [0.8, 1.0, 1.0]
+    versions = ("1.30.0", "1.31.0")
+    (line,) = swept(MadeUpBench(p50_ms=steps), versions=versions, reference="1.31.0")["lines"]
+    (turn,) = line["turns"]
+    assert (turn["verdict"], turn["low"] < 1.25 < turn["high"]) == ("slower", True)
+
+
+def test_each_other_value_is_a_line_of_its_own() -> None:
+    found = swept(MadeUpBench(p50_ms=steps), versions=("1.30.0", "1.31.0"), batch=[1, 8])
+    assert len(found["lines"]) == 2
+    assert {line["label"] for line in found["lines"]} == {
+        "encoder, CPU, fp32, batch 1, 1 thread", "encoder, CPU, fp32, batch 8, 1 thread",
+    }  # fmt: skip
+
+
+def test_what_does_not_load_has_its_reason_and_no_ratio() -> None:
+    reason = Reason(code=ReasonCode.MODEL_NOT_LOADED, text="It does not load.")
+    bench = MadeUpBench(checks=lambda spec: {"reason": reason} if spec.runtime.version == "1.30.0" else {})
+    (line,) = swept(bench, versions=("1.29.0", "1.30.0", "1.31.0"))["lines"]
+    assert [(point["ratio"] is None, point["reason"]) for point in line["points"]][1] == (True, "It does not load.")
+    assert "2 of 3 releases measured, no change between neighbours" in line["sentence"]
+
+
+def test_nothing_measured_is_the_machines_affair() -> None:
+    reason = Reason(code=ReasonCode.RUNTIME_INSTALL_FAILED, text="No index.")
+    with pytest.raises(Infrastructure, match="No release could be measured: No index"):
+        swept(MadeUpBench(checks=lambda spec: {"reason": reason}), versions=("1.30.0", "1.31.0"))
+
+
+def by_parts(p50_ms: Callable[[CellSpec], float], *, noise: float) -> list[Document]:
+    """Two blocks that share the reference alone."""
+    bench = MadeUpBench(p50_ms=p50_ms, noise=noise)
+    base = {"batch": [1], "precision": ["fp32"]}
+    pairs = (["1.29.0", "1.30.0"], ["1.29.0", "1.31.0"])
+    return [bench.measure(bench.plan(matrices.parse({**base, "runtime": runtimes}))) for runtimes in pairs]
+
+
+def test_neighbours_in_different_blocks_are_compared_through_the_reference() -> None:
+    (line,) = lines_of(by_parts(steps, noise=0.003), reference="1.29.0")
+    (turn,) = line.turns
+    assert (turn.before, turn.after, turn.verdict, turn.is_paired) == ("1.30.0", "1.31.0", "slower", False)
+    assert turn.low < 1.25 < turn.high
+    (line,) = lines_of(by_parts(steps, noise=0.3), reference="1.29.0")
+    assert line.turns == ()
+
+
+def test_a_release_that_never_stood_beside_the_reference_says_so() -> None:
+    bench = MadeUpBench()
+    plan = bench.plan(matrices.parse({"batch": [1], "precision": ["fp32"], "runtime": ["1.30.0", "1.31.0"]}))
+    (line,) = lines_of([bench.measure(plan)], reference="1.29.0")
+    assert {point.reason for point in line.points} == {"It was not measured beside the reference."}
+
+
+def test_the_page_holds_all_it_needs_and_text_stays_text() -> None:
+    found = swept(MadeUpBench(p50_ms=steps), versions=("1.29.0", "1.30.0", "1.31.0"))
+    found["model"] = "</script><b>"
+    found["lines"][0]["label"] = "</script><i>"
+    page = sweep_page.page_of(found)
+    assert "&lt;/script&gt;&lt;b&gt;" in page
+    # the browser's own elements alone: the figure, Plotly, ours
+    assert page.count("</script>") == page.count("<script") == 3
+    assert 'src="' not in page.replace(sweep_page.get_plotlyjs(), "")
+    assert "<td>1.31.0</td>" in page
+    assert "slower than 1.30.0" in page
+    (trace,) = sweep_page.figure_of(found)["data"]
+    assert trace["x"] == ["1.29.0", "1.30.0", "1.31.0"]
+    assert len(sweep_page.figure_of(found)["layout"]["annotations"]) == 1
+    json.dumps(found)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--ort", "1.40..1.50"], "No release lies in"),
+        (["--ort", "1.17.2"], "Unknown release '1.17.2'"),
+        (["--ort", "1.30..1.31", "--reference", "1.30..1.31"], "pin one"),
+        (["--ort", "1.30..1.31", "--reference", "9"], "Unknown release '9'"),
+        (["--distribution", "onnxruntim"], "did you mean 'onnxruntime'"),
+        (["--distribution", "onnxruntime-openvino"], "names no release"),
+        (["--provider", "cpux"], "did you mean 'cpu'"),
+        (["--batch", "0"], "whole number from 1"),
+    ],
+)
+def test_what_cannot_be_asked_ends_with_2(words: list[str], said: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["sweep", str(MODELS / "relu_op13_ir7.onnx"), *words, "--home", str(tmp_path)])
+    assert result.exit_code == 2, result.output
+    (line,) = result.stderr.strip().splitlines()
+    assert said in line

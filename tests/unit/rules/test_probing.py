@@ -1,0 +1,67 @@
+"""What a step of a bisection says of a release."""
+
+from typing import Any
+
+import pytest
+
+from farm.contract.document import Cell, Comparison, Document
+from farm.contract.reasons import CellStatus, Reason, ReasonCode
+from farm.rules import watching
+from farm.rules.bisection import Outcome
+from farm.rules.probing import Sought, read_step
+
+OLD, NEW = "onnxruntime==1.29.0", "onnxruntime==1.31.1"
+
+
+def _cell(name: str, runtime: str, **changes: Any) -> Cell:
+    known: dict[str, Any] = {
+        "id": name, "digest": name, "block": "b1", "model_sha256": "0" * 64, "runtime": runtime, "p50_ms": 1.0,
+        "provider": "CPUExecutionProvider", "precision": "fp32", "threads": 1, "status": CellStatus.DONE,
+    }  # fmt: skip
+    return Cell(**{**known, **changes})
+
+
+def _step(verdict: str, ratio: float, low: float, high: float, *, sought: float | None = 1.24, **new: Any) -> Outcome:
+    cells = [_cell("c1", OLD), _cell("c2", NEW, **new)]
+    pair = Comparison(
+        baseline="c1", candidate="c2", axis="runtime", verdict=verdict, margin=0.02,  # type: ignore[arg-type]
+        ratio=ratio, ci_low=low, ci_high=high, ci_level=0.95, rounds=8,
+    )  # fmt: skip
+    document = Document(machine={}, seed=0, cells=cells, comparisons=[pair])
+    asked = Sought("slower", watching.series_of(cells[0]), sought)
+    return read_step(document, watching.Rule(kinds=("slower",)), asked, old=OLD, new=NEW).outcome
+
+
+@pytest.mark.parametrize(
+    ("verdict", "ratio", "low", "high", "outcome"),
+    [
+        ("slower", 1.24, 1.21, 1.26, Outcome.BAD),
+        ("slower", 1.03, 1.02, 1.04, Outcome.GOOD),
+        ("equal", 1.0, 0.99, 1.01, Outcome.GOOD),
+        ("faster", 0.8, 0.7, 0.9, Outcome.GOOD),
+        ("undecided", 1.05, 0.99, 1.11, Outcome.GOOD),
+        ("undecided", 1.1, 0.99, 1.2, Outcome.SKIPPED),
+    ],
+)
+def test_a_step_is_judged_by_the_rule_and_by_what_is_looked_for(
+    verdict: str, ratio: float, low: float, high: float, outcome: Outcome
+) -> None:
+    assert _step(verdict, ratio, low, high) is outcome
+
+
+def test_undecided_without_a_size_to_look_for_is_skipped() -> None:
+    assert _step("undecided", 1.01, 0.99, 1.03, sought=None) is Outcome.SKIPPED
+
+
+def test_a_release_that_cannot_run_is_skipped_with_its_reason() -> None:
+    reason = Reason(code=ReasonCode.CRASHED, text="It died.")
+    cells = [_cell("c1", OLD), _cell("c2", NEW, status=CellStatus.CRASHED, reason=reason)]
+    asked = Sought("slower", watching.series_of(cells[0]), 1.24)
+    step = read_step(Document(machine={}, seed=0, cells=cells), watching.Rule(), asked, old=OLD, new=NEW)
+    assert step.as_plain() == {"outcome": "skipped", "text": "It died.", "ratio": None, "low": None, "high": None}
+
+
+def test_a_release_that_was_not_there_is_skipped() -> None:
+    asked = Sought("slower", "nothing", 1.24)
+    step = read_step(Document(machine={}, seed=0), watching.Rule(), asked, old=OLD, new=NEW)
+    assert (step.outcome, step.text) == (Outcome.SKIPPED, "It was not compared.")
