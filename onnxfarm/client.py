@@ -147,8 +147,8 @@ class Client:
     def _json(self, method: str, path: str, *, is_repeatable: bool = True, **options: Any) -> Json:
         return _object(self._request(method, path, is_repeatable=is_repeatable, **options))
 
-    def _list(self, path: str, **options: Any) -> list[Json]:
-        answer = _parsed(self._request("GET", path, **options))
+    def _list(self, path: str, *, method: str = "GET", **options: Any) -> list[Json]:
+        answer = _parsed(self._request(method, path, **options))
         if not isinstance(answer, list):
             raise Infrastructure(f"{self.account.server} answered {path} with something other than a list.")
         return answer

@@ -1,6 +1,6 @@
 """Since when: each step measures the good release and one probed release side by side, and reads what the rule says."""
 
-from typing import Any
+from typing import Any, cast
 
 from django.db import transaction
 
@@ -9,10 +9,10 @@ from farm.alerts.selectors.releases import published
 from farm.alerts.services import measuring
 from farm.alerts.services.measuring import CannotMeasure
 from farm.alerts.states import InvestigationState
-from farm.contract.document import Document
 from farm.rules import watching
 from farm.rules.bisection import Bisection, BisectionProblem, Outcome
 from farm.rules.narrowing import narrowed, release_order
+from farm.rules.probing import Sought, read_step
 from farm.runs import selectors as runs
 from farm.runs.models import Run
 
@@ -50,36 +50,12 @@ def read_probe(one: Investigation) -> dict[str, Any]:
     version = str((one.asked or {})["probe"])
     if one.run is None:
         return {"version": version, "outcome": Outcome.SKIPPED, "text": INTERRUPTED, "minutes": 0.0}
-    good, _ = bounds(one)
-    said = outcome_of(one, runs.document(one.run), good=good, probe=version)
-    return {"version": version, "run": one.run.pk, "minutes": minutes_of(one.run), **said}
-
-
-def outcome_of(one: Investigation, document: Document, *, good: str, probe: str) -> dict[str, Any]:
-    """Good, bad or skipped, with the ratio and its interval where there is one."""
     watch, symptom = one.alert.watch, one.symptom
-    old, new = str(watch.runtime(good)), str(watch.runtime(probe))
-    judgement = watching.judge(document, watch.rule, old=old, new=new)
-    mine = [pair for pair in watching.pairs(document, old=old, new=new) if pair.series == symptom.series]
-    comparison = mine[0].comparison if mine else None
-    figures = {
-        "ratio": comparison.ratio if comparison else None,
-        "low": comparison.ci_low if comparison else None,
-        "high": comparison.ci_high if comparison else None,
-    }
-    found = [one for one in judgement.findings if (one.kind, one.series) == (symptom.kind, symptom.series)]
-    if found:
-        return {"outcome": Outcome.BAD, "text": found[0].text, **figures}
-    if (symptom.kind, symptom.series) in judgement.cleared or _is_within_rule(one, comparison):
-        return {"outcome": Outcome.GOOD, "text": "", **figures}
-    doubts = [*judgement.infra, *(doubt.text for doubt in judgement.undecided)]
-    endings = [pair.new.reason.text for pair in mine if pair.new.reason is not None]
-    return {"outcome": Outcome.SKIPPED, "text": (doubts or endings or ["It was not compared."])[0], **figures}
-
-
-def _is_within_rule(one: Investigation, comparison: Any) -> bool:
-    """Slower, but by less than the rule lets pass: still good."""
-    return one.symptom.kind == "slower" and comparison is not None and comparison.verdict == "slower"
+    good, _ = bounds(one)
+    sought = Sought(cast(watching.Kind, symptom.kind), symptom.series, symptom.size)
+    names = {"old": str(watch.runtime(good)), "new": str(watch.runtime(version))}
+    step = read_step(runs.document(one.run), watch.rule, sought, **names)
+    return {"version": version, "run": one.run.pk, "minutes": minutes_of(one.run), **step.as_plain()}
 
 
 def bounds(one: Investigation) -> tuple[str, str]:

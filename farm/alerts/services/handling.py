@@ -27,6 +27,22 @@ def acknowledge(*, alert: Alert, by: User, note: str = "", assignee: User | None
     return _move(alert, AlertState.ACKNOWLEDGED, AlertEventKind.ACKNOWLEDGED, text, by=by, **changes)
 
 
+def assign(*, alert: Alert, by: User, assignee: User) -> Alert:
+    """Gives it to somebody of the team; an open alert is acknowledged by that. Raises Conflict for a closed one."""
+    if alert.state == AlertState.OPEN:
+        return acknowledge(alert=alert, by=by, assignee=assignee)
+    _must_write(alert, by)
+    if alert.state not in OPEN_ALERTS:
+        raise Conflict(f"Alert {alert.pk} is {alert.state}: open it again to give it to somebody.", code="closed")
+    if not can_write(assignee, team=alert.team):
+        raise Invalid(f"{assignee.username} may not change alerts of team “{alert.team.name}”.", code="assignee")
+    with transaction.atomic():
+        Alert.objects.filter(pk=alert.pk).update(assignee=assignee)
+        alert.log(AlertEventKind.ACKNOWLEDGED, f"{by.username} gave it to {assignee.username}.", actor=by)
+    alert.refresh_from_db()
+    return alert
+
+
 def call_invalid(*, alert: Alert, by: User, reason: str) -> Alert:
     """→ invalid: it is no change. The reason is kept and counted in the digest. Raises Invalid without one."""
     _must_write(alert, by)
@@ -105,7 +121,8 @@ def _reason(text: str) -> str:
 
 
 def _note(text: str) -> str:
-    text = text.strip()
+    # a database may refuse a text with this sign
+    text = text.replace("\x00", "").strip()
     if len(text) > MOST_NOTE:
         raise Invalid(f"The note has {len(text)} characters; at most {MOST_NOTE} are kept.", code="too_long")
     return text

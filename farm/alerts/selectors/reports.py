@@ -1,0 +1,122 @@
+"""An alert as a report to file: the case, the files it needs, and the zip that holds all of it."""
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from django.db.models import QuerySet
+
+from farm.accounts.refusals import Conflict, Missing
+from farm.alerts.models import Alert, Investigation
+from farm.alerts.states import InvestigationKind, InvestigationState
+from farm.contract.document import Cell, Document
+from farm.registry.selectors import stored_path
+from farm.rules.reporting import report
+from farm.rules.reporting.report import Case
+from farm.runs import selectors as runs
+from farm.runs.models import Arm, Run
+from farm.runs.models import Cell as CellRow
+
+# the symptom that says most, by kind
+ORDER = ("slower", "parity", "failed", "placement", "session", "first", "memory")
+
+
+def case_of(alert: Alert) -> Case:
+    """What an alert rests on. Raises Conflict when its evidence was removed, or was never there."""
+    symptom = min(alert.symptoms.all(), key=lambda one: (ORDER.index(one.kind), -(one.size or 0.0)), default=None)
+    if symptom is None or symptom.run is None:
+        raise Conflict(f"Alert {alert.pk} has no run that it could be repeated from.", code="no_evidence")
+    document = runs.document(symptom.run)
+    old, new = (_cell(document, name) for name in (symptom.baseline, symptom.cell))
+    row = _row(symptom.run, symptom.cell, symptom.baseline)
+    return Case(
+        document=document,
+        old=old,
+        new=new,
+        spec=row.spec,
+        model=_main(row),
+        sentence=symptom.text,
+        since=_sentence(alert, InvestigationKind.SINCE_WHEN),
+        work_around=_sentence(alert, InvestigationKind.WORK_AROUND),
+        code=_code(alert),
+    )
+
+
+def write_zip(alert: Alert, to: IO[bytes]) -> Case:
+    """Write an alert's report. Raises Conflict, and Missing for a file that was removed from the store."""
+    case = case_of(alert)
+    symptom_run = _run_of(alert, case)
+    with zipfile.ZipFile(to, "w", compression=zipfile.ZIP_DEFLATED) as archive:
+        for name, text in report.texts_of(case).items():
+            archive.writestr(name, text)
+        for side, cell in (("old", case.old), ("new", case.new)):
+            if Arm.objects.filter(block__run=symptom_run, name=cell.id).exists():
+                archive.writestr(report.timings_name(side), "".join(runs.timing_lines(symptom_run, cell.id)))
+        for name, path in _files(symptom_run, case):
+            archive.write(path, name)
+    return case
+
+
+def _run_of(alert: Alert, case: Case) -> Run:
+    found = Run.objects.filter(pk=int(case.document.run or 0)).first()
+    if found is None:
+        raise Conflict(f"The run of alert {alert.pk} was removed meanwhile.", code="no_evidence")
+    return found
+
+
+def _files(run: Run, case: Case) -> Iterator[tuple[str, Path]]:
+    """The model's files and its inputs, by their names in the report."""
+    row = _row(run, case.new.id, case.old.id)
+    derived = row.variant.derived if row.variant is not None else None
+    for file in (derived or run.version.artifact).bundle.files:
+        yield f"{report.MODEL_FOLDER}/{file.name}", stored_path(file.sha256)
+    if row.preparation is not None and row.preparation.inputs is not None:
+        yield report.INPUTS, stored_path(row.preparation.inputs.sha256)
+
+
+def _row(run: Run, *names: str) -> CellRow:
+    """The first of these cells that was to be measured; one that was refused has no inputs."""
+    found = [row for name in names if (row := _cells(run).filter(name=_cell_name(run, name)).first()) is not None]
+    if not found:
+        raise Missing(f"Run {run.pk} has no cell {names[0]!r} any more.")
+    return next((row for row in found if row.preparation is not None), found[0])
+
+
+def _cells(run: Run) -> QuerySet[CellRow]:
+    related = ("variant__derived", "preparation__inputs", "run__version__artifact")
+    return CellRow.objects.filter(run=run).select_related(*related)
+
+
+def _cell_name(run: Run, name: str) -> str:
+    """The cell behind an arm's name; arms of one cell in several blocks have names of their own."""
+    arm = Arm.objects.filter(block__run=run, name=name).select_related("cell").first()
+    return arm.cell.name if arm is not None else name
+
+
+def _main(row: CellRow) -> str:
+    derived = row.variant.derived if row.variant is not None else None
+    return (derived or row.run.version.artifact).main
+
+
+def _cell(document: Document, name: str) -> Cell:
+    found = next((cell for cell in document.cells if cell.id == name), None)
+    if found is None:
+        raise Missing(f"Run {document.run} has no cell {name!r} any more.")
+    return found
+
+
+def _answered(alert: Alert, kind: InvestigationKind) -> Investigation | None:
+    rows = alert.investigations.filter(kind=kind, state=InvestigationState.ANSWERED)
+    return rows.order_by("-pk").first()
+
+
+def _sentence(alert: Alert, kind: InvestigationKind) -> str:
+    found = _answered(alert, kind)
+    return found.sentence if found is not None else ""
+
+
+def _code(alert: Alert) -> str:
+    found = _answered(alert, InvestigationKind.WORK_AROUND)
+    answer = found.answer if found is not None else None
+    return str(answer.get("code", "")) if answer and answer.get("is_found") else ""

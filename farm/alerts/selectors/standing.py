@@ -1,0 +1,63 @@
+"""How a model stands by its watches, in a few words: what its badge says."""
+
+from typing import NamedTuple
+
+from django.utils.crypto import constant_time_compare, salted_hmac
+
+from farm.accounts.refusals import Missing
+from farm.alerts.models import Alert, WatchRound
+from farm.alerts.states import AlertState, RoundOutcome, RoundState
+from farm.registry.models import Model
+from farm.rules.reporting.badge import Tone
+from farm.rules.reporting.wording import counted
+
+KEY_SIGNS = 32
+_TONES: dict[str, tuple[Tone, str]] = {
+    RoundOutcome.QUIET: ("good", "{} as before"),
+    RoundOutcome.NEWS: ("good", "{} better"),
+    RoundOutcome.UNCONFIRMED: ("good", "{} as before"),
+    RoundOutcome.UNDECIDED: ("unsure", "{} undecided"),
+    RoundOutcome.INFRA: ("unknown", "{} not measured"),
+    # its alert was settled
+    RoundOutcome.ALERT: ("unsure", "{} looked at"),
+}
+
+
+class Standing(NamedTuple):
+    """`label`: the distribution that is watched; `text`: how the model stands with it."""
+
+    label: str
+    text: str
+    tone: Tone
+
+
+def standing_of(model: Model) -> Standing:
+    """Open alerts first, else what the last judged round came to."""
+    alerts = list(Alert.objects.unsettled().filter(model=model).prefetch_related("symptoms").order_by("-pk"))
+    if alerts:
+        newest = alerts[0]
+        kinds = dict.fromkeys(one.kind for alert in alerts for one in alert.symptoms.all() if not one.resolved_in)
+        more = f", {counted(len(alerts), 'alert')}" if len(alerts) > 1 else ""
+        text = f"{', '.join(kinds) or 'alert'} since {newest.first_bad or newest.bad}{more}"
+        return Standing(newest.distribution, text, "bad")
+    rounds = WatchRound.objects.filter(version__model=model, state=RoundState.JUDGED).select_related("watch")
+    last = rounds.order_by("-judged_at").first()
+    if last is None:
+        return Standing("onnxfarm", "not watched yet", "unknown")
+    # the farm's own troubles are no news of the model
+    is_infra = Alert.objects.filter(model=model, state=AlertState.INFRA, round=last).exists()
+    tone, text = _TONES[RoundOutcome.INFRA if is_infra else RoundOutcome(last.outcome)]
+    return Standing(last.watch.distribution, text.format(last.new), tone)
+
+
+def badge_key(model_id: int) -> str:
+    """What an address must name to show a model's badge to anybody: only the farm can make it."""
+    return salted_hmac("farm.alerts.badge", str(model_id), algorithm="sha256").hexdigest()[:KEY_SIGNS]
+
+
+def model_of_badge(model_id: int, key: str) -> Model:
+    """The model. Raises Missing for a wrong key as for no such model."""
+    found = Model.objects.filter(pk=model_id).first()
+    if found is None or not constant_time_compare(key, badge_key(model_id)):
+        raise Missing("There is no such badge.", hint="A model's own is named at /api/v1/models/‹number›/badge.")
+    return found

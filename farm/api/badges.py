@@ -1,0 +1,53 @@
+"""Badges: how a model stands by its watches, as an SVG that any page may show.
+
+The address holds a key, because a README's reader has no token; it tells nothing but what the badge says.
+"""
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from ninja import Router, Schema
+
+from farm.alerts.selectors import standing
+from farm.api.auth import person
+from farm.registry import selectors as registry
+from farm.rules.reporting.badge import badge_svg
+
+router = Router(tags=["registry"])
+FRESH_S = 300
+
+
+class BadgeOut(Schema):
+    """`url`: for anybody who has it; `markdown`: to be pasted into a README."""
+
+    label: str
+    text: str
+    tone: str
+    url: str
+    markdown: str
+
+
+@router.get("/models/{int:model_id}/badge", response=BadgeOut)
+def badge(request: HttpRequest, model_id: int) -> BadgeOut:
+    """A model's badge: what it says now, and its public address."""
+    found = registry.model(person(request), model_id)
+    said = standing.standing_of(found)
+    url = f"{settings.PUBLIC_URL}/api/v1/badges/{found.pk}/{standing.badge_key(found.pk)}.svg"
+    page = f"{settings.PUBLIC_URL}/models/{found.pk}/"
+    return BadgeOut(
+        label=said.label,
+        text=said.text,
+        tone=said.tone,
+        url=url,
+        markdown=f"[![{said.label}: {said.text}]({url})]({page})",
+    )
+
+
+@router.get("/badges/{int:model_id}/{str:key}.svg", auth=None)
+def badge_image(request: HttpRequest, model_id: int, key: str) -> HttpResponse:
+    """The badge itself, without signing in."""
+    said = standing.standing_of(standing.model_of_badge(model_id, key))
+    response = HttpResponse(badge_svg(said.label, said.text, said.tone), content_type="image/svg+xml; charset=utf-8")
+    response.headers["Cache-Control"] = f"public, max-age={FRESH_S}"
+    response.headers["Content-Security-Policy"] = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+    response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+    return response

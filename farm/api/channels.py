@@ -1,0 +1,192 @@
+"""Channels over HTTP: where to tell, the test button, and what was told. Changing them needs the scope `admin`."""
+
+from datetime import datetime
+
+from django.http import HttpRequest
+from ninja import Query, Router, Schema, Status
+from pydantic import ConfigDict, Field
+
+from farm.accounts.models import Team, User
+from farm.accounts.refusals import NotAllowed
+from farm.accounts.selectors import team_named, teams_visible_to
+from farm.accounts.states import Scope
+from farm.alerts.models import Channel, Delivery
+from farm.alerts.selectors import alerts as selectors
+from farm.alerts.services import channels
+from farm.api.auth import must_have_scope, person
+
+router = Router(tags=["channels"])
+
+
+class ChannelIn(Schema):
+    """`kind`: mail, webhook or apprise; `target`: an address or URL; `digest`: never, day or week."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(max_length=100)
+    kind: str = Field(max_length=20)
+    target: str = Field(max_length=2000)
+    digest: str = Field(default="never", max_length=20)
+    team: str = Field(default="", max_length=100, description="default: your first team")
+
+
+class Switched(Schema):
+    model_config = ConfigDict(extra="forbid")
+
+    is_active: bool
+
+
+class ChannelOut(Schema):
+    """`target` is shortened: it may hold secrets."""
+
+    id: int
+    name: str
+    team: str
+    kind: str
+    target: str
+    digest: str
+    is_active: bool
+    created_at: datetime
+
+
+class SecretOut(Schema):
+    """What a webhook's messages are signed with, as standardwebhooks.com's libraries take it."""
+
+    secret: str
+
+
+class DeliveryOut(Schema):
+    """`state`: waiting, sending, sent or failed; `problem`: why the last try did not arrive."""
+
+    id: int
+    kind: str
+    subject: str
+    state: str
+    tries: int
+    problem: str
+    message_id: str
+    created_at: datetime
+    due_at: datetime
+    sent_at: datetime | None
+
+
+class Paging(Schema):
+    """`after`: skip so many; `limit`: at most 100."""
+
+    after: int = Field(default=0, ge=0, le=1_000_000)
+    limit: int = Field(default=50, ge=1, le=100)
+
+
+@router.get("/channels", response=list[ChannelOut])
+def list_channels(request: HttpRequest, paging: Query[Paging]) -> list[ChannelOut]:
+    """Channels of your teams, by name."""
+    found = selectors.channels_visible_to(person(request))[paging.after : paging.after + paging.limit]
+    return [_channel(one) for one in found]
+
+
+@router.post("/channels", response={201: ChannelOut})
+def create_channel(request: HttpRequest, payload: ChannelIn) -> Status[ChannelOut]:
+    """A new channel of a team that you manage."""
+    must_have_scope(request, Scope.ADMIN)
+    user = person(request)
+    made = channels.create_channel(
+        team=_team(user, payload.team),
+        by=user,
+        name=payload.name,
+        kind=payload.kind,
+        target=payload.target,
+        digest=payload.digest,
+    )
+    return Status(201, _channel(made))
+
+
+@router.get("/channels/{int:channel_id}", response=ChannelOut)
+def read_channel(request: HttpRequest, channel_id: int) -> ChannelOut:
+    """One channel."""
+    return _channel(selectors.channel(person(request), channel_id))
+
+
+@router.patch("/channels/{int:channel_id}", response=ChannelOut)
+def switch_channel(request: HttpRequest, channel_id: int, payload: Switched) -> ChannelOut:
+    """Silence a channel, or let it be told again."""
+    must_have_scope(request, Scope.ADMIN)
+    user = person(request)
+    found = selectors.channel(user, channel_id)
+    return _channel(channels.switch_channel(channel=found, by=user, is_active=payload.is_active))
+
+
+@router.delete("/channels/{int:channel_id}", response={204: None})
+def remove_channel(request: HttpRequest, channel_id: int) -> Status[None]:
+    """Take a channel out, with what it was told."""
+    must_have_scope(request, Scope.ADMIN)
+    user = person(request)
+    channels.remove_channel(channel=selectors.channel(user, channel_id), by=user)
+    return Status(204, None)
+
+
+@router.post("/channels/{int:channel_id}/test", response={202: DeliveryOut})
+def test_channel(request: HttpRequest, channel_id: int) -> Status[DeliveryOut]:
+    """Send a message that says nothing but that it arrived; what became of it stands under `deliveries`."""
+    must_have_scope(request, Scope.ADMIN)
+    user = person(request)
+    return Status(202, _delivery(channels.test_channel(channel=selectors.channel(user, channel_id), by=user)))
+
+
+@router.get("/channels/{int:channel_id}/deliveries", response=list[DeliveryOut])
+def list_deliveries(request: HttpRequest, channel_id: int, paging: Query[Paging]) -> list[DeliveryOut]:
+    """What a channel was told, newest first, with what failed."""
+    found = selectors.deliveries_of(selectors.channel(person(request), channel_id))
+    return [_delivery(one) for one in found[paging.after : paging.after + paging.limit]]
+
+
+@router.get("/channels/{int:channel_id}/secret", response=SecretOut)
+def read_secret(request: HttpRequest, channel_id: int) -> SecretOut:
+    """A webhook's signing secret, for whoever sets up the receiver."""
+    must_have_scope(request, Scope.ADMIN)
+    user = person(request)
+    return SecretOut(secret=channels.shown_secret(channel=selectors.channel(user, channel_id), by=user))
+
+
+@router.post("/channels/{int:channel_id}/secret", response=SecretOut)
+def renew_secret(request: HttpRequest, channel_id: int) -> SecretOut:
+    """Another signing secret; the old one signs nothing any more."""
+    must_have_scope(request, Scope.ADMIN)
+    user = person(request)
+    return SecretOut(secret=channels.renew_secret(channel=selectors.channel(user, channel_id), by=user))
+
+
+def _team(user: User, name: str) -> Team:
+    if name:
+        return team_named(name, user=user)
+    first = teams_visible_to(user).first()
+    if first is None:
+        raise NotAllowed("You belong to no team; ask an admin to add you to one.")
+    return first
+
+
+def _channel(channel: Channel) -> ChannelOut:
+    return ChannelOut(
+        id=channel.pk,
+        name=channel.name,
+        team=channel.team.name,
+        kind=channel.kind,
+        target=selectors.shown_target(channel),
+        digest=channel.digest,
+        is_active=channel.is_active,
+        created_at=channel.created_at,
+    )
+
+
+def _delivery(one: Delivery) -> DeliveryOut:
+    return DeliveryOut(
+        id=one.pk,
+        kind=one.kind,
+        subject=one.subject,
+        state=one.state,
+        tries=one.tries,
+        problem=one.problem,
+        message_id=one.message_id,
+        created_at=one.created_at,
+        due_at=one.due_at,
+        sent_at=one.sent_at,
+    )

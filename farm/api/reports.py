@@ -1,0 +1,36 @@
+"""An alert's report to file: the bundle that repeats it, and the text of an issue."""
+
+import tempfile
+from contextlib import ExitStack
+
+from django.http import FileResponse, HttpRequest, HttpResponse
+from ninja import Router
+
+from farm.alerts.selectors import alerts as selectors
+from farm.alerts.selectors import reports
+from farm.api.auth import person
+from farm.rules.reporting import report
+
+router = Router(tags=["alerts"])
+# a larger report waits on the disk until it is sent
+IN_MEMORY_BYTES = 8 << 20
+
+
+@router.get("/alerts/{int:alert_id}/report.zip")
+def report_zip(request: HttpRequest, alert_id: int) -> FileResponse:
+    """The model, its inputs, samples, facts and lock files, and one command that repeats the measurement."""
+    found = selectors.alert(person(request), alert_id)
+    with ExitStack() as opened:
+        file = opened.enter_context(tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES))
+        case = reports.write_zip(found, file)
+        file.seek(0)
+        # from here on the response closes it
+        opened.pop_all()
+    return FileResponse(file, as_attachment=True, filename=report.name_of(case), content_type="application/zip")
+
+
+@router.get("/alerts/{int:alert_id}/issue.md")
+def issue_text(request: HttpRequest, alert_id: int) -> HttpResponse:
+    """The text of an issue for ONNX Runtime's tracker, in Markdown; the report is attached to it."""
+    found = selectors.alert(person(request), alert_id)
+    return HttpResponse(report.issue(reports.case_of(found)), content_type="text/markdown; charset=utf-8")

@@ -1,0 +1,139 @@
+"""Sweeps over HTTP: one version of a model over many releases as one run, and its lines with change points."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Query, Router, Schema, Status
+from pydantic import ConfigDict, Field
+
+from farm.accounts.refusals import Invalid
+from farm.alerts.selectors import releases
+from farm.api.auth import person
+from farm.registry.selectors import version
+from farm.rules.matrices.matrix import MatrixProblem, parse
+from farm.rules.nearest import choice_sentence
+from farm.rules.ranges import ALL, RangeProblem, versions_in
+from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
+from farm.rules.sweeping import lines_of
+from farm.runs import selectors, services
+
+router = Router(tags=["runs"])
+
+
+class SweepOrder(Schema):
+    """`ort`: all, 1.15..1.31 or a list; `reference`: stands in every block, the newest of them unless named.
+
+    `matrix`: the other axes, such as {"batch": [1], "provider": ["cpu"]}; `runtime` is set by the sweep.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    version: int = Field(ge=1, le=2**62)
+    ort: str = Field(default=ALL, max_length=2000)
+    reference: str = Field(default="", max_length=64)
+    distribution: str = Field(default="onnxruntime", max_length=64)
+    matrix: dict[str, Any] = {}
+
+
+class SweepStarted(Schema):
+    """`sweep`: where the lines are read, while it goes on too."""
+
+    run: int
+    url: str
+    sweep: str
+    reference: str
+    versions: list[str]
+
+
+class LineOut(Schema):
+    """`points`: each release with its `ratio` to the reference and 95 % interval; `turns`: change points."""
+
+    series: str
+    label: str
+    provider: str
+    distribution: str
+    reference: str
+    sentence: str
+    points: list[dict[str, Any]]
+    turns: list[dict[str, Any]]
+
+
+class SweepOut(Schema):
+    run: int
+    state: str
+    reference: str
+    lines: list[LineOut]
+
+
+class Pinned(Schema):
+    """`reference`: left out: the first runtime of the run's matrix."""
+
+    reference: str = Field(default="", max_length=64)
+
+
+@router.post("/sweeps", response={202: SweepStarted})
+def start_sweep(request: HttpRequest, payload: SweepOrder) -> Status[SweepStarted]:
+    """Measure a version of a model over many releases, the reference in every block."""
+    user = person(request)
+    if payload.distribution not in EVERY_DISTRIBUTION:
+        raise Invalid(choice_sentence("distribution", payload.distribution, EVERY_DISTRIBUTION), code="unknown_runtime")
+    found = version(user, payload.version)
+    versions, reference = _releases(payload)
+    runtimes = [f"{payload.distribution}=={one}" for one in dict.fromkeys([reference, *versions])]
+    run = services.start_run(
+        version=found,
+        matrix=_matrix(payload.matrix, runtimes),
+        requested_by=user,
+        releases=releases.known(payload.distribution),
+    )
+    address = f"/api/v1/runs/{run.pk}/sweep"
+    started = SweepStarted(
+        run=run.pk, url=selectors.address_of(run), sweep=address, reference=reference, versions=versions
+    )
+    return Status(202, started)
+
+
+@router.get("/runs/{int:run_id}/sweep", response=SweepOut)
+def read_sweep(request: HttpRequest, run_id: int, asked: Query[Pinned]) -> SweepOut:
+    """A run over releases as lines: each release as a ratio to the reference, and where it changed."""
+    run = selectors.run(person(request), run_id)
+    reference = asked.reference or _first_release(run.matrix)
+    lines = lines_of([selectors.document(run)], reference=reference)
+    known = {point.version for line in lines for point in line.points}
+    if lines and reference not in known:
+        raise Invalid(f"Run {run_id}: {choice_sentence('release', reference, sorted(known))}", code="unknown_runtime")
+    return SweepOut(
+        run=run.pk, state=run.state, reference=reference, lines=[LineOut(**line.as_plain()) for line in lines]
+    )
+
+
+def _releases(payload: SweepOrder) -> tuple[list[str], str]:
+    """The releases of a sweep in order, and its reference. Raises Invalid."""
+    published = releases.published(payload.distribution)
+    try:
+        versions = versions_in(payload.ort, published)
+        pinned = versions_in(payload.reference, published) if payload.reference else versions[-1:]
+    except RangeProblem as problem:
+        raise Invalid(str(problem), code="unknown_runtime") from problem
+    if len(pinned) != 1:
+        raise Invalid(f"The reference {payload.reference} names several releases: pin one.", code="unknown_runtime")
+    return versions, pinned[0]
+
+
+def _matrix(plain: dict[str, Any], runtimes: list[str]) -> dict[str, Any]:
+    if not plain:
+        return {"matrix": {"runtime": runtimes}}
+    try:
+        declared = parse(plain)
+    except MatrixProblem as problem:
+        raise Invalid(str(problem), code="matrix") from problem
+    if "runtime" in declared.axes:
+        raise Invalid("A sweep sets the runtimes by `ort`: leave `runtime` out of its matrix.", code="matrix")
+    found = declared.as_plain()
+    found["matrix"]["runtime"] = runtimes
+    return found
+
+
+def _first_release(matrix: dict[str, Any]) -> str:
+    runtimes = parse(matrix).axes.get("runtime", ())
+    return str(getattr(runtimes[0], "version", "")) if runtimes else ""

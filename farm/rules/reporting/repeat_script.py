@@ -1,0 +1,115 @@
+"""Repeats a measurement: both runtimes side by side, a fresh process each, in random order. Needs Python and pip alone.
+
+    python repeat.py [--rounds 8]
+
+It makes two virtual environments beside itself from lock-old.txt and lock-new.txt, runs model/ on inputs.npz as
+repeat.json says, and prints the ratio of the medians. This file is complete in itself: it is copied into reports.
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+import venv
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+SIDES = ("old", "new")
+WARMUP_S = 0.25
+WINDOW_S = 0.5
+FEWEST_RUNS = 5
+
+
+def main() -> int:
+    """Measure, and print every round and the ratio."""
+    parser = argparse.ArgumentParser(description="Repeat the measurement of this report.")
+    parser.add_argument("--rounds", type=int, default=8, help="pairs of processes (default: 8)")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        print(json.dumps({"p50_ms": p50_ms(json.loads(given.one))}))
+        return 0
+    if given.rounds < 1:
+        parser.error("--rounds is at least 1")
+    order = json.loads((HERE / "repeat.json").read_text(encoding="utf-8"))
+    pythons = {side: environment(side) for side in SIDES}
+    pairs = [one_round(number, pythons, order) for number in range(1, given.rounds + 1)]
+    ratios = sorted(pair["new"] / pair["old"] for pair in pairs)
+    runtimes = f"{order['runtimes']['new']} / {order['runtimes']['old']}"
+    print(f"{runtimes}: x{median(ratios):.3f} (rounds from x{ratios[0]:.3f} to x{ratios[-1]:.3f})")
+    print(f"measured before: {order['measured']}")
+    return 0
+
+
+def environment(side: str) -> Path:
+    """The interpreter of a side, made from its lock file when it is missing."""
+    place = HERE / f".venv-{side}"
+    python = place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    if not (place / "complete").exists():
+        venv.create(place, with_pip=True, clear=True)
+        lock = str(HERE / f"lock-{side}.txt")
+        install = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", lock]
+        done = subprocess.run(install, check=False)
+        if done.returncode:
+            raise SystemExit(f"lock-{side}.txt could not be installed with {sys.executable}: see pip's words above.")
+        (place / "complete").touch()
+    return python
+
+
+def one_round(number: int, pythons: dict[str, Path], order: dict[str, Any]) -> dict[str, float]:
+    """The p50 in ms of each side, from a fresh process each."""
+    found: dict[str, float] = {}
+    for side in random.sample(SIDES, len(SIDES)):
+        command = [str(pythons[side]), str(HERE / "repeat.py"), "--one", json.dumps(order)]
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, env={**os.environ, "ORT_DISABLE_TELEMETRY": "1"}
+        )
+        if done.returncode:
+            raise SystemExit(f"{order['runtimes'][side]} failed:\n{done.stderr[-2000:]}")
+        found[side] = json.loads(done.stdout.splitlines()[-1])["p50_ms"]
+    print(f"round {number}: old {found['old']:.4g} ms, new {found['new']:.4g} ms, x{found['new'] / found['old']:.3f}")
+    return found
+
+
+def p50_ms(order: dict[str, Any]) -> float:
+    """The median of one inference in this process, in ms, after warming up."""
+    import numpy as np
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = order["threads"]
+    options.inter_op_num_threads = order["inter_op_threads"]
+    options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, order["optimization"])
+    options.execution_mode = getattr(ort.ExecutionMode, order["execution_mode"])
+    options.enable_cpu_mem_arena = order["arena"]
+    options.enable_mem_pattern = order["memory_pattern"]
+    for key, value in order["config"].items():
+        options.add_session_config_entry(key, value)
+    providers = [(name, options_) for name, options_ in order["providers"]]
+    extra = {"disabled_optimizers": order["disabled_optimizers"]} if order["disabled_optimizers"] else {}
+    session = ort.InferenceSession(str(HERE / "model" / order["model"]), options, providers=providers, **extra)
+    wanted = {one.name for one in session.get_inputs()}
+    with np.load(HERE / "inputs.npz", allow_pickle=False) as arrays:
+        feed = {name: arrays[name] for name in arrays.files if name in wanted}
+    timed(session, feed, seconds=WARMUP_S)
+    return median(timed(session, feed, seconds=WINDOW_S)) / 1e6
+
+
+def timed(session: Any, feed: dict[str, Any], *, seconds: float) -> list[int]:
+    """Nanoseconds of each inference within so many seconds."""
+    found: list[int] = []
+    until = time.perf_counter() + seconds
+    while len(found) < FEWEST_RUNS or time.perf_counter() < until:
+        began = time.perf_counter_ns()
+        session.run(None, feed)
+        found.append(time.perf_counter_ns() - began)
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

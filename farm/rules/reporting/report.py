@@ -1,0 +1,262 @@
+"""A report to file: everything that repeats a measured change elsewhere, and the text of an issue about it.
+
+model/            the model as it was measured, with its external data
+inputs.npz        its inputs
+repeat.py         one command that repeats it: `python repeat.py`; repeat.json says what, lock-*.txt with which packages
+matrix.json       the same for `onnxfarm bench`
+document.json     what was measured: both cells, their samples, the comparison with its operators
+timings-*.csv     every timing
+facts.json        the machine
+issue.md          for the runtime's tracker
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+from farm.contract.cells import CellSpec
+from farm.contract.document import Cell, Comparison, Document
+from farm.rules import watching
+from farm.rules.reporting import sentences
+from farm.rules.reporting.wording import change, microseconds, milliseconds
+from farm.rules.runtimes import providers
+
+SIDES = ("old", "new")
+LEVELS = {"disable": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED"}
+MODES = {"sequential": "ORT_SEQUENTIAL", "parallel": "ORT_PARALLEL"}
+MOST_OPERATORS = 10
+# names under which files of the model and its inputs lie in the report
+MODEL_FOLDER = "model"
+INPUTS = "inputs.npz"
+COMMAND = "python repeat.py"
+
+
+@dataclass(frozen=True)
+class Case:
+    """Two cells that differ in the runtime. `spec`: of the new one. `model`: the name of the .onnx in its folder.
+
+    `since`, `work_around`, `code`: what was found out, as sentences and lines of Python; empty where nothing was.
+    """
+
+    document: Document
+    old: Cell
+    new: Cell
+    spec: CellSpec
+    model: str
+    sentence: str
+    since: str = ""
+    work_around: str = ""
+    code: str = ""
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """Both cells compared; None where one of them did not run."""
+        sides = (self.old.id, self.new.id)
+        return next((one for one in self.document.comparisons if (one.baseline, one.candidate) == sides), None)
+
+
+def texts_of(case: Case) -> dict[str, str]:
+    """The report's own files by name, without the model, its inputs and the timings."""
+    return {
+        "README.md": readme(case),
+        "issue.md": issue(case),
+        "repeat.py": resources.files("farm.rules.reporting").joinpath("repeat_script.py").read_text(encoding="utf-8"),
+        "repeat.json": _json(_order(case)),
+        "lock-old.txt": lock(case.old),
+        "lock-new.txt": lock(case.new),
+        "matrix.json": _json(_matrix(case)),
+        "document.json": _part(case).to_json() + "\n",
+        "facts.json": _json(dict(case.document.machine)),
+    }
+
+
+def name_of(case: Case) -> str:
+    """The name of the report's file."""
+    sides = (case.old.runtime.partition("==")[2], case.new.runtime.partition("==")[2])
+    model = "".join(sign if sign.isalnum() else "-" for sign in case.new.model or "model")
+    return f"report-{model}-{sides[0]}-{sides[1]}.zip"
+
+
+def lock(cell: Cell) -> str:
+    """The packages that a cell ran with, pinned, as pip takes them."""
+    packages = dict(cell.packages)
+    distribution, _, version = cell.runtime.partition("==")
+    packages.setdefault(distribution, version)
+    return "".join(f"{name}=={packages[name]}\n" for name in sorted(packages))
+
+
+def timings_name(side: str) -> str:
+    """The file of a side's timings."""
+    return f"timings-{side}.csv"
+
+
+def readme(case: Case) -> str:
+    """What the report holds and how it is repeated."""
+    return (
+        f"# {case.old.runtime} → {case.new.runtime}\n\n{case.sentence}\n\n"
+        f"Repeat it on your machine, with Python ≥ 3.11 and a package index:\n\n    {COMMAND}\n\n"
+        "It installs both runtimes from lock-old.txt and lock-new.txt beside itself, then measures them side by side, "
+        f"a fresh process each. Measured before: {_measured(case)}.\n\n"
+        f"Or with onnxfarm, which also compares outputs and traces operators:\n\n"
+        f"    onnxfarm bench {MODEL_FOLDER}/{case.model} --matrix matrix.json --inputs {INPUTS}\n\n"
+        "document.json holds the samples, the comparison and its operators; timings-*.csv every timing; facts.json the "
+        "machine; issue.md a text for the tracker.\n"
+    )
+
+
+def issue(case: Case) -> str:
+    """An issue for ONNX Runtime's tracker, under the headings of its own form."""
+    parts = [
+        f"# {_title(case)}",
+        "### Describe the issue",
+        case.sentence,
+        *_table(case),
+        *_operators(case),
+        *([f"**Since when.** {case.since}"] if case.since else []),
+        *([f"**Work-around.** {case.work_around}"] if case.work_around else []),
+        *([f"```python\n{case.code}\n```"] if case.code else []),
+        "### To reproduce",
+        f"Unpack the attached zip and run `{COMMAND}`: it installs both versions from its lock files and measures them "
+        "side by side, a fresh process each, in random order.",
+        "### Urgency",
+        "_No response_",
+        "### Platform and OS version",
+        str(case.document.machine.get("os", "not known")),
+        "### ONNX Runtime installation, version and API",
+        f"Released package, {case.new.runtime} (good: {case.old.runtime}), Python",
+        "### Architecture and CPU",
+        _machine(case.document.machine),
+        "### Execution provider",
+        f"{case.new.provider}{_options(case.new)}, {case.new.threads} intra-op threads, graph optimization level "
+        f"`{case.new.optimization}`",
+        "### Model file and quantization",
+        f"`{MODEL_FOLDER}/{case.model}` in the zip, opset {case.new.opset}, {case.new.precision}"
+        f"{'' if case.new.batch is None else f', batch {case.new.batch}'}",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _title(case: Case) -> str:
+    sides = f"{case.new.runtime} compared with {case.old.runtime.partition('==')[2]}"
+    comparison = case.comparison
+    if comparison is not None and comparison.verdict == "slower" and comparison.ratio is not None:
+        size, _ = change(comparison.ratio, comparison.ci_low or 1.0, comparison.ci_high or 1.0)
+        return f"[Performance] {size} slower: {sides}, {watching.series_label(case.new)}"
+    return f"[Regression] {sides}: {watching.series_label(case.new)}"
+
+
+def _measured(case: Case) -> str:
+    """The ratio as it was measured, with its interval and rounds."""
+    one = case.comparison
+    if one is None or one.ratio is None or one.ci_low is None or one.ci_high is None:
+        return case.sentence.rstrip(".")
+    return f"x{one.ratio:.3f} (95 % interval x{one.ci_low:.3f} to x{one.ci_high:.3f}, {one.rounds} rounds)"
+
+
+def _table(case: Case) -> list[str]:
+    rows = ["| | p50 | session | peak memory | parity |", "|---|---|---|---|---|"]
+    for cell in (case.old, case.new):
+        p50 = "" if cell.p50_ms is None else milliseconds(cell.p50_ms, cell.p50_ci_ms)
+        session = "" if cell.session_ms is None else f"{cell.session_ms:.3g} ms"
+        memory = "" if cell.peak_memory_bytes is None else f"{cell.peak_memory_bytes / 2**20:.0f} MiB"
+        ended = cell.parity.verdict.replace("_", " ") if cell.status == "done" else _ending(cell)
+        rows.append(f"| {cell.runtime} | {p50} | {session} | {memory} | {_flat(ended)} |")
+    return ["\n".join(rows), f"Ratio: {_measured(case)}."] if case.comparison is not None else ["\n".join(rows)]
+
+
+def _ending(cell: Cell) -> str:
+    return f"{cell.status}: {cell.reason.text}" if cell.reason is not None else str(cell.status)
+
+
+def _operators(case: Case) -> list[str]:
+    """The operators that changed most, by the model's own nodes."""
+    comparison = case.comparison
+    if comparison is None or not comparison.operators:
+        return []
+    changed = sorted(comparison.operators, key=lambda one: -abs(one.candidate_us - one.baseline_us))[:MOST_OPERATORS]
+    rows = ["| operator | node | old, µs | new, µs | share of the change |", "|---|---|---|---|---|"]
+    for one in changed:
+        share = "" if one.share is None else f"{100 * one.share:.0f} %"
+        times = f"{microseconds(one.baseline_us)} | {microseconds(one.candidate_us)}"
+        rows.append(f"| {one.op_type} | `{_flat(one.node)}` | {times} | {share} |")
+    why = sentences.explanation(comparison)
+    return [f"**Why.** {why}." if why else "**Operators that changed most.**", "\n".join(rows)]
+
+
+def _order(case: Case) -> dict[str, Any]:
+    """What repeat.py does, in ONNX Runtime's own words."""
+    session = case.spec.session
+    spinning = "1" if session.spinning else "0"
+    spin = {f"session.{pool}.allow_spinning": spinning for pool in ("intra_op", "inter_op")}
+    found = providers.resolve(case.spec.provider) if _is_known(case.spec.provider) else None
+    requested = providers.requested_list(found) if found is not None else (case.spec.provider,)
+    options = case.spec.provider_options
+    return {
+        "model": case.model,
+        "runtimes": dict(zip(SIDES, (case.old.runtime, case.new.runtime), strict=True)),
+        "providers": [[name, dict(options) if name == case.spec.provider else {}] for name in requested],
+        "threads": session.threads,
+        "inter_op_threads": session.inter_op_threads,
+        "execution_mode": MODES[session.execution_mode],
+        "optimization": LEVELS.get(session.optimization, "ORT_ENABLE_ALL"),
+        "arena": session.arena,
+        "memory_pattern": session.memory_pattern,
+        "disabled_optimizers": list(session.disabled_optimizers),
+        "config": {**spin, **session.config},
+        "measured": _measured(case),
+    }
+
+
+def _is_known(provider: str) -> bool:
+    try:
+        providers.resolve(provider)
+    except providers.UnknownProvider:
+        return False
+    return True
+
+
+def _matrix(case: Case) -> dict[str, Any]:
+    """The same point for `onnxfarm bench`. The model in the report is the variant already, so it is taken as it is."""
+    provider: Any = case.spec.provider
+    if case.spec.provider_options:
+        provider = {"name": case.spec.provider, "options": dict(case.spec.provider_options)}
+    return {
+        "matrix": {
+            "runtime": [case.old.runtime, case.new.runtime],
+            "provider": [provider],
+            "threads": [case.spec.session.threads],
+            "optimization": [case.spec.session.optimization],
+            "precision": ["fp32"],
+        }
+    }
+
+
+def _part(case: Case) -> Document:
+    """The document with both cells alone."""
+    comparison = case.comparison
+    return case.document.model_copy(
+        update={
+            "cells": [case.old, case.new],
+            "comparisons": [] if comparison is None else [comparison],
+            "sentence": case.sentence,
+        }
+    )
+
+
+def _machine(machine: Mapping[str, Any]) -> str:
+    parts = (machine.get("arch"), machine.get("cpu_model"))
+    return ", ".join(str(part) for part in parts if part) or "not known"
+
+
+def _options(cell: Cell) -> str:
+    return f" {json.dumps(cell.provider_options)}" if cell.provider_options else ""
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.replace("|", "/").replace("`", "'").split())
+
+
+def _json(plain: Any) -> str:
+    return json.dumps(plain, indent=2, ensure_ascii=False, sort_keys=True) + "\n"

@@ -1,0 +1,99 @@
+"""A report to file: its own files, and the text of an issue."""
+
+import json
+from typing import Any
+
+from farm.contract.cells import CellSpec, SessionSettings
+from farm.contract.reasons import Reason, ReasonCode
+from farm.rules.matrices import matrix as matrices
+from farm.rules.reporting import report
+from farm.rules.reporting.report import Case
+from tests.unit.commands.made_up import MadeUpBench
+
+
+def case(*, bench: MadeUpBench | None = None, session: dict[str, Any] | None = None, **found: str) -> Case:
+    """1.31.1 against 1.29.0, a quarter slower."""
+    bench = bench or MadeUpBench(p50_ms=lambda spec: 1.25 if spec.runtime.version == "1.31.1" else 1.0)
+    declared = matrices.parse({"batch": [8], "precision": ["fp32"], "runtime": ["1.29.0", "1.31.1"]})
+    plan = bench.plan(declared)
+    document = bench.measure(plan)
+    old, new = document.cells
+    spec: CellSpec = plan.blocks[0].arms[1].spec
+    spec = spec.model_copy(update={"session": SessionSettings(**(session or {}))})
+    return Case(document, old, new, spec, "encoder.onnx", "1.31.1 is slower.", **found)
+
+
+def test_the_report_holds_all_that_repeats_it() -> None:
+    texts = report.texts_of(case(session={"threads": 2, "optimization": "basic", "config": {"a.b": "1"}}))
+    assert set(texts) == {
+        "README.md", "issue.md", "repeat.py", "repeat.json", "lock-old.txt", "lock-new.txt", "matrix.json",
+        "document.json", "facts.json",
+    }  # fmt: skip
+    order = json.loads(texts["repeat.json"])
+    assert order["runtimes"] == {"old": "onnxruntime==1.29.0", "new": "onnxruntime==1.31.1"}
+    assert (order["threads"], order["optimization"], order["execution_mode"]) == (
+        2,
+        "ORT_ENABLE_BASIC",
+        "ORT_SEQUENTIAL",
+    )
+    assert order["providers"] == [["CPUExecutionProvider", {}]]
+    assert order["config"] == {
+        "session.intra_op.allow_spinning": "1",
+        "session.inter_op.allow_spinning": "1",
+        "a.b": "1",
+    }
+    assert order["measured"].startswith("x1.2")
+    assert texts["lock-new.txt"] == "numpy==2.4.6\nonnxruntime==1.31.1\n"
+    document = json.loads(texts["document.json"])
+    assert [len(cell["samples_ms"]) for cell in document["cells"]] == [8, 8]
+    assert len(document["comparisons"]) == 1
+    matrix = matrices.parse(texts["matrix.json"])
+    assert [str(one) for one in matrix.axes["runtime"]] == ["onnxruntime==1.29.0", "onnxruntime==1.31.1"]
+    assert "python repeat.py" in texts["README.md"]
+    compile(texts["repeat.py"], "repeat.py", "exec")
+
+
+def test_a_provider_with_options_keeps_them_and_the_cpu_behind_it() -> None:
+    one = case()
+    spec = one.spec.model_copy(
+        update={"provider": "OpenVINOExecutionProvider", "provider_options": {"device_type": "CPU"}}
+    )
+    other = Case(one.document, one.old, one.new, spec, one.model, one.sentence)
+    texts = report.texts_of(other)
+    assert json.loads(texts["repeat.json"])["providers"] == [
+        ["OpenVINOExecutionProvider", {"device_type": "CPU"}], ["CPUExecutionProvider", {}],
+    ]  # fmt: skip
+    provider = json.loads(texts["matrix.json"])["matrix"]["provider"]
+    assert provider == [{"name": "OpenVINOExecutionProvider", "options": {"device_type": "CPU"}}]
+    owners = spec.model_copy(update={"provider": "OwnExecutionProvider", "provider_options": {}})
+    order = json.loads(report.texts_of(Case(one.document, one.old, one.new, owners, "m", "s"))["repeat.json"])
+    assert order["providers"] == [["OwnExecutionProvider", {}]]
+
+
+def test_the_issue_says_what_why_since_when_and_what_helps() -> None:
+    text = report.issue(case(since="1.31.0 is the first bad release.", work_around="Leave it out.", code="session()"))
+    first = text.splitlines()[0]
+    assert first.startswith("# [Performance] 2")
+    assert "slower: onnxruntime==1.31.1 compared with 1.29.0, encoder, CPU, fp32, batch 8" in first
+    for words in (
+        "### Describe the issue", "### To reproduce", "### Execution provider", "| onnxruntime==1.29.0 | 1.0",
+        "Ratio: x1.2", "**Why.** MatMul: 1 node, 1,000 → 1,250 µs", "| MatMul | `norm` |",
+        "**Since when.** 1.31.0 is the first bad release.", "**Work-around.** Leave it out.",
+        "```python\nsession()\n```",
+        "CPUExecutionProvider, 1 intra-op threads", "fp32, batch 8",
+    ):  # fmt: skip
+        assert words in text, words
+
+
+def test_a_model_that_no_longer_runs_has_no_ratio() -> None:
+    reason = Reason(code=ReasonCode.CRASHED, text="It died | of `x`.")
+    bench = MadeUpBench(checks=lambda spec: {"reason": reason} if spec.runtime.version == "1.31.1" else {})
+    text = report.issue(case(bench=bench))
+    assert text.startswith("# [Regression] onnxruntime==1.31.1 compared with 1.29.0")
+    assert "crashed: It died / of 'x'." in text
+    assert "Ratio:" not in text.replace("Ratio: 1.31.1 is slower", "")
+
+
+def test_the_files_name_tells_the_model_and_both_releases() -> None:
+    assert report.name_of(case()) == "report-encoder-1.29.0-1.31.1.zip"
+    assert report.timings_name("old") == "timings-old.csv"
