@@ -1,0 +1,58 @@
+"""What the fleet can take, asked without a query a node."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from farm.accounts.models import Team, User
+from farm.fleet.models import Node, NullEstimate
+from farm.fleet.selectors import offers
+from tests.integration.runs.making import make_node
+
+pytestmark = pytest.mark.django_db
+
+
+def queries(team: Team, user: User) -> int:
+    with CaptureQueriesContext(
+        connection,
+    ) as captured:
+        offers(team=team, user=user)
+    return len(captured)
+
+
+def test_a_larger_fleet_takes_no_more_queries(team: Team, owner: User) -> None:
+    for number in range(2):
+        make_node(team, name=f"few-{number}")
+    few = queries(team, owner)
+    for number in range(20):
+        make_node(team, name=f"many-{number}")
+    assert queries(team, owner) == few
+    assert len(offers(team=team, user=owner)) == 22
+
+
+def test_the_noise_of_a_node_that_has_measured_pairs_is_in_its_offer(team: Team, owner: User) -> None:
+    node = make_node(team, name="measured")
+    make_node(team, name="new")
+    NullEstimate.objects.create(
+        node=node,
+        cell_class="cpu",
+        block=1,
+        arm=0,
+        twin=1,
+        rounds=4,
+        estimate=0.01,
+        log_ratios=[0.01, -0.01, 0.02, 0.0],
+        verdict="same",
+    )
+    measured, new = offers(team=team, user=owner)
+    assert measured.noise is not None
+    assert measured.noise > 0
+    assert new.noise is None
+
+
+def test_a_node_lent_to_many_teams_is_offered_once(team: Team, owner: User, stranger: User) -> None:
+    lender = Team.objects.get(name="elsewhere")
+    node = make_node(lender, name="lent")
+    node.shared_with.set([team, Team.objects.create(name="third")])
+    assert [offer.name for offer in offers(team=team, user=owner)] == ["lent"]
+    assert [one.name for one in Node.objects.serving(lender, user=stranger)] == ["lent"]
