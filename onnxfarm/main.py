@@ -7,6 +7,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from onnxfarm.problems import main_guard, needs_extra
+
 # name: (module, function or typer app, one line for the help page)
 COMMANDS = {
     "bench": ("onnxfarm.bench", "bench", "Measure a model on this machine, without a farm."),
@@ -51,7 +53,8 @@ class LazyGroup(TyperGroup):
 def _load(name: str) -> Any:
     """The real command behind a name."""
     module, attribute, _ = COMMANDS[name]
-    target = getattr(import_module(module), attribute)
+    with main_guard(), needs_extra("node"):
+        target = getattr(import_module(module), attribute)
     if not isinstance(target, typer.Typer):
         function, target = target, typer.Typer(add_completion=False, pretty_exceptions_enable=False)
         target.command(name)(function)

@@ -4,7 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-COMMANDS = ("submit", "plan", "status", "results", "cancel", "models", "account", "screen", "following")
+COMMANDS = (
+    *("submit", "plan", "status", "results", "cancel", "models", "account", "screen", "following", "watch"),
+    *("watch_alerts", "report"),
+)
 EXTRAS = ("numpy", "scipy", "onnx", "onnxruntime", "celery", "django", "ninja", "redis", "psutil")
 SCRIPT = """
 import sys
@@ -23,3 +26,12 @@ def test_the_clients_commands_work_without_the_extras() -> None:
     done = subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "submit" in done.stdout
+
+
+def test_a_command_that_needs_an_extra_says_which() -> None:
+    hidden = f"import sys\nfor name in {EXTRAS}: sys.modules[name] = None\n"
+    script = hidden + "from onnxfarm.main import app\napp(['bisect', 'x'])"
+    root = Path(__file__).parents[3]
+    done = subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=False)
+    assert (done.returncode, "pip install 'onnxfarm[node]'" in done.stderr) == (3, True), done.stderr
+    assert "Traceback" not in done.stderr
