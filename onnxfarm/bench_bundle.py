@@ -13,6 +13,7 @@ from typing import IO
 
 from farm.contract.cells import Bundle, FileRef
 from farm.rules.planning.plans import ModelFacts
+from farm.rules.runtimes.conversions import OpsetReach
 from farm.workshop import orders
 from farm.workshop.inspection import Inspection
 from onnxfarm.bundle import files_of
@@ -64,6 +65,8 @@ class Uploaded:
             main_sha256=self.bundle.main_sha256,
             opsets=found.opsets,
             ir_version=found.ir_version,
+            unused_opsets=found.unused_opsets,
+            opset_reach=found.opset_reach or OpsetReach(),
             custom_domains=found.custom_domains,
             batch=found.batch,
             dims={name: None for name in found.dims if name != found.batch},

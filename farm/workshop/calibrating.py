@@ -11,8 +11,8 @@ import numpy as np
 import onnx
 from onnxruntime.quantization import CalibrationDataReader
 
-from farm.workshop import arrays, feeding, signature, sizes
-from farm.workshop.problems import Problem, shown
+from farm.workshop import arrays, feeding, reading, signature, sizes
+from farm.workshop.problems import Problem, answering, shown
 
 _RANDOM_SAMPLES = 100
 _FEW, _ENOUGH = 100, 500
@@ -40,6 +40,40 @@ class Reader(CalibrationDataReader):  # type: ignore[misc]
         return next(self._rest, None)
 
 
+@answering
+def accept(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Looks at samples for {folder, main} and writes them to `out` as one `.npz`; how many there are.
+
+    `data`: an `.npz`, or None; then `sets` holds lists of ONNX's own `input_N.pb`, one list a set of test data.
+    Raises Problem: bad_calibration, bad_arrays.
+    """
+    model = reading.read(Path(payload["folder"]), payload["main"])
+    facts, out = signature.of(model), Path(payload["out"])
+    if payload["data"] is None:
+        samples = _joined([[Path(name) for name in files] for files in payload["sets"]], facts)
+    else:
+        samples = _samples_in(Path(payload["data"]), facts)
+    _checked_feeds(samples, facts)
+    arrays.write_npz(out, samples)
+    return {"samples": _count(samples, facts)}
+
+
+def _joined(sets: list[list[Path]], facts: Mapping[str, Any]) -> arrays.Arrays:
+    """Sets of test data as samples along the batch, or along one more axis in front where there is no batch."""
+    ports = [port["name"] for port in facts["inputs"]]
+    for files in sets:
+        if len(files) != len(ports):
+            text = f"A set of test data has {len(files)} inputs, the model takes {len(ports)}: one input_N.pb for each."
+            raise Problem("bad_calibration", text)
+    read = [dict(zip(ports, map(feeding.tensor_file, files), strict=True)) for files in sets]
+    join = np.stack if facts["batch"] is None else np.concatenate
+    try:
+        return {name: join([one[name] for one in read]) for name in ports}
+    except ValueError as error:
+        text = f"The sets of test data differ in shape ({error}): give calibration data as one .npz."
+        raise Problem("bad_calibration", text) from error
+
+
 def feeds_of(model: onnx.ModelProto, given: Path | None) -> tuple[Feeds, list[str]]:
     """Feeds for the model, and what is to be said of them.
 
@@ -49,16 +83,28 @@ def feeds_of(model: onnx.ModelProto, given: Path | None) -> tuple[Feeds, list[st
     facts = signature.of(model)
     if given is None:
         return _random(model, facts)
+    samples = _samples_in(given, facts)
+    return _checked_feeds(samples, facts), _said(_count(samples, facts), of=given.name)
+
+
+def _samples_in(given: Path, facts: Mapping[str, Any]) -> arrays.Arrays:
     try:
         stored = arrays.read_npz(given)
     except arrays.ArraysError as error:
         raise Problem("bad_arrays", str(error)) from error
-    samples = {name: array for name, array in stored.items() if name not in _NO_INPUTS or _is_input(name, facts)}
-    count = _count(samples, facts)
-    feeds = list(_cut(samples, facts, count=count))
+    return {name: array for name, array in stored.items() if name not in _NO_INPUTS or _is_input(name, facts)}
+
+
+def _checked_feeds(samples: arrays.Arrays, facts: Mapping[str, Any]) -> Feeds:
+    """The samples cut to what one run takes. Raises Problem: bad_calibration."""
+    feeds = list(_cut(samples, facts, count=_count(samples, facts)))
     for feed in feeds:
-        feeding.check_given(feed, facts)
-    return feeds, _said(count, of=given.name)
+        try:
+            feeding.check_given(feed, dict(facts))
+        except Problem as problem:
+            text = problem.text.replace("The given inputs", "The calibration data")
+            raise Problem("bad_calibration", text.replace("The given input", "The calibration input")) from problem
+    return feeds
 
 
 def _random(model: onnx.ModelProto, facts: Mapping[str, Any]) -> tuple[Feeds, list[str]]:

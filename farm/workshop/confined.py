@@ -19,7 +19,8 @@ _DOING = {
     "feeding": "preparing the inputs",
     "reference": "making the reference",
     "variants": "making the variant",
-    "evaluating": "judging the model on labelled data",
+    "calibrating": "looking at the calibration data",
+    "evaluating": "looking at the labelled data",
     "reporting": "reading what quantisation did",
     "exposing": "looking between the nodes",
 }

@@ -8,6 +8,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import inliner, version_converter
 
+from farm.rules.runtimes import conversions
 from farm.workshop import feeding, reference, signature, sizes, stamps
 from farm.workshop.problems import Problem, first_line, shown
 
@@ -71,20 +72,21 @@ def _converted(model: onnx.ModelProto, *, current: int, target: int) -> tuple[on
     if model.functions:
         model = inliner.inline_local_functions(model)
     try:
-        made = version_converter.convert_version(model, target)
-    except Exception as error:  # the converter raises RuntimeError and others, undocumented
-        raise _why_not(error, current=current, target=target) from error
+        made = stepped(model, target)
+    except Problem as problem:
+        raise Problem(problem.code, conversions.sentence(problem.text, current=current, wanted=target)) from problem
     return made, [f"Converted from opset {current} to {target} with onnx {onnx.__version__}."]
 
 
-def _why_not(error: Exception, *, current: int, target: int) -> Problem:
-    for pattern in _NO_ADAPTER:
-        found = pattern.search(str(error))
-        if found:
-            way = "older" if target < current else "newer"
-            text = (
-                f"Opset {current} cannot be converted to {target}: no adapter leads to an {way} "
-                f"version of {found['operator']}. Export the model with opset {target} instead."
-            )
-            return Problem("no_adapter", text.replace("an newer", "a newer"))
-    return Problem("conversion_failed", f"Converting opset {current} to {target} failed ({first_line(error)}).")
+def stepped(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
+    """The model by onnx's converter. Raises Problem: no_adapter, conversion_failed, with the bare reason."""
+    try:
+        return version_converter.convert_version(model, target)
+    except Exception as error:  # the converter raises RuntimeError and others, undocumented
+        for pattern in _NO_ADAPTER:
+            found = pattern.search(str(error))
+            if found:
+                way = "an older" if target < (stamps.opset_of(model) or 0) else "a newer"
+                text = f"no adapter leads to {way} version of {found['operator']}"
+                raise Problem("no_adapter", text) from error
+        raise Problem("conversion_failed", f"onnx's converter fails ({first_line(error)})") from error

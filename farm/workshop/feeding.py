@@ -57,7 +57,7 @@ def unpack_test_data(payload: Mapping[str, Any]) -> dict[str, Any]:
     if len(files) > len(ports):
         text = f"There are {len(files)} {payload['side']} files, but the model has {len(ports)}: remove the others."
         raise Problem("inputs_names", text)
-    named = {port["name"]: _tensor_file(Path(name)) for port, name in zip(ports, files, strict=False)}
+    named = {port["name"]: tensor_file(Path(name)) for port, name in zip(ports, files, strict=False)}
     arrays.write_npz(Path(payload["out"]), named)
     return {"names": list(named)}
 
@@ -156,7 +156,8 @@ def _with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
         return model  # tables are mostly initialisers, whose shapes are known without
 
 
-def _tensor_file(path: Path) -> NDArray[Any]:
+def tensor_file(path: Path) -> NDArray[Any]:
+    """The tensor of ONNX's own test data file. Raises Problem: bad_arrays."""
     tensor = onnx.TensorProto()
     try:
         tensor.ParseFromString(path.read_bytes())

@@ -9,26 +9,23 @@ from onnxruntime.transformers.float16 import DEFAULT_OP_BLOCK_LIST, convert_floa
 from farm.workshop import options, quantising, walking
 from farm.workshop.problems import Problem, first_line
 
-OPTIONS = ("keep-io", "block-ops", "exclude-nodes")
-
 
 def half(model: onnx.ModelProto, *, chosen: Mapping[str, str]) -> tuple[onnx.ModelProto, list[str]]:
     """Weights and activations as float16, inputs and outputs float32 unless `keep-io` is false; what was done.
 
     Raises Problem: already_quantised, nothing_halved, halving_failed, bad_option.
     """
-    read = options.read(chosen, allowed=OPTIONS, nodes=[node.name for node in model.graph.node])
+    read = options.read(chosen, precision="fp16", nodes=[node.name for node in model.graph.node])
     quantising.check_plain(model)
     if not any(tensor.data_type == TensorProto.FLOAT for tensor in walking.tensors(model)):
         raise Problem("nothing_halved", "The model holds no float32 weights, so fp16 would change nothing.")
-    keeps = chosen.get("keep-io") is None or read.keep_io
     made = onnx.ModelProto()
     made.CopyFrom(model)
     del made.graph.value_info[:]
     try:
         made = convert_float_to_float16(
             made,
-            keep_io_types=keeps,
+            keep_io_types=read.keep_io,
             op_block_list=[*DEFAULT_OP_BLOCK_LIST, *read.block_ops],
             node_block_list=list(read.exclude_nodes) or None,
         )
@@ -36,11 +33,11 @@ def half(model: onnx.ModelProto, *, chosen: Mapping[str, str]) -> tuple[onnx.Mod
         raise Problem("halving_failed", f"Conversion to float16 failed ({first_line(error)}).") from error
     made.ir_version = model.ir_version
     quantising.check_loads(model, made, doing="float16")
-    return made, [_sentence(made, read, keeps=keeps)]
+    return made, [_sentence(made, read)]
 
 
-def _sentence(made: onnx.ModelProto, read: options.Options, *, keeps: bool) -> str:
+def _sentence(made: onnx.ModelProto, read: options.Options) -> str:
     casts = sum(node.op_type == "Cast" for node in made.graph.node)
-    ports = "inputs and outputs stay float32" if keeps else "inputs and outputs are float16 too"
+    ports = "inputs and outputs stay float32" if read.keep_io else "inputs and outputs are float16 too"
     blocked = f", {', '.join(read.block_ops)} stay float32" if read.block_ops else ""
     return f"Converted to float16: {ports}{blocked}{read.sentence()}; {casts} Cast nodes stand in the graph."

@@ -1,10 +1,11 @@
 """What is known of a model after a look inside: the message that leaves the child."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from farm.contract.base import Message, Sha256
+from farm.rules.runtimes.conversions import OpsetReach
 
 Count = Annotated[int, Field(ge=0)]
 Dim = int | str
@@ -71,6 +72,7 @@ class Inspection(Message):
     parameters_bytes: Count = 0
     dtypes: dict[str, int] = Field(default_factory=dict)
     is_quantised: bool = False
+    opset_reach: OpsetReach | None = None
     findings: tuple[FoundFinding, ...] = ()
 
     @property
@@ -110,6 +112,3 @@ class QuantisedReport(Message):
     coverage: tuple[Coverage, ...]
     scales: dict[str, tuple[float, ...]]
     errors: tuple[TensorError, ...] | None
-
-
-Hardware = Literal["x86", "arm"]

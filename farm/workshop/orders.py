@@ -11,8 +11,10 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from farm.contract.cells import Recipe
+from farm.rules import recipes
+from farm.rules.runtimes.conversions import OpsetReach
 from farm.workshop import confined
-from farm.workshop.inspection import Hardware, Inspection, ModelProblem, QuantisedReport
+from farm.workshop.inspection import Coverage, Inspection, ModelProblem, QuantisedReport
 
 INSPECT_S = 60.0
 RUN_S = 120.0
@@ -41,13 +43,25 @@ class Reference:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """Accepted calibration data: the `.npz` by name, and how many samples it holds."""
+
+    path: Path
+    samples: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Variant:
-    """A derived bundle: its files in `folder`, the model first, and what was done to make it, in sentences."""
+    """A derived bundle: its files in `folder`, the model first, and what was done to make it, in sentences.
+
+    `coverage`: of an 8-bit one, which operators were quantised.
+    """
 
     folder: Path
     main: str
     files: tuple[str, ...]
     history: tuple[str, ...]
+    coverage: tuple[Coverage, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +96,18 @@ def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S) -> Ins
     except (ValidationError, KeyError) as error:
         text = confined.garbled_sentence(error)
         return Inspection(ok=False, problem=ModelProblem(code="garbled", text=text))
+
+
+def reach_of(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S) -> OpsetReach | None:
+    """How far the model's operator set can be converted; None where the converter gave no answer, or crashed."""
+    place = confined.Place(bundle_dir=bundle_dir, main=main)
+    ending = confined.call("reaching:reach", {}, place=place, timeout_s=timeout_s)
+    if confined.problem_of(ending, "converting the model") is not None:
+        return None
+    try:
+        return OpsetReach.model_validate(ending.answer()["answer"])
+    except (ValidationError, KeyError):
+        return None
 
 
 def prepare_inputs(
@@ -134,14 +160,12 @@ def make_variant(
     out_dir: Path,
     opset: int | None = None,
     calibration: Path | None = None,
-    hardware: Hardware = "x86",
     timeout_s: float = VARIANT_S,
 ) -> Variant:
     """The variant by recipe, written into `out_dir` under the name of the original.
 
     `opset` is what a recipe's `max-of-runtime` was resolved to; a number in the recipe stands for itself.
-    `calibration`: an `.npz` of samples for static quantisation, seeded random ones are taken without; `hardware`
-    decides its default types.
+    `calibration`: an `.npz` of samples for static quantisation, seeded random ones are taken without.
     Raises WorkshopError: variant_impossible, with the sentence why.
     """
     target = opset if opset is not None else recipe.opset if isinstance(recipe.opset, int) else None
@@ -150,15 +174,36 @@ def make_variant(
     payload = {
         "precision": recipe.precision,
         "opset": target,
-        "options": recipe.options,
+        "options": recipes.for_tools(recipe),
         "out": str(out_dir),
         "calibration": str(calibration) if calibration else None,
-        "hardware": hardware,
     }
     reads = [calibration] if calibration else []
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
     answer = confined.answer("variants:make_variant", payload, place=place, timeout_s=timeout_s)
-    return Variant(folder=out_dir, main=main, files=tuple(answer["files"]), history=tuple(answer["history"]))
+    return Variant(
+        folder=out_dir,
+        main=main,
+        files=tuple(answer["files"]),
+        history=tuple(answer["history"]),
+        coverage=tuple(Coverage.model_validate(one) for one in answer["coverage"]),
+    )
+
+
+def accept_calibration(
+    bundle_dir: Path, main: str, *, data: Path | None = None, sets: Sequence[Sequence[Path]] = (), out_dir: Path
+) -> Calibration:
+    """Calibration samples after a look at their names, dtypes, shapes and counts, as one `.npz`.
+
+    `data`: an `.npz`; without it `sets` are ONNX's own `input_N.pb` by set of test data, in the model's order.
+    Raises WorkshopError: variant_impossible, with the sentence of what does not fit.
+    """
+    out = out_dir / "calibration.npz"
+    reads = [data] if data else [path for files in sets for path in files]
+    place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
+    payload = {"data": str(data) if data else None, "sets": [[str(path) for path in files] for files in sets]}
+    answer = confined.answer("calibrating:accept", {**payload, "out": str(out)}, place=place, timeout_s=RUN_S)
+    return Calibration(path=out, samples=answer["samples"])
 
 
 def evaluate(

@@ -12,7 +12,6 @@ from farm.workshop import options, quantised, reference, saving, stamps
 from farm.workshop.problems import Problem, first_line, shown
 
 _TYPES = {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}
-DYNAMIC_OPTIONS = ("per-channel", "reduce-range", "weight", "exclude-nodes", "op-types")
 
 
 def dynamic(model: onnx.ModelProto, *, work: Path, chosen: Mapping[str, str]) -> tuple[onnx.ModelProto, list[str]]:
@@ -20,7 +19,7 @@ def dynamic(model: onnx.ModelProto, *, work: Path, chosen: Mapping[str, str]) ->
 
     Raises Problem: already_quantised, bad_option, nothing_quantised, quantising_failed.
     """
-    read = options.read(chosen, allowed=DYNAMIC_OPTIONS, nodes=[node.name for node in model.graph.node])
+    read = options.read(chosen, precision="int8-dynamic", nodes=[node.name for node in model.graph.node])
     check_plain(model)
     made = work / "quantised.onnx"
     # shapes that an exporter wrote down contradict the weights that the tool turns around; it infers them anew
@@ -36,13 +35,13 @@ def dynamic(model: onnx.ModelProto, *, work: Path, chosen: Mapping[str, str]) ->
             op_types_to_quantize=read.op_types or None,
             per_channel=read.per_channel,
             reduce_range=read.reduce_range,
-            weight_type=_TYPES[read.weight or "int8"],
+            weight_type=_TYPES[read.weight],
             nodes_to_exclude=[*read.exclude_nodes, *left],
             use_external_data_format=saving.is_large(model),
         )
     except Exception as error:  # ValueError, RuntimeError, AssertionError and others, undocumented
         raise Problem("quantising_failed", f"Dynamic quantisation failed ({first_line(error)}).") from error
-    how = f"int8-dynamic, weights {read.weight or 'int8'}{read.sentence()}"
+    how = f"int8-dynamic, weights {read.weight}{read.sentence()}"
     after, history = finish(model, onnx.load(made), how=how)
     return after, [*history, *left_sentences(left)]
 

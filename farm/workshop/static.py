@@ -11,9 +11,6 @@ from onnxruntime.quantization.shape_inference import quant_pre_process
 from farm.workshop import calibrating, options, quantising, saving
 from farm.workshop.problems import Problem, first_line
 
-OPTIONS = (
-    *("per-channel", "reduce-range", "activation", "weight", "calibration", "exclude-nodes", "op-types", "symmetric"),
-)
 _FORMATS = {"int8-qdq": QuantFormat.QDQ, "int8-qoperator": QuantFormat.QOperator}
 _METHODS = {
     "minmax": CalibrationMethod.MinMax,
@@ -21,8 +18,6 @@ _METHODS = {
     "percentile": CalibrationMethod.Percentile,
 }
 _TYPES = {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}
-# the fast kernels of x86 take unsigned activations with signed weights; those of Arm take both signed
-ACTIVATION_OF = {"x86": "uint8", "arm": "int8"}
 
 
 def static(
@@ -30,15 +25,15 @@ def static(
 ) -> tuple[onnx.ModelProto, list[str]]:
     """Weights and activations as 8-bit whole numbers in QDQ or QOperator form; what was done, in sentences.
 
-    `more`: {calibration: path or None, hardware: "x86" or "arm"}. Raises Problem: already_quantised, bad_option,
-    bad_calibration, bad_arrays, nothing_quantised, quantising_failed.
+    `more`: {calibration: path or None}. Activations are unsigned unless `chosen` says otherwise, as planning does by
+    hardware. Raises Problem: already_quantised, bad_option, bad_calibration, bad_arrays, nothing_quantised,
+    quantising_failed.
     """
-    read = options.read(chosen, allowed=OPTIONS, nodes=[node.name for node in model.graph.node])
+    read = options.read(chosen, precision=precision, nodes=[node.name for node in model.graph.node])
     quantising.check_plain(model)
     given = Path(more["calibration"]) if more.get("calibration") else None
     feeds, said = calibrating.feeds_of(model, given)
-    activation = read.activation or ACTIVATION_OF[more.get("hardware") or "x86"]
-    weight, method = read.weight or "int8", read.calibration or "minmax"
+    activation = read.activation or "uint8"
     left = quantising.mistaken(model)
     source, made = _prepared(model, work), work / "quantised.onnx"
     try:
@@ -51,15 +46,15 @@ def static(
             per_channel=read.per_channel,
             reduce_range=read.reduce_range,
             activation_type=_TYPES[activation],
-            weight_type=_TYPES[weight],
+            weight_type=_TYPES[read.weight],
             nodes_to_exclude=[*read.exclude_nodes, *left],
             use_external_data_format=saving.is_large(model),
-            calibrate_method=_METHODS[method],
+            calibrate_method=_METHODS[read.calibration],
             extra_options={"ActivationSymmetric": read.symmetric},
         )
     except Exception as error:  # many kinds, undocumented
         raise Problem("quantising_failed", f"Static quantisation failed ({first_line(error)}).") from error
-    how = f"{precision}, activations {activation}, weights {weight}, ranges by {method}{read.sentence()}"
+    how = f"{precision}, activations {activation}, weights {read.weight}, ranges by {read.calibration}{read.sentence()}"
     after, history = quantising.finish(model, onnx.load(made), how=how)
     return after, [*history, *said, *quantising.left_sentences(left)]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import onnx
 
-from farm.workshop import conversion, external, halving, options, quantising, reading, saving, static
+from farm.workshop import conversion, external, halving, options, quantising, reading, reporting, saving, static
 from farm.workshop.problems import answering
 
 
@@ -15,10 +15,10 @@ from farm.workshop.problems import answering
 def make_variant(payload: Mapping[str, Any]) -> dict[str, Any]:
     """The variant of {folder, main} by {precision, opset, options}, written under the same name into `out`.
 
-    `opset` is a number, or None to keep it; `calibration` and `hardware` serve static quantisation. Answers the files
-    written and what was done, in sentences. Raises Problem, as each step says.
+    `opset` is a number, or None to keep it; `calibration` serves static quantisation. Answers the files
+    written, what was done, in sentences, and which operators a quantiser took. Raises Problem, as each step says.
     """
-    model = reading.read(Path(payload["folder"]), payload["main"], with_data=True)
+    model = original = reading.read(Path(payload["folder"]), payload["main"], with_data=True)
     history: list[str] = []
     if payload["opset"] is not None:
         before = model
@@ -28,7 +28,9 @@ def make_variant(payload: Mapping[str, Any]) -> dict[str, Any]:
         model, more = _in_precision(model, payload, work=Path(work))
     had_data = bool(external.files(reading.read(Path(payload["folder"]), payload["main"])))
     files = saving.write(model, Path(payload["out"]), payload["main"], with_data=had_data)
-    return {"files": files, "history": [*history, *more]}
+    is_int8 = payload["precision"].startswith("int8")
+    coverage = reporting.coverage(original, model) if is_int8 else []
+    return {"files": files, "history": [*history, *more], "coverage": coverage}
 
 
 def _in_precision(
@@ -36,7 +38,7 @@ def _in_precision(
 ) -> tuple[onnx.ModelProto, list[str]]:
     precision, chosen = payload["precision"], payload["options"]
     if precision == "fp32":
-        options.read(chosen, allowed=())
+        options.read(chosen, precision=precision)
         return model, []
     if precision == "fp16":
         return halving.half(model, chosen=chosen)

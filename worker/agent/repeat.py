@@ -6,6 +6,7 @@ from typing import Any
 
 from farm.contract.blocks import ArmOrder
 from farm.contract.cells import CellSpec, SessionSettings
+from farm.rules import recipes
 from farm.rules.matrices.axes import DEFAULT_DISTRIBUTION
 
 
@@ -46,8 +47,9 @@ def _matrix(cell: CellSpec) -> dict[str, Any]:
     declared: dict[str, Any] = {}
     if cell.provider_options:
         declared["provider"] = [{"name": cell.provider, "options": cell.provider_options}]
-    if cell.recipe.options:
-        declared["precision"] = [{"name": cell.recipe.precision, "options": cell.recipe.options}]
+    options = recipes.for_tools(cell.recipe)
+    if options:
+        declared["precision"] = [{"precision": cell.recipe.precision, "options": options}]
     session = _session(cell.session)
     if session:
         declared["session"] = [{"name": "as-measured", **session}]

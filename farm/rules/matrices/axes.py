@@ -6,9 +6,10 @@ A value is read into the contract's own types; a value that cannot be used raise
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from farm.contract.cells import Optimization, Precision, Runtime
+from farm.rules import recipes
 from farm.rules.matrices.matrix_text import MatrixProblem
 from farm.rules.matrices.session_sets import SESSION_SCHEMA, SessionSet, read_session
 from farm.rules.nearest import choice_sentence
@@ -21,7 +22,6 @@ MAX_CONCURRENCY = 64
 MAX_OPSET = 1000
 DEFAULT_DISTRIBUTION = "onnxruntime"
 
-PRECISIONS: tuple[str, ...] = get_args(Precision)
 OPTIMIZATIONS: tuple[str, ...] = get_args(Optimization)
 
 _TAG = re.compile(r"^[a-z0-9][a-z0-9._-]{0,63}$")
@@ -119,14 +119,17 @@ def read_provider(value: Any) -> ProviderChoice:
 
 
 def read_precision(value: Any) -> PrecisionChoice:
-    """A name, or a mapping of `precision` and `options`."""
+    """A name, with options as `name:option:option=value`, or a mapping of `precision` and `options`."""
     named = _named("precision", value, key="precision")
-    precision = named["precision"]
-    if precision not in PRECISIONS:
-        raise MatrixProblem(choice_sentence("precision", precision, PRECISIONS))
-    return PrecisionChoice(
-        precision=precision, options=text_options("The option of the precision", named.get("options", {}))
-    )
+    precision, options = named["precision"], named.get("options", {})
+    if not isinstance(options, dict):
+        raise MatrixProblem(f"The options of {precision} are {_shown(options)}: write them as `name: value` pairs.")
+    try:
+        precision, said = recipes.read_text(precision)
+        options = recipes.read_options(precision, {**said, **{str(name): option for name, option in options.items()}})
+    except recipes.RecipeProblem as problem:
+        raise MatrixProblem(str(problem)) from None
+    return PrecisionChoice(precision=cast(Precision, precision), options=options)
 
 
 def read_shapes(value: Any) -> dict[str, int]:
@@ -201,6 +204,22 @@ def _named_schema(key: str, **of_name: Any) -> dict[str, Any]:
     return {"anyOf": [{"type": "string", **of_name}, full]}
 
 
+_PRECISION_SCHEMA: Mapping[str, Any] = {
+    "anyOf": [
+        {"type": "string", "pattern": rf"^({'|'.join(recipes.PRECISIONS)})(:[a-z-]+(=[^:]*)?)*$"},
+        {
+            "type": "object",
+            "required": ["precision"],
+            "additionalProperties": False,
+            "properties": {
+                "precision": {"enum": list(recipes.PRECISIONS)},
+                "options": {"type": "object", "additionalProperties": False, "properties": recipes.SCHEMA},
+            },
+        },
+    ]
+}
+
+
 def _number_axis(name: str, most: int) -> Axis:
     return Axis(
         name=name,
@@ -247,8 +266,8 @@ AXES: Mapping[str, Axis] = {
             name="precision",
             read=read_precision,
             write=lambda value: _with_options("precision", value.precision, value.options),
-            label=lambda value: _labelled(value.precision, value.options),
-            schema=_named_schema("precision", enum=list(PRECISIONS)),
+            label=lambda value: recipes.as_text(value.precision, value.options),
+            schema=_PRECISION_SCHEMA,
         ),
         _number_axis("threads", MAX_THREADS),
         Axis(

@@ -1,16 +1,15 @@
 """Why a cell cannot run, found before anything is measured: each rule gives one sentence with the way out."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import Reason, ReasonCode
+from farm.rules import recipes
 from farm.rules.nearest import nearest
 from farm.rules.planning.plans import ModelFacts, NodeOffer
-from farm.rules.runtimes import opsets, providers, releases
-
-# precisions that the workshop makes today
-MADE_PRECISIONS = frozenset({"fp32", "int8-dynamic"})
+from farm.rules.runtimes import conversions, opsets, providers, releases
+from farm.rules.runtimes.compatibility import Stamps
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +20,6 @@ class Circumstances:
     asked_batch: int | None = None
     own_providers: Collection[str] = ()
     known_releases: Collection[str] = ()
-    precisions: Collection[str] = MADE_PRECISIONS
 
 
 def first_refusal(spec: CellSpec, about: Circumstances) -> Reason | None:
@@ -91,25 +89,37 @@ def _provider_not_in_build(spec: CellSpec, about: Circumstances) -> Reason | Non
 
 
 def _no_variant(spec: CellSpec, about: Circumstances) -> Reason | None:
-    precision = spec.recipe.precision
-    if precision not in about.precisions:
-        made = ", ".join(sorted(about.precisions))
-        text = f"The precision {precision} cannot be made here yet: choose one of {made}."
-    elif precision != "fp32" and about.model.is_quantised:
-        text = (
-            f"{about.model.name} is already quantised: {precision} would quantise it twice. Use precision fp32 for it."
-        )
-    else:
+    precision, model = spec.recipe.precision, about.model
+    if precision in recipes.STATIC and model.calibration_problem:
+        return Reason(code=ReasonCode.VARIANT_IMPOSSIBLE, text=model.calibration_problem)
+    if precision == "fp32" or not model.is_quantised:
         return None
+    again = "would convert it a second time" if precision == "fp16" else "would quantise it twice"
+    text = f"{model.name} is already quantised: {precision} {again}. Use precision fp32, which measures it as it is."
     return Reason(code=ReasonCode.VARIANT_IMPOSSIBLE, text=text)
 
 
 def _not_loaded(spec: CellSpec, about: Circumstances) -> Reason | None:
     model, wanted = about.model, spec.recipe.opset
-    imports: Mapping[str, int] = model.opsets
+    stamps = stamps_of(model)
     if isinstance(wanted, int):
-        imports = {**{k: v for k, v in imports.items() if k not in ("", "ai.onnx")}, "": wanted}
-    return opsets.refusal(imports, model.ir_version, model.custom_domains, spec.runtime.version)
+        imports = {domain: version for domain, version in model.opsets.items() if domain not in opsets.ONNX_DOMAINS}
+        stamps = replace(stamps, imports={**imports, "": wanted}).tidied()
+    return opsets.refusal(stamps.imports, stamps.ir_version, stamps.custom_domains, spec.runtime.version)
+
+
+def stamps_of(model: ModelFacts) -> Stamps:
+    """What of the model as it was uploaded decides where it loads."""
+    return Stamps(model.opsets, model.ir_version, model.custom_domains, model.unused_opsets)
+
+
+def _not_converted(spec: CellSpec, about: Circumstances) -> Reason | None:
+    model, wanted = about.model, spec.recipe.opset
+    if not isinstance(wanted, int) or wanted == model.opset:
+        return None
+    why = model.opset_reach.stop(wanted)
+    text = conversions.sentence(why, current=model.opset, wanted=wanted)
+    return Reason(code=ReasonCode.VARIANT_IMPOSSIBLE, text=text) if why else None
 
 
 def _wrong_batch(spec: CellSpec, about: Circumstances) -> Reason | None:
@@ -157,6 +167,7 @@ _RULES: tuple[Rule, ...] = (
     _unknown_runtime,
     _provider_not_in_build,
     _not_loaded,
+    _not_converted,
     _no_variant,
     _wrong_batch,
     _wrong_shapes,

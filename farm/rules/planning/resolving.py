@@ -6,6 +6,7 @@ from typing import Literal
 
 from farm.contract.cells import CellSpec, Recipe, Runtime, SessionSettings, Workload
 from farm.contract.reasons import Reason
+from farm.rules import recipes
 from farm.rules.matrices.axes import PrecisionChoice, ProviderChoice
 from farm.rules.matrices.points import Point
 from farm.rules.matrices.session_sets import DEFAULT as DEFAULT_SESSION
@@ -31,24 +32,38 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What all points of a plan share. `fleet` None: no fleet was asked, any node will do."""
+    """What all points of a plan share. `fleet` None: no fleet was asked, but one machine with these tags."""
 
     model: ModelFacts
     fleet: Sequence[NodeOffer] | None = None
     seed: int = 0
     releases: frozenset[str] = frozenset()
-    precisions: frozenset[str] = refusals.MADE_PRECISIONS
+    machine: frozenset[str] = frozenset()
 
 
 def resolve(point: Point, request: Request) -> Resolved:
     """The cell of a point, and the first reason that stands against it."""
-    spec = _spec_of(point, request)
+    spec = _typed(_spec_of(point, request), request)
     declared = "hardware" in point.values
     reason = refusals.first_refusal(spec, _circumstances(point, request))
     if reason is not None or request.fleet is None:
         return Resolved(point, spec, reason, None, declared)
     nodes = frozenset(node.id for node in request.fleet if takes(node, spec))
     return Resolved(point, spec, None if nodes else refusals.no_node(spec, request.fleet), nodes, declared)
+
+
+def _typed(spec: CellSpec, request: Request) -> CellSpec:
+    """The cell with what its recipe left to the hardware, and with the data that ranges are read off."""
+    recipe = spec.recipe
+    if recipe.precision not in recipes.STATIC:
+        return spec
+    takers = [node for node in request.fleet or () if takes(node, spec)]
+    tags = {tag for node in takers for tag in node.tags} | request.machine
+    known = recipes.defaults_for(recipe.precision, provider=spec.provider, tags=tags)
+    model = request.model
+    samples = {} if model.calibration_problem else {recipes.SAMPLES: model.calibration_sha256 or recipes.RANDOM}
+    options = dict(sorted({**known, **recipe.options, **samples}.items()))
+    return spec.model_copy(update={"recipe": recipe.model_copy(update={"options": options})})
 
 
 def takes(node: NodeOffer, spec: CellSpec) -> bool:
@@ -67,7 +82,6 @@ def _circumstances(point: Point, request: Request) -> refusals.Circumstances:
         asked_batch=asked if isinstance(asked, int) else None,
         own_providers=frozenset(name for node in fleet for name in node.providers),
         known_releases=request.releases.union(*(node.versions for node in fleet)),
-        precisions=request.precisions,
     )
 
 
@@ -96,12 +110,27 @@ def _spec_of(point: Point, request: Request) -> CellSpec:
 
 
 def _opset_of(point: Point, runtime: Runtime, model: ModelFacts) -> int | Literal["as-is", "max-of-runtime"]:
-    """The opset to convert to. A model is never converted to what it already is, nor down by `max-of-runtime`."""
+    """The opset to convert to. A model is never converted to what it already is, nor down by `max-of-runtime`.
+
+    Where the upload itself does not load but does with its stamps in order (unused operator sets left out, the IR
+    version as low as its operators need), a variant of the model's own opset is measured.
+    """
     wanted = point.values.get("opset", "as-is")
     if wanted == "max-of-runtime":
         most = opsets.max_opset(runtime.version)
         wanted = "as-is" if most is None or most <= (model.opset or most) else most
-    return "as-is" if not isinstance(wanted, int) or wanted == model.opset else wanted
+    if isinstance(wanted, int) and wanted != model.opset:
+        return wanted
+    return model.opset if model.opset is not None and _loads_only_tidied(runtime, model) else "as-is"
+
+
+def _loads_only_tidied(runtime: Runtime, model: ModelFacts) -> bool:
+    stamps = refusals.stamps_of(model)
+    as_is, tidied = (
+        opsets.refusal(one.imports, one.ir_version, one.custom_domains, runtime.version)
+        for one in (stamps, stamps.tidied())
+    )
+    return as_is is not None and tidied is None
 
 
 def _workload_of(point: Point, request: Request) -> Workload:

@@ -145,7 +145,7 @@ def test_the_newest_opset_never_converts_a_model_down():
     [
         ({"runtime": "1.20.1"}, {"opsets": {"": 22}}, ReasonCode.OPSET_TOO_NEW, "opset 22 needs ONNX Runtime ≥ 1.21"),
         ({"opset": "22", "runtime": "1.20.1"}, {}, ReasonCode.OPSET_TOO_NEW, "opset 22 needs"),
-        ({"runtime": "1.20.1"}, {"ir_version": 11}, ReasonCode.IR_TOO_NEW, "IR version 11 needs"),
+        ({"runtime": "1.20.1"}, {"opsets": {}, "ir_version": 11}, ReasonCode.IR_TOO_NEW, "IR version 11 needs"),
         ({}, {"custom_domains": ("acme",)}, ReasonCode.CUSTOM_DOMAIN, "acme"),
         (
             {"provider": "openvino"},
@@ -163,7 +163,8 @@ def test_the_newest_opset_never_converts_a_model_down():
         ({"batch": "8"}, {"batch": None}, ReasonCode.NO_BATCH, "leave `batch` out and set dimensions with `shapes`"),
         ({"batch": "8"}, {"inputs_batch": 2, "inputs_sha256": DIGEST}, ReasonCode.FIXED_BATCH, "inputs have batch 2"),
         ({"precision": "int8-dynamic"}, {"is_quantised": True}, ReasonCode.VARIANT_IMPOSSIBLE, "already quantised"),
-        ({"precision": "int8-qdq"}, {}, ReasonCode.VARIANT_IMPOSSIBLE, "choose one of fp32, int8-dynamic"),
+        ({"precision": "int8-qdq"}, {"is_quantised": True}, ReasonCode.VARIANT_IMPOSSIBLE, "would quantise it twice"),
+        ({"precision": "fp16"}, {"is_quantised": True}, ReasonCode.VARIANT_IMPOSSIBLE, "convert it a second time"),
         (
             {"shapes": [{"sequense": 8}]},
             {},

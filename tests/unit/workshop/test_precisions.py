@@ -70,7 +70,7 @@ def test_a_model_without_float_weights_has_no_half_precision(tmp_path: Path) -> 
 def test_static_int8_takes_unsigned_activations_and_signed_weights_on_x86(
     classifier: Path, data: Path, tmp_path: Path
 ) -> None:
-    made, history = done(classifier, tmp_path, precision="int8-qdq", calibration=str(data), hardware="x86")
+    made, history = done(classifier, tmp_path, precision="int8-qdq", calibration=str(data))
     assert quantised.is_quantised(made)
     assert quantised.signed_activations(made) == []
     assert (made.ir_version, made.opset_import[0].version) == (8, 17)
@@ -80,7 +80,7 @@ def test_static_int8_takes_unsigned_activations_and_signed_weights_on_x86(
 
 
 def test_static_int8_takes_both_signed_on_arm(classifier: Path, data: Path, tmp_path: Path) -> None:
-    made, _ = done(classifier, tmp_path, precision="int8-qdq", calibration=str(data), hardware="arm")
+    made, _ = done(classifier, tmp_path, precision="int8-qdq", calibration=str(data), options={"activation": "int8"})
     assert quantised.signed_activations(made)
 
 

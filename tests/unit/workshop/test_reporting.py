@@ -58,7 +58,5 @@ def test_other_forms_than_qdq_have_coverage_only(folders: tuple[Path, Path, Path
 
 def test_a_recipe_of_the_contract_is_what_makes_it(folders: tuple[Path, Path, Path], tmp_path: Path) -> None:
     recipe = Recipe(precision="int8-qoperator", options={"weight": "int8"})
-    variant = orders.make_variant(
-        folders[0], "digits.onnx", recipe=recipe, out_dir=folders[1], calibration=folders[2], hardware="x86"
-    )
+    variant = orders.make_variant(folders[0], "digits.onnx", recipe=recipe, out_dir=folders[1], calibration=folders[2])
     assert variant.history[1] == "Calibrated with 512 samples of data.npz."

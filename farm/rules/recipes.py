@@ -1,0 +1,177 @@
+"""Recipes of a precision: which options each takes, how they are written, and what follows from the hardware. Pure.
+
+One option is written `name: value` in a matrix file and `:name=value` after the precision on a command line, as in
+`int8-qdq:per-channel:exclude-nodes=conv1+conv2`. Options that say no more than the default are left out, so that one
+variant has one recipe.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any, get_args
+
+from farm.contract.cells import Precision, Recipe
+from farm.rules.nearest import choice_sentence
+
+PRECISIONS: tuple[str, ...] = get_args(Precision)
+STATIC = ("int8-qdq", "int8-qoperator")
+
+_DYNAMIC = ("weight", "per-channel", "reduce-range", "exclude-nodes", "op-types")
+_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "fp32": (),
+    "fp16": ("keep-io", "block-ops", "exclude-nodes"),
+    "int8-dynamic": _DYNAMIC,
+    **dict.fromkeys(STATIC, (*_DYNAMIC, "activation", "calibration", "symmetric")),
+}
+_CHOICES = {
+    "activation": ("uint8", "int8"),
+    "weight": ("int8", "uint8"),
+    "calibration": ("minmax", "entropy", "percentile"),
+}
+_LISTS = ("exclude-nodes", "op-types", "block-ops")
+_DEFAULTS = {"weight": "int8", "calibration": "minmax", "keep-io": "true"}
+_FLAGS = {**dict.fromkeys(("true", "yes", "on", "1"), "true"), **dict.fromkeys(("false", "no", "off", "0"), "false")}
+_MOST_NAMES, _LONGEST = 1_000, 20_000
+
+# What planning adds to a static recipe: the digest of the samples its ranges are read off, or that they are random.
+SAMPLES = "calibration-data"
+RANDOM = "random"
+
+# TensorRT takes signed numbers around zero only; Qualcomm's accelerators take unsigned activations on Arm machines too
+_OF_PROVIDER: Mapping[str, Mapping[str, str]] = {
+    "TensorrtExecutionProvider": {"activation": "int8", "symmetric": "true"},
+    "NvTensorRTRTXExecutionProvider": {"activation": "int8", "symmetric": "true"},
+    "QNNExecutionProvider": {"activation": "uint8"},
+}
+
+_FLAG_SCHEMA = {"anyOf": [{"type": "boolean"}, {"enum": ["true", "false"]}]}
+_NAMES_SCHEMA = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+# the JSON schema of each option in a matrix file
+SCHEMA: Mapping[str, Any] = {
+    **{name: {"enum": list(choices)} for name, choices in _CHOICES.items()},
+    **dict.fromkeys(_LISTS, _NAMES_SCHEMA),
+    **dict.fromkeys(("per-channel", "reduce-range", "keep-io", "symmetric"), _FLAG_SCHEMA),
+}
+
+
+class RecipeProblem(ValueError):
+    """An option that cannot be used. The message is one sentence that names it and the way out."""
+
+
+def read_text(text: str) -> tuple[str, dict[str, str]]:
+    """The precision and options of `NAME:option:option=value`. Raises RecipeProblem."""
+    name, *parts = (part.strip() for part in text.split(":"))
+    given: dict[str, str] = {}
+    for part in parts:
+        option, sign, value = part.partition("=")
+        if option in given:
+            raise RecipeProblem(f"The option {option!r} of {name} stands twice: keep one of them.")
+        given[option] = value.replace("+", ",") if sign else "true"
+    return name, read_options(name, given)
+
+
+def read_options(precision: str, given: Mapping[str, Any]) -> dict[str, str]:
+    """Options as a recipe keeps them: text by name, sorted, without defaults. Raises RecipeProblem.
+
+    Values are text, true or false, or a list of names.
+    """
+    if precision not in PRECISIONS:
+        raise RecipeProblem(choice_sentence("precision", precision, PRECISIONS))
+    allowed = _OPTIONS[precision]
+    read = {}
+    for key, value in given.items():
+        if key not in allowed:
+            raise RecipeProblem(_no_option(precision, key, allowed))
+        written = _written(key, value)
+        if written != _DEFAULTS.get(key, "" if key in _LISTS else "false"):
+            read[key] = written
+    return dict(sorted(read.items()))
+
+
+def names(value: str) -> tuple[str, ...]:
+    """The names of a list option."""
+    return tuple(part for part in value.split(",") if part)
+
+
+def defaults_for(precision: str, *, provider: str, tags: Collection[str]) -> dict[str, str]:
+    """Options that the hardware decides when a static recipe leaves them out.
+
+    The fast kernels of x86 take unsigned activations with signed weights (U8S8), those of Arm both signed (S8S8).
+    `tags`: of the machines that may measure it.
+    """
+    if precision not in STATIC:
+        return {}
+    if provider in _OF_PROVIDER:
+        return dict(_OF_PROVIDER[provider])
+    return {"activation": "int8" if "arm" in tags and "x86" not in tags else "uint8"}
+
+
+def for_tools(recipe: Recipe) -> dict[str, str]:
+    """The options that make the variant, without what only tells two recipes apart."""
+    return {name: value for name, value in recipe.options.items() if name != SAMPLES}
+
+
+def as_text(precision: str, options: Mapping[str, str]) -> str:
+    """The precision with its options as a command line takes them."""
+    parts = [name if value == "true" else f"{name}={value.replace(',', '+')}" for name, value in options.items()]
+    return ":".join([precision, *parts])
+
+
+def label(recipe: Recipe) -> str:
+    """A recipe in words, like `opset 21, int8-qdq:per-channel, random calibration data`; empty for the upload."""
+    parts = [
+        "" if recipe.opset == "as-is" else f"opset {recipe.opset}",
+        "" if recipe.precision == "fp32" else as_text(recipe.precision, for_tools(recipe)),
+        _samples(recipe.options.get(SAMPLES)),
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def precision_words(precision: str, label: str) -> str:
+    """A cell's precision with what tells it from others of that name, from its recipe in words.
+
+    Unsigned activations go without saying, random calibration data never do.
+    """
+    parts = label.split(", ")
+    text = next((part for part in parts if part.partition(":")[0] == precision), precision)
+    drawn = " (random calibration data)" if f"{RANDOM} calibration data" in parts else ""
+    return text.replace(":activation=uint8", "") + drawn
+
+
+def _samples(of: str | None) -> str:
+    if of is None:
+        return ""
+    return f"{RANDOM} calibration data" if of == RANDOM else f"calibration data {of[:8]}"
+
+
+def _no_option(precision: str, key: str, allowed: Collection[str]) -> str:
+    if not allowed:
+        return f"{precision} takes no options, and {key!r} is given: leave it out, or choose another precision."
+    return choice_sentence(f"option of {precision}", key, allowed)
+
+
+def _written(key: str, value: Any) -> str:
+    if key in _LISTS:
+        return _listed(key, value)
+    text = str(value).strip() if isinstance(value, str | bool | int) else ""
+    if key in _CHOICES:
+        if text not in _CHOICES[key]:
+            raise RecipeProblem(choice_sentence(f"value of {key}", _short(value), _CHOICES[key]))
+        return text
+    if text.lower() not in _FLAGS:
+        raise RecipeProblem(f"The option {key} is {_short(value)!r}: say true or false.")
+    return _FLAGS[text.lower()]
+
+
+def _listed(key: str, value: Any) -> str:
+    parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, list) or not all(isinstance(part, str) and "," not in part for part in parts):
+        raise RecipeProblem(f"The option {key} is {_short(value)!r}: write a list of names, without commas in them.")
+    kept = [part.strip() for part in parts if part.strip()]
+    joined = ",".join(kept)
+    if len(kept) > _MOST_NAMES or len(joined) > _LONGEST:
+        raise RecipeProblem(f"The option {key} has {len(kept):,} names: at most {_MOST_NAMES:,} are taken.")
+    return joined
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"

@@ -1,0 +1,29 @@
+"""How far a model's operator set can be converted, and the words for where it ends."""
+
+from farm.contract.base import Message
+
+
+class OpsetReach(Message):
+    """The oldest and newest default operator set that onnx's converter makes of a model.
+
+    `below` and `above` say what stops it there, and are empty where nothing does. None: not known, it is tried when
+    somebody asks for it.
+    """
+
+    lowest: int | None = None
+    below: str = ""
+    highest: int | None = None
+    above: str = ""
+
+    def stop(self, wanted: int) -> str:
+        """What stops the conversion to this operator set; empty when nothing is known to."""
+        if self.highest is not None and wanted > self.highest:
+            return self.above
+        if self.lowest is not None and wanted < self.lowest:
+            return self.below
+        return ""
+
+
+def sentence(why: str, *, current: int | None, wanted: int) -> str:
+    """“Opset 17 cannot be converted to 9: no adapter leads to an older version of Clip. Export …”"""
+    return f"Opset {current} cannot be converted to {wanted}: {why}. Export the model with opset {wanted} instead."

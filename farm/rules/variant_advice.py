@@ -1,0 +1,62 @@
+"""What to try next with an 8-bit variant, from how it was made and where its error is. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from farm.rules import recipes
+
+# a layer is worth leaving out when so little signal is left, and others have much more
+WEAK_DB = 20.0
+NAMED = 3
+FEW, ENOUGH = 100, 500
+
+
+class Layer(Protocol):
+    """A tensor of the ranking: its node, and the signal left in decibels, None where nothing was lost."""
+
+    @property
+    def node(self) -> str: ...
+    @property
+    def model_db(self) -> float | None: ...
+
+
+def advice(
+    precision: str, options: Mapping[str, str], *, samples: int | None, layers: Sequence[Layer] = ()
+) -> list[str]:
+    """Sentences, what matters most first. `samples`: of the calibration data; `layers`: worst first."""
+    return [*_of_samples(precision, options, samples), *_of_layers(precision, options, layers)]
+
+
+def _of_samples(precision: str, options: Mapping[str, str], samples: int | None) -> list[str]:
+    if precision not in recipes.STATIC:
+        return []
+    if options.get(recipes.SAMPLES, recipes.RANDOM) == recipes.RANDOM:
+        text = (
+            "Give calibration data with the model: the ranges were read off random samples, "
+            "so that its accuracy says nothing about real ones."
+        )
+        return [text]
+    if samples is not None and samples < FEW:
+        return [f"Give more calibration data: {samples} samples are few, take at least {FEW}, better {ENOUGH}."]
+    if samples is not None and samples < ENOUGH:
+        return [f"{ENOUGH} calibration samples or more give steadier ranges than {samples}."]
+    return []
+
+
+def _of_layers(precision: str, options: Mapping[str, str], layers: Sequence[Layer]) -> list[str]:
+    weak = [layer for layer in layers if layer.model_db is not None and layer.model_db < WEAK_DB]
+    if not weak:
+        return []
+    said = []
+    plain = {name: value for name, value in options.items() if name != recipes.SAMPLES}
+    if "per-channel" not in options:
+        with_scales = recipes.as_text(precision, dict(sorted({**plain, "per-channel": "true"}.items())))
+        said.append(f"Try {with_scales}: a scale for each channel keeps more of weights that differ between channels.")
+    if precision in recipes.STATIC and "calibration" not in options:
+        said.append("Try calibration=percentile or entropy: minmax lets a single outlier widen the range of a tensor.")
+    names = list(dict.fromkeys(layer.node for layer in weak if layer.node))[:NAMED]
+    if names and all(not set(",+:") & set(name) for name in names):
+        left = sorted({*recipes.names(options.get("exclude-nodes", "")), *names})
+        recipe = recipes.as_text(precision, dict(sorted({**plain, "exclude-nodes": ",".join(left)}.items())))
+        said.append(f"Try {recipe}: under {WEAK_DB:.0f} dB of signal are left behind {', '.join(names)}.")
+    return said

@@ -1,0 +1,71 @@
+"""How far a model's operator set can be converted, before anybody asks for it. Runs in the child only.
+
+The model is tried without its large weights, step by step, as onnx's converter itself goes.
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import helper, inliner
+
+from farm.rules.runtimes import opsets
+from farm.workshop import conversion, reading, stamps
+from farm.workshop.problems import Problem, answering
+
+_OLDEST = 7
+# adapters read small constants, such as axes; weights only cost time
+_SMALL_BYTES = 4096
+_LONGEST_S = 20.0
+
+
+@answering
+def reach(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The oldest and newest operator set that {folder, main} can be converted to, and what stops it on either side.
+
+    The reasons are empty where the end of the table was reached, or time was up. Raises Problem: no_adapter.
+    """
+    model = reading.read(Path(payload["folder"]), payload["main"])
+    current = stamps.opset_of(model)
+    if current is None:
+        raise Problem("no_adapter", "The model names no default operator set, so it cannot be converted to another.")
+    light = _without_weights(inliner.inline_local_functions(model) if model.functions else model)
+    until = time.monotonic() + _LONGEST_S
+    newest = opsets.max_opset(f"{opsets.NEWEST[0]}.{opsets.NEWEST[1]}") or current
+    highest, above = _walked(light, range(current + 1, newest + 1), start=current, until=until)
+    lowest, below = _walked(light, range(current - 1, _OLDEST - 1, -1), start=current, until=until)
+    return {"lowest": lowest, "below": below, "highest": highest, "above": above}
+
+
+def _walked(model: onnx.ModelProto, steps: Iterable[int], *, start: int, until: float) -> tuple[int | None, str]:
+    """The last step that could be made, and why the next could not; None and no reason when time was up."""
+    reached = start
+    for target in steps:
+        if time.monotonic() > until:
+            return None, ""
+        try:
+            model = conversion.stepped(model, target)
+        except Problem as problem:
+            return reached, problem.text
+        reached = target
+    return reached, ""
+
+
+def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with its large stored tensors as inputs of the same type and shape."""
+    light = onnx.ModelProto()
+    light.CopyFrom(model)
+    graph, named = light.graph, {port.name for port in light.graph.input}
+    large = [tensor for tensor in graph.initializer if _bytes(tensor) > _SMALL_BYTES or tensor.external_data]
+    for tensor in large:
+        if tensor.name not in named:
+            graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
+        graph.initializer.remove(tensor)
+    light.ir_version = max(light.ir_version, 4)
+    return light
+
+
+def _bytes(tensor: onnx.TensorProto) -> int:
+    return int(tensor.ByteSize())

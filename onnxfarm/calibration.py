@@ -1,0 +1,43 @@
+"""Calibration data on disk: an `.npz`, or a folder with ONNX's own `test_data_set_N/input_M.pb`."""
+
+import re
+from pathlib import Path
+
+from onnxfarm.problems import Usage
+
+_SET = re.compile(r"test_data_set_(\d{1,3})")
+_INPUT = re.compile(r"input_(\d{1,4})\.pb")
+# below, ranges are guesswork; from here on, more change little
+FEW, ENOUGH = 100, 500
+
+CALIBRATION_HELP = "Samples for int8-qdq and int8-qoperator: inputs by name, or a folder of test_data_set_*."
+
+
+def sets_in(folder: Path) -> list[list[Path]]:
+    """The inputs of every set of test data in the folder, or of the one set that it is. Raises Usage without any."""
+    numbered = [(int(found[1]), path) for path in folder.iterdir() if (found := _SET.fullmatch(path.name))]
+    sets = [_inputs(path) for _, path in sorted(numbered)] if numbered else [_inputs(folder)]
+    if not all(sets):
+        raise Usage(f"{folder} holds no test_data_set_N/input_M.pb: give an .npz of the inputs by name.")
+    return sets
+
+
+def names_and_files(path: Path) -> list[tuple[str, Path]]:
+    """The files with the names under which they are uploaded."""
+    if not path.is_dir():
+        return [(path.name, path)]
+    return [
+        (f"test_data_set_{number}-{file.name}", file) for number, files in enumerate(sets_in(path)) for file in files
+    ]
+
+
+def few_sentence(samples: int) -> str:
+    """What is to be said of so many samples; empty when they are enough."""
+    if samples < FEW:
+        return f"Warning: {samples} calibration samples are few: take at least {FEW}, better {ENOUGH}."
+    return "" if samples >= ENOUGH else f"{samples} calibration samples: {ENOUGH} or more give steadier ranges."
+
+
+def _inputs(folder: Path) -> list[Path]:
+    numbered = [(int(found[1]), path) for path in folder.iterdir() if (found := _INPUT.fullmatch(path.name))]
+    return [path for _, path in sorted(numbered)]

@@ -1,0 +1,58 @@
+"""What to try next with an 8-bit variant."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from farm.rules.variant_advice import advice
+
+GIVEN = {"activation": "uint8", "calibration-data": "d" * 64}
+
+
+@dataclass(frozen=True)
+class Layer:
+    node: str
+    model_db: float | None
+
+
+@pytest.mark.parametrize(
+    ("samples", "words"),
+    [
+        (None, []),
+        (99, ["Give more calibration data: 99 samples are few, take at least 100, better 500."]),
+        (499, ["500 calibration samples or more give steadier ranges than 499."]),
+        (500, []),
+    ],
+)
+def test_few_samples_are_said(samples, words):
+    assert advice("int8-qdq", GIVEN, samples=samples) == words
+
+
+def test_random_samples_are_said_before_everything_else():
+    said = advice("int8-qdq", {"calibration-data": "random"}, samples=None, layers=[Layer("a", 3.0)])
+    assert said[0].startswith("Give calibration data with the model")
+    assert len(said) > 1
+
+
+def test_dynamic_quantisation_reads_no_samples():
+    assert advice("int8-dynamic", {}, samples=None) == []
+
+
+def test_weak_layers_lead_to_recipes_that_can_be_typed():
+    layers = [Layer("conv1", 4.0), Layer("conv1", 5.0), Layer("", 6.0), Layer("conv2", 19.9), Layer("conv3", 40.0)]
+    said = advice("int8-qdq", GIVEN, samples=500, layers=layers)
+    assert said[0].startswith("Try int8-qdq:activation=uint8:per-channel: ")
+    assert said[1].startswith("Try calibration=percentile")
+    assert said[2].startswith("Try int8-qdq:activation=uint8:exclude-nodes=conv1+conv2: under 20 dB")
+
+
+def test_what_is_done_already_is_not_advised_again():
+    options = {**GIVEN, "per-channel": "true", "calibration": "entropy", "exclude-nodes": "conv0"}
+    (said,) = advice("int8-qdq", options, samples=500, layers=[Layer("conv1", 4.0)])
+    assert "exclude-nodes=conv0+conv1" in said
+
+
+def test_good_layers_and_names_that_no_list_can_hold_are_left_alone():
+    assert advice("int8-qdq", GIVEN, samples=500, layers=[Layer("conv1", 20.0), Layer("conv2", None)]) == []
+    said = advice("int8-dynamic", {"per-channel": "true"}, samples=None, layers=[Layer("a,b", 1.0)])
+    assert said == []

@@ -1,0 +1,57 @@
+"""How far a model can be converted, found before anybody asks for it."""
+
+from pathlib import Path
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from farm.workshop import orders
+from farm.workshop.reaching import reach
+from farm.workshop.samples import making as samples
+from farm.workshop.variants import make_variant
+from tests.unit.workshop import making
+
+
+def reached(folder: Path, main: str = "model.onnx") -> dict[str, object]:
+    answer = reach({"folder": str(folder), "main": main})
+    assert "answer" in answer, answer
+    found: dict[str, object] = answer["answer"]
+    return found
+
+
+def test_plain_operators_reach_the_newest_set_that_a_runtime_loads(tmp_path: Path) -> None:
+    samples.write_model("digits", tmp_path)
+    found = reached(tmp_path, "digits.onnx")
+    assert (found["highest"], found["above"]) == (26, "")
+
+
+def test_the_operator_that_stops_a_conversion_is_named_and_is_what_stops_the_variant(tmp_path: Path) -> None:
+    node = helper.make_node("LayerNormalization", ["x", "scale"], ["y"], axis=-1)
+    scale = helper.make_tensor("scale", TensorProto.FLOAT, [4], np.ones(4, np.float32))
+    model = making.model([node], [making.port("x", [2, 4])], [making.port("y", [2, 4])], weights=[scale])
+    making.save(model, tmp_path / "in")
+    found = reached(tmp_path / "in")
+    assert (found["lowest"], found["highest"]) == (17, 26)
+    assert "LayerNormalization" in str(found["below"])
+    out = tmp_path / "out"
+    out.mkdir()
+    answer = converted(tmp_path / "in", out, opset=16)
+    assert answer["problem"]["text"] == (
+        f"Opset 17 cannot be converted to 16: {found['below']}. Export the model with opset 16 instead."
+    )
+
+
+def converted(folder: Path, out: Path, *, opset: int) -> dict[str, dict[str, str]]:
+    recipe = {"precision": "fp32", "opset": opset, "options": {}, "calibration": None}
+    return make_variant({"folder": str(folder), "main": "model.onnx", "out": str(out), **recipe})
+
+
+def test_weights_are_left_out_of_the_try_and_stay_in_the_model(tmp_path: Path) -> None:
+    folder = making.save_external(making.linear(64, 64), tmp_path / "in")
+    assert reached(folder)["highest"] == 26
+    assert (folder / "model.onnx").stat().st_size > 0
+
+
+def test_a_model_that_breaks_the_converter_is_tried_when_it_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(b"no model")
+    assert orders.reach_of(tmp_path, "model.onnx") is None
