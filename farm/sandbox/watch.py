@@ -42,13 +42,35 @@ class Limits:
 
 
 class Running:
-    """A child under way, as others may see it: `kill` ends it from any thread."""
+    """A child under way, as others may see it: `kill` ends it from any thread.
+
+    While it waits for somebody else its clock may be stopped, so that this does not count for its limit.
+    """
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.is_cancelled = False
         self._is_over = False
         self._lock = threading.Lock()
+        self._waited_s = 0.0
+        self._waits_since: float | None = None
+
+    def stop_clock(self) -> None:
+        """From now on it waits."""
+        with self._lock:
+            self._waits_since = time.monotonic()
+
+    def start_clock(self) -> None:
+        """It goes on."""
+        with self._lock:
+            if self._waits_since is not None:
+                self._waited_s += time.monotonic() - self._waits_since
+                self._waits_since = None
+
+    def waited_s(self) -> float:
+        """Seconds for which its clock stood still so far."""
+        with self._lock:
+            return self._waited_s + (0.0 if self._waits_since is None else time.monotonic() - self._waits_since)
 
     def kill(self) -> None:
         """Ends the child and all it started; does nothing when it is over already."""
@@ -110,13 +132,13 @@ class Watch:
         return self._ending()
 
     def _follow(self, selector: selectors.BaseSelector) -> None:
-        deadline = self._started + self._limits.wall_s
         next_look = 0.0
         with _exit_of(self._process.pid) as descriptor:
             if descriptor is not None:
                 selector.register(descriptor, selectors.EVENT_READ, "exit")
             while self._kind is None and not self._has_exited():
                 now = time.monotonic()
+                deadline = self._started + self._limits.wall_s + self.running.waited_s()
                 if now >= deadline:
                     self._stop("timeout", f"its limit is {self._limits.wall_s:g} s")
                 if now >= next_look:

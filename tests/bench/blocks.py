@@ -22,7 +22,7 @@ from farm.workshop.samples import making
 from onnxfarm import bench
 from onnxfarm.bench_bundle import LocalFiles, take_in
 from onnxfarm.bench_orders import Given, Preparation
-from worker.agent import budgets, facts, host_lock, passes, staging
+from worker.agent import budgets, facts, host_lock, sampling, staging
 from worker.agent.cache import ArtifactCache
 from worker.agent.environment import NodeEnvironment
 from worker.agent.execution import execute_block
@@ -80,7 +80,7 @@ def without_gate() -> Iterator[None]:
 
     The product does so for cells of several threads or of other providers than the CPU's.
     """
-    with mock.patch.object(passes, "is_gated", return_value=False):
+    with mock.patch.object(sampling, "is_gated", return_value=False):
         yield
 
 

@@ -50,22 +50,22 @@ class Answer:
 
 
 class Launcher:
-    """Starts the runners of one block, one after the other, and ends the current one when the block is cancelled.
+    """Starts the runners of one block and ends those that are alive when the block is cancelled.
 
-    `gaps_s` collects the seconds between the end of one process and the launch of the next.
+    `gaps_s` collects the seconds that the agent itself spends before it launches a process: since the one before it
+    ended, or was ready for its turns.
     """
 
     def __init__(
         self, *, stage: Path, timeout_s: float, memory_bytes: int | None, is_cancelled: Callable[[], bool]
     ) -> None:
         self._stage = stage
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
         self._memory_bytes = memory_bytes
         self._is_cancelled = is_cancelled
-        self._running: Running | None = None
+        self._running: set[Running] = set()
         self._over = threading.Event()
-        self._started_at = 0.0
-        self._ended_at: float | None = None
+        self._free_since: float | None = None
         self.gaps_s: list[float] = []
 
     def __enter__(self) -> "Launcher":
@@ -77,10 +77,25 @@ class Launcher:
 
     def forget_last(self) -> None:
         """What comes next is no gap between two samples."""
-        self._ended_at = None
+        self._free_since = None
 
-    def launch(self, arm: PreparedArm, order: dict[str, Any], *, work_dir: Path) -> Answer:
-        """Run one pass of an arm. Whatever the process does is an Answer; it never raises for it."""
+    def free_at(self, moment: float) -> None:
+        """From this moment (of time.monotonic) on only the agent keeps the next process from being launched."""
+        self._free_since = moment
+
+    def launch(
+        self,
+        arm: PreparedArm,
+        order: dict[str, Any],
+        *,
+        work_dir: Path,
+        timeout_s: float | None = None,
+        on_started: Callable[[Running], None] | None = None,
+    ) -> Answer:
+        """Run one pass of an arm, for `timeout_s` at most where that is less than the block's own limit.
+
+        Whatever the process does is an Answer; it never raises for it. `on_started` is given the running process.
+        """
         if self._is_cancelled():
             return Answer(reason=CANCELLED)
         policy = Policy(
@@ -97,35 +112,43 @@ class Launcher:
         argv = [str(arm.installed.python), "-I", str(self._stage)]
         kills = kernel_kills()
         launched_ns = time.monotonic_ns()
+        alive: list[Running] = []
+
+        def started(running: Running) -> None:
+            alive.append(running)
+            self._watch(running)
+            if on_started is not None:
+                on_started(running)
+
         try:
             ending = child.run_command(
                 argv,
                 policy=policy,
-                timeout_s=self._timeout_s,
+                timeout_s=min(self.timeout_s, timeout_s or self.timeout_s),
                 stdin=json.dumps({**order, "launched_ns": launched_ns, "work_dir": str(work_dir)}).encode(),
                 env={**_ENVIRONMENT, "HOME": str(work_dir), "TMPDIR": str(work_dir)},
                 cwd=work_dir,
                 max_reply_bytes=MAX_REPLY_BYTES,
-                on_started=self._watch,
+                on_started=started,
             )
         except SandboxError as error:
             return Answer(reason=Reason(code=ReasonCode.SANDBOX_MISSING, text=str(error)[:2000]))
         finally:
-            self._running = None
-        self._ended_at = self._started_at + ending.wall_s
+            self._running.difference_update(alive)
+        self.free_at(launched_ns / 1e9 + ending.wall_s)
         return read_ending(judged(ending, before=kills, after=kernel_kills()))
 
     def _watch(self, running: Running) -> None:
-        self._running = running
-        self._started_at = time.monotonic()
-        if self._ended_at is not None:
-            self.gaps_s.append(self._started_at - self._ended_at)
+        self._running.add(running)
+        if self._free_since is not None:
+            self.gaps_s.append(time.monotonic() - self._free_since)
 
     def _end_when_cancelled(self) -> None:
         while not self._over.wait(CANCEL_POLL_S):
-            running = self._running
-            if running is not None and self._is_cancelled():
-                running.kill()
+            alive = self._running.copy()
+            if alive and self._is_cancelled():
+                for running in alive:
+                    running.kill()
 
 
 CANCELLED = Reason(code=ReasonCode.CANCELLED, text="The block was cancelled before this was measured; start it again.")

@@ -16,6 +16,7 @@ from worker.runner import faults, memory, windows
 from worker.runner.engine import Engine, open_engine
 from worker.runner.feeding import Arrays, Feed, choose_inputs, load_arrays
 from worker.runner.order import BudgetOrder, Order, PhaseTimer
+from worker.runner.turns import Turns, stay_on
 
 # raw timings kept of one sample; beyond it every k-th is kept, so that a block's report stays under 1 MB
 MAX_TIMINGS = 10_000
@@ -25,6 +26,8 @@ WrapCall = Callable[[Callable[[], Any]], Callable[[], Any]]
 
 def run_sample(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, Any]:
     """Warm up, time the windows, summarise; in the shape of the contract's Sample, under `sample`."""
+    stay_on(order.core)
+    turns = Turns(order.turns) if order.turns else None
     given = load_arrays(order.inputs)
     engines = [open_engine(order, timer=timer) for _ in range(order.concurrency)]
     inputs = choose_inputs(engines[0], given)
@@ -40,7 +43,9 @@ def run_sample(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = 
         gc.collect()
         gc.freeze()
         gc.disable()
-        taken, warm, wall_ns = _measure(calls, order.budget, timer=timer)
+        taken, warm, wall_ns = _measure(calls, order.budget, timer=timer, turns=turns)
+        if turns is not None:
+            turns.finish()
         peak = memory.peak_bytes()
         with_copies = _with_copies(engines[0], inputs, budget=order.budget)
     cpu_share = taken[0].cpu_ns / taken[0].wall_ns if len(taken) == 1 else None
@@ -55,6 +60,7 @@ def run_sample(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = 
             "throughput": sum(len(part.durations) for part in taken) / (wall_ns / 1e9),
             "with_copies_p50_ms": with_copies,
             "peak_memory_bytes": peak,
+            "turns": turns.count if turns else 0,
         },
         "requested_providers": engines[0].requested,
         "active_providers": engines[0].active,
@@ -91,7 +97,7 @@ def _first_run(engine: Engine, inputs: Arrays) -> Feed:
 
 
 def _measure(
-    calls: list[Callable[[], Any]], budget: BudgetOrder, *, timer: PhaseTimer
+    calls: list[Callable[[], Any]], budget: BudgetOrder, *, timer: PhaseTimer, turns: Turns | None
 ) -> tuple[list[windows.Timings], list[windows.Warmup], int]:
     if len(calls) > 1:
         with timer.phase("window"):
@@ -99,7 +105,10 @@ def _measure(
     with timer.phase("warmup"):
         warm = windows.warm_up(calls[0], budget)
     with timer.phase("window"):
-        taken = windows.measure(calls[0], budget)
+        taken = windows.measure(calls[0], budget, turns=turns)
+    if turns is not None:
+        timer.phases_ms["others"] = timer.phases_ms["window"] - taken.wall_ns / 1e6
+        timer.phases_ms["window"] = taken.wall_ns / 1e6
     return [taken], [warm], taken.wall_ns
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from worker.runner.order import BudgetOrder
+from worker.runner.turns import TURN_NS, Turns
 
 Call = Callable[[], Any]
 Clock = Callable[[], int]
@@ -22,6 +23,7 @@ WARMUP_BLOCK_NS = 50_000_000
 WARMUP_RUNS = 3
 # a run slower than this needs fewer runs a window
 SLOW_NS = 100_000_000
+NEVER_NS = 1 << 62
 
 
 @dataclass
@@ -40,8 +42,11 @@ class Timings:
     durations: "array[int]" = field(default_factory=lambda: array("Q"))
     # index of each window's first duration
     starts: list[int] = field(default_factory=list)
+    # wall-clock and thread CPU time of the measuring itself, without the turns of others
     wall_ns: int = 0
     cpu_ns: int = 0
+    away_ns: int = 0
+    away_cpu_ns: int = 0
     is_stable: bool = False
 
     def windows(self) -> list["np.ndarray[Any, Any]"]:
@@ -70,22 +75,30 @@ def warm_up(call: Call, budget: BudgetOrder, *, clock: Clock = time.perf_counter
     return done
 
 
-def measure(call: Call, budget: BudgetOrder, *, clock: Clock = time.perf_counter_ns) -> Timings:
-    """One window, or windows until the last ones agree on p50 and throughput or the longest time has passed."""
+def measure(
+    call: Call, budget: BudgetOrder, *, clock: Clock = time.perf_counter_ns, turns: Turns | None = None
+) -> Timings:
+    """One window, or windows until the last ones agree on p50 and throughput or the longest time has passed.
+
+    With `turns` the window is taken in parts, and others measure between them.
+    """
     taken = Timings()
+    if turns is not None:
+        turns.wait()
+        call()
     began = clock()
     cpu_began = time.thread_time_ns()
     while True:
         taken.starts.append(len(taken.durations))
-        _time_window(call, budget, into=taken.durations, clock=clock)
-        taken.wall_ns = clock() - began
+        _time_window(call, budget, into=taken, clock=clock, turns=turns)
+        taken.wall_ns = clock() - began - taken.away_ns
         taken.is_stable = is_settled(taken, budget)
         is_enough = len(taken.starts) >= budget.windows_agreeing and taken.wall_ns >= budget.at_least_s * 1e9
         if is_enough and (taken.is_stable or budget.windows_agreeing == 1):
             break
         if taken.wall_ns >= budget.at_most_s * 1e9:
             break
-    taken.cpu_ns = time.thread_time_ns() - cpu_began
+    taken.cpu_ns = time.thread_time_ns() - cpu_began - taken.away_cpu_ns
     return taken
 
 
@@ -120,9 +133,9 @@ def _run_block(call: Call, *, clock: Clock, at_least_ns: int) -> list[int]:
             return block
 
 
-def _time_window(call: Call, budget: BudgetOrder, *, into: "array[int]", clock: Clock) -> None:
+def _time_window(call: Call, budget: BudgetOrder, *, into: Timings, clock: Clock, turns: Turns | None) -> None:
     """Append durations until the window's time and number of runs are reached. This is the timed loop: keep it lean."""
-    append = into.append
+    append = into.durations.append
     runs = budget.window_runs
     before = clock()
     call()
@@ -131,10 +144,30 @@ def _time_window(call: Call, budget: BudgetOrder, *, into: "array[int]", clock: 
     if after - before > SLOW_NS:
         runs = budget.window_runs_slow
     ends_at = before + int(budget.window_s * 1e9)
+    turn_ends_at = NEVER_NS if turns is None else before + TURN_NS
     left = runs - 1
     while left > 0 or after < ends_at:
+        if turns is not None and after >= turn_ends_at:
+            ends_at += _hand_over(call, turns, taken=into, clock=clock, is_slow=after - before > TURN_NS)
+            turn_ends_at = clock() + TURN_NS
         before = clock()
         call()
         after = clock()
         append(after - before)
         left -= 1
+
+
+def _hand_over(call: Call, turns: Turns, *, taken: Timings, clock: Clock, is_slow: bool) -> int:
+    """Let the others measure; the nanoseconds that took.
+
+    They used the caches: one inference that does not count fills them again. One that is longer than a turn does not
+    feel it.
+    """
+    left_at, cpu_before = clock(), time.thread_time_ns()
+    turns.wait()
+    if not is_slow:
+        call()
+    away = clock() - left_at
+    taken.away_ns += away
+    taken.away_cpu_ns += time.thread_time_ns() - cpu_before
+    return away

@@ -1,6 +1,7 @@
 """A staged runner that misbehaves in one pass when its order says so; otherwise it is the real one.
 
-Copied over the stage's `__main__.py`. The session entry `test.misbehave` holds `PASS:HOW`.
+Copied over the stage's `__main__.py`. The session entry `test.misbehave` holds `PASS:HOW`; the pass `turn` is the third
+turn of a sample that takes turns.
 """
 
 import io
@@ -52,6 +53,19 @@ if when in (order["kind"], "always"):
     misbehave(what)
 sys.stdin = io.TextIOWrapper(io.BytesIO(json.dumps(order).encode()))
 
+from worker.runner import turns  # noqa: E402
 from worker.runner.entry import main  # noqa: E402
+
+if when == "turn":
+    hand_over = turns.Turns.wait
+
+    def misbehave_in_third(self: turns.Turns) -> None:
+        hand_over(self)
+        while what == "endless":
+            hand_over(self)
+        if self.count == 3:
+            misbehave(what)
+
+    turns.Turns.wait = misbehave_in_third  # type: ignore[method-assign]
 
 main()

@@ -51,6 +51,18 @@ def test_a_child_that_hangs_is_ended_at_its_limit(confined: Confined) -> None:
     assert "its limit is 0.5 s" in ending.sentence()
 
 
+def test_time_for_which_a_childs_clock_stands_still_does_not_count(confined: Confined) -> None:
+    def wait_a_second(running: Running) -> None:
+        running.stop_clock()
+        threading.Timer(1.0, running.start_clock).start()
+
+    ending = confined("import time; time.sleep(1.3)", timeout_s=0.8, on_started=wait_a_second)
+    assert ending.kind == "done"
+    ending = confined("import time; time.sleep(60)", timeout_s=0.5, on_started=wait_a_second)
+    assert ending.kind == "timeout"
+    assert 1.5 <= ending.wall_s < 3
+
+
 def test_a_child_deaf_to_sigterm_is_ended_all_the_same(confined: Confined) -> None:
     code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
     assert confined(code, timeout_s=0.5).wall_s < 2

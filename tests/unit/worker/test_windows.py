@@ -111,3 +111,39 @@ def test_the_timed_call_can_be_wrapped() -> None:
     wrapped: Callable[[], None] = lambda: (machine.call(), machine.call())[0]  # noqa: E731
     taken = windows.measure(wrapped, BudgetOrder(), clock=machine.clock)
     assert taken.durations[0] == 2 * MS
+
+
+class Neighbours:
+    """Stands for worker.runner.turns.Turns: each hand-over lets the others have 60 ms, and empties the caches."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.count = 0
+
+    def wait(self) -> None:
+        self.count += 1
+        self.machine.now += 60 * MS
+
+
+def test_turns_of_others_count_neither_as_time_nor_as_inferences() -> None:
+    machine = Machine(steady(1))
+    others = Neighbours(machine)
+    budget = BudgetOrder(window_s=0.5, windows_agreeing=1)
+    taken = windows.measure(machine.call, budget, clock=machine.clock, turns=others)  # type: ignore[arg-type]
+    assert len(taken.durations) == 500
+    assert set(taken.durations) == {MS}
+    assert taken.wall_ns == 500 * MS
+    assert others.count == 25
+    # the first inference after each hand-over is not counted: it fills the caches again
+    assert machine.calls == 500 + 25
+    assert taken.away_ns == 24 * 61 * MS
+
+
+def test_an_inference_longer_than_a_turn_is_a_turn_of_its_own() -> None:
+    machine = Machine(steady(50))
+    others = Neighbours(machine)
+    budget = BudgetOrder(window_s=0.5, windows_agreeing=1)
+    taken = windows.measure(machine.call, budget, clock=machine.clock, turns=others)  # type: ignore[arg-type]
+    assert len(taken.durations) == others.count == 10
+    assert taken.wall_ns == 500 * MS
+    assert machine.calls == 11

@@ -1,0 +1,46 @@
+"""Taking turns with the other processes of a round: measure for some milliseconds, hand over, wait.
+
+The agent made two named pipes in a folder: it writes GO into `go` for every turn, and reads the outcome from `said`.
+Between turns the process sleeps in a read, so that one process at a time uses the machine.
+"""
+
+import os
+
+# how long a turn is: long against a wake-up, short against the seconds in which a shared machine changes its speed
+TURN_NS = 20_000_000
+GO = b"g"
+# ready for its first or next turn
+MORE = b"m"
+# measured: the last GO that follows lets the process summarise and end
+DONE = b"d"
+
+
+class Turns:
+    """This process's place among those that take turns. `count`: the turns it had so far."""
+
+    def __init__(self, folder: str) -> None:
+        # neither blocks: the agent holds both ends open
+        self._go = os.open(os.path.join(folder, "go"), os.O_RDONLY)
+        self._said = os.open(os.path.join(folder, "said"), os.O_WRONLY)
+        self.count = 0
+
+    def wait(self) -> None:
+        """Hand over, and sleep until it is this process's turn."""
+        self._say(MORE)
+        self.count += 1
+
+    def finish(self) -> None:
+        """Say that all is measured, and sleep until nobody is disturbed by what follows."""
+        self._say(DONE)
+
+    def _say(self, word: bytes) -> None:
+        os.write(self._said, word)
+        if os.read(self._go, 1) != GO:
+            # the agent is gone, and with it whoever wanted the answer
+            os._exit(1)
+
+
+def stay_on(core: int | None) -> None:
+    """Keep this process, and every thread it starts from now on, on one core."""
+    if core is not None and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {core})
