@@ -66,6 +66,9 @@ def bench(  # noqa: PLR0913  every option of the command
         str, typer.Option(help="How outputs are judged on them: top1 (default), top5, mse, softmax+mse, …@OUTPUT.")
     ] = "",
     seed: Annotated[int, typer.Option(help="Seed of inputs and of the order of rounds.")] = 0,
+    diverge: Annotated[
+        bool, typer.Option("--diverge", help="Where outputs changed between runtimes, name the first divergent node.")
+    ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 when a cell was refused or failed.")] = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the document; - is stdout.")
@@ -98,6 +101,10 @@ def bench(  # noqa: PLR0913  every option of the command
         timings_dir=_folder(timings),
         console=console,
     )
+    if diverge:
+        from onnxfarm.bench_diverge import with_nodes
+
+        document = with_nodes(document, model=model, inputs=inputs, home=place, console=console)
     _show(document, console=console, json_file=json_file)
     _judge(document, strict=strict)
 

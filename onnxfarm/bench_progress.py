@@ -33,7 +33,7 @@ class Follower:
         """What is being done now."""
         if self._bar:
             self._bar.update(self._task, description=f"{self._block}: {text}{self._left()}")
-        elif not text.startswith(("round", "checking", "tracing", "trace")):
+        elif not text.startswith(("round", "checking", "tracing", "trace", "evaluating")):
             self._line(text)
 
     def take(self, report: Report) -> None:

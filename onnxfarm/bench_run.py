@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
 from rich.console import Console
 
+from farm.contract.blocks import BlockOrder
 from farm.contract.document import Document
 from farm.contract.reports import Facts, Reply, Report
 from farm.rules.judging.judging import BlockJudge
@@ -30,6 +32,19 @@ from worker.agent.staging import stage_runner
 
 # another measurement on this machine is waited for this long
 LOCK_PATIENCE_S = 3600.0
+
+
+class Execute(Protocol):
+    """What a node does with the order of a block: worker.agent.execution.execute_block, or a part of it."""
+
+    def __call__(
+        self,
+        order: BlockOrder,
+        *,
+        report: Callable[[Report], Reply],
+        environment: NodeEnvironment,
+        is_cancelled: Callable[[], bool],
+    ) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -62,6 +77,8 @@ class Run:
     is_cancelled: Callable[[], bool] = lambda: False
     # where every timing of every cell is written, a CSV file a cell
     timings_dir: Path | None = None
+    # what is done with each block: measured, or only judged on labelled data
+    execute: Execute = execute_block
     _facts: Facts | None = field(default=None, init=False)
 
     def measure(self, plan: Plan) -> Document:
@@ -84,6 +101,7 @@ class Run:
                 seed=self.seed,
                 budget=plan.budget,
                 references=self.preparation.references,
+                sizes=self.preparation.sizes,
                 created_at=datetime.now(UTC).isoformat(timespec="seconds"),
                 command=self.command,
             )
@@ -103,7 +121,7 @@ class Run:
             report(check)
         if order is not None:
             with self._machine():
-                execute_block(
+                self.execute(
                     order,
                     report=report,
                     environment=self._environment(follower),

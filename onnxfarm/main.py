@@ -26,6 +26,7 @@ COMMANDS = {
     "gate": ("onnxfarm.gate", "gate", "Measure two runtimes side by side and fail when the new one is worse."),
     "bisect": ("onnxfarm.bisect", "bisect", "Find the release that made a model slower, wrong or differently placed."),
     "sweep": ("onnxfarm.sweep", "sweep", "Measure one model over many releases and mark where it changed."),
+    "evaluate": ("onnxfarm.evaluate", "evaluate", "Judge a model and its variants on labelled data, on this machine."),
     "compare": ("onnxfarm.compare", "compare", "Compare two files of `bench`, unpaired."),
     "conformance": ("onnxfarm.conformance", "conformance", "Run ONNX's own operator tests on runtimes."),
     "diverge": ("onnxfarm.diverge", "diverge", "Find the first tensor that a runtime computes otherwise."),

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farm.contract.document import Cell, Comparison, Document
+from farm.contract.document import Cell, Comparison, Document, EngineParity
 from farm.rules.recipes import precision_words
 from farm.rules.reporting.accuracies import is_worse, percentage
 from farm.rules.reporting.wording import change, microseconds, milliseconds, percent, signed, three_digits
@@ -148,7 +148,7 @@ def _show_differences(cells: Sequence[Cell], *, console: Console) -> None:
     """Cells of one variant whose outputs are not those of another engine, or of their own without optimisations."""
     known = {cell.id: cell for cell in cells}
     lines = [
-        f"≠ {cell.id} against {pair.cell} ({known[pair.cell].runtime}): {pair.text}"
+        f"≠ {cell.id} against {pair.cell} ({known[pair.cell].runtime}): {pair.text}{_node_of(pair)}"
         for cell in cells
         for pair in cell.engines
         if pair.verdict == "fail" and pair.cell in known and known[pair.cell].recipe == cell.recipe
@@ -162,6 +162,13 @@ def _show_differences(cells: Sequence[Cell], *, console: Console) -> None:
         console.print(Text(line), soft_wrap=True)
     if len(lines) > MOST_DIFFERENCES:
         console.print(Text(f"{len(lines) - MOST_DIFFERENCES} more differences: onnxfarm results --json"))
+
+
+def _node_of(pair: EngineParity) -> str:
+    """What the difference comes from, or how to find it."""
+    if pair.divergence:
+        return f" {pair.divergence}"
+    return f" Find the node: {pair.command}" if pair.command else ""
 
 
 def _comparisons(document: Document, varying: Sequence[str]) -> Table:

@@ -13,6 +13,7 @@ from farm.rules.matrices.matrix_text import MatrixProblem
 from farm.rules.matrices.matrix_text import read_text as read_plain
 from onnxfarm.account import ServerOption, find_account
 from onnxfarm.bundle import files_of
+from onnxfarm.calibration import CALIBRATION_HELP, few_sentence
 from onnxfarm.client import Client
 from onnxfarm.documents import read_text
 from onnxfarm.problems import GateFailed, TimedOut, Usage, main_guard
@@ -36,6 +37,11 @@ def submit(  # noqa: PLR0913  every option of the command
     ] = None,
     inputs: Annotated[Path | None, typer.Option(metavar="NPZ", help="Inputs by name.")] = None,
     expected: Annotated[Path | None, typer.Option(metavar="NPZ", help="Outputs that these inputs should give.")] = None,
+    evaluation: Annotated[
+        Path | None, typer.Option(metavar="NPZ", help="Labelled data: inputs by name and `labels`.")
+    ] = None,
+    calibration: Annotated[Path | None, typer.Option(metavar="NPZ|DIR", help=CALIBRATION_HELP)] = None,
+    recipe: Annotated[str, typer.Option(help="How outputs are judged on them: top1 (default), top5, mse, …")] = "",
     name: Annotated[str, typer.Option(help="The model's line in the registry; default: the file's name.")] = "",
     note: Annotated[str, typer.Option(help="A note on this version.")] = "",
     team: Annotated[str, typer.Option(help="Default: your first team.")] = "",
@@ -51,13 +57,18 @@ def submit(  # noqa: PLR0913  every option of the command
     """
     if json_file is not None and not wait:
         raise Usage("--json writes the finished run: add --wait, or use `onnxfarm results RUN --json`.")
+    if recipe and evaluation is None:
+        raise Usage("--recipe says how labelled data are judged: add them with --evaluation.")
     declared = read_matrix(matrix)
     files = files_of(model)
     console = Console(stderr=True)
     with Client(find_account(server)) as client:
-        given = {role: path for role, path in (("inputs", inputs), ("expected", expected)) if path is not None}
-        fields = {field: text for field, text in (("model", name), ("note", note), ("team", team)) if text}
+        beside = {"inputs": inputs, "expected": expected, "evaluation": evaluation, "calibration": calibration}
+        given = {role: path for role, path in beside.items() if path is not None}
+        said = {"model": name, "note": note, "team": team, "recipe": recipe}
+        fields = {field: text for field, text in said.items() if text}
         version = _uploaded(client, files, given, fields, console=console)
+        _say_calibration(version, console=console)
         run = client.start(version["id"], declared, seed=seed)
         run_id = str(run["id"])
         console.print(f"Run {run_id}: {address_of(run, client)}", highlight=False, soft_wrap=True)
@@ -65,6 +76,15 @@ def submit(  # noqa: PLR0913  every option of the command
             print(run_id)
             return
         _finish(client, run_id, console=console, json_file=json_file, timeout=timeout, strict=strict)
+
+
+def _say_calibration(version: dict[str, Any], *, console: Console) -> None:
+    """What is to be said of calibration data that cannot serve, or are few."""
+    found = version.get("calibration") or {}
+    if found.get("problem"):
+        console.print(f"The calibration data cannot serve: {found['problem']}", highlight=False, soft_wrap=True)
+    elif found.get("samples") and few_sentence(found["samples"]):
+        console.print(few_sentence(found["samples"]), highlight=False, soft_wrap=True)
 
 
 def read_matrix(path: Path | None) -> dict[str, Any] | None:
@@ -123,6 +143,22 @@ def _uploaded(
         version = client.version(version["id"])
     if version["state"] == "rejected":
         raise Usage(f"{files[0].name} was rejected: {version['problem']}")
+    return _with_accepted_data(client, version, given, until=limit)
+
+
+def _with_accepted_data(
+    client: Client, version: dict[str, Any], given: dict[str, Path], *, until: float
+) -> dict[str, Any]:
+    """The version once its labelled data were looked at. Raises Usage with the farm's sentence when they do not fit."""
+    if "evaluation" not in given:
+        return version
+    while (found := version.get("evaluation") or {}).get("state") in ("pending", "making"):
+        if time.monotonic() > until:
+            raise TimedOut(f"{given['evaluation'].name} was not looked at in time; does the `prepare` worker run?")
+        time.sleep(INSPECTION_POLL_S)
+        version = client.version(version["id"])
+    if found.get("state") == "failed":
+        raise Usage(f"{given['evaluation']}: {found['problem']}")
     return version
 
 

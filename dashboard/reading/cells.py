@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from dashboard import axes, numbers, words
 from dashboard.figures.figure import Address
+from dashboard.reading import accuracy
 from dashboard.tables import Entry, Head, Table, verdict_entry
 from farm.contract.document import Cell
 
@@ -21,13 +22,26 @@ HEADS = (
     Head("Ran on"),
     Head("Note", is_text=True),
 )
+# in runs whose model came with labelled data
+ACCURACY = (
+    Head("accuracy", is_number=True, note="on labelled data, with its 95 % interval"),
+    Head("against FP32", is_number=True, note="difference on the same samples, with its 95 % interval"),
+)
+AFTER_PARITY = 1 + [head.text for head in HEADS].index("Parity")
 
 
 def table(cells: Iterable[Cell], address: Address) -> Table:
     """Every cell that ended, with its figures, its parity and what it ran on."""
     cells = list(cells)
     shared = [axis for axis in axes.varying(cells) if axis.name != "runtime"]
-    return Table("cells-table", "Cells of this run", HEADS, [_row(cell, shared, address) for cell in cells])
+    rows = [_row(cell, shared, address) for cell in cells]
+    heads: tuple[Head, ...] = HEADS
+    if any(cell.accuracy is not None for cell in cells):
+        # beside parity, which says how close outputs are; this says what it costs
+        heads = (*HEADS[:AFTER_PARITY], *ACCURACY, *HEADS[AFTER_PARITY:])
+        judged = ((accuracy.entry(cell), accuracy.difference_entry(cell)) for cell in cells)
+        rows = [(*row[:AFTER_PARITY], *two, *row[AFTER_PARITY:]) for row, two in zip(rows, judged, strict=True)]
+    return Table("cells-table", "Cells of this run", heads, rows)
 
 
 def _row(cell: Cell, shared: list[axes.Axis], address: Address) -> tuple[Entry, ...]:

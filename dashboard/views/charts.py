@@ -6,12 +6,13 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from dashboard.figures import latency, operators, placement, ratios, throughput
+from dashboard.figures import latency, operators, pareto, placement, ratios, throughput
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.reading import comparisons
 from dashboard.tables import Table
-from farm.contract.document import Comparison, Document
+from farm.contract.document import Cell, Comparison, Document
 from farm.rules.reporting import sentences
+from farm.runs import selectors
 from farm.runs.selectors import pages
 
 
@@ -29,6 +30,7 @@ TABS = (
     Tab("operators", "Operators"),
     Tab("providers", "Time by provider"),
     Tab("throughput", "Throughput by batch"),
+    Tab("pareto", "Accuracy"),
 )
 NAMES = tuple(tab.name for tab in TABS)
 
@@ -36,6 +38,8 @@ NAMES = tuple(tab.name for tab in TABS)
 def of_run(request: HttpRequest, row: Any, document: Document, address: Address) -> dict[str, Any]:
     """The chosen chart with its tabs, and the pairs to choose from where a chart is of one comparison."""
     wanted = request.GET.get("chart", "")
+    if not wanted and _is_about_accuracy(document):
+        wanted = "pareto"
     has_figures = any(comparison.ratio is not None for comparison in document.comparisons)
     chart = wanted if wanted in NAMES else "comparisons" if has_figures else "latency"
     context: dict[str, Any] = {"tabs": TABS, "chart": chart}
@@ -46,8 +50,28 @@ def of_run(request: HttpRequest, row: Any, document: Document, address: Address)
         "latency": lambda: latency.latency(document.cells, document.comparisons, address),
         "providers": lambda: placement.placement(document.cells, address),
         "throughput": lambda: throughput.throughput(document.cells, address),
+        "pareto": lambda: of_accuracy(row, document, address),
     }
     return {**context, "figure": drawn[chart]()}
+
+
+def _is_about_accuracy(document: Document) -> bool:
+    """Whether the page opens with accuracy: several variants of one runtime were judged on labelled data."""
+    judged = [cell for cell in document.cells if cell.accuracy is not None and cell.accuracy.value is not None]
+    return len({cell.precision for cell in judged}) > 1 and len({cell.runtime for cell in judged}) == 1
+
+
+def of_accuracy(row: Any, document: Document, address: Address) -> Figure:
+    """Accuracy against latency and bytes; of quantised cells also what their traces say they ran."""
+    return pareto.pareto([_with_trace(row, cell) for cell in document.cells], address)
+
+
+def _with_trace(row: Any, cell: Cell) -> Cell:
+    """The cell with its operators where they are told of: a quantised one that was judged on labelled data."""
+    is_told = cell.accuracy is not None and cell.precision.startswith("int8") and not cell.operators
+    if not is_told or cell.status != "done":
+        return cell
+    return cell.model_copy(update={"operators": selectors.cell_document(row, cell.id).operators})
 
 
 def _ratios(document: Document, address: Address) -> Figure:

@@ -9,7 +9,8 @@ from pydantic import Field
 
 from farm.api.auth import person
 from farm.registry import selectors, services
-from farm.registry.models import Model, Version
+from farm.registry.models import Artifact, EvaluationData, Model, Version
+from farm.rules.evaluation import recipe_text
 
 router = Router(tags=["registry"])
 PAGE = 100
@@ -32,6 +33,27 @@ class ModelOut(Schema):
     version_count: int
 
 
+class EvaluationOut(Schema):
+    """Labelled data. `state`: pending, making (being looked at), ready or failed; `problem` says what does not fit."""
+
+    state: str
+    problem: str | None
+    recipe: str = Field(description="how outputs are judged: top1, top5, mse, softmax+mse, threshold=0.5, …@output")
+    sha256: str = Field(description="digest of the file as it was given")
+    bytes: int
+    samples: int | None
+    classes: int | None
+    output: str | None
+
+
+class CalibrationOut(Schema):
+    """What static quantisation reads ranges from. `problem`: why the data that were given cannot serve."""
+
+    samples: int | None
+    sha256: str | None
+    problem: str | None
+
+
 class VersionOut(Schema):
     """`state`: pending, inspecting, ready or rejected; `problem` says why it was rejected."""
 
@@ -47,6 +69,8 @@ class VersionOut(Schema):
     bytes: int
     files: list[FileOut]
     inspection: dict[str, Any] | None
+    evaluation: EvaluationOut | None
+    calibration: CalibrationOut | None
     uploaded_by: str | None
     created_at: datetime
 
@@ -144,6 +168,33 @@ def version_out(version: Version) -> VersionOut:
         bytes=version.artifact.bytes,
         files=[FileOut(name=f.name, role=f.role, sha256=f.blob.sha256, bytes=f.blob.bytes) for f in files],
         inspection=version.inspection,
+        calibration=_calibration_out(version.artifact),
+        evaluation=_evaluation_out(selectors.evaluation_of(version)),
         uploaded_by=version.uploaded_by.username if version.uploaded_by else None,
         created_at=version.created_at,
+    )
+
+
+def _calibration_out(artifact: Artifact) -> CalibrationOut | None:
+    if artifact.calibration is None and not artifact.calibration_problem:
+        return None
+    return CalibrationOut(
+        samples=artifact.calibration_samples,
+        sha256=artifact.calibration.sha256 if artifact.calibration else None,
+        problem=artifact.calibration_problem or None,
+    )
+
+
+def _evaluation_out(found: EvaluationData | None) -> EvaluationOut | None:
+    if found is None:
+        return None
+    return EvaluationOut(
+        state=found.state,
+        problem=found.reason_text or None,
+        recipe=recipe_text(found.recipe),
+        sha256=found.given.sha256,
+        bytes=found.given.bytes,
+        samples=found.samples,
+        classes=found.classes,
+        output=found.output or None,
     )

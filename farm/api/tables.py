@@ -10,7 +10,9 @@ COLUMNS = (
     *("threads", "hardware", "concurrency", "p50_ms", "mean_ms", "std_ms", "min_ms", "max_ms", "p90_ms", "p95_ms"),
     *("p99_ms", "throughput", "session_ms", "first_ms", "peak_memory_bytes", "is_stable", "disturbed_samples"),
 )
-EXTRA = ("reason_code", "reason_text", "active_providers", "parity", "shapes")
+# empty where the model came without labelled data
+ACCURACY = ("metric", "accuracy", "accuracy_low", "accuracy_high", "accuracy_samples", "accuracy_difference")
+EXTRA = ("reason_code", "reason_text", "active_providers", "parity", "shapes", "model_bytes", *ACCURACY)
 # a spreadsheet takes a text that begins so for a formula
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -28,8 +30,16 @@ def _line(cell: Cell) -> list[object]:
     values = [getattr(cell, column) for column in COLUMNS]
     reason = (cell.reason.code, cell.reason.text) if cell.reason else ("", "")
     shapes = " ".join(f"{name}={size}" for name, size in cell.shapes.items())
-    extra = [*reason, " ".join(cell.active_providers), cell.parity.verdict, shapes]
+    extra: list[object] = [*reason, " ".join(cell.active_providers), cell.parity.verdict, shapes, cell.model_bytes]
+    extra += _accuracy(cell)
     return [_safe(value) for value in [*values, *extra]]
+
+
+def _accuracy(cell: Cell) -> list[object]:
+    found = cell.accuracy
+    if found is None:
+        return [""] * len(ACCURACY)
+    return [found.metric, found.value, found.ci_low, found.ci_high, found.n, found.difference]
 
 
 def _safe(value: object) -> object:

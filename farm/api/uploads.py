@@ -30,6 +30,7 @@ FORM = {
                         "model": {"type": "string", "description": "name of the line; default: the file's name"},
                         "note": {"type": "string", "maxLength": 500},
                         "team": {"type": "string", "description": "default: your first team"},
+                        "recipe": {"type": "string", "description": "how evaluation data are judged; default: top1"},
                     },
                 }
             }
@@ -75,6 +76,7 @@ def upload(request: HttpRequest) -> Status[VersionOut]:
         model=form.get("model", ""),
         note=form.get("note", ""),
         team=form.get("team", ""),
+        recipe=form.get("recipe", ""),
     )
     return _answer(request, version)
 

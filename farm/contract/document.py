@@ -79,9 +79,14 @@ class Accuracy(Part):
 
 
 class EngineParity(Parity):
-    """The cell's outputs against those of `cell`, an earlier one of its block; `outputs` only where they differ."""
+    """The cell's outputs against those of `cell`, an earlier one of its block; `outputs` only where they differ.
+
+    `node` and `divergence`: the first divergent node and its sentence, where `bench --diverge` looked for them.
+    """
 
     cell: str
+    node: str = ""
+    divergence: str = ""
 
 
 class ProviderTime(Part):

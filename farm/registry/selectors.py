@@ -8,10 +8,22 @@ from django.db.models import Count, QuerySet
 
 from farm.accounts.models import User
 from farm.accounts.refusals import Conflict, Missing
+from farm.contract.evaluation import EvaluationOrder
 from farm.registry import storage
-from farm.registry.models import Artifact, Blob, Model, Preparation, Variant, Version
+from farm.registry.models import (
+    Artifact,
+    Blob,
+    EvaluationData,
+    Model,
+    PartialUpload,
+    Preparation,
+    Variant,
+    VariantReport,
+    Version,
+)
 from farm.rules.planning.plans import ModelFacts
-from farm.workshop.inspection import Inspection
+from farm.rules.runtimes.conversions import OpsetReach
+from farm.workshop.inspection import Coverage, Inspection, QuantisedReport
 
 Anyone = User | AnonymousUser
 
@@ -32,7 +44,9 @@ def model(user: Anyone, model_id: int) -> Model:
 
 def versions_visible_to(user: Anyone) -> QuerySet[Version]:
     """Versions of the user's teams, newest first, with their model, files and uploader."""
-    related = Version.objects.visible_to(user).select_related("model__team", "artifact", "uploaded_by")
+    related = Version.objects.visible_to(user).select_related(
+        "model__team", "artifact__calibration", "uploaded_by", "evaluation__given"
+    )
     return related.prefetch_related("artifact__files__blob")
 
 
@@ -49,14 +63,60 @@ def versions_of(model: Model, *, user: Anyone) -> QuerySet[Version]:
     return versions_visible_to(user).filter(model=model)
 
 
+def partial_upload(user: Anyone, key: str) -> PartialUpload:
+    """An upload that the user has begun. Raises Missing for anybody else's."""
+    rows = PartialUpload.objects.visible_to(user).select_related("team", "version__model__team")
+    found = rows.filter(key=key.replace("\x00", "")).first()
+    if found is None:
+        raise Missing("There is no such upload of yours; begin it again.")
+    return found
+
+
 def variants_of(artifact: Artifact) -> QuerySet[Variant]:
     """Variants made or being made of an artifact."""
     return artifact.variants.select_related("derived").prefetch_related("derived__files__blob")
 
 
+def variant(user: Anyone, variant_id: int) -> Variant:
+    """One variant. Raises Missing when there is none that the user may see."""
+    related = ("artifact__team", "artifact__calibration", "derived", "report")
+    rows = Variant.objects.filter(artifact__in=Artifact.objects.visible_to(user)).select_related(*related)
+    found = rows.filter(pk=variant_id).first()
+    if found is None:
+        raise Missing(f"There is no variant {variant_id} that you may see.", hint="Models list theirs on their page.")
+    return found
+
+
+def coverage_of(variant: Variant) -> list[Coverage]:
+    """Which operators of an 8-bit variant were quantised."""
+    return [Coverage.model_validate(one) for one in variant.coverage]
+
+
+def quantised_report(variant: Variant) -> QuantisedReport | None:
+    """What a look into it found; None where none was made yet."""
+    report = VariantReport.objects.filter(variant=variant).first()
+    return QuantisedReport.model_validate(report.report_json) if report and report.report_json else None
+
+
+def version_of_artifact(user: Anyone, artifact: Artifact) -> Version | None:
+    """The newest version that the user sees of this artifact."""
+    return versions_visible_to(user).filter(artifact=artifact).first()
+
+
 def preparations_of(artifact: Artifact) -> QuerySet[Preparation]:
     """Prepared workloads of an artifact."""
     return artifact.preparations.select_related("inputs", "reference")
+
+
+def evaluation_of(version: Version) -> EvaluationData | None:
+    """The labelled data of a version, whatever became of them."""
+    return getattr(version, "evaluation", None)
+
+
+def evaluation_order(version: Version) -> EvaluationOrder | None:
+    """The labelled data that nodes judge this version's cells on; None where there are none that were accepted."""
+    found = evaluation_of(version)
+    return found.order if found is not None else None
 
 
 def stored_path(sha256: str) -> Path:
@@ -88,10 +148,14 @@ def model_facts(version: Version) -> ModelFacts:
         main_sha256=bundle.main_sha256,
         opsets=found.opsets,
         ir_version=found.ir_version,
+        unused_opsets=found.unused_opsets,
+        opset_reach=found.opset_reach or OpsetReach(),
         custom_domains=found.custom_domains,
         batch=found.batch,
         dims={name: None for name in found.dims if name != found.batch},
         is_quantised=found.is_quantised,
         inputs_sha256=given.sha256 if given else None,
         inputs_batch=version.artifact.inputs_batch,
+        calibration_sha256=version.artifact.calibration.sha256 if version.artifact.calibration else None,
+        calibration_problem=version.artifact.calibration_problem,
     )

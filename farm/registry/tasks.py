@@ -21,6 +21,17 @@ def prepare_inputs(preparation_id: int) -> None:
     services.prepare_inputs(preparation_id)
 
 
+@shared_task(name=messages.CHECK_EVALUATION)  # type: ignore[untyped-decorator]
+def check_evaluation(evaluation_id: int) -> None:
+    services.check_evaluation(evaluation_id)
+
+
+@shared_task(name=messages.REPORT_VARIANT)  # type: ignore[untyped-decorator]
+def report_variant(report_id: int) -> None:
+    services.report_variant(report_id)
+
+
 @shared_task(name="registry.sweep")  # type: ignore[untyped-decorator]
 def sweep() -> None:
     services.sweep()
+    services.clear_expired()

@@ -20,7 +20,7 @@ Change = Literal["lower", "higher", "no difference shown"]
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A share of samples, 0–1, with its interval at LEVEL."""
+    """A share of samples, 0–1, or a mean error, with its interval at LEVEL."""
 
     value: float
     ci_low: float
@@ -63,6 +63,17 @@ def share(correct: Correct) -> Share:
     return Share(value=float(right.mean()), ci_low=low, ci_high=high, n=right.size)
 
 
+def mean_error(errors: Errors) -> Share:
+    """The mean error of the samples with its t interval; the value itself where one sample shows no spread."""
+    values = np.asarray(errors, dtype=np.float64)
+    if values.size == 0:
+        raise ValueError("There are no samples to judge: give labelled data.")
+    mean = float(values.mean())
+    spread = float(values.std(ddof=1)) if values.size > 1 else 0.0
+    half = float(stats.t.ppf((1 + LEVEL) / 2, values.size - 1)) * spread / np.sqrt(values.size) if spread else 0.0
+    return Share(value=mean, ci_low=mean - float(half), ci_high=mean + float(half), n=values.size)
+
+
 def compare_shares(old: Correct, new: Correct) -> Difference:
     """New minus old of two shares on the same samples, in the same order. Raises ValueError when counts differ."""
     before, after = np.asarray(old, dtype=bool), np.asarray(new, dtype=bool)
@@ -101,6 +112,18 @@ def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
             front.append(at)
             best = points[at][1]
     return front
+
+
+def undominated(points: Sequence[tuple[float, ...]]) -> list[int]:
+    """Places of the points that no other beats: none is at least as good in everything and better in something.
+
+    Every coordinate is a cost: give what should be high with its sign turned. Of equal points all stay.
+    """
+    return [at for at, own in enumerate(points) if not any(_beats(other, own) for other in points)]
+
+
+def _beats(other: tuple[float, ...], own: tuple[float, ...]) -> bool:
+    return other != own and all(theirs <= mine for theirs, mine in zip(other, own, strict=True))
 
 
 def _check_paired(old: tuple[int, ...], new: tuple[int, ...]) -> None:

@@ -1,4 +1,4 @@
-"""A model on labelled data: every sample right or wrong, or how far off. Runs in the child only."""
+"""Labelled data, looked at before any node measures on them: do they fit model and recipe? Runs in the child only."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -8,6 +8,7 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
+from farm.contract.evaluation import MAX_SAMPLES
 from farm.workshop import arrays, feeding, reading, signature
 from farm.workshop.problems import Problem, answering, first_line, shown
 
@@ -19,21 +20,46 @@ Array = NDArray[Any]
 
 
 @answering
-def evaluate(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Runs {folder, main} on the samples of `data`, judges each by the `metric`, writes `out`; the mean and count.
+def check(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Looks at labelled `data` for {folder, main} and a recipe, runs the first batch, and writes the data to `out`.
 
-    `out` holds `correct` (top1, top5: yes or no a sample) or `errors` (mse: mean squared error a sample). `output`
-    names the output to judge, None the first; `apply` is one of softmax, argmax, threshold or None, `threshold` its
-    bound. Raises Problem: bad_arrays, bad_labels, bad_output, inputs_*, not_loaded, inference_failed.
+    Answers how many samples there are, the output that is judged, and how many classes it tells apart (None for
+    errors). `apply` is one of softmax, argmax, threshold or None, `output` None is the first. The same rules judge on a
+    node, in worker.runner.scoring. Raises Problem: bad_arrays, bad_labels, bad_output, too_many_samples, inputs_*,
+    not_loaded, inference_failed.
     """
     facts = signature.of(reading.read(Path(payload["folder"]), payload["main"]))
     inputs, labels = _opened(Path(payload["data"]))
+    if len(labels) > MAX_SAMPLES:
+        text = f"There are {len(labels):,} samples; at most {MAX_SAMPLES:,} are taken: give a random part of them."
+        raise Problem("too_many_samples", text)
     session = _session(Path(payload["folder"], payload["main"]))
     name = _output_name(session, payload["output"])
-    outputs = np.concatenate([_run(session, feed, name)[:n] for feed, n in _cut(inputs, facts, count=len(labels))])
-    judged = judge(_applied(outputs, payload), labels, metric=payload["metric"])
-    arrays.write_npz(Path(payload["out"]), {"errors" if judged.dtype.kind == "f" else "correct": judged})
-    return {"metric": payload["metric"], "n": len(judged), "value": float(judged.mean()), "output": name}
+    feed, count = next(_cut(inputs, facts, count=len(labels)))
+    raw = _run(session, feed, name)[:count]
+    outputs = _applied(raw, payload)
+    judge(outputs, labels[:count], metric=payload["metric"])
+    classes = None if payload["metric"] == "mse" else _classes(raw, outputs, payload["apply"])
+    if classes is not None:
+        _check_labels(labels, classes)
+    ordered = {port["name"]: inputs[port["name"]] for port in facts["inputs"]}
+    arrays.write_npz(Path(payload["out"]), {**ordered, LABELS: labels})
+    return {"n": len(labels), "output": name, "classes": classes}
+
+
+def _classes(raw: Array, outputs: Array, step: str | None) -> int | None:
+    """How many classes an output tells apart; None where the model itself names the class."""
+    if step == "threshold":
+        return 2
+    if step == "argmax":
+        return int(raw.shape[-1])
+    return int(outputs.shape[1]) if outputs.ndim == 2 else None
+
+
+def _check_labels(labels: Array, classes: int) -> None:
+    if labels.min() < 0 or labels.max() >= classes:
+        text = f"The labels reach from {labels.min()} to {labels.max()}, the output has the classes 0 to {classes - 1}."
+        raise Problem("bad_labels", text)
 
 
 def judge(outputs: Array, labels: Array, *, metric: str) -> Array:
@@ -55,10 +81,7 @@ def _among_best(scores: Array, labels: Array, *, metric: str) -> Array:
     if scores.ndim != 2 or scores.shape[1] < 2:
         text = f"The output has the shape {list(scores.shape)}: {metric} wants one row of scores a sample."
         raise Problem("bad_output", text)
-    classes = scores.shape[1]
-    if labels.min() < 0 or labels.max() >= classes:
-        text = f"The labels reach from {labels.min()} to {labels.max()}, the output has the classes 0 to {classes - 1}."
-        raise Problem("bad_labels", text)
+    _check_labels(labels, scores.shape[1])
     wanted = np.take_along_axis(scores, labels.astype(np.int64)[:, None], axis=1)
     # ties count against the label, and so does a score that is no number
     better = np.sum(scores >= wanted, axis=1) - 1

@@ -4,13 +4,14 @@ Nothing here imports onnx. A `bundle` is a folder that holds the model file `mai
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import ValidationError
 
 from farm.contract.cells import Recipe
+from farm.contract.evaluation import EvaluationRecipe
 from farm.rules import recipes
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.workshop import confined
@@ -65,23 +66,13 @@ class Variant:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged:
-    """A declared recipe of how an output is judged against the labels."""
+class LabelledData:
+    """Accepted labelled data: the `.npz`, how many samples, the output that is judged, how many classes it has."""
 
-    metric: Literal["top1", "top5", "mse"] = "top1"
-    output: str | None = None
-    apply: Literal["softmax", "argmax", "threshold"] | None = None
-    threshold: float = 0.5
-
-
-@dataclass(frozen=True, kw_only=True)
-class Evaluation:
-    """Accuracy of one model: the mean, and an `.npz` with `correct` or `errors` by sample, to be paired with others."""
-
-    samples: Path
-    metric: str
-    value: float
+    path: Path
     n: int
+    output: str
+    classes: int | None
 
 
 def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S) -> Inspection:
@@ -206,19 +197,18 @@ def accept_calibration(
     return Calibration(path=out, samples=answer["samples"])
 
 
-def evaluate(
-    bundle_dir: Path, main: str, *, data: Path, out_dir: Path, judged: Judged | None = None, timeout_s: float = RUN_S
-) -> Evaluation:
-    """The model on labelled data (`.npz`: inputs by name, `labels`) on this machine's CPU, as it would be deployed.
+def check_evaluation(
+    bundle_dir: Path, main: str, *, data: Path, recipe: EvaluationRecipe, out_dir: Path, timeout_s: float = RUN_S
+) -> LabelledData:
+    """Labelled data after a look at their names, dtypes, shapes, counts and labels, and at the first batch's output.
 
-    Raises WorkshopError: not_supported, model_not_loaded, inference_failed.
+    Raises WorkshopError with the sentence of what does not fit.
     """
-    how = judged or Judged()
-    out = out_dir / "judged.npz"
+    out = out_dir / "evaluation.npz"
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=[data], out_dir=out_dir)
-    payload = {**asdict(how), "data": str(data), "out": str(out)}
-    answer = confined.answer("evaluating:evaluate", payload, place=place, timeout_s=timeout_s)
-    return Evaluation(samples=out, metric=answer["metric"], value=answer["value"], n=answer["n"])
+    payload = {**recipe.model_dump(mode="json"), "data": str(data), "out": str(out)}
+    answer = confined.answer("evaluating:check", payload, place=place, timeout_s=timeout_s)
+    return LabelledData(path=out, n=answer["n"], output=answer["output"], classes=answer["classes"])
 
 
 def report_quantised(

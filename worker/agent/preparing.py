@@ -23,6 +23,7 @@ class PreparedArm:
     inputs: Path
     reference: Path | None
     scratch: Path
+    evaluation: Path | None = None
 
     @property
     def arm(self) -> int:
@@ -78,4 +79,5 @@ def _prepare(arm: ArmOrder, *, block: BlockOrder, environment: NodeEnvironment, 
         inputs=file(arm.inputs),
         reference=file(arm.reference) if arm.reference else None,
         scratch=scratch,
+        evaluation=file(arm.evaluation.data) if arm.evaluation else None,
     )

@@ -1,6 +1,19 @@
 from farm.registry.models.artifact import Artifact, ArtifactFile
 from farm.registry.models.blob import Blob
-from farm.registry.models.making import Preparation, Variant
+from farm.registry.models.evaluation import EvaluationData
+from farm.registry.models.making import Preparation, Variant, VariantReport
 from farm.registry.models.model import Model, Version
+from farm.registry.models.partial import PartialUpload
 
-__all__ = ["Artifact", "ArtifactFile", "Blob", "Model", "Preparation", "Variant", "Version"]
+__all__ = [
+    "Artifact",
+    "ArtifactFile",
+    "Blob",
+    "EvaluationData",
+    "Model",
+    "PartialUpload",
+    "Preparation",
+    "Variant",
+    "VariantReport",
+    "Version",
+]

@@ -1,11 +1,11 @@
-"""Reference data that came with an upload, accepted in the sandboxed child: names, dtypes and shapes fit the model."""
+"""Data that came with an upload, accepted in the sandboxed child: names, dtypes and shapes fit the model."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from farm.registry.models import Artifact, ArtifactFile
-from farm.registry.services.uploads import store_blob
+from farm.registry.services.room import store_blob
 from farm.registry.states import FileRole
 from farm.registry.storage import draft_of, place
 from farm.registry.workbench import copy
@@ -41,6 +41,41 @@ def accept_given(bench: Bench) -> None:
     artifact.save(update_fields=["inputs", "inputs_batch", "expected"])
 
 
+def accept_calibration(bench: Bench) -> None:
+    """Checks the artifact's calibration data and keeps them as one `.npz`, or the sentence of why they cannot serve.
+
+    They are `calibration.npz`; without it, every set of ONNX's own test data is a sample or a batch of them.
+    """
+    artifact = bench.artifact
+    if artifact.calibration_id is not None or artifact.calibration_problem:
+        return
+    files = artifact.files_of(FileRole.CALIBRATION) or [
+        file for file in artifact.files_of(FileRole.INPUTS) if not file.name.endswith(".npz")
+    ]
+    if not files:
+        return
+    archive = next((file for file in files if file.name.endswith(".npz")), None)
+    data = _laid(bench, archive, name="calibration.npz") if archive else None
+    sets = [] if archive else _sets(bench, files)
+    try:
+        accepted = orders.accept_calibration(bench.bundle, artifact.main, data=data, sets=sets, out_dir=bench.out)
+    except orders.WorkshopError as problem:
+        artifact.calibration_problem = problem.reason.text
+    else:
+        artifact.calibration = store_blob(team=artifact.team, draft=draft_of(accepted.path))
+        artifact.calibration_samples = accepted.samples
+    artifact.save(update_fields=["calibration", "calibration_samples", "calibration_problem"])
+
+
+def _sets(bench: Bench, files: list[ArtifactFile]) -> list[list[Path]]:
+    """Test data by set and place, laid out beside the bundle."""
+    found: dict[int, list[Path]] = {}
+    for file in sorted(files, key=_place):
+        number, index = _place(file)
+        found.setdefault(number, []).append(_laid(bench, file, name=f"calibration-{number}-{index}.pb"))
+    return list(found.values())
+
+
 def _as_npz(bench: Bench, role: FileRole, *, side: Side) -> Path:
     """The files of a role as one archive; of several test data sets the first."""
     files = bench.artifact.files_of(role)
@@ -55,7 +90,7 @@ def _as_npz(bench: Bench, role: FileRole, *, side: Side) -> Path:
 
 def _place(file: ArtifactFile) -> tuple[int, int]:
     """`test_data_set_1-input_10.pb` by its numbers."""
-    folder, _, name = file.name.partition("-")
+    folder, _, name = file.name.rpartition("-")
     return int(folder.rpartition("_")[2]), int(name.removesuffix(".pb").rpartition("_")[2])
 
 

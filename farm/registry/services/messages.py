@@ -12,6 +12,8 @@ log = logging.getLogger(__name__)
 INSPECT = "registry.inspect_version"
 MAKE_VARIANT = "registry.make_variant"
 PREPARE = "registry.prepare_inputs"
+CHECK_EVALUATION = "registry.check_evaluation"
+REPORT_VARIANT = "registry.report_variant"
 
 
 def hint(task: str, row_id: int) -> None:

@@ -9,7 +9,7 @@ from farm.accounts.models import Team, User
 from farm.accounts.refusals import Conflict, NotAllowed
 from farm.accounts.selectors import can_write
 from farm.accounts.services import record
-from farm.registry.models import Artifact, ArtifactFile, Blob, Preparation, Variant, Version
+from farm.registry.models import Artifact, ArtifactFile, Blob, EvaluationData, Preparation, Variant, Version
 from farm.registry.storage import place
 
 
@@ -25,6 +25,8 @@ def remove_version(*, version: Version, by: User) -> int:
     with transaction.atomic():
         Team.objects.select_for_update().get(pk=team.pk)
         name, model, artifact = str(version), version.model, version.artifact
+        rows = EvaluationData.objects.filter(version=version)
+        labelled = [pk for pair in rows.values_list("given_id", "data_id") for pk in pair]
         try:
             version.delete()
         except ProtectedError as used:
@@ -35,7 +37,7 @@ def remove_version(*, version: Version, by: User) -> int:
             ) from used
         if not model.versions.exists():
             model.delete()
-        freed = _remove_artifact(artifact)
+        freed = _remove_artifact(artifact) + remove_unused(labelled)
         record(verb="version removed", subject=name, actor=by, team=team, facts={"freed_bytes": freed})
     return freed
 
@@ -45,23 +47,23 @@ def _remove_artifact(artifact: Artifact) -> int:
     if artifact.versions.exists() or artifact.derived_by.exclude(artifact=artifact).exists():
         return 0
     derived = [one.derived for one in artifact.variants.all() if one.derived not in (None, artifact)]
-    candidates = {file.blob_id for file in artifact.files.all()} | {artifact.inputs_id, artifact.expected_id}
+    candidates: set[int | None] = {file.blob_id for file in artifact.files.all()}
+    candidates |= {artifact.inputs_id, artifact.expected_id, artifact.calibration_id}
     for preparation in artifact.preparations.all():
         candidates |= {preparation.inputs_id, preparation.reference_id}
     Variant.objects.filter(artifact=artifact).delete()
     artifact.delete()
-    return _remove_unused(pk for pk in candidates if pk is not None) + sum(
-        _remove_artifact(one) for one in derived if one is not None
-    )
+    return remove_unused(candidates) + sum(_remove_artifact(one) for one in derived if one is not None)
 
 
-def _remove_unused(candidates: Iterable[int]) -> int:
+def remove_unused(candidates: Iterable[int | None]) -> int:
     """Remove those blobs that nothing refers to any more, rows and files; answers their bytes."""
     freed = 0
-    for blob in Blob.objects.filter(pk__in=list(candidates)):
+    for blob in Blob.objects.filter(pk__in=[pk for pk in candidates if pk is not None]):
         made = Preparation.objects.filter(Q(inputs=blob) | Q(reference=blob))
-        given = Artifact.objects.filter(Q(inputs=blob) | Q(expected=blob))
-        if ArtifactFile.objects.filter(blob=blob).exists() or made.exists() or given.exists():
+        given = Artifact.objects.filter(Q(inputs=blob) | Q(expected=blob) | Q(calibration=blob))
+        labelled = EvaluationData.objects.filter(Q(given=blob) | Q(data=blob))
+        if ArtifactFile.objects.filter(blob=blob).exists() or made.exists() or given.exists() or labelled.exists():
             continue
         blob.delete()
         # under the team's lock: an upload of the same content waits, and then finds neither row nor file

@@ -6,7 +6,7 @@ work happen twice at worst, and every write is conditional on its try.
 
 import logging
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from django.db import transaction
 from django.db.models import Model as Row
@@ -14,9 +14,9 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from farm.contract.reasons import ReasonCode
-from farm.registry.models import Preparation, Variant, Version
+from farm.registry.models import EvaluationData, Preparation, Variant, VariantReport, Version
 from farm.registry.services.keeping import SIGN_OF_LIFE_S
-from farm.registry.services.messages import INSPECT, MAKE_VARIANT, PREPARE, ring
+from farm.registry.services.messages import CHECK_EVALUATION, INSPECT, MAKE_VARIANT, PREPARE, REPORT_VARIANT, ring
 from farm.registry.states import MakingState, VersionState
 from farm.registry.storage import clear_leftovers
 
@@ -27,6 +27,14 @@ RING_AGAIN: Final = timedelta(seconds=10)
 # a worker that has not said for so long that it is at work has died
 LOST_AFTER: Final = timedelta(seconds=6 * SIGN_OF_LIFE_S)
 MOST_AT_ONCE: Final = 200
+# what makes each kind of row
+TASKS: Final[dict[Any, str]] = {
+    Version: INSPECT,
+    Variant: MAKE_VARIANT,
+    Preparation: PREPARE,
+    EvaluationData: CHECK_EVALUATION,
+    VariantReport: REPORT_VARIANT,
+}
 LOST: Final = (
     f"The worker was lost {MOST_TRIES} times while it worked on this model; look at the farm's log, then try again."
 )
@@ -35,7 +43,7 @@ LOST: Final = (
 def sweep() -> dict[str, int]:
     """One pass over all rows; answers how many were rung, given back, given up, and how many leftovers cleared."""
     counts = {"rung": 0, "given back": 0, "given up": 0}
-    for rows in (Version.objects.all(), Variant.objects.all(), Preparation.objects.all()):
+    for rows in (model.objects.all() for model in TASKS):
         counts["given up"] += _give_up(rows)
         counts["given back"] += _give_back(rows)
     counts["rung"] = _ring_pending()
@@ -64,7 +72,7 @@ def _give_back(rows: QuerySet[Row]) -> int:
 
 def _ring_pending() -> int:
     count = 0
-    for model, task in ((Version, INSPECT), (Variant, MAKE_VARIANT), (Preparation, PREPARE)):
+    for model, task in TASKS.items():
         waiting = model.objects.filter(state="pending", asked_at__lte=timezone.now() - RING_AGAIN)
         with transaction.atomic():
             late = list(waiting.order_by("asked_at").values_list("pk", flat=True)[:MOST_AT_ONCE])

@@ -2,19 +2,21 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from django.db import IntegrityError, transaction
-from django.db.models import Max, Sum
+from django.db import transaction
+from django.db.models import Max
 
 from farm.accounts.models import Team, User
-from farm.accounts.refusals import Invalid, TooLarge
+from farm.accounts.refusals import Invalid
 from farm.accounts.selectors import team_to_write
 from farm.accounts.services import record
 from farm.contract.base import digest_of
 from farm.registry.bundles import Part, sort_out
-from farm.registry.models import Artifact, ArtifactFile, Blob, Model, Version
+from farm.registry.models import Artifact, ArtifactFile, Model, Version
+from farm.registry.services.evaluating import keep_evaluation, read_recipe
 from farm.registry.services.messages import INSPECT, hint
+from farm.registry.services.room import check_quota, keep_blob, room_left
 from farm.registry.states import BUNDLE_ROLES, FileRole, VersionState
-from farm.registry.storage import Draft, place
+from farm.registry.storage import Draft
 from farm.registry.unzip import unpack
 
 NOTE_LENGTH = 500
@@ -29,13 +31,14 @@ def receive_upload(
     model: str = "",
     note: str = "",
     team: str = "",
+    recipe: str = "",
 ) -> Version:
     """Store sealed drafts as one version and order its inspection; answers `pending`.
 
     `files` are an `.onnx` with its external data and reference data, or one `.zip` of those; `roles` says what a file
-    is where its name does not. `model` names the line (default: the file's own name). The same bundle again in the
-    same line is the version that is already there. Raises Invalid, NotAllowed, Missing, TooLarge (quota) and NoSpace.
-    Every draft that is not kept is removed.
+    is where its name does not, `recipe` how outputs are judged on evaluation data among them. `model` names the line
+    (default: the file's own name). The same bundle again in the same line is the version that is already there. Raises
+    Invalid, NotAllowed, Missing, TooLarge (quota) and NoSpace. Every draft that is not kept is removed.
     """
     owner = team_to_write(user, name=team)
     drafts = list(files)
@@ -43,23 +46,26 @@ def receive_upload(
         drafts = _unzipped(files, team=owner)
         parts = sort_out(drafts, roles=roles or {})
         name = _checked_name(model or parts[0].name.removesuffix(".onnx"))
+        how = read_recipe(recipe)
+        if recipe and all(part.role != FileRole.EVALUATION for part in parts):
+            text = f"The recipe {recipe[:60]!r} came without labelled data to judge: add evaluation.npz."
+            raise Invalid(text, code="bad_recipe")
         if len(note) > NOTE_LENGTH or "\x00" in note:
             raise Invalid(f"A note has at most {NOTE_LENGTH} characters; this one has {len(note)}.", code="bad_note")
-        return _register(user=user, team=owner, parts=parts, name=name, note=note)
+        with transaction.atomic():
+            version = _register(user=user, team=owner, parts=parts, name=name, note=note)
+            data = version.artifact.blob_of(FileRole.EVALUATION)
+            if data is not None:
+                keep_evaluation(version=version, blob=data, recipe=how)
+        return version
     finally:
         for draft in (*files, *drafts):
             draft.discard()
 
 
-def room_left(team: Team) -> int:
-    """Bytes until the team's quota is used up."""
-    used: int = team.blobs.aggregate(total=Sum("bytes"))["total"] or 0
-    return max(0, team.quota_bytes - used)
-
-
 def store_artifact(*, team: Team, parts: Sequence[Part]) -> Artifact:
     """The team's artifact with these files, created when it is new. Call inside a transaction."""
-    blobs = {part.name: _blob(team, part.draft) for part in parts}
+    blobs = {part.name: keep_blob(team, part.draft) for part in parts}
     main = next(part.name for part in parts if part.role == FileRole.MODEL)
     artifact, is_new = Artifact.objects.get_or_create(
         team=team,
@@ -72,15 +78,6 @@ def store_artifact(*, team: Team, parts: Sequence[Part]) -> Artifact:
             ArtifactFile(artifact=artifact, blob=blobs[part.name], name=part.name, role=part.role) for part in parts
         )
     return artifact
-
-
-def store_blob(*, team: Team, draft: Draft) -> Blob:
-    """Keep one file that the farm made itself, such as inputs or a reference."""
-    try:
-        with transaction.atomic():
-            return _blob(team, draft)
-    finally:
-        draft.discard()
 
 
 def _unzipped(files: Sequence[Draft], *, team: Team) -> list[Draft]:
@@ -104,7 +101,7 @@ def _register(*, user: User, team: Team, parts: Sequence[Part], name: str, note:
     with transaction.atomic():
         # one upload at a time per team decides about its quota and its version numbers
         team = Team.objects.select_for_update().get(pk=team.pk)
-        _check_quota(team, parts)
+        check_quota(team, {part.draft.sha256: part.draft.bytes for part in parts})
         artifact = store_artifact(team=team, parts=parts)
         line, _ = Model.objects.get_or_create(team=team, name=name, defaults={"created_by": user})
         same = line.versions.filter(artifact=artifact).exclude(state=VersionState.REJECTED).first()
@@ -117,31 +114,6 @@ def _register(*, user: User, team: Team, parts: Sequence[Part], name: str, note:
         record(verb="version uploaded", subject=str(version), actor=user, team=team, facts={"sha256": artifact.sha256})
         hint(INSPECT, version.pk)
     return version
-
-
-def _check_quota(team: Team, parts: Iterable[Part]) -> None:
-    sizes = {part.draft.sha256: part.draft.bytes for part in parts}
-    known = set(team.blobs.filter(sha256__in=sizes).values_list("sha256", flat=True))
-    wanted = sum(size for sha256, size in sizes.items() if sha256 not in known)
-    left = room_left(team)
-    if wanted > left:
-        raise TooLarge(
-            f"The upload adds {wanted:,} bytes; team “{team.name}” has {left:,} of its {team.quota_bytes:,} left.",
-            code="quota",
-            hint="Remove versions that no run has measured, or ask an administrator for a larger quota.",
-        )
-
-
-def _blob(team: Team, draft: Draft) -> Blob:
-    """Row and file in one transaction: a roll-back leaves at most a file without a row, never the reverse."""
-    try:
-        with transaction.atomic():
-            blob, is_new = Blob.objects.get_or_create(team=team, sha256=draft.sha256, defaults={"bytes": draft.bytes})
-    except IntegrityError:
-        blob, is_new = Blob.objects.get(team=team, sha256=draft.sha256), False
-    if is_new or not place(team_id=team.pk, sha256=draft.sha256).exists():
-        draft.keep(team_id=team.pk)
-    return blob
 
 
 def _digest(parts: Iterable[Part], *, inside: bool) -> str:

@@ -8,23 +8,25 @@ from typing import TypeVar
 from django.conf import settings
 from django.db import transaction
 
-from farm.accounts.refusals import Refusal
+from farm.accounts.refusals import Conflict, Refusal
 from farm.contract.reasons import ReasonCode
 from farm.registry.bundles import Part
-from farm.registry.models import Artifact, Blob, Preparation, Variant
+from farm.registry.models import Artifact, Blob, EvaluationData, Preparation, Variant, VariantReport
 from farm.registry.services.given import Bench
 from farm.registry.services.keeping import at_work
 from farm.registry.services.making import claim, fail, finish
-from farm.registry.services.uploads import store_artifact, store_blob
+from farm.registry.services.room import store_blob
+from farm.registry.services.uploads import store_artifact
 from farm.registry.states import FileRole
 from farm.registry.storage import draft_of, place
 from farm.registry.workbench import bench, copy, lay_out
+from farm.rules import recipes
 from farm.workshop import orders
 
 log = logging.getLogger(__name__)
 BROKEN = "The farm made a mistake of its own while it worked on this model; its log has the trace. Run it again."
 GIVEN = "expected"
-Row = TypeVar("Row", Variant, Preparation)
+Row = TypeVar("Row", Variant, Preparation, EvaluationData, VariantReport)
 
 
 def make_variant(variant_id: int) -> None:
@@ -36,6 +38,18 @@ def prepare_inputs(preparation_id: int) -> None:
     """Make the inputs and the reference of a pending preparation; a second message does nothing."""
     rows = Preparation.objects.select_related("artifact__team", "artifact__inputs", "artifact__expected")
     _work(rows.filter(pk=preparation_id).first(), _prepare)
+
+
+def check_evaluation(evaluation_id: int) -> None:
+    """Look at pending labelled data; a second message does nothing."""
+    rows = EvaluationData.objects.select_related("version__artifact__team", "given")
+    _work(rows.filter(pk=evaluation_id).first(), _check_evaluation)
+
+
+def report_variant(report_id: int) -> None:
+    """Look into what quantisation did to a variant; a second message does nothing."""
+    rows = VariantReport.objects.select_related("variant__artifact__team", "variant__derived")
+    _work(rows.filter(pk=report_id).first(), _report_variant)
 
 
 def _work(row: Row | None, make: Callable[[Row, Bench], None]) -> None:
@@ -69,6 +83,7 @@ def _make_variant(variant: Variant, bench: Bench) -> None:
         bench.artifact.main,
         recipe=variant.recipe,
         out_dir=bench.out,
+        calibration=_calibration(variant, bench),
         timeout_s=settings.MAKING_TIMEOUT_S,
     )
     parts = _parts(made)
@@ -79,6 +94,31 @@ def _make_variant(variant: Variant, bench: Bench) -> None:
         for part in parts:
             part.draft.discard()
     variant.history = list(made.history)
+    variant.coverage = [one.model_dump(mode="json") for one in made.coverage]
+
+
+def _calibration(variant: Variant, bench: Bench) -> Path | None:
+    """The samples that the recipe names, laid out beside the bundle; None where it takes random ones or none."""
+    named = variant.recipe.options.get(recipes.SAMPLES, recipes.RANDOM)
+    if named == recipes.RANDOM:
+        return None
+    target = bench.bundle.parent / "calibration.npz"
+    copy(place(team_id=bench.artifact.team_id, sha256=named), target)
+    return target
+
+
+def _report_variant(report: VariantReport, bench: Bench) -> None:
+    variant = report.variant
+    if variant.derived is None:
+        raise Conflict(f"{variant} is {variant.state}: it is looked into once it is made.", code="not_ready")
+    found = orders.report_quantised(
+        bench.bundle,
+        bench.artifact.main,
+        variant_dir=lay_out(variant.derived, bench.bundle.parent / "variant"),
+        out_dir=bench.out,
+        data=_calibration(variant, bench),
+    )
+    report.report_json = found.model_dump(mode="json")
 
 
 def _parts(made: orders.Variant) -> list[Part]:
@@ -121,6 +161,16 @@ def _make_reference(preparation: Preparation, bench: Bench, *, inputs: Path) -> 
     preparation.reference_of = made.made_by
     if made.skipped:
         preparation.reference_problem = f"No reference for {', '.join(made.skipped)}: they are no tensors."
+
+
+def _check_evaluation(evaluation: EvaluationData, bench: Bench) -> None:
+    given = bench.bundle.parent / "evaluation.npz"
+    copy(place(team_id=bench.artifact.team_id, sha256=evaluation.given.sha256), given)
+    found = orders.check_evaluation(
+        bench.bundle, bench.artifact.main, data=given, recipe=evaluation.recipe, out_dir=bench.out
+    )
+    evaluation.data = _kept(bench.artifact, found.path)
+    evaluation.samples, evaluation.classes, evaluation.output = found.n, found.classes, found.output
 
 
 def _kept(artifact: Artifact, path: Path) -> Blob:

@@ -30,7 +30,8 @@ class RunRecord:
     """Everything a document is made from.
 
     `machine`: facts of the machine that measured, or of the farm's nodes by name. `references`: what outputs were
-    compared with, in words, by cell digest. `preset`: replaces the tolerances that follow from the precision.
+    compared with, in words, by cell digest; `sizes`: bytes of their variants' bundles by the same. `preset`: replaces
+    the tolerances that follow from the precision.
     """
 
     model: ModelFacts
@@ -40,6 +41,7 @@ class RunRecord:
     seed: int = 0
     budget: Budget = Budget.QUICK
     references: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
     preset: Preset | None = None
     created_at: str | None = None
     command: str | None = None

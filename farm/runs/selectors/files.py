@@ -6,7 +6,7 @@ from django.db.models import Q
 
 from farm.accounts.refusals import Missing
 from farm.registry import storage
-from farm.registry.models import ArtifactFile, Blob, Preparation
+from farm.registry.models import ArtifactFile, Blob, EvaluationData, Preparation
 from farm.registry.states import BUNDLE_ROLES
 from farm.runs.models import Block, Cell
 
@@ -22,13 +22,15 @@ def leased_file(block: Block, sha256: str) -> Path:
 
 
 def _needed(block: Block) -> Q:
-    """Bundles of the variants and of the uploaded artifact, inputs and references."""
+    """Bundles of the variants and of the uploaded artifact, inputs and references, labelled data."""
     cells = Cell.objects.filter(arms__block=block)
     derived = Q(artifact__in=cells.values("variant__derived_id")) | Q(artifact=block.run.version.artifact_id)
     bundles = ArtifactFile.objects.filter(derived, role__in=BUNDLE_ROLES)
+    labelled = EvaluationData.objects.filter(version=block.run.version_id).exclude(data=None)
     prepared = Preparation.objects.filter(pk__in=cells.values("preparation_id"))
     return (
         Q(pk__in=bundles.values("blob_id"))
         | Q(pk__in=prepared.exclude(inputs=None).values("inputs_id"))
         | Q(pk__in=prepared.exclude(reference=None).values("reference_id"))
+        | Q(pk__in=labelled.values("data_id"))
     )

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable
 
+from django.db.models import Count
 from pydantic import TypeAdapter
 
 from farm.accounts.selectors import Anyone
@@ -10,10 +11,11 @@ from farm.contract import document as doc
 from farm.contract.reports import RoundReport
 from farm.registry.models import Model
 from farm.rules.planning.plans import PlannedBlock
-from farm.runs.models import Arm, Comparison, Report, Run
+from farm.runs.models import Arm, Comparison, Measurement, Report, Run
 from farm.runs.selectors.evidence import COUNTED
 from farm.runs.states import OPEN_BLOCKS, BlockState, RunState
 
+TASK_METRICS = ("top1", "top5", "mse")
 _CHANGES: TypeAdapter[list[doc.OperatorChange]] = TypeAdapter(list[doc.OperatorChange])
 
 
@@ -51,6 +53,16 @@ def last_runs(models: Iterable[Model]) -> dict[int, Run]:
     """The newest run of each of these models, by the model's number."""
     runs = Run.objects.filter(version__model__in=list(models)).order_by("pk").select_related("version")
     return {run.version.model_id: run for run in runs}
+
+
+def judged_run(user: Anyone, model: Model) -> Run | None:
+    """The newest finished run of a model whose cells were judged on labelled data; one of several variants first."""
+    judged = Measurement.objects.filter(metric__in=TASK_METRICS, arm__block__run__version__model=model)
+    runs = Run.objects.visible_to(user).filter(state=RunState.FINISHED, version__model=model)
+    found = runs.filter(pk__in=judged.values("arm__block__run")).select_related("version__model", "version__artifact")
+    several = judged.values("arm__block__run").annotate(kinds=Count("arm__cell__precision", distinct=True))
+    many = found.filter(pk__in=several.filter(kinds__gt=1).values("arm__block__run"))
+    return many.order_by("-pk").first() or found.order_by("-pk").first()
 
 
 def with_operators(run: Run, comparison: doc.Comparison) -> doc.Comparison:

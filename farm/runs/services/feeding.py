@@ -22,6 +22,8 @@ def release_ready_blocks(*, run: Run | None = None, most: int = MOST) -> int:
     """Queues blocks whose inputs are ready; gives how many. Cells whose inputs cannot be made are refused."""
     unmade = Q(cell__variant__state__in=UNFINISHED) | Q(cell__preparation__state__in=UNFINISHED)
     waiting = Block.objects.filter(state=BlockState.WAITING, run__state=RunState.RUNNING)
+    # labelled data that came with the model are looked at before any cell is judged on them
+    waiting = waiting.exclude(run__version__evaluation__state__in=UNFINISHED)
     if run is not None:
         waiting = waiting.filter(run=run)
     ready = waiting.exclude(Exists(Arm.objects.filter(unmade, block=OuterRef("pk")))).select_related("run")

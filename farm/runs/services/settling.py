@@ -72,11 +72,27 @@ def _measurements(arm: Arm, cell: doc.Cell) -> list[Measurement]:
         value = getattr(cell, place)
         if value is not None:
             rows.append(Measurement(arm=arm, metric=metric, unit=unit, lower_is_better=lower, value=value))
+    if cell.accuracy is not None and cell.accuracy.value is not None:
+        rows.append(_accuracy(arm, cell.accuracy))
     for row in rows:
         if row.metric == "p50":
             row.low, row.high = cell.p50_ci_ms or (None, None)
             row.samples = cell.samples_ms
     return rows
+
+
+def _accuracy(arm: Arm, found: doc.Accuracy) -> Measurement:
+    assert found.value is not None
+    unit = "share" if found.higher_is_better else "squared error"
+    return Measurement(
+        arm=arm,
+        metric=found.metric,
+        unit=unit,
+        lower_is_better=not found.higher_is_better,
+        value=found.value,
+        low=found.ci_low,
+        high=found.ci_high,
+    )
 
 
 def _end_arm(arm: Arm, cell: doc.Cell) -> None:

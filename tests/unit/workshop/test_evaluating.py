@@ -1,4 +1,4 @@
-"""Accuracy on labelled data: judged by recipe, refused in one sentence when it does not fit."""
+"""Labelled data before any node has them: accepted, or refused in one sentence when they do not fit."""
 
 from pathlib import Path
 from typing import Any
@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
+from farm.contract.evaluation import MAX_SAMPLES, EvaluationRecipe
 from farm.workshop import arrays, evaluating, orders
 from farm.workshop.problems import Problem
 from farm.workshop.samples import digits
@@ -62,44 +63,64 @@ def test_labels_and_outputs_that_do_not_fit_are_refused(
     assert caught.value.code == code
 
 
-def test_the_classifier_is_judged_in_a_confined_child(tmp_path: Path) -> None:
+def test_the_classifiers_data_are_accepted_in_a_confined_child(tmp_path: Path) -> None:
     samples.write_model("digits", tmp_path / "in")
     (tmp_path / "out").mkdir()
     data = arrays.write_npz(tmp_path / "evaluation.npz", digits.evaluation())
-    found = orders.evaluate(tmp_path / "in", "digits.onnx", data=data, out_dir=tmp_path / "out")
-    assert (found.metric, found.n) == ("top1", 540)
-    assert found.value > 0.97
-    assert arrays.read_npz(found.samples)["correct"].mean() == pytest.approx(found.value)
+    found = orders.check_evaluation(
+        tmp_path / "in", "digits.onnx", data=data, recipe=EvaluationRecipe(), out_dir=tmp_path / "out"
+    )
+    assert (found.n, found.classes, found.output) == (540, 10, "y")
+    accepted = arrays.read_npz(found.path)
+    assert list(accepted) == ["x", "labels"]
+    assert accepted["labels"].tolist() == digits.evaluation()["labels"].tolist()
 
 
-def evaluated(tmp_path: Path, model: Any, data: dict[str, np.ndarray], **recipe: Any) -> dict[str, Any]:
+def checked(tmp_path: Path, model: Any, data: dict[str, np.ndarray], **recipe: Any) -> dict[str, Any]:
     folder = making.save(model, tmp_path / "in")
     path = arrays.write_npz(tmp_path / "evaluation.npz", data)
     payload = {
-        "folder": str(folder), "main": "model.onnx", "data": str(path), "out": str(tmp_path / "judged.npz"),
+        "folder": str(folder), "main": "model.onnx", "data": str(path), "out": str(tmp_path / "accepted.npz"),
         "metric": "top1", "output": None, "apply": None, "threshold": 0.5,
     }  # fmt: skip
-    return evaluating.evaluate({**payload, **recipe})
+    return evaluating.check({**payload, **recipe})
 
 
-def test_a_fixed_batch_is_filled_up_at_the_end(tmp_path: Path) -> None:
+def test_a_fixed_batch_takes_any_number_of_samples(tmp_path: Path) -> None:
     x = np.eye(4, dtype=np.float32)[[0, 1, 2]]
-    answer = evaluated(tmp_path, making.relu(), {"x": x, "labels": np.array([0, 1, 3])})["answer"]
-    assert (answer["n"], answer["value"]) == (3, pytest.approx(2 / 3))
+    answer = checked(tmp_path, making.relu(), {"x": x, "labels": np.array([0, 1, 3])})["answer"]
+    assert (answer["n"], answer["classes"]) == (3, 4)
 
 
 @pytest.mark.parametrize("step", ["softmax", "argmax"])
-def test_a_recipe_is_applied_before_judging(step: str, tmp_path: Path) -> None:
-    x = np.eye(4, dtype=np.float32)
-    data = {"x": x, "labels": np.arange(4)}
-    assert evaluated(tmp_path, making.relu(), data, apply=step)["answer"]["value"] == 1
+def test_a_recipes_step_is_taken(step: str, tmp_path: Path) -> None:
+    data = {"x": np.eye(4, dtype=np.float32), "labels": np.arange(4)}
+    assert checked(tmp_path, making.relu(), data, apply=step)["answer"]["classes"] == 4
 
 
 def test_a_threshold_makes_two_classes(tmp_path: Path) -> None:
     node = helper.make_node("Sigmoid", ["x"], ["y"])
     model = making.model([node], [making.port("x", ["batch", 1])], [making.port("y", ["batch", 1])])
     data = {"x": np.array([[-3], [3]], np.float32), "labels": np.array([0, 1])}
-    assert evaluated(tmp_path, model, data, apply="threshold")["answer"]["value"] == 1
+    assert checked(tmp_path, model, data, apply="threshold")["answer"]["classes"] == 2
+    problem = checked(tmp_path, model, {**data, "labels": np.array([0, 2])}, apply="threshold")["problem"]
+    assert problem["text"] == "The labels reach from 0 to 2, the output has the classes 0 to 1."
+
+
+def test_a_label_beyond_the_first_batch_is_looked_at_too(tmp_path: Path) -> None:
+    x = np.zeros((100, 4), np.float32)
+    labels = np.zeros(100, int)
+    labels[99] = 4
+    for step in (None, "argmax"):
+        assert (
+            checked(tmp_path, making.relu(), {"x": x, "labels": labels}, apply=step)["problem"]["code"] == "bad_labels"
+        )
+
+
+def test_more_samples_than_are_read_are_refused(tmp_path: Path) -> None:
+    count = MAX_SAMPLES + 1
+    data = {"x": np.zeros((count, 4), np.float32), "labels": np.zeros(count, int)}
+    assert checked(tmp_path, making.relu(), data)["problem"]["code"] == "too_many_samples"
 
 
 @pytest.mark.parametrize(
@@ -114,12 +135,12 @@ def test_a_threshold_makes_two_classes(tmp_path: Path) -> None:
     ],
 )
 def test_evaluation_data_that_do_not_fit_are_refused(data: dict[str, np.ndarray], code: str, tmp_path: Path) -> None:
-    assert evaluated(tmp_path, making.relu(), data)["problem"]["code"] == code
+    assert checked(tmp_path, making.relu(), data)["problem"]["code"] == code
 
 
 def test_an_unknown_output_is_told_with_those_there_are(tmp_path: Path) -> None:
     data = {"x": np.zeros((2, 4), np.float32), "labels": np.zeros(2, int)}
-    problem = evaluated(tmp_path, making.relu(), data, output="scores")["problem"]
+    problem = checked(tmp_path, making.relu(), data, output="scores")["problem"]
     assert problem["text"] == "The model has no output 'scores': it has y."
 
 
@@ -127,12 +148,12 @@ def test_a_step_that_wants_fractions_is_refused_on_whole_numbers(tmp_path: Path)
     node = helper.make_node("ArgMax", ["x"], ["y"], axis=1, keepdims=0)
     model = making.model([node], [making.port("x", ["batch", 4])], [making.port("y", ["batch"], TensorProto.INT64)])
     data = {"x": np.eye(4, dtype=np.float32), "labels": np.arange(4)}
-    assert evaluated(tmp_path, model, data)["answer"]["value"] == 1
-    assert evaluated(tmp_path, model, data, apply="softmax")["problem"]["code"] == "bad_output"
+    assert checked(tmp_path, model, data)["answer"] == {"n": 4, "output": "y", "classes": None}
+    assert checked(tmp_path, model, data, apply="softmax")["problem"]["code"] == "bad_output"
 
 
 def test_a_model_without_a_batch_cannot_be_judged_by_sample(tmp_path: Path) -> None:
     node = helper.make_node("Relu", ["x"], ["y"])
     model = making.model([node], [making.port("x", ["rows", 4])], [making.port("y", ["rows", 4])])
     data = {"x": np.eye(4, dtype=np.float32), "labels": np.arange(4)}
-    assert evaluated(tmp_path, model, data)["problem"]["code"] == "bad_output"
+    assert checked(tmp_path, model, data)["problem"]["code"] == "bad_output"

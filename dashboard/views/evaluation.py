@@ -1,0 +1,48 @@
+"""Labelled data for a version that is in the registry already."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase
+from django.http.multipartparser import MultiPartParserError
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.csrf import csrf_exempt, csrf_protect
+from django.views.decorators.http import require_POST
+
+from dashboard.views.access import page, person
+from farm.accounts.refusals import Refusal
+from farm.registry import selectors, services
+from farm.registry.incoming import StoredUpload
+
+
+@csrf_exempt
+@page
+@require_POST
+def add(request: HttpRequest, version_id: int) -> HttpResponseBase:
+    """Give a version labelled data. As on the upload page, files are hashed while they arrive and a refusal may come
+    before the form was read: the check of its token is made inside."""
+    version = selectors.version(person(request), version_id)
+    try:
+        return _add(request, version)
+    except Refusal as refusal:
+        messages.error(request, str(refusal), extra_tags="bad")
+    except MultiPartParserError:
+        messages.error(request, "The form could not be read: choose the file again.", extra_tags="bad")
+    return _back(version)
+
+
+@csrf_protect
+def _add(request: HttpRequest, version: Any) -> HttpResponseBase:
+    files = [file for file in request.FILES.getlist("evaluation") if isinstance(file, StoredUpload)]
+    if not files:
+        messages.error(request, "No file was chosen: choose an .npz with inputs and labels.", extra_tags="bad")
+        return _back(version)
+    recipe = request.POST.get("recipe", "")
+    services.add_evaluation(version=version, by=person(request), draft=files[0].draft, recipe=recipe)
+    messages.success(request, "The labelled data are looked at; this takes a few seconds.", extra_tags="good")
+    return _back(version)
+
+
+def _back(version: Any) -> HttpResponseBase:
+    return redirect(f"{reverse('dashboard:model', args=[version.model_id])}?version={version.number}")

@@ -1,0 +1,50 @@
+"""Labelled data for a version that is in the registry already."""
+
+from django.http import HttpRequest
+from ninja import Router, Status
+
+from farm.accounts.refusals import Invalid
+from farm.api.auth import person
+from farm.api.models import VersionOut, version_out
+from farm.registry import selectors, services
+from farm.registry.incoming import StoredUpload
+
+router = Router(tags=["registry"])
+FORM = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["evaluation"],
+                    "properties": {
+                        "evaluation": {"type": "string", "format": "binary"},
+                        "recipe": {"type": "string", "description": "top1, top5, mse, softmax+mse, …; default: top1"},
+                    },
+                }
+            }
+        },
+    }
+}
+
+
+@router.post("/versions/{int:version_id}/evaluation", response={202: VersionOut}, openapi_extra=FORM)
+def add_evaluation(request: HttpRequest, version_id: int) -> Status[VersionOut]:
+    """Give a version labelled data: an `.npz` of its inputs by name and `labels`.
+
+    They are looked at in the sandbox; look at the version until `evaluation.state` is ready or failed. Data that the
+    version has already are replaced.
+    """
+    user = person(request)
+    version = selectors.version(user, version_id)
+    files = [file for file in request.FILES.getlist("evaluation") if isinstance(file, StoredUpload)]
+    if len(files) != 1:
+        raise Invalid(
+            f"{len(files)} files came in the field evaluation; one is taken.",
+            code="bad_form",
+            hint="Send multipart/form-data with one .npz in the field evaluation.",
+        )
+    recipe = request.POST.get("recipe", "")
+    services.add_evaluation(version=version, by=user, draft=files[0].draft, recipe=recipe)
+    return Status(202, version_out(selectors.version(user, version.pk)))

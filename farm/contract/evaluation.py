@@ -1,0 +1,51 @@
+"""Task accuracy: what a node judges a cell's outputs against, and what it answers."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from farm.contract.base import Message, Sha256
+from farm.contract.cells import FileRef
+from farm.contract.reasons import Reason
+
+Metric = Literal["top1", "top5", "mse"]
+Step = Literal["softmax", "argmax", "threshold"]
+# more samples than this make no interval narrower that anybody reads, and cost every cell its time
+MAX_SAMPLES = 50_000
+# packed answers of that many samples, well inside a report
+_MAX_PACKED = 600_000
+
+
+class EvaluationRecipe(Message):
+    """How an output is judged against the labels: `apply` is done to it first. `output` None: the first output."""
+
+    metric: Metric = "top1"
+    output: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
+    apply: Step | None = None
+    # outputs above it are class 1; only with `threshold`
+    threshold: Annotated[float, Field(allow_inf_nan=False)] = 0.5
+
+
+class EvaluationOrder(Message):
+    """Labelled data, an `.npz` of inputs by name and `labels`, and how outputs are judged against them."""
+
+    data: FileRef
+    recipe: EvaluationRecipe = EvaluationRecipe()
+
+
+class AccuracyReport(Message):
+    """An arm on labelled data. `samples`: right or wrong, or the error, of each, packed as farm.rules.evaluation says.
+
+    `measured_arm`: the arm that ran, where several have the same model, runtime, provider and session.
+    """
+
+    kind: Literal["accuracy"] = "accuracy"
+    arm: Annotated[int, Field(ge=0)]
+    reason: Reason | None = None
+    recipe: EvaluationRecipe = EvaluationRecipe()
+    output: Annotated[str, StringConstraints(max_length=200)] = ""
+    n: Annotated[int, Field(ge=0, le=MAX_SAMPLES)] = 0
+    samples: Annotated[str, StringConstraints(max_length=_MAX_PACKED)] = ""
+    measured_arm: Annotated[int, Field(ge=0)] | None = None
+    data_sha256: Sha256 | None = None
+    wall_s: Annotated[float, Field(ge=0)] = 0.0

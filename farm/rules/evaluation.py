@@ -1,0 +1,108 @@
+"""Task accuracy between a node and the farm: recipes as text, judged samples as text, and what they come to. Pure.
+
+A recipe is written `[STEP+]METRIC[@OUTPUT]`: `top1`, `top5`, `mse`, `softmax+mse`, `threshold=0.3+top1@scores`. A step
+alone means `top1` of it. Judged samples travel as `b1:` and the bits of right (1) and wrong (0), or `f4:` and
+little-endian float32 errors, both compressed by zlib and written as base64.
+"""
+
+import base64
+import binascii
+import zlib
+from math import isfinite
+from typing import Any, cast, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farm.contract.evaluation import MAX_SAMPLES, AccuracyReport, EvaluationRecipe, Metric, Step
+from farm.rules.nearest import choice_sentence
+
+METRICS: tuple[str, ...] = get_args(Metric)
+STEPS: tuple[str, ...] = get_args(Step)
+_MAX_TEXT = 300
+# errors take four bytes each
+_MAX_UNPACKED = 4 * MAX_SAMPLES
+
+# truths, or float64 errors
+Judged = NDArray[Any]
+
+
+class RecipeProblem(ValueError):
+    """A recipe that cannot be meant; the message names the wrong word and those there are."""
+
+
+class SamplesProblem(ValueError):
+    """Packed samples that are none."""
+
+
+def parse_recipe(text: str) -> EvaluationRecipe:
+    """The recipe that a text declares. Raises RecipeProblem."""
+    words, at, output = text.strip().partition("@")
+    if len(text) > _MAX_TEXT or not text.isprintable() or (at and not output):
+        raise RecipeProblem(f"The recipe {text[:60]!r} cannot be read: write it like top1, softmax+mse or top1@scores.")
+    step, plus, metric = words.partition("+")
+    if not plus and step.partition("=")[0] not in STEPS:
+        step, metric = "", step
+    apply, threshold = _step(step) if step else (None, 0.5)
+    metric = metric or ("" if plus or not words else "top1")
+    if metric not in METRICS:
+        raise RecipeProblem(choice_sentence("metric", metric, (*METRICS, *STEPS)))
+    return EvaluationRecipe(metric=cast(Metric, metric), output=output or None, apply=apply, threshold=threshold)
+
+
+def recipe_text(recipe: EvaluationRecipe) -> str:
+    """The recipe as `parse_recipe` reads it."""
+    step = f"threshold={recipe.threshold:g}" if recipe.apply == "threshold" else recipe.apply
+    return (f"{step}+" if step else "") + recipe.metric + (f"@{recipe.output}" if recipe.output else "")
+
+
+def pack_samples(judged: Judged) -> str:
+    """Right or wrong, or errors, as text."""
+    if judged.dtype.kind == "b":
+        return "b1:" + base64.b64encode(zlib.compress(np.packbits(judged).tobytes(), 9)).decode()
+    return "f4:" + base64.b64encode(zlib.compress(judged.astype("<f4").tobytes(), 9)).decode()
+
+
+def unpack_samples(report: AccuracyReport) -> Judged:
+    """The `n` judged samples of a report. Raises SamplesProblem when they are not those its metric has."""
+    kind, _, packed = report.samples.partition(":")
+    wanted = "f4" if report.recipe.metric == "mse" else "b1"
+    if kind != wanted or report.n == 0:
+        raise SamplesProblem(f"{report.n} samples judged by {report.recipe.metric} came as {kind!r}.")
+    raw = _inflated(packed)
+    if len(raw) != (4 * report.n if kind == "f4" else -(-report.n // 8)):
+        raise SamplesProblem(f"{len(raw)} bytes came for {report.n} samples.")
+    if kind == "b1":
+        return np.unpackbits(np.frombuffer(raw, np.uint8), count=report.n).astype(bool)
+    errors = np.frombuffer(raw, "<f4").astype(np.float64)
+    if not bool(np.all(np.isfinite(errors) & (errors >= 0))):
+        raise SamplesProblem("Squared errors are numbers from 0 on; these are not.")
+    return errors
+
+
+def _step(text: str) -> tuple[Step, float]:
+    name, sign, bound = text.partition("=")
+    if name not in STEPS:
+        raise RecipeProblem(choice_sentence("step", name, STEPS))
+    if not sign:
+        return cast(Step, name), 0.5
+    if name != "threshold":
+        raise RecipeProblem(f"The step {name} takes no number: leave ={bound[:20]} out.")
+    try:
+        value = float(bound)
+    except ValueError:
+        value = float("nan")
+    if not isfinite(value):
+        raise RecipeProblem(f"The threshold {bound[:20]!r} is no number: write it like threshold=0.5.")
+    return cast(Step, name), value
+
+
+def _inflated(packed: str) -> bytes:
+    unpacker: Any = zlib.decompressobj()
+    try:
+        raw: bytes = unpacker.decompress(base64.b64decode(packed, validate=True), _MAX_UNPACKED + 1)
+    except (binascii.Error, ValueError, zlib.error) as problem:
+        raise SamplesProblem(f"The samples cannot be unpacked: {problem}.") from problem
+    if len(raw) > _MAX_UNPACKED or not unpacker.eof:
+        raise SamplesProblem(f"The samples unpack to more than {_MAX_UNPACKED:,} bytes, or are cut short.")
+    return raw

@@ -1,0 +1,158 @@
+"""Task accuracy in a bench document: each cell's own, and what it lost against the FP32 cell of its runtime. Pure."""
+
+from collections.abc import Sequence
+
+from farm.contract import document as doc
+from farm.contract.evaluation import AccuracyReport, EvaluationRecipe
+from farm.rules import accuracy, evaluation
+from farm.rules.reporting.wording import three_digits
+
+CPU = "CPUExecutionProvider"
+
+
+def of_report(report: AccuracyReport, *, measured_by: str | None = None) -> doc.Accuracy:
+    """A cell's accuracy with its interval, or the reason why it has none. `measured_by`: the cell that ran for it."""
+    recipe = report.recipe
+    known = doc.Accuracy(
+        metric=recipe.metric,
+        recipe=evaluation.recipe_text(recipe),
+        output=report.output,
+        higher_is_better=recipe.metric != "mse",
+        n=report.n,
+        data_sha256=report.data_sha256,
+        reason=report.reason,
+        measured_by=measured_by,
+    )
+    if report.reason is not None:
+        return known.model_copy(update={"text": report.reason.text})
+    judged = evaluation.unpack_samples(report)
+    found = accuracy.mean_error(judged) if recipe.metric == "mse" else accuracy.share(judged)
+    figures = {"value": found.value, "ci_low": found.ci_low, "ci_high": found.ci_high, "samples": report.samples}
+    stated = known.model_copy(update=figures)
+    return stated.model_copy(update={"text": _own_sentence(stated)})
+
+
+def paired(cells: Sequence[doc.Cell], *, keep_samples: bool = False) -> list[doc.Cell]:
+    """The cells with the difference to their FP32 cell, sample by sample; packed samples are then let go of."""
+    judged = [cell for cell in cells if cell.accuracy is not None and cell.accuracy.samples]
+    return [_paired(cell, judged, keep_samples=keep_samples) for cell in cells]
+
+
+def baseline_of(cell: doc.Cell, judged: Sequence[doc.Cell]) -> doc.Cell | None:
+    """The FP32 cell of the same model and runtime that a cell is held against; None for one that is such a cell.
+
+    Of several the one on the same provider, of the model as it was uploaded, as much optimised. An FP32 cell has one
+    only when it is something else than the uploaded model on the CPU provider.
+    """
+    own = cell.accuracy
+    if own is None:
+        return None
+    is_plain = cell.precision == "fp32"
+    others = [
+        other
+        for other in judged
+        if other.accuracy is not None
+        and (other.precision, other.model_sha256, other.runtime, other.twin_of)
+        == ("fp32", cell.model_sha256, cell.runtime, None)
+        and _data(other.accuracy) == _data(own)
+        and _variant(other) != _variant(cell)
+        and (not is_plain or (other.provider, other.recipe, other.optimization) == (CPU, "", "all"))
+    ]
+    return min(others, key=lambda other: _distance(other, cell), default=None)
+
+
+def is_worse(one: doc.Accuracy) -> bool:
+    """Whether the paired test shows that the cell does worse than its FP32 cell."""
+    if one.p is None or one.difference is None or one.p >= 1 - accuracy.LEVEL:
+        return False
+    return one.difference < 0 if one.higher_is_better else one.difference > 0
+
+
+def percentage(share: float, *, decimals: int = 1) -> str:
+    """`98.1 %`, and 100 % only where nothing is missing."""
+    text = f"{100 * share:.{decimals}f}"
+    return f"{text} %" if share in (0.0, 1.0) or text not in ("0.0", "100.0") else f"{100 * share:.3f} %"
+
+
+def _data(one: doc.Accuracy) -> tuple[object, ...]:
+    return one.recipe, one.output, one.data_sha256, one.n
+
+
+def _variant(cell: doc.Cell) -> tuple[object, ...]:
+    options = tuple(sorted(cell.provider_options.items()))
+    return cell.precision, cell.recipe, cell.provider, options, cell.optimization
+
+
+def _distance(other: doc.Cell, cell: doc.Cell) -> tuple[object, ...]:
+    return (
+        other.provider != cell.provider,
+        other.provider != CPU,
+        other.recipe != "",
+        other.optimization != cell.optimization,
+        other.block != cell.block,
+        (other.batch, other.threads) != (cell.batch, cell.threads),
+    )
+
+
+def _paired(cell: doc.Cell, judged: Sequence[doc.Cell], *, keep_samples: bool) -> doc.Cell:
+    own = cell.accuracy
+    if own is None:
+        return cell
+    if own.samples:
+        own = _against(cell, own, baseline_of(cell, judged))
+    if not keep_samples:
+        own = own.model_copy(update={"samples": ""})
+    return cell.model_copy(update={"accuracy": own})
+
+
+def _against(cell: doc.Cell, own: doc.Accuracy, baseline: doc.Cell | None) -> doc.Accuracy:
+    if baseline is None or baseline.accuracy is None:
+        return own
+    old, new = _samples(baseline.accuracy), _samples(own)
+    if own.metric == "mse" and own.n < 2:
+        return own
+    found = accuracy.compare_errors(old, new) if own.metric == "mse" else accuracy.compare_shares(old, new)
+    told = own.model_copy(
+        update={
+            "baseline": baseline.id,
+            "difference": found.value,
+            "difference_low": found.ci_low,
+            "difference_high": found.ci_high,
+            "p": found.p,
+            "only_baseline": found.only_old,
+            "only_this": found.only_new,
+        }
+    )
+    return told.model_copy(update={"text": f"{_own_sentence(told)} {_difference_sentence(told, found.change)}"})
+
+
+def _samples(one: doc.Accuracy) -> evaluation.Judged:
+    recipe = EvaluationRecipe(metric=one.metric)
+    return evaluation.unpack_samples(AccuracyReport(arm=0, recipe=recipe, n=one.n, samples=one.samples))
+
+
+def _own_sentence(one: doc.Accuracy) -> str:
+    if one.value is None or one.ci_low is None or one.ci_high is None:
+        return one.text
+    if one.metric == "mse":
+        low, high = (three_digits(value) for value in (one.ci_low, one.ci_high))
+        return f"Mean squared error {three_digits(one.value)} ({low} to {high}) over {one.n:,} samples."
+    right = "right" if one.metric == "top1" else "among its five best"
+    interval = f"{percentage(one.ci_low)[:-2]}–{percentage(one.ci_high)}"
+    return f"{percentage(one.value)} of {one.n:,} samples are {right} ({interval})."
+
+
+def _difference_sentence(one: doc.Accuracy, change: accuracy.Change) -> str:
+    figures = [value or 0.0 for value in (one.difference, one.difference_low, one.difference_high)]
+    if one.metric == "mse":
+        unit = ""
+        shown, low, high = (f"{value:+.3g}" for value in figures)
+    else:
+        unit = " points"
+        shown, low, high = (f"{100 * value:+.2f}" for value in figures)
+    verdict = {"lower": "it is lower", "higher": "it is higher"}.get(change, "no difference is shown")
+    moved = ""
+    if one.only_baseline is not None and one.only_this is not None:
+        moved = f", {one.only_baseline} samples only it got right and {one.only_this} only this cell"
+    words = f"Against FP32 ({one.baseline}): {shown}{unit} ({low} to {high}{unit}{moved}); {verdict}."
+    return words.replace("-", "\N{MINUS SIGN}") if unit else words

@@ -1,0 +1,155 @@
+"""Recipes as text, judged samples as text, and what they come to beside an FP32 cell."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from farm.contract import document as doc
+from farm.contract.evaluation import AccuracyReport, EvaluationRecipe
+from farm.contract.reasons import Reason, ReasonCode
+from farm.rules import evaluation
+from farm.rules.reporting import accuracies
+
+RIGHT = np.array([True] * 95 + [False] * 5)
+WORSE = np.array([True] * 70 + [False] * 30)
+
+
+@pytest.mark.parametrize(
+    ("text", "recipe"),
+    [
+        ("top1", EvaluationRecipe()),
+        ("top5@scores", EvaluationRecipe(metric="top5", output="scores")),
+        ("softmax+mse", EvaluationRecipe(metric="mse", apply="softmax")),
+        ("argmax", EvaluationRecipe(apply="argmax")),
+        ("threshold=0.3+top1@y", EvaluationRecipe(apply="threshold", threshold=0.3, output="y")),
+    ],
+)
+def test_a_recipe_is_read_and_written_alike(text: str, recipe: EvaluationRecipe) -> None:
+    assert evaluation.parse_recipe(text) == recipe
+    assert evaluation.parse_recipe(evaluation.recipe_text(recipe)) == recipe
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("top2", "did you mean .top5."),
+        ("accuracy", "Unknown metric 'accuracy'"),
+        ("softmacs+top1", "did you mean 'softmax'"),
+        ("softmax=2", "takes no number"),
+        ("threshold=high", "is no number"),
+        ("threshold=nan", "is no number"),
+        ("top1@", "cannot be read"),
+        ("", "Unknown metric"),
+        ("softmax+", "Unknown metric"),
+        ("a\x00b", "cannot be read"),
+        ("top1@" + "y" * 400, "cannot be read"),
+    ],
+)
+def test_a_recipe_that_cannot_be_meant_is_told(text: str, words: str) -> None:
+    with pytest.raises(evaluation.RecipeProblem, match=words):
+        evaluation.parse_recipe(text)
+
+
+def report(judged: np.ndarray, **changes: Any) -> AccuracyReport:
+    recipe = EvaluationRecipe(metric="mse" if judged.dtype.kind == "f" else "top1")
+    known = {"arm": 0, "recipe": recipe, "n": judged.size, "samples": evaluation.pack_samples(judged)}
+    return AccuracyReport(**{**known, **changes})
+
+
+def test_judged_samples_come_back_as_they_were_packed() -> None:
+    assert evaluation.unpack_samples(report(RIGHT)).tolist() == RIGHT.tolist()
+    errors = np.array([0.0, 0.25, 4.0])
+    assert evaluation.unpack_samples(report(errors)).tolist() == errors.tolist()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"n": 0},
+        {"n": 400},
+        {"samples": "b1:!!!"},
+        {"samples": "b1:AAAA"},
+        {"samples": evaluation.pack_samples(np.array([1.0, 2.0]))},
+        {"samples": evaluation.pack_samples(np.ones(60_000, np.float64))},
+    ],
+)
+def test_samples_that_are_none_are_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(evaluation.SamplesProblem):
+        evaluation.unpack_samples(report(RIGHT, **changes))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1.0])
+def test_errors_that_are_no_errors_are_refused(value: float) -> None:
+    with pytest.raises(evaluation.SamplesProblem):
+        evaluation.unpack_samples(report(np.array([value, 0.0])))
+
+
+def cell(name: str, judged: np.ndarray | None, *, precision: str = "fp32", **changes: Any) -> doc.Cell:
+    known: dict[str, Any] = {
+        "id": name, "digest": "0" * 64, "model_sha256": "a" * 64, "runtime": "onnxruntime==1.31.1", "threads": 1,
+        "provider": accuracies.CPU, "precision": precision, "recipe": "" if precision == "fp32" else precision,
+        "status": "done", "accuracy": None if judged is None else accuracies.of_report(report(judged)),
+    }  # fmt: skip
+    return doc.Cell(**{**known, **changes})
+
+
+def told(cells: list[doc.Cell], name: str) -> doc.Accuracy:
+    found = {one.id: one.accuracy for one in accuracies.paired(cells)}[name]
+    assert found is not None
+    return found
+
+
+def test_a_variant_is_held_against_the_fp32_cell_of_its_runtime() -> None:
+    other = cell("c3", WORSE, runtime="onnxruntime==1.29.0")
+    cells = [other, cell("c1", RIGHT), cell("c2", WORSE, precision="int8-qdq")]
+    found = told(cells, "c2")
+    assert (found.baseline, found.difference) == ("c1", pytest.approx(-0.25))
+    assert found.difference_low is not None
+    assert found.difference_high is not None
+    assert found.difference_low < -0.25 < found.difference_high < 0
+    assert (found.only_baseline, found.only_this) == (25, 0)
+    assert accuracies.is_worse(found)
+    assert "70.0 % of 100 samples are right" in found.text
+    assert "Against FP32 (c1): \N{MINUS SIGN}25.00 points" in found.text
+    assert "it is lower" in found.text
+    assert found.samples == ""
+
+
+def test_an_fp32_cell_on_the_cpu_has_no_baseline_and_one_elsewhere_has() -> None:
+    cells = [cell("c1", RIGHT), cell("c2", RIGHT, threads=2), cell("c3", RIGHT, provider="OpenVINOExecutionProvider")]
+    assert told(cells, "c1").baseline is None
+    assert told(cells, "c2").baseline is None
+    found = told(cells, "c3")
+    assert (found.baseline, found.difference, found.p) == ("c1", 0.0, 1.0)
+    assert not accuracies.is_worse(found)
+    assert "no difference is shown" in found.text
+
+
+def test_cells_judged_on_other_data_are_not_held_against_each_other() -> None:
+    first, second = cell("c1", RIGHT), cell("c2", WORSE, precision="fp16")
+    assert first.accuracy is not None
+    elsewhere = first.model_copy(update={"accuracy": first.accuracy.model_copy(update={"data_sha256": "f" * 64})})
+    assert told([elsewhere, second], "c2").baseline is None
+
+
+def test_errors_are_better_when_they_are_smaller() -> None:
+    small, large = np.array([0.1, 0.2, 0.1, 0.3]), np.array([1.1, 1.2, 1.0, 1.4])
+    found = told([cell("c1", small), cell("c2", large, precision="int8-dynamic")], "c2")
+    assert not found.higher_is_better
+    assert accuracies.is_worse(found)
+    assert found.value == pytest.approx(1.175)
+    assert "Mean squared error" in found.text
+
+
+def test_a_cell_that_could_not_be_judged_says_why() -> None:
+    reason = Reason(code=ReasonCode.TIMEOUT, text="The evaluation took too long.")
+    failed = accuracies.of_report(AccuracyReport(arm=0, reason=reason))
+    assert (failed.value, failed.text) == (None, "The evaluation took too long.")
+    cells = [cell("c1", RIGHT), cell("c2", None).model_copy(update={"accuracy": failed})]
+    assert told(cells, "c2").baseline is None
+
+
+def test_a_share_is_100_percent_only_when_nothing_is_missing() -> None:
+    assert accuracies.percentage(1.0) == "100.0 %"
+    assert accuracies.percentage(0.99999) == "99.999 %"
