@@ -68,7 +68,7 @@ def diverge(  # noqa: PLR0913  every option of the command
         tolerances=(atol, rtol),
     )
     console = Console(stderr=True, width=None if sys.stderr.isatty() else PLAIN_WIDTH)
-    document = _run(asked, home=home or default_home(), out=out, console=console)
+    document = run(asked, home=home or default_home(), out=out, console=console)
     if json_file is not None:
         write_text(document.to_json() + "\n", json_file)
     _show(document, out=out, console=console)
@@ -76,7 +76,8 @@ def diverge(  # noqa: PLR0913  every option of the command
         raise GateFailed(f"The output {document.output.name} differs from {document.reference} (--strict).")
 
 
-def _run(asked: "Asked", *, home: Path, out: Path | None, console: Console) -> DivergenceDocument:
+def run(asked: "Asked", *, home: Path, out: Path | None, console: Console) -> DivergenceDocument:
+    """Looks for it, in a folder below `home`. Raises Usage, Infrastructure."""
     from onnxfarm import bench_run, diverge_run
 
     with _scratch(home) as folder, bench_run.stopped_by_signals() as is_cancelled:

@@ -139,11 +139,9 @@ def test_inputs_that_the_model_fails_on_are_told(home: Path, tmp_path: Path) -> 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_bench_catches_a_change_of_one_quantum_between_runtimes_and_diverge_names_the_node(
-    home: Path, tmp_path: Path
-) -> None:
-    out, answer = tmp_path / "bench.json", tmp_path / "answer.json"
-    words = ["bench", QDQ, "--ort", "1.20.1,1.21.1", "--inputs", QDQ_INPUTS, "--json", out, "--home", home]
+def test_bench_catches_a_change_of_one_quantum_between_runtimes_and_names_the_node(home: Path, tmp_path: Path) -> None:
+    out = tmp_path / "bench.json"
+    words = ["bench", QDQ, "--ort", "1.20.1,1.21.1", "--inputs", QDQ_INPUTS, "--json", out, "--home", home, "--diverge"]
     result = CliRunner().invoke(app, [str(word) for word in words])
     assert result.exit_code == 0, result.stderr
     found = Document.model_validate_json(out.read_text())
@@ -154,15 +152,11 @@ def test_bench_catches_a_change_of_one_quantum_between_runtimes_and_diverge_name
     assert pair.outputs[0].max_abs == pytest.approx(quantum, rel=1e-4)
     assert "The outputs changed between 1.20.1 and 1.21.1" in found.sentence
     assert pair.text in result.stderr
-    # the document says how to ask for the node
-    asked = [str(QDQ) if word == QDQ.name else word for word in shlex.split(pair.command)[1:]]
-    asked = [str(QDQ_INPUTS) if word.endswith(".npz") else word for word in asked]
-    result = CliRunner().invoke(app, [*asked, "--home", str(home), "--json", str(answer)])
-    assert result.exit_code == 0, result.stderr
-    said = document(answer)
-    assert said.found is not None
-    assert said.found.part.shows_it
-    assert {said.found.node, *said.found.part.nodes} >= {"conv", "quantise_y"}
+    # the node is named, in the document and on the screen; the command that asks for it by itself is there, too
+    assert pair.node in {node.name for node in onnx.load(QDQ).graph.node}
+    assert "conv" in pair.divergence
+    assert pair.divergence in " ".join(result.stderr.split())
+    assert pair.command.startswith("onnxfarm diverge qdq_bias.onnx --ort 1.21.1 --against 1.20.1")
 
 
 def stored_in(model: Path, name: str) -> onnx.TensorProto:
