@@ -5,6 +5,7 @@ Refusal
 ├── NotAllowed     403  known, but not permitted
 ├── Missing        404  not there, or not visible to whoever asks
 ├── Conflict       409  the state has moved on
+├── Gone           410  it was there, and is no more
 ├── TooLarge       413  over a quota or a limit
 ├── Unprocessable  422  understood, but it contradicts itself or the rules
 └── NoSpace        507  the farm's own disk is full
@@ -57,6 +58,13 @@ class Conflict(Refusal):
 
     status = 409
     default_code = "conflict"
+
+
+class Gone(Refusal):
+    """It was there and is no more."""
+
+    status = 410
+    default_code = "gone"
 
 
 class TooLarge(Refusal):

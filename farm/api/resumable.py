@@ -1,0 +1,169 @@
+"""Uploads that survive a cut connection: tus 1.0 (creation, checksum, expiration, termination) below `uploads/files`.
+
+Each file of a model is an upload of its own; `uploads/complete` then makes a version of them, as `POST uploads` does.
+"""
+
+import base64
+import binascii
+from collections.abc import Iterator
+from typing import Final
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.utils.http import http_date
+from ninja import Router, Schema, Status
+from pydantic import Field
+
+from farm.accounts.refusals import Invalid, Refusal
+from farm.api.auth import person
+from farm.api.models import VersionOut, version_out
+from farm.registry import selectors, services
+from farm.registry.incoming import CHUNK_BYTES
+from farm.registry.models import PartialUpload
+from farm.registry.services import resuming
+from farm.registry.states import FileRole, VersionState
+
+router = Router(tags=["registry"])
+VERSION: Final = "1.0.0"
+EXTENSIONS: Final = "creation,checksum,expiration,termination"
+PIECE_TYPE: Final = "application/offset+octet-stream"
+MOST_DIGITS: Final = 15
+PIECE = {"requestBody": {"content": {PIECE_TYPE: {"schema": {"type": "string", "format": "binary"}}}}}
+
+
+class OtherVersion(Refusal):
+    """The request does not say that it speaks this version of tus."""
+
+    status = 412
+    default_code = "tus_version"
+
+
+class OtherType(Refusal):
+    """The body came as something that is not taken here."""
+
+    status = 415
+    default_code = "content_type"
+
+
+class Whole(Schema):
+    """One whole upload, and what it is where its name does not say so."""
+
+    upload: str = Field(min_length=1, max_length=64, description="last part of the upload's address")
+    role: FileRole | None = None
+
+
+class Completion(Schema):
+    """The files of one model; the rest as in the upload form."""
+
+    files: list[Whole] = Field(min_length=1, max_length=64)
+    model: str = Field(default="", max_length=100)
+    note: str = Field(default="", max_length=500)
+
+
+@router.api_operation(["OPTIONS"], "/uploads/files", auth=None, operation_id="uploads_offered")
+def offered(request: HttpRequest) -> HttpResponse:
+    """What this farm takes, in the headers of tus."""
+    return _answer(
+        204,
+        {
+            "Tus-Version": VERSION,
+            "Tus-Extension": EXTENSIONS,
+            "Tus-Max-Size": str(settings.MAX_UPLOAD_BYTES),
+            "Tus-Checksum-Algorithm": ",".join(resuming.CHECKSUMS),
+        },
+    )
+
+
+@router.post("/uploads/files", operation_id="begin_upload")
+def begin(request: HttpRequest) -> HttpResponse:
+    """Begin the upload of one file: `Upload-Length`, `Upload-Metadata` with filename, and team and sha256 if wanted."""
+    _must_speak_tus(request)
+    said = _metadata(request.headers.get("Upload-Metadata", ""))
+    upload = services.begin_upload(
+        user=person(request),
+        name=said.get("filename", ""),
+        length=_number(request, "Upload-Length"),
+        team=said.get("team", ""),
+        sha256=said.get("sha256", ""),
+    )
+    return _answer(201, {"Location": f"{request.path.rstrip('/')}/{upload.key}"}, upload)
+
+
+@router.api_operation(["HEAD"], "/uploads/files/{key}", operation_id="upload_offset")
+def offset(request: HttpRequest, key: str) -> HttpResponse:
+    """How far an upload is: `Upload-Offset`."""
+    _must_speak_tus(request)
+    upload = selectors.partial_upload(person(request), key)
+    resuming.must_be_fresh(upload)
+    return _answer(200, {"Upload-Length": str(upload.bytes), "Cache-Control": "no-store"}, upload)
+
+
+@router.patch("/uploads/files/{key}", operation_id="append_to_upload", openapi_extra=PIECE)
+def append(request: HttpRequest, key: str) -> HttpResponse:
+    """Add a piece at `Upload-Offset`, with `Upload-Checksum` if wanted."""
+    _must_speak_tus(request)
+    if request.content_type != PIECE_TYPE:
+        raise OtherType(f"A piece comes as {PIECE_TYPE}, not as {request.content_type[:60] or 'nothing'}.")
+    upload = services.append(
+        upload=selectors.partial_upload(person(request), key),
+        offset=_number(request, "Upload-Offset"),
+        chunks=_chunks(request),
+        declared=_number(request, "Content-Length"),
+        checksum=resuming.parse_checksum(request.headers.get("Upload-Checksum", "")),
+    )
+    return _answer(204, {}, upload)
+
+
+@router.delete("/uploads/files/{key}", operation_id="abandon_upload")
+def abandon(request: HttpRequest, key: str) -> HttpResponse:
+    """Give an upload up."""
+    _must_speak_tus(request)
+    services.abandon(upload=selectors.partial_upload(person(request), key))
+    return _answer(204, {})
+
+
+@router.post("/uploads/complete", response={200: VersionOut, 202: VersionOut}, operation_id="complete_uploads")
+def complete(request: HttpRequest, payload: Completion) -> Status[VersionOut]:
+    """Make a version of whole uploads; same answers as the form. Asking again answers the same version."""
+    user = person(request)
+    uploads = [selectors.partial_upload(user, part.upload) for part in payload.files]
+    roles = {upload.name: part.role for upload, part in zip(uploads, payload.files, strict=True) if part.role}
+    version = services.complete(user=user, uploads=uploads, roles=roles, model=payload.model, note=payload.note)
+    seen = selectors.version(user, version.pk)
+    return Status(202 if seen.state == VersionState.PENDING else 200, version_out(seen))
+
+
+def _answer(status: int, headers: dict[str, str], upload: PartialUpload | None = None) -> HttpResponse:
+    """An answer of tus: no body, everything in its headers."""
+    response = HttpResponse(status=status, headers={"Tus-Resumable": VERSION, **headers})
+    if upload is not None:
+        response.headers["Upload-Offset"] = str(upload.offset)
+        response.headers["Upload-Expires"] = http_date(upload.expires_at.timestamp())
+    return response
+
+
+def _must_speak_tus(request: HttpRequest) -> None:
+    if request.headers.get("Tus-Resumable") != VERSION:
+        raise OtherVersion(f"This address speaks tus {VERSION}: send the header Tus-Resumable: {VERSION}.")
+
+
+def _number(request: HttpRequest, header: str) -> int:
+    """A header that is a number of bytes. Raises Invalid."""
+    text = request.headers.get(header, "")
+    if not (text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS):
+        raise Invalid(f"{header} is a number of bytes, not “{text[:30]}”.", code="bad_header")
+    return int(text)
+
+
+def _metadata(header: str) -> dict[str, str]:
+    """`Upload-Metadata`: pairs of a name and a text in base64, with commas between. Raises Invalid."""
+    pairs = [pair.strip().partition(" ") for pair in header.split(",") if pair.strip()]
+    try:
+        return {name: base64.b64decode(encoded, validate=True).decode() for name, _, encoded in pairs}
+    except (binascii.Error, ValueError):
+        raise Invalid("Upload-Metadata holds pairs of a name and a text in base64.", code="bad_header") from None
+
+
+def _chunks(request: HttpRequest) -> Iterator[bytes]:
+    while chunk := request.read(CHUNK_BYTES):
+        yield chunk

@@ -1,0 +1,59 @@
+"""Files that are still coming in, in pieces."""
+
+from typing import TYPE_CHECKING, Self
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+from farm.accounts.models import Team
+from farm.registry.models.model import Version
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser
+
+    from farm.accounts.models import User
+
+
+class PartialUploadQuerySet(models.QuerySet["PartialUpload"]):
+    """Which uploads a person may go on with."""
+
+    def visible_to(self, user: "User | AnonymousUser") -> Self:
+        """The user's own: a half-sent file is nobody else's business, not even their team's."""
+        return self.filter(user=user) if user.is_authenticated else self.none()
+
+    def fresh(self) -> Self:
+        return self.filter(expires_at__gt=timezone.now())
+
+
+class PartialUpload(models.Model):
+    """One file that is sent in pieces: `offset` of its `bytes` are on the disk; see farm.registry.pieces.
+
+    `sha256` is what the sender says the whole file has, empty when it was not said. `version` is set once the file has
+    become part of one; the bytes then belong to the store.
+    """
+
+    key = models.CharField(max_length=43, unique=True)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="partial_uploads")
+    team = models.ForeignKey(Team, models.CASCADE, related_name="partial_uploads")
+    name = models.CharField(max_length=200)
+    bytes = models.PositiveBigIntegerField()
+    offset = models.PositiveBigIntegerField(default=0)
+    sha256 = models.CharField(max_length=64, blank=True)
+    version = models.ForeignKey(Version, models.CASCADE, null=True, blank=True, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    expires_at = models.DateTimeField()
+
+    objects = PartialUploadQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [models.Index(fields=["expires_at"], name="partial_upload_expires")]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.offset} of {self.bytes} bytes"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every byte has arrived."""
+        return self.offset == self.bytes
