@@ -1,6 +1,6 @@
 """One command from a model to measured cells: starts a farm on this machine, sends a matrix through it, shows it.
 
-`bash deploy/quickstart [MODEL.onnx] [--matrix FILE] [--once] [--json FILE] [--port N]`
+`bash deploy/quickstart [MODEL.onnx | --sample NAME] [--matrix FILE] [--once] [--json FILE] [--port N]`
 """
 
 import argparse
@@ -22,6 +22,11 @@ from farm.config.embedded.supervisor import ProcessEndedError
 EXIT_USAGE, EXIT_INFRASTRUCTURE = 2, 3
 CLIENT = "onnxfarm.main"
 SAMPLES = "farm.workshop.samples"
+DEFAULT_SAMPLE = "transformer"
+# the data and the matrix that a sample comes with, beyond its .onnx
+SAMPLE_NAMES = ("transformer", "convnet", "digits")
+SAMPLE_DATA = {"digits": ("evaluation", "calibration")}
+SAMPLE_MATRICES = {"digits": ROOT / "docs" / "examples" / "digits.yaml"}
 
 
 class EndedBySignal(BaseException):
@@ -46,6 +51,7 @@ def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     """The options; a file that is not there is a usage error (exit 2)."""
     parser = argparse.ArgumentParser(prog="deploy/quickstart", description=__doc__.split("\n")[0])
     parser.add_argument("model", nargs="?", type=Path, help="an .onnx file or a .zip of one with its data files")
+    parser.add_argument("--sample", choices=SAMPLE_NAMES, help="a model that comes with the farm; digits: with labels")
     parser.add_argument("--matrix", type=Path, help="a matrix file; the default compares 1.29.0 with 1.31.1")
     parser.add_argument("--once", action="store_true", help="end when the run has ended; 0 when every cell finished")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the run's bench document")
@@ -54,6 +60,8 @@ def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     for path in (options.model, options.matrix):
         if path is not None and not path.is_file():
             parser.error(f"{path} is not a file.")
+    if options.model is not None and options.sample is not None:
+        parser.error("give a model or --sample, not both.")
     if not 1 <= options.port <= 65_535:
         parser.error(f"--port takes 1 to 65535, not {options.port}.")
     return options
@@ -67,21 +75,32 @@ def _run(options: argparse.Namespace) -> int:
         making = farm.supervisor.start("samples", [sys.executable, "-m", SAMPLES, str(samples)], may_end=True)
         opened = farm.start()
         farm.supervisor.finish(making, timeout_s=60)
-        options.model = options.model or samples / "transformer.onnx"
+        beside = _choose_sample(options, samples)
         steps = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in farm.seconds.items())
         print(f"The farm is up at {opened.url} ({steps}).", file=sys.stderr)
         if not options.once:
             print(f"Sign in, once, with {opened.link}", file=sys.stderr)
-        status = _submit(farm, opened, options)
+        status = _submit(farm, opened, options, beside=beside)
         if options.once:
             return status
         _stay(farm, opened)
     return 0
 
 
-def _submit(farm: EmbeddedFarm, opened: Opened, options: argparse.Namespace) -> int:
+def _choose_sample(options: argparse.Namespace, samples: Path) -> list[str]:
+    """Fills in the model, and the matrix of a sample that has one; gives the options that name its data."""
+    if options.model is not None:
+        return []
+    name = options.sample or DEFAULT_SAMPLE
+    options.model = samples / f"{name}.onnx"
+    options.matrix = options.matrix or SAMPLE_MATRICES.get(name)
+    return [word for part in SAMPLE_DATA.get(name, ()) for word in (f"--{part}", str(samples / f"{name}.{part}.npz"))]
+
+
+def _submit(farm: EmbeddedFarm, opened: Opened, options: argparse.Namespace, *, beside: Sequence[str] = ()) -> int:
     """The same command that a user types, on this terminal."""
     argv = [sys.executable, "-m", CLIENT, "submit", str(options.model), "--server", opened.url, "--wait"]
+    argv += beside
     argv += ["--matrix", str(options.matrix)] if options.matrix else []
     argv += ["--json", str(options.json)] if options.json else []
     front = farm.supervisor.start_in_front(argv, environment={"ONNXFARM_TOKEN": opened.token})

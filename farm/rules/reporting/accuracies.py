@@ -153,6 +153,6 @@ def _difference_sentence(one: doc.Accuracy, change: accuracy.Change) -> str:
     verdict = {"lower": "it is lower", "higher": "it is higher"}.get(change, "no difference is shown")
     moved = ""
     if one.only_baseline is not None and one.only_this is not None:
-        moved = f", {one.only_baseline} samples only it got right and {one.only_this} only this cell"
+        moved = f"; {one.only_baseline} samples only {one.baseline} got right, {one.only_this} only this cell"
     words = f"Against FP32 ({one.baseline}): {shown}{unit} ({low} to {high}{unit}{moved}); {verdict}."
     return words.replace("-", "\N{MINUS SIGN}") if unit else words
