@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from dashboard import words
 from farm.contract.document import Cell
+from farm.rules.recipes import precision_words
 
 
 class Axis(NamedTuple):
@@ -37,6 +38,10 @@ def _batch(cell: Cell) -> str:
     return f"batch {cell.batch}" if cell.batch is not None else "no batch"
 
 
+def _precision(cell: Cell) -> str:
+    return precision_words(cell.precision, cell.recipe)
+
+
 AXES: tuple[Axis, ...] = (
     Axis("model", "Model", lambda c: c.model or c.model_sha256[:12], lambda c: c.model),
     Axis("hardware", "Hardware", lambda c: c.hardware, lambda c: c.hardware),
@@ -47,7 +52,7 @@ AXES: tuple[Axis, ...] = (
     ),
     Axis("batch", "Batch", _batch, lambda c: c.batch or 0),
     Axis("shapes", "Shapes", lambda c: _pairs(c.shapes) or "model's shapes", lambda c: sorted(c.shapes.items())),
-    Axis("precision", "Precision", lambda c: c.precision, lambda c: ("fp32" not in c.precision, c.precision)),
+    Axis("precision", "Precision", _precision, lambda c: ("fp32" not in c.precision, c.precision, c.recipe)),
     Axis("opset", "Opset", lambda c: f"opset {c.opset}" if c.opset else "opset unknown", lambda c: c.opset or 0),
     Axis("threads", "Threads", lambda c: f"{c.threads} thread{'s' if c.threads != 1 else ''}", lambda c: c.threads),
     Axis("optimization", "Optimization", lambda c: f"optimization {c.optimization}", lambda c: c.optimization),

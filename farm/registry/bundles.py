@@ -66,6 +66,8 @@ def _part(draft: Draft, *, said: FileRole | None) -> Part:
     match = PROTOBUF_DATA.fullmatch(draft.name)
     if match:
         name = f"test_data_set_{int(match['set'] or 0)}-{match['side']}_{int(match['index'])}.pb"
+        if said == FileRole.CALIBRATION and match["side"] == "input":
+            return Part(f"{FileRole.CALIBRATION}-{name}", FileRole.CALIBRATION, draft)
         return Part(name, SIDE_ROLES[match["side"]], draft)
     return Part(draft.name, said or _role_by_name(draft.name), draft)
 

@@ -1,6 +1,6 @@
 """What to try next with an 8-bit variant, from how it was made and where its error is. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from farm.rules import recipes
@@ -21,10 +21,40 @@ class Layer(Protocol):
 
 
 def advice(
-    precision: str, options: Mapping[str, str], *, samples: int | None, layers: Sequence[Layer] = ()
+    precision: str,
+    options: Mapping[str, str],
+    *,
+    samples: int | None,
+    layers: Sequence[Layer] = (),
+    instruction_sets: Collection[str] = (),
 ) -> list[str]:
-    """Sentences, what matters most first. `samples`: of the calibration data; `layers`: worst first."""
-    return [*_of_samples(precision, options, samples), *_of_layers(precision, options, layers)]
+    """Sentences, what matters most first.
+
+    `samples`: of the calibration data; `layers`: worst first; `instruction_sets`: of a processor that measured it.
+    """
+    return [
+        *_of_samples(precision, options, samples),
+        *_of_processor(precision, options, instruction_sets),
+        *_of_layers(precision, options, layers),
+    ]
+
+
+def _of_processor(precision: str, options: Mapping[str, str], instruction_sets: Collection[str]) -> list[str]:
+    """Without VNNI, x86 adds up two products of unsigned and signed bytes in 16 bits, which can saturate."""
+    is_mixed = options.get("activation", "uint8") == "uint8" and options.get("weight", "int8") == "int8"
+    saturates = "avx2" in instruction_sets and not any("vnni" in name for name in instruction_sets)
+    if not precision.startswith("int8") or "reduce-range" in options or not (is_mixed and saturates):
+        return []
+    recipe = _written(precision, {**options, "reduce-range": "true"})
+    return [
+        f"Try {recipe}: the processor that measured it has no VNNI, so that sums of U8S8 products can saturate; "
+        "weights of 7 bits leave them room."
+    ]
+
+
+def _written(precision: str, options: Mapping[str, str]) -> str:
+    plain = {name: value for name, value in sorted(options.items()) if name != recipes.SAMPLES}
+    return recipes.as_text(precision, plain)
 
 
 def _of_samples(precision: str, options: Mapping[str, str], samples: int | None) -> list[str]:
@@ -48,15 +78,14 @@ def _of_layers(precision: str, options: Mapping[str, str], layers: Sequence[Laye
     if not weak:
         return []
     said = []
-    plain = {name: value for name, value in options.items() if name != recipes.SAMPLES}
     if "per-channel" not in options:
-        with_scales = recipes.as_text(precision, dict(sorted({**plain, "per-channel": "true"}.items())))
+        with_scales = _written(precision, {**options, "per-channel": "true"})
         said.append(f"Try {with_scales}: a scale for each channel keeps more of weights that differ between channels.")
     if precision in recipes.STATIC and "calibration" not in options:
         said.append("Try calibration=percentile or entropy: minmax lets a single outlier widen the range of a tensor.")
     names = list(dict.fromkeys(layer.node for layer in weak if layer.node))[:NAMED]
     if names and all(not set(",+:") & set(name) for name in names):
         left = sorted({*recipes.names(options.get("exclude-nodes", "")), *names})
-        recipe = recipes.as_text(precision, dict(sorted({**plain, "exclude-nodes": ",".join(left)}.items())))
+        recipe = _written(precision, {**options, "exclude-nodes": ",".join(left)})
         said.append(f"Try {recipe}: under {WEAK_DB:.0f} dB of signal are left behind {', '.join(names)}.")
     return said

@@ -39,6 +39,10 @@ class Artifact(models.Model):
     inputs = models.ForeignKey(Blob, models.PROTECT, null=True, blank=True, related_name="+")
     inputs_batch = models.PositiveIntegerField(null=True, blank=True)
     expected = models.ForeignKey(Blob, models.PROTECT, null=True, blank=True, related_name="+")
+    # samples that static quantisation reads its ranges from, likewise; or why what was given cannot serve
+    calibration = models.ForeignKey(Blob, models.PROTECT, null=True, blank=True, related_name="+")
+    calibration_samples = models.PositiveIntegerField(null=True, blank=True)
+    calibration_problem = models.TextField(blank=True, default="")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     objects = ArtifactQuerySet.as_manager()

@@ -47,6 +47,8 @@ class Variant(Making):
     # what was done, in sentences, and what was found about the derived model
     history = models.JSONField(default=list)
     inspection = models.JSONField(null=True, blank=True)
+    # of an 8-bit variant: how many operators of a kind there are, and which still read plain floats
+    coverage = models.JSONField(default=list)
 
     class Meta:
         ordering = ["id"]
@@ -64,6 +66,25 @@ class Variant(Making):
     def bundle(self) -> Bundle | None:
         """The files to measure; None until ready."""
         return self.derived.bundle if self.derived else None
+
+
+class VariantReport(Making):
+    """What quantisation did to a variant, looked into when somebody asks: errors by tensor, scales by weight."""
+
+    variant = models.OneToOneField(Variant, models.CASCADE, related_name="report")
+    report_json = models.JSONField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [models.Index(fields=["state", "asked_at"], name="report_state_and_asked")]
+
+    def __str__(self) -> str:
+        return f"report on {self.variant}"
+
+    @property
+    def artifact(self) -> Artifact:
+        """The original."""
+        return self.variant.artifact
 
 
 class Preparation(Making):

@@ -10,7 +10,7 @@ from django.utils import timezone
 from farm.accounts.refusals import Refusal
 from farm.accounts.services import record
 from farm.registry.models import Version
-from farm.registry.services.given import Bench, accept_given
+from farm.registry.services.given import Bench, accept_calibration, accept_given
 from farm.registry.services.keeping import at_work
 from farm.registry.services.messages import INSPECT, hint
 from farm.registry.states import VersionState
@@ -69,6 +69,8 @@ def _inspected(version: Version) -> tuple[dict[str, object] | None, str]:
             accept_given(Bench(artifact=artifact, bundle=bundle, out=out))
         except orders.WorkshopError as problem:
             return None, problem.reason.text
+        accept_calibration(Bench(artifact=artifact, bundle=bundle, out=out))
+        found = found.model_copy(update={"opset_reach": orders.reach_of(bundle, artifact.main)})
     return found.model_dump(mode="json"), ""
 
 

@@ -52,6 +52,26 @@ def test_what_is_done_already_is_not_advised_again():
     assert "exclude-nodes=conv0+conv1" in said
 
 
+@pytest.mark.parametrize(
+    ("precision", "options", "sets", "is_advised"),
+    [
+        ("int8-qdq", GIVEN, ("avx", "avx2"), True),
+        ("int8-dynamic", {}, ("avx2",), True),
+        ("int8-dynamic", {}, ("avx2", "avx512f", "avx512_vnni"), False),
+        ("int8-dynamic", {}, ("avx2", "avx_vnni"), False),
+        ("int8-dynamic", {}, ("neon",), False),
+        ("int8-dynamic", {"weight": "uint8"}, ("avx2",), False),
+        ("int8-qdq", {**GIVEN, "activation": "int8"}, ("avx2",), False),
+        ("int8-qdq", {**GIVEN, "reduce-range": "true"}, ("avx2",), False),
+        ("fp16", {}, ("avx2",), False),
+    ],
+)
+def test_a_processor_without_vnni_wants_a_reduced_range(precision, options, sets, is_advised):
+    said = advice(precision, options, samples=500, instruction_sets=sets)
+    assert len(said) == int(is_advised)
+    assert all("reduce-range: the processor that measured it has no VNNI" in sentence for sentence in said)
+
+
 def test_good_layers_and_names_that_no_list_can_hold_are_left_alone():
     assert advice("int8-qdq", GIVEN, samples=500, layers=[Layer("conv1", 20.0), Layer("conv2", None)]) == []
     said = advice("int8-dynamic", {"per-channel": "true"}, samples=None, layers=[Layer("a,b", 1.0)])

@@ -1,0 +1,166 @@
+"""What the page of a variant shows: sizes, which operators were quantised, where the error is, what to try next."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dashboard import numbers
+from dashboard.reading import accuracy
+from dashboard.tables import Entry, Head, Table, verdict_entry
+from farm.contract.document import Cell
+from farm.registry.selectors import coverage_of, quantised_report
+from farm.registry.states import MakingState
+from farm.rules import recipes, variant_advice
+
+COVERAGE_HEADS = (
+    Head("Operator"),
+    Head("all", is_number=True),
+    Head("quantised", is_number=True),
+    Head("Kept in float", is_text=True, note="by the model's own names; what a runtime makes of it, a trace tells"),
+)
+ERROR_HEADS = (
+    Head("Tensor"),
+    Head("Node"),
+    Head("Type"),
+    Head("signal left, dB", is_number=True, note="against the original, over the whole model so far; lower is worse"),
+    Head("by its own rounding, dB", is_number=True),
+)
+SCALE_HEADS = (
+    Head("Weight"),
+    Head("scales", is_number=True),
+    Head("smallest", is_number=True),
+    Head("largest", is_number=True),
+)
+VARIANT_HEADS = (Head("Variant"), Head("State"), Head("size", is_number=True), Head("What was done", is_text=True))
+MOST_ROWS = 200
+
+
+@dataclass(frozen=True)
+class Made:
+    """A variant in words. `report` is the state of the look into it, empty where none was asked for."""
+
+    name: str
+    sentence: str
+    is_random: bool
+    is_int8: bool
+    coverage: Table | None
+    errors: Table | None
+    scales: Table | None
+    report: str
+    report_problem: str
+    advice: list[str]
+
+
+def name_of(variant: Any) -> str:
+    """The recipe as people write it."""
+    recipe = variant.recipe
+    opset = f"opset {recipe.opset}" if recipe.opset != "as-is" else ""
+    parts = [opset, recipes.precision_words(recipe.precision, recipes.label(recipe))]
+    return ", ".join(part for part in parts if part)
+
+
+def made(variant: Any, cell: Cell | None, *, instruction_sets: Sequence[str] = ()) -> Made:
+    """All of it. `cell`: a measured cell of the variant, on a processor with these instruction sets."""
+    report = getattr(variant, "report", None)
+    found = quantised_report(variant)
+    coverage = coverage_of(variant)
+    recipe = variant.recipe
+    return Made(
+        name=name_of(variant),
+        sentence=_sentence(variant, coverage),
+        is_random=recipe.options.get(recipes.SAMPLES) == recipes.RANDOM,
+        is_int8=recipe.precision.startswith("int8"),
+        coverage=_coverage(coverage) if coverage else None,
+        errors=_errors(found) if found else None,
+        scales=_scales(found) if found and found.scales else None,
+        report=report.state if report else "",
+        report_problem=report.reason_text if report else "",
+        advice=_advice(variant, found, cell, instruction_sets),
+    )
+
+
+def variants(rows: Sequence[Any], address: Any) -> Table:
+    """Variants of a version with what became of them."""
+    lines = [
+        (
+            Entry(name_of(row), href=address(row.pk)),
+            verdict_entry(row.state),
+            Entry(numbers.size(row.derived.bytes), row.derived.bytes) if row.derived else Entry(),
+            Entry(row.reason_text or " ".join(row.history[:1])),
+        )
+        for row in rows
+        if not row.recipe.is_identity
+    ]
+    return Table("variants", "Variants made of this version", VARIANT_HEADS, lines)
+
+
+def _sentence(variant: Any, coverage: Sequence[Any]) -> str:
+    if variant.state == MakingState.FAILED:
+        return f"It could not be made: {variant.reason_text}"
+    if variant.derived is None:
+        return "It is being made."
+    before, after = variant.artifact.bytes, variant.derived.bytes
+    saved = f"{numbers.size(before - after)} saved" if after < before else f"{numbers.size(after - before)} more"
+    ran = sum(one.all - len(one.kept_float) for one in coverage)
+    took = f" {ran} of {numbers.count(sum(one.all for one in coverage), 'operator')} quantised." if coverage else ""
+    share = numbers.share(after / before) if before else ""
+    return f"{numbers.size(after)}, {share} of the upload’s {numbers.size(before)}: {saved}.{took}"
+
+
+def _coverage(found: Sequence[Any]) -> Table:
+    rows = [
+        (
+            Entry(one.op_type),
+            Entry(str(one.all), one.all),
+            Entry(str(one.all - len(one.kept_float)), one.all - len(one.kept_float)),
+            Entry(", ".join(name or "(unnamed)" for name in one.kept_float[:50])),
+        )
+        for one in found
+    ]
+    return Table("coverage", "Operators quantised and not", COVERAGE_HEADS, rows)
+
+
+def _errors(found: Any) -> Table:
+    rows = [
+        (
+            Entry(one.tensor, is_name=True),
+            Entry(one.node, is_name=True),
+            Entry(one.op_type),
+            Entry(_decibels(one.model_db), one.model_db),
+            Entry(_decibels(one.rounding_db), one.rounding_db),
+        )
+        for one in (found.errors or ())[:MOST_ROWS]
+    ]
+    return Table("errors", "Layers by how much quantisation spoilt them, worst first", ERROR_HEADS, rows)
+
+
+def _scales(found: Any) -> Table:
+    rows = [
+        (
+            Entry(name, is_name=True),
+            Entry(str(len(scales)), len(scales)),
+            Entry(f"{min(scales):.3g}", min(scales)),
+            Entry(f"{max(scales):.3g}", max(scales)),
+        )
+        for name, scales in list(found.scales.items())[:MOST_ROWS]
+        if scales
+    ]
+    return Table("scales", "Scales of weights, one for all or one a channel", SCALE_HEADS, rows)
+
+
+def _decibels(value: float | None) -> str:
+    return "no error" if value is None else numbers.fixed(value, 1)
+
+
+def _advice(variant: Any, found: Any | None, cell: Cell | None, instruction_sets: Sequence[str]) -> list[str]:
+    recipe = variant.recipe
+    if not recipe.precision.startswith("int8"):
+        return []
+    from_making = variant_advice.advice(
+        recipe.precision,
+        recipe.options,
+        samples=variant.artifact.calibration_samples,
+        layers=(found.errors or ()) if found else (),
+        instruction_sets=instruction_sets,
+    )
+    return [*from_making, *(accuracy.advice(cell) if cell else [])]

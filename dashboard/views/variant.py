@@ -1,0 +1,60 @@
+"""The page of a variant, and the look into what quantisation did to it."""
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from dashboard.reading import accuracy
+from dashboard.reading import variant as reading
+from dashboard.views.access import page, person
+from farm.accounts.refusals import Missing
+from farm.accounts.selectors import can_write
+from farm.registry import selectors, services
+from farm.registry.states import MakingState
+from farm.runs.selectors.variants import instruction_sets_of, measured_cell
+
+OPEN = (MakingState.PENDING, MakingState.MAKING)
+
+
+@page
+@require_safe
+def variant(request: HttpRequest, variant_id: int) -> HttpResponse:
+    """How a variant was made, what of it is quantised, where its error is, and what to try next."""
+    user = person(request)
+    found = selectors.variant(user, variant_id)
+    measured = measured_cell(user, found)
+    run, cell = measured or (None, None)
+    sets = instruction_sets_of(run, cell.node) if run is not None and cell is not None else ()
+    made = reading.made(found, cell, instruction_sets=sets)
+    context = {
+        "variant": found,
+        "version": selectors.version_of_artifact(user, found.artifact),
+        "made": made,
+        "run": run,
+        "cell": cell,
+        "stayed": accuracy.stayed(cell) if cell else "",
+        "is_open": found.state in OPEN or made.report in OPEN,
+        "may_write": can_write(user, team=found.artifact.team),
+    }
+    name = "dashboard/parts/variant.html" if request.headers.get("HX-Target") == "variant" else "dashboard/variant.html"
+    return render(request, name, context)
+
+
+@page
+@require_POST
+def look_into(request: HttpRequest, variant_id: int) -> HttpResponseBase:
+    """Order the errors by layer and the scales."""
+    found = selectors.variant(person(request), variant_id)
+    services.order_variant_report(variant=found, by=person(request))
+    return redirect("dashboard:variant", variant_id=found.pk)
+
+
+@page
+@require_safe
+def raw(request: HttpRequest, variant_id: int) -> HttpResponseBase:
+    """The report as JSON: every error, and every scale of every channel. Raises Missing before it was made."""
+    found = selectors.variant(person(request), variant_id)
+    report = getattr(found, "report", None)
+    if report is None or report.report_json is None:
+        raise Missing(f"Variant {variant_id} was not looked into yet.", hint="Ask for it on the variant's page.")
+    return JsonResponse(report.report_json)

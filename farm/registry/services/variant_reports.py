@@ -1,0 +1,25 @@
+"""Asking for a look into what quantisation did to a variant."""
+
+from django.db import transaction
+
+from farm.accounts.models import User
+from farm.accounts.refusals import Conflict, NotAllowed
+from farm.accounts.selectors import can_write
+from farm.registry.models import Variant, VariantReport
+from farm.registry.services.making import ensure_report
+from farm.registry.states import MakingState
+
+
+def order_variant_report(*, variant: Variant, by: User) -> VariantReport:
+    """Errors by layer and scales by weight of an 8-bit variant, made by a `prepare` worker; asked twice, made once.
+
+    Raises NotAllowed without the right to measure in its team, and Conflict for a variant that is not there or has
+    nothing to look into.
+    """
+    team = variant.artifact.team
+    if not can_write(by, team=team):
+        raise NotAllowed(f"You may look at the models of team “{team.name}” but not have them worked on.")
+    if variant.state != MakingState.READY or not variant.recipe.precision.startswith("int8"):
+        raise Conflict("Only an 8-bit variant that is ready can be looked into.", code="no_report")
+    with transaction.atomic():
+        return ensure_report(variant)
