@@ -1,4 +1,4 @@
-"""A change between two releases, found and named on a whole farm. By hand, in about a minute and a half:
+"""A change between two releases, found and named on a whole farm. By hand, in a few minutes:
 
 python -m pytest -q -s tests/acceptance/long_divergence.py
 """
@@ -39,7 +39,7 @@ def test_a_change_of_one_quantum_is_found_and_its_node_is_named_by_the_node_that
     found = DivergenceDocument.model_validate(asked["answer"]).found
     assert found is not None
     assert found.part.shows_it
-    assert {"conv", "quantise_y"} <= {found.node, *found.part.nodes}
+    assert "conv" in {found.node, *found.part.nodes}
     part = farm.api("GET", asked["part"].removeprefix("/api/v1"))
     with zipfile.ZipFile(io.BytesIO(part.content)) as archive:
         assert set(archive.namelist()) == {"divergence.json", "inputs.npz", MODEL.name, "reference.npz"}

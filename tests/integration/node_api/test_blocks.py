@@ -189,3 +189,9 @@ def test_a_claim_asks_the_database_few_questions(
 ) -> None:
     with django_assert_max_num_queries(22):  # type: ignore[operator]
         assert machine.post(f"blocks/{block.pk}/claim", {"attempt": 1}).status_code == 200
+
+
+def test_a_part_of_a_model_that_nobody_asked_for_is_refused(machine: NodeClient, block: Block, token: str) -> None:
+    answer = machine.put(f"blocks/{block.pk}/parts/0?attempt=1", b"PK\x03\x04", token=token)
+    assert (answer.status_code, answer.json()["code"]) == (422, "implausible")
+    assert machine.put(f"blocks/{block.pk}/parts/0?attempt=2", b"PK", token=token).status_code == 409
