@@ -76,7 +76,8 @@ def table(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address:
     shared = axes.varying(cells.values())
     known = [one for one in comparisons if one.baseline in cells and one.candidate in cells]
     rows = [_row(one, names(one, cells, shared), address) for one in known]
-    return Table("comparisons", "Cells compared side by side, in interleaved rounds of one block", HEADS, rows)
+    # the chart above it has a table of its own by that name
+    return Table("compared-pairs", "Cells compared side by side, in interleaved rounds of one block", HEADS, rows)
 
 
 def _row(comparison: Comparison, name: tuple[str, str], address: Address) -> tuple[Entry, ...]:

@@ -16,7 +16,7 @@ class NullPairs:
     """
 
     def __init__(self, fleet: Sequence[NodeOffer] | None) -> None:
-        self._since: dict[str, float] = {node.id: _since(node) for node in fleet or (_ANY,)}
+        self._since: dict[str, float] = {node.id: _since(node) for node in (*(fleet or ()), _ANY)}
 
     def is_due(self, nodes: Sequence[NodeOffer]) -> bool:
         """Whether the next block of these nodes should carry a pair."""

@@ -6,7 +6,7 @@ from datetime import timedelta
 from django.db.models import Max
 from django.utils import timezone
 
-from farm.fleet.models import Node
+from farm.fleet.models import Node, NullEstimate
 from farm.rules.planning.plans import NodeOffer
 from farm.runs.models import Block
 from farm.runs.states import BlockState
@@ -16,20 +16,21 @@ FIRST_DAY = timedelta(days=1)
 
 
 def with_null_history(offers: Sequence[NodeOffer]) -> list[NodeOffer]:
-    """The offers with the blocks that each node has measured since its last A/A pair, and whether it is new."""
-    nodes = Node.objects.filter(pk__in=[offer.id for offer in offers])
-    rows = nodes.annotate(last=Max("null_estimates__block")).values_list("pk", "created_at", "last")
-    known = {str(pk): (joined_at, last) for pk, joined_at, last in rows}
+    """The offers with the blocks that each node has measured since its last A/A pair, and whether it is new.
+
+    Two queries, and one more for each node that has measured a pair.
+    """
+    last = dict(NullEstimate.objects.order_by().values_list("node").annotate(Max("block")))
     new_from = timezone.now() - FIRST_DAY
+    new = {str(pk) for pk in Node.objects.filter(created_at__gt=new_from).values_list("pk", flat=True)}
     return [
         offer.model_copy(
             update={
-                "blocks_since_pair": _blocks_after(int(offer.id), last),
-                "is_first_day": joined_at > new_from,
+                "blocks_since_pair": _blocks_after(int(offer.id), last.get(int(offer.id))),
+                "is_first_day": offer.id in new,
             }
         )
         for offer in offers
-        for joined_at, last in [known[offer.id]]
     ]
 
 
