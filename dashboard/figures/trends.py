@@ -123,8 +123,9 @@ def _line(line: Line, places: Sequence[int], *, colour: str, by: str) -> Json:
         "y": [round(spot.ratio, 5) for spot in spots],
         "line": {"color": colour, "width": 1.5, "shape": "hv" if by == "time" else "linear"},
         "marker": {"color": colour, "size": 6},
-        "customdata": [f"{spot.version}, {_words(spot)}" for spot in spots],
-        "hovertemplate": "%{fullData.name}<br>%{customdata}<extra></extra>",
+        "text": [f"{spot.version}, {_words(spot)}" for spot in spots],
+        "customdata": _links(line, places),
+        "hovertemplate": "%{fullData.name}<br>%{text}<extra></extra>",
     }
     if len(spots) <= WHISKERS:
         found["error_y"] = {
@@ -137,6 +138,16 @@ def _line(line: Line, places: Sequence[int], *, colour: str, by: str) -> Json:
             "width": 3,
         }
     return found
+
+
+def _links(line: Line, places: Sequence[int]) -> list[str]:
+    """Where a click leads: to the alert that a value raised, else to the run that measured it."""
+    alerts = {mark.place: f"/alerts/{mark.alert}/" for mark in line.marks}
+    return [alerts.get(place) or _run(line.spots[place].run) for place in places]
+
+
+def _run(run_id: int | None) -> str:
+    return f"/runs/{run_id}/" if run_id else ""
 
 
 def _words(spot: Any) -> str:
@@ -156,8 +167,9 @@ def _shifts(line: Line, *, colour: str, by: str) -> Json:
         "x": [_x(spot, by) for spot in spots],
         "y": [round(spot.ratio, 5) for spot in spots],
         "marker": {"color": colour, "size": 14, "symbol": "diamond-open", "line": {"width": 2}},
-        "customdata": [shift_words(line, shift) for shift in line.shifts],
-        "hovertemplate": "level shift of %{fullData.name}<br>%{customdata}<extra></extra>",
+        "text": [shift_words(line, shift) for shift in line.shifts],
+        "customdata": _links(line, [shift.place for shift in line.shifts]),
+        "hovertemplate": "level shift of %{fullData.name}<br>%{text}<extra></extra>",
     }
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from math import ceil, sqrt
+from statistics import fmean, median
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,8 +13,8 @@ from dashboard.tables import Entry, Head, Table
 from farm.rules.comparing.changepoints import find_changepoints
 from farm.rules.narrowing import release_order
 
-# the newest values that are searched for level shifts
-SEARCHED = 1000
+# so many values are searched for level shifts; of a longer line, the medians of so many stretches
+SEARCHED = 200
 HEADS = (
     Head("Series"),
     Head("Node"),
@@ -35,6 +37,7 @@ class Spot:
     low: float | None
     high: float | None
     round: int
+    run: int | None = None
 
 
 @dataclass(frozen=True)
@@ -76,10 +79,10 @@ def lines(watch: Any, points: Iterable[tuple[Any, ...]], alerts: Iterable[Any] =
     """A watch's lines over time: of each round the new release. `points` as farm.alerts.selectors.pages.points."""
     prefix = f"{watch.distribution}=="
     found: dict[tuple[str, str], tuple[str, list[Spot]]] = {}
-    for series, label, node, runtime, new, ratio, low, high, at, round_id in points:
+    for series, label, node, runtime, new, ratio, low, high, at, round_id, run_id in points:
         if runtime == prefix + new:
             spots = found.setdefault((series, node), (label, []))[1]
-            spots.append(Spot(at, new, ratio, low, high, round_id))
+            spots.append(Spot(at, new, ratio, low, high, round_id, run_id))
     raised = list(alerts)
     return _lines(found, lambda series, node, spots: (_shifts(spots), _marks(raised, series, node, spots)))
 
@@ -88,10 +91,10 @@ def by_release(watch: Any, points: Iterable[tuple[Any, ...]], alerts: Iterable[A
     """The same lines over releases: the newest value that each release has; the pinned one is 1 by itself."""
     found: dict[tuple[str, str], tuple[str, dict[str, Spot]]] = {}
     pinned = watch.reference
-    for series, label, node, runtime, _, ratio, low, high, at, round_id in points:
+    for series, label, node, runtime, _, ratio, low, high, at, round_id, run_id in points:
         version = runtime.removeprefix(f"{watch.distribution}==")
         spots = found.setdefault((series, node), (label, {pinned: Spot(at, pinned, 1.0, None, None, 0)}))[1]
-        spots[version] = Spot(at, version, ratio, low, high, round_id)
+        spots[version] = Spot(at, version, ratio, low, high, round_id, run_id)
     ordered = {
         key: (label, sorted(spots.values(), key=lambda spot: release_order(spot.version)))
         for key, (label, spots) in found.items()
@@ -118,9 +121,22 @@ def _name(label: str, labels: Sequence[str]) -> str:
 
 
 def _shifts(spots: Sequence[Spot]) -> list[Shift]:
-    first = max(0, len(spots) - SEARCHED)
-    found = find_changepoints([spot.ratio for spot in spots[first:]])
-    return [Shift(first + one.index, 1 + (one.magnitude or 0.0)) for one in found]
+    values = [spot.ratio for spot in spots]
+    stretch = ceil(len(values) / SEARCHED) or 1
+    medians = [median(values[start : start + stretch]) for start in range(0, len(values), stretch)]
+    found = find_changepoints(medians)
+    return [Shift(_sharpest(values, one.index * stretch, stretch - 1), 1 + (one.magnitude or 0.0)) for one in found]
+
+
+def _sharpest(values: Sequence[float], place: int, reach: int) -> int:
+    """Where within `reach` of a place the means before and after differ most, weighted by how many there are."""
+    start, stop = max(0, place - 2 * reach), min(len(values), place + 2 * reach)
+
+    def jump(cut: int) -> float:
+        before, after = values[start:cut], values[cut:stop]
+        return abs(fmean(before) - fmean(after)) * sqrt(len(before) * len(after))
+
+    return max(range(max(start + 1, place - reach), min(stop, place + reach + 1)), key=jump, default=place)
 
 
 def _marks(

@@ -128,7 +128,8 @@ def order(request: HttpRequest, alert_id: int, what: str) -> HttpResponseBase:
         return shown(
             request, found, status=refusal.status, errors=errors, typed=typed, refused=what, refusal=str(refusal)
         )
-    return redirect(_next(request) or reverse("dashboard:alert", args=[alert_id]))
+    back = _next(request)
+    return redirect(f"{back}#alert-{alert_id}" if back else reverse("dashboard:alert", args=[alert_id]))
 
 
 def _field(refusal: Refusal, given: Given) -> str:

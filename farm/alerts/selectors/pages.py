@@ -81,8 +81,20 @@ def looks() -> dict[str, tuple[datetime | None, str]]:
 
 def points(watch: Watch, **which: Any) -> QuerySet[Any, tuple[Any, ...]]:
     """The long series of a watch as plain rows, oldest first: series, label, node, runtime, the round's new release,
-    ratio, low, high, time and round."""
-    columns = ("series", "label", "node", "runtime", "round__new", "ratio", "low", "high", "at", "round_id")
+    ratio, low, high, time, round and its run."""
+    columns = (
+        "series",
+        "label",
+        "node",
+        "runtime",
+        "round__new",
+        "ratio",
+        "low",
+        "high",
+        "at",
+        "round_id",
+        "round__run",
+    )
     return watch.points.filter(**which).order_by("pk").values_list(*columns)
 
 

@@ -156,7 +156,7 @@ def test_an_acknowledged_alert_is_given_to_somebody_else(signed_in: Client, aler
 
 def test_an_order_from_the_list_leads_back_to_the_list(signed_in: Client, alert: Alert) -> None:
     response = signed_in.post(f"/alerts/{alert.pk}/acknowledge/", {"next": "/alerts/?q=enc"})
-    assert response["Location"] == "/alerts/?q=enc"
+    assert response["Location"] == f"/alerts/?q=enc#alert-{alert.pk}"
     away = signed_in.post(f"/alerts/{alert.pk}/reopen/", {"next": "https://evil.example/"})
     assert away["Location"] == f"/alerts/{alert.pk}/"
 

@@ -21,7 +21,10 @@ from tests.integration.dashboard.conftest import client_of
 from tests.integration.dashboard.pages import assert_is_page, words_of
 
 pytestmark = pytest.mark.django_db
-LISTS = ("/", "/models/", "/runs/", "/fleet/", "/compare/", "/settings/", "/models/upload/", "/runs/new/")
+LISTS = (
+    "/", "/models/", "/runs/", "/fleet/", "/compare/", "/settings/", "/models/upload/", "/runs/new/", "/alerts/",
+    "/alerts/digest/", "/watches/", "/watches/new/", "/trends/", "/runtimes/",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("address", LISTS)

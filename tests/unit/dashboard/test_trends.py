@@ -23,7 +23,7 @@ def rows(values: list[float], *, series: str = "s1", label: str = "fp32", versio
         new = versions[place] if versions else "1.31.1"
         at = START + timedelta(hours=place)
         yield (series, LABEL.format(label), "bench-1", f"onnxruntime=={new}", new, ratio, ratio * 0.98, ratio * 1.02,
-               at, place)  # fmt: skip
+               at, place, 100 + place)  # fmt: skip
 
 
 def stepped(count: int, *, at: int) -> list[float]:
@@ -61,6 +61,13 @@ def test_a_line_is_the_new_release_of_each_round_and_knows_its_level_shift() -> 
     assert reading.shift_words(line, line.shifts[0]) == "+24 % with 1.31.1"
 
 
+@pytest.mark.parametrize(("count", "at"), [(1000, 600), (1000, 602), (10_000, 8_123), (201, 100)])
+def test_a_long_line_knows_the_very_value_its_level_shifted_with(count: int, at: int) -> None:
+    (line,) = reading.lines(WATCH, rows(stepped(count, at=at)))
+    assert [shift.place for shift in line.shifts] == [at]
+    assert line.shifts[0].ratio == pytest.approx(1.24, rel=0.01)
+
+
 def test_an_alert_is_marked_where_its_round_stands() -> None:
     alert = SimpleNamespace(
         node="bench-1", round_id=7, pk=3, state="open", symptoms=_Rows([SimpleNamespace(series="s1")])
@@ -72,6 +79,8 @@ def test_an_alert_is_marked_where_its_round_stands() -> None:
     marks = next(one for one in figure.data if one["mode"] == "markers+text")
     assert marks["customdata"] == ["/alerts/3/"]
     assert marks["text"] == ["alert 3"]
+    points = next(one for one in figure.data if one["mode"] == "lines+markers")
+    assert points["customdata"][6:8] == ["/runs/106/", "/alerts/3/"]
 
 
 class _Rows(list[Any]):

@@ -45,8 +45,12 @@ window.addEventListener("keydown", (event) => {
   ORDERS[event.key]();
 });
 
-// an address that names a folded form opens it
-const opened = document.querySelector(`details:is(${location.hash || "#none"})`);
-if (opened) unfold(opened.querySelector("[data-shortcut]")?.dataset.shortcut ?? "");
-// back on the list after an order: the next key goes on from there
-document.querySelector("[data-triage]:target .line-link")?.focus();
+// An address that names a folded form opens it; one that names an alert of the list goes on from there. After loading,
+// because the browser takes the focus away when it scrolls to what an address names.
+const goOn = () => {
+  const named = document.getElementById(location.hash.slice(1));
+  if (named?.matches("details")) unfold(named.querySelector("[data-shortcut]")?.dataset.shortcut ?? "");
+  else linkOf(named?.closest("[data-triage]"))?.focus();
+};
+if (document.readyState === "complete") setTimeout(goOn);
+else window.addEventListener("load", () => setTimeout(goOn));
