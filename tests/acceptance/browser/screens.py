@@ -22,6 +22,8 @@ def pages(run: int, cell: str) -> dict[str, str]:
     return {
         "run": f"/runs/{run}/",
         "cell": f"/runs/{run}/cells/{cell}/",
+        # of a run whose model came with labelled data: deploy/quickstart --sample digits
+        "accuracy": f"/runs/{run}/?chart=pareto#charts",
         "home": "/",
         "models": "/models/",
         "model": "/models/1/",

@@ -1,0 +1,126 @@
+"""The Pareto chart and what stands beside it: accuracy against latency against bytes."""
+
+import json
+from typing import Any
+
+import pytest
+
+from dashboard.figures import pareto
+from dashboard.reading import accuracy, cells
+from farm.contract.document import Accuracy, Cell, OperatorTime
+from farm.contract.reasons import Reason, ReasonCode
+from tests.unit.dashboard.conftest import address
+
+
+def cell(name: str, *, p50: float | None, right: float | None, size: int, precision: str = "fp32", **more: Any) -> Cell:
+    known: dict[str, Any] = {
+        "id": name, "digest": name * 32, "model": "digits", "model_sha256": "a" * 64, "runtime": "onnxruntime==1.31.1",
+        "provider": "CPUExecutionProvider", "precision": precision, "recipe": "" if precision == "fp32" else precision,
+        "threads": 1, "status": "done", "p50_ms": p50, "p50_ci_ms": None if p50 is None else (0.9 * p50, 1.1 * p50),
+        "model_bytes": size,
+        "accuracy": None if right is None else judged(right),
+    }  # fmt: skip
+    return Cell(**{**known, **more})
+
+
+def judged(right: float, **more: Any) -> Accuracy:
+    known: dict[str, Any] = {
+        "metric": "top1", "recipe": "top1", "output": "y", "n": 540, "value": right, "ci_low": right - 0.01,
+        "ci_high": min(1.0, right + 0.01), "text": "It is judged.",
+    }  # fmt: skip
+    return Accuracy(**{**known, **more})
+
+
+PLAIN = cell("c1", p50=1.0, right=0.98, size=190_000)
+SMALL = cell("c2", p50=1.2, right=0.98, size=50_000, precision="int8-qdq")
+FAST = cell("c3", p50=0.5, right=0.90, size=90_000, precision="fp16")
+BEATEN = cell("c4", p50=2.0, right=0.89, size=95_000, precision="int8-dynamic")
+ALL = [PLAIN, SMALL, FAST, BEATEN]
+
+
+def drawn(found: pareto.Figure) -> list[dict[str, Any]]:
+    data: list[dict[str, Any]] = json.loads(found.json)["data"]
+    return data
+
+
+def test_cells_that_nothing_beats_are_on_the_front_and_the_others_are_faded() -> None:
+    figure = pareto.pareto(ALL, address)
+    line, faded, front = drawn(figure)
+    assert [point[0] for point in front["customdata"]] == [address(name) for name in ("c1", "c2", "c3")]
+    assert [point[0] for point in faded["customdata"]] == [address("c4")]
+    assert faded["marker"]["opacity"] < front["marker"]["opacity"]
+    # of latency and accuracy alone, what is gained by waiting
+    assert line["x"] == [0.5, 1.0]
+    assert line["y"] == [0.90, 0.98]
+    assert figure.title.startswith("3 of 4 cells are on the Pareto front; the fastest, fp16, takes 0.5")
+    assert "top-1 90.0 %" in figure.title
+
+
+def test_a_point_has_both_intervals_and_an_area_for_its_bytes() -> None:
+    _, _, front = drawn(pareto.pareto(ALL, address))
+    assert front["error_y"]["array"] == pytest.approx([0.01, 0.01, 0.01])
+    assert front["error_x"]["arrayminus"] == pytest.approx([0.1, 0.12, 0.05])
+    sizes = front["marker"]["size"]
+    assert sizes[0] == pareto.LARGEST
+    assert (sizes[1] / sizes[0]) ** 2 == pytest.approx(50 / 190, rel=0.02)
+
+
+def test_the_table_has_every_number_and_says_who_is_on_the_front() -> None:
+    table = pareto.pareto(ALL, address).table
+    rows = {row[0].href: [entry.text for entry in row] for row in table.rows}
+    assert rows[address("c2")][1:4] == ["50.0 kB", "1.2", "98.0 %"]
+    assert [row[6] for row in rows.values()].count("on the front") == 3
+    assert rows[address("c4")][6] == ""
+    assert all(len(row) == len(table.heads) for row in table.rows)
+
+
+def test_cells_without_latency_or_accuracy_and_twins_are_left_out() -> None:
+    failed = judged(0.5, value=None, reason=Reason(code=ReasonCode.TIMEOUT, text="Too slow."))
+    odd = [
+        cell("c5", p50=None, right=0.9, size=1), cell("c6", p50=1.0, right=None, size=1),
+        cell("c7", p50=1.0, right=0.5, size=1, accuracy=failed), cell("c8", p50=0.1, right=1.0, size=1, twin_of="c1"),
+    ]  # fmt: skip
+    assert pareto.pareto([*ALL, *odd], address).table.rows == pareto.pareto(ALL, address).table.rows
+
+
+def test_without_labelled_data_the_chart_says_what_to_do() -> None:
+    figure = pareto.pareto([cell("c1", p50=1.0, right=None, size=1)], address)
+    assert "evaluation.npz" in figure.empty
+    assert not figure.data
+
+
+def test_smaller_errors_are_better() -> None:
+    off = [
+        one.model_copy(update={"accuracy": judged(value, metric="mse", recipe="mse", higher_is_better=False)})
+        for one, value in ((PLAIN, 0.1), (FAST, 0.4), (BEATEN, 0.5))
+    ]
+    _, _, front = drawn(pareto.pareto(off, address))
+    assert [point[0] for point in front["customdata"]] == [address("c1"), address("c3")]
+
+
+def test_the_difference_to_fp32_is_told_with_its_interval() -> None:
+    worse = judged(0.9, difference=-0.08, difference_low=-0.11, difference_high=-0.05, p=0.001, baseline="c1")
+    found = FAST.model_copy(update={"accuracy": worse})
+    entry = accuracy.difference_entry(found)
+    minus = "\N{MINUS SIGN}"
+    assert entry.text == f"{minus}8.00 points ({minus}11.00 to {minus}5.00)"
+    assert entry.soft == "worse"
+    heads = [head.text for head in cells.table([PLAIN, found], address).heads]
+    assert heads.index("accuracy") == heads.index("Parity") + 1
+    assert "accuracy" not in [head.text for head in cells.table([cell("c1", p50=1, right=None, size=1)], address).heads]
+
+
+@pytest.mark.parametrize(
+    ("op_types", "words"),
+    [
+        (("QLinearConv", "QGemm"), "1 Conv and 1 MatMul ran in 8 bits."),
+        (("Conv", "QLinearConv"), "1 of 2 Conv stayed FP32, 50% of the time."),
+    ],
+)
+def test_what_a_quantised_cell_ran_is_read_off_its_trace(op_types: tuple[str, ...], words: str) -> None:
+    ran = [
+        OperatorTime(node=f"n{at}", op_type=kind, provider="CPUExecutionProvider", time_us=5.0)
+        for at, kind in enumerate(op_types)
+    ]
+    assert accuracy.stayed(SMALL.model_copy(update={"operators": ran})) == words
+    assert accuracy.stayed(PLAIN.model_copy(update={"operators": ran})) == ""
