@@ -3,10 +3,11 @@
     python -m tests.bench.fidelity [--pairs 24] [--models …] [--others] [--seed 1]
 
 Ours: agent, sandbox and runner, as on a node; the server only receives what they report. Against it, in fresh
-interleaved processes with one thread, on the same model with fixed shapes: a loop in C over the C API of the wheel's
-own shared library (fidelity_loop.c), a bare Python script with `run_with_iobinding`, and with `--others` also
-`polygraphy run` and `onnxruntime_test`, which tell means only and are compared with our means. Needs a C compiler
-(`cc`); `--others` needs a package index.
+processes with one thread on one core, on the same model with fixed shapes: a loop in C over the C API of the wheel's
+own shared library (fidelity_loop.c) and a bare Python script with `run_with_iobinding`. The three take turns, as the
+arms of a block do. With `--others` also `polygraphy run` and `onnxruntime_test`, which can take no turns, run before
+or after them, tell means only and are compared with our means. Needs a C compiler (`cc`); `--others` needs a package
+index.
 """
 
 import argparse
@@ -34,9 +35,12 @@ from tests.bench.workbench import SIZES, prepared, write_fixed
 from tests.integration.worker.making import Workbench
 from worker.agent import installer
 from worker.agent.budgets import runner_budget
-from worker.agent.launching import Launcher
+from worker.agent.launching import Answer, Launcher
 from worker.agent.passes import runner_order
+from worker.agent.pinning import core_of_block
 from worker.agent.preparing import PreparedArm
+from worker.agent.turns import Launch, lead
+from worker.runner.turns import TURN_NS
 
 TARGET_RATIO = 0.005
 TARGET_US = 1.5
@@ -44,11 +48,19 @@ TARGET_US = 1.5
 LARGE_MS = 0.5
 WARMUP_S, WINDOW_S = 0.3, 0.5
 OTHER_RUNS = 2000
+LIMIT_S = 120.0
 
 _BARE = """
-import json, sys, time
+import json, os, sys, time
 import numpy as np, onnxruntime
-model, inputs, warmup_s, window_s = sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4])
+model, inputs, turns = sys.argv[1], sys.argv[2], sys.argv[5]
+warmup_s, window_s, core = float(sys.argv[3]), float(sys.argv[4]), int(sys.argv[6])
+if core >= 0:
+    os.sched_setaffinity(0, {core})
+go, said = os.open(turns + "/go", os.O_RDONLY), os.open(turns + "/said", os.O_WRONLY)
+def hand_over(word):
+    os.write(said, word)
+    os.read(go, 1)
 options = onnxruntime.SessionOptions()
 options.intra_op_num_threads = options.inter_op_num_threads = 1
 session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
@@ -59,20 +71,26 @@ for name, array in given.items():
 outputs = session.run(None, given)
 for node, array in zip(session.get_outputs(), outputs):
     binding.bind_output(node.name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
-def loop(seconds):
-    spent, clock = [], time.perf_counter_ns
-    until = clock() + int(seconds * 1e9)
+clock, run = time.perf_counter_ns, session.run_with_iobinding
+until = clock() + int(warmup_s * 1e9)
+while clock() < until:
+    run(binding)
+spent, total = [], 0
+while total < window_s * 1e9:
+    hand_over(b"m")
+    run(binding)
+    began = clock()
     while True:
         before = clock()
-        session.run_with_iobinding(binding)
+        run(binding)
         after = clock()
         spent.append(after - before)
-        if after >= until:
-            return spent
-loop(warmup_s)
-spent = np.array(loop(window_s))
+        if after - began >= TURN_NS:
+            break
+    total += after - began
+hand_over(b"d")
 print(json.dumps([float(np.median(spent)) / 1e6, float(np.mean(spent)) / 1e6]))
-"""
+""".replace("TURN_NS", str(TURN_NS))
 
 # both tools leave the number of threads to ONNX Runtime; this is imported before them and sets it to one
 _ONE_THREAD = """
@@ -96,6 +114,67 @@ class Timed:
 Way = Callable[[], Timed]
 
 
+@dataclass(frozen=True)
+class Subject:
+    """One model and everything that is needed to time it."""
+
+    launcher: Launcher
+    arm: PreparedArm
+    model: Path
+    inputs: Path
+    loop: Path
+    core: int | None
+    tools: Path | None
+
+    def round(self, dice: random.Random) -> dict[str, Timed]:
+        """Every way once: ours, the C loop and the bare script by turns, the other tools before or after them."""
+        others: dict[str, Way] = {}
+        if self.tools is not None:
+            tools = self.tools
+            others["polygraphy"] = lambda: run_polygraphy(tools, self.model)
+            others["onnxruntime_test"] = lambda: run_onnxruntime_test(tools, self.model)
+        found: dict[str, Timed] = {}
+        for name in dice.sample(["by turns", *others], 1 + len(others)):
+            found |= self._by_turns(dice) if name == "by turns" else {name: others[name]()}
+        return found
+
+    def _by_turns(self, dice: random.Random) -> dict[str, Timed]:
+        core = -1 if self.core is None else self.core
+        times = [str(WARMUP_S), str(WINDOW_S)]
+        library = next(self.arm.installed.folder.glob("lib/python*/site-packages/onnxruntime/capi/libonnxruntime.so.*"))
+        spec = write_spec(self.model, self.inputs)
+        c_loop = [str(self.loop), str(library), str(self.model), str(spec), *times]
+        bare = [str(self.arm.installed.python), "-I", "-c", _BARE, str(self.model), str(self.inputs), *times]
+        order = {**runner_order(self.arm, "sample"), "budget": runner_budget(Budget.QUICK), "core": self.core}
+        ways: dict[str, Launch] = {
+            "ours": lambda folder, started: self.launcher.launch(
+                self.arm, {**order, "turns": folder}, work_dir=self.arm.scratch, on_started=started
+            ),
+            "c_loop": lambda folder, started: Answer(reply=_read_loop(run([*c_loop, folder, str(core)]))),
+            "bare": lambda folder, started: Answer(reply=_read_bare(run([*bare, folder, str(core)]))),
+        }
+        names = dice.sample(list(ways), len(ways))
+        launches = [(ways[name], self.arm.scratch / f"turns-{name}") for name in names]
+        answers = lead(launches, dice=dice, limit_s=LIMIT_S)
+        return {name: _timed(answer) for name, answer in zip(names, answers, strict=True)}
+
+
+def _timed(answer: Answer) -> Timed:
+    if answer.reason is not None:
+        raise SystemExit(answer.reason.text)
+    return Timed(answer.reply["sample"]["p50_ms"], answer.reply["sample"]["mean_ms"])
+
+
+def _read_loop(said: str) -> dict[str, Any]:
+    p50_ns, mean_ns, *_ = map(int, said.split())
+    return {"sample": {"p50_ms": p50_ns / 1e6, "mean_ms": mean_ns / 1e6}}
+
+
+def _read_bare(said: str) -> dict[str, Any]:
+    p50_ms, mean_ms = json.loads(said)
+    return {"sample": {"p50_ms": p50_ms, "mean_ms": mean_ms}}
+
+
 def main() -> None:
     """Prints the figures as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -114,8 +193,8 @@ def main() -> None:
         found = {}
         with prepared(bench, models, folder=folder / "block") as (launcher, arms):
             for model, (path, inputs), arm in zip(names, models, arms, strict=True):
-                ways = ways_of(launcher, arm, loop=loop, model=path, inputs=inputs, tools=tools)
-                found[model] = compare(ways, pairs=options.pairs, dice=dice)
+                subject = Subject(launcher, arm, path, inputs, loop=loop, core=core_of_block(), tools=tools)
+                found[model] = compare(subject, pairs=options.pairs, dice=dice)
     publish(
         claim="Our p50 is within 0.5 % of a C loop's from 0.5 ms on, and within 1.5 µs below.",
         seed=options.seed,
@@ -123,26 +202,11 @@ def main() -> None:
     )
 
 
-def ways_of(
-    launcher: Launcher, arm: PreparedArm, *, loop: Path, model: Path, inputs: Path, tools: Path | None
-) -> dict[str, Way]:
-    """Every way to time this model, by name."""
-    ways: dict[str, Way] = {
-        "ours": lambda: run_ours(launcher, arm),
-        "c_loop": lambda: run_loop(loop, arm, model=model, inputs=inputs),
-        "bare": lambda: run_bare(arm, model=model, inputs=inputs),
-    }
-    if tools is not None:
-        ways["polygraphy"] = lambda: run_polygraphy(tools, model)
-        ways["onnxruntime_test"] = lambda: run_onnxruntime_test(tools, model)
-    return ways
-
-
-def compare(ways: dict[str, Way], *, pairs: int, dice: random.Random) -> dict[str, Any]:
-    """Ratio and difference of ours to every other way, over rounds in random order."""
-    rounds = [{name: ways[name]() for name in dice.sample(list(ways), len(ways))} for _ in range(pairs)]
+def compare(subject: Subject, *, pairs: int, dice: random.Random) -> dict[str, Any]:
+    """Ratio and difference of ours to every other way, over rounds."""
+    rounds = [subject.round(dice) for _ in range(pairs)]
     figures: dict[str, Any] = {}
-    for name in ways.keys() - {"ours"}:
+    for name in rounds[0].keys() - {"ours"}:
         found = [pair(one[name], one["ours"]) for one in rounds]
         judged = verdicts.judge_pairs(found, margin=TARGET_RATIO, looks=(pairs,))
         other_ms = statistics.median(other for other, _ in found)
@@ -166,26 +230,6 @@ def pair(other: Timed, ours: Timed) -> tuple[float, float]:
     if other.p50_ms is not None and ours.p50_ms is not None:
         return other.p50_ms, ours.p50_ms
     return other.mean_ms, ours.mean_ms
-
-
-def run_ours(launcher: Launcher, arm: PreparedArm) -> Timed:
-    order = {**runner_order(arm, "sample"), "budget": runner_budget(Budget.QUICK)}
-    answer = launcher.launch(arm, order, work_dir=arm.scratch)
-    if answer.reason is not None:
-        raise SystemExit(answer.reason.text)
-    return Timed(answer.reply["sample"]["p50_ms"], answer.reply["sample"]["mean_ms"])
-
-
-def run_loop(loop: Path, arm: PreparedArm, *, model: Path, inputs: Path) -> Timed:
-    spec = write_spec(model, inputs)
-    library = next(arm.installed.folder.glob("lib/python*/site-packages/onnxruntime/capi/libonnxruntime.so.*"))
-    said = run([str(loop), str(library), str(model), str(spec), str(WARMUP_S), str(WINDOW_S)]).split()
-    return Timed(int(said[0]) / 1e6, int(said[1]) / 1e6)
-
-
-def run_bare(arm: PreparedArm, *, model: Path, inputs: Path) -> Timed:
-    words = [str(arm.installed.python), "-I", "-c", _BARE, str(model), str(inputs), str(WARMUP_S), str(WINDOW_S)]
-    return Timed(*json.loads(run(words)))
 
 
 def run_polygraphy(tools: Path, model: Path) -> Timed:

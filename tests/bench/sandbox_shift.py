@@ -4,7 +4,7 @@
 
 Inside: the agent's launcher starts the runner in the sandbox while the lease's thread sends heartbeats over HTTP every
 half second, far more often than in service. Outside: the same runner, the same order, started by itself with nothing
-around it. Both are fresh processes of the same runtime, in random order within a pair.
+around it. Both are fresh processes of the same runtime on one core, and take turns as the arms of a block do.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import statistics
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -25,18 +25,22 @@ from farm.contract.blocks import BlockOrder, Lease
 from farm.contract.cells import Budget
 from farm.rules.comparing import verdicts
 from farm.sandbox import confinement
+from farm.sandbox.watch import Running
 from tests.bench.figure import publish
 from tests.bench.workbench import prepared, write_fixed
 from tests.integration.worker.making import Workbench
 from worker.agent.budgets import runner_budget
 from worker.agent.gateway import Gateway
-from worker.agent.launching import Launcher
+from worker.agent.launching import Answer, Launcher
 from worker.agent.lease import LeaseKeeper
 from worker.agent.passes import runner_order
+from worker.agent.pinning import core_of_block
 from worker.agent.preparing import PreparedArm
+from worker.agent.turns import Launch, lead
 
 TARGET = 0.005
 LEASE_S = 2.0
+LIMIT_S = 120.0
 
 
 def main() -> None:
@@ -66,12 +70,18 @@ def main() -> None:
 
 def measure(launcher: Launcher, arm: PreparedArm, *, pairs: int, dice: random.Random, stage: Path) -> dict[str, Any]:
     """The ratio inside / outside of one model, with its interval."""
-    order = {**runner_order(arm, "sample"), "budget": runner_budget(Budget.QUICK)}
+    order = {**runner_order(arm, "sample"), "budget": runner_budget(Budget.QUICK), "core": core_of_block()}
+    ways: dict[str, Launch] = {
+        "inside": lambda folder, started: inside(launcher, arm, {**order, "turns": folder}, started),
+        "outside": lambda folder, started: outside(arm, {**order, "turns": folder}, stage=stage),
+    }
     found = []
     for _ in range(pairs):
-        p50: dict[str, float] = {}
-        for place in dice.sample(["inside", "outside"], 2):
-            p50[place] = inside(launcher, arm, order) if place == "inside" else outside(arm, order, stage=stage)
+        places = dice.sample(list(ways), 2)
+        launches = [(ways[place], arm.scratch / f"turns-{place}") for place in places]
+        with heartbeats(arm):
+            answers = lead(launches, dice=dice, limit_s=LIMIT_S)
+        p50 = {place: p50_of(answer) for place, answer in zip(places, answers, strict=True)}
         found.append((p50["outside"], p50["inside"]))
     judged = verdicts.judge_pairs(found, margin=TARGET, looks=(pairs,))
     return {
@@ -84,17 +94,15 @@ def measure(launcher: Launcher, arm: PreparedArm, *, pairs: int, dice: random.Ra
     }
 
 
-def inside(launcher: Launcher, arm: PreparedArm, order: dict[str, Any]) -> float:
-    """p50 in ms as a node measures it, under a lease kept by heartbeats."""
-    with heartbeats(arm):
-        answer = launcher.launch(arm, order, work_dir=arm.scratch)
-    if answer.reason is not None:
-        raise SystemExit(answer.reason.text)
-    return float(answer.reply["sample"]["p50_ms"])
+def inside(
+    launcher: Launcher, arm: PreparedArm, order: dict[str, Any], on_started: Callable[[Running], None]
+) -> Answer:
+    """As a node measures it."""
+    return launcher.launch(arm, order, work_dir=arm.scratch, on_started=on_started)
 
 
-def outside(arm: PreparedArm, order: dict[str, Any], *, stage: Path) -> float:
-    """p50 in ms of the runner by itself."""
+def outside(arm: PreparedArm, order: dict[str, Any], *, stage: Path) -> Answer:
+    """The runner by itself."""
     environment = {"PATH": os.environ["PATH"], "ORT_DISABLE_TELEMETRY": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
         [str(arm.installed.python), "-I", str(stage)],
@@ -104,7 +112,14 @@ def outside(arm: PreparedArm, order: dict[str, Any], *, stage: Path) -> float:
         cwd=arm.scratch,
         check=True,
     )
-    return float(json.loads(done.stdout)["sample"]["p50_ms"])
+    return Answer(reply=json.loads(done.stdout))
+
+
+def p50_of(answer: Answer) -> float:
+    """p50 in ms. Raises SystemExit with the reason why there is none."""
+    if answer.reason is not None:
+        raise SystemExit(answer.reason.text)
+    return float(answer.reply["sample"]["p50_ms"])
 
 
 class _Heart(BaseHTTPRequestHandler):

@@ -9,7 +9,7 @@ import random
 import select
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -26,14 +26,16 @@ ENDED = b""
 LISTEN_S = 0.05
 
 
-class Seat:
-    """One arm's process: launched, then waiting for its turn. Only its watch runs in a thread of its own."""
+# starts a process whose pipes lie in this folder, tells of it once it runs, and answers when it has ended
+Launch = Callable[[str, Callable[[Running], None]], Answer]
 
-    def __init__(self, launcher: Launcher, arm: PreparedArm, order: dict[str, Any], *, threads: ThreadPoolExecutor):
-        self.arm = arm
-        self._launcher = launcher
-        self._folder = arm.scratch / "turns"
-        self._order = {**order, "turns": str(self._folder)}
+
+class Seat:
+    """One process: launched, then waiting for its turn. Only its watch runs in a thread of its own."""
+
+    def __init__(self, launch: Launch, *, folder: Path, threads: ThreadPoolExecutor) -> None:
+        self._launch = launch
+        self._folder = folder
         self._threads = threads
         self._running: Running | None = None
 
@@ -41,9 +43,7 @@ class Seat:
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir()
         self._go, self._said = (_pipe(self._folder / name) for name in ("go", "said"))
-        self._future: Future[Answer] = self._threads.submit(
-            self._launcher.launch, self.arm, self._order, work_dir=self.arm.scratch, on_started=self._started
-        )
+        self._future: Future[Answer] = self._threads.submit(self._launch, str(self._folder), self._started)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -87,22 +87,41 @@ class Seat:
 def take_turns(
     launcher: Launcher, orders: Sequence[tuple[PreparedArm, dict[str, Any]]], *, dice: random.Random
 ) -> list[Answer]:
-    """The answers to one sample's order an arm, in their order.
+    """The answers to one sample's order an arm, in their order."""
 
-    The processes start one after the other, so that nobody warms up beside another's start, and end the same way. The
-    order of turns is drawn anew each time around. A process that dies or hangs ends its own sample alone.
+    def launch_of(arm: PreparedArm, order: dict[str, Any]) -> Launch:
+        def launch(folder: str, on_started: Callable[[Running], None]) -> Answer:
+            return launcher.launch(arm, {**order, "turns": folder}, work_dir=arm.scratch, on_started=on_started)
+
+        return launch
+
+    launches = [(launch_of(arm, order), arm.scratch / "turns") for arm, order in orders]
+    return lead(launches, dice=dice, limit_s=launcher.timeout_s * len(orders), on_ready=launcher.free_at)
+
+
+def lead(
+    launches: Sequence[tuple[Launch, Path]],
+    *,
+    dice: random.Random,
+    limit_s: float,
+    on_ready: Callable[[float], None] = lambda moment: None,
+) -> list[Answer]:
+    """Starts the processes, each with a folder for its pipes, gives them turns until all have measured; their answers.
+
+    They start one after the other, so that nobody warms up beside another's start, and end the same way. The order of
+    turns is drawn anew each time around. A process that dies or hangs ends its own sample alone.
     """
     with ExitStack() as stack:
-        threads = stack.enter_context(ThreadPoolExecutor(max_workers=len(orders), thread_name_prefix="turns"))
+        threads = stack.enter_context(ThreadPoolExecutor(max_workers=len(launches), thread_name_prefix="turns"))
         seats, at_work = [], []
-        for arm, order in orders:
-            seat = stack.enter_context(Seat(launcher, arm, order, threads=threads))
+        for launch, folder in launches:
+            seat = stack.enter_context(Seat(launch, folder=folder, threads=threads))
             seats.append(seat)
             if seat.listen() == MORE:
                 at_work.append(seat)
-            launcher.free_at(time.monotonic())
+            on_ready(time.monotonic())
         # each process has its own limit; this one is for processes that hand over without an end
-        limit = time.monotonic() + launcher.timeout_s * len(seats)
+        limit = time.monotonic() + limit_s
         while at_work and time.monotonic() < limit:
             dice.shuffle(at_work)
             at_work = [seat for seat in at_work if seat.take_turn() == MORE]

@@ -1,0 +1,142 @@
+"""What taking turns gains, and whether it moves a p50.
+
+    python -m tests.bench.turns [--rounds 16] [--model transformer] [--seed 1]
+
+Pairs of the same thing, measured three ways that take turns themselves from round to round: one process after the
+other, by turns wherever the scheduler puts them, and by turns on one core, as the product does. s is the standard
+deviation of the pairs' log ratios. Beside it: turns of 200 ms, of which the first 20 ms are compared with the rest, so
+that a p50 that suffers from the neighbours' use of the caches would show.
+"""
+
+import argparse
+import base64
+import random
+import tempfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from farm.contract.cells import Budget
+from farm.rules.comparing import verdicts
+from tests.bench.figure import publish
+from tests.bench.workbench import prepared, write_fixed
+from tests.integration.worker.making import Workbench
+from worker.agent.budgets import runner_budget
+from worker.agent.launching import Answer, Launcher
+from worker.agent.passes import runner_order
+from worker.agent.pinning import core_of_block
+from worker.agent.preparing import PreparedArm
+from worker.agent.staging import stage_runner
+from worker.agent.turns import take_turns
+from worker.runner.turns import TURN_NS
+
+WAYS = ("one after the other", "by turns", "by turns on one core")
+LONGER = 10
+LONG_WINDOW_S = 2.0
+
+
+def main() -> None:
+    """Prints the figures as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=16)
+    parser.add_argument("--model", default="transformer")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    dice = random.Random(options.seed)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        model = write_fixed(options.model, folder)
+        with prepared(Workbench(folder), [model, model], folder=folder / "block") as (launcher, arms):
+            pairs = measure_pairs(launcher, arms, rounds=options.rounds, dice=dice)
+        bench = Workbench(folder / "longer", stage=longer_turns(folder / "stage"))
+        with prepared(bench, [model, model], folder=folder / "longer-block") as (launcher, arms):
+            shift = measure_shift(launcher, arms, rounds=options.rounds, dice=dice)
+    publish(
+        claim="Arms that take turns on one core differ less than arms one after the other, and are not slower.",
+        seed=options.seed,
+        figures={"model": options.model, "rounds": options.rounds, "ways": pairs, "first_20_ms_by_rest": shift},
+    )
+
+
+def measure_pairs(
+    launcher: Launcher, arms: list[PreparedArm], *, rounds: int, dice: random.Random
+) -> dict[str, dict[str, Any]]:
+    """s of A/A pairs each way."""
+    core = core_of_block()
+    found: dict[str, list[list[float]]] = {way: [] for way in WAYS}
+    for _ in range(rounds):
+        for way in dice.sample(WAYS, len(WAYS)):
+            order = order_of(arms[0], core=core if way == WAYS[2] else None)
+            if way == WAYS[0]:
+                answers = [launcher.launch(arm, order, work_dir=arm.scratch) for arm in arms]
+            else:
+                answers = take_turns(launcher, [(arm, order) for arm in arms], dice=dice)
+            found[way].append([sample_of(answer)["p50_ms"] for answer in answers])
+    return {way: _figures(np.log(np.array(pairs))) for way, pairs in found.items()}
+
+
+def measure_shift(
+    launcher: Launcher, arms: list[PreparedArm], *, rounds: int, dice: random.Random
+) -> dict[str, float | None]:
+    """The p50 of the first 20 ms of long turns by the p50 of the rest."""
+    core, found = core_of_block(), []
+    for _ in range(rounds):
+        orders = [(arm, order_of(arm, core=core)) for arm in arms]
+        for _, order in orders:
+            order["budget"]["window_s"] = LONG_WINDOW_S
+        answers = take_turns(launcher, orders, dice=dice)
+        found += [_early_and_late(unpacked(sample_of(answer)["timings"])) for answer in answers]
+    judged = verdicts.judge_pairs(found, margin=0.005, looks=(len(found),))
+    return {"ratio": judged.ratio, "ci_low": judged.ci_low, "ci_high": judged.ci_high, "processes": len(found)}
+
+
+def order_of(arm: PreparedArm, *, core: int | None) -> dict[str, Any]:
+    """A quick sample's order."""
+    return {**runner_order(arm, "sample"), "budget": runner_budget(Budget.QUICK), "core": core}
+
+
+def sample_of(answer: Answer) -> dict[str, Any]:
+    """The sample in an answer. Raises SystemExit with the reason why there is none."""
+    if answer.reason is not None:
+        raise SystemExit(answer.reason.text)
+    return dict(answer.reply["sample"])
+
+
+def unpacked(timings: str) -> "np.ndarray[Any, Any]":
+    """Nanoseconds of every inference, in order."""
+    dtype, _, packed = timings.partition(":")
+    return np.frombuffer(zlib.decompress(base64.b64decode(packed)), dtype=f"<{dtype}").astype(np.int64)
+
+
+def longer_turns(folder: Path) -> Path:
+    """The product's runner, staged with turns ten times as long."""
+    source = folder / "source"
+    source.mkdir(parents=True)
+    for path in (Path(__file__).parents[2] / "worker" / "runner").glob("*.py"):
+        text = path.read_text()
+        if path.name == "turns.py":
+            line = f"TURN_NS = {TURN_NS:_}"
+            assert line in text
+            text = text.replace(line, f"TURN_NS = {LONGER * TURN_NS:_}")
+        (source / path.name).write_text(text)
+    return stage_runner(folder / "staged", source=source)
+
+
+def _early_and_late(spent: "np.ndarray[Any, Any]") -> tuple[float, float]:
+    """(rest, first) p50 over the long turns of one process, in ns."""
+    at = np.cumsum(spent) % (LONGER * TURN_NS)
+    return float(np.median(spent[at >= TURN_NS])), float(np.median(spent[at < TURN_NS]))
+
+
+def _figures(logs: "np.ndarray[Any, Any]") -> dict[str, Any]:
+    return {
+        "s_pairs": round(float(np.std(logs[:, 1] - logs[:, 0], ddof=1)), 4),
+        "s_launches": round(float(np.std(logs, axis=0, ddof=1).mean()), 4),
+        "p50_ms": round(float(np.exp(np.median(logs))), 4),
+    }
+
+
+if __name__ == "__main__":
+    main()
