@@ -77,6 +77,30 @@ def test_no_column_is_folded_away(width: int) -> None:
     assert ("MiB" in text) == (width == 160)
 
 
+def test_a_narrow_terminal_still_says_what_each_cell_is_and_its_whole_p50() -> None:
+    long = {"provider": "OpenVINOExecutionProvider", "active_providers": ["OpenVINOExecutionProvider"]}
+    cells = [
+        cell("b1-a0", is_stable=False),
+        cell("b1-a1", runtime="onnxruntime-openvino==1.24.1", precision="int8-dynamic", batch=8, opset=17, **long),
+    ]
+    text = screen(document(cells=cells, comparisons=[]))
+    assert max(map(len, text.splitlines()[:-1])) <= 80
+    words = " ".join(text.split())
+    assert "OpenVINO" in words
+    assert "int8-dynamic" in words
+    assert text.count("0.228 ms ± 0.002") == 2
+    assert "done, unstable" in text
+
+
+def test_comparisons_of_runtimes_come_before_larger_ones_of_other_axes() -> None:
+    cells = [cell("c1"), cell("c2", runtime="onnxruntime==1.29.0"), cell("c3", batch=8)]
+    larger = compared("c1", "c3", axis="batch", ratio=8.0, ci_low=7.9, ci_high=8.1)
+    lines = screen(document(cells=cells, comparisons=[larger, compared("c2", "c1")])).splitlines()
+    (runtime,) = [n for n, line in enumerate(lines) if "1.29.0 → 1.31.1" in line and "slower" in line]
+    (batch,) = [n for n, line in enumerate(lines) if "1 → 8" in line and "slower" in line]
+    assert runtime < batch
+
+
 def test_what_all_cells_share_is_said_once() -> None:
     text = screen(document())
     assert text.count("CPU") == 1
