@@ -22,6 +22,8 @@ HEADS = (
     Head("Pareto front", note="no other cell is at least as fast, as small and as accurate, and better in one"),
     Head("What it ran", is_text=True),
 )
+# what machines call it
+X86 = ("x86_64", "AMD64", "i686")
 METRIC_NAMES = {"top1": "top-1", "top5": "top-5", "mse": "mean squared error"}
 
 
@@ -97,16 +99,15 @@ def stayed(cell: Cell) -> str:
     return f"{ran} ran in 8 bits." if ran else ""
 
 
-def advice(cell: Cell) -> list[str]:
-    """What to try next, from what ran in float."""
+def advice(cell: Cell, *, arch: str) -> list[str]:
+    """What to try next, from what ran in float on a machine of this architecture."""
     if not cell.precision.startswith("int8") or not cell.operators:
         return []
-    is_signed = "activation=int8" in cell.recipe or "s8s8" in cell.recipe.lower()
     return quantisation.advice(
         quantisation.stayed_float(cell.operators),
         precision=cell.precision,
-        activation="int8" if is_signed else "uint8",
-        hardware="x86",
+        activation="int8" if "activation=int8" in cell.recipe else "uint8",
+        hardware="x86" if arch in X86 else arch,
     )
 
 

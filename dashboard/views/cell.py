@@ -52,6 +52,8 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
     # held against cells of every block, which the cell's own row does not know
     judged = by_id.get(found.id, found)
     before = next((one for one in document.blocks if one.block == found.block), None)
+    node = machine(selectors.machine_of(row), found.node, before)
+    arch = dict(node).get("Architecture", "")
     context = {
         "run": row,
         "cell": found,
@@ -69,7 +71,7 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "operators": reading.operators(found),
         "parity": reading.parity(found),
         "accuracy": accuracy.panel(judged),
-        "quantised": [text for text in (accuracy.stayed(found), *accuracy.advice(found)) if text],
+        "quantised": [text for text in (accuracy.stayed(found), *accuracy.advice(found, arch=arch)) if text],
         "beside": beside(document.cells, found, address),
         **panel(request, row, document.cells, found),
         "comparisons": comparisons.table(compared, by_id, address),
@@ -77,7 +79,7 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "traces": _traces(row, found),
         "variant": variant_of_cell(row, found.id),
         "log": pages.log_of(row, found.id),
-        "machine": machine(selectors.machine_of(row), found.node, before),
+        "machine": node,
         "advice": before.advice if before else [],
     }
     return render(request, "dashboard/cell.html", context)
