@@ -17,6 +17,10 @@ UNOPTIMISED = "the same runtime without optimisations"
 
 def engines_of(arm: Arm, report: EnginesReport | None, arms: Sequence[Arm], *, main: str) -> list[doc.EngineParity]:
     """The cell against each earlier cell of its block that was given the same inputs. `main`: the model's file."""
+    if report is not None and report.reason is not None:
+        # said once, of the second cell on, against the first
+        reason = {"verdict": "not_measured", "text": report.reason.text}
+        return [doc.EngineParity.model_validate({**reason, "cell": arms[0].id})] if arm.arm > 0 else []
     pairs = report.pairs if report is not None else ()
     return [_engine(pair, arms, main=main) for pair in pairs if pair.other == arm.arm and pair.one < len(arms)]
 

@@ -10,7 +10,7 @@ from farm.rules.diverging import diverge_command
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.reporting import parities, sentences
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
-from tests.unit.rules.making import make_block, make_check, make_model, make_output, make_reports
+from tests.unit.rules.making import make_block, make_check, make_model, make_output, make_reason, make_reports
 
 DIFFERENT = make_output(violations=17, elements=2048, max_abs=0.05, shape=(2048,), reference_shape=(2048,))
 
@@ -45,6 +45,17 @@ def test_of_engines_that_agree_the_sentence_is_kept_and_no_numbers() -> None:
     (pair,) = document(make_block(), EnginePair(one=0, other=1, outputs=(make_output(),))).cells[1].engines
     assert (pair.verdict, pair.outputs) == ("pass", [])
     assert pair.text == "The output is within atol 1e-05 + rtol 0.0001 of c1's."
+
+
+def test_why_engines_were_not_compared_is_said() -> None:
+    block = make_block()
+    reports = make_reports({arm.arm: 1.0 for arm in block.arms}, end=False)
+    record = BlockRecord(block=block, reports=[*reports, EnginesReport(reason=make_reason())])
+    cells = assemble(RunRecord(model=make_model(), blocks=[record])).cells
+    assert cells[0].engines == []
+    assert [(pair.cell, pair.verdict, pair.text) for pair in cells[1].engines] == [
+        ("c1", "not_measured", "The runner died of SIGSEGV.")
+    ]
 
 
 def test_a_change_between_runtimes_is_in_the_opening_sentence() -> None:
