@@ -9,9 +9,8 @@ that is away or broken Infrastructure. Requests that may be sent twice without h
 """
 
 import contextlib
-import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self, cast
@@ -20,13 +19,12 @@ from urllib.parse import quote
 import httpx2
 
 from onnxfarm.account import Account
+from onnxfarm.answers import AWAY, accepted, waits
+from onnxfarm.calibration import names_and_files
 from onnxfarm.problems import Infrastructure, Usage
+from onnxfarm.resumable import Sender, is_large
 
 API = "/api/v1"
-TRIES = 6
-FIRST_WAIT_S = 0.3
-LONGEST_WAIT_S = 8.0
-AWAY = (502, 503, 504)
 # an upload's answer comes after the farm has forced it to its disk
 TIMEOUT = httpx2.Timeout(connect=10.0, read=120.0, write=120.0, pool=10.0)
 
@@ -87,19 +85,24 @@ class Client:
     ) -> Json:
         """Upload a bundle: `files` (the .onnx with its external data, or one .zip) and files by role (`inputs`, …).
 
+        A folder is one of ONNX's own test data, as calibration data may be.
+
         `fields`: model, note, team. `progress` is given the bytes of each piece sent. The same bundle sent again is
-        the same version, so a broken upload is repeated from its start.
+        the same version, so a broken upload is repeated from its start; a large one goes on where it was cut.
         """
-        named = [("files", path) for path in files] + list((roles or {}).items())
+        named = [("files", path.name, path) for path in files]
+        named += [(role, name, file) for role, path in (roles or {}).items() for name, file in names_and_files(path)]
+        if is_large([path for _, _, path in named]):
+            return self._upload_in_pieces(named, fields or {}, progress=progress)
 
         def send() -> httpx2.Response:
             with contextlib.ExitStack() as opened:
                 parts = [
                     (
                         field,
-                        (path.name, _Counted(opened.enter_context(_open(path)), progress), "application/octet-stream"),
+                        (name, _Counted(opened.enter_context(_open(path)), progress), "application/octet-stream"),
                     )
-                    for field, path in named
+                    for field, name, path in named
                 ]
                 return self._http.post("/uploads", files=cast(Any, parts), data=dict(fields or {}))
 
@@ -144,6 +147,36 @@ class Client:
         order: Json = {"rounds": rounds} | ({"blocks": list(blocks)} if blocks else {})
         return self._json("POST", f"/runs/{_id(run_id)}/more", json=order, is_repeatable=False)
 
+    def _upload_in_pieces(
+        self,
+        named: Sequence[tuple[str, str, Path]],
+        fields: Mapping[str, str],
+        *,
+        progress: Callable[[int], None] | None,
+    ) -> Json:
+        sender = Sender(self._http, server=self.account.server, sleep=self._sleep, progress=progress)
+        said = dict(fields)
+        team = said.pop("team", "")
+        parts = []
+        for field, name, path in named:
+            part = {"upload": sender.send(path, name=name, team=team)}
+            parts.append(part if field == "files" else {**part, "role": field})
+        version = self._json("POST", "/uploads/complete", json={"files": parts, **said})
+        sender.forget()
+        return version
+
+    def nodes(self) -> list[Json]:
+        """Nodes of the user's teams."""
+        return self._list("/nodes")
+
+    def invite_node(self, *, team: str = "") -> Json:
+        """A one-off code with the command by which a machine joins."""
+        return self._json("POST", "/nodes/invitations", json={"team": team}, is_repeatable=False)
+
+    def order_node(self, node_id: int, what: str) -> Json:
+        """Approve, drain, resume or revoke a node."""
+        return self._json("POST", f"/nodes/{node_id}/{what}", json={}, is_repeatable=False)
+
     def _json(self, method: str, path: str, *, is_repeatable: bool = True, **options: Any) -> Json:
         return _object(self._request(method, path, is_repeatable=is_repeatable, **options))
 
@@ -158,7 +191,7 @@ class Client:
 
     def _send(self, send: Callable[[], httpx2.Response], *, is_repeatable: bool) -> httpx2.Response:
         """Send, and again after a pause while the farm is away; raises for a refusal."""
-        for wait_s in _waits():
+        for wait_s in waits():
             try:
                 response = send()
             except (httpx2.ConnectError, httpx2.ConnectTimeout) as problem:
@@ -171,7 +204,7 @@ class Client:
                 last = problem
             else:
                 if response.status_code not in AWAY or not is_repeatable or wait_s is None:
-                    return _accepted(response)
+                    return accepted(response)
                 last = httpx2.TransportError(f"status {response.status_code}")
             if wait_s is not None:
                 self._sleep(wait_s)
@@ -195,13 +228,6 @@ class _Counted:
         return getattr(self._file, name)
 
 
-def _waits() -> Iterator[float | None]:
-    """Pauses between tries, growing and jittered; None after the last."""
-    for number in range(TRIES - 1):
-        yield min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**number) * random.uniform(0.8, 1.2)
-    yield None
-
-
 def _open(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
@@ -218,26 +244,6 @@ def _id(text: str) -> str:
     if not text.isdecimal():
         raise Usage(f"“{text}” is not a run: give its number, as `onnxfarm status` lists it.")
     return text
-
-
-def _accepted(response: httpx2.Response) -> httpx2.Response:
-    """The response unless it is a refusal, which raises with the farm's own sentence."""
-    if response.is_success:
-        return response
-    words = _words(response)
-    if 400 <= response.status_code < 500:
-        raise Usage(words)
-    raise Infrastructure(words)
-
-
-def _words(response: httpx2.Response) -> str:
-    try:
-        body = response.json()
-    except ValueError:
-        body = {}
-    if isinstance(body, dict) and isinstance(body.get("detail"), str):
-        return f"{body['detail']} {body.get('hint') or ''}".strip()
-    return f"{response.request.url} answered {response.status_code} without a reason: is this the address of a farm?"
 
 
 def _parsed(response: httpx2.Response) -> Any:

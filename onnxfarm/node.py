@@ -9,10 +9,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from onnxfarm import service
+from onnxfarm import fleet, service
 from onnxfarm.problems import Infrastructure, Usage, main_guard, needs_extra
 
 app = typer.Typer(no_args_is_help=True, help="Make this machine a node of a farm.")
+
+fleet.register(app)
 
 HomeOption = Annotated[
     Path | None, typer.Option("--home", metavar="FOLDER", help="The node's folder; default: $ONNXFARM_NODE_HOME.")
@@ -30,13 +32,15 @@ def enroll(
 ) -> None:
     """Join a farm. A person there approves this machine by its fingerprint; then it may work."""
     with needs_extra("node"):
-        from worker.agent import enrolment, facts, gateway, main
+        from worker.agent import enrolment, facts, gateway, main, selftest
         from worker.agent.home import NodeHome
     folder = _folder(home)
+    joining = NodeHome(folder)
     try:
         known = facts.read_facts(busy_window_s=0)
+        tested = None if joining.is_enrolled else selftest.at_home(folder)
         identity, enrolled = enrolment.enrol(
-            NodeHome(folder), url=url, code=token, name=name or main.machine_name(), facts=known
+            joining, url=url, code=token, name=name or main.machine_name(), facts=known, self_test=tested
         )
     except (enrolment.AlreadyEnrolledError, gateway.Rejected, gateway.Stale, ValueError) as problem:
         raise Usage(_sentence(problem)) from problem
@@ -44,6 +48,8 @@ def enroll(
         raise Infrastructure(f"{url} cannot be reached: {problem}") from problem
     print(f"This machine is node {identity.name!r} of {identity.url}, kept in {folder}.")
     print(f"Fingerprint: {identity.fingerprint}")
+    if tested is not None:
+        print(f"Self-test: {tested.sentence}")
     if enrolled.health == "pending":
         print("Have an admin of the farm compare it and approve the node. Then, or now: onnxfarm node start")
     else:

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from dashboard import numbers
 from dashboard.reading import surroundings
 from dashboard.tables import Entry, Head, Table
+from dashboard.views import node_settings
 from dashboard.views.access import page, person
 from farm.accounts.refusals import Missing, Refusal
 from farm.accounts.selectors import team_to_write
@@ -76,7 +77,8 @@ def node(request: HttpRequest, node_id: int) -> HttpResponse:
     context = {
         "node": found,
         "facts": found.facts,
-        "settings": found.settings,
+        "limits": node_settings.shown(found),
+        "self_test": found.self_test,
         "advice": surroundings.advice(found.facts, before),
         "before": surroundings.table(before, lambda run_id: reverse("dashboard:run", args=[run_id])),
         "floor": floor,

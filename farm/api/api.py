@@ -19,6 +19,7 @@ ROUTERS = (
     "matrix",
     "plan",
     "runs",
+    "nodes",
     "diverge",
     "watches",
     "alerts",

@@ -37,20 +37,41 @@ MAX_PART_BYTES = 32 * 1024 * 1024
 SIGNATURE_WINDOW_S = 300
 MAX_WAIT_S = 30
 
+# from and to, on a clock of 24 hours
+HOURS = r"^$|^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$"
+
 NodeName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$")]
 Tag = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 Evidence = Annotated[str, StringConstraints(max_length=1000)]
 Health = Literal["pending", "active", "draining", "quarantined", "retired"]
 
 
+class SelfTest(Message):
+    """What a node made of the golden model: is it right, and how long does it take.
+
+    `max_abs`: largest difference to what numpy computes in float64; `p50_ms`: the least median of its launches.
+    """
+
+    passed: bool
+    sentence: Annotated[str, StringConstraints(max_length=1000)]
+    runtime: Annotated[str, StringConstraints(max_length=100)] = ""
+    max_abs: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    p50_ms: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    launches: Annotated[int, Field(ge=0, le=100)] = 0
+
+
 class Enrolment(Message):
-    """A machine asks to join with a one-off code. `public_key`: base64 of the 32 bytes of an Ed25519 key."""
+    """A machine asks to join with a one-off code. `public_key`: base64 of the 32 bytes of an Ed25519 key.
+
+    `self_test`: its first, so that whoever approves it sees what it does.
+    """
 
     code: Annotated[str, StringConstraints(min_length=8, max_length=128)]
     name: NodeName
     public_key: Annotated[str, StringConstraints(min_length=44, max_length=44)]
     facts: Facts
     contract_version: Annotated[int, Field(ge=1)]
+    self_test: SelfTest | None = None
 
 
 class Enrolled(Message):
@@ -100,17 +121,25 @@ class Hello(Message):
     state: Literal["idle", "measuring", "leaving"] = "idle"
     block: str | None = None
     log_tail: Annotated[str, Field(max_length=20_000)] = ""
+    self_test: SelfTest | None = None
 
 
 class NodeSettings(Message):
-    """What the owner set for a node, and the farm's pace."""
+    """What the owner set for a node, and the farm's pace.
 
-    wait_s: float = 25.0
-    hello_every_s: float = 60.0
+    `hours`: when it works, like 20:00-06:00 in `timezone`; empty: always. `max_temperature_c`: above it the node asks
+    for no block; None: whatever the heat.
+    """
+
+    wait_s: Annotated[float, Field(gt=0, le=MAX_WAIT_S)] = 25.0
+    hello_every_s: Annotated[float, Field(ge=1, le=3600)] = 60.0
     is_paused: bool = False
-    max_block_s: float = 1800.0
-    cache_bytes: int = 20 * 1024**3
-    runtimes_bytes: int = 20 * 1024**3
+    hours: Annotated[str, StringConstraints(pattern=HOURS)] = ""
+    timezone: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_+/-]{1,64}$")] = "UTC"
+    max_block_s: Annotated[float, Field(ge=30, le=86_400)] = 1800.0
+    max_temperature_c: Annotated[float, Field(ge=30, le=120)] | None = None
+    cache_bytes: Annotated[int, Field(ge=1024**3, le=2**50)] = 20 * 1024**3
+    runtimes_bytes: Annotated[int, Field(ge=1024**3, le=2**50)] = 20 * 1024**3
 
 
 class Welcome(Message):

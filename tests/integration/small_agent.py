@@ -44,6 +44,9 @@ class SmallEquipment:
     def probe_more(self, known: Abilities, *, is_cancelled: Callable[[], bool]) -> Abilities:
         return known
 
+    def temperature_c(self) -> float | None:
+        return None
+
     def limit(self, settings: messages.NodeSettings) -> None:
         """Nothing to limit."""
 

@@ -37,6 +37,8 @@ GOODBYE_S = 2.0
 # a node that had nothing to do for so long looks what else may run on it; 0: never
 IDLE_PROBE_S = 30.0
 IDLE_TURN_S = 1.0
+# between two looks at the thermometer of a machine that is too hot to work
+COOL_S = 15.0
 
 
 class Equipment(Protocol):
@@ -54,6 +56,8 @@ class Equipment(Protocol):
     def probe_more(self, known: Abilities, *, is_cancelled: Callable[[], bool]) -> Abilities: ...
 
     def limit(self, settings: messages.NodeSettings) -> None: ...
+
+    def temperature_c(self) -> float | None: ...
 
 
 class Agent:
@@ -144,6 +148,14 @@ class Agent:
             mailbox.close()
 
     def _poll(self) -> messages.Offer | None:
+        limit = self._presence.settings.max_temperature_c
+        heat = None if limit is None else self._equipment.temperature_c()
+        if limit is not None and heat is not None and heat > limit:
+            logger.warning(
+                "The processor is at %.0f °C, above its owner's %.0f °C: no block is asked for.", heat, limit
+            )
+            self._stop.wait(COOL_S)
+            return None
         return self._gateway.message(wait_s=min(self._presence.settings.wait_s, messages.MAX_WAIT_S))
 
     def _probe(self) -> None:

@@ -30,7 +30,9 @@ class StoppedError(RuntimeError):
     """The agent was stopped while it waited."""
 
 
-def enrol(home: NodeHome, *, url: str, code: str, name: str, facts: Facts) -> tuple[Identity, messages.Enrolled]:
+def enrol(
+    home: NodeHome, *, url: str, code: str, name: str, facts: Facts, self_test: messages.SelfTest | None = None
+) -> tuple[Identity, messages.Enrolled]:
     """Makes this machine a node of the farm at `url`; pending until a person approves its fingerprint.
 
     Raises AlreadyEnrolledError, and GatewayError with the farm's words (a code used twice or late).
@@ -48,6 +50,7 @@ def enrol(home: NodeHome, *, url: str, code: str, name: str, facts: Facts) -> tu
         public_key=signing.public_key(private),
         facts=facts,
         contract_version=CONTRACT_VERSION,
+        self_test=self_test,
     )
     with Gateway(url) as gateway:
         enrolled = gateway.enrol(enrolment)

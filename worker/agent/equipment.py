@@ -10,8 +10,9 @@ from pathlib import Path
 from farm.contract import node as messages
 from farm.contract.blocks import Lease
 from farm.contract.cells import Runtime
+from farm.contract.node import SelfTest
 from farm.contract.reports import Facts, Reply, Report
-from worker.agent import execution, facts, host_lock, probes, staging
+from worker.agent import execution, facts, host_lock, probes, selftest, staging
 from worker.agent import gateway as farm
 from worker.agent.cache import ArtifactCache, FetchError
 from worker.agent.environment import NodeEnvironment
@@ -63,6 +64,10 @@ class NodeEquipment:
         """The machine as it is, without waiting to see how busy it is."""
         return facts.read_facts(busy_window_s=0)
 
+    def temperature_c(self) -> float | None:
+        """The processor's temperature now, where it can be read."""
+        return facts.temperature_c()
+
     def runtimes(self) -> tuple[Runtime, ...]:
         """What is installed now."""
         return tuple(one.runtime for one in self._runtimes.installed())
@@ -73,12 +78,37 @@ class NodeEquipment:
         self._runtimes.limit_bytes = settings.runtimes_bytes
 
     def probe(self, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
-        """What has to be known before the first block: the processor, the CPU provider, what was asked for."""
+        """What has to be known before the first block: the self-test, the processor, the CPU provider, what was asked.
+
+        A machine that fails the self-test claims nothing.
+        """
+        tested = self.self_test(is_cancelled=is_cancelled)
+        if not tested.passed:
+            logger.error("The self-test failed, so this node takes no blocks: %s", tested.sentence)
+            return probes.Abilities(self_test=tested)
         found = probes.Abilities(tags=probes.machine_tags(self.facts())) | probes.kept(self._home.folder)
         for short in ("cpu", *self._probe_first):
             with host_lock.preferably(patience_s=FIRST_PATIENCE_S, is_cancelled=is_cancelled):
                 found |= self._probed(short, is_cancelled=is_cancelled)
-        return found
+        return found | probes.Abilities(self_test=tested)
+
+    def self_test(self, *, is_cancelled: Callable[[], bool] = lambda: False) -> SelfTest:
+        """The golden model, on the ONNX Runtime beside this agent or on the plain one."""
+        folder = Path(tempfile.mkdtemp(prefix="self-test-", dir=self._work))
+        try:
+            installed = probes.own_build() or self._runtimes.provide(probes.PLAIN)
+            with host_lock.preferably(patience_s=FIRST_PATIENCE_S, is_cancelled=is_cancelled):
+                return selftest.run(
+                    installed,
+                    stage=self._stage,
+                    folder=folder,
+                    timeout_s=probes.TIMEOUT_S,
+                    is_cancelled=is_cancelled,
+                )
+        except RuntimeUnavailableError as problem:
+            return SelfTest(passed=False, sentence=f"The golden model has no runtime to run on: {problem}"[:1000])
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def probe_more(self, known: probes.Abilities, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
         """Tries what may well run here, while the node has nothing to do. Installs what it needs."""

@@ -59,6 +59,7 @@ class Presence:
                 state=state,
                 block=block,
                 log_tail=self._log_tail(),
+                self_test=self.abilities.self_test,
             )
         )
         if welcome.sentence and (self._welcome is None or welcome.sentence != self._welcome.sentence):

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from farm.contract.blocks import ArmOrder
 from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime
+from farm.contract.node import SelfTest
 from farm.contract.reports import Facts
 from farm.rules.runtimes import providers
 from worker.agent import cache, launching, passes, staging, tracing
@@ -40,14 +41,19 @@ BUILDS = {
 
 @dataclass(frozen=True)
 class Abilities:
-    """Tags with their evidence in words, and providers by ORT's names. None are claimed before a probe has run."""
+    """Tags with their evidence in words, and providers by ORT's names. None are claimed before a probe has run.
+
+    `self_test` is the newest one; a node that did not pass it claims nothing.
+    """
 
     tags: dict[str, str] = field(default_factory=dict)
     providers: tuple[str, ...] = ()
+    self_test: SelfTest | None = None
 
     def __or__(self, other: "Abilities") -> "Abilities":
         names = dict.fromkeys((*self.providers, *other.providers))
-        return Abilities(tags=self.tags | other.tags, providers=tuple(names))
+        tested = other.self_test or self.self_test
+        return Abilities(tags=self.tags | other.tags, providers=tuple(names), self_test=tested)
 
 
 def machine_tags(facts: Facts) -> dict[str, str]:
@@ -117,14 +123,14 @@ def _arm(entry: providers.Provider, *, installed: Installed, folder: Path) -> Pr
     for path in (model, inputs):
         path.parent.mkdir(exist_ok=True)
     _write_model(model, inputs)
-    bundle = Bundle(main=model.name, files=(_ref(model),))
+    bundle = Bundle(main=model.name, files=(reference_to(model),))
     cell = CellSpec(
         artifact_sha256=bundle.digest,
         runtime=installed.runtime,
         provider=entry.name,
         provider_options=dict(entry.defaults),
     )
-    order = ArmOrder(arm=0, cell=cell, bundle=bundle, source=bundle, inputs=_ref(inputs))
+    order = ArmOrder(arm=0, cell=cell, bundle=bundle, source=bundle, inputs=reference_to(inputs))
     scratch = folder / "scratch"
     scratch.mkdir(exist_ok=True)
     return PreparedArm(
@@ -149,5 +155,6 @@ def _write_model(model: Path, inputs: Path) -> None:
     np.savez(inputs, x=np.ones((8, 64), np.float32))
 
 
-def _ref(path: Path) -> FileRef:
+def reference_to(path: Path) -> FileRef:
+    """A file as an order names it."""
     return FileRef(name=path.name, sha256=cache.digest_of_file(path), bytes=path.stat().st_size)

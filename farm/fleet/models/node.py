@@ -7,11 +7,12 @@ from django.db import models
 from django.utils import timezone
 
 from farm.accounts.models import Team
-from farm.contract.node import NodeSettings
+from farm.contract.node import NodeSettings, SelfTest
 from farm.contract.reports import Facts
 from farm.contract.version import node_queue, tag_queue
 from farm.fleet.models.event import NodeEvent
 from farm.fleet.states import HEALTH_ARROWS, NodeEventKind, NodeHealth, NodeState
+from farm.rules.hours import is_within
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser
@@ -74,6 +75,9 @@ class Node(models.Model):
     is_emulated = models.BooleanField(default=False)
     # failures of blocks in a row that were the node's fault
     failures = models.PositiveSmallIntegerField(default=0)
+    # the newest self-test, and what it took when the node was new or was last let work again
+    self_test_json = models.JSONField(null=True, blank=True)
+    self_test_ms = models.FloatField(null=True, blank=True)
     log_tail = models.TextField(blank=True)
     seen_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -108,9 +112,24 @@ class Node(models.Model):
         return f"node:{self.pk}"
 
     @property
+    def self_test(self) -> SelfTest | None:
+        """The newest golden self-test."""
+        return None if self.self_test_json is None else SelfTest.model_validate(self.self_test_json)
+
+    @property
+    def pause(self) -> str:
+        """Why its owner lets it take no block now, in one sentence; empty when it may, as far as its owner goes."""
+        limits = self.settings
+        if limits.is_paused:
+            return "Paused by its owner."
+        if not is_within(limits.hours, timezone.now(), timezone=limits.timezone):
+            return f"Outside its owner's hours, {limits.hours} {limits.timezone}."
+        return ""
+
+    @property
     def queues(self) -> tuple[str, ...]:
         """Queues it consumes: its own, and one per tag; none while it may take no block."""
-        if self.health != NodeHealth.ACTIVE or self.settings.is_paused:
+        if self.health != NodeHealth.ACTIVE or self.pause:
             return ()
         return (node_queue(str(self.pk)), *(tag_queue(tag) for tag in self.all_tags))
 

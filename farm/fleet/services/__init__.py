@@ -1,5 +1,5 @@
 from farm.fleet.services.enrolment import approve, enrol, grant_secret, invite
-from farm.fleet.services.health import change_settings, drain, note_block_end, quarantine, resume, revoke
+from farm.fleet.services.health import change_settings, drain, note_block_end, quarantine, resume, revoke, share
 from farm.fleet.services.noise import keep_null_estimate
 from farm.fleet.services.presence import hello, mark_offline, welcome
 
@@ -17,5 +17,6 @@ __all__ = [
     "quarantine",
     "resume",
     "revoke",
+    "share",
     "welcome",
 ]

@@ -140,6 +140,7 @@ def _enrolled(enrolment: Enrolment) -> Node:
         facts_json=enrolment.facts.model_dump(mode="json"),
         sandbox=enrolment.facts.sandbox,
         is_emulated=enrolment.facts.is_emulated,
+        self_test_json=enrolment.self_test.model_dump(mode="json") if enrolment.self_test else None,
     )
     EnrolmentCode.objects.filter(pk=code.pk).update(node=node)
     node.log(NodeEventKind.ENROLLED, f"{node.name} joined with the key {node.fingerprint}.", actor=code.created_by)

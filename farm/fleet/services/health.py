@@ -9,11 +9,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from farm.accounts.models import User
 from farm.accounts.refusals import Conflict, Invalid, NotAllowed
+from farm.accounts.selectors import team_named
 from farm.accounts.services import record
 from farm.contract.node import NodeSettings, Tag
 from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
 from farm.fleet.states import NodeEventKind, NodeHealth, NodeState
+from farm.rules.hours import is_zone
 
 # failures of blocks in a row, by the node's own fault, that put it aside
 QUARANTINE_AFTER = 3
@@ -33,7 +35,9 @@ def resume(*, node: Node, by: User) -> Node:
     if node.health == NodeHealth.PENDING:
         raise Conflict(f"{node.name} is pending; approve it instead.")
     with transaction.atomic():
-        Node.objects.filter(pk=node.pk).update(failures=0)
+        # what it takes now is its new pace: whoever resumes it has read what was wrong
+        Node.objects.filter(pk=node.pk).update(failures=0, self_test_ms=None)
+        node.self_test_ms = None
         return _ordered(node, by, NodeHealth.ACTIVE, NodeEventKind.RESUMED, verb="node resumed")
 
 
@@ -74,13 +78,33 @@ def change_settings(*, node: Node, by: User, tags: list[str] | None = None, **se
     try:
         wanted = NodeSettings.model_validate({**node.settings_json, **settings})
     except ValidationError as problem:
-        raise Invalid(f"A setting of {node.name} is out of range: {problem.errors()[0]['msg']}.") from problem
+        first = problem.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise Invalid(
+            f"The setting {where} of {node.name} is out of range: {first['msg']}.", code=where or "invalid"
+        ) from problem
+    if not is_zone(wanted.timezone):
+        raise Invalid(
+            f"“{wanted.timezone}” is no time zone known here.", code="timezone", hint="Write it like Europe/Vienna."
+        )
     node.settings_json = wanted.model_dump(mode="json", exclude_defaults=True)
     if tags is not None:
         node.owner_tags = _checked_tags(tags)
     with transaction.atomic():
         node.save(update_fields=["settings_json", "owner_tags"])
         node.log(NodeEventKind.SETTINGS_CHANGED, f"Settings of {node.name} were changed.", actor=by, **settings)
+    return node
+
+
+def share(*, node: Node, by: User, teams: list[str]) -> Node:
+    """Which other teams may measure on a node, by name. Raises Missing for a team that `by` does not know."""
+    _must_manage(node, by)
+    wanted = [team_named(name, user=by) for name in dict.fromkeys(teams) if name != node.team.name]
+    with transaction.atomic():
+        node.shared_with.set(wanted)
+        names = ", ".join(team.name for team in wanted) or "nobody else"
+        node.log(NodeEventKind.SETTINGS_CHANGED, f"{node.name} measures for {node.team.name} and {names}.", actor=by)
+        record(verb="node shared", subject=node.name, actor=by, team=node.team, facts={"teams": teams})
     return node
 
 

@@ -9,6 +9,7 @@ from farm.accounts.refusals import Unprocessable
 from farm.contract.node import Hello, Welcome
 from farm.contract.version import CONTRACT_VERSION
 from farm.fleet.models import Node
+from farm.fleet.services.self_tests import keep_self_test
 from farm.fleet.services.tags import check_facts, check_tags
 from farm.fleet.states import NodeEventKind, NodeHealth, NodeState
 
@@ -35,6 +36,8 @@ def hello(*, node: Node, hello: Hello) -> Welcome:
     with transaction.atomic():
         _keep(node, hello)
         node.change_state(NodeState.OFFLINE if hello.state == "leaving" else NodeState.ONLINE)
+        if hello.state != "leaving" and hello.self_test != node.self_test:
+            keep_self_test(node=node, test=hello.self_test)
     return welcome(node, contract_version=hello.contract_version)
 
 
@@ -46,7 +49,7 @@ def welcome(node: Node, *, contract_version: int = CONTRACT_VERSION) -> Welcome:
             "install the same release of onnxfarm on both. Until then it gets no blocks."
         )
         return Welcome.model_validate({"health": node.health, "settings": node.settings, "sentence": sentence})
-    sentence = "Paused by its owner." if node.settings.is_paused else SENTENCES[NodeHealth(node.health)]
+    sentence = node.pause or node.health_reason or SENTENCES[NodeHealth(node.health)]
     return Welcome.model_validate(
         {"health": node.health, "queues": node.queues, "settings": node.settings, "sentence": sentence}
     )

@@ -15,8 +15,11 @@ def why_not(node: Node, block: Block, attempt: int) -> str:
     if block.state != BlockState.QUEUED or block.attempt != attempt:
         return f"Block {block.pk} is {block.state} at attempt {block.attempt}; attempt {attempt} is not to be had."
     if not node.may_take_blocks:
+        return f"{node.name} may take no block now: it is {node.health}. {node.pause}".strip()
+    if block.plan.minutes * 60 > node.settings.max_block_s:
         return (
-            f"{node.name} may take no block now: it is {node.health}{' and paused' if node.settings.is_paused else ''}."
+            f"{node.name} takes blocks of at most {node.settings.max_block_s / 60:g} minutes; block {block.pk} is "
+            f"planned for {block.plan.minutes:.1f}."
         )
     if block.only_node_id not in (None, node.pk):
         return f"Block {block.pk} goes on at another node, where it was begun."
@@ -40,6 +43,6 @@ def first_taker(block_id: str, attempt: int, node_ids: Sequence[int]) -> tuple[i
     block = Block.objects.select_related("run__team", "run__requested_by").filter(pk=block_id).first()
     if block is None or block.state != BlockState.QUEUED or block.attempt != attempt:
         return None, False
-    nodes = Node.objects.select_related("team", "owner").in_bulk(list(node_ids))
+    nodes = Node.objects.select_related("team", "owner").defer("log_tail", "facts_json").in_bulk(list(node_ids))
     able = (pk for pk in node_ids if pk in nodes and not why_not(nodes[pk], block, attempt))
     return next(able, None), True

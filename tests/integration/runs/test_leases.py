@@ -75,7 +75,7 @@ def test_a_node_that_may_not_work_gets_no_block(run: Run, node: Node, health: No
 
 def test_a_paused_node_gets_no_block(run: Run, node: Node, owner: User) -> None:
     fleet.change_settings(node=node, by=owner, is_paused=True)
-    with pytest.raises(Conflict, match="paused"):
+    with pytest.raises(Conflict, match="Paused by its owner"):
         claim(node, first_block(run))
 
 

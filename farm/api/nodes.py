@@ -1,0 +1,154 @@
+"""The fleet over HTTP: nodes, invitations, and the owner's orders."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from django.conf import settings
+from django.http import HttpRequest
+from ninja import Router, Schema, Status
+from pydantic import Field
+
+from farm.accounts.selectors import team_to_write
+from farm.api.auth import person
+from farm.fleet import selectors, services
+from farm.fleet.models import Node
+
+router = Router(tags=["fleet"])
+ORDERS = {
+    "approve": services.approve,
+    "drain": services.drain,
+    "resume": services.resume,
+    "revoke": services.revoke,
+}
+
+
+class SelfTestOut(Schema):
+    """`p50_ms`: the least median of its launches; `max_abs`: largest difference to the right answer."""
+
+    passed: bool
+    sentence: str
+    runtime: str
+    max_abs: float | None
+    p50_ms: float | None
+    launches: int
+
+
+class NodeOut(Schema):
+    """`state`: online, offline; `health`: pending, active, draining, quarantined, retired."""
+
+    id: int
+    name: str
+    team: str
+    owner: str | None
+    state: str
+    health: str
+    health_reason: str
+    pause: str = Field(description="why its owner lets it take no block now; empty when it may")
+    fingerprint: str
+    tags: dict[str, str] = Field(description="each proven tag with its evidence")
+    owner_tags: list[str]
+    providers: list[str]
+    runtimes: list[str]
+    sandbox: str
+    is_emulated: bool
+    facts: dict[str, Any]
+    settings: dict[str, Any]
+    self_test: SelfTestOut | None
+    seen_at: datetime | None
+    created_at: datetime
+
+
+class Invitation(Schema):
+    """`team`: default your first."""
+
+    team: str = Field(default="", max_length=100)
+
+
+class InvitationOut(Schema):
+    """`command` is typed on the machine that joins; the code works once and is not shown again."""
+
+    code: str
+    command: str
+    expires_at: datetime
+
+
+class Settings(Schema):
+    """The owner's limits; what is left out stays. `hours`: like 20:00-06:00 in `timezone`, empty: always."""
+
+    is_paused: bool | None = None
+    hours: str | None = Field(default=None, max_length=11)
+    timezone: str | None = Field(default=None, max_length=64)
+    max_block_s: float | None = None
+    max_temperature_c: float | None = None
+    cache_bytes: int | None = None
+    runtimes_bytes: int | None = None
+    tags: list[str] | None = Field(default=None, max_length=32)
+    teams: list[str] | None = Field(default=None, max_length=64, description="other teams that may measure on it")
+
+
+@router.get("/nodes", response=list[NodeOut])
+def nodes(request: HttpRequest) -> list[NodeOut]:
+    """Nodes of your teams."""
+    return [_node(node) for node in selectors.nodes_visible_to(person(request))[:1000]]
+
+
+@router.post("/nodes/invitations", response={201: InvitationOut})
+def invite(request: HttpRequest, payload: Invitation) -> Status[InvitationOut]:
+    """A one-off code by which one machine joins, with the command that uses it."""
+    user = person(request)
+    row, code = services.invite(team=team_to_write(user, name=payload.team), by=user)
+    command = f"onnxfarm node enroll {settings.GATEWAY_URL} --token {code}"
+    return Status(201, InvitationOut(code=code, command=command, expires_at=row.expires_at))
+
+
+@router.get("/nodes/{int:node_id}", response=NodeOut)
+def node(request: HttpRequest, node_id: int) -> NodeOut:
+    """One node."""
+    return _node(selectors.node(person(request), node_id))
+
+
+@router.patch("/nodes/{int:node_id}", response=NodeOut)
+def change(request: HttpRequest, node_id: int, payload: Settings) -> NodeOut:
+    """Change the owner's tags and limits."""
+    user = person(request)
+    found = selectors.node(user, node_id)
+    said = payload.dict(exclude_unset=True)
+    teams, tags = said.pop("teams", None), said.pop("tags", None)
+    services.change_settings(node=found, by=user, tags=tags, **said)
+    if teams is not None:
+        services.share(node=found, by=user, teams=teams)
+    return _node(selectors.node(user, node_id))
+
+
+@router.post("/nodes/{int:node_id}/{what}", response=NodeOut)
+def order(request: HttpRequest, node_id: int, what: Literal["approve", "drain", "resume", "revoke"]) -> NodeOut:
+    """Approve, drain, resume or revoke a node."""
+    user = person(request)
+    ORDERS[what](node=selectors.node(user, node_id), by=user)
+    return _node(selectors.node(user, node_id))
+
+
+def _node(node: Node) -> NodeOut:
+    test = node.self_test
+    return NodeOut(
+        id=node.pk,
+        name=node.name,
+        team=node.team.name,
+        owner=node.owner.username if node.owner else None,
+        state=node.state,
+        health=node.health,
+        health_reason=node.health_reason,
+        pause=node.pause,
+        fingerprint=node.fingerprint,
+        tags=node.tags,
+        owner_tags=node.owner_tags,
+        providers=node.providers,
+        runtimes=node.runtimes,
+        sandbox=node.sandbox,
+        is_emulated=node.is_emulated,
+        facts=node.facts_json,
+        settings=node.settings.model_dump(mode="json"),
+        self_test=SelfTestOut(**test.model_dump()) if test else None,
+        seen_at=node.seen_at,
+        created_at=node.created_at,
+    )

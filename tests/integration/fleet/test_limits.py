@@ -1,0 +1,158 @@
+"""The owner's limits: hours, longest block, heat, teams; on the page, over the API, and as nodes are told."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from farm.accounts.models import Membership, Team, User
+from farm.accounts.refusals import Conflict
+from farm.accounts.states import Role
+from farm.fleet import services
+from farm.fleet.models import Node
+from farm.registry.models import Version
+from farm.runs.services import claim_block
+from tests.integration.dashboard.pages import assert_is_page
+from tests.integration.dashboard.rows import begin_run, make_node, make_version
+from tests.integration.runs.making import first_block
+
+pytestmark = pytest.mark.django_db
+ApiOf = Callable[..., Client]
+FORM = {
+    "is_paused": "", "hours": "20:00-06:00", "timezone": "Europe/Vienna", "minutes": "5", "temperature": "85",
+    "cache": "10", "runtimes": "12.5", "tags": "lab-3 quiet", "teams": "",
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("farm.runs.services.bell.ring", lambda block: True)
+
+
+@pytest.fixture
+def node(team: Team, owner: User) -> Node:
+    return make_node(team, owner)
+
+
+@pytest.fixture
+def version(team: Team, owner: User) -> Version:
+    return make_version(team, owner)
+
+
+def browser_of(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def hours_around(now_shift_h: int) -> str:
+    """An hour of the day that begins so many hours from now, in UTC."""
+    begin = timezone.now() + timedelta(hours=now_shift_h)
+    return f"{begin:%H:%M}-{begin + timedelta(hours=1):%H:%M}"
+
+
+def test_outside_its_hours_a_node_has_no_queue_and_says_why(node: Node, owner: User) -> None:
+    services.change_settings(node=node, by=owner, hours=hours_around(2))
+    assert node.queues == ()
+    assert "Outside its owner's hours" in services.welcome(node).sentence
+    services.change_settings(node=node, by=owner, hours=hours_around(0))
+    assert node.queues != ()
+
+
+def test_a_claim_outside_the_hours_is_refused_with_the_reason(node: Node, owner: User, version: Version) -> None:
+    block = first_block(begin_run(version, owner))
+    services.change_settings(node=node, by=owner, hours=hours_around(2))
+    with pytest.raises(Conflict, match="Outside its owner's hours"):
+        claim_block(node=node, block_id=str(block.pk), attempt=1)
+
+
+def test_a_block_that_is_too_long_for_a_node_is_refused_with_both_lengths(
+    node: Node, owner: User, version: Version
+) -> None:
+    block = first_block(begin_run(version, owner))
+    services.change_settings(node=node, by=owner, max_block_s=30)
+    with pytest.raises(Conflict, match=r"takes blocks of at most 0.5 minutes; block \d+ is planned for"):
+        claim_block(node=node, block_id=str(block.pk), attempt=1)
+
+
+def test_the_page_shows_and_keeps_the_limits(node: Node, owner: User) -> None:
+    browser = browser_of(owner)
+    kept = browser.post(f"/fleet/{node.pk}/settings/", FORM, follow=True)
+    words = assert_is_page(kept)
+    assert "The limits of bench-1 are kept." in words
+    node.refresh_from_db()
+    limits = node.settings
+    assert (limits.hours, limits.timezone, limits.max_block_s) == ("20:00-06:00", "Europe/Vienna", 300)
+    assert (limits.max_temperature_c, limits.cache_bytes, limits.runtimes_bytes) == (85, 10 * 2**30, 25 * 2**29)
+    assert node.owner_tags == ["lab-3", "quiet"]
+    assert 'value="20:00-06:00"' in kept.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "word"),
+    [
+        ("hours", "8 to 6", "hours"),
+        ("hours", "25:00-26:00", "hours"),
+        ("timezone", "Mars/Base", "time zone"),
+        ("timezone", "../../etc/passwd", "time"),
+        ("minutes", "soon", "longest block"),
+        ("minutes", "0", "max_block_s"),
+        ("minutes", "9e9", "longest block"),
+        ("temperature", "999", "max_temperature_c"),
+        ("cache", "0.1", "cache_bytes"),
+        ("cache", "-3", "cache"),
+        ("tags", "Not_A!Tag", "is no tag"),
+        ("teams", "nobody has this one", "no team"),
+    ],
+)
+def test_a_limit_out_of_range_is_refused_on_the_page_in_one_sentence(
+    node: Node, owner: User, field: str, value: str, word: str
+) -> None:
+    words = assert_is_page(browser_of(owner).post(f"/fleet/{node.pk}/settings/", {**FORM, field: value}, follow=True))
+    assert word in words
+    assert "are kept" not in words
+
+
+def test_a_member_reads_the_limits_and_changes_nothing(node: Node, owner: User, member: User) -> None:
+    services.change_settings(node=node, by=owner, hours="20:00-06:00")
+    browser = browser_of(member)
+    assert "It works 20:00-06:00 UTC" in assert_is_page(browser.get(f"/fleet/{node.pk}/"))
+    words = assert_is_page(browser.post(f"/fleet/{node.pk}/settings/", {**FORM, "hours": ""}, follow=True))
+    assert "Only the owner of bench-1" in words
+    node.refresh_from_db()
+    assert node.settings.hours == "20:00-06:00"
+
+
+def test_an_allowed_team_may_measure_on_a_node(node: Node, owner: User) -> None:
+    other = Team.objects.create(name="audio")
+    assert not Node.objects.serving(other, user=None).exists()
+    Membership.objects.create(team=other, user=owner, role=Role.VIEWER)
+    services.share(node=node, by=owner, teams=["audio"])
+    assert Node.objects.serving(other, user=None).get() == node
+    services.share(node=node, by=owner, teams=[])
+    assert not Node.objects.serving(other, user=None).exists()
+
+
+def test_the_api_lists_invites_limits_and_orders(api_of: ApiOf, node: Node, owner: User) -> None:
+    client = api_of(owner)
+    made = client.post("/api/v1/nodes/invitations", {}, content_type="application/json")
+    assert made.status_code == 201
+    assert made.json()["command"].startswith("onnxfarm node enroll http")
+    assert made.json()["code"] in made.json()["command"]
+    changed = client.patch(f"/api/v1/nodes/{node.pk}", {"hours": "07:00-19:00"}, content_type="application/json")
+    assert changed.json()["settings"]["hours"] == "07:00-19:00"
+    for what, health in (("drain", "draining"), ("resume", "active"), ("revoke", "retired")):
+        assert client.post(f"/api/v1/nodes/{node.pk}/{what}").json()["health"] == health
+    assert [one["health"] for one in client.get("/api/v1/nodes").json()] == ["retired"]
+    refused = client.post(f"/api/v1/nodes/{node.pk}/resume")
+    assert refused.status_code == 409
+    assert client.post(f"/api/v1/nodes/{node.pk}/explode").status_code == 422
+
+
+@pytest.mark.parametrize("body", [{"hours": "x"}, {"hours": None}, {"max_block_s": 1}, {"cache_bytes": 5}])
+def test_the_api_refuses_a_limit_out_of_range(api_of: ApiOf, node: Node, owner: User, body: dict[str, object]) -> None:
+    answer = api_of(owner).patch(f"/api/v1/nodes/{node.pk}", body, content_type="application/json")
+    assert answer.status_code == 400
+    assert answer.json()["detail"].endswith(".")
