@@ -58,6 +58,7 @@ class Completion(Schema):
     files: list[Whole] = Field(min_length=1, max_length=64)
     model: str = Field(default="", max_length=100)
     note: str = Field(default="", max_length=500)
+    recipe: str = Field(default="", max_length=300)
 
 
 @router.api_operation(["OPTIONS"], "/uploads/files", auth=None, operation_id="uploads_offered")
@@ -103,7 +104,7 @@ def append(request: HttpRequest, key: str) -> HttpResponse:
     """Add a piece at `Upload-Offset`, with `Upload-Checksum` if wanted."""
     _must_speak_tus(request)
     if request.content_type != PIECE_TYPE:
-        raise OtherType(f"A piece comes as {PIECE_TYPE}, not as {request.content_type[:60] or 'nothing'}.")
+        raise OtherType(f"A piece comes as {PIECE_TYPE}, not as {(request.content_type or 'nothing')[:60]}.")
     upload = services.append(
         upload=selectors.partial_upload(person(request), key),
         offset=_number(request, "Upload-Offset"),
@@ -128,7 +129,9 @@ def complete(request: HttpRequest, payload: Completion) -> Status[VersionOut]:
     user = person(request)
     uploads = [selectors.partial_upload(user, part.upload) for part in payload.files]
     roles = {upload.name: part.role for upload, part in zip(uploads, payload.files, strict=True) if part.role}
-    version = services.complete(user=user, uploads=uploads, roles=roles, model=payload.model, note=payload.note)
+    version = services.complete(
+        user=user, uploads=uploads, roles=roles, model=payload.model, note=payload.note, recipe=payload.recipe
+    )
     seen = selectors.version(user, version.pk)
     return Status(202 if seen.state == VersionState.PENDING else 200, version_out(seen))
 

@@ -5,6 +5,7 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from farm.accounts.refusals import Invalid
+from farm.accounts.selectors import team_to_write
 from farm.api.auth import person
 from farm.api.models import VersionOut, version_out
 from farm.registry import selectors, services
@@ -84,6 +85,8 @@ def upload(request: HttpRequest) -> Status[VersionOut]:
 @router.put("/uploads", response={200: VersionOut, 202: VersionOut}, openapi_extra=BODY)
 def upload_raw(request: HttpRequest, to: Query[RawUpload]) -> Status[VersionOut]:
     """Upload one .onnx or .zip as the raw body; same answers as the form."""
+    # whoever may not upload there is told so before the body is read
+    team_to_write(person(request), name=to.team)
     draft = read_body(request, name=to.file)
     version = services.receive_upload(user=person(request), files=[draft], model=to.model, note=to.note, team=to.team)
     return _answer(request, version)

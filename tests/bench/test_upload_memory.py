@@ -11,7 +11,7 @@ SCRIPT = Path(__file__).with_name("upload_memory.py")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [[], ["--raw"]])
+@pytest.mark.parametrize("options", [[], ["--raw"], ["--cuts", "5"]])
 def test_a_large_upload_costs_the_server_no_memory_of_its_size(options: list[str]) -> None:
     argv = [sys.executable, str(SCRIPT), "--gib", "0.25", *options]
     figures = json.loads(subprocess.run(argv, capture_output=True, check=True, text=True).stdout)

@@ -1,16 +1,19 @@
 """Peak memory of a real web server while it takes a large upload; prints one line of JSON.
 
-    python tests/bench/upload_memory.py [--gib 2.0] [--raw]
+    python tests/bench/upload_memory.py [--gib 2.0] [--raw | --cuts 5 [--seed 1]]
 
 Starts gunicorn as the embedded farm does (one process, threads), streams a file of zeros to it as a form (or as a raw
 body), and reads the server's own high-water mark (VmHWM) before and after. The upload is then refused or stored like
-any other; its inspection is not waited for, and no worker runs.
+any other; its inspection is not waited for, and no worker runs. With `--cuts` the farm's own client sends a file of
+random bytes in pieces, over a line that breaks so many times at random; what the farm then has must hash the same.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import platform
+import random
 import signal
 import socket
 import subprocess
@@ -23,6 +26,8 @@ from typing import Any
 import httpx2
 
 PROJECT = Path(__file__).resolve().parents[2]
+# the script is run by its path
+sys.path.insert(0, str(PROJECT))
 CHUNK = bytes(1 << 20)
 BOUNDARY = "onnxfarm-bench"
 HEAD = (
@@ -43,7 +48,7 @@ def main() -> None:
             address = _wait(environment["ONNXFARM_PUBLIC_URL"], server)
             before = _peak(server.pid)
             began = time.monotonic()
-            answer = _send(address, token, size=size, is_raw=options.raw)
+            answer = _answer(options, address, token, size=size, folder=Path(home))
             seconds = time.monotonic() - began
             after = _peak(server.pid)
         finally:
@@ -56,6 +61,8 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gib", type=float, default=2.0, help="size of the upload")
     parser.add_argument("--raw", action="store_true", help="send the body with PUT instead of a form")
+    parser.add_argument("--cuts", type=int, default=0, help="send in pieces, and break the line so many times")
+    parser.add_argument("--seed", type=int, default=1, help="of where the line breaks, and of the file")
     parser.add_argument("--folder", type=Path, default=None, help="where the store lies meanwhile")
     return parser.parse_args()
 
@@ -104,6 +111,50 @@ def _wait(address: str, server: subprocess.Popen[bytes]) -> str:
     raise SystemExit("gunicorn did not answer within 30 s")
 
 
+def _answer(options: argparse.Namespace, address: str, token: str, *, size: int, folder: Path) -> dict[str, Any]:
+    if options.cuts:
+        return _send_over_a_bad_line(options, address, token, size=size, folder=folder)
+    return _send(address, token, size=size, is_raw=options.raw)
+
+
+def _send_over_a_bad_line(
+    options: argparse.Namespace, address: str, token: str, *, size: int, folder: Path
+) -> dict[str, Any]:
+    """The client's own upload, through a proxy that cuts it."""
+    from onnxfarm.account import Account
+    from onnxfarm.client import Client
+    from tests.bench.cutting import CuttingProxy
+
+    os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
+    path = folder / "big.onnx"
+    digest = _write_randomly(path, size=size, seed=options.seed)
+    cuts = random.Random(options.seed).sample(range(size), options.cuts)
+    proxy = CuttingProxy(int(address.rpartition(":")[2]), cuts=cuts)
+    with Client(Account(proxy.url, token)) as client:
+        version = client.upload([path])
+    proxy.close()
+    is_same = version["files"][0]["sha256"] == digest
+    return {
+        "status": 202 if is_same else 0,
+        "bytes": version["bytes"],
+        "is_same": is_same,
+        "cuts": proxy.cut,
+        "cut_at": sorted(cuts),
+        "sent_again_bytes": proxy.sent - size,
+    }
+
+
+def _write_randomly(path: Path, *, size: int, seed: int) -> str:
+    """A file of random bytes; answers its sha256."""
+    source, digest = random.Random(seed), hashlib.sha256()
+    with path.open("wb") as file:
+        while left := size - file.tell():
+            piece = source.randbytes(min(left, len(CHUNK)))
+            digest.update(piece)
+            file.write(piece)
+    return digest.hexdigest()
+
+
 def _body(size: int, *, is_raw: bool) -> Any:
     if not is_raw:
         yield HEAD
@@ -145,7 +196,7 @@ def _figures(
         "benchmark": "upload memory",
         "command": "python tests/bench/upload_memory.py " + " ".join(sys.argv[1:]),
         "bytes": size,
-        "body": "raw" if options.raw else "form",
+        "body": "pieces" if options.cuts else "raw" if options.raw else "form",
         "answer": answer,
         "seconds": round(seconds, 1),
         "peak_mb_before": round(before / 1e6, 1),

@@ -131,7 +131,8 @@ def _write(model: Path, files: Path) -> None:
     )
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), model)
     np.savez(files / "inputs.npz", h0=inputs)
-    np.savez(files / "reference.npz", **{f"h{LAYERS}": _right_answer(inputs, weights)})
+    answer: dict[str, Any] = {f"h{LAYERS}": _right_answer(inputs, weights)}
+    np.savez(files / "reference.npz", **answer)
 
 
 def _right_answer(inputs: "np.ndarray[Any, Any]", weights: "list[np.ndarray[Any, Any]]") -> "np.ndarray[Any, Any]":

@@ -133,6 +133,7 @@ def complete(
     roles: Mapping[str, FileRole],
     model: str = "",
     note: str = "",
+    recipe: str = "",
 ) -> Version:
     """Make a version of whole uploads, as `receive_upload` does of drafts; `roles` by file name.
 
@@ -149,7 +150,9 @@ def complete(
         for upload in uploads:
             pieces.close(upload.key)
             drafts.append(_drafted(upload))
-        version = receive_upload(user=user, files=drafts, roles=roles, model=model, note=note, team=team.name)
+        version = receive_upload(
+            user=user, files=drafts, roles=roles, recipe=recipe, model=model, note=note, team=team.name
+        )
     except BaseException:
         for draft, key in zip(drafts, keys, strict=False):
             draft.discard()

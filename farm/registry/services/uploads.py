@@ -40,9 +40,9 @@ def receive_upload(
     (default: the file's own name). The same bundle again in the same line is the version that is already there. Raises
     Invalid, NotAllowed, Missing, TooLarge (quota) and NoSpace. Every draft that is not kept is removed.
     """
-    owner = team_to_write(user, name=team)
     drafts = list(files)
     try:
+        owner = team_to_write(user, name=team)
         drafts = _unzipped(files, team=owner)
         parts = sort_out(drafts, roles=roles or {})
         name = _checked_name(model or parts[0].name.removesuffix(".onnx"))
