@@ -100,7 +100,7 @@ def _sentence(variant: Any, coverage: Sequence[Any]) -> str:
     if variant.derived is None:
         return "It is being made."
     before, after = variant.artifact.bytes, variant.derived.bytes
-    saved = f"{numbers.size(before - after)} saved" if after < before else f"{numbers.size(after - before)} more"
+    saved = f"{numbers.size(before - after)} saved" if after <= before else f"{numbers.size(after - before)} more"
     ran = sum(one.all - len(one.kept_float) for one in coverage)
     took = f" {ran} of {numbers.count(sum(one.all for one in coverage), 'operator')} quantised." if coverage else ""
     share = numbers.share(after / before) if before else ""

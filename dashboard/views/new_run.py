@@ -34,6 +34,7 @@ PRESETS = (
     Preset("releases", "two releases", "farm.rules.matrices", "default_matrix.yaml"),
     Preset("history", "six releases", "dashboard.presets", "history.yaml"),
     Preset("settings", "session settings", "dashboard.presets", "settings.yaml"),
+    Preset("precisions", "precisions", "dashboard.presets", "precisions.yaml"),
     Preset("openvino", "OpenVINO", "dashboard.presets", "openvino.yaml"),
 )
 

@@ -11,7 +11,7 @@ from farm.accounts.refusals import Missing
 from farm.accounts.selectors import can_write
 from farm.registry import selectors, services
 from farm.registry.states import MakingState
-from farm.runs.selectors.variants import instruction_sets_of, measured_cell
+from farm.runs.selectors.variants import measured_cell, processor_of
 
 OPEN = (MakingState.PENDING, MakingState.MAKING)
 
@@ -24,8 +24,8 @@ def variant(request: HttpRequest, variant_id: int) -> HttpResponse:
     found = selectors.variant(user, variant_id)
     measured = measured_cell(user, found)
     run, cell = measured or (None, None)
-    sets = instruction_sets_of(run, cell.node) if run is not None and cell is not None else ()
-    made = reading.made(found, cell, instruction_sets=sets)
+    arch, sets = processor_of(run, cell.node) if run is not None and cell is not None else ("", ())
+    made = reading.made(found, cell, arch=arch, instruction_sets=sets)
     context = {
         "variant": found,
         "version": selectors.version_of_artifact(user, found.artifact),

@@ -9,6 +9,7 @@ before the clock starts.
 """
 
 import argparse
+import os
 import tempfile
 import time
 from collections import Counter
@@ -55,7 +56,7 @@ def measure(folder: Path, declared: matrices.Matrix) -> tuple[dict[str, object],
     """Seconds of each step, and whether every cell came through its check."""
     model = making.write_model("digits", folder)
     data = arrays.write_npz(folder / "calibration.npz", digits.calibration())
-    began = time.monotonic()
+    began, cpu = time.monotonic(), _cpu_s()
     with workbench.opened(model, home=folder / "home", console=Console(quiet=True)) as bench:
         bench.calibrate(data)
         plan = bench.plan(declared)
@@ -82,6 +83,9 @@ def measure(folder: Path, declared: matrices.Matrix) -> tuple[dict[str, object],
         "prepare_s": round(prepared - planned, 1),
         "check_s": round(ended - prepared, 1),
         "total_s": round(ended - began, 1),
+        # of this process and its children: what the total would be on one idle core
+        "cpu_s": round(_cpu_s() - cpu, 1),
+        "load_1m": round(os.getloadavg()[0], 1),
     }
     return figures, not problems and not plan.refused
 
@@ -102,6 +106,10 @@ def _checked(order: BlockOrder | None, environment: NodeEnvironment, folder: Pat
     )
     with launcher:
         return [*found, *(passes.run_check(launcher, arm) for arm in ready)]
+
+
+def _cpu_s() -> float:
+    return sum(os.times()[:4])
 
 
 def _precisions(plan: Plan) -> list[str]:

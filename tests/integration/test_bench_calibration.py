@@ -1,5 +1,6 @@
 """Calibration data on the command line: what is taken, what becomes of it, and every bad form in one sentence."""
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -25,13 +26,13 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def said(tmp_path: Path) -> Console:
-    return Console(file=(tmp_path / "said.txt").open("w"), width=200)
+def said() -> Console:
+    return Console(file=io.StringIO(), width=200)
 
 
 def words(said: Console) -> str:
-    said.file.flush()
-    return Path(said.file.name).read_text()
+    assert isinstance(said.file, io.StringIO)
+    return said.file.getvalue()
 
 
 def test_samples_are_named_in_the_recipe_and_few_are_warned_about(model: Path, tmp_path: Path, said: Console) -> None:

@@ -15,10 +15,11 @@ def measured_cell(user: Anyone, variant: Variant) -> tuple[Run, doc.Cell] | None
     return (found.arm.cell.run, cell_document(found.arm.cell.run, found.arm.name)) if found is not None else None
 
 
-def instruction_sets_of(run: Run, node: str | None) -> tuple[str, ...]:
-    """What the processor of a node that measured for the run can do; empty where nobody said."""
+def processor_of(run: Run, node: str | None) -> tuple[str, tuple[str, ...]]:
+    """Architecture and instruction sets of a node that measured for the run; empty where nobody said."""
     block = run.blocks.filter(node__name=node).select_related("node").first()
-    return tuple(block.node.facts_json.get("instruction_sets", ())) if block is not None and block.node else ()
+    facts = block.node.facts_json if block is not None and block.node else {}
+    return str(facts.get("arch") or ""), tuple(facts.get("instruction_sets") or ())
 
 
 def variant_of_cell(run: Run, name: str) -> Variant | None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from django.test.utils import override_settings
 from onnx import numpy_helper
-from pytest_django.fixtures import SettingsWrapper
 
 from farm.accounts.models import User
 from farm.contract.cells import Recipe
@@ -157,9 +157,9 @@ def test_data_that_do_not_fit_refuse_the_cells_that_need_them_and_nothing_else(
         assert point.reason.text.count(". ") == 0
 
 
-def test_a_variant_that_takes_too_long_ends_with_a_reason(upload: Upload, settings: SettingsWrapper) -> None:
-    settings.MAKING_TIMEOUT_S = 0.2
-    row = made(upload(), Recipe(precision="int8-dynamic"))
+def test_a_variant_that_takes_too_long_ends_with_a_reason(upload: Upload) -> None:
+    with override_settings(MAKING_TIMEOUT_S=0.2):
+        row = made(upload(), Recipe(precision="int8-dynamic"))
     assert row.state == MakingState.FAILED
     assert row.reason is not None
     assert row.reason.code == ReasonCode.TIMEOUT
