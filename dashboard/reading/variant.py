@@ -59,8 +59,8 @@ def name_of(variant: Any) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def made(variant: Any, cell: Cell | None, *, instruction_sets: Sequence[str] = ()) -> Made:
-    """All of it. `cell`: a measured cell of the variant, on a processor with these instruction sets."""
+def made(variant: Any, cell: Cell | None, *, arch: str = "", instruction_sets: Sequence[str] = ()) -> Made:
+    """All of it. `cell`: a measured cell of the variant, on a processor of this kind."""
     report = getattr(variant, "report", None)
     found = quantised_report(variant)
     coverage = coverage_of(variant)
@@ -75,7 +75,7 @@ def made(variant: Any, cell: Cell | None, *, instruction_sets: Sequence[str] = (
         scales=_scales(found) if found and found.scales else None,
         report=report.state if report else "",
         report_problem=report.reason_text if report else "",
-        advice=_advice(variant, found, cell, instruction_sets),
+        advice=_advice(variant, found, cell, arch, instruction_sets),
     )
 
 
@@ -152,7 +152,9 @@ def _decibels(value: float | None) -> str:
     return "no error" if value is None else numbers.fixed(value, 1)
 
 
-def _advice(variant: Any, found: Any | None, cell: Cell | None, instruction_sets: Sequence[str]) -> list[str]:
+def _advice(
+    variant: Any, found: Any | None, cell: Cell | None, arch: str, instruction_sets: Sequence[str]
+) -> list[str]:
     recipe = variant.recipe
     if not recipe.precision.startswith("int8"):
         return []
@@ -163,4 +165,4 @@ def _advice(variant: Any, found: Any | None, cell: Cell | None, instruction_sets
         layers=(found.errors or ()) if found else (),
         instruction_sets=instruction_sets,
     )
-    return [*from_making, *(accuracy.advice(cell) if cell else [])]
+    return [*from_making, *(accuracy.advice(cell, arch=arch) if cell else [])]
