@@ -53,6 +53,8 @@ class Environment(BaseSettings):
     mail_from: str = "onnxfarm@localhost"
     # inner networks that webhooks may reach all the same, comma-separated: 10.1.0.0/16,127.0.0.1/32
     webhook_networks: str = ""
+    # whoever sends it may read /metrics from anywhere; empty: only from this machine
+    metrics_token: str = ""
     log_level: str = "INFO"
 
     @property

@@ -109,6 +109,7 @@ DISK_RESERVE_BYTES = ENVIRONMENT.disk_reserve_bytes
 INSPECTION_TIMEOUT_S = ENVIRONMENT.inspection_timeout_s
 MAKING_TIMEOUT_S = ENVIRONMENT.making_timeout_s
 LEASE_S = ENVIRONMENT.lease_s
+METRICS_TOKEN = ENVIRONMENT.metrics_token
 
 # Browsers. Cookies are not kept apart by port, so they carry the product's name.
 SESSION_COOKIE_NAME = "onnxfarm_session"

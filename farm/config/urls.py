@@ -6,12 +6,14 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 
 from farm.api.api import api
+from farm.api.metrics import metrics
 from farm.api.node import node_api
 
 urlpatterns: list[URLResolver | URLPattern] = [
     path("admin/", admin.site.urls),
     path("api/v1/", api.urls),
     path("api/node/v1/", node_api.urls),
+    path("metrics", metrics),
 ]
 if find_spec("dashboard.urls"):
     urlpatterns.append(path("", include("dashboard.urls")))

@@ -1,0 +1,80 @@
+"""Figures for Prometheus at `/metrics`: how many nodes, blocks, runs and uploads there are, and how long blocks wait.
+
+Everything is counted when it is asked for, from the database and the store's disk, so that any web process gives the
+same answer. Whoever asks sends the token of `ONNXFARM_METRICS_TOKEN`, or asks from the farm's own machine.
+"""
+
+import hmac
+import ipaddress
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from farm.api.errors import problem
+from farm.contract.version import CONTRACT_VERSION
+from farm.runs.selectors.gauges import counts, oldest_queued_s, stored_bytes
+
+# headers by which a proxy tells for whom it asks; then the address of the connection is the proxy's
+FORWARDED = ("X-Forwarded-For", "X-Forwarded-Host", "Forwarded", "X-Real-IP")
+HINT = "Set ONNXFARM_METRICS_TOKEN on the farm and send it: Authorization: Bearer …"
+
+
+class FarmCollector(Collector):
+    """One pass over the farm's tables."""
+
+    def collect(self) -> Iterator[Metric]:
+        yield InfoMetricFamily("onnxfarm", "What this farm speaks.", value={"contract": str(CONTRACT_VERSION)})
+        for family in counts():
+            yield _gauge(f"onnxfarm_{family.name}", family.words, family.labels, family.values)
+        yield GaugeMetricFamily(
+            "onnxfarm_oldest_queued_block_seconds",
+            "How long the block that has waited longest for a node has been queued; 0 when none is.",
+            value=oldest_queued_s(),
+        )
+        yield GaugeMetricFamily("onnxfarm_stored_bytes", "Bytes of all stored files.", value=stored_bytes())
+        folder = Path(settings.STORE_DIR)
+        free = shutil.disk_usage(folder if folder.exists() else folder.parent).free
+        yield GaugeMetricFamily("onnxfarm_store_free_bytes", "Free bytes on the store's disk.", value=free)
+
+
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """The figures as Prometheus reads them."""
+    if not _may_read(request):
+        return problem(401, "The metrics need a token, or a request from the farm's own machine.", hint=HINT)
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(FarmCollector())
+    ProcessCollector(registry=registry)
+    return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
+
+
+def _may_read(request: HttpRequest) -> bool:
+    wanted: str = settings.METRICS_TOKEN
+    scheme, _, sent = request.headers.get("Authorization", "").partition(" ")
+    if wanted and scheme.lower() == "bearer" and hmac.compare_digest(sent.strip().encode(), wanted.encode()):
+        return True
+    return _is_from_here(request)
+
+
+def _is_from_here(request: HttpRequest) -> bool:
+    """Whether the connection comes from this machine, and not through a proxy on it."""
+    if settings.ENVIRONMENT.behind_proxy or any(header in request.headers for header in FORWARDED):
+        return False
+    try:
+        return ipaddress.ip_address(request.META.get("REMOTE_ADDR") or "").is_loopback
+    except ValueError:
+        return False
+
+
+def _gauge(name: str, words: str, labels: Iterable[str], values: Mapping[tuple[str, ...], float]) -> GaugeMetricFamily:
+    gauge = GaugeMetricFamily(name, words, labels=list(labels))
+    for key, value in values.items():
+        gauge.add_metric(list(key), value)
+    return gauge

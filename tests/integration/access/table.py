@@ -1,0 +1,188 @@
+"""Who may open which address. A new address needs a line here, or `test_every_address_has_a_line` fails.
+
+One line an address and method, with the route as Django spells it; one column for each who asks. Everything that routes
+name belongs to the team “vision”: `owner` is its admin, `mate` a member, `viewer` may only look; `stranger` is admin of
+another team, `nobody` has not signed in; `node` is a node of “vision” that holds a block, `other` one of the stranger's
+team that has learnt the node's attempt token.
+
+People send a token to the API and a session to pages; nodes send their secret to both.
+
+    ok       2xx                       no    403: known, but not allowed
+    moved    3xx, to another page      404   nothing that they may know of
+    sign-in  sent to the sign-in page  401   no valid token, or of the wrong kind
+    409      may, but the state does not allow it: no run stands behind this alert, it is open already
+    422      may, but what it sent is none: here no zip
+
+A page says some refusals on the page that it moves to: `test_whoever_may_not_write_changes_nothing` looks at what was
+written instead.
+"""
+
+from typing import Final, NamedTuple
+
+COLUMNS: Final = ("owner", "mate", "viewer", "stranger", "nobody", "node", "other")
+
+TABLE: Final = """
+# the API of people and programs
+GET    api/v1/openapi.json                                       ok    ok    ok    ok    ok    ok    ok
+GET    api/v1/docs                                               ok    ok    ok    ok    ok    ok    ok
+GET    api/v1/                                                   404   404   404   404   404   404   404
+GET    api/v1/me                                                 ok    ok    ok    ok    401   401   401
+GET    api/v1/tokens                                             ok    ok    ok    ok    401   401   401
+POST   api/v1/tokens                                             ok    ok    ok    ok    401   401   401
+DELETE api/v1/tokens/<int:token_id>                              ok    404   404   404   401   401   401
+GET    api/v1/models                                             ok    ok    ok    ok    401   401   401
+GET    api/v1/models/<int:model_id>                              ok    ok    ok    404   401   401   401
+PATCH  api/v1/models/<int:model_id>                              ok    ok    no    404   401   401   401
+GET    api/v1/versions/<int:version_id>                          ok    ok    ok    404   401   401   401
+DELETE api/v1/versions/<int:version_id>                          ok    ok    no    404   401   401   401
+POST   api/v1/uploads                                            ok    ok    no    404   401   401   401
+PUT    api/v1/uploads                                            ok    ok    no    404   401   401   401
+OPTIONS api/v1/uploads/files                                     ok    ok    ok    ok    ok    ok    ok
+POST   api/v1/uploads/files                                      ok    ok    no    404   401   401   401
+HEAD   api/v1/uploads/files/<key>                                ok    404   404   404   401   401   401
+PATCH  api/v1/uploads/files/<key>                                ok    404   404   404   401   401   401
+DELETE api/v1/uploads/files/<key>                                ok    404   404   404   401   401   401
+POST   api/v1/uploads/complete                                   404   404   404   404   401   401   401
+GET    api/v1/matrix-schema                                      ok    ok    ok    ok    ok    ok    ok
+GET    api/v1/matrix-default                                     ok    ok    ok    ok    ok    ok    ok
+POST   api/v1/plan                                               ok    ok    ok    404   401   401   401
+POST   api/v1/runs                                               ok    ok    no    404   401   401   401
+GET    api/v1/runs                                               ok    ok    ok    ok    401   401   401
+GET    api/v1/runs/<int:run_id>                                  ok    ok    ok    404   401   401   401
+GET    api/v1/runs/<int:run_id>/results                          ok    ok    ok    404   401   401   401
+GET    api/v1/runs/<int:run_id>/results.csv                      ok    ok    ok    404   401   401   401
+GET    api/v1/runs/<int:run_id>/cells/<str:cell>/timings.csv     ok    ok    ok    404   401   401   401
+POST   api/v1/runs/<int:run_id>/cancel                           ok    ok    no    404   401   401   401
+POST   api/v1/runs/<int:run_id>/more                             ok    ok    no    404   401   401   401
+GET    api/v1/runs/<int:run_id>/events                           ok    ok    ok    404   401   401   401
+GET    api/v1/traces/<int:trace_id>.json                         ok    ok    ok    404   401   401   401
+GET    api/v1/nodes                                              ok    ok    ok    ok    401   401   401
+POST   api/v1/nodes/invitations                                  ok    ok    no    404   401   401   401
+GET    api/v1/nodes/<int:node_id>                                ok    ok    ok    404   401   401   401
+PATCH  api/v1/nodes/<int:node_id>                                ok    no    no    404   401   401   401
+POST   api/v1/nodes/<int:node_id>/<what>                         ok    no    no    404   401   401   401
+GET    api/v1/versions/<int:version_id>/compatibility            ok    ok    ok    404   401   401   401
+POST   api/v1/versions/<int:version_id>/evaluation               ok    ok    no    404   401   401   401
+POST   api/v1/runs/<int:run_id>/cells/<str:cell>/divergences     ok    ok    no    404   401   401   401
+GET    api/v1/runs/<int:run_id>/cells/<str:cell>/divergences     ok    ok    ok    404   401   401   401
+GET    api/v1/divergences/<int:divergence_id>                    ok    ok    ok    404   401   401   401
+GET    api/v1/divergences/<int:divergence_id>/part.zip           ok    ok    ok    404   401   401   401
+POST   api/v1/sweeps                                             ok    ok    no    404   401   401   401
+GET    api/v1/runs/<int:run_id>/sweep                            ok    ok    ok    404   401   401   401
+GET    api/v1/watches                                            ok    ok    ok    ok    401   401   401
+POST   api/v1/watches                                            ok    ok    no    404   401   401   401
+GET    api/v1/watches/<int:watch_id>                             ok    ok    ok    404   401   401   401
+PATCH  api/v1/watches/<int:watch_id>                             ok    ok    no    404   401   401   401
+DELETE api/v1/watches/<int:watch_id>                             ok    ok    no    404   401   401   401
+POST   api/v1/watches/<int:watch_id>/call                        ok    ok    no    404   401   401   401
+GET    api/v1/watches/<int:watch_id>/rounds                      ok    ok    ok    404   401   401   401
+GET    api/v1/watches/<int:watch_id>/points                      ok    ok    ok    404   401   401   401
+GET    api/v1/alerts                                             ok    ok    ok    ok    401   401   401
+GET    api/v1/alerts/<int:alert_id>                              ok    ok    ok    404   401   401   401
+POST   api/v1/alerts/<int:alert_id>/acknowledge                  ok    ok    no    404   401   401   401
+POST   api/v1/alerts/<int:alert_id>/assign                       ok    ok    no    404   401   401   401
+POST   api/v1/alerts/<int:alert_id>/snooze                       ok    ok    no    404   401   401   401
+POST   api/v1/alerts/<int:alert_id>/invalid                      ok    ok    no    404   401   401   401
+POST   api/v1/alerts/<int:alert_id>/infra                        ok    ok    no    404   401   401   401
+POST   api/v1/alerts/<int:alert_id>/reopen                       409   409   no    404   401   401   401
+POST   api/v1/alerts/<int:alert_id>/notes                        ok    ok    no    404   401   401   401
+GET    api/v1/alerts/<int:alert_id>/bisections                   ok    ok    ok    404   401   401   401
+POST   api/v1/alerts/<int:alert_id>/bisections                   409   409   no    404   401   401   401
+POST   api/v1/alerts/<int:alert_id>/work-arounds                 409   409   no    404   401   401   401
+GET    api/v1/alerts/<int:alert_id>/report.zip                   409   409   no    404   401   401   401
+GET    api/v1/alerts/<int:alert_id>/issue.md                     409   409   409   404   401   401   401
+GET    api/v1/investigations/<int:investigation_id>              ok    ok    ok    404   401   401   401
+GET    api/v1/channels                                           ok    ok    ok    ok    401   401   401
+POST   api/v1/channels                                           ok    no    no    404   401   401   401
+GET    api/v1/channels/<int:channel_id>                          ok    ok    ok    404   401   401   401
+PATCH  api/v1/channels/<int:channel_id>                          ok    no    no    404   401   401   401
+DELETE api/v1/channels/<int:channel_id>                          ok    no    no    404   401   401   401
+POST   api/v1/channels/<int:channel_id>/test                     ok    no    no    404   401   401   401
+GET    api/v1/channels/<int:channel_id>/deliveries               ok    ok    ok    404   401   401   401
+GET    api/v1/channels/<int:channel_id>/secret                   ok    no    no    404   401   401   401
+POST   api/v1/channels/<int:channel_id>/secret                   ok    no    no    404   401   401   401
+GET    api/v1/models/<int:model_id>/badge                        ok    ok    ok    404   401   401   401
+GET    api/v1/badges/<int:model_id>/<str:key>.svg                ok    ok    ok    ok    ok    ok    ok
+
+# the API of nodes; the two open ones ask for a one-off code or a signature instead of a secret
+GET    api/node/v1/openapi.json                                  ok    ok    ok    ok    ok    ok    ok
+GET    api/node/v1/                                              404   404   404   404   404   404   404
+POST   api/node/v1/enrol                                         no    no    no    no    no    no    no
+POST   api/node/v1/secret                                        no    no    no    no    no    no    no
+POST   api/node/v1/hello                                         401   401   401   401   401   ok    ok
+POST   api/node/v1/blocks/<block>/claim                          401   401   401   401   401   ok    409
+POST   api/node/v1/blocks/<block>/heartbeat                      401   401   401   401   401   ok    409
+POST   api/node/v1/blocks/<block>/reports                        401   401   401   401   401   ok    409
+PUT    api/node/v1/blocks/<block>/traces/<int:arm>/<int:trace_round>  401 401 401 401  401   ok    409
+PUT    api/node/v1/blocks/<block>/parts/<int:arm>                401   401   401   401   401   422   409
+GET    api/node/v1/files/<sha256>                                401   401   401   401   401   ok    no
+
+# for Prometheus: the test asks from the farm's own machine; tests/integration/api/test_metrics.py asks from elsewhere
+GET    metrics                                                   ok    ok    ok    ok    ok    ok    ok
+
+# pages
+GET    /                                                         ok    ok    ok    ok    sign-in sign-in sign-in
+GET    models/                                                   ok    ok    ok    ok    sign-in sign-in sign-in
+GET    models/upload/                                            ok    ok    ok    ok    sign-in sign-in sign-in
+POST   models/upload/                                            moved moved no    404   sign-in sign-in sign-in
+GET    models/<int:model_id>/                                    ok    ok    ok    404   sign-in sign-in sign-in
+GET    runs/                                                     ok    ok    ok    ok    sign-in sign-in sign-in
+GET    runs/new/                                                 ok    ok    ok    404   sign-in sign-in sign-in
+POST   runs/new/                                                 moved moved no    404   sign-in sign-in sign-in
+POST   runs/plan/                                                ok    ok    ok    ok    sign-in sign-in sign-in
+GET    runs/<int:run_id>/                                        ok    ok    ok    404   sign-in sign-in sign-in
+POST   runs/<int:run_id>/cancel/                                 moved moved moved 404   sign-in sign-in sign-in
+POST   runs/<int:run_id>/more/                                   moved moved moved 404   sign-in sign-in sign-in
+GET    runs/<int:run_id>/cells/<str:cell_id>/                    ok    ok    ok    404   sign-in sign-in sign-in
+GET    fleet/                                                    ok    ok    ok    ok    sign-in sign-in sign-in
+POST   fleet/invite/                                             ok    ok    no    ok    sign-in sign-in sign-in
+GET    fleet/<int:node_id>/                                      ok    ok    ok    404   sign-in sign-in sign-in
+POST   fleet/<int:node_id>/settings/                             moved moved moved 404   sign-in sign-in sign-in
+POST   fleet/<int:node_id>/<str:what>/                           moved moved moved 404   sign-in sign-in sign-in
+GET    compare/                                                  ok    ok    ok    ok    sign-in sign-in sign-in
+GET    settings/                                                 ok    ok    ok    ok    sign-in sign-in sign-in
+POST   settings/tokens/                                          ok    ok    ok    ok    sign-in sign-in sign-in
+POST   settings/tokens/<int:token_id>/close/                     moved 404   404   404   sign-in sign-in sign-in
+GET    sign-in/                                                  moved moved moved moved ok    ok    ok
+GET    sign-in/<str:secret>/                                     moved moved moved moved no    no    no
+POST   sign-out/                                                 moved moved moved moved moved moved moved
+GET    alerts/                                                   ok    ok    ok    ok    sign-in sign-in sign-in
+GET    alerts/digest/                                            ok    ok    ok    ok    sign-in sign-in sign-in
+GET    alerts/<int:alert_id>/                                    ok    ok    ok    404   sign-in sign-in sign-in
+POST   alerts/<int:alert_id>/<str:what>/                         moved moved no    404   sign-in sign-in sign-in
+POST   models/versions/<int:version_id>/evaluation/              moved moved moved 404   sign-in sign-in sign-in
+GET    variants/<int:variant_id>/                                ok    ok    ok    404   sign-in sign-in sign-in
+POST   variants/<int:variant_id>/report/                         409   409   no    404   sign-in sign-in sign-in
+GET    variants/<int:variant_id>/report.json                     404   404   404   404   sign-in sign-in sign-in
+GET    runs/<int:run_id>/cells/<str:cell_id>/divergence/         ok    ok    ok    404   sign-in sign-in sign-in
+POST   runs/<int:run_id>/cells/<str:cell_id>/divergence/ask/     moved moved moved 404   sign-in sign-in sign-in
+GET    watches/                                                  ok    ok    ok    ok    sign-in sign-in sign-in
+GET    watches/new/                                              ok    ok    ok    ok    sign-in sign-in sign-in
+POST   watches/new/                                              moved moved no    404   sign-in sign-in sign-in
+GET    watches/<int:watch_id>/                                   ok    ok    ok    404   sign-in sign-in sign-in
+GET    watches/<int:watch_id>/edit/                              ok    ok    ok    404   sign-in sign-in sign-in
+POST   watches/<int:watch_id>/edit/                              moved moved no    404   sign-in sign-in sign-in
+POST   watches/<int:watch_id>/run/                               moved moved no    404   sign-in sign-in sign-in
+POST   watches/<int:watch_id>/<str:what>/                        moved moved no    404   sign-in sign-in sign-in
+GET    trends/                                                   ok    ok    ok    ok    sign-in sign-in sign-in
+GET    runtimes/                                                 ok    ok    ok    ok    sign-in sign-in sign-in
+POST   settings/channels/                                        moved no    no    404   sign-in sign-in sign-in
+GET    settings/channels/<int:channel_id>/                       ok    ok    ok    404   sign-in sign-in sign-in
+POST   settings/channels/<int:channel_id>/<str:what>/            moved no    no    404   sign-in sign-in sign-in
+"""
+
+
+class Line(NamedTuple):
+    """One address and method, and what each who asks gets."""
+
+    method: str
+    route: str
+    expected: dict[str, str]
+
+
+def lines() -> list[Line]:
+    """The table, read."""
+    rows = [line.split() for line in TABLE.splitlines() if line and not line.startswith("#")]
+    return [
+        Line(method, route.removeprefix("/"), dict(zip(COLUMNS, cells, strict=True))) for method, route, *cells in rows
+    ]
