@@ -96,7 +96,7 @@ def test_labels_say_options_and_sets_in_short():
     )
     assert point.labels == {
         "provider": "OpenVINOExecutionProvider (device_type=CPU)",
-        "precision": "int8-qdq (per-channel=true)",
+        "precision": "int8-qdq:per-channel",
         "session": "quiet",
         "shapes": "sequence=8",
         "hardware": "x86",
