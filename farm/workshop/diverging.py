@@ -8,8 +8,9 @@ The reference is the CPU without optimisations, or whatever the caller says (`re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+from farm.contract.reasons import ReasonCode
 from farm.contract.reports import OutputParity
 from farm.rules.divergence import FirstDifference, Graph, GraphNode, borders
 from farm.rules.parity import FP32, Preset, judge
@@ -19,6 +20,10 @@ _RUN_S = 120.0
 _MAX_STEPS = 12
 # a part is made smaller by leaving one node out at a time; so many looks at most
 _MAX_TRIMS = 24
+
+
+class CandidateError(Exception):
+    """The candidate could not run what it was given. Only of the whole model is that the end of the search."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +39,25 @@ class Look:
 Compare = Callable[[Look], Sequence[OutputParity]]
 # writes `reference` of a look, which is not there yet
 Refer = Callable[[Look], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sides:
+    """Candidate and reference: how both are asked, and by what they are judged.
+
+    Without `refer` the reference is the CPU without optimisations. `check` is called before each order to the workshop
+    and may raise to end the search.
+    """
+
+    compare: Compare
+    refer: Refer | None = None
+    preset: Preset = FP32
+    check: Callable[[], None] = lambda: None
+
+    def differing(self, look: Look, *, inside: bool = True) -> list[OutputParity]:
+        """What of a look is beyond the preset. Which value is largest says something of a model's outputs only."""
+        preset = replace(self.preset, min_agreement=0.0) if inside and self.preset.min_agreement else self.preset
+        return [output for output in self.compare(look) if judge((output,), preset).verdict == "fail"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,21 +99,19 @@ def first_divergence(
     *,
     inputs: Path,
     work_dir: Path,
-    compare: Compare,
-    refer: Refer | None = None,
-    preset: Preset = FP32,
+    sides: Sides,
     variant_dir: Path | None = None,
 ) -> Divergence | None:
-    """Bisects the model's graph; None when the candidate's outputs agree after all, by `preset`.
+    """Bisects the model's graph; None when the candidate's outputs agree after all.
 
     `bundle_dir` holds the original, which the reference is made from, and `variant_dir` what the candidate runs when
     that is a variant of it: then only tensors that both have are looked at, and the cut is one of the original.
     A tensor that is looked at becomes an output, which can itself change what a runtime fuses around it: so the node
     named is where the difference appears, and the cut around it grows until it shows the difference by itself.
-    Raises WorkshopError, and whatever `compare` raises.
+    Raises WorkshopError, CandidateError when the whole model does not run, and whatever else the sides raise.
     """
     bundles = _Bundles(bundle_dir, main, variant_dir)
-    search = _Search(bundles, inputs=inputs, work_dir=work_dir, sides=_Sides(compare, refer, preset))
+    search = _Search(bundles, inputs=inputs, work_dir=work_dir, sides=sides)
     worst = search.worst_output()
     if worst is None:
         return None
@@ -104,20 +126,8 @@ class _Bundles:
     variant: Path | None
 
 
-@dataclass(frozen=True)
-class _Sides:
-    compare: Compare
-    refer: Refer | None
-    preset: Preset
-
-    def differing(self, look: Look, *, inside: bool = True) -> list[OutputParity]:
-        """What of a look is beyond the preset. Which value is largest says something of a model's outputs only."""
-        preset = replace(self.preset, min_agreement=0.0) if inside and self.preset.min_agreement else self.preset
-        return [output for output in self.compare(look) if judge((output,), preset).verdict == "fail"]
-
-
 class _Search:
-    def __init__(self, bundles: _Bundles, *, inputs: Path, work_dir: Path, sides: _Sides) -> None:
+    def __init__(self, bundles: _Bundles, *, inputs: Path, work_dir: Path, sides: Sides) -> None:
         self._bundles, self._inputs, self._work_dir, self._sides = bundles, inputs, work_dir, sides
         self._count = 0
         self._differing: dict[str, OutputParity] = {}
@@ -141,7 +151,10 @@ class _Search:
 
     def agrees(self, tensor: str) -> bool:
         """One look inside. A tensor that cannot be compared counts as agreeing: it accuses nobody."""
-        differing = self._sides.differing(self._look([tensor]))
+        try:
+            differing = self._sides.differing(self._look([tensor]))
+        except (CandidateError, confined.WorkshopError):
+            return True
         self._differing |= {output.name: output for output in differing}
         return not differing
 
@@ -166,13 +179,16 @@ class _Search:
 
     def _grown(self, tensor: str) -> "_Cut":
         """The first part that shows a difference, growing step by step; the largest tried where none does."""
-        cut = self._tried(self.graph.part_around(tensor, 0))
-        for steps in range(1, _MAX_STEPS):
+        cut: _Cut | None = None
+        part: tuple[GraphNode, ...] = ()
+        for steps in range(_MAX_STEPS):
             wider = self.graph.part_around(tensor, steps)
-            if cut.seen is not None or wider == cut.part or self._bundles.variant is not None:
+            if wider == part or (cut is not None and (cut.seen is not None or self._bundles.variant is not None)):
                 break
-            cut = self._tried(wider)
-        return cut
+            part = wider
+            cut = self._tried(part) or cut
+        # the whole graph reads only what the model is given
+        return cut or self._tried(self.graph.nodes) or self._refuse(tensor)
 
     def _trimmed(self, cut: "_Cut") -> "_Cut":
         """The part without the nodes that the difference does not need, the outer ones tried first."""
@@ -180,15 +196,19 @@ class _Search:
         middle = sum(places.values()) / len(places)
         for node in sorted(cut.part, key=lambda one: -abs(places[one] - middle))[:_MAX_TRIMS]:
             fewer = tuple(other for other in cut.part if other != node)
-            smaller = self._tried(fewer) if fewer else cut
-            cut = smaller if smaller.seen is not None else cut
+            smaller = self._tried(fewer) if fewer else None
+            cut = smaller if smaller is not None and smaller.seen is not None else cut
         return cut
 
-    def _tried(self, part: tuple[GraphNode, ...]) -> "_Cut":
-        look = self._cut(part)
-        # a variant's part is not run: its tensors are the original's only at the border
-        seen = self._sides.differing(look) if self._bundles.variant is None else []
-        return _Cut(part, look, seen[0] if seen else None)
+    def _tried(self, part: tuple[GraphNode, ...]) -> "_Cut | None":
+        """None where the part reads what no array holds, a sequence for example, or does not run by itself."""
+        try:
+            look = self._cut(part)
+            # a variant's part is not run: its tensors are the original's only at the border
+            seen = self._sides.differing(look) if look is not None and self._bundles.variant is None else []
+        except (CandidateError, confined.WorkshopError):
+            return None
+        return _Cut(part, look, seen[0] if seen else None) if look is not None else None
 
     def _look(self, tensors: list[str]) -> Look:
         look = self._expose(tensors, of=self._bundles.original)
@@ -201,13 +221,19 @@ class _Search:
         payload = {"tensors": list(tensors)}
         return self._write("expose", payload, of=of, inputs=self._inputs, with_reference=with_reference)
 
-    def _cut(self, part: tuple[GraphNode, ...]) -> Look:
+    def _refuse(self, tensor: str) -> NoReturn:
+        text = f"No part of the model around {tensor} runs by itself, so none was cut out."
+        raise confined.WorkshopError(ReasonCode.NOT_SUPPORTED, text)
+
+    def _cut(self, part: tuple[GraphNode, ...]) -> Look | None:
         """The part as a model of its own, fed with the reference's values of what it reads."""
         read = borders(part, self._stored)
         inside = [name for name in read if name in _made(self.graph)]
         values = arrays.read_npz(self._inputs)
         if inside:
             values |= arrays.read_npz(self._expose(inside, of=self._bundles.original).reference)
+        if not set(read) <= values.keys():
+            return None
         inputs = arrays.write_npz(self._folder() / "inputs.npz", {name: values[name] for name in read})
         places = [self.graph.nodes.index(node) for node in part]
         payload = {"places": places, "tensors": self.graph.leaving(part)}
@@ -239,6 +265,7 @@ class _Search:
         out: Path | None = None,
         reads: Sequence[Path] = (),
     ) -> Any:
+        self._sides.check()
         place = confined.Place(bundle_dir=folder, main=self._bundles.main, reads=reads, out_dir=out)
         order = {**payload, "out": str(out) if out else ""}
         return confined.answer(f"exposing:{function}", order, place=place, timeout_s=_RUN_S)

@@ -1,6 +1,7 @@
 """Questions about arms of a measured block: where the outputs of one part from its reference, or from another arm's."""
 
 import shutil
+import time
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from worker.agent.looks import Looker, LookFailedError
 from worker.agent.preparing import PreparedArm
 
 ANSWER = "divergence.json"
+# for one question, whatever the model does: other blocks wait for the machine
+ONE_S = 600.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +83,7 @@ def _question(
         work_dir=work,
         variant=arm.model.parent if arm.is_variant else None,
         preset=preset,
+        ends_at=time.monotonic() + ONE_S,
     )
 
 

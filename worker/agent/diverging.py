@@ -5,16 +5,21 @@ what to look at next depends on what it showed.
 """
 
 import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from farm.contract import divergence as doc
+from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import OutputParity
 from farm.rules.diverging import diverge_command
 from farm.rules.parity import FP32, Preset, judge
-from farm.workshop import diverging
+from farm.workshop import arrays, diverging
 from farm.workshop.diverging import Divergence, Look
-from worker.agent.looks import Looker
+from worker.agent.launching import garbled
+from worker.agent.looks import Looker, LookFailedError
 
 INPUTS, REFERENCE = "inputs.npz", "reference.npz"
 
@@ -37,19 +42,32 @@ class Question:
     against: Looker | None = None
     variant: Path | None = None
     preset: Preset = FP32
+    # time.monotonic() at which the search is given up
+    ends_at: float = float("inf")
 
 
 def diverge(question: Question) -> doc.DivergenceDocument:
     """Where candidate and reference part. Raises WorkshopError, and LookFailedError when a side could not be asked."""
-    asked = question
+    try:
+        return _answered(question)
+    except diverging.CandidateError as problem:
+        raise LookFailedError(_reason_of(problem)) from problem
+    except arrays.ArraysError as problem:
+        raise LookFailedError(garbled(str(problem))) from problem
+
+
+def _answered(asked: Question) -> doc.DivergenceDocument:
     found = diverging.first_divergence(
         asked.folder,
         asked.main,
         inputs=asked.inputs,
         work_dir=asked.work_dir,
-        compare=lambda look: _compared(asked.candidate, look),
-        refer=_refer(asked.against) if asked.against is not None else None,
-        preset=asked.preset,
+        sides=diverging.Sides(
+            compare=lambda look: _compared(asked.candidate, look),
+            refer=_refer(asked.against) if asked.against is not None else None,
+            preset=asked.preset,
+            check=lambda: _stop_if_late(asked),
+        ),
         variant_dir=asked.variant,
     )
     side = side_of(asked.candidate)
@@ -87,11 +105,38 @@ def side_of(looker: Looker) -> doc.Side:
 
 
 def _compared(looker: Looker, look: Look) -> list[doc.TensorLook]:
-    return looker.compare(look.folder / look.main, inputs=look.inputs, reference=look.reference)
+    with _as_candidate():
+        return looker.compare(look.folder / look.main, inputs=look.inputs, reference=look.reference)
 
 
 def _refer(looker: Looker) -> diverging.Refer:
-    return lambda look: looker.keep(look.folder / look.main, inputs=look.inputs, out=look.reference)
+    def refer(look: Look) -> None:
+        with _as_candidate():
+            looker.keep(look.folder / look.main, inputs=look.inputs, out=look.reference)
+
+    return refer
+
+
+def _stop_if_late(asked: Question) -> None:
+    if time.monotonic() > asked.ends_at:
+        text = f"Looking between the nodes of {asked.main} took too long: ask with a smaller batch or shapes."
+        raise LookFailedError(Reason(code=ReasonCode.TIMEOUT, text=text))
+
+
+@contextmanager
+def _as_candidate() -> Iterator[None]:
+    """A side that cannot run a part is no reason to stop; one that was cancelled is."""
+    try:
+        yield
+    except LookFailedError as problem:
+        if problem.reason.code == ReasonCode.CANCELLED:
+            raise
+        raise diverging.CandidateError(problem.reason.text) from problem
+
+
+def _reason_of(problem: diverging.CandidateError) -> Reason:
+    cause = problem.__cause__
+    return cause.reason if isinstance(cause, LookFailedError) else garbled(str(problem))
 
 
 def _kept(asked: Question, found: Divergence) -> doc.Part:

@@ -49,6 +49,8 @@ class Looker:
         """Writes the model's outputs to `out` (`.npz`). Raises LookFailedError."""
         place = self.arm.scratch / _KEPT
         self._asked(model, inputs, reference=None, keep=str(place))
+        if place.is_symlink() or not place.is_file():
+            raise LookFailedError(garbled("it kept no outputs"))
         shutil.move(place, out)
 
     def _asked(self, model: Path, inputs: Path, **more: Any) -> Answer:

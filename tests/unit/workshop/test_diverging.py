@@ -12,7 +12,7 @@ from onnx import helper
 from farm.contract.cells import Recipe
 from farm.contract.reports import OutputParity
 from farm.workshop import arrays, diverging, orders
-from farm.workshop.diverging import Look
+from farm.workshop.diverging import Look, Sides
 from farm.workshop.samples import making as samples
 from tests.unit.workshop import making
 from worker.runner.parity import compare_output
@@ -67,7 +67,7 @@ def test_a_node_that_computes_wrongly_is_named_after_few_looks(tmp_path: Path) -
     inputs = prepared(tmp_path / "in", "convnet.onnx", tmp_path / "work")
     found = diverging.first_divergence(
         tmp_path / "in", "convnet.onnx", inputs=inputs, work_dir=tmp_path / "work",
-        compare=comparing(miscounting("Conv", "block_inner")),
+        sides=Sides(compare=comparing(miscounting("Conv", "block_inner"))),
     )  # fmt: skip
     assert found is not None
     assert (found.node.name, found.tensor, found.part) == ("block_inner", "block_inner_out", ("block_inner",))
@@ -83,7 +83,7 @@ def test_a_quantised_convolution_that_lands_one_quantum_away_is_cut_out(tmp_path
     (tmp_path / "work").mkdir()
     found = diverging.first_divergence(
         folder, "model.onnx", inputs=MODELS / "qdq_bias.inputs.npz", work_dir=tmp_path / "work",
-        compare=comparing(optimised),
+        sides=Sides(compare=comparing(optimised)),
     )  # fmt: skip
     assert found is not None
     assert "conv" in found.part
@@ -101,7 +101,11 @@ def test_outputs_that_agree_have_no_divergence(tmp_path: Path) -> None:
     inputs = prepared(tmp_path / "in", "digits.onnx", tmp_path / "work")
     assert (
         diverging.first_divergence(
-            tmp_path / "in", "digits.onnx", inputs=inputs, work_dir=tmp_path / "work", compare=comparing(optimised)
+            tmp_path / "in",
+            "digits.onnx",
+            inputs=inputs,
+            work_dir=tmp_path / "work",
+            sides=Sides(compare=comparing(optimised)),
         )
         is None
     )
@@ -115,8 +119,8 @@ def test_a_variant_is_looked_at_where_both_have_a_tensor(tmp_path: Path) -> None
         tmp_path / "in", "digits.onnx", recipe=Recipe(precision="int8-dynamic"), out_dir=tmp_path / "variant"
     )
     found = diverging.first_divergence(
-        tmp_path / "in", "digits.onnx", inputs=inputs, work_dir=tmp_path / "work", compare=comparing(optimised),
-        variant_dir=tmp_path / "variant",
+        tmp_path / "in", "digits.onnx", inputs=inputs, work_dir=tmp_path / "work",
+        sides=Sides(compare=comparing(optimised)), variant_dir=tmp_path / "variant",
     )  # fmt: skip
     assert found is not None
     assert found.node.op_type == "Conv"
@@ -129,8 +133,9 @@ def test_another_reference_than_the_cpu_without_optimisations_can_be_given(tmp_p
     conv = next(node for node in onnx.load(tmp_path / "in" / "digits.onnx").graph.node if node.op_type == "Conv")
     wrong = miscounting("Conv", conv.name)
     found = diverging.first_divergence(
-        tmp_path / "in", "digits.onnx", inputs=inputs, work_dir=tmp_path / "work", compare=comparing(optimised),
-        refer=lambda look: void(arrays.write_npz(look.reference, wrong(look))),
+        tmp_path / "in", "digits.onnx", inputs=inputs, work_dir=tmp_path / "work", sides=Sides(
+            compare=comparing(optimised), refer=lambda look: void(arrays.write_npz(look.reference, wrong(look)))
+        ),
     )  # fmt: skip
     assert found is not None
     assert (found.node.name, found.part) == (conv.name, (conv.name,))
@@ -138,6 +143,23 @@ def test_another_reference_than_the_cpu_without_optimisations_can_be_given(tmp_p
 
 def void(_: object) -> None:
     """For lambdas whose value nobody wants."""
+
+
+def test_a_look_inside_that_does_not_run_accuses_nobody(tmp_path: Path) -> None:
+    samples.write_model("convnet", tmp_path / "in")
+    inputs = prepared(tmp_path / "in", "convnet.onnx", tmp_path / "work")
+    wrong, whole = comparing(miscounting("Conv", "block_inner")), ["the whole model comes first"]
+
+    def fragile(look: Look) -> Sequence[OutputParity]:
+        if not whole:
+            raise diverging.CandidateError("it takes only the whole model")
+        whole.clear()
+        return wrong(look)
+
+    with pytest.raises(orders.WorkshopError, match="so none was cut out"):
+        diverging.first_divergence(
+            tmp_path / "in", "convnet.onnx", inputs=inputs, work_dir=tmp_path / "work", sides=Sides(compare=fragile)
+        )
 
 
 def test_a_runtime_that_fails_is_not_hidden(tmp_path: Path) -> None:
@@ -148,5 +170,5 @@ def test_a_runtime_that_fails_is_not_hidden(tmp_path: Path) -> None:
     inputs = prepared(tmp_path / "in", "digits.onnx", tmp_path / "work")
     with pytest.raises(RuntimeError, match="went away"):
         diverging.first_divergence(
-            tmp_path / "in", "digits.onnx", inputs=inputs, work_dir=tmp_path / "work", compare=broken
+            tmp_path / "in", "digits.onnx", inputs=inputs, work_dir=tmp_path / "work", sides=Sides(compare=broken)
         )
