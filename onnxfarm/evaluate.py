@@ -11,7 +11,7 @@ from rich.text import Text
 
 from farm.contract.document import Cell, Document
 from farm.contract.reasons import CellStatus
-from farm.rules.reporting.accuracies import is_worse, percentage
+from farm.rules.reporting.accuracy_words import is_worse, percentage
 from farm.rules.reporting.wording import signed, three_digits
 from onnxfarm.bench import PLAIN_WIDTH, default_home
 from onnxfarm.bench_options import matrix_of

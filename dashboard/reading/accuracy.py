@@ -10,7 +10,7 @@ from dashboard.tables import Entry, Head, Table, verdict_entry
 from farm.contract.document import Accuracy, Cell
 from farm.rules import quantisation
 from farm.rules.evaluation import recipe_text
-from farm.rules.reporting.accuracies import is_worse
+from farm.rules.reporting.accuracy_words import is_worse
 
 HEADS = (
     Head("Cell"),

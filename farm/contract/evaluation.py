@@ -10,6 +10,8 @@ from farm.contract.reasons import Reason
 
 Metric = Literal["top1", "top5", "mse"]
 Step = Literal["softmax", "argmax", "threshold"]
+# of an accuracy's intervals and tests
+ACCURACY_LEVEL = 0.95
 # more samples than this make no interval narrower that anybody reads, and cost every cell its time
 MAX_SAMPLES = 50_000
 # packed answers of that many samples, well inside a report

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-LEVEL = 0.95
+from farm.contract.evaluation import ACCURACY_LEVEL
+
+LEVEL = ACCURACY_LEVEL
 Correct = Sequence[bool] | NDArray[np.bool_]
 Errors = Sequence[float] | NDArray[np.float64]
 Change = Literal["lower", "higher", "no difference shown"]

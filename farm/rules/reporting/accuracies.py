@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from farm.contract import document as doc
 from farm.contract.evaluation import AccuracyReport, EvaluationRecipe
 from farm.rules import accuracy, evaluation
+from farm.rules.reporting.accuracy_words import percentage
 from farm.rules.reporting.wording import three_digits
 
 CPU = "CPUExecutionProvider"
@@ -59,19 +60,6 @@ def baseline_of(cell: doc.Cell, judged: Sequence[doc.Cell]) -> doc.Cell | None:
         and (not is_plain or (other.provider, other.recipe, other.optimization) == (CPU, "", "all"))
     ]
     return min(others, key=lambda other: _distance(other, cell), default=None)
-
-
-def is_worse(one: doc.Accuracy) -> bool:
-    """Whether the paired test shows that the cell does worse than its FP32 cell."""
-    if one.p is None or one.difference is None or one.p >= 1 - accuracy.LEVEL:
-        return False
-    return one.difference < 0 if one.higher_is_better else one.difference > 0
-
-
-def percentage(share: float, *, decimals: int = 1) -> str:
-    """`98.1 %`, and 100 % only where nothing is missing."""
-    text = f"{100 * share:.{decimals}f}"
-    return f"{text} %" if share in (0.0, 1.0) or text not in ("0.0", "100.0") else f"{100 * share:.3f} %"
 
 
 def _data(one: doc.Accuracy) -> tuple[object, ...]:

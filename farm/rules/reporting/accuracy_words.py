@@ -1,0 +1,17 @@
+"""What a terminal says of a cell's accuracy. Needs nothing but the document: the client has no numpy."""
+
+from farm.contract import document as doc
+from farm.contract.evaluation import ACCURACY_LEVEL
+
+
+def is_worse(one: doc.Accuracy) -> bool:
+    """Whether the paired test shows that the cell does worse than its FP32 cell."""
+    if one.p is None or one.difference is None or one.p >= 1 - ACCURACY_LEVEL:
+        return False
+    return one.difference < 0 if one.higher_is_better else one.difference > 0
+
+
+def percentage(share: float, *, decimals: int = 1) -> str:
+    """`98.1 %`, and 100 % only where nothing is missing."""
+    text = f"{100 * share:.{decimals}f}"
+    return f"{text} %" if share in (0.0, 1.0) or text not in ("0.0", "100.0") else f"{100 * share:.3f} %"
