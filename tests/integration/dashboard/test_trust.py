@@ -219,7 +219,7 @@ def test_pairs_of_nodes_that_the_reader_may_not_see_do_not_count(client: Client,
 
 def compared_rows(page: str) -> tuple[list[str], list[list[str]]]:
     """Heads and rows of the run page's table of comparisons, as visible words."""
-    table = page[page.index('<table id="comparisons"') :]
+    table = page[page.index('<table id="compared-pairs"') :]
     table = table[: table.index("</table>")]
 
     def words(html_cells: list[str]) -> list[str]:
