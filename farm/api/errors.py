@@ -4,7 +4,7 @@ import logging
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation, TooManyFilesSent
-from django.db import DataError
+from django.db import DataError, InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.multipartparser import MultiPartParserError
 from django.views import defaults
@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 API_ROOT = "/api/"
 CODES = {401: "not_signed_in", 403: "not_allowed", 404: "not_found", 405: "method_not_allowed", 413: "too_large"}
 SIGN_IN = "Send a token: Authorization: Bearer ofk_… (make one on the settings page), or sign in."
+DATABASE_AWAY = "The farm's database does not answer; the same request again in a few seconds may."
 BROKEN = "Something broke on the farm's side; it was written to its log."
 
 
@@ -38,6 +39,8 @@ def install(api: NinjaAPI) -> None:
         MultiPartParserError: bad_upload,
         SuspiciousOperation: bad_request,
         DataError: not_storable,
+        OperationalError: database_away,
+        InterfaceError: database_away,
         Exception: broken,
     }
     for raised, answer in answers.items():
@@ -83,6 +86,11 @@ def bad_request(request: HttpRequest, raised: Exception) -> HttpResponse:
     if isinstance(raised, RequestDataTooBig):
         return problem(413, "The request's body is too large for this address.")
     return problem(400, "The request could not be read.", code="bad_request")
+
+
+def database_away(request: HttpRequest, raised: Exception) -> HttpResponse:
+    log.error("%s %s: the database does not answer: %s", request.method, request.path, raised)
+    return problem(503, DATABASE_AWAY, code="database_away")
 
 
 def broken(request: HttpRequest, raised: Exception) -> HttpResponse:

@@ -1,14 +1,9 @@
 """NUL characters, which JSON allows and PostgreSQL does not store."""
 
 import pytest
-from django.db import DataError
-from django.http import HttpRequest
 from django.test import Client
-from ninja import NinjaAPI
-from ninja.testing import TestClient
 
 from farm.accounts.models import Team, User
-from farm.api import errors
 from farm.contract.base import without_nul
 from farm.fleet.models import Node
 from farm.fleet.services import invite
@@ -48,16 +43,3 @@ def test_what_the_sandboxed_child_says_of_a_model_holds_no_nul() -> None:
 def test_an_address_with_a_nul_is_a_bad_request(address: str, client: Client, owner: User) -> None:
     client.force_login(owner)
     assert client.get(address).status_code == 400
-
-
-def test_what_the_database_cannot_store_is_refused_in_words() -> None:
-    api = NinjaAPI(urls_namespace="nul")
-    errors.install(api)
-
-    @api.get("/")
-    def broken(request: HttpRequest) -> None:
-        raise DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
-
-    answer = TestClient(api).get("/")
-    assert answer.status_code == 422
-    assert "NUL" in answer.json()["detail"]

@@ -1,0 +1,29 @@
+"""A database that is away, or that cannot store what it is given: answers in words, no stack trace."""
+
+import pytest
+from django.db import DataError, InterfaceError, OperationalError
+from django.http import HttpRequest
+from ninja import NinjaAPI
+from ninja.testing import TestClient
+
+from farm.api import errors
+
+PROBLEMS = [
+    (DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes"), 422, "NUL"),
+    (OperationalError("connection refused"), 503, "does not answer"),
+    (InterfaceError("connection already closed"), 503, "does not answer"),
+]
+
+
+@pytest.mark.parametrize(("problem", "status", "words"), PROBLEMS)
+def test_the_api_says_what_is_wrong_with_the_database(problem: Exception, status: int, words: str) -> None:
+    api = NinjaAPI(urls_namespace=f"database-{type(problem).__name__}")
+    errors.install(api)
+
+    @api.get("/")
+    def broken(request: HttpRequest) -> None:
+        raise problem
+
+    answer = TestClient(api).get("/")
+    assert answer.status_code == status
+    assert words in answer.json()["detail"]
