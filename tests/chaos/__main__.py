@@ -19,8 +19,8 @@ from tests.chaos.clock import NoClockError
 from tests.chaos.farm import LEASE_S, ChaosFarm, patiently
 from tests.postgres import NoPostgresError
 
-# a run that has not ended so long after its last fault has lost something
-PATIENCE_S = 120.0
+# no block has ended for so long after the last fault: something is lost
+PATIENCE_S = 60.0
 PAUSE_S = (0.3, 2.0)
 
 
@@ -60,7 +60,7 @@ def _words() -> argparse.Namespace:
     parser.add_argument("--blocks", type=int, default=200)
     parser.add_argument("--agents", type=int, default=4)
     parser.add_argument("--faults", default=",".join(FAULTS), help=f"of {', '.join(FAULTS)}; empty: none")
-    parser.add_argument("--least-faults", type=int, default=40, help="so many faults strike, every kind as often")
+    parser.add_argument("--least-faults", type=int, default=20, help="so many faults strike, every kind as often")
     parser.add_argument("--database", choices=("sqlite", "postgres"), default="sqlite")
     parser.add_argument("--keep", action="store_true", help="keep the folder with its logs")
     words = parser.parse_args()
@@ -121,9 +121,14 @@ def _torture(farm: ChaosFarm, words: argparse.Namespace) -> dict[str, Any]:
 
 def _settle(open_blocks: Any) -> float:
     """No more faults: everything that is open has to end by itself; gives the seconds it took."""
-    began = time.monotonic()
-    while patiently(open_blocks) and time.monotonic() - began < PATIENCE_S:
-        time.sleep(0.2)
+    began = progress_at = time.monotonic()
+    still = patiently(open_blocks)
+    while still and time.monotonic() - progress_at < PATIENCE_S:
+        time.sleep(0.5)
+        now_open = patiently(open_blocks)
+        if now_open < still:
+            progress_at = time.monotonic()
+        still = now_open
     settled_s = time.monotonic() - began
     time.sleep(2.0)
     return settled_s

@@ -24,7 +24,7 @@ from tests.postgres import Cluster
 
 ROOT = Path(__file__).resolve().parents[2]
 LEASE_S = 3.0
-TICK_S = 0.5
+TICK_S = 1.0
 # file systems that can be filled: an agent's folder, and the one with the farm's database
 AGENT_MB = 4
 FARM_MB = 384
