@@ -24,6 +24,8 @@ from onnxfarm.published import offered, published
 from onnxfarm.workbench import Bench
 
 SCHEMA = "onnxfarm.bisect/1"
+# what a quick block has; enough to tell a change of a fifth from none
+FEWEST_ROUNDS = 8
 
 
 def candidates(good: Runtime, bad: Runtime) -> list[str]:
@@ -61,7 +63,8 @@ class Search:
         document, positions, minutes = self._measured(self.matrix, self.bad)
         finding = self._shown(document)
         comparison = _comparison(document, finding)
-        sought = Sought(finding.kind, finding.series, comparison and comparison.ratio)
+        size = (comparison.ratio, comparison.ci_low) if comparison is not None else (None, None)
+        sought = Sought(finding.kind, finding.series, *size)
         search = Bisection(self.versions, good=self.good.version, bad=self.bad.version)
         self._note(read_step(document, self.rule, sought, **self._names(self.bad)), document, self.bad, minutes)
         search.next_probe()
@@ -69,17 +72,29 @@ class Search:
         point = narrowed(self.matrix_of(self.bad), [positions[finding.candidate]], runtimes=[self.good, self.bad])
         while (version := search.next_probe()) is not None:
             probe = Runtime(distribution=self.good.distribution, version=version)
-            document, _, minutes = self._measured(point, probe)
-            step = read_step(document, self.rule, sought, **self._names(probe))
-            self._note(step, document, probe, minutes)
+            step = self._probed(point, probe, sought)
             search.record(version, step.outcome)
         return self._answer(search, sought)
+
+    def _probed(self, point: Matrix, probe: Runtime, sought: Sought) -> Step:
+        """The step of one release: the fewest rounds first, more of them where those do not tell."""
+        spent = 0.0
+        for most_rounds in (FEWEST_ROUNDS, workbench.MOST_ROUNDS):
+            document, _, minutes = self._measured(point, probe, most_rounds=most_rounds)
+            spent += minutes
+            step = read_step(document, self.rule, sought, **self._names(probe))
+            if step.outcome is not Outcome.SKIPPED or step.ratio is None:
+                break
+        self._note(step, document, probe, spent)
+        return step
 
     def matrix_of(self, probe: Runtime) -> Matrix:
         """The matrix with the good release and a probed one."""
         return with_runtimes(self.matrix, [self.good, probe])
 
-    def _measured(self, matrix: Matrix, probe: Runtime) -> tuple[Document, dict[str, Any], float]:
+    def _measured(
+        self, matrix: Matrix, probe: Runtime, *, most_rounds: int = workbench.MOST_ROUNDS
+    ) -> tuple[Document, dict[str, Any], float]:
         """The document, where its cells stand in the matrix, and the minutes it took."""
         began = time.monotonic()
         plan = self.bench.plan(with_runtimes(matrix, [self.good, probe]))
@@ -88,7 +103,7 @@ class Search:
         self.bench.console.print(
             f"step {len(self.steps) + 1}: {self.good} beside {probe.version}", highlight=False, markup=False
         )
-        plan = workbench.reshaped(plan, workbench.along)
+        plan = workbench.reshaped(plan, lambda block: workbench.along(block, most_rounds=most_rounds))
         document = self.bench.measure(plan)
         self.evidence[probe.version] = document, plan
         return document, positions, (time.monotonic() - began) / 60.0

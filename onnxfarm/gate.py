@@ -26,6 +26,7 @@ from onnxfarm.published import beyond
 from onnxfarm.screen import PLAIN_WIDTH
 
 DEFAULT_CHECKS = "slower,parity,placement,failed"
+MOST_ROUNDS = 96
 
 
 @main_guard()
@@ -48,6 +49,7 @@ def gate(  # noqa: PLR0913  every option of the command
     inputs: Annotated[Path | None, typer.Option(metavar="NPZ", help="Inputs by name; default: seeded ones.")] = None,
     expected: Annotated[Path | None, typer.Option(metavar="NPZ", help="Outputs that the inputs should give.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of inputs and of the order of rounds.")] = 0,
+    rounds: Annotated[int, typer.Option(help="A block goes on up to so many while something is undecided.")] = 24,
     confirm: Annotated[
         bool, typer.Option("--confirm/--no-confirm", help="Fail on a change of latency once a fresh block shows it.")
     ] = True,
@@ -77,6 +79,8 @@ def gate(  # noqa: PLR0913  every option of the command
     declared = _declared(matrix, {**axes, "precision": precision, "budget": budget}, old=old, new=new)
     if expected is not None and inputs is None:
         raise Usage("--expected says what certain inputs give: add them with --inputs.")
+    if not 1 <= rounds <= MOST_ROUNDS:
+        raise Usage(f"--rounds is {rounds}: give 1 to {MOST_ROUNDS}.")
     if timeout is not None and timeout <= 0:
         raise Usage(f"--timeout {timeout:g} is no time: give minutes above 0.")
     console = Console(stderr=True, width=None if sys.stderr.isatty() else PLAIN_WIDTH)
@@ -85,7 +89,7 @@ def gate(  # noqa: PLR0913  every option of the command
     releases = beyond((old, new)) if server is None else ()
     deadline = None if timeout is None else time.monotonic() + 60.0 * timeout
     where = gate_benches.Given(
-        model=model, inputs=inputs, expected=expected, seed=seed, deadline=deadline, releases=releases
+        model=model, inputs=inputs, expected=expected, seed=seed, deadline=deadline, rounds=rounds, releases=releases
     )
     with gate_benches.bench_for(where, server=server, home=home, console=console) as bench:
         outcome = gate_judging.run_gate(bench, declared, old=old, new=new, fail_on=checks, confirm=confirm)

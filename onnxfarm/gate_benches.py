@@ -17,7 +17,6 @@ from onnxfarm.bench import default_home
 from onnxfarm.client import Client
 from onnxfarm.gate_judging import Bench
 from onnxfarm.problems import TimedOut
-from onnxfarm.workbench import Workbench
 
 
 @dataclass(frozen=True)
@@ -29,6 +28,8 @@ class Given:
     expected: Path | None
     seed: int
     deadline: float | None
+    # of a block at most, on this machine; a farm's block has those of its budget
+    rounds: int = workbench.MOST_ROUNDS
     # runtimes that exist beyond those known here
     releases: tuple[str, ...] = ()
 
@@ -62,7 +63,7 @@ def bench_for(given: Given, *, server: str | None, home: Path | None, console: C
 class Local:
     """This machine."""
 
-    bench: Workbench
+    bench: workbench.Bench
     given: Given
 
     def positions(self, matrix: Matrix) -> Mapping[str, Mapping[str, int]]:
@@ -70,7 +71,9 @@ class Local:
         return _positions(plan.blocks, plan.refused)
 
     def measure(self, matrix: Matrix) -> Document:
-        plan = workbench.reshaped(self.bench.plan(matrix), workbench.along)
+        plan = workbench.reshaped(
+            self.bench.plan(matrix), lambda block: workbench.along(block, most_rounds=self.given.rounds)
+        )
         try:
             return self.bench.measure(plan)
         finally:

@@ -6,6 +6,8 @@ from contextlib import ExitStack
 from django.http import FileResponse, HttpRequest, HttpResponse
 from ninja import Router
 
+from farm.accounts.refusals import NotAllowed
+from farm.accounts.selectors import can_write
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import reports
 from farm.api.auth import person
@@ -19,7 +21,10 @@ IN_MEMORY_BYTES = 8 << 20
 @router.get("/alerts/{int:alert_id}/report.zip")
 def report_zip(request: HttpRequest, alert_id: int) -> FileResponse:
     """The model, its inputs, samples, facts and lock files, and one command that repeats the measurement."""
-    found = selectors.alert(person(request), alert_id)
+    user = person(request)
+    found = selectors.alert(user, alert_id)
+    if not can_write(user, team=found.team):
+        raise NotAllowed(f"You may look at alert {alert_id}; its report holds the model, which members may fetch.")
     with ExitStack() as opened:
         file = opened.enter_context(tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES))
         case = reports.write_zip(found, file)

@@ -175,8 +175,8 @@ def change_watch(request: HttpRequest, watch_id: int, payload: Changes) -> Watch
     """Change a watch; what is left out stays. `is_active` pauses it and lets it go on."""
     user = person(request)
     given = payload.dict(exclude_unset=True)
-    if "channels" in given:
-        given["channels"] = _channels(user, given["channels"] or [])
+    if given.get("channels") is not None:
+        given["channels"] = _channels(user, given["channels"])
     # null is a value for the matrix alone, where it means the default one
     given = {key: value for key, value in given.items() if value is not None or key == "matrix"}
     watches.change_watch(watch=selectors.watch(user, watch_id), by=user, **given)

@@ -11,11 +11,15 @@ from farm.rules.watching import Judgement, Kind, Pair, Rule
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """The change whose release is looked for: one kind in one series. `ratio`: how large it is where it is a ratio."""
+    """The change whose release is looked for: one kind in one series.
+
+    `ratio`: how large it is where it is a ratio; `low`: the lower end of its interval.
+    """
 
     kind: Kind
     series: str
     ratio: float | None = None
+    low: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +64,14 @@ def _said(
 
 
 def _is_without(comparison: Comparison | None, sought: Sought) -> bool:
-    """Slower by less than the rule lets pass, or undecided with less than half the change that is looked for."""
+    """Slower by less than the rule lets pass; or undecided, and surely less than the change that is looked for: nearer
+    to none than to it, with an interval that ends below its own."""
     if sought.kind != "slower" or comparison is None:
         return False
     if comparison.verdict == "slower":
         return True
     if comparison.verdict != "undecided" or sought.ratio is None or comparison.ci_high is None:
         return False
-    return comparison.ci_high < 1.0 + (sought.ratio - 1.0) / 2.0
+    middle = 1.0 + (sought.ratio - 1.0) / 2.0
+    is_nearer = comparison.ratio is not None and comparison.ratio < middle
+    return is_nearer and comparison.ci_high < max(middle, sought.low or middle)

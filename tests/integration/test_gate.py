@@ -45,7 +45,8 @@ def test_a_candidate_that_computes_the_same_passes_and_writes_its_reports(
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(step))
     files = {name: tmp_path / name for name in ("summary", "junit", "benchmark-json", "json")}
     result = gate(
-        home, RELU, "--baseline", "1.29.0", "--candidate", "1.31.1", "--fail-on", "parity,placement,failed",
+        home, RELU, "--baseline", "1.29.0", "--candidate", "1.31.1", "--rounds", 8,
+        "--fail-on", "parity,placement,failed",
         *(word for name, path in files.items() for word in (f"--{name}", path)),
     )  # fmt: skip
     assert result.exit_code == 0, result.stderr
@@ -59,17 +60,7 @@ def test_a_candidate_that_computes_the_same_passes_and_writes_its_reports(
     assert [entry["unit"] for entry in entries] == ["ratio", "ms", "ms"]
     document = Document.model_validate_json(files["json"].read_text())
     assert [cell.runtime for cell in document.cells] == ["onnxruntime==1.29.0", "onnxruntime==1.31.1"]
-    assert document.comparisons[0].rounds >= 8
-
-
-def test_a_candidate_that_cannot_load_the_model_fails_the_gate(home: Path, tmp_path: Path) -> None:
-    junit = tmp_path / "junit.xml"
-    model = MODELS / "relu_op26_ir13.onnx"
-    result = gate(home, model, "--baseline", "1.31.1", "--candidate", "1.24.1", "--junit", junit, "--no-confirm")
-    assert result.exit_code == 1, result.stderr
-    assert result.stderr.strip().splitlines()[-1].startswith("onnxfarm: The gate failed")
-    failures = [case[0].get("message") for case in ElementTree.fromstring(junit.read_text()) if len(case)]
-    assert any("opset" in str(message) for message in failures)
+    assert document.comparisons[0].rounds == 8
 
 
 def test_a_gate_that_runs_out_of_time_ends_with_4(home: Path) -> None:
@@ -87,6 +78,7 @@ def test_a_gate_that_runs_out_of_time_ends_with_4(home: Path) -> None:
         (["--candidate", "1.31.1", "--fail-on", "slow"], "did you mean 'slower'"),
         (["--candidate", "1.31.1", "--fail-on", ","], "names nothing"),
         (["--candidate", "1.31.1", "--timeout", "0"], "minutes above 0"),
+        (["--candidate", "1.31.1", "--rounds", "0"], "1 to 96"),
         (["--candidate", "1.31.1", "--matrix", '{"runtime": ["1.31.1"]}'], "leave `runtime` out"),
         (["--candidate", "1.31.1", "--expected", "some.npz"], "--inputs"),
         (["--candidate", "1.31.1", "--provider", "cpux"], "did you mean 'cpu'"),

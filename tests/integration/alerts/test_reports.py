@@ -88,7 +88,11 @@ def test_an_alert_of_a_cell_that_fails_is_reported_too(watch: Watch, node: Node,
     assert answer.content.decode().startswith("# [Regression] onnxruntime==1.30.0")
 
 
-def test_strangers_get_no_report(api_of: ApiOf, alert: Alert, stranger: User) -> None:
+def test_viewers_read_the_text_and_strangers_get_nothing(
+    api_of: ApiOf, alert: Alert, viewer: User, stranger: User
+) -> None:
+    assert api_of(viewer).get(f"/api/v1/alerts/{alert.pk}/issue.md").status_code == 200
+    assert api_of(viewer).get(f"/api/v1/alerts/{alert.pk}/report.zip").status_code == 403
     for name in ("report.zip", "issue.md"):
         assert api_of(stranger).get(f"/api/v1/alerts/{alert.pk}/{name}").status_code == 404
         assert Client().get(f"/api/v1/alerts/{alert.pk}/{name}").status_code == 401

@@ -21,14 +21,16 @@ def _cell(name: str, runtime: str, **changes: Any) -> Cell:
     return Cell(**{**known, **changes})
 
 
-def _step(verdict: str, ratio: float, low: float, high: float, *, sought: float | None = 1.24, **new: Any) -> Outcome:
-    cells = [_cell("c1", OLD), _cell("c2", NEW, **new)]
+def _step(
+    verdict: str, ratio: float, ci_low: float, high: float, *, sought: float | None = 1.24, low: float | None = None
+) -> Outcome:
+    cells = [_cell("c1", OLD), _cell("c2", NEW)]
     pair = Comparison(
         baseline="c1", candidate="c2", axis="runtime", verdict=verdict, margin=0.02,  # type: ignore[arg-type]
-        ratio=ratio, ci_low=low, ci_high=high, ci_level=0.95, rounds=8,
+        ratio=ratio, ci_low=ci_low, ci_high=high, ci_level=0.95, rounds=8,
     )  # fmt: skip
     document = Document(machine={}, seed=0, cells=cells, comparisons=[pair])
-    asked = Sought("slower", watching.series_of(cells[0]), sought)
+    asked = Sought("slower", watching.series_of(cells[0]), sought, low)
     return read_step(document, watching.Rule(kinds=("slower",)), asked, old=OLD, new=NEW).outcome
 
 
@@ -47,6 +49,12 @@ def test_a_step_is_judged_by_the_rule_and_by_what_is_looked_for(
     verdict: str, ratio: float, low: float, high: float, outcome: Outcome
 ) -> None:
     assert _step(verdict, ratio, low, high) is outcome
+
+
+def test_undecided_and_surely_less_than_what_is_looked_for_is_good() -> None:
+    assert _step("undecided", 1.04, 0.99, 1.15, low=1.2) is Outcome.GOOD
+    assert _step("undecided", 1.04, 0.99, 1.21, low=1.2) is Outcome.SKIPPED
+    assert _step("undecided", 1.13, 0.99, 1.15, low=1.2) is Outcome.SKIPPED
 
 
 def test_undecided_without_a_size_to_look_for_is_skipped() -> None:

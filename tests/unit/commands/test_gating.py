@@ -1,0 +1,95 @@
+"""A gate from its matrix to its answer, on a made-up bench: what fails it, and what a fresh block takes back."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from farm.contract.cells import CellSpec, Runtime
+from farm.contract.reasons import Reason, ReasonCode
+from farm.rules.matrices import matrix as matrices
+from farm.rules.reporting.gate import CHECKS
+from onnxfarm.gate_benches import Given, Local
+from onnxfarm.gate_judging import Outcome, run_gate
+from tests.unit.commands.made_up import MadeUpBench
+from tests.unit.rules.making import make_output
+
+OLD = Runtime(distribution="onnxruntime", version="1.29.0")
+NEW = Runtime(distribution="onnxruntime", version="1.31.1")
+
+
+def gate(bench: MadeUpBench, *, old: Runtime = OLD, new: Runtime = NEW, confirm: bool = True) -> Outcome:
+    declared = matrices.parse({"batch": [1, 8], "precision": ["fp32"], "runtime": [str(old), str(new)]})
+    local = Local(bench, Given(model=Path("m"), inputs=None, expected=None, seed=0, deadline=None))
+    return run_gate(local, declared, old=old, new=new, fail_on=CHECKS[:4], confirm=confirm)
+
+
+def on(runtime: Runtime, **changes: Any) -> Callable[[CellSpec], Mapping[str, Any]]:
+    return lambda spec: changes if spec.runtime == runtime else {}
+
+
+def test_equal_runtimes_pass_and_are_measured_once() -> None:
+    bench = MadeUpBench()
+    outcome = gate(bench)
+    assert (outcome.answer.is_passed, outcome.answer.compared, len(bench.measured)) == (True, 2, 1)
+    assert outcome.headline == "The gate passed: 2 comparisons, nothing that fails it."
+
+
+def test_a_slower_cell_fails_the_gate_once_a_fresh_block_shows_it_again() -> None:
+    def latency(spec: CellSpec) -> float:
+        return 1.24 if (spec.runtime, spec.workload.batch) == (NEW, 8) else 1.0
+
+    bench = MadeUpBench(p50_ms=latency)
+    outcome = gate(bench)
+    assert outcome.headline == "The gate failed: 1 finding in 2 comparisons."
+    # the fresh block holds the point that changed, and no other
+    assert [len(versions) for versions in bench.measured] == [4, 2]
+    assert len(gate(MadeUpBench(p50_ms=latency), confirm=False).answer.failures) == 1
+
+
+def test_what_a_fresh_block_does_not_show_again_is_told_and_fails_nothing() -> None:
+    bench = MadeUpBench()
+    bench.p50_ms = lambda spec: 1.24 if spec.runtime == NEW and len(bench.measured) == 1 else 1.0
+    outcome = gate(bench)
+    assert outcome.answer.is_passed
+    assert all("a fresh block did not show it again" in finding.text for finding in outcome.answer.findings)
+    assert len(outcome.answer.findings) == 2
+
+
+def test_a_downgrade_keeps_its_direction_in_the_fresh_block() -> None:
+    bench = MadeUpBench(p50_ms=lambda spec: 1.3 if spec.runtime == OLD else 1.0)
+    outcome = gate(bench, old=NEW, new=OLD)
+    assert [finding.check for finding in outcome.answer.failures] == ["slower", "slower"]
+    assert bench.measured[1][0] == NEW.version
+
+
+def test_outputs_that_are_off_fail_without_a_fresh_block() -> None:
+    off = make_output(max_abs=0.5, max_rel=0.5, cosine=0.5, violations=4)
+    bench = MadeUpBench(checks=on(NEW, outputs=(off,)))
+    outcome = gate(bench)
+    assert {finding.check for finding in outcome.answer.failures} == {"parity"}
+    assert len(bench.measured) == 1
+
+
+def test_a_candidate_that_no_longer_runs_fails_the_gate() -> None:
+    reason = Reason(code=ReasonCode.CRASHED, text="It died.")
+    outcome = gate(MadeUpBench(checks=on(NEW, reason=reason)))
+    assert {finding.check for finding in outcome.answer.failures} == {"failed"}
+    assert not outcome.answer.is_passed
+
+
+def test_a_candidate_below_the_models_opset_fails_the_gate_by_its_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.unit.rules.making import make_model
+
+    monkeypatch.setattr("tests.unit.commands.made_up.make_model", lambda: make_model(opsets={"": 26}, ir_version=13))
+    outcome = gate(MadeUpBench(), old=NEW, new=Runtime(distribution="onnxruntime", version="1.24.1"))
+    assert {finding.check for finding in outcome.answer.failures} == {"failed"}
+    assert "opset 26" in outcome.answer.failures[0].text
+
+
+def test_a_machine_that_cannot_install_is_neither_a_pass_nor_a_failure() -> None:
+    reason = Reason(code=ReasonCode.RUNTIME_INSTALL_FAILED, text="No index.")
+    bench = MadeUpBench(checks=on(NEW, reason=reason))
+    outcome = gate(bench)
+    assert (outcome.infra, len(bench.measured)) == (("No index.",), 1)
