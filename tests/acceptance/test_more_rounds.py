@@ -1,0 +1,82 @@
+"""An undecided block goes on: by `onnxfarm more`, and by one click on the run's page, on a farm with a real agent."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.acceptance.conftest import LiveFarm
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+MODEL = Path(__file__).parents[1] / "models" / "relu_op17_ir8.onnx"
+# one release three times, on two threads that others disturb: launches of microseconds are not equal within 2 % soon
+SAME = {"budget": "quick", "matrix": {"runtime": ["1.31.1"] * 3, "threads": [2]}}
+
+
+def undecided(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return [one for one in document["comparisons"] if one["verdict"] == "undecided"]
+
+
+def rounds_of(document: dict[str, Any]) -> set[int]:
+    return {len(cell["samples_ms"]) for cell in document["cells"]}
+
+
+def follow(farm: LiveFarm, run: str) -> dict[str, Any]:
+    farm.command("status", run, "--wait")
+    document: dict[str, Any] = farm.api("GET", f"/runs/{run}/results").json()
+    return document
+
+
+def click_more(farm: LiveFarm, run: str, rounds: int) -> str:
+    """What a browser does when somebody clicks "More rounds"; the page that answers."""
+    with httpx2.Client(base_url=farm.url, follow_redirects=True, timeout=60) as browser:
+        browser.get(farm.sign_in_link())
+        page = browser.get(f"/runs/{run}/")
+        form = re.search(rf'<form method="post" action="(/runs/{run}/more/)".*?</form>', page.text, re.DOTALL)
+        assert form, "the page of a finished run offers more rounds"
+        token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', form[0])
+        assert token
+        answer = browser.post(
+            form[1],
+            data={"csrfmiddlewaretoken": token[1], "rounds": str(rounds)},
+            headers={"Referer": f"{farm.url}/runs/{run}/"},
+        )
+        assert answer.status_code == 200, answer.text
+        return answer.text
+
+
+def test_an_undecided_block_goes_on_where_it_was_begun(farm: LiveFarm) -> None:
+    first = farm.submit(MODEL, SAME)
+    run = str(first["run"])
+    assert rounds_of(first) == {8}
+    if not undecided(first):
+        pytest.skip("Every pair of the same release was decided in 8 rounds: there is nothing to go on with.")
+
+    said = farm.command("more", run, "--rounds", "4").stderr
+    assert f"Run {run}: running" in said
+    second = follow(farm, run)
+    assert rounds_of(second) == {12}, "4 more of each cell"
+    for before, after in zip(first["cells"], second["cells"], strict=True):
+        assert after["samples_ms"][:8] == before["samples_ms"], "what was measured stays"
+        assert after["node"] == before["node"]
+    for before, after in zip(first["comparisons"], second["comparisons"], strict=True):
+        assert after["rounds"] == (12 if before["verdict"] == "undecided" else before["rounds"])
+    texts = [event["text"] for event in farm.api("GET", f"/runs/{run}/events").json()]
+    assert any("asked for 4 more rounds" in text for text in texts)
+    if not undecided(second):
+        pytest.skip("Twelve rounds decided every pair: there is nothing left to click for.")
+
+    assert "4 more rounds are on their way." in click_more(farm, run, 4)
+    third = follow(farm, run)
+    assert rounds_of(third) == {16}
+    assert [cell["samples_ms"][:12] for cell in third["cells"]] == [cell["samples_ms"] for cell in second["cells"]]
+
+
+def test_a_run_without_anything_to_continue_says_so(farm: LiveFarm) -> None:
+    run = farm.start_run(MODEL, {"budget": "quick", "matrix": {"runtime": ["1.31.1"], "threads": [2]}})
+    farm.command("cancel", run)
+    refused = farm.command("more", run, check=False)
+    assert refused.returncode == 2
+    assert "No block of this run can go on" in refused.stderr
