@@ -115,6 +115,6 @@ def test_bad_words_are_a_usage_error(tmp_path: Path, words: list[str], sentence:
 def test_a_file_that_is_no_model_ends_the_command_with_its_sentence(tmp_path: Path) -> None:
     (tmp_path / "bad.onnx").write_bytes(b"not a model")
     process = quickstart(tmp_path / "home", str(tmp_path / "bad.onnx"), "--once", "--port", str(free_port()))
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=150)
     assert process.returncode == 2
     assert "bad.onnx was rejected" in err

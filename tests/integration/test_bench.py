@@ -63,7 +63,7 @@ def test_two_runtimes_are_measured_side_by_side_and_judged(home: Path, tmp_path:
     for cell in cells.values():
         assert (cell["status"], cell["reason"], cell["batch"], cell["threads"]) == ("done", None, 2, 1)
         assert cell["requested_providers"] == cell["active_providers"] == ["CPUExecutionProvider"]
-        assert len(cell["samples_ms"]) == 8
+        assert len(cell["samples_ms"]) >= 8  # more when disturbed rounds were replaced
         assert cell["throughput"] == pytest.approx(cell["batch"] * 1000 / cell["p50_ms"])
         assert cell["parity"]["verdict"] == "pass"
         assert cell["parity"]["reference"] == "expected"

@@ -112,10 +112,13 @@ def _spec_of(point: Point, request: Request) -> CellSpec:
 def _opset_of(point: Point, runtime: Runtime, model: ModelFacts) -> int | Literal["as-is", "max-of-runtime"]:
     """The opset to convert to. A model is never converted to what it already is, nor down by `max-of-runtime`.
 
-    Where the upload itself does not load but does with its stamps in order (unused operator sets left out, the IR
-    version as low as its operators need), a variant of the model's own opset is measured.
+    As-is is the upload, byte by byte. Where an opset was asked for that the model already has, or that it may keep, and
+    the upload does not load but does with its stamps in order (unused operator sets left out, the IR version as low as
+    its operators need), a variant of the model's own opset is measured.
     """
     wanted = point.values.get("opset", "as-is")
+    if wanted == "as-is":
+        return "as-is"
     if wanted == "max-of-runtime":
         most = opsets.max_opset(runtime.version)
         wanted = "as-is" if most is None or most <= (model.opset or most) else most

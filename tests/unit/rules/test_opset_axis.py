@@ -51,8 +51,11 @@ def test_the_newest_of_a_runtime_never_converts_down():
     ],
 )
 def test_stamps_are_put_in_order_where_that_alone_makes_the_model_loadable(facts, runtime):
-    assert opset_of("as-is", runtime=runtime, **facts) == 17
-    assert opset_of("as-is", runtime="1.31.1", **{**facts, "ir_version": 8}) == "as-is"
+    assert opset_of("17", runtime=runtime, **facts) == 17
+
+
+def test_a_model_as_is_is_never_put_in_order():
+    assert not plan_of("as-is", runtime="1.20.1", opsets={"": 17}, ir_version=13).blocks
 
 
 def test_stamps_in_order_do_not_help_a_model_whose_operators_are_too_new():
