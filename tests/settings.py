@@ -9,7 +9,10 @@ import os
 import shutil
 import tempfile
 
-if "ONNXFARM_TEST_HOME" not in os.environ:
+# each of several test processes has a home, and so a broker, of its own
+_worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+if "ONNXFARM_TEST_HOME" not in os.environ or os.environ.get("ONNXFARM_TEST_HOME_OF", "") != _worker:
+    os.environ["ONNXFARM_TEST_HOME_OF"] = _worker
     _home = tempfile.mkdtemp(prefix="onnxfarm-test-")
     os.environ["ONNXFARM_TEST_HOME"] = os.environ["ONNXFARM_HOME"] = _home
     for _name in ("DATABASE_URL", "BROKER_URL", "PUBLIC_URL", "GATEWAY_URL", "TOKEN", "SERVER"):

@@ -49,7 +49,9 @@ window.addEventListener("keydown", (event) => {
 // because the browser takes the focus away when it scrolls to what an address names.
 const goOn = () => {
   const named = document.getElementById(location.hash.slice(1));
-  if (named?.matches("details")) unfold(named.querySelector("[data-shortcut]")?.dataset.shortcut ?? "");
+  // what was sent from a folded form comes back to the same address: it is done then
+  const isDone = document.querySelector(".note.good") !== null;
+  if (named?.matches("details")) isDone || unfold(named.querySelector("[data-shortcut]")?.dataset.shortcut ?? "");
   else linkOf(named?.closest("[data-triage]"))?.focus();
 };
 if (document.readyState === "complete") setTimeout(goOn);
