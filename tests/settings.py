@@ -19,8 +19,8 @@ if "ONNXFARM_TEST_HOME" not in os.environ or os.environ.get("ONNXFARM_TEST_HOME_
         os.environ.pop(f"ONNXFARM_{_name}", None)
     atexit.register(shutil.rmtree, _home, ignore_errors=True)
 
-from farm.config.databases import database
-from farm.config.settings import *  # noqa: F403
+from farm.config.databases import database  # noqa: E402
+from farm.config.settings import *  # noqa: E402, F403
 
 _url = os.environ.get("ONNXFARM_TEST_DATABASE_URL", "")
 if _url:

@@ -36,6 +36,7 @@ def sentence(result: Result) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.measures  # on a busy machine disturbed samples drop their pairs
 @pytest.mark.timeout(300)
 def test_a_candidate_that_computes_the_same_passes_and_writes_its_reports(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
