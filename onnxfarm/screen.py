@@ -156,7 +156,8 @@ def _show_differences(cells: Sequence[Cell], *, console: Console) -> None:
     lines += [
         f"≠ {cell.id} against no optimisations: {cell.unoptimised.text}"
         for cell in cells
-        if cell.unoptimised is not None and cell.unoptimised.verdict == "fail"
+        # 8-bit rounding enlarges the least difference: there the reference's tolerance says more, and the page has both
+        if cell.unoptimised is not None and cell.unoptimised.verdict == "fail" and not cell.precision.startswith("int8")
     ]
     for line in lines[:MOST_DIFFERENCES]:
         console.print(Text(line), soft_wrap=True)
