@@ -2,9 +2,9 @@
 
     python -m tests.bench.agent_gap [--rounds 8] [--seed 1]
 
-A block of two runtimes of the sample transformer, executed as a node executes it. Its arms take turns, so the gap runs from
-the moment one process is ready for its turns to the start of the next one's; interpreter, sandbox, import, session and the
-turns of others are told apart, as medians.
+A block of two runtimes of the sample transformer, executed as a node executes it. Its arms take turns, so the gap runs
+from the moment one process is ready for its turns to the start of the next one's; interpreter, sandbox, import, session
+and the turns of others are told apart, as medians.
 """
 
 import argparse
