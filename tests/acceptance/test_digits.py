@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
@@ -37,17 +38,17 @@ def document(farm: LiveFarm, tmp_path_factory: pytest.TempPathFactory) -> Docume
 
 
 @pytest.fixture(scope="module")
-def browser(farm: LiveFarm) -> httpx2.Client:
+def browser(farm: LiveFarm) -> Iterator[httpx2.Client]:
     """Somebody who has signed in."""
-    client = httpx2.Client(base_url=farm.url, follow_redirects=True, timeout=60)
-    page = client.get(farm.sign_in_link())
-    assert page.is_success
-    if "/sign-in/" in page.url.path:
-        # the link is redeemed by a button
-        [token] = re.findall(r'name="csrfmiddlewaretoken" value="([^"]+)"', page.text)[:1]
-        sent = {"csrfmiddlewaretoken": token}
-        assert client.post(page.url.path, data=sent, headers={"Referer": str(page.url)}).is_success
-    return client
+    with httpx2.Client(base_url=farm.url, follow_redirects=True, timeout=60) as client:
+        page = client.get(farm.sign_in_link())
+        assert page.is_success
+        if "/sign-in/" in page.url.path:
+            # the link is redeemed by a button
+            [token] = re.findall(r'name="csrfmiddlewaretoken" value="([^"]+)"', page.text)[:1]
+            sent = {"csrfmiddlewaretoken": token}
+            assert client.post(page.url.path, data=sent, headers={"Referer": str(page.url)}).is_success
+        yield client
 
 
 def variants(document: Document) -> list[Cell]:
@@ -80,7 +81,7 @@ def test_the_models_page_shows_size_latency_accuracy_parity_and_the_pareto_chart
     page = browser.get(f"/models/{model['id']}/").text
     assert 'id="chart-pareto"' in page
     assert "540 samples of 10 classes, judged by top1 of the output y." in page
-    rows = [row for row in page.split("<tr>") if f"/runs/{document.run}/cells/" in row]
+    rows = [row for row in re.findall(r"<tr>.*?</tr>", page, re.DOTALL) if f"/runs/{document.run}/cells/" in row]
     assert len(rows) == len(variants(document))
     for cell in variants(document):
         [row] = [row for row in rows if f"/cells/{cell.id}/" in row]

@@ -67,18 +67,21 @@ def kinds(farm: LiveFarm, run: str) -> list[str]:
     return [event["kind"] for event in farm.api("GET", f"/runs/{run}/events").json()]
 
 
-def wait_until_measuring(farm: LiveFarm) -> None:
-    """A runner process of this farm's agent is at work."""
+def wait_until_measuring(farm: LiveFarm, run: str) -> None:
+    """The run's block is leased and a runner process of this farm's agent is at work.
+
+    A runner alone is no evidence: an agent that has just started runs its probes and self-test too.
+    """
     agent = psutil.Process(process(farm, "node").handle.pid)
     deadline = time.monotonic() + 90
-    while not agent.children(recursive=True):
+    while "block_leased" not in kinds(farm, run) or not agent.children(recursive=True):
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
 
 def test_a_killed_agents_block_is_measured_again(broken: LiveFarm) -> None:
     run = broken.start_run(RELU, ONE_CELL)
-    wait_until_measuring(broken)
+    wait_until_measuring(broken, run)
     agent = psutil.Process(process(broken, "node").handle.pid)
     family = [agent, *agent.children(recursive=True)]
     kill(broken, "node")
@@ -92,7 +95,7 @@ def test_a_killed_agents_block_is_measured_again(broken: LiveFarm) -> None:
 
 def test_a_gateway_that_goes_away_costs_no_attempt(broken: LiveFarm) -> None:
     run = broken.start_run(RELU, ONE_CELL)
-    wait_until_measuring(broken)
+    wait_until_measuring(broken, run)
     kill(broken, "gateway")
     time.sleep(2.0)
     broken.processes.start_gateway()
@@ -120,7 +123,7 @@ def test_a_killed_prepare_worker_loses_no_run(broken: LiveFarm) -> None:
 
 def test_a_cancelled_run_ends_its_runner(broken: LiveFarm) -> None:
     run = broken.start_run(RELU, ONE_CELL)
-    wait_until_measuring(broken)
+    wait_until_measuring(broken, run)
     assert broken.api("POST", f"/runs/{run}/cancel", json={}).is_success
     wait_for(broken, run, lambda known: known["state"] == "finished", within_s=20)
     agent = psutil.Process(process(broken, "node").handle.pid)
