@@ -51,18 +51,18 @@ def files(model: onnx.ModelProto) -> list[str]:
 
 
 def check(model: onnx.ModelProto, *, folder: Path, main: str) -> None:
-    """Raises Problem: external_name, external_missing, external_link, external_range, external_extra."""
+    """Raises Problem: external_name, external_link, external_missing, external_self, external_range, external_extra."""
     for tensor in walking.tensors(model):
         place = fields(tensor)
         if place:
-            _check_tensor(tensor, place, folder=folder)
+            _check_tensor(tensor, place, folder=folder, main=main)
     used = {main, *files(model)}
     extra = [name for name in _beside(folder) if name not in used and not name.endswith(_COMPANIONS)]
     if extra:
         raise Problem("external_extra", f"{shown(extra[0])} belongs to no tensor of {shown(main)}: leave it out.")
 
 
-def _check_tensor(tensor: TensorProto, place: dict[str, str], *, folder: Path) -> None:
+def _check_tensor(tensor: TensorProto, place: dict[str, str], *, folder: Path, main: str) -> None:
     name, location = shown(tensor.name or "unnamed"), place.get("location", "")
     if not _NAME.fullmatch(location) or not location.strip("."):
         text = (
@@ -75,6 +75,10 @@ def _check_tensor(tensor: TensorProto, place: dict[str, str], *, folder: Path) -
         raise Problem("external_link", f"{location} is a link or no plain file: upload the file itself.")
     if not path.exists():
         raise Problem("external_missing", f"{location}, the external data of {name}, is missing: upload it too.")
+    # asked of the disk, which may not tell capital from small letters
+    if path.samefile(folder / main):
+        text = f"The tensor {name} points into {shown(main)} itself: save its data in a file of their own beside it."
+        raise Problem("external_self", text)
     _check_range(tensor, place, size=path.stat().st_size)
 
 

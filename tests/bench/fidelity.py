@@ -4,8 +4,9 @@
 
 Ours: agent, sandbox and runner, as on a node; the server only receives what they report. Against it, in fresh
 processes with one thread on one core, on the same model with fixed shapes: a loop in C over the C API of the wheel's
-own shared library (fidelity_loop.c) and a bare Python script with `run_with_iobinding`. The three take turns, as the
-arms of a block do. With `--others` also `polygraphy run` and `onnxruntime_test`, which can take no turns, run before
+own shared library (fidelity_loop.c) and a bare Python script with `run_with_iobinding`. They take turns, as the arms of
+a block do. A wheel carries ONNX Runtime twice, as that library and inside the Python module: what of a difference is the
+process's and what the copy's is told by a fourth way, the same C code called by a Python process. With `--others` also `polygraphy run` and `onnxruntime_test`, which can take no turns, run before
 or after them, tell means only and are compared with our means. Needs a C compiler (`cc`); `--others` needs a package
 index.
 """
@@ -92,6 +93,14 @@ hand_over(b"d")
 print(json.dumps([float(np.median(spent)) / 1e6, float(np.mean(spent)) / 1e6]))
 """.replace("TURN_NS", str(TURN_NS))
 
+# the C loop's own main, in a Python process that has NumPy and ONNX Runtime in memory as a runner has
+_C_IN_PYTHON = """
+import ctypes, sys
+import numpy, onnxruntime
+words = [word.encode() for word in sys.argv[1:]]
+sys.exit(ctypes.CDLL(sys.argv[1]).main(len(words), (ctypes.c_char_p * len(words))(*words)))
+"""
+
 # both tools leave the number of threads to ONNX Runtime; this is imported before them and sets it to one
 _ONE_THREAD = """
 import onnxruntime
@@ -127,7 +136,7 @@ class Subject:
     tools: Path | None
 
     def round(self, dice: random.Random) -> dict[str, Timed]:
-        """Every way once: ours, the C loop and the bare script by turns, the other tools before or after them."""
+        """Every way once: ours, the C loops and the bare script by turns, the other tools before or after them."""
         others: dict[str, Way] = {}
         if self.tools is not None:
             tools = self.tools
@@ -143,14 +152,18 @@ class Subject:
         times = [str(WARMUP_S), str(WINDOW_S)]
         library = next(self.arm.installed.folder.glob("lib/python*/site-packages/onnxruntime/capi/libonnxruntime.so.*"))
         spec = write_spec(self.model, self.inputs)
-        c_loop = [str(self.loop), str(library), str(self.model), str(spec), *times]
-        bare = [str(self.arm.installed.python), "-I", "-c", _BARE, str(self.model), str(self.inputs), *times]
+        python = [str(self.arm.installed.python), "-I", "-c"]
+        c_words = [str(library), str(self.model), str(spec), *times]
+        c_loop = [str(self.loop), *c_words]
+        c_in_python = [*python, _C_IN_PYTHON, str(self.loop.with_suffix(".so")), *c_words]
+        bare = [*python, _BARE, str(self.model), str(self.inputs), *times]
         order = {**runner_order(self.arm, "sample"), "budget": runner_budget(Budget.QUICK), "core": self.core}
         ways: dict[str, Launch] = {
             "ours": lambda folder, started: self.launcher.launch(
                 self.arm, {**order, "turns": folder}, work_dir=self.arm.scratch, on_started=started
             ),
             "c_loop": lambda folder, started: Answer(reply=_read_loop(run([*c_loop, folder, str(core)]))),
+            "c_in_python": lambda folder, started: Answer(reply=_read_loop(run([*c_in_python, folder, str(core)]))),
             "bare": lambda folder, started: Answer(reply=_read_bare(run([*bare, folder, str(core)]))),
         }
         names = dice.sample(list(ways), len(ways))
@@ -248,10 +261,12 @@ def run_onnxruntime_test(tools: Path, model: Path) -> Timed:
 
 
 def compile_loop(folder: Path) -> Path:
-    """The C loop as a program."""
+    """The C loop as a program and, beside it with the suffix .so, as a library."""
     program = folder / "fidelity_loop"
     source = Path(__file__).with_name("fidelity_loop.c")
-    run([os.environ.get("CC", "cc"), "-O2", "-o", str(program), str(source), "-ldl"])
+    compiler = [os.environ.get("CC", "cc"), "-O2", str(source), "-ldl"]
+    run([*compiler, "-o", str(program)])
+    run([*compiler, "-shared", "-fPIC", "-o", str(program.with_suffix(".so"))])
     return program
 
 

@@ -10,6 +10,7 @@ from farm.accounts.models import User
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from tests.acceptance.browser.conftest import PHONE, Opening, wait_for_chart
+from tests.acceptance.browser.unscrolled import assert_says_who_how_much_how_sure_and_why
 from tests.integration.dashboard import rows
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -25,32 +26,35 @@ def node(person: User) -> Node:
     return rows.make_node(person.memberships.get().team, person)
 
 
-def visible_words(page: Page) -> str:
-    """What can be read without scrolling."""
-    return str(
-        page.evaluate(
-            """() => [...document.querySelectorAll("main h1, main .because")].filter((element) => {
-                 const box = element.getBoundingClientRect();
-                 return box.top >= 0 && box.bottom <= innerHeight && box.right <= innerWidth;
-               }).map((element) => element.innerText).join(" ")"""
-        )
-    ).replace("\N{NO-BREAK SPACE}", " ")
-
-
 def test_the_verdict_its_size_its_certainty_and_its_operator_are_read_without_scrolling(
     opened: Opening, version: Version, node: Node, person: User
 ) -> None:
     run = rows.finished_run(version, node, person)
     page = opened(f"/runs/{run.pk}/")
     wait_for_chart(page)
-    words = visible_words(page)
-    assert re.search(r"1\.31\.1 runs encoder .* 2\d(\.\d)? % slower than 1\.29\.0", words)
-    assert re.search(r"95 % interval [\d.]+–[\d.]+ %, 8 rounds", words)
-    assert re.search(r"SkipLayerNormalization explains \d+ % of it", words)
+    assert_says_who_how_much_how_sure_and_why(page)
     heat = page.locator("table.heat").bounding_box()
     assert heat is not None
     assert heat["y"] + heat["height"] <= 768
     page.watch.assert_is_clean()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "name", ["long" * 25, "ein sehr langer Name " * 4 + "mit Wörtern", "模型" * 50], ids=["one word", "words", "wide"]
+)
+def test_long_names_and_warnings_do_not_push_the_verdict_out_of_the_window(
+    opened: Opening, node: Node, person: User, name: str
+) -> None:
+    version = rows.make_version(person.memberships.get().team, person, name=name.strip())
+    node.name = "a-machine-with-a-name-of-its-own-in-the-basement-of-building-seven"
+    node.save()
+    run = rows.finished_run(version, node, person, wrong=True)
+    page = opened(f"/runs/{run.pk}/")
+    wait_for_chart(page)
+    assert page.locator("p.note").count()
+    words = assert_says_who_how_much_how_sure_and_why(page)
+    assert name.strip() in words
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_every_page_stays_on_this_machine_and_within_its_policy(

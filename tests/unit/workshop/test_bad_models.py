@@ -151,6 +151,13 @@ def test_a_link_as_external_data_is_refused(tmp_path: Path) -> None:
     assert problem(folder)[0] == "external_link"
 
 
+def test_a_model_that_is_its_own_external_data_is_refused(tmp_path: Path) -> None:
+    made = making.point(making.linear(), "w", location="model.onnx", offset=0, length=48)
+    code, text = problem(making.save(made, tmp_path))
+    assert code == "external_self"
+    assert "model.onnx itself" in text
+
+
 @pytest.mark.parametrize(
     "places",
     [
