@@ -11,9 +11,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard import numbers
-from dashboard.reading import surroundings
+from dashboard.reading import node_settings, surroundings
 from dashboard.tables import Entry, Head, Table
-from dashboard.views import node_settings
 from dashboard.views.access import page, person
 from farm.accounts.refusals import Missing, Refusal
 from farm.accounts.selectors import team_to_write
@@ -71,13 +70,18 @@ def _fleet(request: HttpRequest) -> dict[str, Any]:
 @require_safe
 def node(request: HttpRequest, node_id: int) -> HttpResponse:
     """One node: facts, proven tags, runtimes, noise floor and log."""
-    found = selectors.node(person(request), node_id)
+    return node_page(request, selectors.node(person(request), node_id))
+
+
+def node_page(request: HttpRequest, found: Any, *, status: int = 200, **more: object) -> HttpResponse:
+    """The page of one node; `more`: what was typed into its form, and what is wrong with it."""
     floor = selectors.noise_floor(found)
     before = last_blocks_of(found, most=BLOCKS_SHOWN)
     context = {
         "node": found,
         "facts": found.facts,
         "limits": node_settings.shown(found),
+        "errors": {},
         "self_test": found.self_test,
         "advice": surroundings.advice(found.facts, before),
         "before": surroundings.table(before, lambda run_id: reverse("dashboard:run", args=[run_id])),
@@ -88,8 +92,9 @@ def node(request: HttpRequest, node_id: int) -> HttpResponse:
         "block": blocks_on([found]).get(found.pk),
         "may_manage": selectors.can_manage_node(person(request), found),
         "orders": [(what, LABELS[what]) for what in ORDERS_OF.get(NodeHealth(found.health), ())],
+        **more,
     }
-    return render(request, "dashboard/node.html", context)
+    return render(request, "dashboard/node.html", context, status=status)
 
 
 def floor_table(floor: NoiseFloor | None) -> Table:

@@ -113,7 +113,9 @@ def _checked_tags(tags: list[str]) -> list[str]:
         try:
             _TAG.validate_python(tag)
         except ValidationError:
-            raise Invalid(f"“{tag}” is no tag; use lower-case letters, digits, dot, dash and underscore.") from None
+            raise Invalid(
+                f"“{tag[:60]}” is no tag; use lower-case letters, digits, dot, dash and underscore.", code="bad_tag"
+            ) from None
     return sorted(set(tags))
 
 

@@ -289,5 +289,6 @@ PAYLOADS: Final[dict[str, Callable[[World], dict[str, Any] | bytes]]] = {
     "POST runs/new/": lambda world: {"version": world.unused.pk, "matrix": json.dumps(PAIR), "seed": "0"},
     "POST runs/plan/": lambda world: {"version": world.unused.pk, "matrix": json.dumps(PAIR)},
     "POST runs/<int:run_id>/more/": lambda world: {"rounds": "4"},
+    "POST fleet/<int:node_id>/settings/": lambda world: {"minutes": "30", "cache": "20", "runtimes": "20"},
     "POST settings/tokens/": lambda world: {"name": "ci", "scopes": ["read"]},
 }

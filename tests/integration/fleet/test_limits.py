@@ -98,11 +98,11 @@ def test_the_page_shows_and_keeps_the_limits(node: Node, owner: User) -> None:
         ("timezone", "Mars/Base", "time zone"),
         ("timezone", "../../etc/passwd", "time"),
         ("minutes", "soon", "longest block"),
-        ("minutes", "0", "max_block_s"),
+        ("minutes", "0", "number of minutes from 0.5 to 1440"),
         ("minutes", "9e9", "longest block"),
-        ("temperature", "999", "max_temperature_c"),
-        ("cache", "0.1", "cache_bytes"),
-        ("cache", "-3", "cache"),
+        ("temperature", "999", "number of °C from 30 to 120"),
+        ("cache", "0.1", "room for models"),
+        ("cache", "-3", "room for models"),
         ("tags", "Not_A!Tag", "is no tag"),
         ("teams", "nobody has this one", "no team"),
     ],
@@ -110,8 +110,15 @@ def test_the_page_shows_and_keeps_the_limits(node: Node, owner: User) -> None:
 def test_a_limit_out_of_range_is_refused_on_the_page_in_one_sentence(
     node: Node, owner: User, field: str, value: str, word: str
 ) -> None:
-    words = assert_is_page(browser_of(owner).post(f"/fleet/{node.pk}/settings/", {**FORM, field: value}, follow=True))
+    answer = browser_of(owner).post(f"/fleet/{node.pk}/settings/", {**FORM, field: value}, follow=True)
+    words = assert_is_page(answer, 404 if field == "teams" else 400)
     assert word in words
+    assert "Nothing was kept: see the field that is marked." in words
+    page = answer.content.decode()
+    assert page.count('aria-invalid="true"') == 1
+    assert f'<p class="error" id="{field}-error">' in page
+    # what was typed stands there still
+    assert all(f'value="{text}"' in page for name, text in {**FORM, field: value}.items() if name != "is_paused")
     assert "are kept" not in words
 
 
