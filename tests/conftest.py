@@ -26,6 +26,13 @@ hypothesis_settings.register_profile("shared", deadline=None, suppress_health_ch
 hypothesis_settings.load_profile("shared")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests first, so that no process is left alone with a long one at the end."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.fixture(autouse=True)
 def _own_store(settings: Settings, tmp_path: Path) -> None:
     """Each test has a store of its own; real processes are told of it by `farm_environment`."""
