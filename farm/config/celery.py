@@ -7,6 +7,9 @@ import os
 
 from celery import Celery
 
+from farm.config import broker_transport
+
+broker_transport.register()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "farm.config.settings")
 
 app = Celery("farm")

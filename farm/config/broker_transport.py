@@ -1,0 +1,34 @@
+"""kombu's Redis transport, with one mend: a channel whose connection is gone says so as a connection error.
+
+When the broker dies while a message is unacknowledged, kombu 5.7 closes the connection first and then asks the closed
+channel for a client, to put the message back. That ends in an AttributeError, which Celery takes for a bug and ends the
+worker with; a connection error it ignores and connects anew. The message is not missed: the database decides, and the
+next tick rings again.
+"""
+
+from typing import Any
+
+from kombu import transport
+from kombu.transport import redis
+from redis.exceptions import ConnectionError as RedisConnectionError
+
+
+class Channel(redis.Channel):  # type: ignore[misc]  # kombu has no types
+    """A channel of the farm's broker."""
+
+    def _connparams(self, asynchronous: bool = False) -> Any:
+        if self.connection is None or self.connection.client is None:
+            raise RedisConnectionError("This channel's connection to the broker is closed.")
+        return super()._connparams(asynchronous=asynchronous)
+
+
+class Transport(redis.Transport):  # type: ignore[misc]
+    """What `redis://`, `rediss://` and `redis+socket://` mean in the farm's own Celery."""
+
+    Channel = Channel
+
+
+def register() -> None:
+    """Makes kombu take this transport for Redis; to be called before the first connection."""
+    name = f"{__name__}:{Transport.__name__}"
+    transport.TRANSPORT_ALIASES |= {"redis": name, "rediss": name}
