@@ -19,6 +19,8 @@ from dashboard.views import (
     settings,
     sign_in,
     trends,
+    shared,
+    shares,
     triage,
     variant,
     watches,
@@ -71,3 +73,7 @@ urlpatterns = [
     path("sign-in/<str:secret>/", sign_in.redeem, name="sign_in"),
     path("sign-out/", sign_in.sign_out, name="sign_out"),
 ]
+    path("settings/shares/", shares.shares, name="shares"),
+    path("settings/shares/<int:share_id>/close/", shares.close, name="close_share"),
+    path("settings/audit/", shares.audit, name="audit"),
+    path("shared/<str:secret>/", shared.shared, name="shared"),

@@ -67,6 +67,10 @@ STATES = {
     "bad": Sign("✕", "bad", "bad"),
     "skipped": Sign("–", "skipped", "quiet"),
     "paused": Sign("–", "paused", "quiet"),
+    # share links
+    "shown": Sign("●", "shown to anybody", "warn"),
+    "closed": Sign("–", "closed", "quiet"),
+    "ended": Sign("–", "ended", "quiet"),
     # messages to channels
     "sending": Sign("●", "being sent", "warn"),
     "sent": Sign("✓", "sent", "good"),

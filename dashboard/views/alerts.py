@@ -10,6 +10,8 @@ from dashboard.figures import operators, ratios
 from dashboard.reading import alert as reading
 from dashboard.reading import alerts as listing
 from dashboard.reading import digest as digests
+from dashboard.reading import listed
+from dashboard.views import downloads
 from dashboard.views.access import page, person
 from dashboard.views.paging import paged, searched
 from dashboard.words import kind_of
@@ -41,6 +43,8 @@ def alerts(request: HttpRequest) -> HttpResponse:
     rows = pages.alerts_in(user, name)
     if wanted:
         rows = rows.filter(model__name__icontains=wanted)
+    if downloads.is_wanted(request):
+        return downloads.as_file(request, "alerts", rows[: downloads.MOST_ROWS], listed.alert)
     counts = pages.alert_counts(user)
     found = paged(request, rows)
     teams = {alert.team_id: alert.team for alert in found}

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard import numbers, words
 from dashboard.figures import samples, sustained
-from dashboard.reading import accuracy, comparisons, facts
+from dashboard.reading import accuracy, comparisons, copies, facts
 from dashboard.reading import cell as reading
 from dashboard.reading.beside import beside
 from dashboard.reading.open_cells import open_cells
@@ -81,6 +82,9 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "log": pages.log_of(row, found.id),
         "machine": node,
         "advice": before.advice if before else [],
+        "copies": copies.of_cell(row.pk, found, url=settings.PUBLIC_URL),
+        "share_subject": f"{row.pk}:{found.id}",
+        "may_share": found.p50_ms is not None and selectors.can_write_run(person(request), row),
     }
     return render(request, "dashboard/cell.html", context)
 

@@ -2,13 +2,14 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from dashboard import axes
-from dashboard.reading import side
+from dashboard.reading import copies, side
 from dashboard.views.access import page, person
 from farm.accounts.refusals import Missing
 from farm.runs import selectors
@@ -20,6 +21,7 @@ RUNS_SHOWN = 50
 @require_safe
 def compare(request: HttpRequest) -> HttpResponse:
     """Cells named by `cells=RUN:CELL`, the first of them the base; below them a list to choose more from."""
+    user = person(request)
     keys = list(dict.fromkeys(request.GET.getlist("cells")))[: side.MOST]
     chosen, problems = _chosen(request, keys)
     every = request.GET.get("every") == "yes"
@@ -28,7 +30,10 @@ def compare(request: HttpRequest) -> HttpResponse:
         "problems": problems,
         "every": every,
         "lines": [line for line in side.lines(chosen) if every or line.differs] if len(chosen) > 1 else [],
-        "judged": _judged(request, chosen),
+        "judged": judged_by_base(user, chosen),
+        "copies": copies.of_cells([(one.run_id, one.cell) for one in chosen], url=settings.PUBLIC_URL),
+        "share_subject": ",".join(one.key for one in chosen),
+        "may_share": all(selectors.can_write_run(user, selectors.run(user, one.run_id)) for one in chosen),
         "may_add": len(chosen) < side.MOST,
         **_offered(request, {one.key for one in chosen}),
     }
@@ -57,11 +62,12 @@ def _without(chosen: list[side.Chosen], gone: side.Chosen) -> str:
     return f"?{rest}"
 
 
-def _judged(request: HttpRequest, chosen: list[side.Chosen]) -> list[side.Judged]:
+def judged_by_base(user: Any, chosen: list[side.Chosen]) -> list[side.Judged]:
+    """Each cell but the first against the first."""
     if len(chosen) < 2:
         return []
     base, *others = chosen
-    run = selectors.run(person(request), base.run_id)
+    run = selectors.run(user, base.run_id)
     measured = selectors.comparisons_of(run, name=base.cell.id, with_operators=False)
     return [side.judge(base, other, measured) for other in others]
 

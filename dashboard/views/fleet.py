@@ -11,8 +11,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard import numbers
-from dashboard.reading import node_settings, surroundings
+from dashboard.reading import listed, node_settings, surroundings
 from dashboard.tables import Entry, Head, Table
+from dashboard.views import downloads
 from dashboard.views.access import page, person
 from farm.accounts.refusals import Missing, Refusal
 from farm.accounts.selectors import team_to_write
@@ -45,6 +46,10 @@ DONE = {"approve": "approved", "drain": "draining", "resume": "taking blocks aga
 @require_safe
 def fleet(request: HttpRequest) -> HttpResponse:
     """Every node of the reader's teams."""
+    if downloads.is_wanted(request):
+        every = selectors.nodes_visible_to(person(request))[: downloads.MOST_ROWS]
+        rows = ({"node": node, "alarms": selectors.false_alarms(node)} for node in every)
+        return downloads.as_file(request, "fleet", rows, listed.node)
     return render(request, "dashboard/fleet.html", {**_fleet(request), "code": ""})
 
 

@@ -12,11 +12,11 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods, require_safe
 from django_htmx.http import HttpResponseClientRedirect
 
-from dashboard.reading import accuracy
+from dashboard.reading import accuracy, listed
 from dashboard.reading.compatibility import Compatibility, compatibility_panel
 from dashboard.reading.inspection import inspection
 from dashboard.reading.variant import variants as variant_table
-from dashboard.views import charts, watched
+from dashboard.views import charts, downloads, watched
 from dashboard.views.access import page, person
 from dashboard.views.paging import paged, searched
 from dashboard.views.run import address_in
@@ -45,6 +45,10 @@ def models(request: HttpRequest) -> HttpResponse:
     wanted = searched(request)
     rows = selectors.models_visible_to(person(request))
     found = rows.filter(name__icontains=wanted) if wanted else rows
+    if downloads.is_wanted(request):
+        every = list(found.order_by("name", "pk")[: downloads.MOST_ROWS])
+        latest = last_runs(every)
+        return downloads.as_file(request, "models", every, lambda row: listed.model(row, latest.get(row.pk)))
     models = paged(request, found.order_by("name", "pk"))
     last = last_runs(models.object_list)
     rows_shown = [{"model": model, "run": last.get(model.pk)} for model in models]

@@ -3,10 +3,12 @@
 from importlib import resources
 from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
+from dashboard.reading import copies
 from dashboard.reading import plan as reading
 from dashboard.views.access import page, person
 from dashboard.views.run import matrix_text
@@ -83,8 +85,9 @@ def _form(request: HttpRequest, *, matrix: str, seed: str, status: int = 200, **
 def _planned(request: HttpRequest, matrix: str, wish: str = "") -> dict[str, Any]:
     """The plan in tables, or the one sentence that says why there is none. `wish`: a change to be seen, or nothing."""
     try:
+        version = _version(request)
         planned = services.plan_run(
-            version=_version(request), matrix=matrix, user=person(request), wish=wish.strip()[:20] or None
+            version=version, matrix=matrix, user=person(request), wish=wish.strip()[:20] or None
         )
     except Refusal as refusal:
         return {"error": str(refusal)}
@@ -98,6 +101,7 @@ def _planned(request: HttpRequest, matrix: str, wish: str = "") -> dict[str, Any
         "blocks": reading.blocks(planned, nodes),
         "refused": reading.refused(planned),
         "cells": reading.cells(planned),
+        "copies": copies.of_plan(version.pk, version.artifact.main, matrix, url=settings.PUBLIC_URL),
     }
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import yaml
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
@@ -12,9 +13,9 @@ from django.utils.cache import get_conditional_response, patch_cache_control
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard import numbers
-from dashboard.reading import cells, comparisons, facts, heatmap, verdict
+from dashboard.reading import cells, comparisons, copies, facts, heatmap, listed, verdict
 from dashboard.reading.open_cells import open_cells
-from dashboard.views import charts
+from dashboard.views import charts, downloads
 from dashboard.views.access import page, person
 from dashboard.views.paging import paged, searched
 from farm.accounts.refusals import Refusal
@@ -40,6 +41,8 @@ def runs(request: HttpRequest) -> HttpResponse:
         rows = rows.exclude(state=RunState.FINISHED)
     elif state in RunOutcome.values:
         rows = rows.filter(outcome=state)
+    if downloads.is_wanted(request):
+        return downloads.as_file(request, "runs", rows[: downloads.MOST_ROWS], listed.run)
     context = {"runs": paged(request, rows), "q": wanted, "state": state, "states": STATES}
     return render(request, "dashboard/runs.html", context)
 
@@ -157,6 +160,7 @@ def _below(request: HttpRequest, row: Any, context: dict[str, Any]) -> dict[str,
         "cells": cells.table(document.cells, address),
         "events": list(selectors.events(row).order_by("-pk")[:EVENTS_SHOWN]),
         "matrix_text": matrix_text(row),
+        "copies": copies.of_run(row.pk, matrix=matrix_text(row), url=settings.PUBLIC_URL),
         "results_command": f"onnxfarm results {row.pk} --json > run-{row.pk}.json",
         "submit_command": f"onnxfarm submit {main} --matrix matrix.yaml --wait",
     }

@@ -5,7 +5,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from dashboard.reading import listed
 from dashboard.reading import runtimes as reading
+from dashboard.views import downloads
 from dashboard.views.access import page, person
 from farm.alerts.selectors.pages import looks
 from farm.alerts.selectors.releases import published
@@ -22,8 +24,12 @@ def runtimes(request: HttpRequest) -> HttpResponse:
     found = reading.distributions(nodes, asked)
     distribution = reading.chosen(request.GET.get("distribution", ""), found)
     offered = published(distribution, with_prereleases=request.GET.get("early") == "yes")
+    board = reading.board(distribution, nodes=nodes, offered=offered)
+    if downloads.is_wanted(request):
+        name = f"runtimes-{distribution}"
+        return downloads.as_file(request, name, board.rows, lambda row: listed.release(row, board.columns))
     context = {
-        "board": reading.board(distribution, nodes=nodes, offered=offered),
+        "board": board,
         "distributions": found,
         "early": request.GET.get("early") == "yes",
         "index": reading.index_words(asked.get(distribution), every_s=settings.INDEX_POLL_S),

@@ -8,8 +8,10 @@ from django.views.decorators.http import require_safe
 
 from dashboard.figures.figure import Figure
 from dashboard.figures.trends import trend
+from dashboard.reading import listed
 from dashboard.reading import trends as reading
 from dashboard.reading import watches as watch_reading
+from dashboard.views import downloads
 from dashboard.views.access import page, person
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
@@ -31,6 +33,10 @@ def trends(request: HttpRequest) -> HttpResponse:
     found = selectors.watch(user, int(wanted)) if is_named else pages.first_with_points(watches)
     by = request.GET.get("by", "")
     chosen = request.GET.get("series", "")
+    if downloads.is_wanted(request):
+        lines = reading.lines(found, pages.points(found)) if found is not None else []
+        spots = [(line, spot) for line in lines if chosen in ("", line.key) for spot in line.spots]
+        return downloads.as_file(request, "trends", spots, lambda one: listed.spot(*one))
     context: dict[str, Any] = {"watches": watches, "watch": found, "axes": AXES, "series": chosen}
     if found is not None:
         figure, shown = figure_of(found, by=by, chosen=chosen)

@@ -9,9 +9,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from dashboard import numbers
 from dashboard.reading import alerts as alert_reading
+from dashboard.reading import listed
 from dashboard.reading import watch_form as form
 from dashboard.reading import watches as reading
-from dashboard.views import trends
+from dashboard.views import downloads, trends
 from dashboard.views.access import page, person
 from dashboard.views.paging import paged
 from farm.accounts.refusals import Missing, NotAllowed, Refusal
@@ -34,7 +35,10 @@ RELEASES_OFFERED = 40
 @require_safe
 def watches(request: HttpRequest) -> HttpResponse:
     """Every watch of the reader's teams, in a sentence each, with what came out last."""
-    found = paged(request, selectors.watches_visible_to(person(request)).order_by("name", "pk"))
+    rows = selectors.watches_visible_to(person(request)).order_by("name", "pk")
+    if downloads.is_wanted(request):
+        return downloads.as_file(request, "watches", rows[: downloads.MOST_ROWS], listed.watch)
+    found = paged(request, rows)
     rounds, opened = pages.last_rounds(found), pages.open_alerts_by_watch(found)
     looks = pages.looks()
     lines = [

@@ -3,7 +3,7 @@
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 
-from farm.accounts.models import AuditEvent, Membership, Team, Token, User
+from farm.accounts.models import AuditEvent, Membership, Share, Team, Token, User
 
 admin.site.register(User, UserAdmin)
 
@@ -25,6 +25,17 @@ class TokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     list_select_related = ["user"]
     fields = ["user", "name", "scopes", "expires_at", "revoked_at"]
     readonly_fields = ["user", "scopes"]
+
+    def has_add_permission(self, request: object) -> bool:
+        return False
+
+
+@admin.register(Share)
+class ShareAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    list_display = ["title", "kind", "team", "created_by", "expires_at", "revoked_at", "last_opened_at"]
+    list_select_related = ["team", "created_by"]
+    fields = ["title", "kind", "subject", "team", "created_by", "expires_at", "revoked_at"]
+    readonly_fields = ["title", "kind", "subject", "team", "created_by"]
 
     def has_add_permission(self, request: object) -> bool:
         return False

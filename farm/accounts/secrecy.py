@@ -6,6 +6,7 @@ from typing import Final
 
 TOKEN_PREFIX: Final = "ofk_"
 LINK_PREFIX: Final = "ofl_"
+SHARE_PREFIX: Final = "ofp_"
 HINT_LENGTH: Final = 10
 
 

@@ -3,7 +3,7 @@
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import QuerySet
 
-from farm.accounts.models import AuditEvent, Membership, Team, Token, User
+from farm.accounts.models import AuditEvent, Membership, Share, Team, Token, User
 from farm.accounts.refusals import Missing, NotAllowed
 from farm.accounts.secrecy import digest_of_secret
 
@@ -65,6 +65,20 @@ def valid_token(secret: str) -> Token | None:
     """The token with this secret if it opens anything now."""
     token = Token.objects.select_related("user").filter(digest=digest_of_secret(secret)).first()
     return token if token is not None and token.is_valid else None
+
+
+def shares_visible_to(user: Anyone) -> QuerySet[Share]:
+    """Share links of the user's teams, newest first, with who made them."""
+    shares = Share.objects.select_related("team", "created_by")
+    return shares.filter(team__in=Team.objects.visible_to(user))
+
+
+def share(user: Anyone, share_id: int) -> Share:
+    """One share link. Raises Missing when there is none that the user may know of."""
+    found = shares_visible_to(user).filter(pk=share_id).first()
+    if found is None:
+        raise Missing(f"There is no share link {share_id} of your teams.", hint="They are listed under Shares.")
+    return found
 
 
 def audit_events_visible_to(user: Anyone) -> QuerySet[AuditEvent]:

@@ -1,4 +1,4 @@
-"""Orders about people, teams, tokens and sign-in links."""
+"""Orders about people, teams, tokens, sign-in links and share links."""
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
@@ -8,16 +8,17 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from farm.accounts.models import AuditEvent, Membership, SignInLink, Team, Token, User
-from farm.accounts.refusals import Conflict, Invalid, Missing, NotAllowed
-from farm.accounts.secrecy import HINT_LENGTH, LINK_PREFIX, TOKEN_PREFIX, digest_of_secret, new_secret
-from farm.accounts.selectors import can_manage, teams_visible_to
-from farm.accounts.states import Role, Scope
+from farm.accounts.models import AuditEvent, Membership, Share, SignInLink, Team, Token, User
+from farm.accounts.refusals import Conflict, Gone, Invalid, Missing, NotAllowed
+from farm.accounts.secrecy import HINT_LENGTH, LINK_PREFIX, SHARE_PREFIX, TOKEN_PREFIX, digest_of_secret, new_secret
+from farm.accounts.selectors import can_manage, can_write, teams_visible_to
+from farm.accounts.states import Role, Scope, ShareKind
 
 TOKEN_LIFE = timedelta(days=365)
 LINK_LIFE = timedelta(hours=1)
 # `last_used_at` is rewritten at most this often
 USE_GRAIN = timedelta(minutes=1)
+SHARE_DAYS = 365
 LAST_ADMIN = "A team needs at least one admin; make somebody else admin first."
 
 
@@ -147,6 +148,62 @@ def redeem_sign_in_link(secret: str) -> User:
         )
     record(verb="signed in by link", subject=link.user.username, actor=link.user)
     return link.user
+
+
+def make_share(*, team: Team, by: User, kind: ShareKind, subject: str, title: str, days: int = 30) -> tuple[Share, str]:
+    """A public link for `days` days and its address, which is not kept. Whoever calls has looked the subject up.
+
+    Raises NotAllowed for whoever may only look, and Invalid for a life of less than a day or more than a year.
+    """
+    if not can_write(by, team=team):
+        raise NotAllowed(f"You may look at team “{team.name}” but not share what is its; ask one of its members.")
+    if not 1 <= days <= SHARE_DAYS:
+        raise Invalid(f"A share link lasts 1 to {SHARE_DAYS} days, not {days}.", code="days")
+    secret = new_secret(SHARE_PREFIX)
+    with transaction.atomic():
+        share = Share.objects.create(
+            team=team, created_by=by, kind=kind, subject=subject, title=title[:200], hint=secret[:HINT_LENGTH],
+            digest=digest_of_secret(secret), expires_at=timezone.now() + timedelta(days=days),
+        )  # fmt: skip
+        facts = {"share": share.pk, "kind": str(kind), "subject": subject, "days": days}
+        record(verb="share link made", subject=share.title, actor=by, team=team, facts=facts)
+    return share, f"{settings.PUBLIC_URL}/shared/{secret}/"
+
+
+def revoke_share(*, share: Share, by: User) -> Share:
+    """Close a link now; closing it again changes nothing. Raises NotAllowed unless one made it or manages the team."""
+    if share.created_by_id != by.pk and not can_manage(by, team=share.team):
+        raise NotAllowed(f"Only {share.created_by} or an admin of team “{share.team.name}” may close this link.")
+    with transaction.atomic():
+        if Share.objects.filter(pk=share.pk, revoked_at=None).update(revoked_at=timezone.now()):
+            facts = {"share": share.pk}
+            record(verb="share link closed", subject=share.title, actor=by, team=share.team, facts=facts)
+    share.refresh_from_db()
+    return share
+
+
+def open_share(secret: str) -> Share:
+    """What a public link stands for. Raises Missing for a link that nobody made, Gone for one that has ended.
+
+    The first opening is in the audit log; later ones are remembered at most once a minute.
+    """
+    share = Share.objects.select_related("team", "created_by").filter(digest=digest_of_secret(secret)).first()
+    ask = "Ask whoever sent it for a new one."
+    if share is None:
+        raise Missing("This share link leads to nothing.", hint=f"Was it copied whole? {ask}")
+    if not share.is_open:
+        closed = share.revoked_at is not None or not share.created_by.is_active
+        why = "was closed" if closed else f"ended on {share.expires_at:%Y-%m-%d at %H:%M} UTC"
+        raise Gone(f"This share link {why}.", hint=ask)
+    now = timezone.now()
+    if share.last_opened_at is None:
+        with transaction.atomic():
+            if Share.objects.filter(pk=share.pk, last_opened_at=None).update(last_opened_at=now):
+                facts = {"share": share.pk}
+                record(verb="share link opened", subject=share.title, team=share.team, facts=facts)
+    elif now - share.last_opened_at > USE_GRAIN:
+        Share.objects.filter(pk=share.pk).update(last_opened_at=now)
+    return share
 
 
 def record(

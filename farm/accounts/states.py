@@ -1,4 +1,4 @@
-"""Roles of people in a team, and what a token may do."""
+"""Roles of people in a team, what a token may do, and what a public link may show."""
 
 from django.db import models
 
@@ -17,6 +17,15 @@ class Scope(models.TextChoices):
     READ = "read"
     WRITE = "write"
     ADMIN = "admin"
+
+
+class ShareKind(models.TextChoices):
+    """What a public link may show."""
+
+    RUN = "run"
+    CELL = "cell"
+    MODEL = "model"
+    COMPARE = "compare"
 
 
 # roles that may upload, start and cancel

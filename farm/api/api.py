@@ -28,6 +28,7 @@ ROUTERS = (
     "badges",
     "sweeps",
     "reports",
+    "shares",
 )
 
 api = NinjaAPI(

@@ -3,22 +3,38 @@
 bash deploy/quickstart                      # leave it up; it prints a one-time sign-in link
 .venv/bin/onnxfarm watch add upgrades --model transformer --reference 1.29.0      # and wait for its alert
 .venv/bin/python -m tests.acceptance.browser.screens LINK [--run N] [--only NAME,NAME] [--out docs/screens]
+
+Numbers of models, watches, alerts, channels and variants are found on the farm's own lists; a page that the farm has
+nothing for is left out, and named. The pictures of shared pages are made through share links of a day, closed after it.
 """
 
 import argparse
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.acceptance.browser.chromium import CHROMIUM, SWITCHES
 
 SIZES = {"1280": {"width": 1280, "height": 800}, "390": {"width": 390, "height": 844}}
+# name of the picture → the page on which a link to it stands, and where
+FOUND = {
+    "model": ("/models/", "#models tbody th a"),
+    "variant": ("/models/", "#models tbody th a >> main a[href^='/variants/']"),
+    "graph": ("/models/", "#models tbody th a >> main a[href$='/graph/']"),
+    "node": ("/fleet/", "#nodes tbody th a"),
+    "alert": ("/alerts/?state=all", "main .line-link"),
+    "watch": ("/watches/", "main .line-link"),
+    "channel": ("/settings/", "#channel-list th a"),
+}
+SHARED = {"shared-run": "run", "shared-cell": "cell", "shared-model": "model", "shared-compare": "compare"}
 
 
 def pages(run: int, cell: str) -> dict[str, str]:
-    """Name of the picture → path of the page."""
+    """Name of the picture → path of the page; empty for one that is looked for."""
+    compared = f"/compare/?cells={run}:c1&cells={run}:{cell}"
     return {
         "run": f"/runs/{run}/",
         "cell": f"/runs/{run}/cells/{cell}/",
@@ -26,48 +42,93 @@ def pages(run: int, cell: str) -> dict[str, str]:
         "accuracy": f"/runs/{run}/?chart=pareto#charts",
         "home": "/",
         "models": "/models/",
-        "model": "/models/1/",
+        "upload": "/models/upload/",
         "new-run": "/runs/new/?version=1",
         "runs": "/runs/",
         "fleet": "/fleet/",
-        "node": "/fleet/1/",
-        "compare": "/compare/",
+        "compare": compared,
         "settings": "/settings/",
+        "shares": "/settings/shares/",
+        "audit": "/settings/audit/",
         "alerts": "/alerts/",
-        "alert": "/alerts/1/",
         "watches": "/watches/",
-        "watch": "/watches/1/",
         "watch-form": "/watches/new/",
         "trends": "/trends/?by=release",
         "runtimes": "/runtimes/",
         "digest": "/alerts/digest/",
+        "not-found": "/nowhere/",
+        **dict.fromkeys(FOUND, ""),
+        **dict.fromkeys(SHARED, ""),
     }
 
 
-def take(browser: Browser, link: str, *, wanted: dict[str, str], out: Path) -> Iterator[Path]:
-    """Sign in once, then one picture of each page, theme and width."""
-    parts = urlsplit(link)
-    origin = f"{parts.scheme}://{parts.netloc}"
-    signed_in = browser.new_context()
-    page = signed_in.new_page()
+def signed_in(browser: Browser, link: str) -> Page:
+    """A page of the farm, signed in. A link may be redeemed by a button, so that a mail scanner spends nothing."""
+    page = browser.new_context().new_page()
     page.goto(link)
-    # a link is redeemed by a button, so that a mail scanner that follows it spends nothing
     if page.locator("main form button").count():
         page.locator("main form button").first.click()
         page.wait_for_load_state()
-    state = signed_in.storage_state()
-    for theme in ("light", "dark"):
-        for width, viewport in SIZES.items():
-            context = browser.new_context(storage_state=state, color_scheme=theme, viewport=viewport)
-            shown = context.new_page()
-            for name, path in wanted.items():
-                answer = shown.goto(origin + path, wait_until="networkidle")
-                assert answer is not None
-                assert answer.status == 200, f"{path} answered {answer.status}"
-                target = out / f"{name}-{width}-{theme}.png"
-                shown.screenshot(path=target)
-                yield target
-            context.close()
+    return page
+
+
+def found(page: Page, origin: str, name: str) -> str:
+    """The path of the first thing of its sort on the farm; empty where there is none."""
+    start, selectors = FOUND[name]
+    path = start
+    for selector in selectors.split(" >> "):
+        page.goto(origin + path)
+        link = page.locator(selector).first
+        if not link.count():
+            return ""
+        path = str(link.get_attribute("href"))
+    return path
+
+
+@contextmanager
+def shared(page: Page, origin: str, known: dict[str, str], wanted: list[str]) -> Iterator[dict[str, str]]:
+    """Share links to the named pages, made by their buttons and closed at the end."""
+    made = {}
+    for name in wanted:
+        source = known[SHARED[name]] or found(page, origin, SHARED[name])
+        page.goto(origin + source)
+        page.click(".share summary")
+        page.select_option(".share select", "1")
+        page.click(".share button")
+        made[name] = urlsplit(page.locator(".note.good code").inner_text()).path
+    try:
+        yield made
+    finally:
+        for _ in made:
+            page.goto(f"{origin}/settings/shares/")
+            page.locator("#shares form button").first.click()
+
+
+def take(browser: Browser, link: str, *, wanted: dict[str, str], out: Path, known: dict[str, str]) -> Iterator[str]:
+    """Sign in once, then one picture of each page, theme and width; names of files, and of pages that are not there."""
+    parts = urlsplit(link)
+    origin = f"{parts.scheme}://{parts.netloc}"
+    page = signed_in(browser, link)
+    looked = {name: path or found(page, origin, name) for name, path in wanted.items() if name not in SHARED}
+    yield from (f"{name}: left out, the farm has none" for name, path in looked.items() if not path)
+    with shared(page, origin, known, [name for name in wanted if name in SHARED]) as links:
+        there = {**{name: path for name, path in looked.items() if path}, **links}
+        state = page.context.storage_state()
+        for theme in ("light", "dark"):
+            for width, viewport in SIZES.items():
+                context = browser.new_context(storage_state=state, color_scheme=theme, viewport=viewport)  # type: ignore[arg-type]
+                yield from _pictures(context.new_page(), origin, there, out, f"{width}-{theme}")
+                context.close()
+
+
+def _pictures(page: Page, origin: str, there: dict[str, str], out: Path, how: str) -> Iterator[str]:
+    for name, path in there.items():
+        answer = page.goto(origin + path, wait_until="networkidle")
+        assert answer is not None
+        assert answer.status == (404 if name == "not-found" else 200), f"{path} answered {answer.status}"
+        target = out / f"{name}-{how}.png"
+        page.screenshot(path=target)
+        yield str(target)
 
 
 def main() -> None:
@@ -89,8 +150,8 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
-        for path in take(browser, options.link, wanted=wanted, out=options.out):
-            print(path)
+        for line in take(browser, options.link, wanted=wanted, out=options.out, known=known):
+            print(line, flush=True)
         browser.close()
 
 

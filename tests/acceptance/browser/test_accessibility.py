@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -14,6 +15,7 @@ from farm.accounts.services import make_sign_in_link
 from farm.alerts.services.channels import create_channel
 from farm.fleet.states import NodeHealth
 from farm.registry.states import VersionState
+from farm.runs.services.sharing import share
 from tests.acceptance.browser.conftest import LAPTOP
 from tests.integration.alerts.driving import make_watch
 from tests.integration.dashboard import rows, watching
@@ -69,6 +71,9 @@ def test_axe_finds_no_violation_on_any_page(page: Page, person: User, axe: str) 
     watching.bare_round(watch, version)
     watching.long_series(watch, version, 12, step_at=8)
     channel = create_channel(team=team, by=person, name="hook", kind="webhook", target="https://example.org/hook")
+    cells = f"{run.pk}:c1,{run.pk}:c5"
+    subjects = {"run": str(run.pk), "cell": f"{run.pk}:c5", "model": str(version.model_id), "compare": cells}
+    links = [share(kind=kind, subject=subject, by=person)[1] for kind, subject in subjects.items()]
     found = []
     for path in (
         "/", "/models/", f"/models/{version.model_id}/", f"/models/{rejected.model_id}/", "/models/upload/", "/runs/",
@@ -77,6 +82,8 @@ def test_axe_finds_no_violation_on_any_page(page: Page, person: User, axe: str) 
         f"/compare/?cells={run.pk}:c1&cells={run.pk}:c5", "/settings/", "/nowhere/",
         "/alerts/", "/alerts/digest/", f"/alerts/{alert.pk}/", "/watches/", "/watches/new/", f"/watches/{watch.pk}/",
         f"/watches/{watch.pk}/edit/", "/trends/", "/runtimes/", f"/settings/channels/{channel.pk}/",
+        "/settings/shares/", "/settings/audit/", "/shared/ofp_nobody-made-this/",
+        *(urlsplit(link).path for link in links),
     ):  # fmt: skip
         page.goto(path)
         page.evaluate(axe)

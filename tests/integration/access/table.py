@@ -103,6 +103,9 @@ GET    api/v1/channels/<int:channel_id>/secret                   ok    no    no 
 POST   api/v1/channels/<int:channel_id>/secret                   ok    no    no    404   401   401   401
 GET    api/v1/models/<int:model_id>/badge                        ok    ok    ok    404   401   401   401
 GET    api/v1/badges/<int:model_id>/<str:key>.svg                ok    ok    ok    ok    ok    ok    ok
+GET    api/v1/shares                                             ok    ok    ok    ok    401   401   401
+POST   api/v1/shares                                             ok    ok    no    404   401   401   401
+DELETE api/v1/shares/<int:share_id>                              ok    no    no    404   401   401   401
 
 # the API of nodes; the two open ones ask for a one-off code or a signature instead of a secret
 GET    api/node/v1/openapi.json                                  ok    ok    ok    ok    ok    ok    ok
@@ -174,6 +177,12 @@ POST   settings/channels/<int:channel_id>/<str:what>/            moved no    no 
 
 class Line(NamedTuple):
     """One address and method, and what each who asks gets."""
+GET    settings/shares/                                          ok    ok    ok    ok    sign-in sign-in sign-in
+POST   settings/shares/                                          ok    ok    no    404   sign-in sign-in sign-in
+POST   settings/shares/<int:share_id>/close/                     moved moved moved 404   sign-in sign-in sign-in
+GET    settings/audit/                                           ok    ok    ok    ok    sign-in sign-in sign-in
+# whoever has the link; another secret: test_shares.py
+GET    shared/<str:secret>/                                      ok    ok    ok    ok    ok    ok    ok
 
     method: str
     route: str

@@ -29,6 +29,7 @@ from farm.registry.models import Blob, Version
 from farm.registry.services import begin_upload
 from farm.runs.models import Divergence, Run
 from farm.runs.services import claim_block
+from farm.runs.services.sharing import share
 from tests.integration.access.table import Line
 from tests.integration.alerts.driving import make_watch
 from tests.integration.dashboard import rows
@@ -85,6 +86,7 @@ class World:
     def _found(self, team: Team, owner: User, measured: Version) -> dict[str, object]:
         """A watch with an alert and a question about it, a channel, a variant, a divergence, a badge."""
         self._store(measured.artifact.files.get().blob)
+        self._store(self.unused.artifact.files.get().blob)
         watch = make_watch(measured, owner)
         alert = bare_alert(watch, measured)
         asked = alert.investigations.create(kind="since_when", symptom=alert.symptoms.get())
@@ -98,7 +100,12 @@ class World:
             "variant_id": arm.cell.variant_id,
             "divergence_id": Divergence.objects.create(arm=arm, asked_by=owner, part=self._part(team)).pk,
             "badge_key": badge_key(measured.model_id),
+            **self._shared(owner),
         }
+
+    def _shared(self, owner: User) -> dict[str, object]:
+        made, url = share(kind="run", subject=str(self.run.pk), by=owner)
+        return {"share_id": made.pk, "share_secret": url.rstrip("/").rsplit("/", 1)[1]}
 
     def _part(self, team: Team) -> Blob:
         digest = "7" * 64
@@ -112,6 +119,8 @@ class World:
         names = self.names | OWN_NAMES.get(line.route, {})
         if line.route.endswith("<str:key>.svg"):
             names["key"] = names["badge_key"]
+        if line.route.startswith("shared/"):
+            names["secret"] = names["share_secret"]
         route = PLACE.sub(lambda match: str(names[match[1]]), line.route)
         payload, kind = self._payload(line)
         query = self._query(line)
@@ -166,7 +175,8 @@ class World:
     def _store(self, blob: Blob) -> None:
         path = storage.place(team_id=blob.team_id, sha256=blob.sha256)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"onnx")
+        # an ONNX model with an empty graph
+        path.write_bytes(b"\x08\x08:\x00")
 
     def _query(self, line: Line) -> str:
         team = self.run.team.name
@@ -290,5 +300,7 @@ PAYLOADS: Final[dict[str, Callable[[World], dict[str, Any] | bytes]]] = {
     "POST runs/plan/": lambda world: {"version": world.unused.pk, "matrix": json.dumps(PAIR)},
     "POST runs/<int:run_id>/more/": lambda world: {"rounds": "4"},
     "POST fleet/<int:node_id>/settings/": lambda world: {"minutes": "30", "cache": "20", "runtimes": "20"},
+    "POST api/v1/shares": lambda world: {"kind": "run", "subject": str(world.run.pk), "days": 7},
+    "POST settings/shares/": lambda world: {"kind": "run", "subject": str(world.run.pk), "days": "7"},
     "POST settings/tokens/": lambda world: {"name": "ci", "scopes": ["read"]},
 }

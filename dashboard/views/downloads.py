@@ -1,0 +1,57 @@
+"""A list as a file: the same rows that the address chooses, all pages of them, as CSV or JSON."""
+
+import csv
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from io import StringIO
+from itertools import islice
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+
+FORMATS = ("csv", "json")
+MOST_ROWS = 10_000
+# what a spreadsheet would take for a formula
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+Row = Mapping[str, str | int | float | bool | datetime | None]
+
+
+def is_wanted(request: HttpRequest) -> bool:
+    """Whether the address asks for the list as a file: `as=csv` or `as=json`."""
+    return request.GET.get("as") in FORMATS
+
+
+def as_file(request: HttpRequest, name: str, rows: Iterable[Any], read: Callable[[Any], Row]) -> HttpResponse:
+    """The rows, `read` one by one, as the file `name`.csv or `name`.json; at most MOST_ROWS of them."""
+    found = [dict(read(row)) for row in islice(rows, MOST_ROWS)]
+    if request.GET.get("as") == "json":
+        response: HttpResponse = JsonResponse([_timed(row) for row in found], safe=False)
+        kind = "json"
+    else:
+        response, kind = HttpResponse(_table(found), content_type="text/csv; charset=utf-8"), "csv"
+    response["Content-Disposition"] = f'attachment; filename="{name}.{kind}"'
+    return response
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    if rows:
+        writer.writerow(rows[0])
+    writer.writerows([_cell(value) for value in _timed(row).values()] for row in rows)
+    return text.getvalue()
+
+
+def _timed(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Moments in UTC, as ISO 8601 writes them."""
+    return {
+        key: value.astimezone(UTC).isoformat(timespec="seconds") if isinstance(value, datetime) else value
+        for key, value in row.items()
+    }
+
+
+def _cell(value: Any) -> Any:
+    """Empty for nothing; a text that looks like a formula gets a quote before it."""
+    if value is None:
+        return ""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

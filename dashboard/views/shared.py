@@ -1,0 +1,172 @@
+"""What anybody sees who has a share link: one page, read-only, that leads nowhere else."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from dashboard.figures import samples
+from dashboard.reading import accuracy, cells, comparisons, facts, heatmap, side, verdict
+from dashboard.reading import cell as reading
+from dashboard.reading.compatibility import compatibility_panel
+from dashboard.reading.inspection import inspection
+from dashboard.views import charts
+from dashboard.views.cell import headline, notes
+from dashboard.views.compare import judged_by_base
+from farm.accounts.refusals import Gone, Refusal
+from farm.accounts.services import open_share
+from farm.accounts.states import ShareKind
+from farm.contract.document import Document
+from farm.registry import selectors as registry
+from farm.registry.states import VersionState
+from farm.rules.reporting import sentences
+from farm.runs import selectors
+from farm.runs.selectors.compatibility import compatibility_of
+from farm.runs.selectors.pages import judged_run, with_operators
+from farm.runs.services import sharing
+from farm.runs.states import RunState
+
+RUNS_SHOWN = 20
+Context = dict[str, Any]
+
+
+@require_safe
+def shared(request: HttpRequest, secret: str) -> HttpResponse:
+    """The page behind a link, as whoever made the link may see it; 404 for no link, 410 for one that has ended."""
+    try:
+        share = open_share(secret)
+        name, build = PAGES[ShareKind(share.kind)]
+        response = render(request, f"dashboard/shared/{name}.html", {**build(request, share), "share": share})
+    except Refusal as refusal:
+        response = render(request, "dashboard/shared/ended.html", {"refusal": refusal}, status=refusal.status)
+    response["X-Robots-Tag"] = "noindex, nofollow"
+    response["Referrer-Policy"] = "no-referrer"
+    response["Cache-Control"] = "private, no-store"
+    return response
+
+
+def nowhere(cell_id: str) -> str:
+    """The address of a cell on a page that leads nowhere: none."""
+    return ""
+
+
+def _run(request: HttpRequest, share: Any) -> Context:
+    row = _still_there(lambda: selectors.run(share.created_by, int(share.subject)))
+    document = _explained(row)
+    is_open = row.state != RunState.FINISHED
+    ended = len({cell.digest for cell in document.cells if cell.twin_of is None})
+    planned = max(ended, row.cells.count())
+    first, because = verdict.opening(
+        document, model=str(row.version.model), planned=planned, ended=ended, is_open=is_open
+    )
+    along = comparisons.along(document.comparisons, request.GET.get("along", ""))
+    by_id = {cell.id: cell for cell in document.cells}
+    columns, metric = request.GET.get("columns", ""), request.GET.get("metric", "")
+    return {
+        "run": row,
+        "state": row.outcome or row.state,
+        "is_open": is_open,
+        "headline": first,
+        "because": because,
+        "warnings": verdict.warnings(document.cells),
+        "facts": [*facts.of_run(document), facts.Fact("Started", f"{row.created_at:%Y-%m-%d %H:%M} UTC")],
+        "map": heatmap.heat_map(document.cells, document.comparisons, nowhere, columns=columns, metric=metric),
+        "map_title": "Cells",
+        "metrics": heatmap.METRICS,
+        **charts.of_run(request, row, document, nowhere),
+        "comparisons": comparisons.table(along, by_id, nowhere),
+        "compared_axes": comparisons.axes_compared(document.comparisons),
+        "along": along[0].axis if along else "",
+        "cells": cells.table(document.cells, nowhere),
+    }
+
+
+def _explained(row: Any) -> Document:
+    """The run's document, with the operators behind the change that its first sentence tells of."""
+    document = selectors.document(row, with_operators=False)
+    opening = sentences.opening_comparison(document.comparisons)
+    if opening is None:
+        return document
+    found = [with_operators(row, one) if one is opening else one for one in document.comparisons]
+    explained = document.model_copy(update={"comparisons": found})
+    return explained.model_copy(update={"sentence": sentences.verdict_line(explained)})
+
+
+def _cell(request: HttpRequest, share: Any) -> Context:
+    [(run_id, name)] = sharing.split(share.subject)
+    row = _still_there(lambda: selectors.run(share.created_by, run_id))
+    found = _still_there(lambda: selectors.cell_document(row, name))
+    document = selectors.document(row, with_operators=False)
+    by_id = {one.id: one for one in document.cells}
+    compared = [one for one in document.comparisons if name in (one.baseline, one.candidate)]
+    opening = sentences.opening_comparison(compared)
+    is_told = opening is not None and opening.baseline in by_id and opening.candidate in by_id
+    return {
+        "run": row,
+        "cell": found,
+        "placement": reading.placement(found),
+        "headline": headline(found, found.status.value),
+        "because": sentences.comparison_sentence(opening, by_id) if opening is not None and is_told else "",
+        "notes": notes(found),
+        "facts": facts.of_cell(found),
+        "figure": samples.samples(found),
+        "metrics": reading.metrics(found),
+        "providers": reading.providers(found),
+        "operators": reading.operators(found),
+        "parity": reading.parity(found),
+        "accuracy": accuracy.panel(by_id.get(name, found)),
+        "comparisons": comparisons.table(compared, by_id, nowhere),
+    }
+
+
+def _model(request: HttpRequest, share: Any) -> Context:
+    user = share.created_by
+    model = _still_there(lambda: registry.model(user, int(share.subject)))
+    version = registry.versions_of(model, user=user).first()
+    is_ready = version is not None and version.state == VersionState.READY
+    row = judged_run(user, model)
+    return {
+        "model": model,
+        "version": version,
+        "inspection": inspection(version.inspection) if version and version.inspection else None,
+        "compatibility": compatibility_panel(compatibility_of(version, user=user)) if version and is_ready else None,
+        "figure": charts.of_accuracy(row, selectors.document(row, with_operators=False), nowhere) if row else None,
+        "runs": list(selectors.runs_visible_to(user).filter(version__model=model)[:RUNS_SHOWN]),
+    }
+
+
+def _compare(request: HttpRequest, share: Any) -> Context:
+    chosen = [_chosen(share.created_by, run_id, name) for run_id, name in sharing.split(share.subject)]
+    every = request.GET.get("every") == "yes"
+    return {
+        "chosen": chosen,
+        "every": every,
+        "lines": [line for line in side.lines(chosen) if every or line.differs],
+        "judged": judged_by_base(share.created_by, chosen),
+    }
+
+
+def _chosen(user: Any, run_id: int, name: str) -> side.Chosen:
+    row = _still_there(lambda: selectors.run(user, run_id))
+    cell = _still_there(lambda: selectors.cell_document(row, name))
+    return side.Chosen(f"{run_id}:{name}", run_id, cell, href="")
+
+
+def _still_there(look: Callable[[], Any]) -> Any:
+    """What the link was made for. Raises Gone where it was removed, or where whoever made the link lost sight of it."""
+    try:
+        return look()
+    except Refusal as refusal:
+        raise Gone(
+            "What this share link showed is not there any more.", hint="Ask whoever sent it for a new one."
+        ) from refusal
+
+
+PAGES: dict[ShareKind, tuple[str, Callable[[HttpRequest, Any], Context]]] = {
+    ShareKind.RUN: ("run", _run),
+    ShareKind.CELL: ("cell", _cell),
+    ShareKind.MODEL: ("model", _model),
+    ShareKind.COMPARE: ("compare", _compare),
+}

@@ -1,0 +1,71 @@
+"""Share links of the reader's teams, and the audit log that tells of them."""
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from dashboard.reading import listed
+from dashboard.reading.curl import curl
+from dashboard.views import downloads
+from dashboard.views.access import page, person
+from dashboard.views.paging import paged
+from farm.accounts import selectors, services
+from farm.accounts.refusals import Refusal
+from farm.runs.services import sharing
+
+
+@page
+@require_http_methods(["GET", "POST"])
+def shares(request: HttpRequest) -> HttpResponse:
+    """The links; a POST makes one, whose address is on this page once, and nowhere after."""
+    if request.method == "GET":
+        return _shown(request)
+    typed = request.POST.get("days", "")
+    days = int(typed) if typed.isdecimal() and len(typed) < 5 else 0
+    kind, subject = request.POST.get("kind", ""), request.POST.get("subject", "")
+    made, url = sharing.share(kind=kind, subject=subject, by=person(request), days=days)
+    return _shown(request, made=made, url=url)
+
+
+@page
+@require_POST
+def close(request: HttpRequest, share_id: int) -> HttpResponseBase:
+    """Closes a link; a refusal is said on the list."""
+    found = selectors.share(person(request), share_id)
+    try:
+        services.revoke_share(share=found, by=person(request))
+        messages.success(request, f"The link to {found.title} shows nothing any more.", extra_tags="good")
+    except Refusal as refusal:
+        messages.error(request, str(refusal), extra_tags="bad")
+    return redirect("dashboard:shares")
+
+
+@page
+@require_safe
+def audit(request: HttpRequest) -> HttpResponse:
+    """Who did what in the teams that the reader manages."""
+    rows = selectors.audit_events_visible_to(person(request))
+    if downloads.is_wanted(request):
+        return downloads.as_file(request, "audit", rows[: downloads.MOST_ROWS], listed.event)
+    events = paged(request, rows)
+    return render(request, "dashboard/audit.html", {"events": events, "nothing": (None, "", [], {})})
+
+
+def _shown(request: HttpRequest, **more: object) -> HttpResponse:
+    user = person(request)
+    rows = paged(request, selectors.shares_visible_to(user))
+    managed = {row.team_id for row in rows if selectors.can_manage(user, team=row.team)}
+    lines = [_line(row, user, is_manager=row.team_id in managed) for row in rows]
+    command = curl("POST", "/shares", {"kind": "run", "subject": "1", "days": 30}, url=settings.PUBLIC_URL)
+    return render(request, "dashboard/shares.html", {"page": rows, "shares": lines, "command": command, **more})
+
+
+def _line(row: Any, user: Any, *, is_manager: bool) -> dict[str, Any]:
+    """`state`: shown to anybody, ended by its day, or closed by somebody."""
+    state = "shown" if row.is_open else "closed" if row.revoked_at else "ended"
+    is_ours = is_manager or row.created_by_id == user.pk
+    return {"share": row, "state": state, "may_close": is_ours and state == "shown"}

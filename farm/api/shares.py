@@ -1,0 +1,82 @@
+"""Share links: public addresses that show one thing, read-only, for a while."""
+
+from datetime import datetime
+
+from django.http import HttpRequest
+from ninja import Router, Schema, Status
+from pydantic import ConfigDict, Field
+
+from farm.accounts.models import Share
+from farm.accounts.selectors import share as share_of
+from farm.accounts.selectors import shares_visible_to
+from farm.accounts.services import SHARE_DAYS, revoke_share
+from farm.accounts.states import ShareKind
+from farm.api.auth import person
+from farm.runs.services import sharing
+
+router = Router(tags=["shares"])
+MOST_LISTED = 200
+
+
+class ShareIn(Schema):
+    """`subject`: a run `12`, a cell `12:c5`, a model `7`, or two to four cells to compare `12:c1,12:c5`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: ShareKind
+    subject: str = Field(min_length=1, max_length=400)
+    days: int = Field(default=30, ge=1, le=SHARE_DAYS)
+
+
+class ShareOut(Schema):
+    id: int
+    kind: ShareKind
+    subject: str
+    title: str
+    by: str
+    created_at: datetime
+    expires_at: datetime
+    revoked_at: datetime | None
+    last_opened_at: datetime | None
+    is_open: bool
+
+
+class NewShareOut(ShareOut):
+    """`url`: shown this once; the farm keeps its digest alone."""
+
+    url: str
+
+
+@router.get("/shares", response=list[ShareOut])
+def shares(request: HttpRequest) -> list[ShareOut]:
+    """The newest share links of your teams, without their addresses."""
+    return [_out(share) for share in shares_visible_to(person(request))[:MOST_LISTED]]
+
+
+@router.post("/shares", response={201: NewShareOut})
+def create_share(request: HttpRequest, payload: ShareIn) -> Status[NewShareOut]:
+    """A public link to a run, a cell, a model or a comparison. Whoever has it sees that page, and nothing else."""
+    made, url = sharing.share(kind=payload.kind, subject=payload.subject, by=person(request), days=payload.days)
+    return Status(201, NewShareOut(**_out(made).dict(), url=url))
+
+
+@router.delete("/shares/{int:share_id}", response=ShareOut)
+def delete_share(request: HttpRequest, share_id: int) -> ShareOut:
+    """Close a link now. It stays in the list and in the audit log."""
+    user = person(request)
+    return _out(revoke_share(share=share_of(user, share_id), by=user))
+
+
+def _out(share: Share) -> ShareOut:
+    return ShareOut(
+        id=share.pk,
+        kind=ShareKind(share.kind),
+        subject=share.subject,
+        title=share.title,
+        by=share.created_by.username,
+        created_at=share.created_at,
+        expires_at=share.expires_at,
+        revoked_at=share.revoked_at,
+        last_opened_at=share.last_opened_at,
+        is_open=share.is_open,
+    )

@@ -1,0 +1,68 @@
+"""What may be shown to anybody who has a link: a run, a cell, a model, or cells side by side."""
+
+from collections.abc import Sequence
+
+from farm.accounts.models import Share, Team, User
+from farm.accounts.refusals import Invalid
+from farm.accounts.selectors import can_write
+from farm.accounts.services import make_share
+from farm.accounts.states import ShareKind
+from farm.registry import selectors as registry
+from farm.runs import selectors
+
+MOST_CELLS = 4
+MOST_DIGITS = 18
+
+
+def share(*, kind: str, subject: str, by: User, days: int = 30) -> tuple[Share, str]:
+    """A public link to what `subject` names (see Share), with its address, which is shown this once.
+
+    Raises Missing for what `by` may not see, NotAllowed for what they may only look at, Invalid for a subject of
+    another form.
+    """
+    if kind not in ShareKind.values:
+        raise Invalid(f"“{kind[:40]}” cannot be shared: share a {', '.join(ShareKind.values)}.", code="kind")
+    known = ShareKind(kind)
+    if known == ShareKind.MODEL:
+        model = registry.model(by, _number(subject, known))
+        team, named, title = model.team, str(model.pk), f"model {model.name}"
+    elif known == ShareKind.RUN:
+        run = selectors.run(by, _number(subject, known))
+        team, named, title = run.team, str(run.pk), f"run {run.pk} of {run.version}"
+    else:
+        team, named, title = _cells(subject.split(","), known, by)
+    return make_share(team=team, by=by, kind=known, subject=named, title=title, days=days)
+
+
+def split(subject: str) -> list[tuple[int, str]]:
+    """The runs and cells that a subject of cells names. Raises Invalid."""
+    found = []
+    for one in subject.split(","):
+        run_id, _, cell = one.partition(":")
+        if not cell or not run_id.isdecimal() or len(run_id) > MOST_DIGITS:
+            raise Invalid(f"“{one[:60]}” names no cell: write RUN:CELL.", code="subject")
+        found.append((int(run_id), cell))
+    return found
+
+
+def _cells(keys: Sequence[str], kind: ShareKind, by: User) -> tuple[Team, str, str]:
+    fewest, most = (2, MOST_CELLS) if kind == ShareKind.COMPARE else (1, 1)
+    keys = list(dict.fromkeys(keys))
+    if not fewest <= len(keys) <= most:
+        wanted = "one cell, as RUN:CELL" if most == 1 else f"{fewest} to {most} cells, as RUN:CELL,RUN:CELL"
+        raise Invalid(f"A share link of this kind names {wanted}; this has {len(keys)}.", code="subject")
+    teams = []
+    for run_id, name in split(",".join(keys)):
+        run = selectors.run(by, run_id)
+        selectors.cell_document(run, name)
+        teams.append(run.team)
+    # the link is the base's team's; every other team's members must be asked too
+    first = next((team for team in teams if not can_write(by, team=team)), teams[0])
+    title = f"cell {keys[0]}" if kind == ShareKind.CELL else f"{len(keys)} cells: {', '.join(keys)}"
+    return first, ",".join(keys), title
+
+
+def _number(subject: str, kind: ShareKind) -> int:
+    if not subject.isdecimal() or len(subject) > MOST_DIGITS:
+        raise Invalid(f"“{subject[:60]}” is no number of a {kind}.", code="subject")
+    return int(subject)
