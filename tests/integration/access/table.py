@@ -172,17 +172,17 @@ GET    runtimes/                                                 ok    ok    ok 
 POST   settings/channels/                                        moved no    no    404   sign-in sign-in sign-in
 GET    settings/channels/<int:channel_id>/                       ok    ok    ok    404   sign-in sign-in sign-in
 POST   settings/channels/<int:channel_id>/<str:what>/            moved no    no    404   sign-in sign-in sign-in
-"""
-
-
-class Line(NamedTuple):
-    """One address and method, and what each who asks gets."""
 GET    settings/shares/                                          ok    ok    ok    ok    sign-in sign-in sign-in
 POST   settings/shares/                                          ok    ok    no    404   sign-in sign-in sign-in
 POST   settings/shares/<int:share_id>/close/                     moved moved moved 404   sign-in sign-in sign-in
 GET    settings/audit/                                           ok    ok    ok    ok    sign-in sign-in sign-in
 # whoever has the link; another secret: test_shares.py
 GET    shared/<str:secret>/                                      ok    ok    ok    ok    ok    ok    ok
+"""
+
+
+class Line(NamedTuple):
+    """One address and method, and what each who asks gets."""
 
     method: str
     route: str
