@@ -21,6 +21,11 @@ def newest(distribution: str, *, with_prereleases: bool = False) -> str | None:
     return found[-1] if found else None
 
 
+def was_offered(distribution: str) -> bool:
+    """Whether the package index ever answered for the distribution."""
+    return Release.objects.filter(distribution=distribution).exists()
+
+
 def known(distribution: str) -> list[str]:
     """Every release that was ever offered, as `distribution==version`: what planning may be told of."""
     rows = Release.objects.filter(distribution=distribution)

@@ -11,6 +11,7 @@ from farm.accounts.models import User
 from farm.accounts.refusals import Conflict, Invalid, NotAllowed
 from farm.accounts.selectors import can_write
 from farm.alerts.models import Watch, WatchRound
+from farm.alerts.selectors.releases import was_offered
 from farm.alerts.selectors.rounds import last_release, newest_release, newest_version, watched_models
 from farm.alerts.services.watches import check_release, next_time
 from farm.alerts.states import Cause
@@ -25,7 +26,8 @@ def notice_releases() -> int:
 
 
 def _notice_release(watch: Watch) -> int:
-    new = newest_release(watch)
+    # before the index has answered, nobody knows what it offers: the farm's own table is no evidence
+    new = newest_release(watch) if was_offered(watch.distribution) else None
     if new is None:
         return 0
     key = f"release:{new}"

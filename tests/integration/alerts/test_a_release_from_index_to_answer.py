@@ -20,6 +20,12 @@ def test_nothing_is_measured_while_the_index_has_nothing_newer(watch: Watch, lab
     assert WatchRound.objects.count() == 0
 
 
+def test_nothing_is_measured_before_the_index_has_answered(version: Version, member: User, lab: Lab) -> None:
+    make_watch(version, member)
+    lab.live()
+    assert WatchRound.objects.count() == 0
+
+
 def test_a_release_that_is_equal_opens_nothing(watch: Watch, lab: Lab) -> None:
     offer("1.29.0", "1.30.0")
     lab.live()
