@@ -6,7 +6,7 @@ from math import log
 from farm.contract.document import Cell, Comparison, Document
 from farm.rules.judging.attribution import TypeChange, group_by_type
 from farm.rules.planning.blocks import TWIN
-from farm.rules.reporting import parities
+from farm.rules.reporting import fusions, parities
 from farm.rules.reporting.wording import change, counted, microseconds, milliseconds, percent, signed
 
 # which comparisons a reader asks for first
@@ -16,8 +16,9 @@ NAMED_SHARE = 0.1
 
 
 def opening(document: Document) -> str:
-    """What a run opens with: its verdict, and that outputs changed between runtimes where they did."""
-    return " ".join(text for text in (verdict_line(document), parities.change_sentence(document)) if text)
+    """What a run opens with: its verdict, what an opset alone costs, and that outputs changed between runtimes."""
+    texts = (verdict_line(document), fusions.stamp_sentence(document), parities.change_sentence(document))
+    return " ".join(text for text in texts if text)
 
 
 def verdict_line(document: Document) -> str:

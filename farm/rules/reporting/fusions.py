@@ -1,0 +1,71 @@
+"""What an operator set alone costs: fusions that a runtime knows at one opset of a model and not at another.
+
+Read off the traces of two cells that differ in their opset alone, so that it is deterministic.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from farm.contract.document import Cell, Document
+from farm.rules.narrowing import release_order
+from farm.rules.reporting.wording import counted
+from farm.rules.tracing.placement import placement_changes
+
+MOST_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """One runtime at two opsets of a model. `lost`: the model's own nodes that run apart at `new` and not at `old`."""
+
+    runtime: str
+    old: int
+    new: int
+    lost: tuple[str, ...]
+
+
+def stamps(document: Document) -> list[Stamp]:
+    """Every comparison by opset whose sides were both traced, in order of releases."""
+    cells = {cell.id: cell for cell in document.cells}
+    pairs = [(cells[one.baseline], cells[one.candidate]) for one in document.comparisons if one.axis == "opset"]
+    found = [stamp for old, new in pairs if (stamp := _stamp(old, new)) is not None]
+    return sorted(found, key=lambda one: (one.old, one.new, release_order(one.runtime.partition("==")[2])))
+
+
+def stamp_sentence(document: Document) -> str:
+    """That an opset alone costs fusions, with which releases and with which not; empty when it costs none."""
+    found = stamps(document)
+    worst = max(found, key=lambda one: len(one.lost), default=None)
+    if worst is None or not worst.lost:
+        return ""
+    alike = [one for one in found if (one.old, one.new) == (worst.old, worst.new)]
+    losing = list(dict.fromkeys(one.runtime for one in alike if one.lost))
+    keeping = list(dict.fromkeys(one.runtime for one in alike if one.runtime not in losing))
+    more = f" and {len(worst.lost) - MOST_NAMED} more" if len(worst.lost) > MOST_NAMED else ""
+    nodes = f"{counted(len(worst.lost), 'node')} ({', '.join(worst.lost[:MOST_NAMED])}{more})"
+    text = f"For the opset stamp alone, {worst.new} instead of {worst.old}, {_releases(losing)} "
+    text += f"lose{'s' if len(losing) == 1 else ''} fusions: {nodes} run apart that were fused"
+    return f"{text}; {_releases(keeping)} keep{'s' if len(keeping) == 1 else ''} them." if keeping else f"{text}."
+
+
+def _stamp(old: Cell, new: Cell) -> Stamp | None:
+    is_traced = bool(old.operators and new.operators)
+    if not is_traced or old.opset is None or new.opset is None or old.runtime != new.runtime:
+        return None
+    lost = [
+        node
+        for change in placement_changes(old.operators, new.operators)
+        if change.kind == "fusion_gone"
+        for node in change.nodes
+    ]
+    return Stamp(new.runtime, old.opset, new.opset, tuple(sorted(lost)))
+
+
+def _releases(runtimes: Sequence[str]) -> str:
+    """`ONNX Runtime 1.22.1, 1.23.2 and 1.24.4`; other distributions by their own name."""
+    parts = [one.partition("==") for one in runtimes]
+    if any(distribution != "onnxruntime" for distribution, _, _ in parts):
+        names, head = list(runtimes), ""
+    else:
+        names, head = [version for _, _, version in parts], "ONNX Runtime "
+    return head + (names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}")

@@ -1,0 +1,80 @@
+"""What an opset alone costs, in words, from the traces of made-up cells."""
+
+import pytest
+
+from farm.contract.document import Cell, Comparison, Document, OperatorTime
+from farm.rules.reporting import fusions, sentences
+
+FUSED = {"stem": ["stem_relu"], "down1": ["down1_relu", "down1_sum"]}
+
+
+def executed(fused):
+    """A net whose convolutions take in what `fused` says; everything else runs by itself."""
+    taken = {name for names in fused.values() for name in names}
+    nodes = ["stem", "stem_relu", "down1", "down1_relu", "down1_sum", "head"]
+    return [
+        OperatorTime(
+            node=node,
+            covers=fused.get(node, []),
+            op_type=node.partition("_")[2] or "conv",
+            provider="CPUExecutionProvider",
+            time_us=1.0,
+        )
+        for node in nodes
+        if node not in taken
+    ]
+
+
+def cell(name, runtime, opset, fused):
+    return Cell(
+        id=name,
+        digest=name,
+        model="net",
+        model_sha256="s",
+        opset=opset,
+        runtime=runtime,
+        provider="CPUExecutionProvider",
+        precision="fp32",
+        threads=1,
+        status="done",
+        operators=executed(fused),
+    )
+
+
+def document(*releases):
+    """A document with each (runtime, what is fused at opset 22); at 21 all is fused."""
+    cells, comparisons = [], []
+    for number, (runtime, fused) in enumerate(releases):
+        old, new = cell(f"a{number}", runtime, 21, FUSED), cell(f"b{number}", runtime, 22, fused)
+        cells += [old, new]
+        sides = {"baseline": old.id, "candidate": new.id}
+        comparisons.append(Comparison(**sides, axis="opset", verdict="slower", ratio=1.3, margin=0.02))
+    return Document(machine={}, seed=0, cells=cells, comparisons=comparisons)
+
+
+def test_the_releases_that_lose_fusions_for_a_stamp_are_named_and_the_one_that_keeps_them() -> None:
+    found = document(("onnxruntime==1.24.4", {}), ("onnxruntime==1.22.1", {}), ("onnxruntime==1.25.1", FUSED))
+    assert fusions.stamp_sentence(found) == (
+        "For the opset stamp alone, 22 instead of 21, ONNX Runtime 1.22.1 and 1.24.4 lose fusions: 5 nodes (down1, "
+        "down1_relu, down1_sum and 2 more) run apart that were fused; ONNX Runtime 1.25.1 keeps them."
+    )
+    assert fusions.stamp_sentence(found) in sentences.opening(found)
+
+
+def test_one_release_and_one_fusion() -> None:
+    found = document(("onnxruntime-openvino==1.24.1", {"down1": FUSED["down1"]}))
+    assert fusions.stamp_sentence(found) == (
+        "For the opset stamp alone, 22 instead of 21, onnxruntime-openvino==1.24.1 loses fusions: 2 nodes (stem, "
+        "stem_relu) run apart that were fused."
+    )
+
+
+@pytest.mark.parametrize("releases", [(), (("onnxruntime==1.25.1", FUSED),)])
+def test_nothing_is_said_where_no_fusion_is_lost(releases) -> None:
+    assert fusions.stamp_sentence(document(*releases)) == ""
+
+
+def test_cells_without_a_trace_say_nothing() -> None:
+    found = document(("onnxruntime==1.24.4", {}))
+    bare = found.model_copy(update={"cells": [one.model_copy(update={"operators": []}) for one in found.cells]})
+    assert fusions.stamps(bare) == []
