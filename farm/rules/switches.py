@@ -1,26 +1,29 @@
 """Work-arounds: session options that undo a change, found by measuring candidates beside the old and the new runtime.
 
-A candidate is a lower optimisation level or a list of optimizers to leave out (`disabled_optimizers`). All candidates
-of a step stand in one block with the old and the new runtime. Names are many, so the first step tries those that
-resemble what changed one by one and the rest in groups; later steps part the group that undid most.
+A candidate is a lower optimisation level, a list of optimizers to leave out (`disabled_optimizers`), a session setting
+switched off, another number of threads, or a provider option left out. All candidates of a step stand in one block with
+the old and the new runtime. Names are many, so the first step tries those that resemble what changed one by one and the
+rest in groups; later steps part the group that undid most. Settings, threads and options come last, where none of these
+gave enough back.
 
 No name of an operator or optimizer stands here: names are read off a runtime's own library, or given.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from math import ceil, log
 from mmap import mmap
 from typing import Any, Literal
 
 from farm.contract.cells import Runtime
 from farm.contract.document import Cell, Comparison, Document
-from farm.rules.matrices.axes import Value
+from farm.rules.matrices.axes import ProviderChoice, Value
 from farm.rules.matrices.matrix import Matrix, Selector
 from farm.rules.matrices.points import Point
 from farm.rules.matrices.session_sets import DEFAULT, SessionSet
-from farm.rules.reporting.wording import percent
+from farm.rules.reporting.wording import counted, percent
 
 LEVELS = ("disable", "basic", "extended", "all")
 # with the old and the new runtime, and an A/A twin, a block of 16
@@ -32,7 +35,21 @@ ENOUGH = 0.8
 WORTHWHILE = 0.3
 MOST_STEPS = 4
 
-Kind = Literal["level", "optimizers"]
+Kind = Literal["level", "optimizers", "setting", "threads", "option"]
+# the axis of a matrix on which a candidate stands, and the smallest switch first
+_AXIS: dict[Kind, str] = {
+    "optimizers": "session",
+    "setting": "session",
+    "option": "provider",
+    "level": "optimization",
+    "threads": "threads",
+}
+# session settings that may be switched off, with the line of Python that does it
+SETTINGS = {
+    "memory-pattern": "options.enable_mem_pattern = False",
+    "arena": "options.enable_cpu_mem_arena = False",
+    "spinning": 'options.add_session_config_entry("session.intra_op.allow_spinning", "0")',
+}
 
 # Endings by which ONNX Runtime names what rewrites a graph; that a name is one is not known before it was tried, and
 # one that is not does nothing.
@@ -47,26 +64,29 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]+|[a-z]+")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One thing to switch. `names`: optimizers left out; empty for a level. `level`: the optimisation level."""
+    """One thing to switch. `names`: optimizers, or the setting or provider option, left out. `level`: the optimisation
+    level. `threads`: how many, where that is what is switched."""
 
     kind: Kind
     label: str
     level: str = "all"
     names: tuple[str, ...] = ()
+    threads: int = 0
 
     @property
     def is_final(self) -> bool:
         """Whether there is nothing left to part."""
-        return self.kind == "level" or len(self.names) == 1
+        return self.kind != "optimizers" or len(self.names) == 1
 
     def as_plain(self) -> dict[str, Any]:
         """The candidate as it is kept."""
-        return {"kind": self.kind, "label": self.label, "level": self.level, "names": list(self.names)}
+        plain = {"kind": self.kind, "label": self.label, "level": self.level, "names": list(self.names)}
+        return {**plain, "threads": self.threads} if self.threads else plain
 
     @classmethod
     def of_plain(cls, plain: dict[str, Any]) -> "Candidate":
         """The inverse of `as_plain`."""
-        return cls(plain["kind"], plain["label"], plain["level"], tuple(plain["names"]))
+        return cls(plain["kind"], plain["label"], plain["level"], tuple(plain["names"]), plain.get("threads", 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +163,34 @@ def next_candidates(trials: Sequence[Trial], *, most: int = MOST_CANDIDATES) -> 
     return [part for part in parts if part.names not in tried]
 
 
+def last_candidates(
+    point: Point, trials: Sequence[Trial], *, done: Container[str], most: int = MOST_CANDIDATES
+) -> list[Candidate]:
+    """Session settings, threads and provider options of a cell, where nothing gave enough back. `done`: their labels
+    that were tried before."""
+    best = best_of(trials)
+    if best is not None and best.undone >= ENOUGH:
+        return []
+    return [one for one in _others(point) if one.label not in done][:most]
+
+
+def _others(point: Point) -> list[Candidate]:
+    level = str(point.values.get("optimization", "all"))
+    plain, provider = point.values.get("session", DEFAULT), point.values.get("provider")
+    found = [
+        Candidate("setting", f"{name} off", level=level, names=(name,))
+        for name in SETTINGS
+        if getattr(plain, name.replace("-", "_"))
+    ]
+    if isinstance(provider, ProviderChoice):
+        found += [Candidate("option", f"without {name}", level=level, names=(name,)) for name in provider.options]
+    threads = point.values.get("threads")
+    if isinstance(threads, int):
+        counts = [count for count in (1, 2 * threads) if count != threads]
+        found += [Candidate("threads", f"threads {count}", level=level, threads=count) for count in counts]
+    return found
+
+
 def _groups(names: Sequence[str], *, level: str, most: int) -> list[Candidate]:
     if not names or most < 1:
         return []
@@ -159,18 +207,20 @@ def trial_matrix(
     matrix: Matrix, point: Point, *, old: Runtime, new: Runtime, candidates: Sequence[Candidate]
 ) -> Matrix:
     """One block: the point with the old runtime, with the new one, and with the new one under each candidate."""
-    plain = point.values.get("session", DEFAULT)
-    assert isinstance(plain, SessionSet)
-    level = str(point.values.get("optimization", "all"))
-    sets = [_session(plain, one, number) for number, one in enumerate(candidates, start=1) if one.kind == "optimizers"]
-    levels = [one.level for one in candidates if one.kind == "level"]
-    axes: dict[str, tuple[Value, ...]] = {
-        axis: (value,) for axis, value in point.values.items() if axis not in ("runtime", "session", "optimization")
-    }
-    axes |= {"runtime": (old, new), "session": (plain, *sets), "optimization": (level, *levels)}
-    exclude: list[Selector] = [{"runtime": old, "session": one} for one in sets]
-    exclude += [{"runtime": old, "optimization": one} for one in levels]
-    exclude += [{"session": one, "optimization": other} for one in sets for other in levels]
+    plain: dict[str, Value] = {"session": DEFAULT, "optimization": "all", **point.values}
+    tried: dict[str, list[Value]] = {axis: [] for axis in dict.fromkeys(_AXIS.values()) if axis in plain}
+    for number, one in enumerate(candidates, start=1):
+        tried[_AXIS[one.kind]].append(_value(plain, one, number))
+    axes: dict[str, tuple[Value, ...]] = {axis: (value,) for axis, value in plain.items()}
+    axes |= {axis: (plain[axis], *values) for axis, values in tried.items()} | {"runtime": (old, new)}
+    # each candidate stands on one axis, beside the new runtime alone
+    exclude: list[Selector] = [{"runtime": old, axis: value} for axis, values in tried.items() for value in values]
+    exclude += [
+        {axis: value, other: another}
+        for axis, other in combinations(tried, 2)
+        for value in tried[axis]
+        for another in tried[other]
+    ]
     return replace(matrix, axes=axes, exclude=tuple(exclude), include=(), name=None)
 
 
@@ -179,9 +229,28 @@ def session_name(candidate: Candidate, number: int) -> str:
     return f"{number} {candidate.label}"[:64]
 
 
+def _value(plain: Mapping[str, Value], candidate: Candidate, number: int) -> Value:
+    """What stands on the candidate's axis instead of the plain value."""
+    if candidate.kind == "level":
+        return candidate.level
+    if candidate.kind == "threads":
+        return candidate.threads
+    if candidate.kind == "option":
+        provider = plain["provider"]
+        assert isinstance(provider, ProviderChoice)
+        kept = {name: value for name, value in provider.options.items() if name not in candidate.names}
+        return replace(provider, options=kept)
+    session = plain["session"]
+    assert isinstance(session, SessionSet)
+    return _session(session, candidate, number)
+
+
 def _session(plain: SessionSet, candidate: Candidate, number: int) -> SessionSet:
+    name = session_name(candidate, number)
+    if candidate.kind == "setting":
+        return replace(plain, name=name, **{one.replace("-", "_"): False for one in candidate.names})  # type: ignore[arg-type]
     disabled = tuple(dict.fromkeys((*plain.disabled_optimizers, *candidate.names)))
-    return replace(plain, name=session_name(candidate, number), disabled_optimizers=disabled)
+    return replace(plain, name=name, disabled_optimizers=disabled)
 
 
 def read_trials(document: Document, candidates: Sequence[Candidate], *, old: str, new: str) -> list[Trial]:
@@ -194,7 +263,8 @@ def read_trials(document: Document, candidates: Sequence[Candidate], *, old: str
     found = []
     for one in document.comparisons:
         tried = _tried(one, change, cells)
-        candidate = keys.get(_key_of_cell(tried, cells[change.candidate])) if tried is not None else None
+        key = _key_of_cell(one.axis, tried, cells[change.candidate]) if tried is not None else None
+        candidate = keys.get(key) if key is not None else None
         if tried is not None and candidate is not None and one.ratio is not None:
             undone = -log(one.ratio) / log(change.ratio)
             keeps = tried.parity.verdict != "fail" or cells[change.baseline].parity.verdict == "fail"
@@ -209,18 +279,23 @@ def _is_change(comparison: Comparison, cells: dict[str, Cell], *, old: str, new:
 
 def _tried(comparison: Comparison, change: Comparison, cells: dict[str, Cell]) -> Cell | None:
     """The cell with a switch, of a comparison with the new runtime without one."""
-    if comparison.axis not in ("session", "optimization") or comparison.baseline != change.candidate:
+    if comparison.axis not in _AXIS.values() or comparison.baseline != change.candidate:
         return None
     return cells.get(comparison.candidate)
 
 
-def _key_of_candidate(candidate: Candidate, number: int) -> str:
-    return candidate.level if candidate.kind == "level" else session_name(candidate, number)
+def _key_of_candidate(candidate: Candidate, number: int) -> tuple[str, str]:
+    axis = _AXIS[candidate.kind]
+    named = {"optimization": candidate.level, "threads": str(candidate.threads), "provider": "".join(candidate.names)}
+    return axis, named.get(axis) or session_name(candidate, number)
 
 
-def _key_of_cell(cell: Cell, plain: Cell) -> str:
+def _key_of_cell(axis: str, cell: Cell, plain: Cell) -> tuple[str, str]:
     """What tells a tried cell apart from the one without a switch."""
-    return cell.optimization if cell.optimization != plain.optimization else str(cell.session.get("name", ""))
+    given = cell.provider_options.items()
+    changed = [name for name, value in plain.provider_options.items() if (name, value) not in given]
+    named = {"optimization": cell.optimization, "threads": str(cell.threads), "provider": "".join(changed)}
+    return axis, named.get(axis, str(cell.session.get("name", "")))
 
 
 def best_of(trials: Sequence[Trial]) -> Trial | None:
@@ -230,21 +305,29 @@ def best_of(trials: Sequence[Trial]) -> Trial | None:
         return None
     most = max(one.undone for one in offered)
     near = [one for one in offered if one.undone >= ENOUGH * most]
-    return min(near, key=lambda one: (one.candidate.kind == "level", len(one.candidate.names), -one.undone))
+    order = [*_AXIS]
+    return min(near, key=lambda one: (order.index(one.candidate.kind), len(one.candidate.names), -one.undone))
 
 
 def sentence(trial: Trial) -> str:
     """The work-around in words."""
-    candidate = trial.candidate
-    what = (
-        f"The optimisation level {candidate.level}"
-        if candidate.kind == "level"
-        else f"Leaving out {', '.join(candidate.names[:4])}"
-        + (f" and {len(candidate.names) - 4} more optimizers" if len(candidate.names) > 4 else "")
-    )
+    what = _named(trial.candidate)
     left = trial.remaining - 1.0
     rest = f"{percent(abs(left))} {'slower' if left > 0 else 'faster'} than before is left"
     return f"{what} gives back {percent(trial.undone)} of the change; {rest}."
+
+
+def _named(candidate: Candidate) -> str:
+    if candidate.kind == "level":
+        return f"The optimisation level {candidate.level}"
+    if candidate.kind == "threads":
+        return f"Running on {counted(candidate.threads, 'thread')}"
+    if candidate.kind == "setting":
+        return f"Switching {candidate.names[0]} off"
+    if candidate.kind == "option":
+        return f"Leaving out the provider option {candidate.names[0]}"
+    more = f" and {len(candidate.names) - 4} more optimizers" if len(candidate.names) > 4 else ""
+    return f"Leaving out {', '.join(candidate.names[:4])}{more}"
 
 
 def code_for(trial: Trial) -> str:
@@ -253,6 +336,11 @@ def code_for(trial: Trial) -> str:
     if candidate.kind == "optimizers":
         names = ", ".join(repr(name) for name in candidate.names)
         return f"onnxruntime.InferenceSession(path, disabled_optimizers=[{names}])"
+    if candidate.kind == "option":
+        return f"# without {candidate.names[0]!r} among the provider's options"
+    if candidate.kind in ("setting", "threads"):
+        line = SETTINGS.get("".join(candidate.names), f"options.intra_op_num_threads = {candidate.threads}")
+        return f"options = onnxruntime.SessionOptions()\n{line}\nonnxruntime.InferenceSession(path, options)"
     level = {"disable": "DISABLE_ALL", "basic": "ENABLE_BASIC", "extended": "ENABLE_EXTENDED", "all": "ENABLE_ALL"}
     return (
         "options = onnxruntime.SessionOptions()\n"

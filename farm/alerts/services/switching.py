@@ -104,7 +104,10 @@ def _room(one: Investigation, run: Run) -> int:
 
 def _next(one: Investigation, point: Point, *, most: int) -> list[Candidate]:
     if one.steps:
-        return switches.next_candidates(_trials(one), most=most)
+        trials = _trials(one)
+        return switches.next_candidates(trials, most=most) or switches.last_candidates(
+            point, trials, done=_labels(one), most=most
+        )
     given = list((one.asked or {}).get("given", []))
     found = switches.ranked(library_names(), words=_words(one))
     names = list(dict.fromkeys([*given, *found]))
@@ -118,6 +121,11 @@ def _words(one: Investigation) -> list[str]:
     operators = doc.Comparison.model_validate(one.symptom.comparison).operators
     changed = sorted(operators, key=lambda change: -abs(change.candidate_us - change.baseline_us))
     return list(dict.fromkeys(change.op_type for change in changed))[:MOST_WORDS]
+
+
+def _labels(one: Investigation) -> set[str]:
+    """What was tried so far, whether or not it could be measured."""
+    return {plain["label"] for step in one.steps for plain in step["tried"]}
 
 
 def _trials(one: Investigation) -> list[Trial]:

@@ -116,6 +116,75 @@ def test_one_block_holds_both_releases_and_every_candidate_beside_the_new_one() 
     assert axes.count("runtime") == 1
 
 
+def plain_point() -> Any:
+    options = {"arena_extend_strategy": "kSameAsRequested", "do_copy_in_default_stream": "1"}
+    provider = {"name": "CUDAExecutionProvider", "options": options}
+    return expand(matrices.parse({"runtime": ["1.31.1"], "provider": [provider], "threads": [2]})).points[0]
+
+
+def test_settings_options_and_threads_come_last_and_once() -> None:
+    found = switches.last_candidates(plain_point(), [trial(SINGLE, 0.5)], done=["spinning off"])
+    assert [one.label for one in found] == [
+        "memory-pattern off",
+        "arena off",
+        "without arena_extend_strategy",
+        "without do_copy_in_default_stream",
+        "threads 1",
+        "threads 4",
+    ]
+    assert switches.last_candidates(plain_point(), [], done=[one.label for one in found] + ["spinning off"]) == []
+    assert switches.last_candidates(plain_point(), [trial(SINGLE, 0.9)], done=[]) == []
+
+
+def test_what_comes_last_stands_in_one_block_too_each_on_its_own_axis() -> None:
+    point = plain_point()
+    candidates = switches.last_candidates(point, [], done=[])
+    found = switches.trial_matrix(
+        matrices.parse({"runtime": ["1.31.1"]}), point, old=ort(OLD), new=ort(NEW), candidates=candidates
+    )
+    assert matrices.parse(found.as_plain()) == found
+    tried = [one.values for one in expand(found).points if str(one.values["runtime"]) == NEW]
+    assert len(expand(found).points) == 2 + len(candidates)
+    assert sorted(values["threads"] for values in tried) == [1, 2, 2, 2, 2, 2, 2, 4]
+    assert sorted(len(values["provider"].options) for values in tried) == [1, 1, 2, 2, 2, 2, 2, 2]
+    assert sum(not values["session"].arena for values in tried) == 1
+
+
+def test_trials_on_other_axes_are_read_by_what_differs() -> None:
+    candidates = [
+        Candidate("option", "without a", names=("a",)),
+        Candidate("threads", "threads 1", threads=1),
+        Candidate("setting", "arena off", names=("arena",)),
+    ]
+    cells = [
+        cell("c1", OLD, threads=2, provider_options={"a": "1", "b": "1"}),
+        cell("c2", NEW, threads=2, provider_options={"a": "1", "b": "1"}),
+        cell("c3", NEW, threads=2, provider_options={"b": "1"}),
+        cell("c4", NEW, threads=1, provider_options={"a": "1", "b": "1"}),
+        cell("c5", NEW, threads=2, provider_options={"a": "1", "b": "1"}, session={"name": "3 arena off"}),
+    ]
+    axes = [("c3", "provider", 0.9), ("c4", "threads", 0.8), ("c5", "session", 1.0)]
+    compared = [("c1", "c2", "runtime", 1.25), *(("c2", *one) for one in axes)]
+    document = Document(machine={}, seed=0, cells=cells, comparisons=[_comparison(*one) for one in compared])
+    found = switches.read_trials(document, candidates, old=OLD, new=NEW)
+    assert [one.candidate for one in found] == candidates
+    assert [round(one.undone, 2) for one in found] == [0.47, 1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("candidate", "words", "code"),
+    [
+        (Candidate("threads", "threads 1", threads=1), "Running on 1 thread gives", "intra_op_num_threads = 1"),
+        (Candidate("setting", "arena off", names=("arena",)), "Switching arena off", "enable_cpu_mem_arena = False"),
+        (Candidate("option", "without a", names=("a",)), "Leaving out the provider option a", "without 'a'"),
+    ],
+)
+def test_other_work_arounds_are_said_shown_as_code_and_kept(candidate: Candidate, words: str, code: str) -> None:
+    assert switches.sentence(trial(candidate, 0.9)).startswith(words)
+    assert code in switches.code_for(trial(candidate, 0.9))
+    assert Candidate.of_plain(candidate.as_plain()) == candidate
+
+
 def test_trials_are_read_from_the_block_with_what_they_gave_back() -> None:
     candidates = switches.first_candidates(NAMES[:1])
     cells = [
