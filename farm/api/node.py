@@ -18,10 +18,11 @@ from farm.contract import node as messages
 from farm.contract.base import without_nul
 from farm.contract.blocks import Lease
 from farm.contract.reports import Reply
+from farm.contract.version import node_queue
 from farm.fleet import services as fleet
 from farm.fleet.models import Node
 from farm.fleet.selectors import node_of_secret
-from farm.runs import selectors, services
+from farm.runs import broker, selectors, services
 
 SHA256_LENGTH = 64
 UNKNOWN_NODE = "This node's secret opens nothing: it has expired or was revoked."
@@ -75,8 +76,13 @@ def secret(request: HttpRequest) -> messages.SecretGrant:
 
 @node_api.post("/hello", response=messages.Welcome)
 def hello(request: HttpRequest) -> messages.Welcome:
-    """What the node is and can do."""
-    return fleet.hello(node=_node(request), hello=_read(request, messages.Hello))
+    """What the node is and can do. Its long poll, opened before, goes on with the queues that come of it."""
+    node = _node(request)
+    queues = node.queues
+    welcome = fleet.hello(node=node, hello=_read(request, messages.Hello))
+    if node.queues != queues:
+        broker.tell(node_queue(str(node.pk)))
+    return welcome
 
 
 @node_api.post("/blocks/{block}/claim", response=Lease)

@@ -1,15 +1,16 @@
 """Messages of the broker to waiting nodes: who waits for what, and who gets it.
 
 One task hears the bell (farm.runs.broker) and looks through the rung queue for the nodes that wait for it; a node that
-begins to wait has its own queues looked through. A message goes to the first node that may claim its block, in one
-question to the database; it goes back to the end of its queue when none may, and is dropped when its block is no
-longer to be had.
+begins to wait has its own queues looked through, and so has one whose own queue is rung: it may have been given others
+while it waited, as a node is that has just proven what it can do. A message goes to the first node that may claim its
+block, in one question to the database; it goes back to the end of its queue when none may, and is dropped when its
+block is no longer to be had.
 """
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -19,7 +20,9 @@ from redis.exceptions import RedisError
 
 from farm.api.hints import hint_in
 from farm.contract.node import Offer
+from farm.contract.version import node_queue
 from farm.fleet.models import Node
+from farm.fleet.selectors import node_by_key
 from farm.runs import broker
 from farm.runs.selectors import first_taker
 
@@ -42,8 +45,13 @@ class Waiter:
 
     def __init__(self, node: Node) -> None:
         self.node = node
-        self.queues = node.queues
+        # its own queue also while it may take no block, so that a ring reaches it
+        self.queues = node.queues or (node_queue(str(node.pk)),)
         self.offer: asyncio.Future[Offer] = asyncio.get_running_loop().create_future()
+
+    def take_up(self, node: Node) -> None:
+        """Waits for what the node may consume by now."""
+        self.node, self.queues = node, node.queues or (node_queue(str(node.pk)),)
 
 
 class Exchange:
@@ -83,8 +91,6 @@ class Exchange:
     async def next_offer(self, node: Node, *, wait_s: float, gone: Awaitable[None]) -> Offer | None:
         """The next message that this node can use; None after `wait_s` seconds, or when whoever asked is gone."""
         waiter, hung_up = Waiter(node), asyncio.ensure_future(gone)
-        for queue in waiter.queues:
-            self._waiting.setdefault(queue, {})[waiter] = None
         try:
             await self._begin(waiter)
             ends: set[asyncio.Future[Any]] = {waiter.offer, hung_up}
@@ -96,6 +102,8 @@ class Exchange:
 
     async def _begin(self, waiter: Waiter) -> None:
         """Looks through the queues that hold something, one after the other, until the node has its message."""
+        for queue in waiter.queues:
+            self._waiting.setdefault(queue, {})[waiter] = None
         try:
             async with self._redis.pipeline(transaction=False) as pipe:
                 for queue in waiter.queues:
@@ -115,6 +123,16 @@ class Exchange:
             if not waiters:
                 self._waiting.pop(queue, None)
 
+    async def _renew(self, waiters: list[Waiter]) -> None:
+        """Lets nodes wait for the queues that they may consume by now."""
+        for waiter in waiters:
+            node = await self.ask(node_by_key, waiter.node.pk)
+            # it may have got its message, or hung up, meanwhile
+            if node is not None and waiter in self._waiting.get(waiter.queues[0], {}):
+                self._forget(waiter)
+                waiter.take_up(node)
+                await self._begin(waiter)
+
     async def _listen(self) -> None:
         """Hears the bell for as long as the process lives; a broker that is away costs time."""
         pause_s = FIRST_PAUSE_S
@@ -126,18 +144,27 @@ class Exchange:
                     # what was rung while nobody listened
                     self._serve_soon(list(self._waiting))
                     async for message in bell.listen():
-                        self._serve_soon([message["data"].decode()])
+                        self._hear(message["data"].decode())
             except (RedisError, OSError) as problem:
                 log.warning("The bell is not heard (%s); listening again in %.1f s.", problem, pause_s)
             await asyncio.sleep(pause_s)
             pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
 
+    def _hear(self, queue: str) -> None:
+        if queue.startswith(node_queue("")):
+            self._soon(self._renew(list(self._waiting.get(queue, {}))))
+        else:
+            self._serve_soon([queue])
+
     def _serve_soon(self, queues: Iterable[str]) -> None:
         for queue in queues:
             if queue in self._waiting:
-                task = asyncio.create_task(self._serve(queue))
-                self._serving.add(task)
-                task.add_done_callback(self._serving.discard)
+                self._soon(self._serve(queue))
+
+    def _soon(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
 
     async def _serve(self, queue: str) -> None:
         """Looks through a queue for those who wait for it. One at a time a queue, so that none is looked at twice."""

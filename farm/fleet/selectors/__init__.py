@@ -1,4 +1,11 @@
-from farm.fleet.selectors.nodes import can_manage_node, events_of, node, node_of_secret, nodes_visible_to
+from farm.fleet.selectors.nodes import (
+    can_manage_node,
+    events_of,
+    node,
+    node_by_key,
+    node_of_secret,
+    nodes_visible_to,
+)
 from farm.fleet.selectors.noise import (
     false_alarms,
     false_alarms_by_node,
@@ -16,6 +23,7 @@ __all__ = [
     "false_alarms_by_node",
     "margin_of",
     "node",
+    "node_by_key",
     "node_of_secret",
     "nodes_visible_to",
     "noise_floor",

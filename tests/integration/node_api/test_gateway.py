@@ -27,6 +27,7 @@ from farm.runs import broker as farm_broker
 from farm.runs import services
 from farm.runs.models import Block
 from tests.conftest import PROJECT, farm_environment
+from tests.integration.node_api.calls import NodeClient
 from tests.integration.runs.making import first_block, make_node, make_run, make_version
 from tests.processes import Process, wait_for
 
@@ -94,6 +95,25 @@ def test_a_node_that_waits_is_told_of_a_block_at_once(gateway: Gateway, team: Te
     time.sleep(0.5)
     began = time.monotonic()
     block = queued_block(team, member)
+    waiting.join(15)
+    assert told == [Hint(str(block.pk), 1)]
+    assert time.monotonic() - began < 3
+
+
+def test_a_node_that_proves_a_tag_while_it_waits_is_told_at_once(gateway: Gateway, team: Team, member: User) -> None:
+    node = known_node(team, tags={})
+    make_node(team, name="bench-2")  # there to be planned for, and asking for nothing
+    told: list[Hint | None] = []
+    waiting = threading.Thread(target=lambda: told.append(gateway.hint(node, wait="20")))
+    waiting.start()
+    time.sleep(0.5)
+    block = queued_block(team, member)
+    time.sleep(0.5)
+    assert told == []
+    machine = NodeClient(node.name)
+    machine.secret = SECRET + node.name
+    began = time.monotonic()
+    assert machine.hello().status_code == 200
     waiting.join(15)
     assert told == [Hint(str(block.pk), 1)]
     assert time.monotonic() - began < 3
