@@ -15,10 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from farm.sandbox import confinement, interpreters, launch
+from farm.sandbox import confinement, forks, interpreters, launch
 from farm.sandbox.endings import Ending
 from farm.sandbox.launcher import EXIT_NOT_CONFINED
 from farm.sandbox.policy import Level, Policy, SandboxError
+from farm.sandbox.started import Child, Spawned
 from farm.sandbox.watch import Limits, Running, Watch
 
 REPLY_FD = "ONNXFARM_REPLY_FD"
@@ -43,8 +44,35 @@ def run_command(
     Raises SandboxError when the child could not be started or confined; whatever the child does is an Ending.
     """
     level = policy.level or confinement.available_level()
-    where = cwd or (policy.read_write[0] if policy.read_write else Path("/"))
+    where = cwd or _folder(policy)
     words = launch.command(argv, policy=policy, level=level, cwd=where)
+    variables = _environment(policy) if env is None else env
+
+    def start(given: int, reply: int) -> Child:
+        process = subprocess.Popen(
+            words,
+            stdin=given,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**variables, REPLY_FD: str(reply)},
+            cwd=where,
+            start_new_session=True,
+            pass_fds=(reply,),
+        )
+        return Spawned(process)
+
+    limits = _limits(policy, level=level, timeout_s=timeout_s, reply=max_reply_bytes)
+    return _watched(start, stdin=stdin, limits=limits, on_started=on_started)
+
+
+def _watched(
+    start: Callable[[int, int], Child],
+    *,
+    stdin: bytes,
+    limits: Limits,
+    on_started: Callable[[Running], None] | None = None,
+) -> Ending:
+    """Starts a child, given the descriptors of its stdin and of its reply, and waits for its end."""
     with contextlib.ExitStack() as stack:
         given = stack.enter_context(tempfile.TemporaryFile())
         given.write(stdin)
@@ -52,24 +80,12 @@ def run_command(
         reply_end, child_end = os.pipe()
         reply = stack.enter_context(os.fdopen(reply_end, "rb", buffering=0))
         try:
-            process = subprocess.Popen(
-                words,
-                stdin=given,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env={**(_environment(policy) if env is None else env), REPLY_FD: str(child_end)},
-                cwd=where,
-                start_new_session=True,
-                pass_fds=(child_end,),
-            )
+            process = start(given.fileno(), child_end)
         except OSError as error:
             raise SandboxError(f"The sandbox could not be started: {error}.") from error
         finally:
             os.close(child_end)
-        watch = Watch(
-            process, reply=reply, limits=_limits(policy, level=level, timeout_s=timeout_s, reply=max_reply_bytes)
-        )
-        ending = watch.until_it_ends(on_started)
+        ending = Watch(process, reply=reply, limits=limits).until_it_ends(on_started)
     if ending.exit_code == EXIT_NOT_CONFINED and "sandbox could not be closed" in ending.stderr_tail:
         raise SandboxError(ending.stderr_tail.strip())
     return ending
@@ -82,21 +98,50 @@ def run_function(
     policy: Policy,
     timeout_s: float,
     max_reply_bytes: int = 8 << 20,
+    imported: Sequence[str] = (),
 ) -> Ending:
     """Calls `module:function` with the payload (JSON-able) in a child of this interpreter; the reply is its JSON.
 
-    An exception in the function ends the child with exit code 1 and its traceback on stderr.
+    `imported`: modules that a fork server of this process keeps imported, for functions that are called often, each
+    with `:function` where there is more to do before the first fork; where no server can be had (another level than
+    Landlock) each child is a fresh interpreter. An exception in the function ends the child with exit code 1 and its
+    traceback on stderr.
     """
     ours = (_PACKAGE, *interpreters.paths(Path(sys.executable)))
     allowed = replace(policy, read_only=(*policy.read_only, *ours), listed=(*policy.listed, _PACKAGE.parent))
+    env = {**_environment(policy), "PYTHONPATH": str(_PACKAGE.parent)}
+    level = policy.level or confinement.available_level()
+    if imported and level == "landlock":
+        limits = _limits(policy, level=level, timeout_s=timeout_s, reply=max_reply_bytes)
+        order = {"orders": launch.orders(allowed, level), "function": name, "env": env, "cwd": str(_folder(policy))}
+        with contextlib.suppress(forks.ServerGone):
+            return _forked(order, payload, imported=imported, limits=limits)
     return run_command(
         [sys.executable, "-P", "-m", "farm.sandbox.entry", name],
         policy=allowed,
         timeout_s=timeout_s,
         stdin=json.dumps(payload).encode(),
-        env={**_environment(policy), "PYTHONPATH": str(_PACKAGE.parent)},
+        env=env,
         max_reply_bytes=max_reply_bytes,
     )
+
+
+def _forked(order: dict[str, Any], payload: Any, *, imported: Sequence[str], limits: Limits) -> Ending:
+    """The same in a fork of the server that has the modules. Raises ServerGone when it is gone, for whatever reason."""
+    server = forks.servers.of(imported, env={**order["env"], "HOME": "/", "TMPDIR": "/"})
+    try:
+        return _watched(
+            lambda given, reply: server.start(order, stdin=given, reply=reply),
+            stdin=json.dumps(payload).encode(),
+            limits=limits,
+        )
+    except forks.ServerGone:
+        forks.servers.forget(server)
+        raise
+
+
+def _folder(policy: Policy) -> Path:
+    return policy.read_write[0] if policy.read_write else Path("/")
 
 
 def _environment(policy: Policy) -> dict[str, str]:

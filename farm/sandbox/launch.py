@@ -28,13 +28,14 @@ def command(argv: Sequence[str], *, policy: Policy, level: Level, cwd: Path) -> 
     if not os.path.isabs(argv[0]):
         raise SandboxError(f"The command {argv[0]!r} is no absolute path; name the program by its full path.")
     # the link itself is kept: a virtual environment's interpreter finds its packages by the name it was called by
-    launcher = [sys.executable, "-I", "-S", str(LAUNCHER), _orders(policy, level), *argv]
+    launcher = [sys.executable, "-I", "-S", str(LAUNCHER), orders(policy, level), *argv]
     if level != "bubblewrap":
         return launcher
     return [*_bubblewrap(policy, cwd), *launcher]
 
 
-def _orders(policy: Policy, level: Level) -> str:
+def orders(policy: Policy, level: Level) -> str:
+    """The launcher's orders, a line for each path, limit and filter."""
     lines = [f"{kind} {_clean(path)}" for kind, path in _paths(policy)]
     lines += [f"limit {name} {value}" for name, value in _limits(policy)]
     code = filters.program(network=policy.network, processes=policy.processes)

@@ -53,6 +53,14 @@ class _PathRule(ctypes.Structure):
     _fields_ = [("access", ctypes.c_uint64), ("parent", ctypes.c_int32)]
 
 
+class _CapabilityHeader(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
+
+
+class _CapabilitySet(ctypes.Structure):
+    _fields_ = [("effective", ctypes.c_uint32), ("permitted", ctypes.c_uint32), ("inheritable", ctypes.c_uint32)]
+
+
 class _Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_char_p)]
 
@@ -79,6 +87,19 @@ def _drop_capabilities() -> None:
         if capability != _CAP_DAC_OVERRIDE and _libc.prctl(23, ctypes.c_ulong(capability), 0, 0, 0) == 1:
             _prctl(_PR_CAPBSET_DROP, capability)
         capability += 1
+
+
+def give_up_capabilities() -> None:
+    """What `confine` has forbidden is lost with the next exec; a child that becomes no program gives it up here."""
+    header, held = _CapabilityHeader(0x20080522, 0), (_CapabilitySet * 2)()
+    if _libc.capget(ctypes.byref(header), held) != 0:
+        raise OSError(ctypes.get_errno(), "capget")
+    kept = 1 << _CAP_DAC_OVERRIDE
+    for number, words in enumerate(held):
+        mask = kept if number == 0 else 0
+        words.effective, words.permitted, words.inheritable = words.effective & mask, words.permitted & mask, 0
+    if _libc.capset(ctypes.byref(header), held) != 0:
+        raise OSError(ctypes.get_errno(), "capset")
 
 
 def _limit(resources: list[tuple[str, int]]) -> None:
@@ -147,7 +168,17 @@ def _filter(code: bytes, own_word: int) -> None:
     _syscall(number, *flags, ctypes.byref(program))
 
 
-def _confine(orders: Orders) -> None:
+def parsed(text: str) -> Orders:
+    """The orders by key."""
+    orders: Orders = {}
+    for line in text.splitlines():
+        key, _, value = line.partition(" ")
+        orders.setdefault(key, []).append(value)
+    return orders
+
+
+def confine(orders: Orders) -> None:
+    """From here on this process is what the orders leave of it; OSError, ValueError or KeyError when it cannot be."""
     _prctl(_PR_SET_PDEATHSIG, 9)
     if os.getppid() == 1 and not orders.get("pid_namespace"):
         raise OSError("its parent is gone")
@@ -164,14 +195,11 @@ def _confine(orders: Orders) -> None:
 def main() -> None:
     """Reads the orders, confines, becomes the command."""
     started_ns = time.monotonic_ns()
-    orders: Orders = {}
-    for line in sys.argv[1].splitlines():
-        key, _, value = line.partition(" ")
-        orders.setdefault(key, []).append(value)
+    orders = parsed(sys.argv[1])
     command = sys.argv[2:]
     try:
         if sys.platform == "linux":
-            _confine(orders)
+            confine(orders)
     except (OSError, ValueError, KeyError) as error:
         print(f"The sandbox could not be closed: {error}", file=sys.stderr)
         os._exit(EXIT_NOT_CONFINED)

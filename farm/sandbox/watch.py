@@ -4,7 +4,6 @@ import contextlib
 import os
 import selectors
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from typing import IO
 
 from farm.sandbox import memory
 from farm.sandbox.endings import Ending, Kind
+from farm.sandbox.started import Child
 
 _TAIL_BYTES = 16 * 1024
 _MAX_OUTPUT_BYTES = 256 << 20
@@ -93,12 +93,12 @@ class Running:
 class Watch:
     """One child from its start to its end."""
 
-    def __init__(self, process: subprocess.Popen[bytes], *, reply: IO[bytes], limits: Limits) -> None:
+    def __init__(self, process: Child, *, reply: IO[bytes], limits: Limits) -> None:
         self.running = Running(process.pid)
         self._process = process
         self._limits = limits
         self._started = time.monotonic()
-        self._own_peak = memory.peak_bytes(os.getpid())
+        self._own_peak = memory.peak_bytes(process.parent)
         self._pipes = {"reply": reply, "stdout": process.stdout, "stderr": process.stderr}
         self._kept = {name: bytearray() for name in self._pipes}
         self._output_bytes = 0
@@ -115,7 +115,6 @@ class Watch:
         with contextlib.ExitStack() as stack:
             selector = stack.enter_context(selectors.DefaultSelector())
             for name, pipe in self._pipes.items():
-                assert pipe is not None
                 stack.enter_context(pipe)
                 os.set_blocking(pipe.fileno(), False)
                 selector.register(pipe, selectors.EVENT_READ, name)
@@ -125,7 +124,7 @@ class Watch:
                 self._follow(selector)
             except BaseException:
                 self.running.close()
-                self._process.wait()
+                self._process.reap()
                 raise
             self.running.close()
             self._read_last_words(selector)
@@ -136,7 +135,7 @@ class Watch:
         with _exit_of(self._process.pid) as descriptor:
             if descriptor is not None:
                 selector.register(descriptor, selectors.EVENT_READ, "exit")
-            while self._kind is None and not self._has_exited():
+            while self._kind is None and not self._process.has_exited():
                 now = time.monotonic()
                 deadline = self._started + self._limits.wall_s + self.running.waited_s()
                 if now >= deadline:
@@ -148,10 +147,6 @@ class Watch:
                 self._read(selector, wait_s=min(wait_s, max(0.0, deadline - now)))
             if descriptor is not None:
                 selector.unregister(descriptor)
-
-    def _has_exited(self) -> bool:
-        # the zombie is left for wait4: its number must not go to another process before the group is ended
-        return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def _stop(self, kind: Kind, limit: str) -> None:
         self._kind = self._kind or kind
@@ -200,13 +195,12 @@ class Watch:
                 return
 
     def _ending(self) -> Ending:
-        _, status, usage = os.wait4(self._process.pid, 0)
-        code = self._process.returncode = os.waitstatus_to_exitcode(status)
+        end = self._process.reap()
+        code = end.exit_code
         if self._limits.is_wrapped and 128 < code <= 128 + signal.SIGRTMAX:
             code = 128 - code
-        cpu_s = usage.ru_utime + usage.ru_stime
         tails = {name: self._kept[name].decode("utf-8", errors="replace") for name in ("stdout", "stderr")}
-        kind, limit = self._judge(code, cpu_s=cpu_s, said=tails["stderr"])
+        kind, limit = self._judge(code, cpu_s=end.cpu_s, said=tails["stderr"])
         return Ending(
             kind=kind,
             exit_code=code if code >= 0 else None,
@@ -216,8 +210,8 @@ class Watch:
             stderr_tail=tails["stderr"],
             limit=limit,
             wall_s=time.monotonic() - self._started,
-            cpu_s=cpu_s,
-            peak_memory_bytes=self._peak(usage.ru_maxrss * 1024),
+            cpu_s=end.cpu_s,
+            peak_memory_bytes=self._peak(end.peak_bytes),
         )
 
     def _peak(self, kernel_peak: int) -> int | None:

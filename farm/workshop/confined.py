@@ -15,6 +15,8 @@ from farm.workshop.inspection import ModelProblem
 
 _BASE_BYTES = 3 << 30
 _TIMES_BUNDLE = 8
+# what inspecting a version takes; none of it starts a thread, which would not live on in a fork
+_OFTEN = ("farm.workshop.warming:warm",)
 _DOING = {
     "feeding": "preparing the inputs",
     "reference": "making the reference",
@@ -72,8 +74,13 @@ def answer(function: str, payload: dict[str, Any], *, place: Place, timeout_s: f
     return ending.answer()["answer"]
 
 
-def call(function: str, payload: dict[str, Any], *, place: Place, timeout_s: float) -> Ending:
-    """Runs `module:function` of the workshop on the place's model; how it ended."""
+def call(
+    function: str, payload: dict[str, Any], *, place: Place, timeout_s: float, is_one_of_many: bool = False
+) -> Ending:
+    """Runs `module:function` of the workshop on the place's model; how it ended.
+
+    `is_one_of_many`: this process will call it again, so that a fork server with its imports is worth its memory.
+    """
     size = sum(path.stat().st_size for where in (place.bundle_dir, *place.reads) for path in _files(where))
     policy = Policy(
         read_only=(place.bundle_dir, *place.reads),
@@ -82,7 +89,8 @@ def call(function: str, payload: dict[str, Any], *, place: Place, timeout_s: flo
         cpu_s=timeout_s * 4,
     )
     order = {"folder": str(place.bundle_dir), "main": place.main, **payload}
-    return child.run_function(f"farm.workshop.{function}", order, policy=policy, timeout_s=timeout_s)
+    imported = _OFTEN if is_one_of_many else ()
+    return child.run_function(f"farm.workshop.{function}", order, policy=policy, timeout_s=timeout_s, imported=imported)
 
 
 def _files(place: Path) -> list[Path]:

@@ -18,6 +18,8 @@ from farm.workshop import confined
 from farm.workshop.inspection import Coverage, Inspection, ModelProblem, QuantisedReport
 
 INSPECT_S = 60.0
+# a nicety of the plan; what takes longer is found out when somebody asks for the variant
+REACH_S = 20.0
 RUN_S = 120.0
 VARIANT_S = 600.0
 
@@ -75,10 +77,13 @@ class LabelledData:
     classes: int | None
 
 
-def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S) -> Inspection:
-    """What the model is, or its problem in one sentence; never raises for what a model is or does."""
+def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S, is_one_of_many: bool = False) -> Inspection:
+    """What the model is, or its problem in one sentence; never raises for what a model is or does.
+
+    `is_one_of_many`: the caller inspects all day, so a process with the imports is kept (see `farm.sandbox.forks`).
+    """
     place = confined.Place(bundle_dir=bundle_dir, main=main)
-    ending = confined.call("inspecting:inspect", {}, place=place, timeout_s=timeout_s)
+    ending = confined.call("inspecting:inspect", {}, place=place, timeout_s=timeout_s, is_one_of_many=is_one_of_many)
     problem = confined.problem_of(ending, "looking into the model")
     if problem is not None:
         return Inspection(ok=False, problem=problem)
@@ -89,10 +94,12 @@ def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S) -> Ins
         return Inspection(ok=False, problem=ModelProblem(code="garbled", text=text))
 
 
-def reach_of(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S) -> OpsetReach | None:
+def reach_of(
+    bundle_dir: Path, main: str, *, timeout_s: float = REACH_S, is_one_of_many: bool = False
+) -> OpsetReach | None:
     """How far the model's operator set can be converted; None where the converter gave no answer, or crashed."""
     place = confined.Place(bundle_dir=bundle_dir, main=main)
-    ending = confined.call("reaching:reach", {}, place=place, timeout_s=timeout_s)
+    ending = confined.call("reaching:reach", {}, place=place, timeout_s=timeout_s, is_one_of_many=is_one_of_many)
     if confined.problem_of(ending, "converting the model") is not None:
         return None
     try:

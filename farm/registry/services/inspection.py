@@ -62,7 +62,7 @@ def _inspected(version: Version) -> tuple[dict[str, object] | None, str]:
         out = folder / "out"
         out.mkdir()
         bundle = lay_out(artifact, folder / "bundle")
-        found = orders.inspect(bundle, artifact.main, timeout_s=settings.INSPECTION_TIMEOUT_S)
+        found = orders.inspect(bundle, artifact.main, timeout_s=settings.INSPECTION_TIMEOUT_S, is_one_of_many=True)
         if found.problem is not None:
             return None, found.problem.text
         try:
@@ -70,7 +70,8 @@ def _inspected(version: Version) -> tuple[dict[str, object] | None, str]:
         except orders.WorkshopError as problem:
             return None, problem.reason.text
         accept_calibration(Bench(artifact=artifact, bundle=bundle, out=out))
-        found = found.model_copy(update={"opset_reach": orders.reach_of(bundle, artifact.main)})
+        reach = orders.reach_of(bundle, artifact.main, is_one_of_many=True)
+        found = found.model_copy(update={"opset_reach": reach})
     return found.model_dump(mode="json"), ""
 
 

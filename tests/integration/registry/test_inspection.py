@@ -101,7 +101,7 @@ def test_a_model_that_hangs_inspection_is_ended_from_outside(
     transactional_db: None, api_of: ApiOf, member: User, models: Path, settings: pytest.FixtureRequest
 ) -> None:
     # so little time that even an honest model does not make it
-    settings.INSPECTION_TIMEOUT_S = 0.05  # type: ignore[attr-defined]
+    settings.INSPECTION_TIMEOUT_S = 0.001  # type: ignore[attr-defined]
     number = sent(api_of(member), ("lstm.onnx", (models / "lstm.onnx").read_bytes()))
     services.inspect_version(number)
     version = Version.objects.get(pk=number)

@@ -1,0 +1,145 @@
+"""A fork server for functions that are called often: their imports are made once, their walls anew for each call.
+
+A fresh interpreter with onnx costs half a second and more of processor time; a fork with its own Landlock rules,
+seccomp filter and limits costs milliseconds. The server is a process of its own with a bare environment, because the
+caller's memory holds secrets and threads.
+"""
+
+import atexit
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from typing import IO, Any
+
+from farm.sandbox.forkserver import MOST_BYTES
+from farm.sandbox.policy import SandboxError
+from farm.sandbox.started import End
+
+_ENDS_S = 5.0
+# its imports come first, on a machine that others use too
+_ANSWERS_S = 60.0
+
+
+class ServerGone(SandboxError):
+    """The fork server has ended, or cannot be reached; a fresh interpreter can still be had."""
+
+
+class Forked:
+    """A child of the fork server."""
+
+    def __init__(self, server: "ForkServer", pid: int, *, stdout: IO[bytes], stderr: IO[bytes]) -> None:
+        self._server = server
+        self.pid, self.parent = pid, server.pid
+        self.stdout, self.stderr = stdout, stderr
+
+    def has_exited(self) -> bool:
+        # a zombie's command line is empty; it stays one until it is reaped
+        try:
+            with open(f"/proc/{self.pid}/stat", "rb") as stat:
+                return stat.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
+        except OSError:
+            return True
+
+    def reap(self) -> End:
+        found = self._server.ask({"reap": self.pid})
+        return End(found["exit_code"], found["cpu_s"], found["peak_bytes"])
+
+
+class ForkServer:
+    """One server with its socket; any thread may ask it, one at a time."""
+
+    def __init__(self, modules: Sequence[str], *, env: Mapping[str, str]) -> None:
+        self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._line.settimeout(_ANSWERS_S)
+        self._lock = threading.Lock()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "farm.sandbox.forkserver", str(theirs.fileno()), *modules],
+                # threads of a library do not live on in a fork
+                env={**env, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            )
+        self.pid = self._process.pid
+
+    def start(self, order: Mapping[str, Any], *, stdin: int, reply: int) -> Forked:
+        """A child that does the order. Raises ServerGone."""
+        with contextlib.ExitStack() as on_failure, contextlib.ExitStack() as theirs:
+            readers = []
+            writers = []
+            for _ in ("stdout", "stderr"):
+                reader, writer = os.pipe()
+                readers.append(on_failure.enter_context(os.fdopen(reader, "rb", buffering=0)))
+                theirs.callback(os.close, writer)
+                writers.append(writer)
+            pid = self.ask(order, (stdin, *writers, reply))["pid"]
+            on_failure.pop_all()
+        return Forked(self, pid, stdout=readers[0], stderr=readers[1])
+
+    def ask(self, order: Mapping[str, Any], descriptors: Sequence[int] = ()) -> Any:
+        """Sends one order and waits for its answer. Raises ServerGone."""
+        message = json.dumps(order).encode()
+        if len(message) > MOST_BYTES:
+            raise ServerGone(f"The policy names too many paths: {len(message):,} bytes of them.")
+        with self._lock:
+            try:
+                socket.send_fds(self._line, [message], list(descriptors))
+                answer = self._line.recv(MOST_BYTES)
+            except OSError as error:
+                # an answer that comes late must not be taken for the next one's
+                self._line.close()
+                raise ServerGone(f"The fork server is gone: {error}.") from error
+        if not answer:
+            raise ServerGone("The fork server has ended.")
+        return json.loads(answer)
+
+    def close(self) -> None:
+        """Ends the server, and with it whatever child it still has."""
+        with self._lock:
+            self._line.close()
+        try:
+            self._process.wait(_ENDS_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+class Servers:
+    """The fork servers of this process, by what they have imported; made when first asked for."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[tuple[int, tuple[str, ...]], ForkServer] = {}
+        atexit.register(self.close)
+
+    def of(self, modules: Sequence[str], *, env: Mapping[str, str]) -> ForkServer:
+        """The server for these modules: of this very process, as one that was forked must not share a socket."""
+        with self._lock:
+            key = (os.getpid(), tuple(modules))
+            if key not in self._known:
+                self._known[key] = ForkServer(modules, env=env)
+            return self._known[key]
+
+    def forget(self, server: ForkServer) -> None:
+        """The next who asks gets a new one."""
+        with self._lock:
+            self._known = {key: known for key, known in self._known.items() if known is not server}
+        server.close()
+
+    def close(self) -> None:
+        """Ends those of this process."""
+        with self._lock:
+            own = [server for (pid, _), server in self._known.items() if pid == os.getpid()]
+            self._known = {}
+        for server in own:
+            server.close()
+
+
+servers = Servers()

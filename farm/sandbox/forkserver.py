@@ -1,0 +1,112 @@
+"""The fork server's own process: imports what is slow to import once, then forks a confined child for each order.
+
+    python -P -m farm.sandbox.forkserver FD MODULE[:FUNCTION]…
+
+It has no secret of ours, reads no model, and ends when the socket FD is closed at the other end; its children end with
+it. Orders are JSON: {orders, function, env, cwd} with the descriptors of stdin, stdout, stderr and the reply, answered
+by {pid}; or {reap: pid}, answered by {exit_code, cpu_s, peak_bytes}.
+"""
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import socket
+import sys
+import tempfile
+import traceback
+from typing import Any, NoReturn
+
+from farm.sandbox import entry, launcher
+
+MOST_BYTES = 1 << 17
+REPLY_FD = 3
+
+
+def main() -> None:
+    """Serves until the other end is closed."""
+    with socket.socket(fileno=int(sys.argv[1])) as line:
+        for name in sys.argv[2:]:
+            module, _, function = name.partition(":")
+            imported = importlib.import_module(module)
+            if function:
+                getattr(imported, function)()
+        # what is shared with every child stays shared: the collector writes into the objects it looks at
+        gc.collect()
+        gc.freeze()
+        while True:
+            message, descriptors, _, _ = socket.recv_fds(line, MOST_BYTES, 4)
+            if not message:
+                return
+            order = json.loads(message)
+            answer = _reaped(order["reap"]) if "reap" in order else _forked(order, descriptors)
+            line.send(json.dumps(answer).encode())
+
+
+def _reaped(pid: int) -> dict[str, float]:
+    _, status, usage = os.wait4(pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    return {"exit_code": code, "cpu_s": usage.ru_utime + usage.ru_stime, "peak_bytes": usage.ru_maxrss * 1024}
+
+
+def _forked(order: dict[str, Any], descriptors: list[int]) -> dict[str, int]:
+    """A child that leads a session of its own by the time its number is told, so that its group can be ended."""
+    ready, told = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _become(order, descriptors, told)
+    os.close(told)
+    os.read(ready, 1)
+    for descriptor in (ready, *descriptors):
+        os.close(descriptor)
+    return {"pid": pid}
+
+
+def _become(order: dict[str, Any], descriptors: list[int], told: int) -> NoReturn:
+    """The child: its own session, descriptors and environment, then the walls, then the function. Never returns."""
+    code = 1
+    try:
+        os.setsid()
+        os.write(told, b".")
+        _take_over(descriptors)
+        os.environ.clear()
+        os.environ.update({**order["env"], "ONNXFARM_REPLY_FD": str(REPLY_FD)})
+        tempfile.tempdir = None
+        os.chdir(order["cwd"])
+        try:
+            launcher.confine(launcher.parsed(order["orders"]))
+            launcher.give_up_capabilities()
+        except (OSError, ValueError, KeyError) as error:
+            print(f"The sandbox could not be closed: {error}", file=sys.stderr)
+            code = launcher.EXIT_NOT_CONFINED
+        else:
+            sys.argv[1:] = [order["function"]]
+            entry.main()
+            code = 0
+    except SystemExit as left:
+        code = left.code if isinstance(left.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _take_over(descriptors: list[int]) -> None:
+    """stdin, stdout, stderr and the reply under their numbers, and nothing else open."""
+    # out of the way first: a number that is wanted may be taken by another of them
+    high = [os.dup(descriptor) for descriptor in descriptors]
+    while min(high) <= REPLY_FD:
+        high = [os.dup(descriptor) for descriptor in high]
+    for number, descriptor in enumerate(high):
+        os.dup2(descriptor, number)
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > REPLY_FD:
+            with contextlib.suppress(OSError):  # the one that listed them is closed already
+                os.close(int(name))
+
+
+if __name__ == "__main__":
+    main()

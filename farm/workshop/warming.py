@@ -1,0 +1,27 @@
+"""What a fork server does before its first fork, so that no child has to: ONNX's tables are made when first asked for.
+
+A model of our own goes through checker, shape inference and a step of the converter. Runs outside the sandbox, and so
+never on a model of anybody else.
+"""
+
+import onnx
+from onnx import TensorProto, helper
+
+from farm.workshop import conversion, inspecting, looking, reaching
+
+__all__ = ["inspecting", "reaching", "warm"]
+_OPSET = 17
+
+
+def warm() -> None:
+    """Makes the schemas and adapters of every operator known to this process."""
+    model = _own_model()
+    looking.checked(model)
+    for target in (_OPSET + 1, _OPSET - 1):
+        conversion.stepped(model, target)
+
+
+def _own_model() -> onnx.ModelProto:
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "warm", ports[:1], ports[1:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=8)
