@@ -6,7 +6,7 @@ from pathlib import Path
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
-from farm.workshop import external
+from farm.workshop import external, functions
 from farm.workshop.problems import Problem, first_line, shown
 
 _MAX_PROTOBUF = (1 << 31) - 1
@@ -28,7 +28,7 @@ _FIELDS = {1: 0, 2: 2, 3: 2, 4: 2, 5: 0, 6: 2, 7: 2, 8: 2, 14: 2, 20: 2, 25: 2, 
 def read(folder: Path, main: str, *, with_data: bool = False) -> onnx.ModelProto:
     """The model of a bundle, its external data checked, and loaded too when asked for.
 
-    Raises Problem: empty_file, over_2gb, not_onnx, truncated, and those of `external.check`.
+    Raises Problem: empty_file, over_2gb, not_onnx, truncated, too_many_nodes, and those of `external.check`.
     """
     path = folder / main
     size = path.stat().st_size
@@ -43,6 +43,7 @@ def read(folder: Path, main: str, *, with_data: bool = False) -> onnx.ModelProto
         raise Problem("not_onnx", f"{shown(main)} is no ONNX model{_taken_for(content)}: it holds no graph.")
     if not model.opset_import:
         raise Problem("truncated", f"{shown(main)} names no operator set, as if cut short: export or upload it again.")
+    functions.check_count(model)
     external.check(model, folder=folder, main=main)
     if with_data:
         onnx.load_external_data_for_model(model, str(folder))
