@@ -12,7 +12,7 @@ from ninja.errors import AuthenticationError
 from ninja.security import HttpBearer
 from pydantic import BaseModel, ValidationError
 
-from farm.accounts.refusals import Conflict, TooLarge, Unprocessable
+from farm.accounts.refusals import Conflict, Refusal, TooLarge, Unprocessable
 from farm.api import errors
 from farm.contract import node as messages
 from farm.contract.base import without_nul
@@ -29,6 +29,7 @@ UNKNOWN_NODE = "This node's secret opens nothing: it has expired or was revoked.
 HINT = "If the node is still part of the farm, it asks for a new secret with its key; else enrol it again."
 TRACE_CHUNK = 1 << 16
 SMALL_BYTES = 262_144
+PREFIX = "/api/node/v1/"
 Message = TypeVar("Message", bound=BaseModel)
 
 
@@ -57,7 +58,15 @@ errors.install(node_api)
 @node_api.exception_handler(AuthenticationError)
 def unknown_node(request: HttpRequest, raised: AuthenticationError) -> HttpResponse:
     """401 stops the agent."""
+    _note(request, status=401, code="unknown_node", detail=UNKNOWN_NODE)
     return errors.problem(401, UNKNOWN_NODE, code="unknown_node", hint=HINT)
+
+
+@node_api.exception_handler(Refusal)
+def refused(request: HttpRequest, raised: Refusal) -> HttpResponse:
+    """As everywhere, and in the audit log."""
+    _note(request, status=raised.status, code=raised.code, detail=raised.detail)
+    return errors.refused(request, raised)
 
 
 @node_api.post("/enrol", auth=None, response={201: messages.Enrolled})
@@ -139,6 +148,20 @@ def file(request: HttpRequest, sha256: str) -> FileResponse:
         raise Conflict(f"Attempt {held.attempt.number} at block {held.block.pk} is over.", code="stale")
     path = selectors.leased_file(held.block, sha256[:SHA256_LENGTH])
     return FileResponse(path.open("rb"), content_type="application/octet-stream")
+
+
+def _note(request: HttpRequest, *, status: int, code: str, detail: str) -> None:
+    """`address`: the last word of it that is no number or digest."""
+    words = [word for word in request.path.removeprefix(PREFIX).split("/") if word.isalpha()]
+    bearer = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
+    fleet.note_refusal(
+        node=getattr(request, "node", None),
+        secret=bearer,
+        address=words[-1][:20] if words else "",
+        status=status,
+        code=code,
+        detail=detail,
+    )
 
 
 def _node(request: HttpRequest) -> Node:

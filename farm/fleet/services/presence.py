@@ -29,7 +29,7 @@ def hello(*, node: Node, hello: Hello) -> Welcome:
     """Keeps what the node says and answers which queues it may consume. Raises Unprocessable for lies about tags."""
     try:
         check_facts(hello.facts)
-        check_tags(hello.tags, hello.facts)
+        check_tags(hello.tags, hello.facts, proven=hello.providers)
     except Unprocessable as refusal:
         node.log(NodeEventKind.REFUSED, refusal.detail, code=refusal.code)
         raise
