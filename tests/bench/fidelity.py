@@ -5,10 +5,10 @@
 Ours: agent, sandbox and runner, as on a node; the server only receives what they report. Against it, in fresh
 processes with one thread on one core, on the same model with fixed shapes: a loop in C over the C API of the wheel's
 own shared library (fidelity_loop.c) and a bare Python script with `run_with_iobinding`. They take turns, as the arms of
-a block do. A wheel carries ONNX Runtime twice, as that library and inside the Python module: what of a difference is the
-process's and what the copy's is told by a fourth way, the same C code called by a Python process. With `--others` also `polygraphy run` and `onnxruntime_test`, which can take no turns, run before
-or after them, tell means only and are compared with our means. Needs a C compiler (`cc`); `--others` needs a package
-index.
+a block do. A wheel carries ONNX Runtime twice, as that library and inside the Python module: what of a difference is
+the process's, and what the copy's, is told by a fourth way, the same C code called by a Python process. With `--others`
+also `polygraphy run` and `onnxruntime_test`, which can take no turns, run before or after them, tell means only and are
+compared with our means. Needs a C compiler (`cc`); `--others` needs a package index.
 """
 
 import argparse

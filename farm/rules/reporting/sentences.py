@@ -57,7 +57,7 @@ def explanation(comparison: Comparison) -> str | None:
     if named is None or named.share is None:
         return None
     times = f"{microseconds(named.baseline_us)} → {microseconds(named.candidate_us)} µs"
-    return f"{named.op_type}: {counted(named.nodes, 'node')}, {times}, explains {percent(named.share)} of the change"
+    return f"{named.op_type}: {counted(named.nodes, 'node')}, {times}, explains {_part(named.share)} of the change"
 
 
 def opening_comparison(comparisons: Sequence[Comparison]) -> Comparison | None:
@@ -96,7 +96,12 @@ def _because(comparison: Comparison) -> str:
     named = _named_type(comparison) if comparison.verdict in ("slower", "faster") else None
     if named is None or named.share is None or named.share < NAMED_SHARE:
         return ""
-    return f"{named.op_type} explains {percent(named.share)} of it."
+    return f"{named.op_type} explains {_part(named.share)} of it."
+
+
+def _part(share: float) -> str:
+    """Above 1 other operators took less time than before, and the sum is smaller than this part of it."""
+    return percent(share) if share <= 1 else "all"
 
 
 def _named_type(comparison: Comparison) -> TypeChange | None:

@@ -179,6 +179,13 @@ def test_an_explanation_says_nodes_times_and_share():
     )
 
 
+def test_what_costs_more_than_the_change_explains_all_of_it():
+    operators = [changed("Norm", 500.0, 1500.0, 1.6), changed("X", 900.0, 600.0, -0.6)]
+    known = [compared(operators=operators)]
+    assert "Norm explains all of it." in sentences.verdict_line(document(known))
+    assert sentences.explanation(known[0]) == "Norm: 1 node, 500 → 1,500 µs, explains all of the change"
+
+
 def test_too_few_traces_explain_nothing():
     assert sentences.explanation(compared(operators=[changed("Norm", 1.0, 2.0, None)])) is None
     assert sentences.explanation(compared()) is None
