@@ -39,7 +39,7 @@ def runs(request: HttpRequest) -> HttpResponse:
         rows = rows.filter(version__model__name__icontains=wanted)
     if state == RunState.RUNNING:
         rows = rows.exclude(state=RunState.FINISHED)
-    elif state in RunOutcome.values:
+    elif state and state in RunOutcome.values:
         rows = rows.filter(outcome=state)
     if downloads.is_wanted(request):
         return downloads.as_file(request, "runs", rows[: downloads.MOST_ROWS], listed.run)

@@ -77,7 +77,6 @@ def test_what_is_in_the_editor_is_copied_as_its_plan(signed_in: Client, version:
 @pytest.mark.parametrize("name", list(LISTS))
 def test_every_list_comes_as_csv_and_as_json(signed_in: Client, run: Run, watch: Watch, name: str) -> None:
     page = signed_in.get(f"/{name}/")
-    print(assert_is_page(page))
     assert "as=csv" in page.content.decode()
     assert "as=json" in page.content.decode()
     table = signed_in.get(f"/{name}/?as=csv")
