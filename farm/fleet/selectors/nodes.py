@@ -39,8 +39,8 @@ def node_of_secret(secret: str) -> Node | None:
     if found is None or found.node.health in (NodeHealth.PENDING, NodeHealth.RETIRED):
         return None
     return found.node
+
+
 def node_by_key(key: int) -> Node | None:
     """A node that may still have a long poll open, as it is now."""
     return Node.objects.exclude(health__in=(NodeHealth.PENDING, NodeHealth.RETIRED)).filter(pk=key).first()
-
-

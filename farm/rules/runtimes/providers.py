@@ -13,6 +13,7 @@ __all__ = [
     "ProviderOptionProblem",
     "UnknownProvider",
     "check_options",
+    "find",
     "is_carried_by",
     "requested_list",
     "resolve",
@@ -36,9 +37,14 @@ _BY_NAME |= {entry.name.removesuffix("ExecutionProvider").lower(): entry for ent
 CPU = PROVIDERS[0]
 
 
+def find(name: str) -> Provider | None:
+    """The entry with this name, short form or alias, whatever its case; None for a provider that has none."""
+    return _BY_NAME.get(name.strip().lower())
+
+
 def resolve(name: str) -> Provider:
     """The entry with this name, short form or alias, whatever its case. Raises UnknownProvider."""
-    entry = _BY_NAME.get(name.strip().lower())
+    entry = find(name)
     if entry is None:
         raise UnknownProvider(choice_sentence("provider", name, [p.short for p in PROVIDERS]))
     return entry
