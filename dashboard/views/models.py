@@ -77,6 +77,9 @@ def model(request: HttpRequest, model_id: int) -> HttpResponse:
         "variants": _variants(chosen),
     }
     if request.headers.get("HX-Target") == "version":
+        if not context["is_open"]:
+            # the whole page again: what may be done with the version stands elsewhere on it
+            return HttpResponse(headers={"HX-Refresh": "true"})
         return render(request, "dashboard/parts/version.html", context)
     return render(request, "dashboard/model.html", {**context, **_pareto(request, found), **watched.of_model(found)})
 
