@@ -1,6 +1,6 @@
 """Which operator sets and IR versions each release of ONNX Runtime loads, and the words for those it does not.
 
-Source: the releases themselves, each tried with a ladder of one-node models; docs/measuring.md has the table.
+Source: the releases themselves, each tried with a ladder of one-node models; docs/variants.md has the table.
 """
 
 import math
