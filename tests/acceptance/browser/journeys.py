@@ -230,7 +230,8 @@ def walked(name: str, browser: Browser, *, pictures: Path | None) -> bool:
         samples = Path(folder) / "samples"
         making.write_all(samples)
         for farm in live_farm(Path(folder) / "home", with_node=name != "hardware-owner"):
-            context = browser.new_context(viewport=LAPTOP)  # type: ignore[arg-type]
+            # the browser draws on the cores that are measured: nothing moves in it
+            context = browser.new_context(viewport=LAPTOP, reduced_motion="reduce")  # type: ignore[arg-type]
             walk = Walk(name, context.new_page(), farm.opened.link, pictures)
             try:
                 JOURNEYS[name](walk, farm, samples)
