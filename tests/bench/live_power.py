@@ -1,11 +1,11 @@
 """A change that is really there: twin arms of which one is made slower by a busy-wait in the runner's timed call.
 
-    python -m tests.bench.live_power --blocks 12 --change 0.05 --seed 1 [--ungated] [--runtimes DIR]
+    python -m tests.bench.live_power --blocks 12 --change 0.05 --seed 1 [--whole] [--ungated] [--runtimes DIR]
 
 The staged runner of this script calls `entry.main(wrap_call=…)`: every timed call is followed by a busy-wait of a
 share of its own duration, no share in arm 0 and `--change` in arm 1, so that both pay for the wrapping. Everything else
 is the product's: blocks of 8 to 24 rounds (the standard budget) that end when the rule decides, with the short windows
-of tests/bench/blocks.py.
+of tests/bench/blocks.py, or with the standard budget's own by `--whole`.
 """
 
 import argparse
@@ -105,11 +105,13 @@ def main() -> None:
     parser.add_argument("--blocks", type=int, default=12)
     parser.add_argument("--change", type=float, default=0.05)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--whole", action="store_true", help="the budget's own windows, not the short ones")
     parser.add_argument("--ungated", action="store_true", help="count disturbed launches too")
     parser.add_argument("--runtimes", type=Path, default=blocks.runtimes_of_bench(), metavar="DIR")
     given = parser.parse_args()
     gate = blocks.without_gate() if given.ungated else contextlib.nullcontext()
-    with tempfile.TemporaryDirectory() as name, blocks.shortened_windows(), gate:
+    windows = contextlib.nullcontext() if given.whole else blocks.shortened_windows()
+    with tempfile.TemporaryDirectory() as name, windows, gate:
         folder = Path(name).resolve()
         runner = slowed_runner(folder, change=given.change)
         place = blocks.Workplace(folder, runtimes=given.runtimes, runner=runner)
@@ -120,7 +122,7 @@ def main() -> None:
         figures={
             "change": given.change,
             "is_gated": not given.ungated,
-            "windows": blocks.SHORT,
+            "windows": None if given.whole else blocks.SHORT,
             **summed_up(found, change=given.change),
             "blocks": found,
         },
