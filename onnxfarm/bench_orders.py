@@ -16,7 +16,7 @@ from farm.contract.reports import CheckReport
 from farm.rules.judging.judging import most_rounds
 from farm.rules.parity import preset_for
 from farm.rules.planning.plans import PlannedBlock
-from farm.rules.runtimes import opsets
+from farm.rules.runtimes import opsets, plugins
 from farm.workshop import orders
 from onnxfarm.bench_bundle import LocalFiles, Uploaded
 
@@ -169,7 +169,9 @@ class Preparation:
         return self._once(("variant", _key(spec.recipe), opset), make)
 
     def _opset(self, spec: CellSpec) -> int | None:
-        return opsets.max_opset(spec.runtime.version) if spec.recipe.opset == "max-of-runtime" else None
+        return (
+            opsets.max_opset(plugins.core_of(spec.runtime).version) if spec.recipe.opset == "max-of-runtime" else None
+        )
 
     def _fresh(self, what: str) -> Path:
         place = self.folder / f"{what}-{next(self._numbers)}"

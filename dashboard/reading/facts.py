@@ -86,9 +86,19 @@ def of_cell(cell: Cell) -> list[Fact]:
         Fact("At once", str(cell.concurrency) if cell.concurrency > 1 else ""),
         Fact("Provider options", options, is_name=True),
         Fact("Session", session(cell)),
+        Fact("Device", ", ".join(f"{name} {value}" for name, value in sorted(cell.provider_facts.items()))),
+        Fact("Engine", engine(cell)),
         Fact("Node", cell.node or "none"),
     ]
     return [fact for fact in found if fact.text]
+
+
+def engine(cell: Cell) -> str:
+    """What a provider that compiles took to build its engine, first and from its cache; empty for the others."""
+    if cell.cached_session_ms is None:
+        return ""
+    first, again = (numbers.plain(value, unit="ms") for value in (cell.session_ms, cell.cached_session_ms))
+    return f"built in {first}, from the cache in {again}, {numbers.size(cell.engine_bytes)}"
 
 
 def session(cell: Cell) -> str:

@@ -171,6 +171,9 @@ class Cell(Part):
     # null: it was not asked for
     sustained: Sustained | None = None
     session_ms: float | None = None
+    # null: the provider compiles nothing, or leaves nothing in its cache
+    cached_session_ms: float | None = None
+    engine_bytes: int | None = None
     first_ms: float | None = None
     import_ms: float | None = None
     peak_memory_bytes: int | None = None
@@ -179,6 +182,8 @@ class Cell(Part):
     disturbed_samples: int = 0
     is_repeatable: bool | None = None
     executed_precision: str | None = None
+    # what a plug-in and its device say of themselves
+    provider_facts: dict[str, str] = Field(default_factory=dict)
     copies: int | None = None
     parity: Parity = Field(default_factory=Parity)
     # engine against engine: earlier cells of the block that were given the same inputs

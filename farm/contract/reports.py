@@ -54,6 +54,9 @@ class CheckReport(Message):
     active_providers: tuple[str, ...] = ()
     import_ms: NonNegative | None = None
     session_ms: NonNegative | None = None
+    # a session that found its engine in the provider's cache, and how large that is; None: nothing is compiled
+    cached_session_ms: NonNegative | None = None
+    engine_bytes: Count | None = None
     first_ms: NonNegative | None = None
     peak_memory_bytes: Count | None = None
     outputs: tuple[OutputParity, ...] = ()
@@ -69,6 +72,8 @@ class CheckReport(Message):
     repeat_command: str = ""
     # the provider's own word on the precision it executed in, e.g. "bf16"; None: it tells nothing
     executed_precision: str | None = None
+    # what a plug-in and its device say of themselves, e.g. {"device": "GPU of NVIDIA", "plug-in version": "0.4.0"}
+    provider_facts: Annotated[dict[str, str], Field(max_length=64)] = Field(default_factory=dict)
     # None: a node that looks for no meter
     energy: Energy | None = None
     log_tail: Annotated[str, Field(max_length=20_000)] = ""

@@ -24,6 +24,7 @@ from worker.agent import enrolment, measure_task
 from worker.agent import gateway as farm
 from worker.agent.celery_app import make_app
 from worker.agent.home import NodeHome, write_privately
+from worker.agent.lan import DirectLine
 from worker.agent.logs import Tail
 from worker.agent.mailbox import Mailbox
 from worker.agent.outbox import Outbox
@@ -71,10 +72,13 @@ class Agent:
         equipment: Equipment,
         tail: Tail,
         idle_probe_s: float = IDLE_PROBE_S,
+        line: DirectLine | None = None,
     ) -> None:
         self._home = home
         self._identity = home.identity()
         self._gateway = gateway
+        # the broker itself in place of the long poll, on the farm's own network
+        self._line = line
         self._equipment = equipment
         self._stop = threading.Event()
         self._refusal = ""
@@ -156,7 +160,8 @@ class Agent:
             )
             self._stop.wait(COOL_S)
             return None
-        return self._gateway.message(wait_s=min(self._presence.settings.wait_s, messages.MAX_WAIT_S))
+        wait_s = min(self._presence.settings.wait_s, messages.MAX_WAIT_S)
+        return (self._line or self._gateway).message(wait_s=wait_s)
 
     def _probe(self) -> None:
         """The abilities to start with; then, once the node has nothing to do, what else may run here."""
@@ -185,9 +190,11 @@ class Agent:
             return
         self._equipment.limit(welcome.settings)
         consumer = getattr(self._worker, "consumer", None)
+        own = node_queue(self._identity.node_id)
         if consumer is not None:
-            own = node_queue(self._identity.node_id)
             consumer.call_soon(_subscribe, consumer, {own, *welcome.queues})
+        if self._line is not None:
+            self._line.listen_to(welcome.queues)
         if welcome.queues and self._presence.abilities.tags:
             self._is_ready = True
             write_privately(self._home.folder / "ready", str(os.getpid()))

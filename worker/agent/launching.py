@@ -1,6 +1,7 @@
 """One runner process: launched in the sandbox, watched, its ending turned into an answer or a reason."""
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from farm.contract.reasons import Reason, ReasonCode
+from farm.rules.runtimes import providers
 from farm.sandbox import child, interpreters
 from farm.sandbox.endings import Ending
 from farm.sandbox.policy import Policy, SandboxError
@@ -20,13 +22,7 @@ from worker.agent.preparing import PreparedArm
 MAX_REPLY_BYTES = 16 << 20
 CANCEL_POLL_S = 0.25
 
-# providers whose device files must be in reach
-_ON_DEVICES = {"CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider"} | {
-    "MIGraphXExecutionProvider",
-    "ROCMExecutionProvider",
-}
-
-# names of what the process may find in its environment; nothing of ours is inherited
+# names of what the process may find in its environment; of ours it inherits what its provider's entry names
 _ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
     "LANG": "C.UTF-8",
@@ -98,6 +94,9 @@ class Launcher:
         """
         if self._is_cancelled():
             return Answer(reason=CANCELLED)
+        entry = providers.find(arm.order.cell.provider)
+        if entry is not None and entry.building is not None:
+            arm.engines.mkdir(exist_ok=True)
         policy = Policy(
             read_only=(
                 *interpreters.paths(arm.installed.python),
@@ -105,9 +104,9 @@ class Launcher:
                 arm.model.parent,
                 arm.inputs.parent,
             ),
-            read_write=(work_dir,),
+            read_write=(work_dir, arm.engines) if arm.engines.is_dir() else (work_dir,),
             memory_bytes=self._memory_bytes,
-            devices=arm.order.cell.provider in _ON_DEVICES,
+            devices=entry is not None and providers.needs_devices(entry, arm.order.cell.provider_options),
         )
         argv = [str(arm.installed.python), "-I", str(self._stage)]
         kills = kernel_kills()
@@ -126,7 +125,7 @@ class Launcher:
                 policy=policy,
                 timeout_s=min(self.timeout_s, timeout_s or self.timeout_s),
                 stdin=json.dumps({**order, "launched_ns": launched_ns, "work_dir": str(work_dir)}).encode(),
-                env={**_ENVIRONMENT, "HOME": str(work_dir), "TMPDIR": str(work_dir)},
+                env={**_ENVIRONMENT, **_inherited(entry), "HOME": str(work_dir), "TMPDIR": str(work_dir)},
                 cwd=work_dir,
                 max_reply_bytes=MAX_REPLY_BYTES,
                 on_started=started,
@@ -152,6 +151,10 @@ class Launcher:
 
 
 CANCELLED = Reason(code=ReasonCode.CANCELLED, text="The block was cancelled before this was measured; start it again.")
+
+
+def _inherited(entry: providers.Provider | None) -> dict[str, str]:
+    return {name: os.environ[name] for name in entry.environment if name in os.environ} if entry is not None else {}
 
 
 def read_ending(ending: Ending) -> Answer:

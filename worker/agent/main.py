@@ -1,6 +1,7 @@
 """The agent as a process: `python -m worker.agent.main`, and what `onnxfarm node start` calls."""
 
 import argparse
+import contextlib
 import logging
 import os
 import platform
@@ -17,6 +18,7 @@ from worker.agent import gateway as farm
 from worker.agent.agent import IDLE_PROBE_S, Agent
 from worker.agent.equipment import NodeEquipment
 from worker.agent.home import NodeHome, NotEnrolledError, default_folder
+from worker.agent.lan import VARIABLE, DirectLine
 
 logger = logging.getLogger(__name__)
 
@@ -45,12 +47,14 @@ def start(
     identity = home.identity()
     # Celery says the same in ten lines
     warnings.filterwarnings("ignore", category=SecurityWarning)
-    with farm.Gateway(url or identity.url) as gateway:
+    broker = os.environ.pop(VARIABLE, "")
+    line = DirectLine(broker) if broker else None
+    with farm.Gateway(url or identity.url) as gateway, contextlib.closing(line) if line else contextlib.nullcontext():
         tail = logs.set_up(home.log)
         if os.geteuid() == 0:
             logger.warning("The agent runs as root; an ordinary user is enough and safer.")
         equipment = NodeEquipment(home, gateway, probe_first=probe_first)
-        return Agent(home, gateway=gateway, equipment=equipment, tail=tail, idle_probe_s=idle_probe_s).run()
+        return Agent(home, gateway=gateway, equipment=equipment, tail=tail, idle_probe_s=idle_probe_s, line=line).run()
 
 
 def main() -> int:

@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from farm.contract.reports import CheckReport
+from farm.rules.runtimes import plugins, providers
 from worker.agent.launching import Launcher, garbled
 from worker.agent.preparing import PreparedArm
 from worker.agent.repeat import repeat_command
@@ -48,10 +49,20 @@ def runner_order(arm: PreparedArm, kind: str) -> dict[str, Any]:
         "tolerances": {name: [one.atol, one.rtol] for name, one in arm.order.tolerances.items()},
         "provider": cell.provider,
         "provider_options": cell.provider_options,
+        "plugin": plugins.module_for(cell.runtime, cell.provider),
+        "building": _building(arm),
         "session": cell.session.model_dump(mode="json"),
         "batch": cell.workload.batch,
         "concurrency": cell.workload.concurrency,
     }
+
+
+def _building(arm: PreparedArm) -> dict[str, Any] | None:
+    entry = providers.find(arm.order.cell.provider)
+    if entry is None or entry.building is None:
+        return None
+    part = entry.building
+    return {"cache": part.cache, "folder": str(arm.engines), "is_kept": part.is_kept, "shapes": list(part.shapes)}
 
 
 def first_problem(error: ValidationError) -> str:

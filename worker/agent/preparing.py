@@ -30,6 +30,11 @@ class PreparedArm:
         return self.order.arm
 
     @property
+    def engines(self) -> Path:
+        """Where a provider that compiles keeps its engine, from one launch to the next."""
+        return self.scratch / "engines"
+
+    @property
     def is_variant(self) -> bool:
         """Whether the measured graph is another one than the uploaded."""
         return self.order.bundle.digest != self.order.source.digest

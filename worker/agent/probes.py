@@ -4,8 +4,11 @@ A provider list is no evidence: with a GPU build and no CUDA a session asks for 
 small model is measured by the same runner as any cell, and the tag is granted when its trace shows the provider.
 """
 
+import ctypes.util
+import glob
 import json
 import logging
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,6 +20,7 @@ from farm.contract.blocks import ArmOrder
 from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime
 from farm.contract.node import SelfTest
 from farm.contract.reports import Facts
+from farm.rules.matrices.axes import read_runtime
 from farm.rules.runtimes import providers
 from worker.agent import cache, launching, passes, staging, tracing
 from worker.agent.preparing import PreparedArm
@@ -32,11 +36,7 @@ KEPT = "probes.json"
 # where this agent has no ONNX Runtime of its own
 PLAIN = Runtime(distribution="onnxruntime", version="1.31.1")
 # builds by which a provider that the plain one lacks is looked for: short name → runtime
-BUILDS = {
-    "openvino": Runtime(distribution="onnxruntime-openvino", version="1.24.1"),
-    "cuda": Runtime(distribution="onnxruntime-gpu", version="1.26.0"),
-    "tensorrt": Runtime(distribution="onnxruntime-gpu", version="1.26.0"),
-}
+BUILDS = {one.short: read_runtime(one.probe_with) for one in providers.PROVIDERS if one.probe_with}
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,18 @@ def machine_tags(facts: Facts) -> dict[str, str]:
 
 def worth_trying(facts: Facts) -> tuple[str, ...]:
     """Short names of providers that may well run here beside the CPU's; tried when the node has nothing to do."""
-    return ("openvino",) if facts.arch.lower() in X86 and sys.platform == "linux" else ()
+    return tuple(one.short for one in providers.PROVIDERS if one.signs is not None and has_signs(one.signs, facts))
+
+
+def has_signs(signs: providers.Signs, facts: Facts) -> bool:
+    """Whether this machine looks like one that has the provider, which proves nothing."""
+    stands_in = bool(signs.stands_in) and os.environ.get(signs.stands_in) == "1"
+    return (
+        sys.platform in signs.systems
+        and (not signs.machines or facts.arch.lower() in signs.machines)
+        and (not signs.files or stands_in or any(glob.glob(pattern) for pattern in signs.files))
+        and all(ctypes.util.find_library(name) for name in signs.libraries)
+    )
 
 
 def own_build() -> Installed | None:

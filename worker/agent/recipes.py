@@ -7,6 +7,7 @@ interpreter, and the installer's words become the reason if that fails.
 from dataclasses import dataclass
 
 from farm.contract.cells import Runtime
+from farm.rules.runtimes import plugins
 
 # numpy is the only dependency that inference imports; it is pinned so that a runtime is the same on every day
 NUMPY_1 = "numpy==1.26.4"
@@ -35,8 +36,14 @@ class Recipe:
 
 
 def recipe_of(runtime: Runtime) -> Recipe:
-    """Requirements of a runtime's environment; numpy 1 up to release 1.18, numpy 2 above."""
-    numpy = NUMPY_1 if _release(runtime.version) < (1, 19) else NUMPY_2
+    """Requirements of a runtime's environment; numpy 1 up to release 1.18, numpy 2 above.
+
+    A plug-in's library is complete by itself and has plain ONNX Runtime beside it.
+    """
+    core = plugins.core_of(runtime)
+    numpy = NUMPY_1 if _release(core.version) < (1, 19) else NUMPY_2
+    if core is not runtime:
+        return Recipe(requirements=(str(runtime), str(core), numpy), with_dependencies=False)
     extras = _EXTRAS.get(runtime.distribution, "")
     return Recipe(
         requirements=(f"{runtime.distribution}{extras}=={runtime.version}", numpy),
@@ -48,7 +55,7 @@ def python_range(runtime: Runtime) -> tuple[int, int] | None:
     """Lowest and highest minor of Python 3 that this runtime has wheels for; None: not known."""
     if not runtime.distribution.startswith("onnxruntime"):
         return None
-    release = _release(runtime.version)
+    release = _release(plugins.core_of(runtime).version)
     return next((pythons for since, pythons in _WHEELS if release >= since), None)
 
 

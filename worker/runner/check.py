@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from worker.runner import faults, memory, parity
+from worker.runner import building, faults, memory, parity
 from worker.runner.engine import CPU, Engine, open_engine
 from worker.runner.feeding import Arrays, Feed, choose_inputs, keep_arrays, load_arrays
 from worker.runner.order import Order, PhaseTimer
@@ -41,9 +41,12 @@ def run_check(order: Order, *, timer: PhaseTimer, wrap_call: Callable[..., Any] 
     if order.keep is not None and _bytes(outputs) <= MAX_KEPT_BYTES:
         keep_arrays(order.keep, outputs)
     unoptimised = _unoptimised(order, inputs, outputs, timer=timer, peak_bytes=facts["peak_memory_bytes"])
+    session_ms = timer.phases_ms["session"]
     return {
         **facts,
         "unoptimised": unoptimised,
+        **building.cached(order, session_ms=session_ms, opened=_open_quietly),
+        "provider_facts": engine.provider_facts,
         **{f"{name}_ms": timer.phases_ms[name] for name in ("import", "session", "first")},
         "outputs": [
             parity.compare_output(name, value, reference.get(name), **order.tolerance_of(name))
@@ -106,6 +109,10 @@ def _unoptimised(
         parity.compare_output(name, value, _array(values.get(name)), atol=LEVELS_ATOL, rtol=0.0)
         for name, value in outputs.items()
     ]
+
+
+def _open_quietly(order: Order) -> Engine:
+    return open_engine(order, timer=PhaseTimer(launched_ns=None, entered_ns=0))
 
 
 def _array(value: Any) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 
 import onnxruntime
 
-from worker.runner import faults
+from worker.runner import building, faults, plugins
 from worker.runner.order import Order, PhaseTimer
 
 CPU = "CPUExecutionProvider"
@@ -37,6 +37,8 @@ class Engine:
     active: list[str]
     device: str
     provider_options: dict[str, Any] = field(default_factory=dict)
+    # what a plug-in and its device say of themselves
+    provider_facts: dict[str, str] = field(default_factory=dict)
 
 
 def open_engine(order: Order, *, timer: PhaseTimer, tune: dict[str, Any] | None = None) -> Engine:
@@ -46,7 +48,7 @@ def open_engine(order: Order, *, timer: PhaseTimer, tune: dict[str, Any] | None 
     """
     requested = requested_providers(order)
     available = list(onnxruntime.get_available_providers())
-    if order.provider not in available:
+    if order.plugin is None and order.provider not in available:
         raise faults.Refusal(
             "provider_not_in_build",
             f"this build of ONNX Runtime {onnxruntime.__version__} has no {order.provider}; it has "
@@ -54,15 +56,11 @@ def open_engine(order: Order, *, timer: PhaseTimer, tune: dict[str, Any] | None 
             requested_providers=requested,
         )
     options = session_options(order, tune=tune or {})
+    devices = plugins.devices_of(order, requested=requested) if order.plugin else []
     during = "session" if order.provider == CPU else "provider"
     with timer.phase("session"), faults.translated(during, requested_providers=requested):
         session = onnxruntime.InferenceSession(
-            order.model,
-            options,
-            providers=[(name, provider_options(order) if name == order.provider else {}) for name in requested],
-            # ONNX Runtime ≥ 1.23 raises instead of taking the CPU; older ones ignore it and are caught below
-            enable_fallback=0,
-            **({"disabled_optimizers": list(order.session.disabled_optimizers)} if _has_disabled(order) else {}),
+            order.model, options, **_choice(order, requested=requested, options=options, devices=devices)
         )
     active = list(session.get_providers())
     _refuse_fallback(order, requested=requested, active=active)
@@ -72,7 +70,23 @@ def open_engine(order: Order, *, timer: PhaseTimer, tune: dict[str, Any] | None 
         active=active,
         device=DEVICE_OF.get(order.provider, "cpu"),
         provider_options=dict(session.get_provider_options().get(order.provider, {})),
+        provider_facts=plugins.facts_of(devices),
     )
+
+
+def _choice(order: Order, *, requested: list[str], options: Any, devices: list[Any]) -> dict[str, Any]:
+    """How a session is told its providers: by name, or on its options where a plug-in lists devices."""
+    left_out = list(order.session.disabled_optimizers)
+    chosen: dict[str, Any] = {"disabled_optimizers": left_out} if left_out else {}
+    if devices:
+        options.add_provider_for_devices(devices, plugins.options_of(order))
+        return chosen
+    return {
+        **chosen,
+        "providers": [(name, provider_options(order) if name == order.provider else {}) for name in requested],
+        # ONNX Runtime ≥ 1.23 raises instead of taking the CPU; older ones ignore it and are caught by the caller
+        "enable_fallback": 0,
+    }
 
 
 def requested_providers(order: Order) -> list[str]:
@@ -82,8 +96,11 @@ def requested_providers(order: Order) -> list[str]:
 
 
 def provider_options(order: Order) -> dict[str, str]:
-    """The cell's options verbatim; the number of threads is added where the provider would take every core."""
-    options = dict(order.provider_options)
+    """The cell's options verbatim; the number of threads is added where the provider would take every core.
+
+    So are those of a provider that compiles: its cache folder and shapes.
+    """
+    options = {**building.options_of(order), **order.provider_options}
     key = THREADS_OPTION.get(order.provider)
     if key and not THREADS_ALREADY_SET_BY & options.keys():
         options[key] = str(order.session.threads)
@@ -118,10 +135,6 @@ def session_options(order: Order, *, tune: dict[str, Any]) -> Any:
     for name in tune.keys() - {"config_entries"}:
         setattr(options, name, tune[name])
     return options
-
-
-def _has_disabled(order: Order) -> bool:
-    return bool(order.session.disabled_optimizers)
 
 
 def _refuse_fallback(order: Order, *, requested: list[str], active: list[str]) -> None:

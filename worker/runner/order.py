@@ -55,6 +55,16 @@ class EvaluationPart:
 
 
 @dataclass(frozen=True)
+class BuildingPart:
+    """Of a provider that compiles: its cache option and folder, whether launches share it, its options for shapes."""
+
+    cache: str
+    folder: str
+    is_kept: bool = True
+    shapes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Order:
     """One pass of one cell. Paths are absolute; `batch` is None when the first dimension is no batch."""
 
@@ -63,6 +73,9 @@ class Order:
     inputs: str
     provider: str
     provider_options: dict[str, str] = field(default_factory=dict)
+    # the module whose library brings the provider; None: it is in the build
+    plugin: str | None = None
+    building: BuildingPart | None = None
     session: SessionOrder = SessionOrder()
     reference: str | None = None
     atol: float = 1e-5
@@ -107,6 +120,9 @@ class Order:
         budget = BudgetOrder(**known.pop("budget", {}))
         evaluation = known.pop("evaluation", None)
         part = EvaluationPart(**evaluation) if evaluation else None
+        building = known.pop("building", None)
+        if building:
+            known["building"] = BuildingPart(**{**building, "shapes": tuple(building.get("shapes", ()))})
         return cls(session=SessionOrder(**session), budget=budget, evaluation=part, **known)
 
 

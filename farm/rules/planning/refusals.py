@@ -8,7 +8,7 @@ from farm.contract.reasons import Reason, ReasonCode
 from farm.rules import recipes
 from farm.rules.nearest import nearest
 from farm.rules.planning.plans import ModelFacts, NodeOffer
-from farm.rules.runtimes import conversions, opsets, providers, releases
+from farm.rules.runtimes import conversions, opsets, plugins, providers, releases
 from farm.rules.runtimes.compatibility import Stamps
 
 
@@ -105,7 +105,8 @@ def _not_loaded(spec: CellSpec, about: Circumstances) -> Reason | None:
     if isinstance(wanted, int):
         imports = {domain: version for domain, version in model.opsets.items() if domain not in opsets.ONNX_DOMAINS}
         stamps = replace(stamps, imports={**imports, "": wanted}).tidied()
-    return opsets.refusal(stamps.imports, stamps.ir_version, stamps.custom_domains, spec.runtime.version)
+    core = plugins.core_of(spec.runtime)
+    return opsets.refusal(stamps.imports, stamps.ir_version, stamps.custom_domains, core.version)
 
 
 def stamps_of(model: ModelFacts) -> Stamps:

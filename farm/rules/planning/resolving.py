@@ -13,7 +13,7 @@ from farm.rules.matrices.session_sets import DEFAULT as DEFAULT_SESSION
 from farm.rules.matrices.session_sets import SessionSet
 from farm.rules.planning import refusals
 from farm.rules.planning.plans import ModelFacts, NodeOffer
-from farm.rules.runtimes import opsets, providers, releases
+from farm.rules.runtimes import opsets, plugins, providers, releases
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def _opset_of(point: Point, runtime: Runtime, model: ModelFacts) -> int | Litera
     if wanted == "as-is":
         return "as-is"
     if wanted == "max-of-runtime":
-        most = opsets.max_opset(runtime.version)
+        most = opsets.max_opset(plugins.core_of(runtime).version)
         wanted = "as-is" if most is None or most <= (model.opset or most) else most
     if isinstance(wanted, int) and wanted != model.opset:
         return wanted
@@ -130,7 +130,7 @@ def _opset_of(point: Point, runtime: Runtime, model: ModelFacts) -> int | Litera
 def _loads_only_tidied(runtime: Runtime, model: ModelFacts) -> bool:
     stamps = refusals.stamps_of(model)
     as_is, tidied = (
-        opsets.refusal(one.imports, one.ir_version, one.custom_domains, runtime.version)
+        opsets.refusal(one.imports, one.ir_version, one.custom_domains, plugins.core_of(runtime).version)
         for one in (stamps, stamps.tidied())
     )
     return as_is is not None and tidied is None

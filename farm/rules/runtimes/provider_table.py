@@ -9,10 +9,41 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from farm.rules.runtimes import plugins
+
 Device = Literal["cpu", "gpu", "npu"]
 
 # What every provider's measurements record beside the latency.
 ALWAYS_RECORDED = ("active_providers", "time_share")
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What of a machine makes a probe worth its download; all that is given must hold. It proves nothing.
+
+    `systems`: values of sys.platform. `machines`: architectures. `files`: one of them exists (patterns). `libraries`:
+    the loader finds each. `stands_in`: an environment variable of the agent that, set to 1, replaces `files`.
+    """
+
+    systems: tuple[str, ...] = ("linux",)
+    machines: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    stands_in: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Building:
+    """A provider that compiles the graph: how its engine is kept and what shapes it is built for.
+
+    `cache`: the option that names the cache folder, which is the agent's to set. `is_kept`: every launch of a cell
+    loads the engine of the first; else the cache is only tried once, to tell what it would save. `shapes`: the options
+    for the smallest, usual and largest shapes, filled from the workload where the matrix sets none of them.
+    """
+
+    cache: str
+    is_kept: bool = True
+    shapes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +53,9 @@ class Provider:
     `distributions`: packages whose build carries it. `plugins`: packages that add it beside plain `onnxruntime`.
     `detection`: what the probe of a node looks at. `options`: the names a matrix may set. `defaults`: what is passed
     when the matrix says nothing. `records`: what to record apart from `ALWAYS_RECORDED`. `has_own_memory`: latency is
-    reported both on the device and with host copies.
+    reported both on the device and with host copies. `probe_with`: the build that a probe installs, where plain
+    `onnxruntime` has not got the provider, and `signs` of a machine that is worth it; None: the owner has to ask.
+    `environment`: names that a runner finds as the agent's owner set them. `building`: see there.
     """
 
     name: str
@@ -38,6 +71,10 @@ class Provider:
     records: tuple[str, ...] = ()
     has_own_memory: bool = False
     takes_any_option: bool = False
+    probe_with: str = ""
+    signs: Signs | None = None
+    environment: tuple[str, ...] = ()
+    building: Building | None = None
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -52,8 +89,13 @@ EVERY_DISTRIBUTION = (
     "onnxruntime-directml",
     "onnxruntime-migraphx",
     "onnxruntime-rocm",
-    "onnxruntime-qnn",
+    *plugins.PACKAGES,
 )
+
+_X86 = ("x86_64", "amd64")
+_NVIDIA = Signs(systems=("linux", "win32"), machines=(*_X86, "aarch64"), files=("/dev/nvidia[0-9]*",))
+_ON_NVIDIA = ("CUDA_VISIBLE_DEVICES",)
+_ON_AMD = ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
 _TENSORRT_OPTIONS = frozenset(
     {
@@ -133,6 +175,9 @@ PROVIDERS: tuple[Provider, ...] = (
         ),
         records=("driver", "cuda_version", "gpu", "compute_capability", "copies"),
         has_own_memory=True,
+        probe_with="onnxruntime-gpu==1.26.0",
+        signs=_NVIDIA,
+        environment=_ON_NVIDIA,
     ),
     Provider(
         name="TensorrtExecutionProvider",
@@ -147,6 +192,13 @@ PROVIDERS: tuple[Provider, ...] = (
         defaults={"trt_engine_cache_enable": "1", "trt_timing_cache_enable": "1"},
         records=("driver", "cuda_version", "tensorrt_version", "first_build_ms", "cached_build_ms", "engine_bytes"),
         has_own_memory=True,
+        probe_with="onnxruntime-gpu==1.26.0",
+        signs=_NVIDIA,
+        environment=_ON_NVIDIA,
+        building=Building(
+            cache="trt_engine_cache_path",
+            shapes=("trt_profile_min_shapes", "trt_profile_opt_shapes", "trt_profile_max_shapes"),
+        ),
     ),
     Provider(
         name="NvTensorRTRTXExecutionProvider",
@@ -168,6 +220,11 @@ PROVIDERS: tuple[Provider, ...] = (
         ),
         records=("driver", "first_build_ms", "cached_build_ms", "engine_bytes"),
         has_own_memory=True,
+        environment=_ON_NVIDIA,
+        building=Building(
+            cache="nv_runtime_cache_path",
+            shapes=("nv_profile_min_shapes", "nv_profile_opt_shapes", "nv_profile_max_shapes"),
+        ),
     ),
     Provider(
         name="OpenVINOExecutionProvider",
@@ -192,6 +249,9 @@ PROVIDERS: tuple[Provider, ...] = (
         ),
         defaults={"device_type": "CPU"},
         records=("device_type", "precision_hint", "executed_precision"),
+        probe_with="onnxruntime-openvino==1.24.1",
+        signs=Signs(machines=_X86),
+        building=Building(cache="cache_dir", is_kept=False),
     ),
     Provider(
         name="CoreMLExecutionProvider",
@@ -211,6 +271,8 @@ PROVIDERS: tuple[Provider, ...] = (
             }
         ),
         records=("compute_units",),
+        signs=Signs(systems=("darwin",)),
+        building=Building(cache="ModelCacheDirectory"),
     ),
     Provider(
         name="MIGraphXExecutionProvider",
@@ -232,6 +294,10 @@ PROVIDERS: tuple[Provider, ...] = (
         ),
         records=("driver", "rocm_version", "gpu", "first_build_ms"),
         has_own_memory=True,
+        probe_with="onnxruntime-migraphx==1.27.1",
+        signs=Signs(machines=_X86, files=("/dev/kfd",)),
+        environment=_ON_AMD,
+        building=Building(cache="migraphx_model_cache_dir"),
     ),
     Provider(
         name="ROCMExecutionProvider",
@@ -255,6 +321,7 @@ PROVIDERS: tuple[Provider, ...] = (
         ),
         records=("driver", "rocm_version", "gpu", "copies"),
         has_own_memory=True,
+        environment=_ON_AMD,
     ),
     Provider(
         name="DmlExecutionProvider",
@@ -273,7 +340,8 @@ PROVIDERS: tuple[Provider, ...] = (
         short="qnn",
         device="npu",
         tag="qnn",
-        distributions=("onnxruntime-qnn",),
+        # from 2.0 a plug-in, before it a build
+        plugins=("onnxruntime-qnn",),
         detection="a Snapdragon device with the named backend; a trace shows it executing",
         options=frozenset(
             {
@@ -303,6 +371,14 @@ PROVIDERS: tuple[Provider, ...] = (
         ),
         records=("adapter", "is_software_adapter", "copies"),
         has_own_memory=True,
+        probe_with="onnxruntime-ep-webgpu==0.4.0",
+        signs=Signs(
+            machines=(*_X86, "aarch64"),
+            files=("/dev/dri/renderD*",),
+            libraries=("vulkan",),
+            stands_in="ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER",
+        ),
+        environment=("ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER", "VK_DRIVER_FILES", "VK_ICD_FILENAMES"),
     ),
     Provider(
         name="PluginExecutionProvider",

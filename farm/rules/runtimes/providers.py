@@ -1,20 +1,23 @@
 """Finding an execution provider by any of its names, and what may be asked of it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from farm.rules.nearest import choice_sentence
-from farm.rules.runtimes.provider_table import EVERY_DISTRIBUTION, PROVIDERS, Provider
+from farm.rules.runtimes.provider_table import EVERY_DISTRIBUTION, PROVIDERS, Building, Provider, Signs
 
 __all__ = [
     "CPU",
     "EVERY_DISTRIBUTION",
     "PROVIDERS",
+    "Building",
     "Provider",
     "ProviderOptionProblem",
+    "Signs",
     "UnknownProvider",
     "check_options",
     "find",
     "is_carried_by",
+    "needs_devices",
     "requested_list",
     "resolve",
     "tag_for",
@@ -50,12 +53,17 @@ def resolve(name: str) -> Provider:
     return entry
 
 
-def is_carried_by(provider: Provider, distribution: str, *, plugins: Iterable[str] = ()) -> bool:
-    """Whether a build of this distribution, with these plug-in packages beside it, has the provider at all.
+def is_carried_by(provider: Provider, distribution: str) -> bool:
+    """Whether this distribution, a build or a plug-in beside the plain one, has the provider at all.
 
     A provider without any public package (XNNPACK, ACL, an owner's plug-in) is carried where the node says so.
     """
-    return distribution in provider.distributions or bool(set(plugins) & set(provider.plugins))
+    return distribution in provider.packages
+
+
+def needs_devices(provider: Provider, options: Mapping[str, str]) -> bool:
+    """Whether its processes have to reach device files: accelerators, and what the options move to one."""
+    return provider.device != "cpu" or tag_for(provider, options) != provider.tag
 
 
 def check_options(provider: Provider, options: Mapping[str, str]) -> None:

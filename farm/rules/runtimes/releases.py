@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 
 from farm.contract.cells import Runtime
+from farm.rules.runtimes import plugins
 
 # PyPI, November 2026. Every other distribution numbers its releases after these; none of them has all.
 ONNXRUNTIME = (
@@ -55,8 +56,14 @@ def unknown_sentence(runtime: Runtime, *, extra: Iterable[str] = ()) -> str | No
 
     `extra`: further releases as `distribution==version`. Only `onnxruntime`'s list is complete here; a release of
     another distribution is believed when `onnxruntime` has one of the same minor version, and the installer decides.
+    Plug-ins number their releases by themselves.
     """
     more = {text.partition("==")[2] for text in extra if text.partition("==")[0] == runtime.distribution}
+    plugin = plugins.plugin_of(runtime)
+    if plugin is not None:
+        if runtime.version in {*plugin.releases, *more}:
+            return None
+        return f"{runtime} does not exist as far as this farm knows: it has {', '.join(plugin.releases)}."
     if runtime.version in more or runtime.version in ONNXRUNTIME:
         return None
     if runtime.distribution != "onnxruntime" and _minor(runtime.version) in {_minor(v) for v in ONNXRUNTIME}:

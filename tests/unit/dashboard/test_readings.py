@@ -198,6 +198,24 @@ def test_facts_of_a_cell_tell_the_executed_precision(by_id: dict[str, Cell]) -> 
     assert shown["Provider options"] == "device_type=CPU"
 
 
+def test_facts_of_a_cell_tell_the_device_behind_a_plug_in_and_what_an_engine_takes_to_build(
+    by_id: dict[str, Cell],
+) -> None:
+    plain = by_id["b1-a0"]
+    assert not {"Device", "Engine"} & {fact.name for fact in facts.of_cell(plain)}
+    built = plain.model_copy(
+        update={
+            "provider_facts": {"device": "CPU of AMD", "adapter": "software"},
+            "session_ms": 520.0,
+            "cached_session_ms": 310.0,
+            "engine_bytes": 250_000,
+        }
+    )
+    shown = {fact.name: fact.text for fact in facts.of_cell(built)}
+    assert shown["Device"] == "adapter software, device CPU of AMD"
+    assert shown["Engine"] == "built in 520 ms, from the cache in 310 ms, 250 kB"
+
+
 # side by side
 
 

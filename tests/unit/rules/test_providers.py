@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from farm.rules.runtimes import providers
+from farm.contract.cells import Runtime
+from farm.rules.runtimes import plugins, providers, releases
 from farm.rules.runtimes.providers import PROVIDERS, ProviderOptionProblem, UnknownProvider
 
 CELL_PATTERN = re.compile(r"^[A-Za-z0-9_]{1,64}$")
@@ -50,6 +51,10 @@ def test_a_word_that_is_near_nothing_is_answered_with_all_providers():
         ("cuda", "onnxruntime", False),
         ("openvino", "onnxruntime-openvino", True),
         ("webgpu", "onnxruntime", False),
+        ("webgpu", "onnxruntime-ep-webgpu", True),
+        ("cpu", "onnxruntime-ep-webgpu", True),
+        ("openvino", "onnxruntime-ep-openvino", True),
+        ("openvino", "onnxruntime-ep-webgpu", False),
         ("xnnpack", "onnxruntime", False),
     ],
 )
@@ -57,10 +62,46 @@ def test_a_provider_is_carried_by_its_distributions_only(name, distribution, car
     assert providers.is_carried_by(providers.resolve(name), distribution) is carried
 
 
-def test_a_plug_in_package_carries_its_provider_beside_plain_onnxruntime():
-    webgpu = providers.resolve("webgpu")
-    assert providers.is_carried_by(webgpu, "onnxruntime", plugins=["onnxruntime-ep-webgpu"])
-    assert webgpu.packages == ("onnxruntime-ep-webgpu",)
+def test_a_plug_in_loads_what_the_onnx_runtime_beside_it_loads():
+    plugin = Runtime(distribution="onnxruntime-ep-webgpu", version="0.4.0")
+    plain = Runtime(distribution="onnxruntime", version="1.20.0")
+    assert str(plugins.core_of(plugin)) == "onnxruntime==1.31.1"
+    assert plugins.core_of(plain) is plain
+    assert plugins.module_for(plugin, "WebGpuExecutionProvider") == "onnxruntime_ep_webgpu"
+    assert plugins.module_for(plugin, "CPUExecutionProvider") is None
+    assert plugins.module_for(plain, "WebGpuExecutionProvider") is None
+
+
+def test_plug_ins_number_their_releases_by_themselves():
+    def known(version, **more):
+        return releases.unknown_sentence(Runtime(distribution="onnxruntime-ep-webgpu", version=version), **more)
+
+    assert known("0.4.0") is None
+    assert known("1.31.1") == (
+        "onnxruntime-ep-webgpu==1.31.1 does not exist as far as this farm knows: it has 0.1.0, 0.2.1, 0.3.0, 0.4.0."
+    )
+    assert known("0.5.0", extra=["onnxruntime-ep-webgpu==0.5.0"]) is None
+
+
+def test_a_package_that_became_a_plug_in_was_a_build_before():
+    def core(version):
+        return plugins.core_of(Runtime(distribution="onnxruntime-qnn", version=version)).distribution
+
+    assert (core("1.23.2"), core("2.7.0")) == ("onnxruntime-qnn", "onnxruntime")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "needed"),
+    [
+        ("cpu", {}, False),
+        ("openvino", {"device_type": "CPU"}, False),
+        ("openvino", {"device_type": "GPU"}, True),
+        ("webgpu", {}, True),
+        ("tensorrt", {}, True),
+    ],
+)
+def test_only_what_runs_on_an_accelerator_reaches_device_files(name, options, needed):
+    assert providers.needs_devices(providers.resolve(name), options) is needed
 
 
 def test_an_option_that_a_provider_does_not_take_is_answered_with_the_nearest_one():

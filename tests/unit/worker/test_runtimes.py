@@ -42,6 +42,14 @@ def test_a_build_for_gpus_brings_its_libraries() -> None:
     assert recipe.with_dependencies
 
 
+def test_a_plug_in_is_installed_beside_a_pinned_runtime() -> None:
+    plugin = runtime("0.4.0", "onnxruntime-ep-webgpu")
+    recipe = recipes.recipe_of(plugin)
+    assert recipe.requirements == ("onnxruntime-ep-webgpu==0.4.0", "onnxruntime==1.31.1", recipes.NUMPY_2)
+    assert not recipe.with_dependencies
+    assert recipes.python_range(plugin) == (11, 14)
+
+
 def test_an_unknown_distribution_is_tried_with_any_python() -> None:
     assert recipes.python_range(runtime("1.0", "something-else")) is None
 

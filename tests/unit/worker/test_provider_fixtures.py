@@ -1,0 +1,195 @@
+"""Every provider's recording: what its list, trace and failures become. docs/hardware.md says which are real."""
+
+import ctypes.util
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from farm.contract.reports import Facts
+from farm.rules.runtimes import plugins, providers
+from worker.agent import probes
+from worker.runner import building, engine, faults, profile
+from worker.runner.order import BuildingPart, Order
+
+FOLDER = Path(__file__).resolve().parents[2] / "providers"
+RECORDINGS: dict[str, dict[str, Any]] = {path.stem: json.loads(path.read_text()) for path in FOLDER.glob("*.json")}
+HARDWARE = (Path(__file__).resolve().parents[3] / "docs" / "hardware.md").read_text()
+FACTS = Facts(hostname="test", os="test", arch="x86_64")
+
+
+def rows(recording: dict[str, Any]) -> list[dict[str, Any]]:
+    return profile.as_rows(profile.summarise(recording["events"], skip_runs=1))
+
+
+def test_every_provider_of_the_table_has_a_recording_and_no_other() -> None:
+    assert set(RECORDINGS) == {entry.short for entry in providers.PROVIDERS}
+
+
+@pytest.mark.parametrize("entry", providers.PROVIDERS, ids=lambda entry: entry.short)
+def test_a_trace_shows_the_provider_executing_on_its_own_hardware(entry: providers.Provider) -> None:
+    recording = RECORDINGS[entry.short]
+    assert recording["provider"] == entry.name
+    found = rows(recording)
+    assert entry.name in {row["provider"] for row in found}
+    assert sum(row["total_us"] for row in found if row["provider"] == entry.name) > 0
+    assert entry.name in recording["active_providers"]
+
+
+@pytest.mark.parametrize("entry", providers.PROVIDERS, ids=lambda entry: entry.short)
+def test_a_recording_says_where_it_comes_from(entry: providers.Provider) -> None:
+    recording = RECORDINGS[entry.short]
+    if recording["from"] == "recorded":
+        assert recording["when"]
+        assert recording["where"]
+    else:
+        assert recording["from"] == "documentation"
+        assert recording["source"].startswith("https://")
+
+
+@pytest.mark.parametrize("entry", providers.PROVIDERS, ids=lambda entry: entry.short)
+def test_what_the_documents_say_of_a_provider_is_what_its_recording_is(entry: providers.Provider) -> None:
+    line = next(line for line in HARDWARE.splitlines() if line.startswith(f"| {entry.short} |"))
+    assert ("not run" in line) == (RECORDINGS[entry.short]["from"] == "documentation")
+
+
+FAILURES = [(short, found["failure"]) for short, found in RECORDINGS.items() if "failure" in found]
+
+
+@pytest.mark.parametrize(("short", "failure"), FAILURES, ids=[short for short, _ in FAILURES])
+def test_a_provider_that_does_not_start_is_a_reason_with_its_own_words(short: str, failure: dict[str, str]) -> None:
+    code, text = faults.explain(RuntimeError(failure["text"]), during="provider")
+    assert code == failure["code"]
+    assert text
+    assert "[ONNXRuntimeError]" not in text
+    assert "/onnxruntime_src/" not in text
+
+
+def test_copies_between_memories_are_seen_in_the_trace_of_a_provider_with_its_own() -> None:
+    for short in ("cuda", "rocm", "directml", "webgpu"):
+        copies = {row["op_type"] for row in rows(RECORDINGS[short])} & {"MemcpyFromHost", "MemcpyToHost"}
+        assert copies, short
+
+
+def test_a_provider_in_a_build_is_no_evidence_that_it_runs() -> None:
+    # the list of onnxruntime-gpu on a machine without CUDA, and what then executed
+    assert "CUDAExecutionProvider" in RECORDINGS["cuda"]["available_providers"]
+    assert {row["provider"] for row in rows(RECORDINGS["cpu"])} == {"CPUExecutionProvider"}
+
+
+def test_a_plug_ins_own_kernel_events_are_not_counted_twice() -> None:
+    events = RECORDINGS["plugin"]["events"]
+    assert any(event["cat"] == "Kernel" for event in events)
+    assert not any(row["op_type"] == "Conv" and row["name"].endswith("dispatch") for row in rows(RECORDINGS["plugin"]))
+
+
+def test_probes_install_what_the_table_names() -> None:
+    assert {short: str(runtime) for short, runtime in probes.BUILDS.items()}["webgpu"] == "onnxruntime-ep-webgpu==0.4.0"
+    for short, runtime in probes.BUILDS.items():
+        assert providers.is_carried_by(providers.resolve(short), runtime.distribution)
+
+
+def test_a_machine_is_probed_for_what_it_shows_signs_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(ctypes.util, "find_library", lambda name: f"lib{name}.so.1")
+    monkeypatch.delenv("SWITCH", raising=False)
+    device = tmp_path / "renderD128"
+    signs = providers.Signs(machines=("x86_64",), files=(f"{tmp_path}/renderD*",), libraries=("vulkan",))
+    assert not probes.has_signs(signs, FACTS)
+    device.touch()
+    assert probes.has_signs(signs, FACTS)
+    assert not probes.has_signs(signs, FACTS.model_copy(update={"arch": "riscv64"}))
+    monkeypatch.setattr(ctypes.util, "find_library", lambda name: None)
+    assert not probes.has_signs(signs, FACTS)
+
+
+def test_the_owners_word_stands_in_for_a_device_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    signs = providers.Signs(files=(f"{tmp_path}/none",), stands_in="ONNXFARM_TEST_SWITCH")
+    assert not probes.has_signs(signs, FACTS)
+    monkeypatch.setenv("ONNXFARM_TEST_SWITCH", "1")
+    assert probes.has_signs(signs, FACTS)
+
+
+def order(tmp_path: Path, short: str, **options: str) -> Order:
+    import numpy as np
+
+    inputs = tmp_path / "inputs.npz"
+    np.savez(inputs, x=np.zeros((2, 3, 8, 8), np.float32), scale=np.float32(1))
+    entry = providers.resolve(short)
+    assert entry.building is not None
+    part = BuildingPart(
+        cache=entry.building.cache,
+        folder=str(tmp_path / "engines"),
+        is_kept=entry.building.is_kept,
+        shapes=entry.building.shapes,
+    )
+    return Order(
+        kind="check", model="", inputs=str(inputs), provider=entry.name, provider_options=options, building=part
+    )
+
+
+def test_tensorrt_is_given_the_workloads_shapes_and_a_cache_of_the_agents(tmp_path: Path) -> None:
+    found = engine.provider_options(order(tmp_path, "tensorrt", trt_fp16_enable="1"))
+    assert found == {
+        "trt_engine_cache_path": str(tmp_path / "engines"),
+        "trt_profile_min_shapes": "x:2x3x8x8",
+        "trt_profile_opt_shapes": "x:2x3x8x8",
+        "trt_profile_max_shapes": "x:2x3x8x8",
+        "trt_fp16_enable": "1",
+    }
+
+
+def test_shapes_that_the_matrix_sets_are_left_as_they_are(tmp_path: Path) -> None:
+    found = engine.provider_options(order(tmp_path, "tensorrt", trt_profile_max_shapes="x:8x3x8x8"))
+    assert "trt_profile_min_shapes" not in found
+    assert found["trt_profile_max_shapes"] == "x:8x3x8x8"
+
+
+def test_openvino_keeps_no_cache_between_launches(tmp_path: Path) -> None:
+    assert building.options_of(order(tmp_path, "openvino")) == {}
+
+
+def test_the_cached_build_is_timed_apart_with_what_it_left(tmp_path: Path) -> None:
+    asked = order(tmp_path, "tensorrt")
+    engines = tmp_path / "engines"
+    engines.mkdir()
+    (engines / "plan.engine").write_bytes(b"x" * 1000)
+    opened: list[Order] = []
+    found = building.cached(asked, session_ms=60_000.0, opened=opened.append)
+    assert found["engine_bytes"] == 1000
+    assert found["cached_session_ms"] >= 0
+    assert len(opened) == 1
+
+
+def test_a_cache_that_is_only_tried_is_filled_first_and_not_where_sessions_are_dear(tmp_path: Path) -> None:
+    asked = order(tmp_path, "openvino")
+    opened: list[Order] = []
+
+    def fill(one: Order) -> None:
+        (tmp_path / "engines").mkdir(exist_ok=True)
+        (tmp_path / "engines" / "a.blob").write_bytes(b"x")
+        opened.append(one)
+
+    assert building.cached(asked, session_ms=60_000.0, opened=fill) == {}
+    assert building.cached(asked, session_ms=10.0, opened=fill)["engine_bytes"] == 1
+    assert len(opened) == 2
+    assert all(building.options_of(one) == {"cache_dir": str(tmp_path / "engines")} for one in opened)
+
+
+def test_a_provider_that_keeps_nothing_has_no_cached_build(tmp_path: Path) -> None:
+    assert building.cached(order(tmp_path, "openvino"), session_ms=1.0, opened=lambda one: None) == {}
+
+    def refused(one: Order) -> None:
+        raise faults.Refusal("provider_not_active", "no")
+
+    assert building.cached(order(tmp_path, "openvino"), session_ms=1.0, opened=refused) == {}
+
+
+def test_a_plug_in_stands_beside_a_pinned_runtime() -> None:
+    for plugin in plugins.PLUGINS:
+        assert plugin.package in providers.EVERY_DISTRIBUTION
+        assert plugin.provider in {entry.name for entry in providers.PROVIDERS}
+        assert plugin.package in providers.resolve(plugin.provider).plugins

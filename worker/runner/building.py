@@ -1,0 +1,60 @@
+"""Providers that compile the graph: where their engine is kept, what shapes it is built for, what keeping it saves."""
+
+import os
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from worker.runner import faults
+from worker.runner.order import BuildingPart, Order
+
+# a cache that is not kept is tried only where a session takes less
+CHEAP_MS = 5000.0
+
+
+def options_of(order: Order) -> dict[str, str]:
+    """The options that the agent answers for: the cache folder, and the workload's shapes where the cell sets none."""
+    part = order.building
+    if part is None:
+        return {}
+    found = {part.cache: part.folder} if part.is_kept else {}
+    if part.shapes and not set(part.shapes) & order.provider_options.keys():
+        found |= dict.fromkeys(part.shapes, _shapes(order.inputs))
+    return found
+
+
+def cached(order: Order, *, session_ms: float, opened: Any) -> dict[str, Any]:
+    """How long a session takes that finds its engine in the cache, in ms, and how many bytes lie there.
+
+    `opened` opens a session for an order. Empty where the provider compiles nothing, where trying it would cost too
+    much, or where the provider leaves nothing in its cache.
+    """
+    part = order.building
+    if part is None or (not part.is_kept and session_ms > CHEAP_MS):
+        return {}
+    keeping = replace(order, building=replace(part, is_kept=True))
+    try:
+        if not part.is_kept:
+            opened(keeping)
+        size = _bytes(part)
+        if not size:
+            return {}
+        began = time.perf_counter_ns()
+        opened(keeping)
+    except faults.Refusal:
+        # the cell itself runs: what its provider cannot do with a cache is no fault of it
+        return {}
+    return {"cached_session_ms": (time.perf_counter_ns() - began) / 1e6, "engine_bytes": size}
+
+
+def _shapes(inputs: str) -> str:
+    """`name:1x3x224x224,other:…` of the inputs, as TensorRT writes shapes; scalars have none."""
+    with np.load(inputs, allow_pickle=False) as archive:
+        shapes = {name: archive[name].shape for name in archive.files}
+    return ",".join(f"{name}:{'x'.join(map(str, shape))}" for name, shape in shapes.items() if shape)
+
+
+def _bytes(part: BuildingPart) -> int:
+    return sum(os.path.getsize(os.path.join(place, name)) for place, _, names in os.walk(part.folder) for name in names)

@@ -1,0 +1,66 @@
+"""Plug-in execution providers: a library beside ONNX Runtime (≥ 1.23), and the devices it lists."""
+
+import importlib
+import os
+from typing import Any
+
+import onnxruntime
+
+from worker.runner import faults
+from worker.runner.order import Order
+
+# an option of ours, not the library's: which kind of device to take where it lists several
+DEVICE_OPTION = "device_type"
+# what lets WebGPU run on Vulkan's processor implementation; then there is no GPU behind the figures
+SOFTWARE_SWITCH = "ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER"
+
+_registered: set[str] = set()
+
+
+def devices_of(order: Order, *, requested: list[str]) -> list[Any]:
+    """The first device of the provider, of the kind that the cell asks for. Raises Refusal when there is none."""
+    module = order.plugin
+    assert module is not None
+    with faults.translated("provider", requested_providers=requested):
+        if module not in _registered:
+            library = importlib.import_module(module).get_library_path()
+            onnxruntime.register_execution_provider_library(module, library)
+            _registered.add(module)
+        listed = [one for one in onnxruntime.get_ep_devices() if one.ep_name == order.provider]
+    wanted = order.provider_options.get(DEVICE_OPTION, "").upper()
+    fitting = [one for one in listed if not wanted or kind_of(one) == wanted.partition(".")[0]]
+    if fitting:
+        return fitting[:1]
+    kind = f" {wanted}" if wanted else ""
+    has = f"; it lists {', '.join(map(kind_of, listed))}" if listed else ""
+    raise faults.Refusal(
+        "provider_not_active",
+        f"the plug-in of {order.provider} lists no{kind} device on this machine{has}, so nothing was measured; "
+        "install the device's driver, or leave this provider out",
+        requested_providers=requested,
+        active_providers=["CPUExecutionProvider"],
+    )
+
+
+def options_of(order: Order) -> dict[str, str]:
+    """What the library itself is given."""
+    return {name: value for name, value in order.provider_options.items() if name != DEVICE_OPTION}
+
+
+def facts_of(devices: list[Any]) -> dict[str, str]:
+    """What the library and its device say of themselves, as text."""
+    found: dict[str, str] = {}
+    for device in devices:
+        about = device.device
+        found["device"] = f"{kind_of(device)} of {about.vendor}".strip()
+        found |= {f"device {name}": str(value) for name, value in dict(about.metadata).items()}
+        kept = {name: str(value) for name, value in dict(device.ep_metadata).items() if "path" not in name.lower()}
+        found |= {f"plug-in {name}": value for name, value in kept.items()}
+        if os.environ.get(SOFTWARE_SWITCH) == "1" and kind_of(device) == "CPU":
+            found["adapter"] = "software: the processor stands in for a GPU"
+    return found
+
+
+def kind_of(device: Any) -> str:
+    """CPU, GPU or NPU."""
+    return str(device.device.type).rpartition(".")[2]
