@@ -8,6 +8,7 @@ Refusal
 ├── Gone           410  it was there, and is no more
 ├── TooLarge       413  over a quota or a limit
 ├── Unprocessable  422  understood, but it contradicts itself or the rules
+├── Away           503  a part that the farm works with does not answer
 └── NoSpace        507  the farm's own disk is full
 
 Each carries one sentence for people, a code for programs and, where there is one, a hint at the way out.
@@ -79,6 +80,13 @@ class Unprocessable(Refusal):
 
     status = 422
     default_code = "unprocessable"
+
+
+class Away(Refusal):
+    """A part that the farm works with does not answer as it should; the same may work later."""
+
+    status = 503
+    default_code = "away"
 
 
 class NoSpace(Refusal):

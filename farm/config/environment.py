@@ -26,6 +26,11 @@ class Environment(BaseSettings):
     database_url: str = ""
     # uploaded and made files; empty: store in the home folder
     store_dir: Path | None = None
+    # an S3-compatible bucket that holds the store's files for several machines, its address where it is not Amazon's,
+    # and its region; the keys are boto3's own, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. Empty: the folder alone
+    bucket: str = ""
+    bucket_url: str = ""
+    bucket_region: str = ""
     # redis://…, rediss://… or redis+socket:///path; empty: the embedded broker's socket
     broker_url: str = ""
     public_url: str = "http://127.0.0.1:8000"

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from farm.config.beat import SCHEDULER, every
+from farm.config.buckets import bucket_storage
 from farm.config.databases import database
 from farm.config.environment import Environment
 from farm.config.mail import mail_settings
@@ -98,6 +99,10 @@ STORAGES: dict[str, Any] = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": _static_storage},
 }
+if ENVIRONMENT.bucket:
+    STORAGES["objects"] = bucket_storage(
+        ENVIRONMENT.bucket, url=ENVIRONMENT.bucket_url, region=ENVIRONMENT.bucket_region
+    )
 
 # Uploads: one handler that hashes while it writes into the store; nothing is held in memory.
 STORE_DIR = (ENVIRONMENT.store_dir or HOME / "store").resolve()

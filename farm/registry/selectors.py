@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from django.contrib.auth.models import AnonymousUser
-from django.db.models import Count, QuerySet
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
 from farm.accounts.models import User
 from farm.accounts.refusals import Conflict, Missing
@@ -31,7 +32,9 @@ Anyone = User | AnonymousUser
 def models_visible_to(user: Anyone) -> QuerySet[Model]:
     """Models of the user's teams, by name, with `version_count`."""
     models = Model.objects.visible_to(user).select_related("team", "created_by")
-    return models.annotate(version_count=Count("versions", distinct=True))
+    # counted model by model: a join would group whole rows
+    versions = Version.objects.filter(model=OuterRef("pk")).order_by().values("model")
+    return models.annotate(version_count=Coalesce(Subquery(versions.annotate(n=Count("pk")).values("n")), 0))
 
 
 def model(user: Anyone, model_id: int) -> Model:
@@ -125,7 +128,7 @@ def stored_path(sha256: str) -> Path:
     Who may read it is the caller's to decide. Raises Missing when there is none.
     """
     for blob in Blob.objects.filter(sha256=sha256):
-        path = storage.place(team_id=blob.team_id, sha256=sha256)
+        path = storage.fetched(team_id=blob.team_id, sha256=sha256)
         if path.is_file():
             return path
     raise Missing(f"There is no stored file {sha256[:12]}….")

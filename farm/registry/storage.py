@@ -15,7 +15,8 @@ from typing import BinaryIO, Self, cast
 
 from django.conf import settings
 
-from farm.accounts.refusals import NoSpace, TooLarge
+from farm.accounts.refusals import Away, NoSpace, TooLarge
+from farm.registry import objects
 
 DRAFT_LIFE_S = 24 * 3600.0
 COPY_BYTES = 1 << 20
@@ -94,6 +95,11 @@ class Draft:
             _sync_folder(target.parent)
         except OSError as problem:
             self._fail(problem)
+        try:
+            objects.push(target, team_id=team_id, sha256=self.sha256)
+        except Away:
+            self.discard()
+            raise
         self.is_kept = True
         return target
 
@@ -137,6 +143,17 @@ def bench_dir() -> Path:
 def place(*, team_id: int, sha256: str) -> Path:
     """Where a team's file of that digest lies; it need not exist."""
     return Path(settings.STORE_DIR) / str(team_id) / sha256[:2] / sha256
+
+
+def fetched(*, team_id: int, sha256: str) -> Path:
+    """The same place, with the file fetched from the bucket where another machine wrote it; it need not exist.
+
+    Raises Away.
+    """
+    path = place(team_id=team_id, sha256=sha256)
+    if not path.is_file():
+        objects.pull(path, team_id=team_id, sha256=sha256, drafts=incoming_dir())
+    return path
 
 
 def check_room(*, bytes_wanted: int) -> None:

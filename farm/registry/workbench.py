@@ -45,7 +45,7 @@ def lay_out(artifact: Artifact, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for file in artifact.files.select_related("blob"):
         if file.role in BUNDLE_ROLES:
-            copy(storage.place(team_id=artifact.team_id, sha256=file.blob.sha256), folder / file.name)
+            copy(storage.fetched(team_id=artifact.team_id, sha256=file.blob.sha256), folder / file.name)
     return folder
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 from farm.registry.models import Artifact, ArtifactFile
 from farm.registry.services.room import store_blob
 from farm.registry.states import FileRole
-from farm.registry.storage import draft_of, place
+from farm.registry.storage import draft_of, fetched
 from farm.registry.workbench import copy
 from farm.workshop import orders
 
@@ -96,5 +96,5 @@ def _place(file: ArtifactFile) -> tuple[int, int]:
 
 def _laid(bench: Bench, file: ArtifactFile, *, name: str) -> Path:
     target = bench.bundle.parent / name
-    copy(place(team_id=bench.artifact.team_id, sha256=file.blob.sha256), target)
+    copy(fetched(team_id=bench.artifact.team_id, sha256=file.blob.sha256), target)
     return target

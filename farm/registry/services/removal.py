@@ -9,6 +9,7 @@ from farm.accounts.models import Team, User
 from farm.accounts.refusals import Conflict, NotAllowed
 from farm.accounts.selectors import can_write
 from farm.accounts.services import record
+from farm.registry import objects
 from farm.registry.models import Artifact, ArtifactFile, Blob, EvaluationData, Preparation, Variant, Version
 from farm.registry.storage import place
 
@@ -67,6 +68,7 @@ def remove_unused(candidates: Iterable[int | None]) -> int:
             continue
         blob.delete()
         # under the team's lock: an upload of the same content waits, and then finds neither row nor file
+        objects.drop(team_id=blob.team_id, sha256=blob.sha256)
         place(team_id=blob.team_id, sha256=blob.sha256).unlink(missing_ok=True)
         freed += blob.bytes
     return freed

@@ -18,7 +18,7 @@ from farm.registry.services.making import claim, fail, finish
 from farm.registry.services.room import store_blob
 from farm.registry.services.uploads import store_artifact
 from farm.registry.states import FileRole
-from farm.registry.storage import draft_of, place
+from farm.registry.storage import draft_of, fetched
 from farm.registry.workbench import bench, copy, lay_out
 from farm.rules import recipes
 from farm.workshop import orders
@@ -103,7 +103,7 @@ def _calibration(variant: Variant, bench: Bench) -> Path | None:
     if named == recipes.RANDOM:
         return None
     target = bench.bundle.parent / "calibration.npz"
-    copy(place(team_id=bench.artifact.team_id, sha256=named), target)
+    copy(fetched(team_id=bench.artifact.team_id, sha256=named), target)
     return target
 
 
@@ -132,7 +132,7 @@ def _prepare(preparation: Preparation, bench: Bench) -> None:
     if workload.inputs_sha256 is not None:
         preparation.inputs = artifact.team.blobs.get(sha256=workload.inputs_sha256)
         inputs = bench.bundle.parent / "inputs.npz"
-        copy(place(team_id=artifact.team_id, sha256=workload.inputs_sha256), inputs)
+        copy(fetched(team_id=artifact.team_id, sha256=workload.inputs_sha256), inputs)
         if artifact.expected is not None and artifact.inputs == preparation.inputs:
             preparation.reference, preparation.reference_of = artifact.expected, GIVEN
             return
@@ -165,7 +165,7 @@ def _make_reference(preparation: Preparation, bench: Bench, *, inputs: Path) -> 
 
 def _check_evaluation(evaluation: EvaluationData, bench: Bench) -> None:
     given = bench.bundle.parent / "evaluation.npz"
-    copy(place(team_id=bench.artifact.team_id, sha256=evaluation.given.sha256), given)
+    copy(fetched(team_id=bench.artifact.team_id, sha256=evaluation.given.sha256), given)
     found = orders.check_evaluation(
         bench.bundle, bench.artifact.main, data=given, recipe=evaluation.recipe, out_dir=bench.out
     )

@@ -1,0 +1,40 @@
+"""Print the broker's address for one node of the farm's own network, with a user of its own; or take it away."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from farm.accounts.refusals import Invalid
+from farm.contract.version import node_queue
+from farm.fleet.models import Node
+from farm.runs import lines
+
+
+class Command(BaseCommand):
+    help = "Make a user of the broker for a node, and print what to start its agent with. Again: a new secret."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("node", help="its name")
+        parser.add_argument("--host", default="", help="how the node reaches the broker, like farm.lan:6379")
+        parser.add_argument("--off", action="store_true", help="remove the user; its open connections end")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        found = Node.objects.filter(name=options["node"]).exclude(health="retired").order_by("-pk").first()
+        if found is None and not options["off"]:
+            raise CommandError(f"There is no node “{options['node']}” at work; `onnxfarm node list` names them.")
+        try:
+            if options["off"]:
+                self._off(options["node"])
+                return
+            assert found is not None
+            address = lines.open_line(str(found.pk), {node_queue(str(found.pk)), *found.queues}, host=options["host"])
+        except Invalid as problem:
+            raise CommandError(str(problem)) from problem
+        self.stdout.write(f"ONNXFARM_NODE_BROKER={address}")
+
+    def _off(self, name: str) -> None:
+        nodes = Node.objects.filter(name=name)
+        ended = [node for node in nodes if lines.close_line(str(node.pk))]
+        if not ended:
+            raise CommandError(f"No node “{name}” has a direct line.")
+        self.stdout.write(f"{name} has no direct line any more.")

@@ -1,0 +1,123 @@
+"""What deploy/ says fits together: services, processes, settings, files. No container is started here."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from farm.config.environment import Environment
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+PROCESSES = {"migrate", "web", "gateway", "prepare", "beat"}
+# of other programs in the same containers
+FOREIGN = {"POSTGRES_PASSWORD", "POSTGRES_USER", "POSTGRES_DB"}
+# of deploy/process, quickstart and the proxy
+BESIDE_SETTINGS = {"ONNXFARM_HOST", "ONNXFARM_LISTEN", "ONNXFARM_NODE_HOME"}
+
+
+def settings() -> set[str]:
+    return {f"ONNXFARM_{name.upper()}" for name in Environment.model_fields}
+
+
+def test_every_process_of_the_farm_is_a_service_and_deploy_process_knows_it() -> None:
+    ours = {name: one["command"] for name, one in SERVICES.items() if one.get("image") == "onnxfarm-server"}
+    assert set(ours) == PROCESSES
+    known = set(re.findall(r"^  (\w+)\)", (DEPLOY / "process").read_text(), re.MULTILINE))
+    assert known >= PROCESSES - {"beat"}
+    assert "beat) exec" in (DEPLOY / "process").read_text()
+    assert all(command == [name] for name, command in ours.items())
+
+
+def test_nothing_but_the_proxy_is_reached_from_outside() -> None:
+    assert [name for name, one in SERVICES.items() if "ports" in one] == ["proxy"]
+    assert not any(one.get("privileged") or one.get("network_mode") for one in SERVICES.values())
+
+
+def test_services_wait_for_what_they_need_and_volumes_are_declared() -> None:
+    for name, one in SERVICES.items():
+        for needed, how in one.get("depends_on", {}).items():
+            assert needed in SERVICES, name
+            if how["condition"] == "service_healthy":
+                assert "healthcheck" in SERVICES[needed], needed
+        for volume in one.get("volumes", []):
+            source = volume.split(":")[0]
+            assert source.startswith("./") or source in COMPOSE["volumes"], volume
+            assert not source.startswith("./") or (DEPLOY / source).exists(), volume
+
+
+def test_settings_of_services_are_settings_of_the_farm() -> None:
+    for one in SERVICES.values():
+        names = set(one.get("environment", {}))
+        assert names <= settings() | FOREIGN | BESIDE_SETTINGS
+
+
+def test_the_example_names_what_the_services_ask_for() -> None:
+    text = (DEPLOY / "compose.yaml").read_text()
+    asked = set(re.findall(r"\$\{(\w+)", text))
+    given = set(re.findall(r"^#? ?([A-Z_]+)=", (DEPLOY / "example.env").read_text(), re.MULTILINE))
+    assert asked <= given
+    assert given - asked <= settings() | {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
+
+
+def test_the_proxy_leads_to_services_on_the_ports_they_listen_on() -> None:
+    upstream = dict(re.findall(r"reverse_proxy (\w+):(\d+)", (DEPLOY / "Caddyfile").read_text()))
+    process = (DEPLOY / "process").read_text()
+    assert set(upstream) == {"web", "gateway"}
+    for name, port in upstream.items():
+        assert name in SERVICES
+        assert f"{{ONNXFARM_{name.upper()}_PORT:-{port}}}" in process
+
+
+@pytest.mark.parametrize("path", sorted((DEPLOY / "containers").iterdir()), ids=lambda path: path.name)
+def test_a_container_file_copies_what_there_is_and_runs_as_nobody_special(path: Path) -> None:
+    text = path.read_text()
+    for words in re.findall(r"^COPY (.+)$", text, re.MULTILINE):
+        for source in words.split()[:-1]:
+            assert (ROOT / source).exists(), source
+    assert "--require-hashes" in text
+    assert text.index("USER onnxfarm") < text.index("ENTRYPOINT")
+
+
+def test_units_start_processes_that_there_are() -> None:
+    units = DEPLOY / "systemd"
+    wanted = re.findall(r"onnxfarm@(\w+)\.service", (units / "onnxfarm.target").read_text())
+    assert set(wanted) == PROCESSES - {"migrate"}
+    assert "ExecStart=/opt/onnxfarm/deploy/process %i\n" in (units / "onnxfarm@.service").read_text()
+
+
+def test_process_names_what_it_knows(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["bash", str(DEPLOY / "process"), "nonsense"], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 2
+    assert done.stderr == "onnxfarm: name one of migrate, web, gateway, prepare, beat; not 'nonsense'.\n"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "requirements").glob("*.txt")), ids=lambda path: path.name)
+def test_every_pinned_package_has_hashes(path: Path) -> None:
+    entries = re.split(r"\n(?=\S)", re.sub(r"^\s*#.*\n", "", path.read_text(), flags=re.MULTILINE).strip())
+    without = [entry.split(" ")[0] for entry in entries if "--hash=sha256:" not in entry]
+    assert without == []
+    assert not re.search(r"(?i)https?://|--index-url|--find-links|file:", path.read_text())
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not on this machine")
+def test_units_are_units_to_systemd(tmp_path: Path) -> None:
+    """The program they start lies elsewhere on a farm, which is all that may be missing here."""
+    for path in (DEPLOY / "systemd").iterdir():
+        shutil.copy(path, tmp_path / path.name.replace("@.", "@web."))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(tmp_path / "onnxfarm@web.service")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    ours = [line for line in done.stderr.splitlines() if "onnxfarm" in line]
+    assert [line for line in ours if "is not executable" not in line and "deploy/process" not in line] == []
