@@ -23,7 +23,6 @@ SIZES = {"1280": {"width": 1280, "height": 800}, "390": {"width": 390, "height":
 FOUND = {
     "model": ("/models/", "#models tbody th a"),
     "variant": ("/models/", "#models tbody th a >> main a[href^='/variants/']"),
-    "graph": ("/models/", "#models tbody th a >> main a[href$='/graph/']"),
     "node": ("/fleet/", "#nodes tbody th a"),
     "alert": ("/alerts/?state=all", "main .line-link"),
     "watch": ("/watches/", "main .line-link"),
@@ -40,6 +39,8 @@ def pages(run: int, cell: str) -> dict[str, str]:
         "cell": f"/runs/{run}/cells/{cell}/",
         # of a run whose model came with labelled data: deploy/quickstart --sample digits
         "accuracy": f"/runs/{run}/?chart=pareto#charts",
+        "graph": f"/models/versions/1/graph/?cell={run}:{cell}",
+        "closer": f"/runs/{run}/cells/{cell}/closer/",
         "home": "/",
         "models": "/models/",
         "upload": "/models/upload/",

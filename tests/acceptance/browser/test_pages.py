@@ -222,3 +222,18 @@ def test_a_server_that_goes_away_is_said_and_recovers(
     expect(page.locator("#away")).to_be_visible(timeout=10_000)
     page.unroute("**/*part=live*")
     expect(page.locator("#away")).to_be_hidden(timeout=10_000)
+
+
+def test_a_run_is_readable_on_paper(opened: Opening, version: Version, node: Node, person: User) -> None:
+    run = rows.finished_run(version, node, person)
+    # A4 at 96 dots an inch, between margins of 1 cm; chosen dark on the screen, light on paper
+    page = opened(f"/runs/{run.pk}/", size={"width": 718, "height": 1047}, scheme="light")
+    page.click("[data-theme-toggle]")
+    page.emulate_media(media="print", color_scheme="light")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    expect(page.locator("h1")).to_be_visible()
+    expect(page.locator("#cells-table")).to_be_visible()
+    for gone in ("header nav", ".tabs", ".share", ".chart-tools", "main form", "button.copy"):
+        assert page.locator(gone).count(), gone
+        expect(page.locator(gone).first).to_be_hidden()
+    assert page.evaluate("getComputedStyle(document.querySelector('h1')).color") == "rgb(22, 25, 29)"

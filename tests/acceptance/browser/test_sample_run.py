@@ -1,0 +1,50 @@
+"""The run page of the sample transformer, as this machine measured it: its verdict is read without scrolling."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from farm.workshop.samples import making
+from tests.acceptance.browser.conftest import LAPTOP, Watch, wait_for_chart
+from tests.acceptance.browser.unscrolled import assert_says_who_how_much_how_sure_and_why
+from tests.acceptance.conftest import LiveFarm
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.measures, pytest.mark.timeout(400)]
+# the comparison that the default matrix opens with, without its other cells
+MATRIX = {
+    "budget": "quick",
+    "matrix": {
+        "runtime": ["onnxruntime==1.29.0", "onnxruntime==1.31.1"],
+        "provider": ["cpu"],
+        "batch": [8],
+        "precision": ["int8-dynamic"],
+        "threads": [1],
+    },
+}
+
+
+@pytest.fixture
+def page(browser: Browser, farm: LiveFarm) -> Iterator[Page]:
+    context = browser.new_context(viewport=LAPTOP)  # type: ignore[arg-type]
+    page = context.new_page()
+    page.watch = Watch(context)  # type: ignore[attr-defined]
+    page.goto(farm.sign_in_link())
+    yield page
+    context.close()
+
+
+def test_who_is_slower_by_how_much_how_surely_and_through_what(farm: LiveFarm, page: Page, tmp_path: Path) -> None:
+    document = farm.submit(making.write_model("transformer", tmp_path), MATRIX)
+    page.goto(f"{farm.url}/runs/{document['run']}/")
+    wait_for_chart(page)
+    words = assert_says_who_how_much_how_sure_and_why(page)
+    [comparison] = [one for one in document["comparisons"] if one["axis"] == "runtime"]
+    assert comparison["verdict"] == "slower"
+    assert f"{comparison['rounds']} rounds" in words
+    # the picture stands in the same window
+    box = page.locator(".chart").bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] <= LAPTOP["height"]
+    page.watch.assert_is_clean()  # type: ignore[attr-defined]
