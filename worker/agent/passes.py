@@ -62,7 +62,7 @@ def _building(arm: PreparedArm) -> dict[str, Any] | None:
     if entry is None or entry.building is None:
         return None
     part = entry.building
-    return {"cache": part.cache, "folder": str(arm.engines), "is_kept": part.is_kept, "shapes": list(part.shapes)}
+    return {"cache": part.cache, "folder": str(arm.engines), "shapes": list(part.shapes)}
 
 
 def first_problem(error: ValidationError) -> str:

@@ -2,7 +2,6 @@
 
 import os
 import time
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,41 +9,31 @@ import numpy as np
 from worker.runner import faults
 from worker.runner.order import BuildingPart, Order
 
-# a cache that is not kept is tried only where a session takes less
-CHEAP_MS = 5000.0
-
 
 def options_of(order: Order) -> dict[str, str]:
     """The options that the agent answers for: the cache folder, and the workload's shapes where the cell sets none."""
     part = order.building
     if part is None:
         return {}
-    found = {part.cache: part.folder} if part.is_kept else {}
+    found = {part.cache: part.folder}
     if part.shapes and not set(part.shapes) & order.provider_options.keys():
         found |= dict.fromkeys(part.shapes, _shapes(order.inputs))
     return found
 
 
-def cached(order: Order, *, session_ms: float, opened: Any) -> dict[str, Any]:
+def cached(order: Order, *, opened: Any) -> dict[str, Any]:
     """How long a session takes that finds its engine in the cache, in ms, and how many bytes lie there.
 
-    `opened` opens a session for an order. Empty where the provider compiles nothing, where trying it would cost too
-    much, or where the provider leaves nothing in its cache.
+    `opened` opens a session for an order. Empty where the provider compiles nothing or leaves nothing in its cache.
     """
-    part = order.building
-    if part is None or (not part.is_kept and session_ms > CHEAP_MS):
+    size = _bytes(order.building) if order.building is not None else 0
+    if not size:
         return {}
-    keeping = replace(order, building=replace(part, is_kept=True))
+    began = time.perf_counter_ns()
     try:
-        if not part.is_kept:
-            opened(keeping)
-        size = _bytes(part)
-        if not size:
-            return {}
-        began = time.perf_counter_ns()
-        opened(keeping)
+        opened(order)
     except faults.Refusal:
-        # the cell itself runs: what its provider cannot do with a cache is no fault of it
+        # the cell itself runs: what its provider cannot do a second time is no fault of it
         return {}
     return {"cached_session_ms": (time.perf_counter_ns() - began) / 1e6, "engine_bytes": size}
 

@@ -41,11 +41,10 @@ def run_check(order: Order, *, timer: PhaseTimer, wrap_call: Callable[..., Any] 
     if order.keep is not None and _bytes(outputs) <= MAX_KEPT_BYTES:
         keep_arrays(order.keep, outputs)
     unoptimised = _unoptimised(order, inputs, outputs, timer=timer, peak_bytes=facts["peak_memory_bytes"])
-    session_ms = timer.phases_ms["session"]
     return {
         **facts,
         "unoptimised": unoptimised,
-        **building.cached(order, session_ms=session_ms, opened=_open_quietly),
+        **building.cached(order, opened=_open_quietly),
         "provider_facts": engine.provider_facts,
         **{f"{name}_ms": timer.phases_ms[name] for name in ("import", "session", "first")},
         "outputs": [

@@ -56,11 +56,10 @@ class EvaluationPart:
 
 @dataclass(frozen=True)
 class BuildingPart:
-    """Of a provider that compiles: its cache option and folder, whether launches share it, its options for shapes."""
+    """Of a provider that compiles: its cache option and folder, and its options for shapes."""
 
     cache: str
     folder: str
-    is_kept: bool = True
     shapes: tuple[str, ...] = ()
 
 

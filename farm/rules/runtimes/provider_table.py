@@ -36,13 +36,12 @@ class Signs:
 class Building:
     """A provider that compiles the graph: how its engine is kept and what shapes it is built for.
 
-    `cache`: the option that names the cache folder, which is the agent's to set. `is_kept`: every launch of a cell
-    loads the engine of the first; else the cache is only tried once, to tell what it would save. `shapes`: the options
-    for the smallest, usual and largest shapes, filled from the workload where the matrix sets none of them.
+    `cache`: the option that names the cache folder, which is the agent's to set, so that every launch of a cell loads
+    the engine of the first. `shapes`: the options for the smallest, usual and largest shapes, filled from the workload
+    where the matrix sets none of them.
     """
 
     cache: str
-    is_kept: bool = True
     shapes: tuple[str, ...] = ()
 
 
@@ -251,7 +250,6 @@ PROVIDERS: tuple[Provider, ...] = (
         records=("device_type", "precision_hint", "executed_precision"),
         probe_with="onnxruntime-openvino==1.24.1",
         signs=Signs(machines=_X86),
-        building=Building(cache="cache_dir", is_kept=False),
     ),
     Provider(
         name="CoreMLExecutionProvider",

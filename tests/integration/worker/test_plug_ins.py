@@ -1,0 +1,65 @@
+"""A plug-in's provider on real runtimes in the real sandbox."""
+
+from pathlib import Path
+
+import pytest
+
+from farm.contract.reasons import ReasonCode
+from farm.contract.reports import CheckReport, TraceReport
+from tests.integration.worker.making import MODELS, Workbench, checks, traces
+
+WEBGPU = "onnxruntime-ep-webgpu==0.4.0"
+SWITCH = "ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER"
+ADAPTERS = sorted(Path("/usr/share/vulkan/icd.d").glob("lvp_icd*.json"))
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Workbench:
+    return Workbench(tmp_path)
+
+
+def test_a_plug_ins_runtime_measures_on_the_cpu_too_and_says_what_is_beside_it(bench: Workbench) -> None:
+    arm = bench.arm(0, MODELS / "if_loop.onnx", runtime=WEBGPU)
+    found = checks(bench.execute_until([arm], CheckReport))[0]
+    assert found.reason is None
+    assert found.active_providers == ("CPUExecutionProvider",)
+    assert found.packages["onnxruntime"] == "1.31.1"
+    assert found.packages["onnxruntime-ep-webgpu"] == "0.4.0"
+    assert found.provider_facts == {}
+
+
+def test_a_plug_in_without_such_a_device_measures_nothing_and_says_so(bench: Workbench) -> None:
+    options = {"device_type": "NPU"}
+    arm = bench.arm(
+        0, MODELS / "if_loop.onnx", runtime=WEBGPU, provider="WebGpuExecutionProvider", provider_options=options
+    )
+    found = checks(bench.execute_until([arm], CheckReport))[0]
+    assert found.reason is not None
+    assert found.reason.code == ReasonCode.PROVIDER_NOT_ACTIVE
+    assert "The plug-in of WebGpuExecutionProvider lists no NPU device on this machine" in found.reason.text
+
+
+@pytest.mark.skipif(not ADAPTERS, reason="no software adapter: mesa-vulkan-drivers ≥ 25 is not installed here")
+def test_webgpu_on_the_software_adapter_shows_its_placement_and_copies(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(SWITCH, "1")
+    arm = bench.arm(0, MODELS / "if_loop.onnx", runtime=WEBGPU, provider="WebGpuExecutionProvider")
+    reports = bench.execute_until([arm], TraceReport)
+    check, trace = checks(reports)[0], traces(reports)[0]
+    assert check.reason is None, check.reason
+    assert check.active_providers[0] == "WebGpuExecutionProvider"
+    assert check.provider_facts["plug-in version"] == "0.4.0"
+    if check.provider_facts["device"].startswith("CPU"):
+        assert check.provider_facts["adapter"].startswith("software")
+    assert all(output.violations == 0 for output in check.outputs)
+    assert {share.name for share in trace.providers} == {"WebGpuExecutionProvider", "CPUExecutionProvider"}
+    assert trace.copies_to_host > 0
+
+
+def test_nothing_is_said_of_engines_where_nothing_is_compiled(bench: Workbench) -> None:
+    arm = bench.arm(0, MODELS / "cnn_fixed_b1.onnx")
+    found = checks(bench.execute_until([arm], CheckReport))[0]
+    assert (found.cached_session_ms, found.engine_bytes) == (None, None)
