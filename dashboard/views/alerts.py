@@ -19,6 +19,7 @@ from farm.accounts.selectors import can_write, members_of, teams_visible_to
 from farm.accounts.states import WRITING_ROLES
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
+from farm.alerts.selectors.evidence import graph_changes
 from farm.alerts.services.digests import digest_of
 
 LABELS = {
@@ -94,6 +95,7 @@ def shown(request: HttpRequest, found: Any, *, status: int = 200, **more: object
         "evidence": reading.evidence(found),
         "figure": _ratios(found),
         "operators": _operators(found),
+        "graph_changes": graph_changes(leading) if (leading := reading.leading(found)) is not None else [],
         "since_when": reading.question(found, "since_when"),
         "work_around": reading.question(found, "work_around"),
         "members": [member.user for member in members],

@@ -1,6 +1,6 @@
-"""What an operator set alone costs: fusions that a runtime knows at one opset of a model and not at another.
+"""What was executed differently, in words: between two releases, and for an operator set alone.
 
-Read off the traces of two cells that differ in their opset alone, so that it is deterministic.
+Read off traces, so that it is deterministic: which of the model's own nodes ran where, fused with what.
 """
 
 from collections.abc import Sequence
@@ -22,6 +22,20 @@ class Stamp:
     old: int
     new: int
     lost: tuple[str, ...]
+
+
+def graph_changes(old: Cell, new: Cell) -> list[str]:
+    """How two cells' executed graphs differ, worse first, or that they do not. Empty where one was not traced."""
+    if not (old.operators and new.operators):
+        return []
+    copies = (old.copies or 0, new.copies or 0)
+    found = placement_changes(old.operators, new.operators, copies=copies)
+    counts = (len(old.operators), len(new.operators))
+    ran = f"{counted(counts[1], 'operator')} executed, {counts[0]} before."
+    if not found:
+        same = "The same nodes ran on the same provider, fused alike" if counts[0] == counts[1] else ran.rstrip(".")
+        return [f"{same}."]
+    return [*(one.sentence() for one in sorted(found, key=lambda one: not one.is_worse)), ran]
 
 
 def stamps(document: Document) -> list[Stamp]:

@@ -78,3 +78,23 @@ def test_cells_without_a_trace_say_nothing() -> None:
     found = document(("onnxruntime==1.24.4", {}))
     bare = found.model_copy(update={"cells": [one.model_copy(update={"operators": []}) for one in found.cells]})
     assert fusions.stamps(bare) == []
+
+
+def test_two_releases_differ_in_what_is_fused_and_how_much_runs() -> None:
+    old, new = (
+        cell("a", "onnxruntime==1.29.0", 21, FUSED),
+        cell("b", "onnxruntime==1.31.1", 21, {"stem": ["stem_relu"]}),
+    )
+    assert fusions.graph_changes(old, new) == [
+        "down1 no longer runs fused as conv.",
+        "down1_relu no longer runs fused as conv.",
+        "down1_sum no longer runs fused as conv.",
+        "5 operators executed, 3 before.",
+    ]
+    assert fusions.graph_changes(new, old)[-1] == "3 operators executed, 5 before."
+
+
+def test_the_same_graph_is_said_and_an_untraced_one_says_nothing() -> None:
+    old, new = cell("a", "onnxruntime==1.29.0", 21, FUSED), cell("b", "onnxruntime==1.31.1", 21, FUSED)
+    assert fusions.graph_changes(old, new) == ["The same nodes ran on the same provider, fused alike."]
+    assert fusions.graph_changes(old, new.model_copy(update={"operators": []})) == []
