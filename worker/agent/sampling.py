@@ -1,5 +1,6 @@
 """One round of a block: a sample an arm, by turns where that is possible, each measured again while it is disturbed."""
 
+import functools
 import os
 import random
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 from farm.contract.cells import Budget
 from farm.contract.reports import ArmSample, Sample
 from farm.rules.runtimes import providers
-from worker.agent import budgets, turns
+from worker.agent import budgets, processor, turns
 from worker.agent.launching import Answer, Launcher, garbled
 from worker.agent.passes import CPU, first_problem, runner_order
 from worker.agent.preparing import PreparedArm
@@ -91,10 +92,14 @@ def can_take_turns(arms: Sequence[PreparedArm], *, peaks: dict[int, int]) -> boo
 
 
 def is_gated(arm: PreparedArm) -> bool:
-    """Contention is judged on one-thread workloads of the CPU provider: elsewhere other threads do the work."""
+    """Contention is judged on one-thread workloads of the CPU provider: elsewhere other threads do the work.
+
+    Nor is it on an emulated processor, whose latencies are compared with nothing and cost twenty times as much.
+    """
     cell = arm.order.cell
     return (
-        cell.provider == CPU
+        not _is_emulated()
+        and cell.provider == CPU
         and cell.session.threads == 1
         and cell.session.execution_mode == "sequential"
         and cell.workload.concurrency == 1
@@ -114,6 +119,11 @@ def as_sample(answer: Answer, *, arm: PreparedArm, position: int, remeasured: in
         detail = first_problem(error) if isinstance(error, ValidationError) else repr(error)
         return ArmSample(arm=arm.arm, position=position, reason=garbled(detail))
     return ArmSample(arm=arm.arm, position=position, sample=sample)
+
+
+@functools.cache
+def _is_emulated() -> bool:
+    return processor.is_emulated()
 
 
 def _is_on_host(arm: PreparedArm) -> bool:
