@@ -25,7 +25,7 @@ def open_line(node_id: str, queues: Iterable[str], *, host: str = "") -> str:
     to be had or knows no users.
     """
     secret = secrets.token_urlsafe(32)
-    keys = [word for queue in sorted(set(queues)) for word in (f"~{queue}",)]
+    keys = [f"~{queue}" for queue in sorted(set(queues))]
     rules = ["reset", "on", f">{secret}", *keys, "resetchannels", "-@all", "+ping", "+brpop"]
     _tell("ACL", "SETUSER", user_of(node_id), *rules)
     return _address(user_of(node_id), secret, host=host)
