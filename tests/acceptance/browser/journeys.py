@@ -229,7 +229,7 @@ def walked(name: str, browser: Browser, *, pictures: Path | None) -> bool:
         os.environ["ONNXFARM_HOST_LOCK"] = str(Path(folder) / "lock")
         samples = Path(folder) / "samples"
         making.write_all(samples)
-        for farm in live_farm(Path(folder) / "home", with_node=name != "hardware-owner"):
+        with contextmanager(live_farm)(Path(folder) / "home", with_node=name != "hardware-owner") as farm:
             # the browser draws on the cores that are measured: nothing moves in it
             context = browser.new_context(viewport=LAPTOP, reduced_motion="reduce")  # type: ignore[arg-type]
             walk = Walk(name, context.new_page(), farm.opened.link, pictures)
@@ -243,7 +243,6 @@ def walked(name: str, browser: Browser, *, pictures: Path | None) -> bool:
             finally:
                 context.close()
             return walk.steps[-1][0] <= TEN_MINUTES
-    return False
 
 
 def main() -> int:
