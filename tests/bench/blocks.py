@@ -8,7 +8,7 @@ the staged runner, from a source that a test changed.
 import contextlib
 import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,9 +68,9 @@ SUBJECTS = {
 
 
 @contextlib.contextmanager
-def shortened_windows() -> Iterator[None]:
-    """Every sample of every budget takes the short windows meanwhile; the number of rounds stays the budget's."""
-    with mock.patch.object(budgets, "runner_budget", return_value=SHORT):
+def shortened_windows(windows: Mapping[str, Any] = SHORT) -> Iterator[None]:
+    """Every sample of every budget takes these windows meanwhile; the number of rounds stays the budget's."""
+    with mock.patch.object(budgets, "runner_budget", return_value=dict(windows)):
         yield
 
 

@@ -5,12 +5,14 @@
 The staged runner of this script calls `entry.main(wrap_call=…)`: every timed call is followed by a busy-wait of a
 share of its own duration, no share in arm 0 and `--change` in arm 1, so that both pay for the wrapping. Everything else
 is the product's: blocks of 8 to 24 rounds (the standard budget) that end when the rule decides, with the short windows
-of tests/bench/blocks.py, or with the standard budget's own by `--whole`.
+of tests/bench/blocks.py, or with those of the quick budget by `--whole`.
 """
 
 import argparse
 import contextlib
+import json
 import shutil
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,10 +20,11 @@ from typing import Any
 
 import numpy as np
 
+from farm.contract.cells import Budget
 from farm.rules.comparing import power, statistics
 from farm.rules.comparing.comparisons import MARGIN
 from tests.bench import blocks, figure
-from worker.agent import staging
+from worker.agent import budgets, staging
 
 # models slow enough that a twentieth of a call is far above what the wrapping itself takes
 SUBJECTS = ("cnn_dyn", "encoder_dyn", "transformer", "convnet")
@@ -105,24 +108,27 @@ def main() -> None:
     parser.add_argument("--blocks", type=int, default=12)
     parser.add_argument("--change", type=float, default=0.05)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--whole", action="store_true", help="the budget's own windows, not the short ones")
+    parser.add_argument("--whole", action="store_true", help="the quick budget's windows, not the short ones")
     parser.add_argument("--ungated", action="store_true", help="count disturbed launches too")
     parser.add_argument("--runtimes", type=Path, default=blocks.runtimes_of_bench(), metavar="DIR")
     given = parser.parse_args()
     gate = blocks.without_gate() if given.ungated else contextlib.nullcontext()
-    windows = contextlib.nullcontext() if given.whole else blocks.shortened_windows()
-    with tempfile.TemporaryDirectory() as name, windows, gate:
+    windows = budgets.runner_budget(Budget.QUICK) if given.whole else blocks.SHORT
+    with tempfile.TemporaryDirectory() as name, blocks.shortened_windows(windows), gate:
         folder = Path(name).resolve()
         runner = slowed_runner(folder, change=given.change)
         place = blocks.Workplace(folder, runtimes=given.runtimes, runner=runner)
-        found = [measure(place, number, seed=given.seed) for number in range(given.blocks)]
+        found = []
+        for number in range(given.blocks):
+            found.append(measure(place, number, seed=given.seed))
+            print(json.dumps(found[-1]), file=sys.stderr, flush=True)
     figure.publish(
         claim=f"A change of {100 * given.change:g} % that is really there is called slower.",
         seed=given.seed,
         figures={
             "change": given.change,
             "is_gated": not given.ungated,
-            "windows": None if given.whole else blocks.SHORT,
+            "windows": windows,
             **summed_up(found, change=given.change),
             "blocks": found,
         },
