@@ -66,8 +66,14 @@ BY_NAME = {axis.name: axis for axis in AXES}
 def varying(cells: Iterable[Cell]) -> list[Axis]:
     """The axes along which these cells differ, in the order of AXES, without those that follow from others."""
     cells = list(cells)
-    found = [axis for axis in AXES if len({axis.label(cell) for cell in cells}) > 1]
+    found = [axis for axis in AXES if _differ(cells, axis)]
     return [axis for axis in found if not _is_implied(axis, cells)]
+
+
+def _differ(cells: Sequence[Cell], axis: Axis) -> bool:
+    """Whether the cells stand at several places of an axis; the second place found ends the look."""
+    first = axis.label(cells[0]) if cells else ""
+    return any(axis.label(cell) != first for cell in cells)
 
 
 def _is_implied(axis: Axis, cells: Sequence[Cell]) -> bool:

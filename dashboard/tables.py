@@ -1,7 +1,7 @@
 """Tables as pages and figures hand them to one template: heads with units, cells with the number behind the words."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dashboard.words import Sign, sign_of
 
@@ -42,6 +42,12 @@ class Table:
     caption: str
     heads: Sequence[Head]
     rows: Sequence[Sequence[Entry]] = field(default_factory=tuple)
+
+    def first(self, most: int) -> "Table":
+        """The table with its first rows alone, and a caption that says so; itself where there are no more."""
+        if len(self.rows) <= most:
+            return self
+        return replace(self, caption=f"{self.caption}: the first {most} of {len(self.rows)}", rows=self.rows[:most])
 
     @property
     def lines(self) -> list[list[tuple[Head, Entry]]]:

@@ -1,7 +1,7 @@
 """The heat map of a run's cells: a table with real links, coloured by verdict or by a metric."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import log
 
 from dashboard import axes, numbers
@@ -16,6 +16,8 @@ OPEN_STATES = ("waiting", "running")
 STEPS = (0.05, 0.15)
 RAMP = 5
 COMPACT_FROM = 9
+# with more fields a map is shown part by part, of about so many each
+MOST_FIELDS, PART_FIELDS, FEWEST_ROWS = 100, 60, 4
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,19 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Part:
+    """Which rows of a large map are shown: `first` to `last` of `total`, the part `number` of `count`, from 1 on."""
+
+    number: int
+    count: int
+    first: int
+    last: int
+    total: int
+
+
+@dataclass(frozen=True)
 class HeatMap:
-    """`column_axis` heads the columns; `row_axes` the rows."""
+    """`column_axis` heads the columns; `row_axes` the rows. `cells`: those in the rows; `part`: None where all are."""
 
     metric: Metric
     column_axis: axes.Axis
@@ -72,11 +85,38 @@ class HeatMap:
     columns: Sequence[str]
     rows: Sequence[Row]
     choices: Sequence[axes.Axis] = field(default_factory=tuple)
+    cells: Sequence[Cell] = field(default_factory=tuple)
+    part: Part | None = None
 
     @property
     def is_compact(self) -> bool:
         """Whether fields are drawn small, because there are many columns."""
         return len(self.columns) >= COMPACT_FROM
+
+
+Places = Mapping[str, Sequence[Cell]]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where every cell of a run stands, which does not depend on what colours the map.
+
+    `rows`: labels, and cells by their column. Of a large map those with the largest slowdowns come first.
+    """
+
+    cells: Sequence[Cell]
+    choices: Sequence[axes.Axis]
+    column_axis: axes.Axis
+    row_axes: Sequence[axes.Axis]
+    heads: Sequence[str]
+    rows: Sequence[tuple[tuple[str, ...], Places]]
+    by_id: Mapping[str, Cell]
+    compared: Mapping[str, Sequence[Comparison]]
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it is shown part by part."""
+        return len(self.rows) * len(self.heads) > MOST_FIELDS and len(self.rows) > FEWEST_ROWS
 
 
 @dataclass(frozen=True)
@@ -102,29 +142,73 @@ def heat_map(
     states: Mapping[str, str] | None = None,
 ) -> HeatMap:
     """The map of these cells. `states`: `waiting` or `running` for cells that have not ended, by id."""
-    drawn = [cell for cell in cells if cell.twin_of is None]
-    choices = axes.varying(drawn)
+    return drawn(layout(cells, comparisons, columns=columns), address, metric=metric, states=states)
+
+
+def layout(cells: Iterable[Cell], comparisons: Sequence[Comparison], *, columns: str = "") -> Layout:
+    """Where these cells stand, with an axis across; `columns`: its name."""
+    shown = [cell for cell in cells if cell.twin_of is None]
+    choices = axes.varying(shown)
     column_axis = _column_axis(choices, columns)
     row_axes = [axis for axis in choices if axis != column_axis]
+    groups: dict[tuple[str, ...], dict[str, list[Cell]]] = {}
+    for cell in shown:
+        groups.setdefault(axes.place_of(cell, row_axes), {}).setdefault(column_axis.label(cell), []).append(cell)
+    found = Layout(
+        cells=shown,
+        choices=choices,
+        column_axis=column_axis,
+        row_axes=row_axes,
+        heads=[place[0] for place in axes.places(shown, [column_axis])],
+        rows=[(labels, groups[labels]) for labels in axes.places(shown, row_axes)],
+        by_id={cell.id: cell for cell in shown},
+        compared=_by_candidate(comparisons),
+    )
+    return replace(found, rows=_worst_first(found)) if found.is_large else found
+
+
+def _worst_first(found: Layout) -> list[tuple[tuple[str, ...], Places]]:
+    """Rows by their largest slowdown along the columns, those without one as they were."""
+    along = found.column_axis.name
+
+    def slowdown(row: tuple[tuple[str, ...], Places]) -> float:
+        compared = (one for cells in row[1].values() for cell in cells for one in found.compared.get(cell.id, ()))
+        return max((one.ratio or 1.0 for one in compared if one.axis == along and one.verdict == "slower"), default=0.0)
+
+    return sorted(found.rows, key=slowdown, reverse=True)
+
+
+def drawn(
+    found: Layout, address: Address, *, metric: str = "", states: Mapping[str, str] | None = None, part: int = 1
+) -> HeatMap:
+    """The map, coloured by a metric; of a large one the part with this number, from 1 on."""
     chosen = BY_NAME.get(metric, METRICS[0])
     grid = Grid(
         metric=chosen,
-        column_axis=column_axis,
-        cells={cell.id: cell for cell in drawn},
-        compared=_by_candidate(comparisons),
+        column_axis=found.column_axis,
+        cells=found.by_id,
+        compared=found.compared,
         states=states or {},
-        ends=_ends(drawn, chosen),
+        ends=_ends(found.cells, chosen),
         address=address,
     )
-    heads = [place[0] for place in axes.places(drawn, [column_axis])]
-    groups: dict[tuple[tuple[str, ...], str], list[Cell]] = {}
-    for cell in drawn:
-        groups.setdefault((axes.place_of(cell, row_axes), column_axis.label(cell)), []).append(cell)
+    which = _part(found, part) if found.is_large else None
+    shown = found.rows if which is None else found.rows[which.first - 1 : which.last]
     rows = [
-        Row(labels=labels, places=[_place(groups.get((labels, head), []), grid, heads[0]) for head in heads])
-        for labels in axes.places(drawn, row_axes)
+        Row(labels=labels, places=[_place(places.get(head, ()), grid, found.heads[0]) for head in found.heads])
+        for labels, places in shown
     ]
-    return HeatMap(chosen, column_axis, row_axes, heads, rows, choices)
+    cells = [cell for _, places in shown for group in places.values() for cell in group]
+    return HeatMap(chosen, found.column_axis, found.row_axes, found.heads, rows, found.choices, cells, which)
+
+
+def _part(found: Layout, number: int) -> Part:
+    """The part with this number; the nearest there is for a number that is none."""
+    each = max(FEWEST_ROWS, PART_FIELDS // len(found.heads))
+    count = -(-len(found.rows) // each)
+    number = min(max(1, number), count)
+    first = (number - 1) * each + 1
+    return Part(number, count, first, min(first + each - 1, len(found.rows)), len(found.rows))
 
 
 def _column_axis(choices: Sequence[axes.Axis], wished: str) -> axes.Axis:

@@ -142,18 +142,15 @@ def _sharpest(values: Sequence[float], place: int, reach: int) -> int:
 def _marks(
     alerts: Sequence[Any], series: str, node: str, spots: Sequence[Spot], *, by_version: bool = False
 ) -> list[Mark]:
-    found = []
-    for alert in alerts:
-        if alert.node == node and any(one.series == series for one in alert.symptoms.all()):
-            wanted = (alert.bad, None) if by_version else (None, alert.round_id)
-            place = next((place for place, spot in enumerate(spots) if _is_there(spot, *wanted)), None)
-            if place is not None:
-                found.append(Mark(place, alert.pk, alert.state))
-    return found
-
-
-def _is_there(spot: Spot, version: str | None, round_id: int | None) -> bool:
-    return spot.version == version if version is not None else spot.round == round_id
+    mine = [one for one in alerts if one.node == node and any(each.series == series for each in one.symptoms.all())]
+    if not mine:
+        return []
+    # the first value of a release or round stands for it
+    places: dict[Any, int] = {}
+    for place, spot in enumerate(spots):
+        places.setdefault(spot.version if by_version else spot.round, place)
+    named = [(places.get(one.bad if by_version else one.round_id), one) for one in mine]
+    return [Mark(place, one.pk, one.state) for place, one in named if place is not None]
 
 
 def table(lines: Sequence[Line], *, watch: int) -> Table:

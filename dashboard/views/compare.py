@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 from dashboard import axes
 from dashboard.reading import copies, side
 from dashboard.views.access import page, person
+from dashboard.views.paging import paged
 from farm.accounts.refusals import Missing
 from farm.runs import selectors
 
@@ -73,17 +74,26 @@ def judged_by_base(user: Any, chosen: list[side.Chosen]) -> list[side.Judged]:
 
 
 def _offered(request: HttpRequest, taken: set[str]) -> dict[str, Any]:
-    """Runs to choose from, and the measured cells of the chosen one."""
-    runs = list(selectors.runs_visible_to(person(request))[:RUNS_SHOWN])
-    wanted = request.GET.get("run", "")
-    run = next((run for run in runs if str(run.pk) == wanted), runs[0] if runs else None)
+    """Runs to choose from, and the measured cells of the chosen one, a page of them."""
+    runs = _runs(request)
+    run = next((run for run in runs if str(run.pk) == request.GET.get("run", "")), runs[0] if runs else None)
     if run is None:
         return {"runs": [], "run": None, "cells": []}
-    measured = [cell for cell in selectors.document(run, with_operators=False).cells if cell.p50_ms is not None]
+    shown = paged(request, selectors.measured_cells(run))
+    measured = [selectors.cell_of(row) for row in shown]
     along = axes.varying(measured)
     cells = [
         {"key": key, "name": axes.name_of(cell, along), "id": cell.id, "is_taken": key in taken}
         for cell in measured
         if (key := f"{run.pk}:{cell.id}")
     ]
-    return {"runs": runs, "run": run, "cells": cells}
+    return {"runs": runs, "run": run, "cells": cells, "page": shown}
+
+
+def _runs(request: HttpRequest) -> list[Any]:
+    """The newest runs, and the one that the address names."""
+    runs = list(selectors.runs_listed(person(request))[:RUNS_SHOWN])
+    wanted = request.GET.get("run", "")
+    if wanted.isdecimal() and len(wanted) < 19 and all(str(run.pk) != wanted for run in runs):
+        runs += selectors.runs_listed(person(request)).filter(pk=int(wanted))
+    return runs

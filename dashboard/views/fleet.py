@@ -15,6 +15,7 @@ from dashboard.reading import listed, node_settings, surroundings
 from dashboard.tables import Entry, Head, Table
 from dashboard.views import downloads
 from dashboard.views.access import page, person
+from dashboard.views.paging import paged
 from farm.accounts.refusals import Missing, Refusal
 from farm.accounts.selectors import team_to_write
 from farm.fleet import selectors, services
@@ -64,11 +65,12 @@ def invite(request: HttpRequest) -> HttpResponse:
 
 
 def _fleet(request: HttpRequest) -> dict[str, Any]:
-    """Nodes, each with what it measures now and its live false-alarm rate, and that of all of them."""
-    nodes = list(selectors.nodes_visible_to(person(request)))
-    busy, alarms = blocks_on(nodes), selectors.false_alarms_by_node(nodes)
-    rows = [{"node": node, "block": busy.get(node.pk), "alarms": alarms.get(node.pk)} for node in nodes]
-    return {"nodes": rows, "alarms": selectors.of_fleet(alarms.values())}
+    """A page of nodes, each with what it measures now and its live false-alarm rate, and that of all of them."""
+    user = person(request)
+    nodes = paged(request, selectors.nodes_listed(user))
+    busy = blocks_on(nodes)
+    rows = [{"node": node, "block": busy.get(node.pk), "alarms": selectors.false_alarms(node)} for node in nodes]
+    return {"nodes": rows, "page": nodes, "alarms": selectors.of_fleet(user)}
 
 
 @page

@@ -14,10 +14,11 @@ from dashboard.views.access import page, person
 from dashboard.views.visits import visit
 from farm.alerts.selectors.changes import releases_since, turns_since
 from farm.alerts.selectors.pages import alert_counts, alerts_in
-from farm.fleet.selectors import nodes_visible_to
+from farm.fleet.selectors import nodes_listed
+from farm.fleet.selectors.nodes import nodes_online
 from farm.registry.selectors import versions_visible_to
-from farm.runs.selectors import runs_visible_to
-from farm.runs.selectors.pages import open_runs
+from farm.runs.selectors import runs_listed
+from farm.runs.selectors.pages import MOST_OPEN, open_run_count, open_runs
 from farm.runs.states import RunState
 
 RECENT = 8
@@ -36,7 +37,8 @@ def home(request: HttpRequest) -> HttpResponse:
     is_part = bool(request.headers.get("HX-Request"))
     here = visit(request)
     opened = [{"run": run, "ended": ended, "planned": run.cell_count or 1} for run, ended in open_runs(user)]
-    nodes = list(nodes_visible_to(user).order_by("-state", "name")[:NODES])
+    open_count = len(opened) if len(opened) < MOST_OPEN else open_run_count(user)
+    online, node_count = nodes_online(user)
     counts = alert_counts(user)
     context = {
         "alert_count": counts["open"],
@@ -45,14 +47,10 @@ def home(request: HttpRequest) -> HttpResponse:
         "since": here.since,
         "changes": changes_since(user, here.since) if here.since is not None and not is_part else [],
         "open_runs": opened,
-        "recent": list(runs_visible_to(user).filter(state=RunState.FINISHED)[:RECENT]),
-        "nodes": nodes,
-        "headline": headline(
-            alerts=counts["open"],
-            runs=len(opened),
-            online=sum(node.state == "online" for node in nodes),
-            nodes=len(nodes),
-        ),
+        "open_count": open_count,
+        "recent": list(runs_listed(user).filter(state=RunState.FINISHED)[:RECENT]),
+        "nodes": list(nodes_listed(user).order_by("-state", "name")[:NODES]),
+        "headline": headline(alerts=counts["open"], runs=open_count, online=online, nodes=node_count),
     }
     response = render(request, "dashboard/home.html", context)
     return response if is_part else here.keep(request, response)
@@ -69,9 +67,9 @@ def headline(*, alerts: int, runs: int, online: int, nodes: int) -> str:
 
 def changes_since(user: Any, moment: datetime) -> list[changes.Change]:
     """What happened after a moment, newest first; of each sort the newest few."""
-    runs = runs_visible_to(user).filter(state=RunState.FINISHED, finished_at__gte=moment).order_by("-finished_at")
-    versions = versions_visible_to(user).filter(created_at__gte=moment).prefetch_related(None)
-    nodes = nodes_visible_to(user).filter(created_at__gte=moment).order_by("-pk")
+    runs = runs_listed(user).filter(state=RunState.FINISHED, finished_at__gte=moment).order_by("-finished_at")
+    versions = versions_visible_to(user).filter(created_at__gte=moment).prefetch_related(None).defer("inspection")
+    nodes = nodes_listed(user).filter(created_at__gte=moment).order_by("-pk")
     return changes.newest_first(
         [
             *map(changes.of_alert, turns_since(user, moment)[:CHANGES]),

@@ -25,7 +25,7 @@ from farm.accounts.selectors import can_write, teams_visible_to
 from farm.registry import selectors, services
 from farm.registry.incoming import StoredUpload
 from farm.registry.states import VersionState
-from farm.runs.selectors import document, runs_visible_to
+from farm.runs.selectors import document, runs_listed
 from farm.runs.selectors.compatibility import compatibility_of
 from farm.runs.selectors.pages import judged_run, last_runs
 
@@ -62,7 +62,7 @@ def model(request: HttpRequest, model_id: int) -> HttpResponse:
     found = selectors.model(person(request), model_id)
     versions = list(selectors.versions_of(found, user=person(request))[:100])
     chosen = _chosen(versions, request.GET.get("version", ""))
-    runs = runs_visible_to(person(request)).filter(version__model=found)[:RUNS_SHOWN]
+    runs = runs_listed(person(request)).filter(version__model=found)[:RUNS_SHOWN]
     labelled = accuracy.labelled(selectors.evaluation_of(chosen)) if chosen else None
     context = {
         "model": found,

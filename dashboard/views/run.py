@@ -1,6 +1,7 @@
 """Runs: the list, one run as it fills in, and the orders about it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import yaml
@@ -9,23 +10,26 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.cache import get_conditional_response, patch_cache_control
+from django.utils.cache import patch_cache_control
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard import numbers
-from dashboard.reading import cells, comparisons, copies, facts, heatmap, listed, verdict
-from dashboard.reading.open_cells import open_cells
+from dashboard.figures.figure import Address
+from dashboard.reading import cells, comparisons, copies, facts, listed
 from dashboard.views import charts, downloads
 from dashboard.views.access import page, person
 from dashboard.views.paging import paged, searched
+from dashboard.views.polling import etag_of, unchanged_first
+from dashboard.views.whole import MOST_CELLS, around, map_of, whole
+from dashboard.views.whole import with_opening_operators as with_opening_operators
 from farm.accounts.refusals import Refusal
-from farm.contract.document import Cell, Document
-from farm.rules.reporting import sentences
+from farm.contract.document import Document
 from farm.runs import selectors, services
 from farm.runs.selectors import pages
 from farm.runs.states import RunOutcome, RunState
 
-EVENTS_SHOWN = 200
+EVENTS_SHOWN = 60
+TABLES = ("compared", "cells")
 STATES = (("", "all"), ("running", "running"), *((o.value, o.value) for o in RunOutcome if o.value))
 
 
@@ -34,11 +38,11 @@ STATES = (("", "all"), ("running", "running"), *((o.value, o.value) for o in Run
 def runs(request: HttpRequest) -> HttpResponse:
     """Runs of the reader's teams, newest first."""
     wanted, state = searched(request), request.GET.get("state", "")
-    rows = selectors.runs_visible_to(person(request))
+    rows = selectors.runs_listed(person(request))
     if wanted:
         rows = rows.filter(version__model__name__icontains=wanted)
     if state == RunState.RUNNING:
-        rows = rows.exclude(state=RunState.FINISHED)
+        rows = rows.filter(state__in=pages.OPEN_RUNS)
     elif state and state in RunOutcome.values:
         rows = rows.filter(outcome=state)
     if downloads.is_wanted(request):
@@ -47,90 +51,50 @@ def runs(request: HttpRequest) -> HttpResponse:
     return render(request, "dashboard/runs.html", context)
 
 
+@unchanged_first
 @page
 @require_safe
 def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """One run. `part=live` is what a running page asks for again and again: it costs next to nothing when unchanged."""
+    """One run. `part=live` is what a running page asks for again and again: it costs next to nothing when unchanged.
+    `part=compared` and `part=cells` are the tables of a large run, which come when they are scrolled to."""
     row = selectors.run(person(request), run_id)
     part = request.GET.get("part", "")
-    etag = f'W/"run-{row.pk}-{row.revision}-{row.state}"'
+    etag = etag_of(request, row.pk, row.revision, row.state)
     if part == "live":
-        unchanged = get_conditional_response(request, etag=etag)
-        if unchanged is not None:
-            return _as_private(unchanged)
         if row.state == RunState.FINISHED:
             # the whole page again: its charts and tables are about the finished run
             return HttpResponse(headers={"HX-Refresh": "true"})
-    context = _context(request, row)
-    if part == "live":
-        response = render(request, "dashboard/parts/run_live.html", {**context, "part": part})
+        response = render(request, "dashboard/parts/run_live.html", _context(request, row, part=part))
         response["ETag"] = etag
-        return _as_private(response)
+        patch_cache_control(response, private=True, no_cache=True)
+        return response
+    context = _context(request, row)
+    if part in TABLES:
+        shown = {**context, **_tables(request, context["around"], address_in(row.pk))}
+        return render(request, f"dashboard/parts/run_{part}.html", shown)
     return render(request, "dashboard/run.html", {**context, **_below(request, row, context)})
 
 
-def _as_private(response: HttpResponse) -> HttpResponse:
-    patch_cache_control(response, private=True, no_cache=True)
-    return response
-
-
-def _context(request: HttpRequest, row: Any) -> dict[str, Any]:
+def _context(request: HttpRequest, row: Any, *, part: str = "") -> dict[str, Any]:
     """What the head of the page and the map show."""
-    document = _document(row)
-    opened, states = _open(row, document)
-    everything = [*document.cells, *opened]
+    found = whole(row)
     is_open = row.state != RunState.FINISHED
-    planned = len({cell.digest for cell in everything if cell.twin_of is None})
-    ended = len({cell.digest for cell in document.cells if cell.twin_of is None})
-    model = str(row.version.model)
-    headline, because = verdict.opening(document, model=model, planned=planned, ended=ended, is_open=is_open)
-    return {
+    context = {
         "run": row,
-        "document": document,
         "state": row.outcome or row.state,
         "is_open": is_open,
-        "headline": headline,
-        "because": because,
+        "headline": found.headline,
+        "because": found.because,
         "progress": _progress(row) if is_open else None,
-        "warnings": verdict.warnings(document.cells),
-        "facts": [*facts.of_run(_with(document, everything)), *_who(row)],
-        "map": heatmap.heat_map(
-            everything,
-            document.comparisons,
-            address_in(row.pk),
-            columns=request.GET.get("columns", ""),
-            metric=request.GET.get("metric", ""),
-            states=states,
-        ),
+        "warnings": found.warnings,
+        "facts": [*found.told, *_who(row)],
         "map_title": "Cells" if not is_open else "Cells, filling in",
-        "metrics": heatmap.METRICS,
         "may_write": selectors.can_write_run(person(request), row),
-        "may_continue": any(cell.status == "done" for cell in document.cells),
+        "may_continue": found.may_continue,
     }
-
-
-def _document(row: Any) -> Document:
-    """The run's document. Operators are read of the one comparison that its first sentence explains."""
-    document = selectors.document(row, with_operators=False)
-    opening = sentences.opening_comparison(document.comparisons)
-    if opening is None or opening.operators:
-        return document
-    whole = pages.with_operators(row, opening)
-    found = [whole if one is opening else one for one in document.comparisons]
-    explained = document.model_copy(update={"comparisons": found})
-    return explained.model_copy(update={"sentence": sentences.verdict_line(explained)})
-
-
-def _open(row: Any, document: Document) -> tuple[list[Cell], dict[str, str]]:
-    if row.state == RunState.FINISHED:
-        return [], {}
-    known = {cell.id for cell in document.cells}
-    so_far = pages.launches_so_far(row)
-    return open_cells(pages.open_blocks(row), known=known, model=str(row.version.model), so_far=so_far)
-
-
-def _with(document: Document, everything: list[Cell]) -> Document:
-    return document.model_copy(update={"cells": everything})
+    seen = {"address": address_in(row.pk), "part": part, "map_title": context["map_title"]}
+    drawn, text = map_of(request, row, found, seen)
+    return {**context, "map": drawn, "map_text": text, "around": around(found, drawn)}
 
 
 def _who(row: Any) -> list[facts.Fact]:
@@ -147,22 +111,34 @@ def _progress(row: Any) -> dict[str, Any]:
 
 def _below(request: HttpRequest, row: Any, context: dict[str, Any]) -> dict[str, Any]:
     """What stands below the head: a chart, tables, downloads, the log."""
-    document: Document = context["document"]
+    document: Document = context["around"]
     address = address_in(row.pk)
-    by_id = {cell.id: cell for cell in document.cells}
-    along = comparisons.along(document.comparisons, request.GET.get("along", ""))
     main = row.version.artifact.main
+    is_large = len(document.cells) > MOST_CELLS and request.GET.get("tables") != "yes"
+    drawn = charts.of_run(request, row, document, address)
+    if is_large:
+        drawn["figure"] = replace(drawn["figure"], table=drawn["figure"].table.first(MOST_CELLS))
     return {
-        **charts.of_run(request, row, document, address),
-        "comparisons": comparisons.table(along, by_id, address),
-        "compared_axes": comparisons.axes_compared(document.comparisons),
-        "along": along[0].axis if along else "",
-        "cells": cells.table(document.cells, address),
+        **drawn,
+        "is_large": is_large,
+        **({} if is_large else _tables(request, document, address)),
         "events": list(selectors.events(row).order_by("-pk")[:EVENTS_SHOWN]),
         "matrix_text": matrix_text(row),
         "copies": copies.of_run(row.pk, matrix=matrix_text(row), url=settings.PUBLIC_URL),
         "results_command": f"onnxfarm results {row.pk} --json > run-{row.pk}.json",
         "submit_command": f"onnxfarm submit {main} --matrix matrix.yaml --wait",
+    }
+
+
+def _tables(request: HttpRequest, document: Document, address: Address) -> dict[str, Any]:
+    """The tables of comparisons and of cells."""
+    by_id = {cell.id: cell for cell in document.cells}
+    along = comparisons.along(document.comparisons, request.GET.get("along", ""))
+    return {
+        "comparisons": comparisons.table(along, by_id, address),
+        "compared_axes": comparisons.axes_compared(document.comparisons),
+        "along": along[0].axis if along else "",
+        "cells": cells.table(document.cells, address),
     }
 
 

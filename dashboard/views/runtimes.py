@@ -11,7 +11,7 @@ from dashboard.views import downloads
 from dashboard.views.access import page, person
 from farm.alerts.selectors.pages import looks
 from farm.alerts.selectors.releases import published
-from farm.fleet.selectors import nodes_visible_to
+from farm.fleet.selectors import nodes_listed
 from farm.fleet.states import NodeHealth
 
 
@@ -19,7 +19,7 @@ from farm.fleet.states import NodeHealth
 @require_safe
 def runtimes(request: HttpRequest) -> HttpResponse:
     """Version × provider × node of one distribution at a time."""
-    nodes = list(nodes_visible_to(person(request)).exclude(health=NodeHealth.RETIRED).order_by("name"))
+    nodes = list(nodes_listed(person(request)).exclude(health=NodeHealth.RETIRED).order_by("name"))
     asked = looks()
     found = reading.distributions(nodes, asked)
     distribution = reading.chosen(request.GET.get("distribution", ""), found)

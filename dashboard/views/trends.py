@@ -11,6 +11,7 @@ from dashboard.figures.trends import trend
 from dashboard.reading import listed
 from dashboard.reading import trends as reading
 from dashboard.reading import watches as watch_reading
+from dashboard.reading.kept import Kept
 from dashboard.views import downloads
 from dashboard.views.access import page, person
 from farm.alerts.selectors import alerts as selectors
@@ -20,6 +21,10 @@ WATCHES_OFFERED = 200
 AXES = ("time", "release")
 # fewer values tell more over releases
 FEW = 6
+# from so many values on, lines are kept for the next reader
+MANY = 1000
+Lines = tuple[list[reading.Line], list[reading.Line]]
+_KEPT: Kept[Lines] = Kept(8)
 
 
 @page
@@ -46,10 +51,25 @@ def trends(request: HttpRequest) -> HttpResponse:
 
 def figure_of(watch: Any, *, by: str = "", chosen: str = "") -> tuple[Figure, str]:
     """The chart of a watch's series with its table, and over what it is drawn: as asked, else what tells more."""
-    points, alerts = list(pages.points(watch)), list(pages.alerts_of_watch(watch))
-    over_time = reading.lines(watch, points, alerts)
+    over_time, over_releases = _lines(watch)
     table = reading.table(over_time, watch=watch.pk)
     longest = max((len(line.spots) for line in over_time), default=0)
     shown = by if by in AXES else "time" if longest >= FEW else "release"
-    lines = reading.by_release(watch, points, alerts) if shown == "release" else over_time
+    lines = over_releases if shown == "release" else over_time
     return trend(lines, reference=watch.reference, table=table, by=shown, chosen=chosen), shown
+
+
+def _lines(watch: Any) -> Lines:
+    """A watch's series over time and over releases; long ones as they were made for the last reader."""
+    alerts = list(pages.alerts_of_watch(watch))
+    count, newest = pages.newest_point(watch)
+
+    def make() -> Lines:
+        points = list(pages.points(watch)) if count else []
+        return reading.lines(watch, points, alerts), reading.by_release(watch, points, alerts)
+
+    if count < MANY:
+        return make()
+    # neither values nor the series of an alert ever change: newer ones make another key
+    marked = tuple((one.pk, one.state, len(one.symptoms.all())) for one in alerts)
+    return _KEPT.get((watch.pk, watch.created_at, watch.distribution, watch.reference, count, newest, marked), make)

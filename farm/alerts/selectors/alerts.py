@@ -23,7 +23,8 @@ def watch(user: Anyone, watch_id: int) -> Watch:
 
 def rounds_of(watch: Watch) -> QuerySet[WatchRound]:
     """A watch's rounds, newest first."""
-    return watch.rounds.select_related("version__model", "watch").order_by("-pk")
+    rows = watch.rounds.select_related("version__model", "watch").order_by("-pk")
+    return rows.defer("version__inspection", "version__problem", "watch__matrix")
 
 
 def points_of(watch: Watch) -> QuerySet[Point]:

@@ -36,9 +36,10 @@ def alerts_in(user: Anyone, name: str) -> QuerySet[Alert]:
 
 
 def _light(rows: QuerySet[Alert]) -> QuerySet[Alert]:
-    """Without the evidence, which is large and belongs to an alert's own page."""
+    """Without what is large and belongs to pages of their own: the evidence, inspections, matrices."""
     symptoms = Prefetch("symptoms", Symptom.objects.defer("comparison"))
-    return rows.prefetch_related(None).prefetch_related(symptoms)
+    light = rows.defer("version__inspection", "version__problem", "watch__matrix")
+    return light.prefetch_related(None).prefetch_related(symptoms)
 
 
 def alert_counts(user: Anyone) -> dict[str, int]:
@@ -68,7 +69,8 @@ def last_rounds(watches: Iterable[Watch]) -> dict[int, list[WatchRound]]:
     for watch_id, key in last.values_list("watch_id", "key"):
         asked |= Q(watch_id=watch_id, key=key)
     found: dict[int, list[WatchRound]] = {}
-    for one in WatchRound.objects.filter(asked).select_related("version__model", "watch").order_by("pk"):
+    rounds = WatchRound.objects.filter(asked).select_related("version__model", "watch").order_by("pk")
+    for one in rounds.defer("findings", "version__inspection", "watch__matrix"):
         found.setdefault(one.watch_id, []).append(one)
     return found
 
@@ -96,6 +98,12 @@ def points(watch: Watch, **which: Any) -> QuerySet[Any, tuple[Any, ...]]:
         "round__run",
     )
     return watch.points.filter(**which).order_by("pk").values_list(*columns)
+
+
+def newest_point(watch: Watch) -> tuple[int, int]:
+    """How many values the long series of a watch have, and the number of the newest; zeros where there is none."""
+    found = watch.points.aggregate(count=Count("pk"), last=Max("pk"))
+    return found["count"], found["last"] or 0
 
 
 def first_with_points(watches: Iterable[Watch]) -> Watch | None:

@@ -81,7 +81,8 @@ class EmbeddedFarm:
 
     def start_web(self) -> Started:
         bind = ["--bind", f"{HOST}:{self.plan.port}", "--no-control-socket"]
-        workers = ["--workers", "1", "--threads", "8", "--timeout", "600"]
+        # pages that fill in by themselves ask every two seconds: their connection is not to be made anew each time
+        workers = ["--workers", "1", "--threads", "8", "--timeout", "600", "--keep-alive", "10"]
         return self._start("web", "gunicorn", "farm.config.wsgi:application", *bind, *workers)
 
     def start_gateway(self) -> Started:

@@ -78,6 +78,13 @@ class Node(models.Model):
     # the newest self-test, and what it took when the node was new or was last let work again
     self_test_json = models.JSONField(null=True, blank=True)
     self_test_ms = models.FloatField(null=True, blank=True)
+    # what its newest A/A pairs come to, written with each pair: how many count, how many of them were called slower or
+    # faster, their noise floor, and the newest block that had one
+    null_pairs = models.PositiveIntegerField(default=0)
+    null_alarms = models.PositiveIntegerField(default=0)
+    null_deviation = models.FloatField(null=True)
+    null_margin = models.FloatField(null=True)
+    null_block = models.PositiveBigIntegerField(null=True)
     log_tail = models.TextField(blank=True)
     seen_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)

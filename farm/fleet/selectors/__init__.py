@@ -4,31 +4,32 @@ from farm.fleet.selectors.nodes import (
     node,
     node_by_key,
     node_of_secret,
+    nodes_listed,
     nodes_visible_to,
 )
 from farm.fleet.selectors.noise import (
     false_alarms,
-    false_alarms_by_node,
     margin_of,
     noise_floor,
     null_estimates,
     of_fleet,
 )
-from farm.fleet.selectors.offers import offer_of, offers
+from farm.fleet.selectors.offers import offer_of, offers, runtimes_offered
 
 __all__ = [
     "can_manage_node",
     "events_of",
     "false_alarms",
-    "false_alarms_by_node",
     "margin_of",
     "node",
     "node_by_key",
     "node_of_secret",
+    "nodes_listed",
     "nodes_visible_to",
     "noise_floor",
     "null_estimates",
     "of_fleet",
     "offer_of",
     "offers",
+    "runtimes_offered",
 ]

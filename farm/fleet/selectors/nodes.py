@@ -1,17 +1,29 @@
 """Nodes as people and the gateway find them."""
 
-from django.db.models import QuerySet
+from django.db.models import Count, Q, QuerySet
 
 from farm.accounts.refusals import Missing
 from farm.accounts.secrecy import digest_of_secret
 from farm.accounts.selectors import Anyone
 from farm.fleet.models import Node, NodeEvent, NodeSecret
-from farm.fleet.states import NodeHealth
+from farm.fleet.states import NodeHealth, NodeState
 
 
 def nodes_visible_to(user: Anyone) -> QuerySet[Node]:
     """Nodes of the user's teams."""
     return Node.objects.visible_to(user).select_related("team", "owner")
+
+
+def nodes_listed(user: Anyone) -> QuerySet[Node]:
+    """The same for lists: without logs and self-tests, which are large."""
+    return nodes_visible_to(user).defer("log_tail", "self_test_json")
+
+
+def nodes_online(user: Anyone) -> tuple[int, int]:
+    """How many of the user's nodes are there, and how many there are at all. One query."""
+    is_there = Count("pk", filter=Q(state=NodeState.ONLINE))
+    counts = Node.objects.visible_to(user).aggregate(there=is_there, all=Count("pk"))
+    return counts["there"], counts["all"]
 
 
 def node(user: Anyone, node_id: int) -> Node:
@@ -32,6 +44,11 @@ def events_of(node: Node) -> QuerySet[NodeEvent]:
     return node.events.select_related("actor")
 
 
+def node_by_key(key: int) -> Node | None:
+    """A node that may still have a long poll open, as it is now."""
+    return Node.objects.exclude(health__in=(NodeHealth.PENDING, NodeHealth.RETIRED)).filter(pk=key).first()
+
+
 def node_of_secret(secret: str) -> Node | None:
     """The node that this bearer secret belongs to, if it opens anything now."""
     digest = digest_of_secret(secret)
@@ -39,8 +56,3 @@ def node_of_secret(secret: str) -> Node | None:
     if found is None or found.node.health in (NodeHealth.PENDING, NodeHealth.RETIRED):
         return None
     return found.node
-
-
-def node_by_key(key: int) -> Node | None:
-    """A node that may still have a long poll open, as it is now."""
-    return Node.objects.exclude(health__in=(NodeHealth.PENDING, NodeHealth.RETIRED)).filter(pk=key).first()

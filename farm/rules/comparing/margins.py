@@ -73,7 +73,12 @@ def noise_floor(log_ratios: Sequence[Sequence[float]], *, margin: float = MARGIN
 
 def false_alarms(verdicts: Sequence[str]) -> FalseAlarms | None:
     """The live false-alarm rate from the verdicts of A/A comparisons; None when there are none."""
-    return rate_of(sum(verdict in ("slower", "faster") for verdict in verdicts), len(verdicts))
+    return rate_of(sum(map(is_false_alarm, verdicts)), len(verdicts))
+
+
+def is_false_alarm(verdict: str) -> bool:
+    """Whether this verdict on an A/A pair is one."""
+    return verdict in ("slower", "faster")
 
 
 def rate_of(alarms: int, comparisons: int) -> FalseAlarms | None:

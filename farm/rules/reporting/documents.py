@@ -88,22 +88,23 @@ def hold_across(comparisons: Sequence[doc.Comparison]) -> list[doc.Comparison]:
     """
     tested = [one for one in comparisons if one.p is not None and one.verdict != "not comparable" and one.axis != TWIN]
     holds = multiplicity.benjamini_hochberg([one.p or 0.0 for one in tested])
-    fallen = {id(one) for one, held in zip(tested, holds, strict=True) if not held and is_change(one)}
+    dropped = {id(one) for one, held in zip(tested, holds, strict=True) if not held and is_change(one)}
+    return [fallen(one, among=len(tested)) if id(one) in dropped else one for one in comparisons]
+
+
+def fallen(comparison: doc.Comparison, *, among: int) -> doc.Comparison:
+    """A comparison that does not hold among so many: undecided, and why."""
     why = (
-        f"Among {counted(len(tested), 'comparison')} this one may be chance (Benjamini-Hochberg at "
+        f"Among {counted(among, 'comparison')} this one may be chance (Benjamini-Hochberg at "
         f"{100 * multiplicity.LEVEL:.3g} %): measure it alone, or with a longer budget."
     )
-    return [_undecided(one, why) if id(one) in fallen else one for one in comparisons]
+    reason = " ".join(text for text in (why, comparison.reason) if text)
+    return comparison.model_copy(update={"verdict": "undecided", "reason": reason})
 
 
 def is_change(comparison: doc.Comparison) -> bool:
     """Whether the verdict says that something changed."""
     return comparison.verdict in ("slower", "faster")
-
-
-def _undecided(comparison: doc.Comparison, why: str) -> doc.Comparison:
-    reason = " ".join(text for text in (why, comparison.reason) if text)
-    return comparison.model_copy(update={"verdict": "undecided", "reason": reason})
 
 
 def _comparisons(block: PlannedBlock, judge: BlockJudge, known: set[str]) -> list[doc.Comparison]:

@@ -1,10 +1,12 @@
 from farm.runs.selectors.documents import (
     block_document,
     cell_document,
+    cell_of,
     comparisons_of,
     document,
     document_json,
     machine_of,
+    measured_cells,
 )
 from farm.runs.selectors.eligibility import first_taker, why_not
 from farm.runs.selectors.files import leased_file
@@ -19,6 +21,7 @@ from farm.runs.selectors.runs import (
     progress,
     revision,
     run,
+    runs_listed,
     runs_visible_to,
 )
 from farm.runs.selectors.surroundings import Before, last_blocks_of
@@ -33,6 +36,7 @@ __all__ = [
     "blocks_on",
     "can_write_run",
     "cell_document",
+    "cell_of",
     "cell_rows",
     "comparison_rows",
     "comparisons_of",
@@ -43,9 +47,11 @@ __all__ = [
     "last_blocks_of",
     "leased_file",
     "machine_of",
+    "measured_cells",
     "progress",
     "revision",
     "run",
+    "runs_listed",
     "runs_visible_to",
     "timing_lines",
     "trace",

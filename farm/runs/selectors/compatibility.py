@@ -4,7 +4,7 @@ import json
 
 from farm.accounts.models import User
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
-from farm.fleet.selectors import offers
+from farm.fleet.selectors import runtimes_offered
 from farm.registry.models import Version
 from farm.registry.selectors import model_facts
 from farm.rules.matrices.axes import DEFAULT_DISTRIBUTION
@@ -25,7 +25,7 @@ def compatibility_of(version: Version, *, user: User | None) -> list[Row]:
     facts = model_facts(version)
     unused = (version.inspection or {}).get("unused_opsets") or ()
     stamps = Stamps(facts.opsets, facts.ir_version, facts.custom_domains, tuple(unused))
-    known = {name for offer in offers(team=version.model.team, user=user) for name in offer.versions}
+    known = runtimes_offered(team=version.model.team, user=user)
     more = [release for name in known if (release := _release(name))]
     return compatibility.table(stamps, more=more, measured=_measured(version), executed=_executed(version))
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from django.db.models import Prefetch, QuerySet
+from django.db.models import Prefetch, Q, QuerySet
 from pydantic import TypeAdapter
 
 from farm.accounts.refusals import Missing
@@ -14,10 +14,11 @@ from farm.contract import document as doc
 from farm.contract.cells import Budget
 from farm.contract.reasons import CellStatus
 from farm.registry.selectors import model_facts
+from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.plans import RefusedPoint
 from farm.rules.reporting import accuracies, sentences
 from farm.rules.reporting.document_cells import refused_cell
-from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble, hold_across
+from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble, fallen, hold_across
 from farm.runs.models import Arm, Block, Cell, CellDocument, Comparison, FinishedDocument, Run
 from farm.runs.selectors import surroundings
 from farm.runs.selectors.evidence import counted_reports, refused_reports
@@ -67,8 +68,21 @@ def cell_document(run: Run, name: str) -> doc.Cell:
 
 def comparisons_of(run: Run, *, name: str | None = None, with_operators: bool = True) -> list[doc.Comparison]:
     """The settled comparisons of a run as they hold across it; only those of one cell when `name` is given."""
+    if name is not None and run.is_concluded:
+        return _concluded_comparisons(run, name, with_operators=with_operators)
     held = hold_across(_raw_comparisons(run, with_operators))
     return [one for one in held if name is None or name in (one.baseline, one.candidate)]
+
+
+def measured_cells(run: Run) -> QuerySet[CellDocument]:
+    """The documents of a run's cells that were measured, in the run's order."""
+    rows = CellDocument.objects.filter(arm__block__run=run, arm__status=CellStatus.DONE)
+    return rows.defer("operators").order_by("arm__block__number", "arm__number")
+
+
+def cell_of(row: CellDocument) -> doc.Cell:
+    """A settled cell without its operators."""
+    return doc.Cell.model_validate_json(row.body)
 
 
 def whole_document(run: Run, *, with_operators: bool = True) -> doc.Document:
@@ -115,6 +129,25 @@ def _joined(body: str, operators: str = "[]") -> str:
 def _raw_comparisons(run: Run, with_operators: bool) -> list[doc.Comparison]:
     rows = Comparison.objects.filter(run=run).order_by("block__number", "pk")
     return _COMPARISONS.validate_json(_list_of(rows, with_operators))
+
+
+def _concluded_comparisons(run: Run, name: str, *, with_operators: bool) -> list[doc.Comparison]:
+    """Those of one cell, as they hold across the run: which ones do was written when it was concluded."""
+    arms = list(Arm.objects.filter(block__run=run, name=name).values_list("pk", flat=True))
+    rows = Comparison.objects.filter(Q(baseline__in=arms) | Q(candidate__in=arms)).order_by("block__number", "pk")
+    found = list(rows if with_operators else rows.defer("operators"))
+    said = [doc.Comparison.model_validate_json(_body(row, with_operators=with_operators)) for row in found]
+    if all(one.verdict == row.verdict for one, row in zip(said, found, strict=True)):
+        return said
+    tested = Comparison.objects.filter(run=run, ratio__isnull=False).exclude(axis=TWIN)
+    count = tested.exclude(verdict="not comparable").count()
+    return [
+        one if one.verdict == row.verdict else fallen(one, among=count) for one, row in zip(said, found, strict=True)
+    ]
+
+
+def _body(row: Comparison, *, with_operators: bool) -> str:
+    return _joined(row.body, row.operators) if with_operators else _joined(row.body)
 
 
 def _live_blocks(run: Run) -> Iterable[Block]:

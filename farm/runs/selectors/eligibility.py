@@ -34,7 +34,7 @@ def why_not(node: Node, block: Block, attempt: int) -> str:
 
 def can_take(node: Node, specs: Iterable[CellSpec]) -> bool:
     """Whether the node has what all these cells ask for."""
-    offer = offer_of(node, with_noise=False)
+    offer = offer_of(node)
     return all(takes(offer, spec) for spec in specs)
 
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable
 
-from django.db.models import Count
+from django.db.models import Count, Max
 from pydantic import TypeAdapter
 
 from farm.accounts.selectors import Anyone
@@ -11,12 +11,22 @@ from farm.contract import document as doc
 from farm.contract.reports import RoundReport
 from farm.registry.models import Model
 from farm.rules.planning.plans import PlannedBlock
-from farm.runs.models import Arm, Comparison, Measurement, Report, Run
+from farm.runs.models import Arm, Cell, Comparison, Measurement, Report, Run
 from farm.runs.selectors.evidence import COUNTED
+from farm.runs.selectors.runs import runs_listed
 from farm.runs.states import OPEN_BLOCKS, BlockState, RunState
 
 TASK_METRICS = ("top1", "top5", "mse")
+# what has to be asked for as a list of states, so that an index answers it
+OPEN_RUNS = (RunState.PLANNED, RunState.RUNNING)
+# so many are shown
+MOST_OPEN = 50
 _CHANGES: TypeAdapter[list[doc.OperatorChange]] = TypeAdapter(list[doc.OperatorChange])
+
+
+def revision_and_state(run_id: int) -> tuple[int, str] | None:
+    """Which revision a run is at, and its state, whoever asks; None for no such run. One small query."""
+    return Run.objects.filter(pk=run_id).order_by().values_list("revision", "state").first()
 
 
 def open_blocks(run: Run) -> list[tuple[str, PlannedBlock]]:
@@ -40,19 +50,24 @@ def launches_so_far(run: Run) -> dict[str, list[float]]:
 
 
 def open_runs(user: Anyone) -> list[tuple[Run, int]]:
-    """Runs of the user's teams that are not finished, each with the number of its cells that have ended."""
-    runs = Run.objects.visible_to(user).exclude(state=RunState.FINISHED).select_related("version__model")
-    found = list(runs)
-    ended: dict[int, int] = {}
-    for run_id in runs.filter(cells__status__gt="").values_list("pk", flat=True).order_by():
-        ended[run_id] = ended.get(run_id, 0) + 1
+    """The newest runs of the user's teams that are not finished, each with the number of its cells that have ended."""
+    found = list(runs_listed(user).filter(state__in=OPEN_RUNS)[:MOST_OPEN])
+    rows = Cell.objects.filter(run__in=found, status__gt="").values_list("run")
+    ended = dict(rows.annotate(Count("pk")).order_by())
     return [(run, ended.get(run.pk, 0)) for run in found]
+
+
+def open_run_count(user: Anyone) -> int:
+    """How many runs of the user's teams are not finished."""
+    return Run.objects.visible_to(user).filter(state__in=OPEN_RUNS).count()
 
 
 def last_runs(models: Iterable[Model]) -> dict[int, Run]:
     """The newest run of each of these models, by the model's number."""
-    runs = Run.objects.filter(version__model__in=list(models)).order_by("pk").select_related("version")
-    return {run.version.model_id: run for run in runs}
+    rows = Run.objects.filter(version__model__in=list(models)).values("version__model").annotate(last=Max("pk"))
+    newest = {row["last"]: row["version__model"] for row in rows.order_by()}
+    runs = Run.objects.filter(pk__in=newest).defer("matrix")
+    return {newest[run.pk]: run for run in runs}
 
 
 def judged_run(user: Anyone, model: Model) -> Run | None:

@@ -80,6 +80,11 @@ def runs_visible_to(user: Anyone) -> QuerySet[Run]:
     return Run.objects.visible_to(user).select_related("version__model", "requested_by", "team")
 
 
+def runs_listed(user: Anyone) -> QuerySet[Run]:
+    """The same for lists: without what is large and belongs to pages of their own, matrices and inspections."""
+    return runs_visible_to(user).defer("matrix", "version__inspection", "version__problem")
+
+
 def run(user: Anyone, run_id: int) -> Run:
     """One run. Raises Missing when there is none that the user may see."""
     found = runs_visible_to(user).filter(pk=run_id).first()
@@ -152,7 +157,7 @@ def comparison_rows(run: Run) -> list[dict[str, Any]]:
 
 def blocks_on(nodes: Iterable[Node]) -> dict[int, Block]:
     """What each of these nodes measures now, by the node's number."""
-    leased = Block.objects.filter(state=BlockState.LEASED, node__in=list(nodes)).select_related("run__version__model")
+    leased = Block.objects.filter(state=BlockState.LEASED, node__in=list(nodes)).defer("plan_json")
     return {block.node_id: block for block in leased if block.node_id is not None}
 
 

@@ -5,8 +5,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from farm.accounts.models import Team, User
-from farm.fleet.models import Node, NullEstimate
+from farm.fleet.models import Node
 from farm.fleet.selectors import offers
+from farm.fleet.services import keep_null_estimate
 from tests.integration.runs.making import make_node
 
 pytestmark = pytest.mark.django_db
@@ -33,12 +34,11 @@ def test_a_larger_fleet_takes_no_more_queries(team: Team, owner: User) -> None:
 def test_the_noise_of_a_node_that_has_measured_pairs_is_in_its_offer(team: Team, owner: User) -> None:
     node = make_node(team, name="measured")
     make_node(team, name="new")
-    NullEstimate.objects.create(
+    keep_null_estimate(
         node=node,
         cell_class="cpu",
         block=1,
-        arm=0,
-        twin=1,
+        arms=(0, 1),
         rounds=4,
         estimate=0.01,
         log_ratios=[0.01, -0.01, 0.02, 0.0],

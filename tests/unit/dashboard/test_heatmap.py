@@ -1,19 +1,22 @@
-from dashboard.reading.heatmap import Place, heat_map
-from farm.contract.document import Cell, Document
+import pytest
+
+from dashboard.reading.heatmap import Place, drawn, heat_map, layout
+from dashboard.tables import Entry, Head, Table
+from farm.contract.document import Cell, Comparison, Document
 from tests.unit.dashboard.conftest import address
 
 
 def place_of(document: Document, labels: tuple[str, ...], column: str, **how: str) -> Place:
-    drawn = heat_map(document.cells, document.comparisons, address, **how)
-    row = next(row for row in drawn.rows if row.labels == labels)
-    return row.places[drawn.columns.index(column)]
+    found = heat_map(document.cells, document.comparisons, address, **how)
+    row = next(row for row in found.rows if row.labels == labels)
+    return row.places[found.columns.index(column)]
 
 
 def test_columns_are_the_runtimes_and_rows_the_axes_that_vary(document: Document) -> None:
-    drawn = heat_map(document.cells, document.comparisons, address)
-    assert drawn.columns == ["1.29.0", "1.31.1", "openvino 1.24.1"]
-    assert [axis.name for axis in drawn.row_axes] == ["provider", "batch", "precision"]
-    assert drawn.rows[0].labels == ("CPU", "batch 1", "fp32")
+    found = heat_map(document.cells, document.comparisons, address)
+    assert found.columns == ["1.29.0", "1.31.1", "openvino 1.24.1"]
+    assert [axis.name for axis in found.row_axes] == ["provider", "batch", "precision"]
+    assert found.rows[0].labels == ("CPU", "batch 1", "fp32")
 
 
 def test_a_slower_cell_has_its_sign_its_size_and_a_deeper_colour(document: Document) -> None:
@@ -60,14 +63,14 @@ def test_a_metric_colours_by_magnitude(document: Document) -> None:
 
 
 def test_cells_of_one_value_share_the_lightest_colour(by_id: dict[str, Cell]) -> None:
-    drawn = heat_map([by_id["b1-a0"]], [], address, metric="p50")
-    assert drawn.rows[0].places[0].tone == "r1"
-    assert drawn.column_axis.name == "runtime"
+    found = heat_map([by_id["b1-a0"]], [], address, metric="p50")
+    assert found.rows[0].places[0].tone == "r1"
+    assert found.column_axis.name == "runtime"
 
 
 def test_more_work_along_the_columns_is_no_slowdown(document: Document) -> None:
-    drawn = heat_map(document.cells, document.comparisons, address, columns="batch")
-    assert drawn.columns == ["batch 1", "batch 8"]
+    found = heat_map(document.cells, document.comparisons, address, columns="batch")
+    assert found.columns == ["batch 1", "batch 8"]
     place = place_of(document, ("CPU", "fp32", "1.29.0"), "batch 8", columns="batch")
     assert place.sign is not None
     assert (place.sign.word, place.tone) == ("×8.07 the time", "")
@@ -77,15 +80,15 @@ def test_more_work_along_the_columns_is_no_slowdown(document: Document) -> None:
 
 
 def test_an_unknown_axis_or_metric_falls_back_to_the_usual_ones(document: Document) -> None:
-    drawn = heat_map(document.cells, document.comparisons, address, columns="colour", metric="beauty")
-    assert (drawn.column_axis.name, drawn.metric.name) == ("runtime", "verdict")
+    found = heat_map(document.cells, document.comparisons, address, columns="colour", metric="beauty")
+    assert (found.column_axis.name, found.metric.name) == ("runtime", "verdict")
 
 
 def test_open_cells_wait_or_breathe(by_id: dict[str, Cell]) -> None:
     blank = {"p50_ms": None, "samples_ms": []}
     open_ = [by_id["b1-a0"].model_copy(update=blank), by_id["b1-a1"].model_copy(update=blank)]
-    drawn = heat_map(open_, [], address, states={"b1-a0": "running", "b1-a1": "waiting"})
-    running, waiting = drawn.rows[0].places
+    found = heat_map(open_, [], address, states={"b1-a0": "running", "b1-a1": "waiting"})
+    running, waiting = found.rows[0].places
     assert (running.tone, waiting.tone) == ("running", "")
     assert running.sign is not None
     assert running.sign.word == "running"
@@ -112,7 +115,61 @@ def test_a_comparison_without_figures_shows_why(document: Document) -> None:
     blank = document.comparisons[0].model_copy(
         update={"ratio": None, "verdict": "not comparable", "reason": "The driver differs."}
     )
-    drawn = heat_map(document.cells, [blank], address)
-    place = drawn.rows[0].places[1]
+    found = heat_map(document.cells, [blank], address)
+    place = found.rows[0].places[1]
     assert place.sign is not None
     assert (place.sign.word, place.title) == ("not comparable", "The driver differs.")
+
+
+def many_cells(document: Document, by_id: dict[str, Cell], rows: int) -> tuple[list[Cell], list[Comparison]]:
+    """So many batches on two runtimes; of every tenth batch the newer runtime is slower, the more the larger it is."""
+    cells, compared = [], []
+    for number in range(1, rows + 1):
+        for runtime in ("1.29.0", "1.31.1"):
+            named = {"id": f"{runtime}-{number}", "batch": number, "runtime": f"onnxruntime=={runtime}"}
+            cells.append(by_id["b1-a0"].model_copy(update=named))
+        pair = {"baseline": f"1.29.0-{number}", "candidate": f"1.31.1-{number}", "axis": "runtime"}
+        verdict = (
+            {"verdict": "equal", "ratio": 1.0} if number % 10 else {"verdict": "slower", "ratio": 1 + number / 100}
+        )
+        compared.append(document.comparisons[0].model_copy(update=pair | verdict))
+    return cells, compared
+
+
+def test_a_large_map_is_shown_in_parts_that_together_have_every_row(document: Document, by_id: dict[str, Cell]) -> None:
+    cells, compared = many_cells(document, by_id, rows=100)
+    laid = layout(cells, compared)
+    parts = [drawn(laid, address, part=number) for number in range(1, 5)]
+    told = [part.part for part in parts if part.part is not None]
+    assert [(one.number, one.count, one.first, one.last, one.total) for one in told] == [
+        (1, 4, 1, 30, 100), (2, 4, 31, 60, 100), (3, 4, 61, 90, 100), (4, 4, 91, 100, 100)
+    ]  # fmt: skip
+    assert {row.labels for part in parts for row in part.rows} == {(f"batch {number}",) for number in range(1, 101)}
+    assert sorted(cell.id for part in parts for cell in part.cells) == sorted(cell.id for cell in cells)
+
+
+def test_a_large_map_begins_with_the_largest_slowdowns(document: Document, by_id: dict[str, Cell]) -> None:
+    first = heat_map(*many_cells(document, by_id, rows=100), address)
+    batches = [row.labels[0] for row in first.rows]
+    assert batches[:11] == [*(f"batch {number}" for number in range(100, 0, -10)), "batch 1"]
+
+
+@pytest.mark.parametrize(("asked", "shown"), [(-3, 1), (0, 1), (4, 4), (5, 4), (10**6, 4)])
+def test_a_part_that_is_not_there_is_the_nearest_one(
+    document: Document, by_id: dict[str, Cell], asked: int, shown: int
+) -> None:
+    part = drawn(layout(*many_cells(document, by_id, rows=100)), address, part=asked).part
+    assert part is not None
+    assert part.number == shown
+
+
+def test_a_map_of_fifty_rows_is_whole_in_the_order_of_its_axes(document: Document, by_id: dict[str, Cell]) -> None:
+    whole = heat_map(*many_cells(document, by_id, rows=50), address)
+    assert whole.part is None
+    assert [row.labels[0] for row in whole.rows] == [f"batch {number}" for number in range(1, 51)]
+
+
+def test_the_beginning_of_a_table_says_of_how_many_rows(document: Document) -> None:
+    table = Table("t", "Cells", (Head("Cell"),), [(Entry(str(number)),) for number in range(5)])
+    assert table.first(5) is table
+    assert (table.first(2).caption, len(table.first(2).rows)) == ("Cells: the first 2 of 5", 2)

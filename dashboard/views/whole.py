@@ -1,0 +1,127 @@
+"""All of a run that its page needs and that is the same for every reader, made once for each of its revisions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest
+from django.template.loader import render_to_string
+
+from dashboard.reading import facts, heatmap, verdict
+from dashboard.reading.heatmap import HeatMap, Layout
+from dashboard.reading.kept import Kept
+from dashboard.reading.open_cells import open_cells
+from farm.contract.document import Cell, Comparison, Document
+from farm.rules.reporting import sentences
+from farm.runs import selectors
+from farm.runs.selectors import pages
+from farm.runs.states import RunState
+
+# a run of 5,000 cells takes some 50 MB
+RUNS_KEPT = 4
+MAPS_KEPT = 64
+# of a larger run the tables come when they are scrolled to, and the one of a chart is its beginning
+MOST_CELLS = 24
+
+
+@dataclass(frozen=True)
+class Whole:
+    """`everything`: cells that have ended, and planned ones; `states`: of those, by id; `told`: the strip of facts."""
+
+    document: Document
+    everything: Sequence[Cell]
+    states: Mapping[str, str]
+    headline: str
+    because: str
+    warnings: Sequence[str]
+    told: Sequence[facts.Fact]
+    may_continue: bool
+    by_id: Mapping[str, Cell]
+
+
+_WHOLE: Kept[Whole] = Kept(RUNS_KEPT)
+_LAYOUTS: Kept[Layout] = Kept(RUNS_KEPT)
+_MAPS: Kept[tuple[HeatMap, str]] = Kept(MAPS_KEPT)
+
+Key = tuple[Any, ...]
+
+
+def key_of(row: Any) -> Key:
+    """What tells a run at one revision from every other."""
+    return (row.pk, row.revision, row.state, row.created_at, row.finished_at)
+
+
+def whole(row: Any) -> Whole:
+    """The run at this revision."""
+    return _WHOLE.get(key_of(row), lambda: _whole(row))
+
+
+def _whole(row: Any) -> Whole:
+    document = with_opening_operators(row)
+    opened, states = _open(row, document)
+    everything = [*document.cells, *opened]
+    planned = len({cell.digest for cell in everything if cell.twin_of is None})
+    ended = len({cell.digest for cell in document.cells if cell.twin_of is None})
+    is_open = row.state != RunState.FINISHED
+    model = str(row.version.model)
+    headline, because = verdict.opening(document, model=model, planned=planned, ended=ended, is_open=is_open)
+    return Whole(
+        document=document,
+        everything=everything,
+        states=states,
+        headline=headline,
+        because=because,
+        warnings=verdict.warnings(document.cells),
+        told=facts.of_run(document.model_copy(update={"cells": everything})),
+        may_continue=any(cell.status == "done" for cell in document.cells),
+        by_id={cell.id: cell for cell in document.cells},
+    )
+
+
+def with_opening_operators(row: Any) -> Document:
+    """The run's document. Operators are read of the one comparison that its first sentence explains."""
+    document = selectors.document(row, with_operators=False)
+    opening = sentences.opening_comparison(document.comparisons)
+    if opening is None or opening.operators:
+        return document
+    explained = pages.with_operators(row, opening)
+    found = [explained if one is opening else one for one in document.comparisons]
+    told = document.model_copy(update={"comparisons": found})
+    return told.model_copy(update={"sentence": sentences.verdict_line(told)})
+
+
+def _open(row: Any, document: Document) -> tuple[list[Cell], dict[str, str]]:
+    if row.state == RunState.FINISHED:
+        return [], {}
+    known = {cell.id for cell in document.cells}
+    so_far = pages.launches_so_far(row)
+    return open_cells(pages.open_blocks(row), known=known, model=str(row.version.model), so_far=so_far)
+
+
+def map_of(request: HttpRequest, row: Any, found: Whole, context: Mapping[str, Any]) -> tuple[HeatMap, str]:
+    """The map that the address asks for, and its piece of the page, the same for every reader of this revision."""
+    columns, metric = request.GET.get("columns", ""), request.GET.get("metric", "")
+    typed = request.GET.get("rows", "")
+    part = int(typed) if typed.isdecimal() and len(typed) < 7 else 1
+
+    def make() -> tuple[HeatMap, str]:
+        laid = _LAYOUTS.get(
+            (*key_of(row), columns),
+            lambda: heatmap.layout(found.everything, found.document.comparisons, columns=columns),
+        )
+        made = heatmap.drawn(laid, context["address"], metric=metric, states=found.states, part=part)
+        shown = {**context, "map": made, "metrics": heatmap.METRICS}
+        return made, render_to_string("dashboard/parts/run_map.html", shown, request)
+
+    return _MAPS.get((*key_of(row), request.GET.urlencode(), context["part"]), make)
+
+
+def around(found: Whole, shown: HeatMap) -> Document:
+    """Of a large run: the document of the cells in the map's rows, with what they were compared with."""
+    if shown.part is None:
+        return found.document
+    named = {cell.id for cell in shown.cells}
+    compared: list[Comparison] = [one for one in found.document.comparisons if one.candidate in named]
+    wanted = named | {one.baseline for one in compared}
+    kept = [cell for cell in found.document.cells if cell.id in wanted]
+    return found.document.model_copy(update={"cells": kept, "comparisons": compared})
