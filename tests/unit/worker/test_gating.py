@@ -1,0 +1,42 @@
+"""Which cells are measured again while something else runs beside them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from farm.contract.blocks import ArmOrder
+from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime, SessionSettings
+from worker.agent import sampling
+from worker.agent.preparing import PreparedArm
+from worker.agent.runtimes import Installed
+
+RUNTIME = Runtime(distribution="onnxruntime", version="1.31.1")
+FILE = FileRef(name="m.onnx", sha256="0" * 64, bytes=1)
+
+
+def arm(**cell: Any) -> PreparedArm:
+    bundle = Bundle(main="m.onnx", files=(FILE,))
+    spec = CellSpec(artifact_sha256=bundle.digest, runtime=RUNTIME, **cell)
+    nowhere = Path("nowhere")
+    return PreparedArm(
+        order=ArmOrder(arm=0, cell=spec, bundle=bundle, source=bundle, inputs=FILE),
+        installed=Installed(runtime=RUNTIME, folder=nowhere),
+        model=nowhere,
+        source=nowhere,
+        inputs=nowhere,
+        reference=None,
+        scratch=nowhere,
+    )
+
+
+def test_one_thread_of_the_cpu_provider_is_gated_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "_is_emulated", lambda: False)
+    assert sampling.is_gated(arm())
+    assert not sampling.is_gated(arm(session=SessionSettings(threads=2)))
+    assert not sampling.is_gated(arm(provider="WebGpuExecutionProvider"))
+
+
+def test_an_emulated_processor_is_not_gated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "_is_emulated", lambda: True)
+    assert not sampling.is_gated(arm())
