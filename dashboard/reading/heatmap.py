@@ -140,9 +140,10 @@ def heat_map(
     columns: str = "",
     metric: str = "",
     states: Mapping[str, str] | None = None,
+    part: int = 1,
 ) -> HeatMap:
     """The map of these cells. `states`: `waiting` or `running` for cells that have not ended, by id."""
-    return drawn(layout(cells, comparisons, columns=columns), address, metric=metric, states=states)
+    return drawn(layout(cells, comparisons, columns=columns), address, metric=metric, states=states, part=part)
 
 
 def layout(cells: Iterable[Cell], comparisons: Sequence[Comparison], *, columns: str = "") -> Layout:

@@ -14,6 +14,12 @@ def paged(request: HttpRequest, rows: QuerySet[Any]) -> Page[Any]:
     return Paginator(rows, PER_PAGE).get_page(request.GET.get("page"))
 
 
+def part_of(request: HttpRequest) -> int:
+    """Which part of a large map the address asks for; the first one where it asks for none."""
+    typed = request.GET.get("rows", "")
+    return int(typed) if typed.isdecimal() and len(typed) < 7 else 1
+
+
 def searched(request: HttpRequest) -> str:
     """What was typed into the search field, fit for a query."""
     return request.GET.get("q", "").replace("\x00", "").strip()[:100]

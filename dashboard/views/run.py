@@ -21,7 +21,6 @@ from dashboard.views.access import page, person
 from dashboard.views.paging import paged, searched
 from dashboard.views.polling import etag_of, unchanged_first
 from dashboard.views.whole import MOST_CELLS, around, map_of, whole
-from dashboard.views.whole import with_opening_operators as with_opening_operators
 from farm.accounts.refusals import Refusal
 from farm.contract.document import Document
 from farm.runs import selectors, services

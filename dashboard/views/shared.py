@@ -15,6 +15,7 @@ from dashboard.reading.inspection import inspection
 from dashboard.views import charts
 from dashboard.views.cell import headline, notes
 from dashboard.views.compare import judged_by_base
+from dashboard.views.paging import part_of
 from farm.accounts.refusals import Gone, Refusal
 from farm.accounts.services import open_share
 from farm.accounts.states import ShareKind
@@ -72,7 +73,9 @@ def _run(request: HttpRequest, share: Any) -> Context:
         "because": because,
         "warnings": verdict.warnings(document.cells),
         "facts": [*facts.of_run(document), facts.Fact("Started", f"{row.created_at:%Y-%m-%d %H:%M} UTC")],
-        "map": heatmap.heat_map(document.cells, document.comparisons, nowhere, columns=columns, metric=metric),
+        "map": heatmap.heat_map(
+            document.cells, document.comparisons, nowhere, columns=columns, metric=metric, part=part_of(request)
+        ),
         "map_title": "Cells",
         "metrics": heatmap.METRICS,
         **charts.of_run(request, row, document, nowhere),

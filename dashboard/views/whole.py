@@ -11,6 +11,7 @@ from dashboard.reading import facts, heatmap, verdict
 from dashboard.reading.heatmap import HeatMap, Layout
 from dashboard.reading.kept import Kept
 from dashboard.reading.open_cells import open_cells
+from dashboard.views.paging import part_of
 from farm.contract.document import Cell, Comparison, Document
 from farm.rules.reporting import sentences
 from farm.runs import selectors
@@ -101,15 +102,13 @@ def _open(row: Any, document: Document) -> tuple[list[Cell], dict[str, str]]:
 def map_of(request: HttpRequest, row: Any, found: Whole, context: Mapping[str, Any]) -> tuple[HeatMap, str]:
     """The map that the address asks for, and its piece of the page, the same for every reader of this revision."""
     columns, metric = request.GET.get("columns", ""), request.GET.get("metric", "")
-    typed = request.GET.get("rows", "")
-    part = int(typed) if typed.isdecimal() and len(typed) < 7 else 1
 
     def make() -> tuple[HeatMap, str]:
         laid = _LAYOUTS.get(
             (*key_of(row), columns),
             lambda: heatmap.layout(found.everything, found.document.comparisons, columns=columns),
         )
-        made = heatmap.drawn(laid, context["address"], metric=metric, states=found.states, part=part)
+        made = heatmap.drawn(laid, context["address"], metric=metric, states=found.states, part=part_of(request))
         shown = {**context, "map": made, "metrics": heatmap.METRICS}
         return made, render_to_string("dashboard/parts/run_map.html", shown, request)
 
