@@ -13,16 +13,16 @@ from kombu.transport import redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 
-class Channel(redis.Channel):  # type: ignore[misc]  # kombu has no types
+class Channel(redis.Channel):
     """A channel of the farm's broker."""
 
     def _connparams(self, asynchronous: bool = False) -> Any:
         if self.connection is None or self.connection.client is None:
             raise RedisConnectionError("This channel's connection to the broker is closed.")
-        return super()._connparams(asynchronous=asynchronous)
+        return super()._connparams(asynchronous=asynchronous)  # type: ignore[no-untyped-call]
 
 
-class Transport(redis.Transport):  # type: ignore[misc]
+class Transport(redis.Transport):
     """What `redis://`, `rediss://` and `redis+socket://` mean in the farm's own Celery."""
 
     Channel = Channel
