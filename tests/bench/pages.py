@@ -2,7 +2,8 @@
 
 `python -m tests.bench.pages [--postgres] [--scale 1.0] [--seed 1] [--keep FOLDER] [--only NAME…] [--requests 40]`
 
-Scale 1: 1,000 models, 200 nodes, 5,000 runs, 1,000,000 measurements, a run of 5,000 cells, a series of 10,000 points.
+Scale 1: 1,000 models, 200 nodes, 5,000 runs, 1,000,000 measurements; a run of 5,000 cells and a series of 10,000 points
+are there from scale 0.1 on.
 Runs, blocks and comparisons are copies of some that the services made, under other numbers; nothing was measured, no
 model file lies in the store, and of reports only the facts are kept. `--keep`: the SQLite farm is seeded once into that
 folder and used again. A private PostgreSQL is seeded anew each time.
@@ -73,17 +74,17 @@ def pages_of(seeded: dict[str, Any]) -> list[Page]:
         Page("fleet", ["/fleet/", "/fleet/?page=2"], LIST_MS),
         Page("runtimes", ["/runtimes/", "/runtimes/?distribution=onnxruntime"], LIST_MS),
         Page("settings", ["/settings/"], LIST_MS),
-        Page("run of 5,000 cells", [large, f"{large}?metric=p50", f"{large}?columns=batch"], LARGE_RUN_MS),
-        Page("series of 10,000 points", [watch], SERIES_MS),
-        Page("trends, 10,000 points", [f"/trends/?watch={seeded['long_watch']}"], SERIES_MS),
+        Page("the largest run", [large, f"{large}?metric=p50", f"{large}?columns=batch"], LARGE_RUN_MS),
+        Page("the longest series", [watch], SERIES_MS),
+        Page("trends of the longest series", [f"/trends/?watch={seeded['long_watch']}"], SERIES_MS),
         Page("compare", ["/compare/", *pairs, *same], COMPARE_MS),
-        Page("compare in the large run", [*in_large, f"/compare/?run={seeded['large_run']}"], COMPARE_MS),
+        Page("compare within the largest run", [*in_large, f"/compare/?run={seeded['large_run']}"], COMPARE_MS),
         Page("run", runs),
         Page("run, charts", [f"{runs[-1]}?chart={name}" for name in ("latency", "operators", "providers", "pareto")]),
-        Page("run of 5,000 cells, charts", [f"{large}?chart={name}" for name in ("latency", "operators", "providers")]),
+        Page("the largest run, charts", [f"{large}?chart={name}" for name in ("latency", "operators", "providers")]),
         Page("run being measured", [f"/runs/{seeded['live_run']}/"]),
         Page("cell", [f"{address}cells/c2/" for address in runs]),
-        Page("cell of the large run", [f"{large}cells/c{one}/" for one in (1, 12, 23)]),
+        Page("cell of the largest run", [f"{large}cells/c{one}/" for one in (1, 12, 23)]),
         Page("model", of(Model.objects, "/models/{}/")),
         Page("variant", [f"/variants/{number}/" for number in variants]),
         Page("alert", of(Alert.objects, "/alerts/{}/")),
@@ -201,7 +202,13 @@ def _measure(home: Path, url: str, words: argparse.Namespace) -> int:
     publish(
         claim=f"pages of a farm at scale {words.scale:g} on {'PostgreSQL' if words.postgres else 'SQLite'}",
         seed=words.seed,
-        figures={"rows": seeded["rows"], "seeded_s": seeded["seeded_s"], "pages": figures, "missed": missed},
+        figures={
+            "rows": seeded["rows"],
+            "size": seeded["size"],
+            "seeded_s": seeded["seeded_s"],
+            "pages": figures,
+            "missed": missed,
+        },
     )
     from django.db import connections
 
