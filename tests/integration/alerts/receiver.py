@@ -11,16 +11,19 @@ from standardwebhooks import Webhook
 
 
 class Receiver:
-    """`answers`: a status for each request in turn, the last one for all others. `pause_s`: before each answer."""
+    """`answers`: a status for each request in turn, the last one for all others. `pause_s`: before each answer.
 
-    def __init__(self, *answers: int, pause_s: float = 0.0, drip: bool = False) -> None:
+    `port`: 0 for any that is free.
+    """
+
+    def __init__(self, *answers: int, pause_s: float = 0.0, drip: bool = False, port: int = 0) -> None:
         self.answers = list(answers) or [204]
         self.pause_s = pause_s
         self.drip = drip
         self.secret = ""
         self.seen: list[tuple[dict[str, str], bytes]] = []
         self.lock = threading.Lock()
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
 
     @property
     def url(self) -> str:
