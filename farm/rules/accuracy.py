@@ -11,9 +11,9 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from farm.contract.evaluation import ACCURACY_LEVEL
+from farm.rules import special
 
 LEVEL = ACCURACY_LEVEL
 Correct = Sequence[bool] | NDArray[np.bool_]

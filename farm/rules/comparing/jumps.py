@@ -11,7 +11,8 @@ from math import log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+
+from farm.rules import special
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,8 @@ from math import log1p
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+
+from farm.rules import special
 
 Floats = NDArray[np.float64]
 
