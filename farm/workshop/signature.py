@@ -132,7 +132,8 @@ def _check_feedable(value: onnx.ValueInfoProto) -> None:
     kind = value.type.WhichOneof("value")
     name = shown(value.name)
     if kind != "tensor_type":
-        text = f"The input {name} is a {str(kind).removesuffix('_type')}, no tensor: only tensors can be fed."
+        what = f"is a {kind.removesuffix('_type')}, no tensor" if kind else "has no type"
+        text = f"The input {name} {what}: only tensors can be fed."
         raise Problem("input_type", text)
     element = value.type.tensor_type.elem_type
     if element not in _FEEDABLE:

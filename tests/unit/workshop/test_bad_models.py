@@ -100,6 +100,12 @@ def test_a_sequence_cannot_be_fed(tmp_path: Path) -> None:
     assert "is a sequence, no tensor" in problem(making.save(made, tmp_path))[1]
 
 
+def test_an_input_without_a_type_is_told(tmp_path: Path) -> None:
+    made = making.relu()
+    made.graph.input[0].ClearField("type")
+    assert problem(making.save(made, tmp_path)) == ("input_type", "The input x has no type: only tensors can be fed.")
+
+
 def test_missing_external_data_names_the_file(tmp_path: Path) -> None:
     folder = making.save_external(making.linear(), tmp_path)
     (folder / "weights.bin").unlink()
