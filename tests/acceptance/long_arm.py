@@ -30,7 +30,9 @@ ROOT = Path(__file__).resolve().parents[2]
 MODEL = ROOT / "tests" / "models" / "relu_op13_ir7.onnx"
 QEMU = "qemu-aarch64-static"
 BINFMT = Path("/proc/sys/fs/binfmt_misc")
-PACKAGES = "python3,python3-venv,libseccomp2,libgomp1,libstdc++6,zlib1g,ca-certificates,coreutils,util-linux,libc-bin"
+PACKAGES = (
+    "python3,python3-venv,tzdata,libseccomp2,libgomp1,libstdc++6,zlib1g,ca-certificates,coreutils,util-linux,libc-bin"
+)
 # ONNX Runtime from 1.28 reads what a processor is from here; a core of a common Arm server
 CPUINFO = """processor	: {number}
 BogoMIPS	: 243.75
@@ -205,6 +207,9 @@ def tried(farm: LiveFarm, machine: EmulatedMachine, log: Path) -> dict[str, Any]
             "measured_s": round(time.monotonic() - began - ready_s),
             **judged(_node(farm), document),
         }
+    except SystemExit:
+        print(log.read_text(errors="replace")[-3000:], file=sys.stderr)
+        raise
     finally:
         agent.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
