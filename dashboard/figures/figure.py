@@ -13,7 +13,10 @@ Address = Callable[[str], str]
 
 @dataclass(frozen=True)
 class Figure:
-    """`data` and `layout` are Plotly's; colours in them are tokens. A figure without data says why in `empty`."""
+    """`data` and `layout` are Plotly's; colours in them are tokens. A figure without data says why in `empty`.
+
+    `zooms`: it is wider than the page, so that parts of it may be shown, by pointer, key and button.
+    """
 
     name: str
     title: str
@@ -22,6 +25,7 @@ class Figure:
     layout: Json
     table: Table
     empty: str = ""
+    zooms: bool = False
 
     @property
     def json(self) -> str:

@@ -18,3 +18,12 @@ def kept(values: Sequence[float], *, most: int) -> list[int]:
         found.add(min(range(start, stop), key=values.__getitem__))
         found.add(max(range(start, stop), key=values.__getitem__))
     return sorted(found)
+
+
+def spread(values: Sequence[float], *, most: int) -> list[int]:
+    """Places of at most `most` (≥ 2) values: the lowest, the highest, and evenly many ranks between, in their order."""
+    count = len(values)
+    if count <= most:
+        return list(range(count))
+    ranked = sorted(range(count), key=values.__getitem__)
+    return sorted({ranked[number * (count - 1) // (most - 1)] for number in range(most)})

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from dashboard.figures import latency, operators, pareto, placement, ratios, throughput
+from dashboard.figures import cold_start, latency, memory, operators, pareto, placement, ratios, throughput
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.reading import comparisons
 from dashboard.tables import Table
@@ -31,6 +31,8 @@ TABS = (
     Tab("providers", "Time by provider"),
     Tab("throughput", "Throughput by batch"),
     Tab("pareto", "Accuracy"),
+    Tab("cold-start", "Cold start"),
+    Tab("memory", "Memory"),
 )
 NAMES = tuple(tab.name for tab in TABS)
 
@@ -51,6 +53,8 @@ def of_run(request: HttpRequest, row: Any, document: Document, address: Address)
         "providers": lambda: placement.placement(document.cells, address),
         "throughput": lambda: throughput.throughput(document.cells, address),
         "pareto": lambda: of_accuracy(row, document, address),
+        "cold-start": lambda: cold_start.cold_start(document.cells, address),
+        "memory": lambda: memory.memory(document.cells, address),
     }
     return {**context, "figure": drawn[chart]()}
 

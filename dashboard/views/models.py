@@ -16,7 +16,7 @@ from dashboard.reading import accuracy, listed
 from dashboard.reading.compatibility import Compatibility, compatibility_panel
 from dashboard.reading.inspection import inspection
 from dashboard.reading.variant import variants as variant_table
-from dashboard.views import charts, downloads, watched
+from dashboard.views import best, charts, downloads, watched
 from dashboard.views.access import page, person
 from dashboard.views.paging import paged, searched
 from dashboard.views.run import address_in
@@ -81,7 +81,8 @@ def model(request: HttpRequest, model_id: int) -> HttpResponse:
             # the whole page again: what may be done with the version stands elsewhere on it
             return HttpResponse(headers={"HX-Refresh": "true"})
         return render(request, "dashboard/parts/version.html", context)
-    return render(request, "dashboard/model.html", {**context, **_pareto(request, found), **watched.of_model(found)})
+    whole = {**context, **_pareto(request, found), **watched.of_model(found), **best.of_model(request, found)}
+    return render(request, "dashboard/model.html", whole)
 
 
 def _pareto(request: HttpRequest, model: Any) -> dict[str, Any]:

@@ -78,7 +78,9 @@ def test_axe_finds_no_violation_on_any_page(page: Page, person: User, axe: str) 
     for path in (
         "/", "/models/", f"/models/{version.model_id}/", f"/models/{rejected.model_id}/", "/models/upload/", "/runs/",
         "/runs/new/", f"/runs/{run.pk}/", f"/runs/{run.pk}/?chart=operators", f"/runs/{run.pk}/?metric=p50",
-        f"/runs/{open_.pk}/", f"/runs/{run.pk}/cells/c5/", "/fleet/", f"/fleet/{node.pk}/", f"/fleet/{pending.pk}/",
+        f"/runs/{open_.pk}/", f"/runs/{run.pk}/cells/c5/",
+        f"/runs/{run.pk}/cells/c5/closer/", f"/models/versions/{version.pk}/graph/?cell={run.pk}:c5",
+        "/fleet/", f"/fleet/{node.pk}/", f"/fleet/{pending.pk}/",
         f"/compare/?cells={run.pk}:c1&cells={run.pk}:c5", "/settings/", "/nowhere/",
         "/alerts/", "/alerts/digest/", f"/alerts/{alert.pk}/", "/watches/", "/watches/new/", f"/watches/{watch.pk}/",
         f"/watches/{watch.pk}/edit/", "/trends/", "/runtimes/", f"/settings/channels/{channel.pk}/",

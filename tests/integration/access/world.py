@@ -208,6 +208,7 @@ OWN_NAMES: Final[dict[str, dict[str, object]]] = {
     "alerts/<int:alert_id>/<str:what>/": {"what": "note"},
     "watches/<int:watch_id>/<str:what>/": {"what": "pause"},
     "settings/channels/<int:channel_id>/<str:what>/": {"what": "listen"},
+    "graph/netron/<str:name>": {"name": "view.js"},
 }
 
 

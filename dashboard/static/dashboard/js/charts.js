@@ -21,10 +21,16 @@ const resolved = (value) => {
 };
 
 const CONFIG = { displayModeBar: false, responsive: true, displaylogo: false, showSendToCloud: false, plotlyServerURL: "" };
+const addressOf = (custom) => [custom].flat().find((value) => typeof value === "string" && value.startsWith("/"));
 const figureOf = (chart) => JSON.parse(document.getElementById(chart.dataset.figure).textContent);
+
+// Points that lead to pages can be chosen by a frame drawn around them, with a pointer fine enough to draw one.
+const leads = (figure) => figure.data.some(({ customdata }) => addressOf(customdata?.[0]));
+const canBrush = matchMedia("(pointer: fine)").matches;
 
 const draw = async (chart) => {
   const figure = resolved(figureOf(chart));
+  figure.layout.dragmode ??= canBrush && leads(figure) ? "select" : false;
   await window.Plotly.react(chart, figure.data, figure.layout, CONFIG);
   chart.classList.add("ready");
 };
@@ -34,8 +40,12 @@ const start = async (chart) => {
   chart.dataset.started = "yes";
   await draw(chart);
   chart.on("plotly_click", ({ points }) => {
-    const address = [points[0]?.customdata].flat().find((v) => typeof v === "string" && v.startsWith("/"));
+    const address = addressOf(points[0]?.customdata);
     if (address) location.href = address;
+  });
+  chart.on("plotly_selected", (chosen) => {
+    const detail = [...new Set((chosen?.points ?? []).map(({ customdata }) => addressOf(customdata)).filter(Boolean))];
+    chart.dispatchEvent(new CustomEvent("brushed", { bubbles: true, detail }));
   });
 };
 

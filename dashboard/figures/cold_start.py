@@ -1,0 +1,100 @@
+"""Cold start: what a fresh process pays before its first answer, part by part, for each cell."""
+
+from collections.abc import Callable, Sequence
+
+from dashboard import axes, numbers
+from dashboard.figures import theme
+from dashboard.figures.figure import Address, Figure, nothing
+from dashboard.figures.theme import Json
+from dashboard.figures.thinning import spread
+from dashboard.tables import Entry, Head, Table
+from farm.contract.document import Cell
+
+NAME = "cold-start"
+HEADS = (
+    Head("Cell"),
+    Head("import, ms", is_number=True, note="of ONNX Runtime, in a fresh process"),
+    Head("session creation, ms", is_number=True),
+    Head("first inference, ms", is_number=True),
+    Head("together, ms", is_number=True),
+    Head("then p50, ms", is_number=True),
+)
+MOST_BARS = 40
+
+Part = tuple[str, str, Callable[[Cell], float | None]]
+PARTS: tuple[Part, ...] = (
+    ("import", theme.OTHER, lambda cell: cell.import_ms),
+    ("session creation", "@ramp-5", lambda cell: cell.session_ms),
+    ("first inference", "@accent", lambda cell: cell.first_ms),
+)
+
+
+def cold_start(cells: Sequence[Cell], address: Address) -> Figure:
+    """A stacked bar for each cell that was started; where there are many, the fastest, the slowest and some between."""
+    known = [cell for cell in cells if cell.twin_of is None and None not in (cell.session_ms, cell.first_ms)]
+    if not known:
+        return nothing(NAME, "No cell has created a session yet.", Table(NAME, "Cold start", HEADS))
+    along = axes.varying(known)
+    shown = [known[place] for place in spread([_whole(cell) for cell in known], most=MOST_BARS)]
+    left = len(known) - len(shown)
+    rest = f" {numbers.count(left, 'cell')} between them are in the table only." if left else ""
+    return Figure(
+        name=NAME,
+        title=finding(known, along),
+        summary=(
+            f"Import, session creation and first inference of {numbers.count(len(known), 'cell')}, each in one fresh "
+            f"process, so without an interval.{rest} The table below has every number."
+        ),
+        data=[_bars(part, shown, along, address) for part in PARTS],
+        layout=theme.layout(
+            height=theme.row_height(len(shown)),
+            xaxis=theme.axis("ms until the first answer, in one fresh process", rangemode="tozero"),
+            yaxis=theme.axis("", autorange="reversed", type="category"),
+            barmode="stack",
+            bargap=0.35,
+            showlegend=True,
+        ),
+        table=_table(known, along, address),
+    )
+
+
+def finding(cells: Sequence[Cell], along: Sequence[axes.Axis]) -> str:
+    """The slowest start beside the fastest."""
+    slowest, fastest = max(cells, key=_whole), min(cells, key=_whole)
+    if len(cells) == 1:
+        return f"{numbers.plain(_whole(slowest))} ms until the first answer"
+    return (
+        f"Until the first answer: {numbers.plain(_whole(fastest))} ms ({axes.name_of(fastest, along)}) "
+        f"to {numbers.plain(_whole(slowest))} ms ({axes.name_of(slowest, along)})"
+    )
+
+
+def _whole(cell: Cell) -> float:
+    return sum(of(cell) or 0.0 for _, _, of in PARTS)
+
+
+def _bars(part: Part, cells: Sequence[Cell], along: Sequence[axes.Axis], address: Address) -> Json:
+    name, colour, of = part
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": name,
+        "y": [axes.name_of(cell, along) for cell in cells],
+        "x": [float(f"{of(cell) or 0.0:.4g}") for cell in cells],
+        "marker": {"color": colour, "line": {"color": "@paper", "width": 1}},
+        "customdata": [address(cell.id) for cell in cells],
+        "hovertemplate": "%{y}<br>%{fullData.name}: %{x:.4~g} ms<extra></extra>",
+    }
+
+
+def _table(cells: Sequence[Cell], along: Sequence[axes.Axis], address: Address) -> Table:
+    rows = [
+        (
+            Entry(axes.name_of(cell, along), href=address(cell.id)),
+            *(Entry(numbers.plain(of(cell)), of(cell)) for _, _, of in PARTS),
+            Entry(numbers.plain(_whole(cell)), _whole(cell)),
+            Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms),
+        )
+        for cell in cells
+    ]
+    return Table(NAME, "Cold start of each cell", HEADS, rows)

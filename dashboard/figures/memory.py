@@ -1,0 +1,92 @@
+"""Peak memory of each cell's process, beside the bytes of the model it had loaded."""
+
+from collections.abc import Sequence
+
+from dashboard import axes, numbers, words
+from dashboard.figures import theme
+from dashboard.figures.figure import Address, Figure, nothing
+from dashboard.figures.theme import Json
+from dashboard.figures.thinning import spread
+from dashboard.tables import Entry, Head, Table
+from farm.contract.document import Cell
+
+NAME = "memory"
+HEADS = (
+    Head("Cell"),
+    Head("Runtime"),
+    Head("peak, MB", is_number=True, note="of the whole process: Python, ONNX Runtime, model, inputs and outputs"),
+    Head("model, MB", is_number=True),
+)
+MOST_BARS = 40
+MB = 1e6
+
+
+def memory(cells: Sequence[Cell], address: Address) -> Figure:
+    """A bar for each cell whose memory is known; where there are many, the least, the most and some between."""
+    known = [cell for cell in cells if cell.twin_of is None and cell.peak_memory_bytes]
+    if not known:
+        return nothing(NAME, "No cell has told its memory yet.", Table(NAME, "Peak memory", HEADS))
+    along = axes.varying(known)
+    shown = [known[place] for place in spread([_peak(cell) for cell in known], most=MOST_BARS)]
+    left = len(known) - len(shown)
+    rest = f" {numbers.count(left, 'cell')} between them are in the table only." if left else ""
+    return Figure(
+        name=NAME,
+        title=finding(known, along),
+        summary=(
+            f"Peak memory of the process of {numbers.count(len(known), 'cell')}, measured in one process each, so "
+            f"without an interval.{rest} The table below has every number."
+        ),
+        data=[_bars(shown, along, address)],
+        layout=theme.layout(
+            height=theme.row_height(len(shown)),
+            xaxis=theme.axis("peak memory of the process, MB", rangemode="tozero"),
+            yaxis=theme.axis("", autorange="reversed", type="category"),
+            bargap=0.35,
+        ),
+        table=_table(known, along, address),
+    )
+
+
+def finding(cells: Sequence[Cell], along: Sequence[axes.Axis]) -> str:
+    """The least beside the most."""
+    most, least = max(cells, key=_peak), min(cells, key=_peak)
+    if most is least:
+        return f"At most {numbers.size(_peak(most))}"
+    return (
+        f"From {numbers.size(_peak(least))} ({axes.name_of(least, along)}) "
+        f"to {numbers.size(_peak(most))} ({axes.name_of(most, along)})"
+    )
+
+
+def _peak(cell: Cell) -> float:
+    return float(cell.peak_memory_bytes or 0)
+
+
+def _bars(cells: Sequence[Cell], along: Sequence[axes.Axis], address: Address) -> Json:
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "y": [axes.name_of(cell, along) for cell in cells],
+        "x": [round(_peak(cell) / MB, 2) for cell in cells],
+        "text": [numbers.size(_peak(cell)) for cell in cells],
+        "textposition": "outside",
+        "cliponaxis": False,
+        "textfont": {"size": 11, "color": theme.SOFT},
+        "marker": {"color": [theme.runtime_colour(cell.runtime) for cell in cells]},
+        "customdata": [[address(cell.id), words.runtime(cell.runtime)] for cell in cells],
+        "hovertemplate": "%{y}, %{customdata[1]}<br>%{x:.4~g} MB<extra></extra>",
+    }
+
+
+def _table(cells: Sequence[Cell], along: Sequence[axes.Axis], address: Address) -> Table:
+    rows = [
+        (
+            Entry(axes.name_of(cell, along), href=address(cell.id)),
+            Entry(words.runtime(cell.runtime), is_name=True),
+            Entry(numbers.plain(_peak(cell) / MB), _peak(cell)),
+            Entry(numbers.plain(cell.model_bytes / MB if cell.model_bytes else None), cell.model_bytes),
+        )
+        for cell in cells
+    ]
+    return Table(NAME, "Peak memory of each cell's process", HEADS, rows)

@@ -1,0 +1,113 @@
+"""The placement map of one cell: stretches of nodes on one provider, in the order in which they ran."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from dashboard import numbers, words
+from dashboard.figures import theme
+from dashboard.figures.figure import Figure, nothing
+from dashboard.figures.theme import Json
+from dashboard.figures.timeline import short
+from dashboard.tables import Entry, Head, Table
+from farm.rules.tracing.timeline import Span, Timeline
+
+NAME = "placement-map"
+HEADS = (
+    Head("Stretch", is_number=True),
+    Head("Provider"),
+    Head("nodes", is_number=True),
+    Head("µs", is_number=True),
+    Head("First node"),
+    Head("Last node"),
+)
+MOST_STRETCHES = 400
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Nodes that ran one after another on one provider."""
+
+    provider: str
+    spans: Sequence[Span]
+
+    @property
+    def time_us(self) -> float:
+        return sum(one.duration_us for one in self.spans)
+
+
+def placed(found: Timeline | str) -> Figure:
+    """A bar in the order of execution; a sentence where nothing switches, or nothing was traced."""
+    if isinstance(found, str):
+        return nothing(NAME, found, Table(NAME, "Placement", HEADS))
+    nodes = [one for one in found.spans if one.depth == 0]
+    stretches = [Stretch(name, list(mine)) for name, mine in groupby(nodes, key=lambda one: one.provider)]
+    table = Table(NAME, "Stretches of nodes on one provider", HEADS, _rows(stretches[:MOST_STRETCHES]))
+    if len(stretches) <= 1:
+        return nothing(NAME, finding(stretches), table)
+    providers = list(dict.fromkeys(one.provider for one in stretches))
+    return Figure(
+        name=NAME,
+        title=finding(stretches),
+        summary=(
+            f"{numbers.count(len(nodes), 'executed node')} of the main graph in the order in which they ran, by "
+            "provider, as wide as their time. The table below has every stretch."
+        ),
+        data=[_bars(name, stretches[:MOST_STRETCHES]) for name in providers],
+        layout=theme.layout(
+            height=160,
+            xaxis=theme.axis("µs in nodes, in the order of execution", rangemode="tozero", zeroline=False),
+            yaxis=theme.axis("", showticklabels=False, showgrid=False, zeroline=False),
+            barmode="overlay",
+            showlegend=True,
+        ),
+        table=table,
+    )
+
+
+def finding(stretches: Sequence[Stretch]) -> str:
+    """How often execution changes its provider."""
+    nodes = sum(len(one.spans) for one in stretches)
+    if not stretches:
+        return "The trace holds no executed node."
+    if len(stretches) == 1:
+        ran = numbers.count(nodes, "executed node")
+        return f"All {ran} of the main graph ran on {words.provider(stretches[0].provider)}, one after another."
+    names = [words.provider(name) for name in dict.fromkeys(one.provider for one in stretches)]
+    switches = numbers.count(len(stretches) - 1, "switch", "switches")
+    return f"{switches} between {numbers.listed(names)} in one inference"
+
+
+def _bars(name: str, stretches: Sequence[Stretch]) -> Json:
+    begins, mine = 0.0, []
+    for one in stretches:
+        if one.provider == name:
+            mine.append((begins, one))
+        begins += one.time_us
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": words.provider(name),
+        "base": [round(base, 1) for base, _ in mine],
+        "x": [round(one.time_us, 1) for _, one in mine],
+        "y": [0] * len(mine),
+        "marker": {"color": theme.provider_colour(name), "line": {"color": "@paper", "width": 1}},
+        "customdata": [[len(one.spans), short(one.spans[0].name)] for _, one in mine],
+        "hovertemplate": (
+            "%{fullData.name}: %{customdata[0]} nodes from %{customdata[1]} on, %{x:.4~g} µs<extra></extra>"
+        ),
+    }
+
+
+def _rows(stretches: Sequence[Stretch]) -> list[tuple[Entry, ...]]:
+    return [
+        (
+            Entry(str(number), number),
+            Entry(words.provider(one.provider)),
+            Entry(numbers.fixed(len(one.spans), 0), len(one.spans)),
+            Entry(numbers.plain(one.time_us), one.time_us),
+            Entry(one.spans[0].name, is_name=True),
+            Entry(one.spans[-1].name, is_name=True),
+        )
+        for number, one in enumerate(stretches, start=1)
+    ]

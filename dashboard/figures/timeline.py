@@ -1,0 +1,151 @@
+"""One inference as a flame chart: nodes along the time, those inside control flow below the node that holds them."""
+
+from collections.abc import Sequence
+
+from dashboard import numbers, words
+from dashboard.figures import theme
+from dashboard.figures.figure import Figure, nothing
+from dashboard.figures.theme import Json
+from dashboard.tables import Entry, Head, Table
+from farm.rules.tracing.timeline import Span, Timeline
+
+NAME = "timeline"
+HEADS = (
+    Head("Executed node"),
+    Head("Type"),
+    Head("Provider"),
+    Head("from, µs", is_number=True, note="since the inference began"),
+    Head("takes, µs", is_number=True, note="with what runs inside it"),
+    Head("itself, µs", is_number=True),
+    Head("share", is_number=True, note="of the inference"),
+)
+# bars beyond this could not be told apart; the shortest are left out, so that what stood out still stands out
+MOST_BARS = 1500
+MOST_ROWS = 300
+MOST_TYPES = 6
+LONGEST = 60
+ROW = 44
+
+
+def timeline(found: Timeline | str) -> Figure:
+    """The timeline, or the sentence that says why there is none."""
+    if isinstance(found, str):
+        return nothing(NAME, found, Table(NAME, "Executed nodes", HEADS))
+    drawn = sorted(sorted(found.spans, key=lambda one: -one.duration_us)[:MOST_BARS], key=lambda one: one.start_us)
+    if not drawn:
+        return nothing(NAME, "The trace holds no executed node.", Table(NAME, "Executed nodes", HEADS))
+    types = _types(found.spans)
+    rows = _rows(drawn)
+    return Figure(
+        name=NAME,
+        title=finding(found),
+        summary=_summary(found, len(drawn)),
+        data=[_bars(name, drawn, types, found) for name in [*types, ""] if _of(name, drawn, types)],
+        layout=theme.layout(
+            height=theme.row_height(len(rows), per_row=ROW, least=160),
+            xaxis=theme.axis(
+                "µs since the inference began", range=[0, round(found.duration_us, 1)], fixedrange=False, zeroline=False
+            ),
+            yaxis=theme.axis(
+                "", tickvals=list(range(len(rows))), ticktext=[_row_name(row) for row in rows],
+                range=[len(rows) - 0.5, -0.5], showgrid=False, zeroline=False,
+            ),
+            barmode="overlay",
+            bargap=0.1,
+            showlegend=True,
+            dragmode="zoom",
+        ),
+        table=_table(found),
+        zooms=True,
+    )  # fmt: skip
+
+
+def finding(found: Timeline) -> str:
+    """How long the inference took, how much of it in nodes, and the longest."""
+    longest = max(found.spans, key=lambda one: one.self_us)
+    share = numbers.share(found.in_nodes_us / found.duration_us if found.duration_us else None)
+    return (
+        f"One inference of {_us(found.duration_us)} µs, {share} of it in nodes; "
+        f"longest: {longest.op_type} {short(longest.name)}, {_us(longest.self_us)} µs"
+    )
+
+
+def _summary(found: Timeline, drawn: int) -> str:
+    left = len(found.spans) - drawn
+    rest = f" {numbers.count(left, 'shortest node')} are not drawn." if left else ""
+    return (
+        f"The inference of median length among {found.runs} traced ones; tracing takes time itself, so it is longer "
+        f"than a timed one.{rest} The table below has the longest nodes."
+    )
+
+
+def _types(spans: Sequence[Span]) -> list[str]:
+    """The types of operator with most time; the others share one colour."""
+    times: dict[str, float] = {}
+    for one in spans:
+        times[one.op_type] = times.get(one.op_type, 0.0) + one.self_us
+    return sorted(filter(None, times), key=lambda name: -times[name])[:MOST_TYPES]
+
+
+def _of(name: str, spans: Sequence[Span], types: Sequence[str]) -> list[Span]:
+    return [one for one in spans if (one.op_type == name if name else one.op_type not in types)]
+
+
+def _rows(spans: Sequence[Span]) -> list[tuple[int, int]]:
+    """Thread and depth of each row, top to bottom."""
+    return sorted({(one.lane, one.depth) for one in spans})
+
+
+def _row_name(row: tuple[int, int]) -> str:
+    lane, depth = row
+    inside = "nodes" if depth == 0 else "inside" if depth == 1 else f"inside, {depth} deep"
+    return f"thread {lane + 1}, {inside}" if lane else inside
+
+
+def _bars(name: str, spans: Sequence[Span], types: Sequence[str], found: Timeline) -> Json:
+    mine, rows = _of(name, spans, types), _rows(spans)
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": name or "others",
+        "base": [round(one.start_us, 1) for one in mine],
+        "x": [round(one.duration_us, 1) for one in mine],
+        "y": [rows.index((one.lane, one.depth)) for one in mine],
+        "marker": {
+            "color": f"@series-{types.index(name) + 1}" if name else theme.OTHER,
+            "line": {"color": "@paper", "width": 0.5},
+        },
+        "customdata": [[short(one.name), one.op_type, words.provider(one.provider)] for one in mine],
+        "hovertemplate": (
+            "%{customdata[1]} %{customdata[0]}<br>%{x:.4~g} µs from %{base:.4~g} µs on, %{customdata[2]}<extra></extra>"
+        ),
+    }
+
+
+def short(name: str) -> str:
+    """A node's name from its end, which tells nodes of one model apart."""
+    return name if len(name) <= LONGEST else f"…{name[-LONGEST + 1 :]}"
+
+
+def _us(value: float) -> str:
+    """The profiler knows whole microseconds."""
+    return numbers.fixed(value, 0)
+
+
+def _table(found: Timeline) -> Table:
+    longest = sorted(found.spans, key=lambda one: -one.self_us)[:MOST_ROWS]
+    rows = [
+        (
+            Entry(one.name, is_name=True),
+            Entry(one.op_type),
+            Entry(words.provider(one.provider)),
+            Entry(_us(one.start_us), one.start_us),
+            Entry(_us(one.duration_us), one.duration_us),
+            Entry(_us(one.self_us), one.self_us),
+            Entry(numbers.share(one.self_us / (found.duration_us or 1)), one.self_us),
+        )
+        for one in sorted(longest, key=lambda one: one.start_us)
+    ]
+    left = len(found.spans) - len(rows)
+    caption = "Executed nodes in the order in which they began"
+    return Table(NAME, f"{caption}; {numbers.count(left, 'shorter one')} left out" if left else caption, HEADS, rows)

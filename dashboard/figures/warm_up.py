@@ -1,0 +1,102 @@
+"""How a process settles: its timings one after another, from the first that counts to the last."""
+
+from collections.abc import Sequence
+from statistics import median
+
+from dashboard import numbers
+from dashboard.figures import theme
+from dashboard.figures.figure import Figure, nothing
+from dashboard.figures.theme import Json
+from dashboard.figures.thinning import kept
+from dashboard.tables import Entry, Head, Table
+from farm.contract.document import Cell
+
+NAME = "warm-up"
+HEADS = (
+    Head("Launch", is_number=True),
+    Head("timings", is_number=True),
+    Head("first tenth, ms", is_number=True),
+    Head("last half, ms", is_number=True),
+    Head("begins", is_number=True, note="the first tenth against the last half"),
+    Head("slowest, ms", is_number=True),
+)
+# points of all launches together: some 100 kB of JSON
+MOST_POINTS = 4000
+MOST_LAUNCHES = 16
+# windows of a launch agree within this much (docs/measuring.md)
+STEADY = 0.05
+LEAST = 10
+
+Launches = Sequence[tuple[int, Sequence[float]]]
+
+
+def warm_up(cell: Cell, launches: Launches) -> Figure:
+    """A thin line for each launch; the last is drawn in ink. Every lowest and highest timing is among the points."""
+    known = [(number, values) for number, values in launches if len(values) >= LEAST]
+    table = Table(NAME, "How each launch begins", HEADS, [_row(number, values) for number, values in known])
+    if not known:
+        return nothing(NAME, f"No launch has {LEAST} timings, so how it settles cannot be seen.", table)
+    shown = known[-MOST_LAUNCHES:]
+    each = MOST_POINTS // len(shown)
+    return Figure(
+        name=NAME,
+        title=finding(known),
+        summary=(
+            f"Every timing of {numbers.count(len(shown), 'process launch', 'process launches')} in the order in which "
+            "they were taken, after the warm-up that is not counted. The table below says how each begins."
+        ),
+        data=[
+            _line(cell, number, values, most=each, is_last=place == len(shown))
+            for place, (number, values) in enumerate(shown, start=1)
+        ],
+        layout=theme.layout(
+            height=260,
+            xaxis=theme.axis("inference of the launch", rangemode="tozero", zeroline=False),
+            yaxis=theme.axis("ms", rangemode="tozero"),
+        ),
+        table=table,
+    )
+
+
+def finding(launches: Launches) -> str:
+    """Whether launches begin slower than they end."""
+    ratio = median(_beginning(values) for _, values in launches)
+    if abs(ratio - 1) <= STEADY:
+        return "Settled: launches begin as fast as they end"
+    word = "slower" if ratio > 1 else "faster"
+    return f"The first tenth of a launch is {numbers.share(abs(ratio - 1))} {word} than its last half"
+
+
+def _beginning(values: Sequence[float]) -> float:
+    first, last = _ends(values)
+    return first / last
+
+
+def _ends(values: Sequence[float]) -> tuple[float, float]:
+    return median(values[: max(1, len(values) // 10)]), median(values[len(values) // 2 :])
+
+
+def _line(cell: Cell, number: int, values: Sequence[float], *, most: int, is_last: bool) -> Json:
+    places = kept(values, most=max(4, most))
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": f"launch {number + 1}",
+        "x": [place + 1 for place in places],
+        "y": [float(f"{values[place]:.4g}") for place in places],
+        "line": {"color": theme.runtime_colour(cell.runtime) if is_last else theme.OTHER, "width": 1},
+        "opacity": 1.0 if is_last else 0.45,
+        "hovertemplate": f"launch {number + 1}, inference %{{x}}: %{{y:.4~g}} ms<extra></extra>",
+    }
+
+
+def _row(number: int, values: Sequence[float]) -> tuple[Entry, ...]:
+    first, last = _ends(values)
+    return (
+        Entry(str(number + 1), number),
+        Entry(numbers.fixed(len(values), 0), len(values)),
+        Entry(numbers.milliseconds(first), first),
+        Entry(numbers.milliseconds(last), last),
+        Entry(numbers.change(first / last), first / last),
+        Entry(numbers.milliseconds(max(values)), max(values)),
+    )

@@ -1,0 +1,116 @@
+"""The panel of best settings on a model's page: a machine a row, within the latency that the reader may spend."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+from django.urls import reverse
+
+from dashboard import numbers, words
+from dashboard.tables import Entry, Head, Table
+from farm.rules.best import Best, Setting, best_settings
+
+HEADS = (
+    Head("Machine"),
+    Head("Wanted"),
+    Head("Setting"),
+    Head("p50, ms", is_number=True),
+    Head("±, ms", is_number=True, note="half of the 95 % interval over process launches"),
+    Head("items/s", is_number=True),
+    Head("Outputs"),
+)
+LONGEST_MS = 1e7
+
+
+@dataclass(frozen=True)
+class Panel:
+    """`typed` and `error` are the field's; `least` and `most` the ends of what was measured, for the slider."""
+
+    version: int
+    sentence: str
+    table: Table
+    typed: str
+    error: str
+    least: float
+    most: float
+
+
+def panel(version: int | None, settings: Sequence[Setting], typed: str) -> Panel | None:
+    """None where nothing was measured. `typed` is the latency budget in ms as it stands in the address."""
+    if version is None or not settings:
+        return None
+    budget, error = read_budget(typed)
+    found = best_settings(settings, budget_ms=budget)
+    latencies = [one.p50_ms for one in settings]
+    rows = [row for best in found for row in _rows(best, budget)]
+    return Panel(
+        version=version,
+        sentence=_sentence(found, budget),
+        table=Table("best-settings", "Best settings on each machine", HEADS, rows),
+        typed=typed,
+        error=error,
+        least=min(latencies),
+        most=max(latencies),
+    )
+
+
+def read_budget(typed: str) -> tuple[float | None, str]:
+    """Milliseconds, and what is wrong with them; nothing typed is no budget."""
+    text = typed.strip().replace(",", ".")
+    if not text:
+        return None, ""
+    try:
+        value = float(text)
+    except ValueError:
+        return None, f"{typed[:20]!r} is no number of milliseconds: 5 or 0.5 would be."
+    if not isfinite(value) or not 0 < value <= LONGEST_MS:
+        return None, "A budget is more than 0 ms and at most 10,000 s."
+    return value, ""
+
+
+def _sentence(found: Sequence[Best], budget: float | None) -> str:
+    if not found:
+        return "Every measured setting gives wrong outputs, so none is recommended."
+    most = max((best.most for best in found if best.most), key=lambda one: one.items_s or 0.0, default=None)
+    within = f" within {numbers.plain(budget)} ms" if budget is not None else ""
+    if most is None:
+        fastest = min((best.fastest for best in found), key=lambda one: one.p50_ms)
+        return (
+            f"Nothing measured stays{within}; the fastest is {_words(fastest)} on {fastest.node}, {_latency(fastest)}."
+        )
+    return f"Most{within}: {numbers.plain(most.items_s)} items/s with {_words(most)} on {most.node}, {_latency(most)}."
+
+
+def _latency(one: Setting) -> str:
+    return numbers.latency(one.p50_ms, one.interval_ms)
+
+
+def _words(one: Setting) -> str:
+    """A setting as one says it: `1.31.1, CPU, int8-dynamic, batch 8, 1 thread`."""
+    batch = [f"batch {one.batch}"] if one.batch is not None else []
+    threads = [numbers.count(one.threads, "thread")] if one.threads is not None else []
+    return ", ".join([words.runtime(one.runtime), words.provider(one.provider), one.precision, *batch, *threads])
+
+
+def _rows(best: Best, budget: float | None) -> list[tuple[Entry, ...]]:
+    wanted = "most items/s" if budget is None else f"most within {numbers.plain(budget)} ms"
+    rows = [_row(best.node, wanted, best.most)] if best.most else [_none(best.node, wanted)]
+    return [*rows, _row(best.node, "lowest latency", best.fastest)]
+
+
+def _row(node: str, wanted: str, one: Setting) -> tuple[Entry, ...]:
+    half = numbers.half_width(one.interval_ms)
+    parity = {True: "pass", False: "fail", None: "not compared"}[one.is_right]
+    return (
+        Entry(node),
+        Entry(wanted),
+        Entry(_words(one), href=reverse("dashboard:cell", args=[one.run_id, one.cell])),
+        Entry(numbers.milliseconds(one.p50_ms, one.interval_ms), one.p50_ms),
+        Entry(numbers.plus_minus(one.p50_ms, one.interval_ms).removeprefix("± "), half),
+        Entry(numbers.plain(one.items_s), one.items_s),
+        Entry(sign=words.sign_of(parity), value=parity),
+    )
+
+
+def _none(node: str, wanted: str) -> tuple[Entry, ...]:
+    return (Entry(node), Entry(wanted), Entry("none of the measured ones"), *(Entry() for _ in range(4)))

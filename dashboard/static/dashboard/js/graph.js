@@ -1,0 +1,110 @@
+// The page around Netron's frame. The frame is sandboxed: it has no cookies and may ask no server, so this page fetches
+// the graph and hands it over; rows of the table and nodes of the picture lead to each other.
+const frame = document.getElementById("netron");
+const says = document.getElementById("graph-says");
+const tools = document.querySelector("[data-graph-tools]");
+const rows = new Map();
+
+const tell = (kind, more = {}, given = []) => frame.contentWindow.postMessage({ kind, ...more }, "*", given);
+const isDark = () => getComputedStyle(document.documentElement).colorScheme === "dark"
+  || (document.documentElement.dataset.theme ?? "") === "dark"
+  || (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
+const say = (words) => {
+  says.textContent = words;
+  says.hidden = words === "";
+};
+
+const fetched = async (address) => {
+  const answer = await fetch(address, { headers: { "HX-Request": "true" } });
+  if (answer.ok) return answer;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  throw new Error(page.querySelector("main p, main h1")?.textContent.trim() || `the farm answered ${answer.status}`);
+};
+
+// laying out a larger graph may take minutes, so it waits for a word
+const LARGE_BYTES = 1.5e6;
+const wanted = (bytes) => new Promise((resolve) => {
+  if (bytes <= LARGE_BYTES) return resolve();
+  say(`This is a large graph (${(bytes / 1e6).toFixed(1)} MB without its weights); drawing it may take minutes. `);
+  const button = Object.assign(document.createElement("button"), { type: "button", textContent: "Draw it" });
+  button.addEventListener("click", resolve, { once: true });
+  says.append(button);
+});
+
+let isOpen = false;
+const open = async () => {
+  if (isOpen) return;
+  isOpen = true;
+  say("Drawing the graph …");
+  try {
+    const [model, operators] = await Promise.all([fetched(frame.dataset.model), fetched(frame.dataset.operators)]);
+    const notes = JSON.parse(document.getElementById("graph-notes")?.textContent ?? "{}");
+    const bytes = await model.arrayBuffer();
+    await wanted(bytes.byteLength);
+    say("Drawing the graph …");
+    tell("theme", { dark: isDark() });
+    tell("open", { name: frame.dataset.name, model: bytes, operators: await operators.text(), notes }, [bytes]);
+  } catch (error) {
+    say(`The graph cannot be drawn: ${error.message}`);
+  }
+};
+
+const mark = (node) => {
+  for (const row of rows.values()) row.removeAttribute("aria-current");
+  const row = rows.get(node);
+  if (!row) return;
+  row.setAttribute("aria-current", "true");
+  row.scrollIntoView({ block: "nearest" });
+};
+
+const save = ({ name, blob }) => {
+  const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  URL.revokeObjectURL(link.href);
+};
+
+const heard = {
+  ready: open,
+  drawn: () => {
+    say("");
+    tools.hidden = false;
+    frame.dataset.drawn = "yes";
+  },
+  picked: ({ node }) => mark(node),
+  file: save,
+  problem: ({ text }) => say(`Netron says: ${text}`),
+};
+
+// names in the table become buttons that show the node in the picture
+const prepare = () => {
+  for (const row of document.querySelectorAll("#operators tbody tr")) {
+    const name = row.cells[0].textContent.trim();
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "link" });
+    button.textContent = name;
+    button.title = "show it in the graph";
+    button.addEventListener("click", () => {
+      mark(name);
+      tell("show", { node: name });
+    });
+    row.cells[0].replaceChildren(button);
+    rows.set(name, row);
+  }
+};
+
+if (frame) {
+  window.addEventListener("message", ({ source, data }) => {
+    if (source === frame.contentWindow) heard[data?.kind]?.(data);
+  });
+  document.addEventListener("themechange", () => tell("theme", { dark: isDark() }));
+  tools.addEventListener("click", ({ target }) => {
+    const what = target.dataset?.graph;
+    if (!what) return;
+    if (target.hasAttribute("aria-pressed")) {
+      target.setAttribute("aria-pressed", String(target.getAttribute("aria-pressed") !== "true"));
+    }
+    tell("do", { what });
+  });
+  prepare();
+  // whichever of the two is ready first
+  tell("hello");
+}

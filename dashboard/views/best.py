@@ -1,0 +1,15 @@
+"""The panel of best settings on a model's page."""
+
+from typing import Any
+
+from django.http import HttpRequest
+
+from dashboard.reading import best as reading
+from dashboard.views.access import person
+from farm.runs.selectors.best import measured_settings
+
+
+def of_model(request: HttpRequest, model: Any) -> dict[str, Any]:
+    """The best settings within the budget that the address names."""
+    version, settings = measured_settings(person(request), model)
+    return {"best": reading.panel(version, settings, request.GET.get("budget", "")[:40])}

@@ -1,0 +1,26 @@
+"""A closer look at one cell: a timeline of one inference, its placement, and how its processes settle."""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from dashboard.figures import placed, timeline, warm_up
+from dashboard.views.access import page, person
+from farm.runs import selectors
+from farm.runs.selectors.closer import launches_of, timeline_of
+
+
+@page
+@require_safe
+def closer(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
+    """A page of its own, which the cell's page fetches its last part from once a reader gets there."""
+    row = selectors.run(person(request), run_id)
+    cell = selectors.cell_document(row, cell_id)
+    found = timeline_of(row, cell_id)
+    context = {
+        "run": row,
+        "cell": cell,
+        "figures": [timeline.timeline(found), placed.placed(found), warm_up.warm_up(cell, launches_of(row, cell_id))],
+        "trace": selectors.traces_of(row, cell_id).first(),
+    }
+    return render(request, "dashboard/closer.html", context)

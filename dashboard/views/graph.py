@@ -1,0 +1,116 @@
+"""The graph of a version in Netron, with the times of a cell on its nodes."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.utils.cache import patch_cache_control
+from django.utils.http import quote_etag
+from django.views.decorators.clickjacking import xframe_options_sameorigin
+from django.views.decorators.http import conditional_page, require_safe
+
+from dashboard import netron
+from dashboard.reading import graph as reading
+from dashboard.views.access import page, person
+from farm.accounts.refusals import Missing
+from farm.config.security import CONTENT_SECURITY_POLICY
+from farm.registry import selectors
+from farm.registry.outlining import outline_of
+from farm.runs.selectors import cell_document, run
+from farm.runs.selectors.traced import TracedCell, traced_cells
+
+# the one page that shows a frame, and only this farm's own
+POLICY = f"{CONTENT_SECURITY_POLICY}; frame-src 'self'"
+HOUR_S, YEAR_S = 3600, 365 * 24 * 3600
+
+
+@page
+@require_safe
+def graph(request: HttpRequest, version_id: int) -> HttpResponse:
+    """The picture, and beside it the same times as a table. The cell is part of the address."""
+    version = selectors.version(person(request), version_id)
+    cells = traced_cells(person(request), version)
+    chosen = _chosen(cells, request.GET.get("cell", ""))
+    context: dict[str, Any] = {
+        "version": version,
+        "choices": reading.choices(cells),
+        "netron": netron.release(),
+        "facts": version.inspection or {},
+    }
+    if chosen is not None:
+        row = run(person(request), chosen.run_id)
+        cell = cell_document(row, chosen.name)
+        context |= {
+            "run": row,
+            "cell": cell,
+            "chosen": reading.key_of(chosen),
+            "headline": reading.headline(cell),
+            "because": reading.because(cell),
+            "notes": reading.notes(cell),
+            "table": reading.table(cell),
+            "left_out": reading.left_out(cell),
+        }
+    response = render(request, "dashboard/graph.html", context)
+    response["Content-Security-Policy"] = POLICY
+    return response
+
+
+def _chosen(cells: list[TracedCell], wanted: str) -> TracedCell | None:
+    """The cell that the address names, the newest when it names none. Raises Missing."""
+    if not wanted:
+        return cells[0] if cells else None
+    found = next((one for one in cells if reading.key_of(one) == wanted), None)
+    if found is None:
+        raise Missing(f"This version has no traced cell {wanted!r}.", hint="Choose one on the page of its graph.")
+    return found
+
+
+@page
+@require_safe
+@conditional_page
+def outline(request: HttpRequest, version_id: int) -> HttpResponseBase:
+    """The version's graph without its weights, for the frame; the page around it hands it over."""
+    version = selectors.version(person(request), version_id)
+    response = HttpResponse(outline_of(version), content_type="application/octet-stream")
+    response["ETag"] = quote_etag(version.artifact.sha256)
+    patch_cache_control(response, private=True, no_cache=True)
+    return response
+
+
+@page
+@xframe_options_sameorigin
+@require_safe
+def frame(request: HttpRequest) -> HttpResponse:
+    """Netron's page, empty: it gets its model from the page around it, and can ask nobody else."""
+    skeleton = netron.skeleton()
+    if skeleton is None:
+        raise Missing("Netron is not installed on this farm.", hint="Install requirements/server.txt.")
+    response = render(request, "dashboard/netron.html", {"skeleton": skeleton, "release": netron.release()})
+    response["Content-Security-Policy"] = netron.FRAME_POLICY
+    return response
+
+
+@require_safe
+@conditional_page
+def part(request: HttpRequest, name: str) -> HttpResponse:
+    """A file of the viewer: public, as it is for everybody who installs the wheel. The frame has no session to show."""
+    found = netron.part(name)
+    if found is None:
+        return HttpResponse("Netron has no such file here.", status=404, content_type="text/plain; charset=utf-8")
+    response = HttpResponse(found.packed, content_type=found.kind)
+    response["Content-Encoding"] = "gzip"
+    response["Access-Control-Allow-Origin"] = "*"
+    response["ETag"] = quote_etag(found.digest)
+    patch_cache_control(response, public=True, max_age=HOUR_S)
+    return response
+
+
+@page
+@require_safe
+def operators(request: HttpRequest) -> HttpResponse:
+    """What Netron knows of ONNX's operators: the same for every model, so browsers keep it."""
+    response = HttpResponse(netron.operators(), content_type="application/json")
+    response["Content-Encoding"] = "gzip"
+    patch_cache_control(response, private=True, max_age=YEAR_S, immutable=True)
+    return response

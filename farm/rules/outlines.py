@@ -1,0 +1,101 @@
+"""A model's graph without its weights, which is all that a picture of it needs. Pure.
+
+Works on protobuf's wire format (https://protobuf.dev/programming-guides/encoding/) with onnx.proto's field numbers, so
+that a model of gigabytes costs no more memory than its graph. Whatever is not a large tensor stays byte for byte.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+# tensors up to this size keep their values: shapes, axes, scalars
+KEPT_BYTES: Final = 1024
+MAX_DEPTH: Final = 100
+VARINT, I64, LEN, I32 = 0, 1, 2, 5
+
+# message → field number → message inside it that may hold a tensor
+INSIDE: Final = {
+    "model": {7: "graph", 25: "function"},
+    "graph": {1: "node", 5: "tensor", 15: "sparse"},
+    "function": {7: "node", 11: "attribute"},
+    "node": {5: "attribute"},
+    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph", 22: "sparse", 23: "sparse"},
+    "sparse": {1: "tensor", 2: "tensor"},
+    "tensor": {},
+}
+# fields that go where their message is large: data of a tensor; bytes and lists of an attribute, maybe one by one
+LARGE: Final = {"tensor": frozenset({4, 5, 6, 7, 9, 10, 11}), "attribute": frozenset({4, 7, 8, 9})}
+# fields that always go: where external data lie, and how training begins
+NEVER: Final = {"tensor": frozenset({13, 14}), "model": frozenset({20})}
+# looked into whatever their size, because external tensors are small messages
+ALWAYS: Final = frozenset({"model", "graph", "tensor"})
+
+
+def outline(model: memoryview) -> bytes:
+    """The bytes of the ONNX model `model` without its large tensors.
+
+    Raises ValueError when it is not protobuf, or nested deeper than protobuf itself allows.
+    """
+    return _message(model, kind="model", depth=0)
+
+
+def _message(view: memoryview, *, kind: str, depth: int) -> bytes:
+    if depth > MAX_DEPTH:
+        raise ValueError(f"nested deeper than {MAX_DEPTH} messages")
+    inside, gone = INSIDE[kind], NEVER.get(kind, frozenset())
+    if len(view) > KEPT_BYTES:
+        gone |= LARGE.get(kind, frozenset())
+    parts: list[bytes | memoryview] = []
+    for number, wire, whole, body in _fields(view):
+        if number in gone:
+            continue
+        inner = inside.get(number) if wire == LEN else None
+        if inner is None or (len(body) <= KEPT_BYTES and inner not in ALWAYS):
+            parts.append(whole)
+            continue
+        content = _message(body, kind=inner, depth=depth + 1)
+        parts += (_varint(number << 3 | LEN), _varint(len(content)), content)
+    return b"".join(parts)
+
+
+def _fields(view: memoryview) -> Iterator[tuple[int, int, memoryview, memoryview]]:
+    """Number, wire type, the whole field and its content, one after another. Raises ValueError."""
+    at, end = 0, len(view)
+    while at < end:
+        start = at
+        key, at = _read_varint(view, at)
+        number, wire = key >> 3, key & 7
+        if wire == LEN:
+            length, at = _read_varint(view, at)
+        elif wire == VARINT:
+            length = _read_varint(view, at)[1] - at
+        elif wire in (I64, I32):
+            length = 8 if wire == I64 else 4
+        else:
+            raise ValueError(f"field {number} has the unknown wire type {wire}")
+        if number == 0 or at + length > end:
+            raise ValueError(f"field {number} goes past the end of its message")
+        yield number, wire, view[start : at + length], view[at : at + length]
+        at += length
+
+
+def _read_varint(view: memoryview, at: int) -> tuple[int, int]:
+    """The number and the place after it. Raises ValueError."""
+    value = 0
+    for shift in range(0, 70, 7):
+        if at >= len(view):
+            break
+        byte = view[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+    raise ValueError("a number has no end")
+
+
+def _varint(value: int) -> bytes:
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)

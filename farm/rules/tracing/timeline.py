@@ -1,0 +1,136 @@
+"""One inference of a trace as a timeline: what ran when, and what ran inside what. Pure.
+
+The trace is ONNX Runtime's profile, Chrome trace JSON (1.15–1.31): `model_run` events are inferences, events of the
+category `Node` whose names end in `_kernel_time` are nodes, and those of control flow hold their children. A node sends
+it, so anything may stand in it; what is no event of this kind is left out.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Final
+
+RUN_EVENT: Final = "model_run"
+SUFFIX: Final = "_kernel_time"
+# the runs that a trace pass warms up with
+WARM_UP: Final = 3
+LONGEST_NAME: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A node as it ran once. Times in µs since the inference began; `self_us` leaves its children out.
+
+    `depth` is 0 for a node of the main graph, 1 inside control flow, and so on; `lane` counts threads.
+    """
+
+    name: str
+    op_type: str
+    provider: str
+    start_us: float
+    duration_us: float
+    self_us: float
+    depth: int
+    lane: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The inference of median length among `runs` that had warmed up."""
+
+    runs: int
+    number: int
+    duration_us: float
+    spans: tuple[Span, ...]
+
+    @property
+    def in_nodes_us(self) -> float:
+        """Time within nodes, each counted once."""
+        return sum(span.self_us for span in self.spans)
+
+
+@dataclass(slots=True)
+class _Open:
+    name: str
+    op_type: str
+    provider: str
+    start: float
+    end: float
+    depth: int
+    lane: int
+    inner: float = 0.0
+
+
+def timeline(trace: object) -> Timeline | None:
+    """The timeline of a parsed trace, a list of events or a mapping with `traceEvents`; None where no run is whole."""
+    events = trace.get("traceEvents") if isinstance(trace, Mapping) else trace
+    if not isinstance(events, Sequence):
+        return None
+    known = [event for event in events if _is_event(event)]
+    runs = sorted((float(e["ts"]), float(e["ts"]) + float(e["dur"])) for e in known if e["name"] == RUN_EVENT)
+    warm = runs[WARM_UP:] or runs
+    if not warm:
+        return None
+    middle = median(end - start for start, end in warm)
+    start, end = min(warm, key=lambda run: abs(run[1] - run[0] - middle))
+    nodes = [e for e in known if e.get("cat") == "Node" and str(e["name"]).endswith(SUFFIX)]
+    inside = sorted(
+        (e for e in nodes if start <= float(e["ts"]) and float(e["ts"]) + float(e["dur"]) <= end + 1),
+        key=lambda e: (float(e["ts"]), -float(e["dur"])),
+    )
+    return Timeline(
+        runs=len(warm),
+        number=runs.index((start, end)) + 1,
+        duration_us=end - start,
+        spans=tuple(_span(one, start) for one in _nested(inside)),
+    )
+
+
+def _is_event(event: object) -> bool:
+    if not isinstance(event, Mapping) or not isinstance(event.get("name"), str):
+        return False
+    times = (event.get("ts"), event.get("dur"))
+    return all(isinstance(one, int | float) and 0 <= one < 1e15 for one in times)
+
+
+def _nested(events: Iterable[Mapping[str, Any]]) -> list[_Open]:
+    """Events in order of their start, parents first; each knows how deep it lies and how long its children took."""
+    done: list[_Open] = []
+    stacks: dict[str, list[_Open]] = {}
+    for event in events:
+        thread = str(event.get("tid"))
+        stack = stacks.setdefault(thread, [])
+        start, end = float(event["ts"]), float(event["ts"]) + float(event["dur"])
+        # starts are whole microseconds: a neighbour that starts as this one ends is no child
+        while stack and (stack[-1].end <= start or stack[-1].end < end):
+            stack.pop()
+        told = event.get("args")
+        args: Mapping[str, Any] = told if isinstance(told, Mapping) else {}
+        found = _Open(
+            name=str(event["name"]).removesuffix(SUFFIX)[:LONGEST_NAME],
+            op_type=str(args.get("op_name") or "")[:LONGEST_NAME],
+            provider=str(args.get("provider") or "")[:LONGEST_NAME],
+            start=start,
+            end=end,
+            depth=len(stack),
+            lane=list(stacks).index(thread),
+        )
+        if stack:
+            stack[-1].inner += end - start
+        stack.append(found)
+        done.append(found)
+    return done
+
+
+def _span(one: _Open, began: float) -> Span:
+    whole = one.end - one.start
+    return Span(
+        name=one.name,
+        op_type=one.op_type,
+        provider=one.provider,
+        start_us=one.start - began,
+        duration_us=whole,
+        self_us=max(0.0, whole - one.inner),
+        depth=one.depth,
+        lane=one.lane,
+    )

@@ -1,0 +1,70 @@
+"""The best settings on a model's page, within a latency budget that may be typed or slid."""
+
+import pytest
+from django.test import Client
+
+from farm.accounts.models import User
+from farm.fleet.models import Node
+from farm.registry.models import Version
+from farm.runs.models import Cell, Run
+from tests.integration.dashboard import rows
+from tests.integration.dashboard.conftest import client_of
+from tests.integration.dashboard.pages import assert_is_page
+
+
+def words(client: Client, run: Run, budget: str = "") -> str:
+    return assert_is_page(client.get(f"/models/{run.version.model_id}/", {"budget": budget}))
+
+
+def test_the_panel_names_the_most_items_and_the_lowest_latency_of_each_machine(signed_in: Client, run: Run) -> None:
+    found = words(signed_in, run)
+    assert "Most: " in found
+    assert "items/s with 1.29.0, CPU, int8-dynamic, batch" in found
+    assert "bench-1 most items/s" in found
+    assert "bench-1 lowest latency 1.29.0, CPU, int8-dynamic, batch 1, 1 thread" in found
+
+
+def test_a_budget_leaves_out_what_is_slower(signed_in: Client, run: Run) -> None:
+    found = words(signed_in, run, "0.4")
+    assert "Most within 0.400 ms: " in found
+    assert "batch 1, 1 thread on bench-1" in found
+
+
+def test_a_budget_that_nothing_keeps_names_the_fastest(signed_in: Client, run: Run) -> None:
+    found = words(signed_in, run, "0.001")
+    assert "Nothing measured stays within 0.00100 ms; the fastest is 1.29.0, CPU, int8-dynamic, batch 1" in found
+    assert "none of the measured ones" in found
+
+
+@pytest.mark.parametrize("typed", ["soon", "-1", "0", "nan", "inf", "1e99", "٣٣x", "<b>", "9" * 500])
+def test_what_is_no_budget_is_said_beside_the_field_and_kept_in_it(signed_in: Client, run: Run, typed: str) -> None:
+    response = signed_in.get(f"/models/{run.version.model_id}/", {"budget": typed})
+    found = assert_is_page(response)
+    assert "no number of milliseconds" in found or "A budget is more than 0 ms" in found
+    assert 'aria-invalid="true"' in response.content.decode()
+    assert "Most: " in found
+
+
+def test_a_comma_is_a_decimal_point(signed_in: Client, run: Run) -> None:
+    assert "Most within 0.500 ms" in words(signed_in, run, " 0,5 ")
+
+
+def test_wrong_outputs_are_not_recommended(signed_in: Client, run: Run) -> None:
+    Cell.objects.filter(run=run).update(parity="fail")
+    assert "Every measured setting gives wrong outputs" in words(signed_in, run)
+
+
+def test_only_the_newest_measured_version_counts_and_a_model_nobody_measured_has_no_panel(
+    signed_in: Client, run: Run, node: Node, owner: User
+) -> None:
+    team = run.version.model.team
+    second = rows.make_version(team, owner, number=2)
+    assert "of version 1" in words(signed_in, run)
+    rows.finished_run(second, node, owner, matrix={"matrix": {"runtime": ["1.31.1"], "batch": [1]}})
+    assert "of version 2" in words(signed_in, run)
+    fresh: Version = rows.make_version(team, owner, name="fresh")
+    assert "Best settings" not in assert_is_page(signed_in.get(f"/models/{fresh.model_id}/"))
+
+
+def test_a_stranger_sees_none_of_it(run: Run, stranger: User) -> None:
+    assert_is_page(client_of(stranger).get(f"/models/{run.version.model_id}/?budget=5"), 404)

@@ -1,0 +1,139 @@
+"""Figures of a closer look, of cold start and of memory: findings, limits, what stays when points are left out."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboard.figures import cold_start, memory, placed, theme, timeline, warm_up
+from dashboard.figures.figure import Figure
+from dashboard.figures.thinning import spread
+from farm.contract.document import Cell, Document
+from farm.rules.tracing.timeline import Span, Timeline
+from tests.unit.dashboard.conftest import address
+
+CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
+LIMIT = 300_000
+STYLESHEET = Path(theme.__file__).parents[1] / "static/dashboard/farm.css"
+
+
+def span(number: int, *, provider: str = CPU, length: float = 10.0, depth: int = 0) -> Span:
+    name = f"/encoder/layers.{number}/attention/self/MatMul"
+    return Span(name, f"Op{number % 9}", provider, 10.0 * number, length, length, depth)
+
+
+def traced(*spans: Span) -> Timeline:
+    return Timeline(runs=10, number=5, duration_us=10.0 * len(spans) + 5, spans=spans)
+
+
+def figures(document: Document) -> list[Figure]:
+    mixed = traced(*(span(number, provider=CUDA if number % 3 else CPU) for number in range(30)))
+    launches = [(number, [2.0] * 3 + [1.0] * 97) for number in range(8)]
+    return [
+        timeline.timeline(mixed), placed.placed(mixed), warm_up.warm_up(document.cells[0], launches),
+        cold_start.cold_start(document.cells, address), memory.memory(document.cells, address),
+    ]  # fmt: skip
+
+
+def test_each_has_a_finding_a_summary_and_a_table_as_wide_as_its_head(document: Document) -> None:
+    known = set(re.findall(r"--([a-z0-9-]+):", STYLESHEET.read_text()))
+    for figure in figures(document):
+        assert figure.title, figure.name
+        assert figure.summary.endswith("."), figure.name
+        assert figure.table.rows, figure.name
+        assert all(len(row) == len(figure.table.heads) for row in figure.table.rows), figure.name
+        assert json.loads(figure.json)["data"], figure.name
+        assert set(re.findall(r'"@([a-z0-9-]+)', figure.json)) <= known, figure.name
+
+
+def test_the_largest_timeline_stays_light_and_keeps_its_longest_nodes() -> None:
+    spans = [span(number, length=5.0) for number in range(20_000)]
+    spans[777] = span(777, length=9999.0)
+    figure = timeline.timeline(traced(*spans))
+    assert len(figure.json.encode()) < LIMIT
+    drawn = [length for series in figure.data for length in series["x"]]
+    assert len(drawn) == timeline.MOST_BARS
+    assert max(drawn) == 9999.0
+    assert "18" in figure.summary
+    assert "shortest nodes are not drawn" in figure.summary
+    assert len(figure.table.rows) == timeline.MOST_ROWS
+    assert "19" in figure.table.caption
+    assert figure.zooms
+
+
+def test_a_timeline_says_how_much_of_the_inference_its_nodes_are_and_which_is_longest() -> None:
+    figure = timeline.timeline(traced(span(0), span(1, length=30.0)))
+    assert figure.title.startswith("One inference of 25 µs, 160 % of it in nodes; longest: Op1 /encoder/layers.1")
+    inside = timeline.timeline(traced(span(0), span(1, depth=1)))
+    assert inside.layout["yaxis"]["ticktext"] == ["nodes", "inside"]
+
+
+@pytest.mark.parametrize("figure", [timeline.timeline("Why."), placed.placed("Why."), timeline.timeline(traced())])
+def test_what_cannot_be_drawn_is_a_sentence(figure: Figure) -> None:
+    assert figure.empty.endswith(".")
+    assert figure.data == []
+
+
+def test_a_cell_on_one_provider_has_a_sentence_for_a_map() -> None:
+    figure = placed.placed(traced(span(0), span(1)))
+    assert figure.empty == "All 2 executed nodes of the main graph ran on CPU, one after another."
+    assert len(figure.table.rows) == 1
+
+
+def test_switches_between_providers_are_counted_and_lie_end_to_end() -> None:
+    spans = [span(0), span(1, provider=CUDA), span(2, provider=CUDA), span(3), span(4, depth=1, provider=CUDA)]
+    figure = placed.placed(traced(*spans))
+    assert figure.title == "2 switches between CPU and CUDA in one inference"
+    cpu, cuda = figure.data
+    assert (cpu["base"], cpu["x"], cuda["base"], cuda["x"]) == ([0.0, 30.0], [10.0, 10.0], [10.0], [20.0])
+
+
+def test_a_slow_beginning_is_told_and_no_extreme_is_lost(by_id: dict[str, Cell]) -> None:
+    values = [3.0] * 600 + [1.0] * 5400
+    values[4321] = 50.0
+    figure = warm_up.warm_up(by_id["b1-a0"], [(number, values) for number in range(24)])
+    assert figure.title == "The first tenth of a launch is 200 % slower than its last half"
+    assert len(figure.data) == warm_up.MOST_LAUNCHES
+    assert all(max(line["y"]) == 50.0 for line in figure.data)
+    assert sum(len(line["x"]) for line in figure.data) <= warm_up.MOST_POINTS
+    assert len(figure.json.encode()) < LIMIT
+    assert len(figure.table.rows) == 24
+
+
+def test_a_steady_launch_is_called_settled_and_too_few_timings_are_said(by_id: dict[str, Cell]) -> None:
+    assert warm_up.warm_up(by_id["b1-a0"], [(0, [1.0] * 50)]).title.startswith("Settled")
+    assert "No launch has 10 timings" in warm_up.warm_up(by_id["b1-a0"], [(0, [1.0] * 3)]).empty
+
+
+def test_cold_start_and_memory_lead_to_cells_and_name_the_ends(document: Document) -> None:
+    start, peak = figures(document)[3:]
+    assert [series["name"] for series in start.data] == ["import", "session creation", "first inference"]
+    assert start.title.startswith("Until the first answer: ")
+    assert start.data[0]["customdata"][0].startswith("/runs/1/cells/")
+    assert peak.title.startswith("From ")
+    assert peak.data[0]["customdata"][0][0].startswith("/runs/1/cells/")
+    assert not [row for row in start.table.rows if row[0].text.endswith("twin")]
+
+
+@pytest.mark.parametrize("make", [cold_start.cold_start, memory.memory])
+def test_many_cells_leave_the_middle_to_the_table(make: Any, by_id: dict[str, Cell]) -> None:
+    cell = by_id["b1-a0"]
+    many = [
+        cell.model_copy(update={"id": f"c{n}", "batch": n, "peak_memory_bytes": n * 10**6, "session_ms": float(n)})
+        for n in range(1, 2001)
+    ]
+    figure = make(many, address)
+    assert len(figure.data[0]["x"]) == 40
+    assert {"batch 1", "batch 2000"} <= set(figure.data[0]["y"])
+    assert len(figure.table.rows) == 2000
+    assert len(figure.json.encode()) < LIMIT
+    assert make([], address).empty.endswith(".")
+
+
+def test_spread_keeps_the_ends_and_the_order() -> None:
+    values = [5.0, 1.0, 9.0, 3.0, 7.0, 2.0]
+    assert spread(values, most=9) == [0, 1, 2, 3, 4, 5]
+    assert spread(values, most=2) == [1, 2]
+    assert {1, 2} <= set(spread(values, most=4))
