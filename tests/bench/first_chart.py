@@ -10,6 +10,7 @@ embedded farm starts it, on the same machine: it and the browser share its cores
 import argparse
 import statistics
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.bench.seeded import farm
 from tests.bench.seeded.web import sessions, web
 
 TARGET_MS = 1500.0
+LIMIT_S = 30.0
 # runs before any script of the page: notes when the first chart is on the screen
 NOTE = """
 const look = () => {
@@ -36,7 +38,12 @@ def painted_ms(context: BrowserContext, address: str) -> dict[str, float]:
     """Milliseconds until the first byte, the parsed page and the first chart."""
     page = context.new_page()
     page.goto(address, wait_until="commit")
-    page.wait_for_function("window.firstChart", timeout=30_000)
+    # asked from outside: the pages' policy forbids what Playwright would evaluate in them
+    limit = time.monotonic() + LIMIT_S
+    while not page.evaluate("() => window.firstChart ?? 0"):
+        if time.monotonic() > limit:
+            raise SystemExit(f"{address} showed no chart within {LIMIT_S:.0f} s")
+        time.sleep(0.05)
     found: dict[str, float] = page.evaluate(
         """() => { const [one] = performance.getEntriesByType("navigation"); return {
             first_byte: one.responseStart, parsed: one.domInteractive, chart: window.firstChart }; }"""
