@@ -63,7 +63,15 @@ class LiveFarm:
 
     def submit(self, model: Path, matrix: dict[str, Any], *, within_s: float = 240.0) -> dict[str, Any]:
         """Uploads, starts and waits; the bench document of the finished run."""
-        run = self.start_run(model, matrix)
+        return self.document_of(self.start_run(model, matrix), within_s=within_s)
+
+    def go_on(self, run: str, *, rounds: int, within_s: float = 240.0) -> dict[str, Any]:
+        """Measures more rounds of a finished run and waits; its document then."""
+        accepted(self.api("POST", f"/runs/{run}/more", json={"rounds": rounds}))
+        return self.document_of(run, within_s=within_s)
+
+    def document_of(self, run: str, *, within_s: float) -> dict[str, Any]:
+        """Waits until the run is finished; its bench document."""
         deadline = time.monotonic() + within_s
         while (known := self.api("GET", f"/runs/{run}").json())["state"] != "finished":
             assert time.monotonic() < deadline, f"run {run} did not finish: {known}"
