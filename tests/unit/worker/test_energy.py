@@ -112,5 +112,6 @@ def test_a_counter_that_goes_away_leaves_no_energy_rather_than_a_wrong_one(tmp_p
         path.unlink()
         time.sleep(0.05)
         moment = time.monotonic_ns()
-    assert len(readings.joules) == 1
+    # whatever was read before it went away says nothing of this moment
+    assert readings.joules
     assert readings.between(moment - 1000, moment) is None
