@@ -6,7 +6,7 @@ from dashboard import axes, numbers
 from dashboard.figures import theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
-from dashboard.figures.thinning import spread
+from dashboard.figures.thinning import barred
 from dashboard.tables import Entry, Head, Table
 from farm.contract.document import Cell
 
@@ -19,7 +19,6 @@ HEADS = (
     Head("together, ms", is_number=True),
     Head("then p50, ms", is_number=True),
 )
-MOST_BARS = 40
 
 Part = tuple[str, str, Callable[[Cell], float | None]]
 PARTS: tuple[Part, ...] = (
@@ -35,9 +34,7 @@ def cold_start(cells: Sequence[Cell], address: Address) -> Figure:
     if not known:
         return nothing(NAME, "No cell has created a session yet.", Table(NAME, "Cold start", HEADS))
     along = axes.varying(known)
-    shown = [known[place] for place in spread([_whole(cell) for cell in known], most=MOST_BARS)]
-    left = len(known) - len(shown)
-    rest = f" {numbers.count(left, 'cell')} between them are in the table only." if left else ""
+    shown, rest = barred(known, _whole)
     return Figure(
         name=NAME,
         title=finding(known, along),

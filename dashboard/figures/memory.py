@@ -6,7 +6,7 @@ from dashboard import axes, numbers, words
 from dashboard.figures import theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
-from dashboard.figures.thinning import spread
+from dashboard.figures.thinning import barred
 from dashboard.tables import Entry, Head, Table
 from farm.contract.document import Cell
 
@@ -17,7 +17,6 @@ HEADS = (
     Head("peak, MB", is_number=True, note="of the whole process: Python, ONNX Runtime, model, inputs and outputs"),
     Head("model, MB", is_number=True),
 )
-MOST_BARS = 40
 MB = 1e6
 
 
@@ -27,9 +26,7 @@ def memory(cells: Sequence[Cell], address: Address) -> Figure:
     if not known:
         return nothing(NAME, "No cell has told its memory yet.", Table(NAME, "Peak memory", HEADS))
     along = axes.varying(known)
-    shown = [known[place] for place in spread([_peak(cell) for cell in known], most=MOST_BARS)]
-    left = len(known) - len(shown)
-    rest = f" {numbers.count(left, 'cell')} between them are in the table only." if left else ""
+    shown, rest = barred(known, _peak)
     return Figure(
         name=NAME,
         title=finding(known, along),

@@ -1,6 +1,18 @@
-"""Fewer points of a long line, in a way that keeps its extremes: what stood out still stands out."""
+"""Fewer points of a long line, and fewer bars, in a way that keeps the extremes: what stood out still stands out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+from dashboard import numbers
+from farm.contract.document import Cell
+
+MOST_BARS = 40
+
+
+def barred(cells: Sequence[Cell], value: Callable[[Cell], float]) -> tuple[list[Cell], str]:
+    """The cells that get a bar, at most MOST_BARS, and a sentence about the others; empty when there are none."""
+    shown = [cells[place] for place in spread([value(cell) for cell in cells], most=MOST_BARS)]
+    left = len(cells) - len(shown)
+    return shown, f" {numbers.count(left, 'cell')} between them are in the table only." if left else ""
 
 
 def kept(values: Sequence[float], *, most: int) -> list[int]:

@@ -44,14 +44,14 @@ class Waiter:
     """A node's open poll."""
 
     def __init__(self, node: Node) -> None:
-        self.node = node
-        # its own queue also while it may take no block, so that a ring reaches it
-        self.queues = node.queues or (node_queue(str(node.pk)),)
         self.offer: asyncio.Future[Offer] = asyncio.get_running_loop().create_future()
+        self.take_up(node)
 
     def take_up(self, node: Node) -> None:
         """Waits for what the node may consume by now."""
-        self.node, self.queues = node, node.queues or (node_queue(str(node.pk)),)
+        self.node = node
+        # its own queue also while it may take no block, so that a ring reaches it
+        self.queues = node.queues or (node_queue(str(node.pk)),)
 
 
 class Exchange:

@@ -5,15 +5,16 @@
 
 import base64
 import hashlib
-import threading
 import zipfile
 from collections.abc import Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from tests.acceptance.served import Served
 
-class ReleaseIndex:
+
+class ReleaseIndex(Served):
     """Serves `folder` on `port`. Of a distribution in `offered` only those versions are listed; all of any other."""
 
     def __init__(self, folder: Path, *, port: int, offered: dict[str, list[str]]) -> None:
@@ -21,22 +22,14 @@ class ReleaseIndex:
         self.offered = offered
         # how often the list of a distribution was asked for
         self.asked: dict[str, int] = {}
-        self.server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
-        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
+        super().__init__(server)
+        self.port = server.server_port
         self.digests: dict[str, str] = {}
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_port}/simple/"
-
-    def __enter__(self) -> "ReleaseIndex":
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+        return f"http://127.0.0.1:{self.port}/simple/"
 
     def offer(self, distribution: str, versions: Iterable[str]) -> None:
         """These releases appear."""

@@ -5,28 +5,20 @@ import threading
 from email import message_from_bytes
 from email.message import Message
 
+from tests.acceptance.served import Served
 
-class SmtpSink:
+
+class SmtpSink(Served):
     """Listens on `port`; `seen` holds the messages in the order in which they were accepted."""
 
     def __init__(self, *, port: int) -> None:
         self.seen: list[Message] = []
         self.lock = threading.Lock()
-        self.server = _Server(("127.0.0.1", port), _session(self))
-        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        super().__init__(_Server(("127.0.0.1", port), _session(self)))
 
     @property
     def url(self) -> str:
         return f"smtp://127.0.0.1:{self.server.server_address[1]}"
-
-    def __enter__(self) -> "SmtpSink":
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
 
 
 class _Server(socketserver.ThreadingTCPServer):
