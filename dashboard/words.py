@@ -1,6 +1,9 @@
 """Words and signs for verdicts and states: always a word with its sign, never colour alone."""
 
 from dataclasses import dataclass
+from typing import Protocol
+
+from dashboard import numbers
 
 
 @dataclass(frozen=True)
@@ -138,3 +141,25 @@ def runtime_in_words(requirement: str) -> str:
     if not version:
         return requirement
     return f"ONNX Runtime {version}" + ("" if distribution == "onnxruntime" else f" ({distribution})")
+
+
+class Setting(Protocol):
+    """What tells one measured setting of a model from another."""
+
+    @property
+    def runtime(self) -> str: ...
+    @property
+    def provider(self) -> str: ...
+    @property
+    def precision(self) -> str: ...
+    @property
+    def batch(self) -> int | None: ...
+    @property
+    def threads(self) -> int | None: ...
+
+
+def setting(one: Setting) -> str:
+    """A setting as one says it: `1.31.1, CPU, int8-dynamic, batch 8, 1 thread`."""
+    batch = [f"batch {one.batch}"] if one.batch is not None else []
+    threads = [numbers.count(one.threads, "thread")] if one.threads is not None else []
+    return ", ".join([runtime(one.runtime), provider(one.provider), one.precision, *batch, *threads])

@@ -75,21 +75,12 @@ def _sentence(found: Sequence[Best], budget: float | None) -> str:
     within = f" within {numbers.plain(budget)} ms" if budget is not None else ""
     if most is None:
         fastest = min((best.fastest for best in found), key=lambda one: one.p50_ms)
-        return (
-            f"Nothing measured stays{within}; the fastest is {_words(fastest)} on {fastest.node}, {_latency(fastest)}."
-        )
-    return f"Most{within}: {numbers.plain(most.items_s)} items/s with {_words(most)} on {most.node}, {_latency(most)}."
+        return f"Nothing measured stays{within}; the fastest is {_told(fastest)}."
+    return f"Most{within}: {numbers.plain(most.items_s)} items/s with {_told(most)}."
 
 
-def _latency(one: Setting) -> str:
-    return numbers.latency(one.p50_ms, one.interval_ms)
-
-
-def _words(one: Setting) -> str:
-    """A setting as one says it: `1.31.1, CPU, int8-dynamic, batch 8, 1 thread`."""
-    batch = [f"batch {one.batch}"] if one.batch is not None else []
-    threads = [numbers.count(one.threads, "thread")] if one.threads is not None else []
-    return ", ".join([words.runtime(one.runtime), words.provider(one.provider), one.precision, *batch, *threads])
+def _told(one: Setting) -> str:
+    return f"{words.setting(one)} on {one.node}, {numbers.latency(one.p50_ms, one.interval_ms)}"
 
 
 def _rows(best: Best, budget: float | None) -> list[tuple[Entry, ...]]:
@@ -104,7 +95,7 @@ def _row(node: str, wanted: str, one: Setting) -> tuple[Entry, ...]:
     return (
         Entry(node),
         Entry(wanted),
-        Entry(_words(one), href=reverse("dashboard:cell", args=[one.run_id, one.cell])),
+        Entry(words.setting(one), href=reverse("dashboard:cell", args=[one.run_id, one.cell])),
         Entry(numbers.milliseconds(one.p50_ms, one.interval_ms), one.p50_ms),
         Entry(numbers.plus_minus(one.p50_ms, one.interval_ms).removeprefix("± "), half),
         Entry(numbers.plain(one.items_s), one.items_s),

@@ -28,18 +28,12 @@ class Choice:
 
 def choices(cells: Sequence[TracedCell]) -> list[Choice]:
     """Cells to choose from, newest run first."""
-    return [Choice(key_of(one), f"run {one.run_id}, {one.name}: {', '.join(_parts(one))}") for one in cells]
+    return [Choice(key_of(one), f"run {one.run_id}, {one.name}: {words.setting(one)}") for one in cells]
 
 
 def key_of(cell: TracedCell) -> str:
     """`12:c5`."""
     return f"{cell.run_id}:{cell.name}"
-
-
-def _parts(cell: TracedCell) -> list[str]:
-    batch = [f"batch {cell.batch}"] if cell.batch is not None else []
-    threads = [numbers.count(cell.threads, "thread")] if cell.threads is not None else []
-    return [words.runtime(cell.runtime), words.provider(cell.provider), cell.precision, *batch, *threads]
 
 
 def headline(cell: Cell) -> str:

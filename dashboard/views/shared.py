@@ -16,16 +16,16 @@ from dashboard.views import charts
 from dashboard.views.cell import headline, notes
 from dashboard.views.compare import judged_by_base
 from dashboard.views.paging import part_of
+from dashboard.views.whole import with_opening_operators
 from farm.accounts.refusals import Gone, Refusal
 from farm.accounts.services import open_share
 from farm.accounts.states import ShareKind
-from farm.contract.document import Document
 from farm.registry import selectors as registry
 from farm.registry.states import VersionState
 from farm.rules.reporting import sentences
 from farm.runs import selectors
 from farm.runs.selectors.compatibility import compatibility_of
-from farm.runs.selectors.pages import judged_run, with_operators
+from farm.runs.selectors.pages import judged_run
 from farm.runs.services import sharing
 from farm.runs.states import RunState
 
@@ -55,7 +55,7 @@ def nowhere(cell_id: str) -> str:
 
 def _run(request: HttpRequest, share: Any) -> Context:
     row = _still_there(lambda: selectors.run(share.created_by, int(share.subject)))
-    document = _explained(row)
+    document = with_opening_operators(row)
     is_open = row.state != RunState.FINISHED
     ended = len({cell.digest for cell in document.cells if cell.twin_of is None})
     planned = max(ended, row.cells.count())
@@ -84,17 +84,6 @@ def _run(request: HttpRequest, share: Any) -> Context:
         "along": along[0].axis if along else "",
         "cells": cells.table(document.cells, nowhere),
     }
-
-
-def _explained(row: Any) -> Document:
-    """The run's document, with the operators behind the change that its first sentence tells of."""
-    document = selectors.document(row, with_operators=False)
-    opening = sentences.opening_comparison(document.comparisons)
-    if opening is None:
-        return document
-    found = [with_operators(row, one) if one is opening else one for one in document.comparisons]
-    explained = document.model_copy(update={"comparisons": found})
-    return explained.model_copy(update={"sentence": sentences.verdict_line(explained)})
 
 
 def _cell(request: HttpRequest, share: Any) -> Context:
