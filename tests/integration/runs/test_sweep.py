@@ -195,6 +195,7 @@ def test_a_sweep_with_nothing_to_do_writes_nothing(run: Run, django_assert_num_q
         services.sweep()
 
 
+@pytest.mark.usefixtures("empty_broker")
 def test_a_block_rung_in_the_future_is_rung_again_because_the_clock_went_back(run: Run, node: Node) -> None:
     block = first_block(run)
     Block.objects.filter(pk=block.pk).update(rung_at=timezone.now() + timedelta(hours=1))
