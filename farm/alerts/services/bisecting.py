@@ -4,6 +4,7 @@ from typing import Any, cast
 
 from django.db import transaction
 
+from farm.accounts.refusals import Refusal
 from farm.alerts.models import Investigation
 from farm.alerts.selectors.releases import published
 from farm.alerts.services import measuring
@@ -11,10 +12,13 @@ from farm.alerts.services.measuring import CannotMeasure
 from farm.alerts.states import InvestigationState
 from farm.rules import watching
 from farm.rules.bisection import Bisection, BisectionProblem, Outcome
+from farm.rules.comparing.power import LOOKS
 from farm.rules.narrowing import narrowed, release_order
 from farm.rules.probing import Sought, read_step
 from farm.runs import selectors as runs
 from farm.runs.models import Run
+from farm.runs.services import more_rounds
+from farm.runs.states import RunState
 
 INTERRUPTED = "The run was removed before it was read."
 
@@ -45,8 +49,8 @@ def next_run(one: Investigation) -> dict[str, Any] | None:
     return None
 
 
-def read_probe(one: Investigation) -> dict[str, Any]:
-    """A step: what the finished run says of the probed release."""
+def read_probe(one: Investigation) -> dict[str, Any] | None:
+    """A step: what the finished run says of the probed release. None: it said nothing yet, and goes on to the last look."""
     version = str((one.asked or {})["probe"])
     if one.run is None:
         return {"version": version, "outcome": Outcome.SKIPPED, "text": INTERRUPTED, "minutes": 0.0}
@@ -55,7 +59,24 @@ def read_probe(one: Investigation) -> dict[str, Any]:
     sought = Sought(cast(watching.Kind, symptom.kind), symptom.series, symptom.size)
     names = {"old": str(watch.runtime(good)), "new": str(watch.runtime(version))}
     step = read_step(runs.document(one.run), watch.rule, sought, **names)
+    if step.outcome == Outcome.SKIPPED and step.ratio is not None and _goes_on(one, one.run):
+        return None
     return {"version": version, "run": one.run.pk, "minutes": minutes_of(one.run), **step.as_plain()}
+
+
+def _goes_on(one: Investigation, run: Run) -> bool:
+    """Lets what is undecided be measured up to the last look; False when it was, or when nothing of it can go on."""
+    by = measuring.runner_of(one.alert.watch)
+    measured = max(run.blocks.values_list("rounds", flat=True), default=LOOKS[-1])
+    if by is None or measured >= LOOKS[-1]:
+        return False
+    try:
+        more_rounds(run=run, by=by, rounds=LOOKS[-1] - measured)
+    except Refusal:
+        # another tick may have asked first
+        run.refresh_from_db()
+        return run.state != RunState.FINISHED
+    return True
 
 
 def bounds(one: Investigation) -> tuple[str, str]:

@@ -34,11 +34,16 @@ NEWS = (AlertEventKind.OPENED, AlertEventKind.REOPENED, AlertEventKind.WIDENED)
 
 
 def order_investigations(alert: Alert) -> list[Investigation]:
-    """What every new alert is asked, unless it was asked before."""
+    """What every new alert is asked, unless it was asked before.
+
+    Since when is no question where a pipeline called the watch with a candidate older than the good release.
+    """
     symptom = leading_symptom(alert)
     if symptom is None or not alert.node:
         return []
-    wanted = [InvestigationKind.SINCE_WHEN]
+    wanted = []
+    if release_order(alert.good) < release_order(alert.bad):
+        wanted.append(InvestigationKind.SINCE_WHEN)
     if symptom.kind in SWITCHABLE:
         wanted.append(InvestigationKind.WORK_AROUND)
     asked = set(alert.investigations.values_list("kind", flat=True))
@@ -92,7 +97,7 @@ def advance_investigations() -> int:
 
 
 class _Question:
-    """What the two kinds have in common: read a finished run, then order the next one or answer."""
+    """What the two kinds have in common: read a finished run (None: it goes on), then order the next one or answer."""
 
     def __init__(self, read: Callable[[Investigation], Any], go_on: Callable[[Investigation], Any]) -> None:
         self.read = read
@@ -111,6 +116,8 @@ def _advance(one: Investigation) -> bool:
         if one.run is not None and one.run.state != RunState.FINISHED:
             return False
         step = question.read(one)
+        if step is None:
+            return True
         changes = {"steps": [*one.steps, step], "run": None}
         return one.move(InvestigationState.WAITING, was=InvestigationState.MEASURING, **changes)
     try:
