@@ -50,7 +50,7 @@ def next_run(one: Investigation) -> dict[str, Any] | None:
 
 
 def read_probe(one: Investigation) -> dict[str, Any] | None:
-    """A step: what the finished run says of the probed release. None: it said nothing yet, and goes on to the last look."""
+    """A step: what the finished run says of the probed release. None: it does not tell yet, and goes on."""
     version = str((one.asked or {})["probe"])
     if one.run is None:
         return {"version": version, "outcome": Outcome.SKIPPED, "text": INTERRUPTED, "minutes": 0.0}
