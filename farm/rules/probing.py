@@ -43,32 +43,32 @@ def read_step(document: Document, rule: Rule, sought: Sought, *, old: str, new: 
     judgement = watching.judge(document, rule, old=old, new=new)
     mine = next((pair for pair in watching.pairs(document, old=old, new=new) if pair.series == sought.series), None)
     comparison = mine.comparison if mine is not None else None
-    outcome, text = _said(judgement, comparison, sought, pair=mine)
+    outcome, text = _said(judgement, comparison, sought, pair=mine, rule=rule)
     if comparison is None:
         return Step(outcome, text)
     return Step(outcome, text, comparison.ratio, comparison.ci_low, comparison.ci_high)
 
 
 def _said(
-    judgement: Judgement, comparison: Comparison | None, sought: Sought, *, pair: Pair | None
+    judgement: Judgement, comparison: Comparison | None, sought: Sought, *, pair: Pair | None, rule: Rule
 ) -> tuple[Outcome, str]:
     same = (sought.kind, sought.series)
     found = [one for one in judgement.findings if (one.kind, one.series) == same]
     if found:
         return Outcome.BAD, found[0].text
-    if same in judgement.cleared or _is_without(comparison, sought):
+    if same in judgement.cleared or _is_without(comparison, sought, rule):
         return Outcome.GOOD, ""
     doubts = [*judgement.infra, *(doubt.text for doubt in judgement.undecided)]
     endings = [] if pair is None else [cell.reason.text for cell in (pair.new, pair.old) if cell.reason is not None]
     return Outcome.SKIPPED, [*endings, *doubts, "It was not compared."][0]
 
 
-def _is_without(comparison: Comparison | None, sought: Sought) -> bool:
-    """Slower by less than the rule lets pass; or undecided, and surely less than the change that is looked for: nearer
-    to none than to it, with an interval that ends below its own."""
+def _is_without(comparison: Comparison | None, sought: Sought, rule: Rule) -> bool:
+    """Slower by less than the rule lets pass; or undecided, and surely less than that or than the change that is looked
+    for: nearer to none than to it, with an interval that ends below its own."""
     if sought.kind != "slower" or comparison is None:
         return False
-    if comparison.verdict == "slower":
+    if comparison.verdict == "slower" or watching.is_surely_let_pass(comparison, rule):
         return True
     if comparison.verdict != "undecided" or sought.ratio is None or comparison.ci_high is None:
         return False

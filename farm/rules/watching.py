@@ -275,11 +275,18 @@ def _judge_latency(pair: Pair, rule: Rule, notes: _Notes) -> None:
     signed = sentences.comparison_sentence(comparison, {pair.old.id: pair.old, pair.new.id: pair.new})
     text = signed.partition(": ")[2]
     if comparison.verdict in ("undecided", "not comparable"):
-        notes.undecided.append(Undecided(pair.series, text))
+        if not is_surely_let_pass(comparison, rule):
+            notes.undecided.append(Undecided(pair.series, text))
     elif comparison.verdict == "faster":
         notes.news.append(text)
     elif comparison.verdict == "slower" and comparison.ratio is not None and comparison.ratio > 1.0 + rule.latency:
         _note(notes, rule, "slower", pair, text, size=comparison.ratio)
+
+
+def is_surely_let_pass(comparison: Comparison, rule: Rule) -> bool:
+    """Undecided between equal and a little slower or faster, with an interval that ends below what the rule lets pass."""
+    high = comparison.ci_high
+    return comparison.verdict == "undecided" and high is not None and high <= 1.0 + rule.latency
 
 
 def _judge_parity(pair: Pair, rule: Rule, notes: _Notes) -> None:

@@ -58,7 +58,11 @@ def test_undecided_and_surely_less_than_what_is_looked_for_is_good() -> None:
 
 
 def test_undecided_without_a_size_to_look_for_is_skipped() -> None:
-    assert _step("undecided", 1.01, 0.99, 1.03, sought=None) is Outcome.SKIPPED
+    assert _step("undecided", 1.01, 0.95, 1.07, sought=None) is Outcome.SKIPPED
+
+
+def test_undecided_and_surely_within_the_rule_is_good() -> None:
+    assert _step("undecided", 1.01, 0.99, 1.03, sought=None) is Outcome.GOOD
 
 
 def test_a_release_that_cannot_run_is_skipped_with_its_reason() -> None:

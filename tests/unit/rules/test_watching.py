@@ -71,6 +71,13 @@ def test_what_is_not_decided_is_its_own_state(verdict: str) -> None:
     assert judged(pair(verdict, 1.3)).outcome == "undecided"
 
 
+@pytest.mark.parametrize(("ratio", "outcome"), [(1.04, "quiet"), (1.06, "undecided")])
+def test_undecided_is_no_question_where_its_interval_ends_within_the_rule(ratio: float, outcome: str) -> None:
+    found = judged(pair("undecided", ratio), latency=0.05)
+    assert found.outcome == outcome
+    assert "slower" not in {kind for kind, _ in found.cleared}
+
+
 def test_a_kind_that_the_rule_leaves_out_is_news() -> None:
     found = judged(pair("slower", 1.24), kinds=("parity",))
     assert (found.outcome, len(found.news)) == ("news", 1)
