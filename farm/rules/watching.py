@@ -284,7 +284,7 @@ def _judge_latency(pair: Pair, rule: Rule, notes: _Notes) -> None:
 
 
 def is_surely_let_pass(comparison: Comparison, rule: Rule) -> bool:
-    """Undecided between equal and a little slower or faster, with an interval that ends below what the rule lets pass."""
+    """Undecided, with an interval that ends below what the rule lets pass: equal, faster or a little slower."""
     high = comparison.ci_high
     return comparison.verdict == "undecided" and high is not None and high <= 1.0 + rule.latency
 
