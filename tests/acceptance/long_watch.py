@@ -200,9 +200,7 @@ QUIET_PAIRS = (("1.31.1", SAME), ("1.31.0", "1.31.1"))
 
 def stay_quiet(scene: Scene) -> dict[str, Any]:
     """Ten watches over pairs that are equal: none may alert."""
-    # a second look says that the first one was read
-    scene.until(lambda: True if scene.index.asked.get(DISTRIBUTION, 0) >= 2 else None)
-    found = []
+    found = {}
     for name in QUIET_MODELS:
         path = making.write_model(name, scene.folder / "models") if name == "transformer" else bundle_of(scene, name)
         scene.model(path)
@@ -210,9 +208,12 @@ def stay_quiet(scene: Scene) -> dict[str, Any]:
             watch = scene.watch(
                 f"{name} {old}", models=[path.stem], reference=old, matrix=QUIET_MATRIX, on_release=False
             )
-            if not scene.get(f"/watches/{watch}/rounds"):
-                scene.post(f"/watches/{watch}/call", candidate=new)
-            found.append(watch)
+            found[watch] = new
+    # a second look says that the first one was read
+    scene.until(lambda: True if scene.index.asked.get(DISTRIBUTION, 0) >= 2 else None)
+    for watch, new in found.items():
+        if not scene.get(f"/watches/{watch}/rounds"):
+            scene.post(f"/watches/{watch}/call", candidate=new)
     rounds = [judged(scene, watch, count=1)[0] for watch in found]
     alerts = scene.get("/alerts?list=all")
     scene.collect()

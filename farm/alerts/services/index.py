@@ -30,10 +30,13 @@ class IndexProblem(Exception):
 
 
 def look_if_due() -> int:
-    """Asks the index when INDEX_POLL_S have passed since the last time; gives how many releases are new."""
+    """Asks the index when INDEX_POLL_S have passed since the last time; gives how many releases are new.
+
+    For watches that wait for no release too: a pipeline that calls one names releases that the farm has to know.
+    """
     if settings.INDEX_POLL_S <= 0:
         return 0
-    wanted = set(Watch.objects.filter(is_active=True, on_release=True).values_list("distribution", flat=True))
+    wanted = set(Watch.objects.filter(is_active=True).values_list("distribution", flat=True))
     return sum(look_for_releases(one) for one in sorted(wanted) if _is_my_turn(one))
 
 
