@@ -4,12 +4,14 @@ import pytest
 
 from farm.accounts.models import User
 from farm.alerts.models import Alert, Investigation, Point, Watch, WatchRound
+from farm.alerts.services.causes import call_watch
 from farm.alerts.states import AlertState, InvestigationState, RoundOutcome
 from farm.contract.cells import CellSpec
+from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.rules.narrowing import release_order
-from farm.runs.models import Run
+from farm.runs.models import Event, Run
 from tests.integration.alerts.driving import Lab, make_watch, offer, slower_from
 
 pytestmark = pytest.mark.django_db
@@ -96,6 +98,35 @@ def test_a_release_next_to_the_good_one_needs_no_bisection(watch: Watch, node: N
     Lab(node, p50_ms=slower_from("1.30.0")).live()
     since = Investigation.objects.get(kind="since_when")
     assert (since.answer["first_bad"], since.steps) == ("1.30.0", [])
+
+
+def test_a_step_whose_rounds_do_not_tell_goes_on_to_the_last_look(watch: Watch, node: Node) -> None:
+    offer("1.29.0", "1.30.0", "1.31.0")
+    first_rounds = iter([1.0, 1.5, 1.05, 1.4, 1.0, 1.5, 1.05, 1.4])
+
+    def latency(spec: CellSpec) -> float:
+        if spec.runtime.version == "1.30.0" and Investigation.objects.filter(kind="since_when").exists():
+            return next(first_rounds, 1.24)
+        return 1.0 if spec.runtime.version == "1.29.0" else 1.24
+
+    Lab(node, p50_ms=latency).live()
+    since = Investigation.objects.get(kind="since_when")
+    assert [(step["version"], step["outcome"]) for step in since.steps] == [("1.30.0", "bad")]
+    assert since.answer["first_bad"] == "1.30.0"
+    assert "goes on for 16 more rounds" in " ".join(Event.objects.values_list("text", flat=True))
+
+
+def test_a_candidate_older_than_the_good_release_is_not_asked_since_when(
+    watch: Watch, node: Node, member: User
+) -> None:
+    reason = Reason(code=ReasonCode.CRASHED, text="It died.")
+    lab = Lab(node, checks=lambda spec: {"reason": reason} if spec.runtime.version == "1.27.0" else {})
+    call_watch(watch=watch, by=member, candidate="1.27.0")
+    lab.live()
+    alert = Alert.objects.get()
+    assert (alert.state, alert.good, alert.bad) == (AlertState.OPEN, "1.29.0", "1.27.0")
+    assert not alert.investigations.exists()
+    assert list(alert.events.values_list("kind", flat=True)) == ["opened"]
 
 
 def test_what_a_fresh_block_does_not_show_again_is_no_alert(watch: Watch, node: Node) -> None:
