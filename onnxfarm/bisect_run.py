@@ -20,7 +20,7 @@ from farm.rules.runtimes.releases import unknown_sentence
 from farm.rules.watching import Finding, Pair, Rule
 from onnxfarm import workbench
 from onnxfarm.problems import Infrastructure, Usage
-from onnxfarm.published import offered, published
+from onnxfarm.published import asked_of, published, refuse_yanked
 from onnxfarm.workbench import Bench
 
 SCHEMA = "onnxfarm.bisect/1"
@@ -30,10 +30,12 @@ FEWEST_ROUNDS = 8
 
 def candidates(good: Runtime, bad: Runtime) -> list[str]:
     """Published releases from good to bad, in order. Raises Usage for an unknown or yanked one, or both swapped."""
-    versions = published(good.distribution)
+    listing = asked_of(good.distribution)
+    versions = published(good.distribution, listing)
     for side in (good, bad):
+        refuse_yanked(side, listing)
         if side.version not in versions:
-            raise Usage(unknown_sentence(side) or f"{side} is not on the package index; it may have been yanked.")
+            raise Usage(unknown_sentence(side) or f"{side} is not on the package index.")
     if good == bad:
         raise Usage(f"--good and --bad are both {good}: name two releases.")
     try:
@@ -131,7 +133,7 @@ class Search:
         """Whether the good release runs the model. Raises Usage, or Infrastructure where the index may be to blame."""
         for cell in document.cells:
             if cell.reason is not None and cell.reason.code == ReasonCode.RUNTIME_INSTALL_FAILED:
-                if offered(self.good.distribution):
+                if asked_of(self.good.distribution).offered:
                     raise Usage(cell.reason.text)
                 raise Infrastructure(f"{cell.reason.text} The package index does not answer either.")
         if any(pair.old.status is CellStatus.DONE for pair in pairs):

@@ -6,6 +6,7 @@ from django.http import HttpRequest
 from ninja import Router, Schema
 from pydantic import Field
 
+from farm.alerts.selectors.releases import for_planning
 from farm.api.auth import person
 from farm.registry.selectors import version
 from farm.rules.planning.plans import PlannedBlock, RefusedPoint
@@ -51,5 +52,7 @@ def plan(request: HttpRequest, payload: PlanOrder) -> PlanOut:
     """Cells, blocks, minutes, comparisons with the smallest change they will see, and refused points with reasons."""
     user = person(request)
     model = version(user, payload.version)
-    found = plan_run(version=model, matrix=payload.matrix, user=user, seed=payload.seed, wish=payload.wish)
+    found = plan_run(
+        version=model, matrix=payload.matrix, user=user, seed=payload.seed, wish=payload.wish, **for_planning()
+    )
     return PlanOut(**{name: getattr(found, name) for name in PlanOut.model_fields})

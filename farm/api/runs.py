@@ -9,6 +9,7 @@ from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseNot
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
+from farm.alerts.selectors.releases import for_planning
 from farm.api.auth import person
 from farm.api.plan import RunOrder
 from farm.api.tables import csv_of
@@ -95,7 +96,9 @@ def start(request: HttpRequest, payload: RunOrder) -> Status[RunOut]:
     """Start a run of a matrix."""
     user = person(request)
     found = version(user, payload.version)
-    run = services.start_run(version=found, matrix=payload.matrix, requested_by=user, seed=payload.seed)
+    run = services.start_run(
+        version=found, matrix=payload.matrix, requested_by=user, seed=payload.seed, **for_planning()
+    )
     return Status(201, _run(selectors.run(user, run.pk)))
 
 

@@ -7,6 +7,7 @@ import base64
 import hashlib
 import zipfile
 from collections.abc import Iterable
+from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -20,6 +21,8 @@ class ReleaseIndex(Served):
     def __init__(self, folder: Path, *, port: int, offered: dict[str, list[str]]) -> None:
         self.folder = folder
         self.offered = offered
+        # PEP 592: distribution → version → why its files are taken by those alone who pin them
+        self.yanked: dict[str, dict[str, str]] = {}
         # how often the list of a distribution was asked for
         self.asked: dict[str, int] = {}
         server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
@@ -44,8 +47,12 @@ class ReleaseIndex(Served):
     def page(self, distribution: str) -> str:
         """The list as pip and uv read it."""
         self.asked[distribution] = self.asked.get(distribution, 0) + 1
-        link = '<a href="/files/{}#sha256={}">{}</a>'.format
-        rows = [link(quote(one.name), self._digest(one), one.name) for one in self.listed(distribution)]
+        yanked = self.yanked.get(distribution, {})
+        rows = []
+        for one in self.listed(distribution):
+            why = yanked.get(_named(one)[1])
+            mark = "" if why is None else f' data-yanked="{escape(why)}"'
+            rows.append(f'<a href="/files/{quote(one.name)}#sha256={self._digest(one)}"{mark}>{one.name}</a>')
         return "<!DOCTYPE html><html><body>" + "<br>".join(rows) + "</body></html>"
 
     def _digest(self, path: Path) -> str:

@@ -156,8 +156,11 @@ class Release(models.Model):
     distribution = models.CharField(max_length=64)
     version = models.CharField(max_length=32)
     is_prerelease = models.BooleanField(default=False)
-    # it was there once and is not offered any more: yanked, or taken back
+    # it is not offered: yanked, or taken back without a word
     is_gone = models.BooleanField(default=False)
+    # PEP 592: its files are still there for whoever pinned it; with the index's reason, which may be empty
+    is_yanked = models.BooleanField(default=False)
+    yanked_because = models.CharField(max_length=200, blank=True, default="")
     seen_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:

@@ -1,5 +1,7 @@
 """Which releases exist, as far as this farm knows."""
 
+from typing import TypedDict
+
 from farm.alerts.models import Release
 from farm.rules.narrowing import is_prerelease, release_order
 from farm.rules.runtimes.releases import ONNXRUNTIME
@@ -26,7 +28,32 @@ def was_offered(distribution: str) -> bool:
     return Release.objects.filter(distribution=distribution).exists()
 
 
+class Known(TypedDict):
+    """What planning is told beyond the farm's own table; see `farm.runs.services.plan_run`."""
+
+    releases: list[str]
+    yanked: dict[str, str]
+
+
+def for_planning() -> Known:
+    """Every release that the package index was seen to offer, and those that it took back."""
+    rows = list(Release.objects.all())
+    return {
+        "releases": [str(row) for row in rows],
+        "yanked": {str(row): row.yanked_because for row in rows if row.is_yanked},
+    }
+
+
+def yanked(distribution: str) -> dict[str, str]:
+    """Releases of a distribution that the index took back, as `distribution==version`, and why."""
+    rows = Release.objects.filter(distribution=distribution, is_yanked=True)
+    return {str(row): row.yanked_because for row in rows}
+
+
 def known(distribution: str) -> list[str]:
-    """Every release that was ever offered, as `distribution==version`: what planning may be told of."""
+    """Every release that the index ever had, as `distribution==version`.
+
+    A yanked one is among them: a watch that is pinned to it may go on, as installers take what is pinned.
+    """
     rows = Release.objects.filter(distribution=distribution)
     return [f"{distribution}=={version}" for version in rows.values_list("version", flat=True)]

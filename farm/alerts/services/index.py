@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from django.conf import settings
@@ -16,12 +16,12 @@ from django.utils import timezone
 
 from farm.alerts.models import IndexLook, Release, Watch
 from farm.rules.narrowing import is_prerelease
+from farm.rules.runtimes import releases
+from farm.rules.runtimes.listings import PIP_WORDS, Listing, read_listing
 
 log = logging.getLogger(__name__)
 
 TIMEOUT_S = 90.0
-_LIST = re.compile(r"^Available versions: (.+)$", re.MULTILINE)
-_VERSION = re.compile(r"^[0-9][0-9A-Za-z.+-]{0,31}$")
 _ADDRESS = re.compile(r"\S+://\S+")
 
 
@@ -43,7 +43,8 @@ def look_if_due() -> int:
 def look_for_releases(distribution: str) -> int:
     """Asks the index now; gives how many releases are new. What went wrong is kept for the pages."""
     try:
-        count, problem = keep_releases(distribution, offered(distribution)), ""
+        found = listing(distribution)
+        count, problem = keep_releases(distribution, found.offered, yanked=found.yanked), ""
     except IndexProblem as raised:
         count, problem = 0, str(raised)
         log.warning("%s", raised)
@@ -60,9 +61,9 @@ def _is_my_turn(distribution: str) -> bool:
     return bool(IndexLook.objects.filter(is_due, distribution=distribution).update(looked_at=Now()))
 
 
-def offered(distribution: str) -> list[str]:
-    """Versions with a file for this Python and platform, pre-releases included. Raises IndexProblem."""
-    command = [sys.executable, "-m", "pip", "index", "versions", distribution, "--pre", "--no-input"]
+def listing(distribution: str) -> Listing:
+    """Versions with a file for this Python and platform, pre-releases too, and yanked ones. Raises IndexProblem."""
+    command = [sys.executable, *PIP_WORDS, "--pre", distribution]
     environment = os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "NO_COLOR": "1"}
     try:
         asked = subprocess.run(
@@ -72,14 +73,16 @@ def offered(distribution: str) -> list[str]:
         raise IndexProblem(f"The package index did not answer for {distribution} within {TIMEOUT_S:.0f} s.") from None
     except OSError as problem:
         raise IndexProblem(f"pip could not be started to ask for {distribution}: {problem.strerror}.") from problem
-    found = _LIST.search(asked.stdout)
-    if asked.returncode or found is None:
+    found = read_listing(asked.stdout)
+    if found is None:
         raise IndexProblem(f"The package index gives no releases of {distribution}: {_essential(asked.stderr)}")
-    return [version for part in found.group(1).split(",") if _VERSION.match(version := part.strip())]
+    return found
 
 
-def keep_releases(distribution: str, versions: Iterable[str]) -> int:
-    """Notes what is offered now, and what is not any more; gives how many are new."""
+def keep_releases(
+    distribution: str, versions: Iterable[str], *, yanked: Mapping[str, str] = releases.NONE_YANKED
+) -> int:
+    """Notes what is offered now, what is not any more, and what was yanked with its reason; gives how many are new."""
     now = set(versions)
     with transaction.atomic():
         rows = Release.objects.filter(distribution=distribution)
@@ -90,7 +93,15 @@ def keep_releases(distribution: str, versions: Iterable[str]) -> int:
         ]
         Release.objects.bulk_create(new, ignore_conflicts=True)
         rows.filter(version__in=before - now, is_gone=False).update(is_gone=True)
-        rows.filter(version__in=before & now, is_gone=True).update(is_gone=False)
+        rows.filter(version__in=before & now, is_gone=True).update(is_gone=False, is_yanked=False)
+        for version, why in yanked.items():
+            taken_back = {"is_gone": True, "is_yanked": True, "yanked_because": why}
+            is_early = {"is_prerelease": is_prerelease(version)}
+            rows.update_or_create(
+                version=version,
+                defaults=taken_back,
+                create_defaults={"distribution": distribution, **is_early, **taken_back},
+            )
     return len(new)
 
 

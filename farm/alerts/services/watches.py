@@ -15,7 +15,7 @@ from farm.accounts.refusals import Conflict, Invalid, NotAllowed
 from farm.accounts.selectors import can_write
 from farm.accounts.services import record
 from farm.alerts.models import Channel, Watch
-from farm.alerts.selectors.releases import known
+from farm.alerts.selectors.releases import known, yanked
 from farm.contract.cells import Runtime
 from farm.registry.models import Model, Version
 from farm.rules.matrices import matrix as matrices
@@ -97,13 +97,13 @@ def remove_watch(*, watch: Watch, by: User) -> None:
 
 
 def check_release(distribution: str, version: str) -> str:
-    """The version, if such a release is known. Raises Invalid with the nearest one."""
+    """The version, if such a release is known and was not yanked. Raises Invalid with the nearest one."""
     version = version.strip().removeprefix(f"{distribution}==")
     try:
         runtime = Runtime(distribution=distribution, version=version)
     except ValidationError:
         raise Invalid(f"“{version[:40]}” is no version: write it like 1.29.0.", code="unknown_runtime") from None
-    sentence = releases.unknown_sentence(runtime, extra=known(distribution))
+    sentence = releases.unknown_sentence(runtime, extra=known(distribution), yanked=yanked(distribution))
     if sentence is not None:
         raise Invalid(sentence, code="unknown_runtime")
     return version

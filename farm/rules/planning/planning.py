@@ -15,6 +15,7 @@ from farm.rules.planning.null_pairs import NullPairs
 from farm.rules.planning.plans import Arm, ModelFacts, NodeOffer, Plan, PlannedBlock, PlannedComparison, RefusedPoint
 from farm.rules.planning.resolving import Request, Resolved, resolve
 from farm.rules.planning.wishes import Circumstances, wish_of
+from farm.rules.runtimes.releases import NONE_YANKED
 
 __all__ = ["ModelFacts", "NodeOffer", "Plan", "PlannedBlock", "plan"]
 
@@ -30,16 +31,17 @@ def plan(
     *,
     seed: int = 0,
     releases: Iterable[str] = (),
+    yanked: Mapping[str, str] = NONE_YANKED,
     machine: Iterable[str] = (),
     with_null_pair: bool = False,
 ) -> Plan:
     """The blocks that measure the matrix, and each point that cannot run with its reason.
 
     `fleet` None means that no fleet is asked: one machine with the tags `machine` measures by itself. `releases`:
-    runtimes known beyond the farm's table. `with_null_pair`: one block in eight of a node, and each on its first day,
-    carries an A/A twin of its baseline.
+    runtimes known beyond the farm's table; `yanked`: those that the package index took back, with the reason.
+    `with_null_pair`: one block in eight of a node, and each on its first day, carries an A/A twin of its baseline.
     """
-    request = Request(model, fleet, seed, frozenset(releases), frozenset(machine))
+    request = Request(model, fleet, seed, frozenset(releases), frozenset(machine), yanked)
     expansion = expand(matrix)
     resolved = [resolve(point, request) for point in expansion.points]
     names = {id(one): f"c{number}" for number, one in enumerate(resolved, start=1)}

@@ -1,7 +1,7 @@
 """Why a cell cannot run, found before anything is measured: each rule gives one sentence with the way out."""
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import Reason, ReasonCode
@@ -20,6 +20,7 @@ class Circumstances:
     asked_batch: int | None = None
     own_providers: Collection[str] = ()
     known_releases: Collection[str] = ()
+    yanked: Mapping[str, str] = field(default_factory=dict)
 
 
 def first_refusal(spec: CellSpec, about: Circumstances) -> Reason | None:
@@ -67,7 +68,7 @@ def _meant(word: str, valid: Sequence[str]) -> str:
 
 
 def _unknown_runtime(spec: CellSpec, about: Circumstances) -> Reason | None:
-    sentence = releases.unknown_sentence(spec.runtime, extra=about.known_releases)
+    sentence = releases.unknown_sentence(spec.runtime, extra=about.known_releases, yanked=about.yanked)
     return None if sentence is None else Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=sentence)
 
 

@@ -1,7 +1,7 @@
 """From a point of a matrix to the cell it stands for, or the reason why it cannot run."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from farm.contract.cells import CellSpec, Recipe, Runtime, SessionSettings, Workload
@@ -39,6 +39,7 @@ class Request:
     seed: int = 0
     releases: frozenset[str] = frozenset()
     machine: frozenset[str] = frozenset()
+    yanked: Mapping[str, str] = field(default_factory=dict)
 
 
 def resolve(point: Point, request: Request) -> Resolved:
@@ -82,6 +83,7 @@ def _circumstances(point: Point, request: Request) -> refusals.Circumstances:
         asked_batch=asked if isinstance(asked, int) else None,
         own_providers=frozenset(name for node in fleet for name in node.providers),
         known_releases=request.releases.union(*(node.versions for node in fleet)),
+        yanked=request.yanked,
     )
 
 

@@ -1,11 +1,13 @@
 """Which releases exist: those the farm knows by itself, and those that nodes or the package index added."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from farm.contract.cells import Runtime
 from farm.rules.runtimes import plugins
 
+NONE_YANKED: Mapping[str, str] = MappingProxyType({})
 # PyPI, November 2026. Every other distribution numbers its releases after these; none of them has all.
 ONNXRUNTIME = (
     "1.15.0",
@@ -51,15 +53,19 @@ def newest() -> Runtime:
     return Runtime(distribution="onnxruntime", version=ONNXRUNTIME[-1])
 
 
-def unknown_sentence(runtime: Runtime, *, extra: Iterable[str] = ()) -> str | None:
-    """One sentence when no such release is known, with the nearest one; None when it is.
+def unknown_sentence(
+    runtime: Runtime, *, extra: Iterable[str] = (), yanked: Mapping[str, str] = NONE_YANKED
+) -> str | None:
+    """One sentence when no such release is known, or it was yanked, with the nearest one; None when it can be had.
 
-    `extra`: further releases as `distribution==version`. Only `onnxruntime`'s list is complete here; a release of
-    another distribution is believed when `onnxruntime` has one of the same minor version, and the installer decides.
-    Plug-ins number their releases by themselves.
+    `extra`: further releases as `distribution==version`; `yanked`: those that the index took back, with the reason.
+    Only `onnxruntime`'s list is complete here; a release of another distribution is believed when `onnxruntime` has one
+    of the same minor version, and the installer decides. Plug-ins number their releases by themselves.
     """
     more = {text.partition("==")[2] for text in extra if text.partition("==")[0] == runtime.distribution}
     plugin = plugins.plugin_of(runtime)
+    if str(runtime) in yanked:
+        return yanked_sentence(runtime, yanked, more)
     if plugin is not None:
         if runtime.version in {*plugin.releases, *more}:
             return None
@@ -68,7 +74,8 @@ def unknown_sentence(runtime: Runtime, *, extra: Iterable[str] = ()) -> str | No
         return None
     if runtime.distribution != "onnxruntime" and _minor(runtime.version) in {_minor(v) for v in ONNXRUNTIME}:
         return None
-    return f"{runtime} does not exist as far as this farm knows: the nearest is {_nearest(runtime, more)}."
+    nearest = _nearest(runtime, {*ONNXRUNTIME, *more})
+    return f"{runtime} does not exist as far as this farm knows: the nearest is {nearest}."
 
 
 def numbers(version: str) -> tuple[int, ...]:
@@ -80,10 +87,23 @@ def _minor(version: str) -> tuple[int, ...]:
     return numbers(version)[:2]
 
 
-def _nearest(runtime: Runtime, more: set[str]) -> str:
-    """The closest release; of two as close, the newer one."""
+def yanked_sentence(runtime: Runtime, yanked: Mapping[str, str], more: Iterable[str] = ()) -> str:
+    """Why a yanked release is not taken, with the nearest one of its distribution that is on offer.
+
+    `yanked`: reasons by `distribution==version`, this release among them; `more`: versions beyond those known here.
+    """
+    plugin, why = plugins.plugin_of(runtime), yanked[str(runtime)]
+    there = {*(ONNXRUNTIME if plugin is None else plugin.releases), *more}
+    there -= {text.partition("==")[2] for text in yanked if text.partition("==")[0] == runtime.distribution}
+    because = f" ({why.rstrip('.')})" if why else ""
+    other = f"the nearest that was not is {_nearest(runtime, there)}" if there else "name another one"
+    return f"{runtime} was yanked from the package index{because}: {other}."
+
+
+def _nearest(runtime: Runtime, there: set[str]) -> str:
+    """The closest release of those that are there; of two as close, the newer one."""
     wanted = _place(runtime.version)
-    ordered = sorted({*ONNXRUNTIME, *more}, key=numbers, reverse=True)
+    ordered = sorted(there, key=numbers, reverse=True)
     return min(ordered, key=lambda version: abs(_place(version) - wanted))
 
 

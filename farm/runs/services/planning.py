@@ -15,6 +15,7 @@ from farm.rules.matrices.matrix import Matrix, MatrixProblem
 from farm.rules.matrices.settings import read_wish
 from farm.rules.planning import planning
 from farm.rules.planning.plans import Plan
+from farm.rules.runtimes.releases import NONE_YANKED
 from farm.runs.selectors.null_pairs import with_null_history
 
 Declared = str | Mapping[str, Any] | Matrix | None
@@ -39,19 +40,21 @@ def plan_run(
     user: User | None = None,
     seed: int = 0,
     releases: Iterable[str] = (),
+    yanked: Mapping[str, str] = NONE_YANKED,
     wish: str | float | None = None,
 ) -> Plan:
     """What the matrix comes to for this version on today's fleet; nothing is written.
 
-    `releases`: runtimes known to exist beyond the farm's table and its nodes, as `distribution==version`. `wish`: a
-    change to be seen, in place of the matrix's own. Raises Invalid for a matrix or wish that cannot be read and
-    Conflict for a version that is not ready.
+    `releases`: runtimes known to exist beyond the farm's table and its nodes, as `distribution==version`; `yanked`:
+    those that the package index took back, with the reason. `wish`: a change to be seen, in place of the matrix's own.
+
+    Raises Invalid for a matrix or wish that cannot be read and Conflict for a version that is not ready.
     """
     must_be_ready(version)
     fleet = with_null_history(offers(team=version.model.team, user=user))
     facts = model_facts(version)
     declared = _wishing(read_matrix(matrix), wish)
-    return planning.plan(declared, facts, fleet, seed=seed, releases=releases, with_null_pair=True)
+    return planning.plan(declared, facts, fleet, seed=seed, releases=releases, yanked=yanked, with_null_pair=True)
 
 
 def _wishing(matrix: Matrix, wish: str | float | None) -> Matrix:

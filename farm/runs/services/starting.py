@@ -1,7 +1,7 @@
 """Starting a run: the plan becomes rows, in one transaction; everything else follows from them."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from django.db import transaction
 
@@ -14,6 +14,7 @@ from farm.contract.version import node_queue, tag_queue
 from farm.registry.models import Preparation, Variant, Version
 from farm.registry.services import ensure_preparation, ensure_variant
 from farm.rules.planning.plans import Plan, PlannedBlock
+from farm.rules.runtimes.releases import NONE_YANKED
 from farm.runs.models import Arm, Block, Cell, Run
 from farm.runs.services.feeding import MOST_AT_START, release_ready_blocks
 from farm.runs.services.planning import Declared, plan_run, read_matrix
@@ -25,11 +26,18 @@ BATCH = 500
 
 
 def start_run(
-    *, version: Version, matrix: Declared, requested_by: User, seed: int = 0, releases: Iterable[str] = ()
+    *,
+    version: Version,
+    matrix: Declared,
+    requested_by: User,
+    seed: int = 0,
+    releases: Iterable[str] = (),
+    yanked: Mapping[str, str] = NONE_YANKED,
 ) -> Run:
     """Writes the run, its cells, blocks and arms, and orders what has to be made first.
 
-    `releases`: runtimes known to exist beyond the farm's table and its nodes, as `distribution==version`.
+    `releases`: runtimes known to exist beyond the farm's table and its nodes, as `distribution==version`;
+    `yanked`: those that the package index took back, with the reason.
 
     Raises NotAllowed without the right to run in the model's team, Invalid for a bad matrix, Conflict for a version
     that is not ready and Unprocessable when no point of the matrix could mean anything.
@@ -38,7 +46,7 @@ def start_run(
     if not can_write(requested_by, team=team):
         raise NotAllowed(f"You may look at the models of team “{team.name}” but not measure them.")
     declared = read_matrix(matrix)
-    plan = plan_run(version=version, matrix=declared, user=requested_by, seed=seed, releases=releases)
+    plan = plan_run(version=version, matrix=declared, user=requested_by, seed=seed, releases=releases, yanked=yanked)
     if plan.problem:
         raise Unprocessable(plan.problem, code="plan")
     with transaction.atomic():

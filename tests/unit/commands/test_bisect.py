@@ -12,6 +12,7 @@ from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.bisection import Outcome
 from farm.rules.matrices import matrix as matrices
 from farm.rules.narrowing import release_order
+from farm.rules.runtimes.listings import Listing
 from farm.rules.runtimes.releases import ONNXRUNTIME
 from farm.rules.watching import Rule
 from onnxfarm import bisect_run
@@ -27,7 +28,7 @@ RULE = Rule(kinds=("slower", "parity", "placement", "failed"))
 def _no_index(monkeypatch: pytest.MonkeyPatch) -> None:
     """The package index offers nothing beyond what is known here."""
     for module in ("published", "bisect_run"):
-        monkeypatch.setattr(f"onnxfarm.{module}.offered", lambda distribution: [])
+        monkeypatch.setattr(f"onnxfarm.{module}.asked_of", lambda distribution: Listing())
 
 
 def runtime(version: str) -> Runtime:
@@ -130,7 +131,7 @@ def test_a_release_without_a_wheel_is_the_askers_affair_only_while_the_index_ans
     bench = MadeUpBench(checks=lambda spec: {"reason": reason} if spec.runtime.version == "1.15.0" else {})
     with pytest.raises(Infrastructure, match="index does not answer"):
         search(bench)
-    monkeypatch.setattr("onnxfarm.bisect_run.offered", lambda distribution: ["1.31.1"])
+    monkeypatch.setattr("onnxfarm.bisect_run.asked_of", lambda distribution: Listing(("1.31.1",)))
     with pytest.raises(Usage, match="wheels for Python"):
         search(bench)
 
@@ -178,6 +179,7 @@ def test_a_model_that_no_release_loads_ends_with_2(tmp_path: Path) -> None:
 
 
 def test_a_new_release_of_the_index_may_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onnxfarm.published.offered", lambda distribution: ["1.32.0", "1.31.1", "1.14.9", "1.33.0rc1"])
+    listing = Listing(("1.32.0", "1.31.1", "1.14.9", "1.33.0rc1"))
+    monkeypatch.setattr("onnxfarm.bisect_run.asked_of", lambda distribution: listing)
     versions = bisect_run.candidates(runtime("1.31.0"), runtime("1.32.0"))
     assert versions == ["1.31.0", "1.31.1", "1.32.0"]

@@ -13,6 +13,7 @@ from farm.contract.document import Document
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.matrices import matrix as matrices
 from farm.rules.narrowing import release_order
+from farm.rules.runtimes.listings import Listing
 from farm.rules.runtimes.releases import ONNXRUNTIME
 from farm.rules.sweeping import lines_of
 from onnxfarm import sweep_page, sweep_run
@@ -25,7 +26,7 @@ from tests.unit.commands.made_up import MadeUpBench
 @pytest.fixture(autouse=True)
 def _no_index(monkeypatch: pytest.MonkeyPatch) -> None:
     """The package index offers nothing beyond what is known here."""
-    monkeypatch.setattr("onnxfarm.published.offered", lambda distribution: [])
+    monkeypatch.setattr("onnxfarm.published.asked_of", lambda distribution: Listing())
 
 
 def steps(spec: CellSpec) -> float:

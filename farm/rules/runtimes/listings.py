@@ -1,0 +1,51 @@
+"""What pip says of a distribution on the package index: the releases on offer, and those that were taken back. Pure.
+
+`pip index versions NAME -vv` is asked, so that mirrors, proxies and certificates are those that pip is set up with. A
+yanked release (PEP 592) is left out of its list; the lines about skipped links name its files and the reason.
+"""
+
+import re
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
+
+# to be put after the Python whose pip is asked, before the distribution
+PIP_WORDS = ("-m", "pip", "index", "versions", "--no-input", "-vv")
+MOST_REASON = 200
+_LIST = re.compile(r"^Available versions: (.+)$", re.MULTILINE)
+_VERSION = re.compile(r"^[0-9][0-9A-Za-z.+-]{0,31}$")
+_YANKED = re.compile(r"^\s*Skipping link: yanked for reason: (.*): (\S+)(?: \(from .*)?$", re.MULTILINE)
+_NO_REASON = "<none given>"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """`offered`: versions with a file for the Python and platform that asked. `yanked`: version → why, or nothing."""
+
+    offered: tuple[str, ...] = ()
+    yanked: dict[str, str] = field(default_factory=dict)
+
+
+def read_listing(text: str) -> Listing | None:
+    """What pip printed; None where it lists nothing at all, neither offered nor yanked.
+
+    A release is yanked when files of it are and none of it is on offer.
+    """
+    found = _LIST.search(text)
+    parts = found.group(1).split(",") if found is not None else []
+    offered = tuple(version for part in parts if _VERSION.match(version := part.strip()))
+    yanked: dict[str, str] = {}
+    for why, address in _YANKED.findall(text):
+        version = _version_of(address)
+        if version and version not in offered:
+            yanked.setdefault(version, "" if why == _NO_REASON else " ".join(why.split())[:MOST_REASON])
+    return Listing(offered, yanked) if found is not None or yanked else None
+
+
+def _version_of(address: str) -> str:
+    """The version in the name of a wheel or source archive; empty where none can be read."""
+    name = unquote(urlsplit(address).path.rpartition("/")[2])
+    if name.endswith(".whl"):
+        version = name.split("-")[1] if name.count("-") >= 4 else ""
+    else:
+        version = name.removesuffix(".tar.gz").removesuffix(".zip").rpartition("-")[2]
+    return version if _VERSION.match(version) else ""
