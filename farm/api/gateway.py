@@ -5,11 +5,11 @@ stays private: see farm.api.polling for who gets what.
 """
 
 import math
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qs
 
-from farm.api.node import HINT, UNKNOWN_NODE
+from farm.api.brief import BriefHandler, Receive, Scope, Send
+from farm.api.node import HINT, PREFIX, UNKNOWN_NODE
 from farm.api.polling import Exchange
 from farm.contract.node import MAX_WAIT_S, Problem
 from farm.fleet.selectors import node_of_secret
@@ -18,17 +18,15 @@ PATH = "/api/node/v1/messages"
 DEFAULT_WAIT_S = 25.0
 BEARER = "bearer "
 
-Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[Mapping[str, Any]]]
-Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Gateway:
-    """ASGI: answers the long poll itself and leaves every other request to Django."""
+    """ASGI: answers the long poll itself and leaves every other request to Django, what nodes post to its brief way."""
 
-    def __init__(self, django: Application) -> None:
+    def __init__(self, django: Application, brief: BriefHandler) -> None:
         self._django = django
+        self._brief = brief
         self._made: Exchange | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -36,6 +34,8 @@ class Gateway:
             await self._live(receive, send)
         elif scope["type"] == "http" and scope["path"] == PATH:
             await self._poll(scope, receive, send)
+        elif scope["type"] == "http" and scope["method"] == "POST" and scope["path"].startswith(PREFIX):
+            await self._brief(scope, receive, send)
         else:
             await self._django(scope, receive, send)
 
@@ -50,8 +50,10 @@ class Gateway:
         """The server's start and end."""
         while True:
             message = await receive()
-            if message["type"] == "lifespan.shutdown" and self._made is not None:
-                await self._made.stop()
+            if message["type"] == "lifespan.shutdown":
+                self._brief.stop()
+                if self._made is not None:
+                    await self._made.stop()
             await send({"type": f"{message['type']}.complete"})
             if message["type"] == "lifespan.shutdown":
                 return

@@ -18,6 +18,7 @@ import redis.asyncio
 from django.db import close_old_connections
 from redis.exceptions import RedisError
 
+from farm.api.brief import keep_connection
 from farm.api.hints import hint_in
 from farm.contract.node import Offer
 from farm.contract.version import node_queue
@@ -61,7 +62,9 @@ class Exchange:
         # a dict keeps the order of arrival: the node that has waited longest is asked first
         self._waiting: dict[str, dict[Waiter, None]] = {}
         self._locks: dict[str, asyncio.Lock] = {}
-        self._threads = ThreadPoolExecutor(DATABASE_THREADS, thread_name_prefix="gateway-database")
+        self._threads = ThreadPoolExecutor(
+            DATABASE_THREADS, thread_name_prefix="gateway-database", initializer=keep_connection
+        )
         self._redis = redis.asyncio.Redis.from_url(broker.redis_url(), socket_connect_timeout=5)
         self._serving: set[asyncio.Task[None]] = set()
         self._listener = asyncio.create_task(self._listen())
@@ -77,7 +80,7 @@ class Exchange:
         self._threads.shutdown(wait=False)
 
     async def ask(self, question: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Asks the database in a thread, on a connection that is given back."""
+        """Asks the database in a thread that keeps its connection."""
 
         def asked() -> R:
             close_old_connections()

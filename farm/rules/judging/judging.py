@@ -35,6 +35,7 @@ FEWEST_PAIRS = 2
 # A round whose pair was dropped, because a sample stayed disturbed, is replaced by another; at most so many of them.
 REPLACED = 0.5
 LONGEST_ORDER = 96
+BEFORE_ROUNDS = (FactsReport, CheckReport, EnginesReport, AccuracyReport)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class BlockJudge:
 
     def reply(self, report: Report) -> Reply:
         """The answer to a report that is in the evidence."""
-        if isinstance(report, FactsReport | CheckReport | EnginesReport | AccuracyReport):
+        if isinstance(report, BEFORE_ROUNDS):
             return Reply(go_on=True)
         if isinstance(report, TraceReport):
             return Reply(go_on=report.trace_round == 0)
@@ -145,6 +146,19 @@ class BlockJudge:
 
     def _note(self, planned: PlannedComparison) -> str:
         return comparability.confounded(planned, self.evidence)
+
+
+def surely_goes_on(report: Report, block: PlannedBlock, *, max_rounds: int) -> bool:
+    """Whether the answer to a report is to go on whatever was reported before, so that nothing has to be read for it.
+
+    True of what comes before the rounds, and of a round with a sample while the fewest rounds are not measured. Rounds
+    are numbered from 0 without holes, as they are accepted.
+    """
+    if isinstance(report, BEFORE_ROUNDS):
+        return True
+    if not isinstance(report, RoundReport) or not any(place.sample for place in report.samples if not place.reason):
+        return False
+    return report.round + 1 < min(block.min_rounds, most_rounds(max_rounds))
 
 
 def most_rounds(max_rounds: int) -> int:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 from django.utils.crypto import salted_hmac
 
 from farm.accounts.refusals import Conflict, NotAllowed
@@ -24,6 +25,9 @@ from farm.runs.services.ordering import order_of
 from farm.runs.states import AttemptState, BlockState
 
 TOKEN_PREFIX = "ofa_"
+# what an order is made of is read with its block, without what may be long and is not looked at
+ORDERED = ("run__team", "run__requested_by", "run__version__artifact", "run__version__evaluation")
+UNREAD = ("run__matrix", "run__version__inspection")
 
 
 class Held(NamedTuple):
@@ -49,7 +53,7 @@ def claim_block(*, node: Node, block_id: str, attempt: int) -> Lease:
 
     The same node may ask again for what it holds. Raises Conflict otherwise: the node drops the message.
     """
-    block = _block(block_id)
+    block = _block(block_id, among=Block.objects.select_related(*ORDERED).defer(*UNREAD))
     if block is None:
         raise _stale(block_id, attempt)
     is_repeated = _holds(node, block, attempt)
@@ -120,10 +124,10 @@ def _holds(node: Node, block: Block, attempt: int) -> bool:
     return block.state == BlockState.LEASED and block.attempt == attempt and block.node_id == node.pk
 
 
-def _block(block_id: str) -> Block | None:
+def _block(block_id: str, *, among: QuerySet[Block] | None = None) -> Block | None:
     if not block_id.isdecimal() or len(block_id) > 18:
         return None
-    return Block.objects.select_related("run__team", "run__requested_by", "run__version").filter(pk=block_id).first()
+    return (Block.objects.all() if among is None else among).filter(pk=block_id).first()
 
 
 def _token(node: Node, block: Block, attempt: int) -> str:

@@ -1,10 +1,14 @@
 """What a node is told to do: the order of one attempt at a block, from rows."""
 
+from collections.abc import Iterable
+
+from django.db.models import Prefetch, prefetch_related_objects
+
 from farm.accounts.refusals import Conflict
 from farm.contract.blocks import ArmOrder, BlockOrder
 from farm.contract.cells import Bundle
 from farm.contract.evaluation import EvaluationOrder
-from farm.registry.models import Artifact
+from farm.registry.models import Artifact, ArtifactFile
 from farm.registry.selectors import evaluation_order
 from farm.rules.judging.judging import most_rounds
 from farm.rules.parity import preset_for
@@ -13,6 +17,8 @@ from farm.runs.selectors.divergences import questions_of
 from farm.runs.selectors.evidence import UNMAKEABLE
 
 RELATED = ("cell__variant__derived", "cell__preparation__inputs", "cell__preparation__reference")
+# long, and not told to nodes
+UNREAD = ("cell__variant__inspection", "cell__variant__history", "cell__variant__coverage")
 
 
 def order_of(block: Block, *, attempt: int) -> BlockOrder:
@@ -20,15 +26,16 @@ def order_of(block: Block, *, attempt: int) -> BlockOrder:
 
     Raises Conflict when an input is missing after all; the block is then not to be had.
     """
-    plan = block.plan
-    bundles = _Bundles()
-    source = bundles.of(block.run.version.artifact)
+    plan, version = block.plan, block.run.version
     # a block that goes on has been judged on labelled data already
-    evaluation = None if block.first_round else evaluation_order(block.run.version)
-    arms = block.arms.exclude(UNMAKEABLE).select_related(*RELATED).order_by("number")
+    evaluation = None if block.first_round else evaluation_order(version)
+    arms = block.arms.exclude(UNMAKEABLE).select_related(*RELATED).defer(*UNREAD).order_by("number")
     asked = questions_of(block)
     if asked:
         arms = arms.filter(number__in={number for one in asked for number in (one.arm, one.against)})
+    derived = [arm.cell.variant.derived for arm in arms if arm.cell.variant is not None]
+    _read_files([version.artifact, *(artifact for artifact in derived if artifact is not None)])
+    source = version.artifact.bundle
     return BlockOrder(
         block=str(block.pk),
         attempt=attempt,
@@ -43,28 +50,19 @@ def order_of(block: Block, *, attempt: int) -> BlockOrder:
         sustained_s=0.0 if block.first_round else plan.sustained_s,
         divergences=asked,
         arms=tuple(
-            _arm_order(arm, source=source, bundles=bundles, evaluation=evaluation).model_copy(
-                update={"tolerances": plan.tolerances}
-            )
+            _arm_order(arm, source=source, evaluation=evaluation).model_copy(update={"tolerances": plan.tolerances})
             for arm in arms
         ),
     )
 
 
-class _Bundles:
-    """Bundles of the artifacts of one block, each read once."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, Bundle] = {}
-
-    def of(self, artifact: Artifact) -> Bundle:
-        if artifact.pk not in self._known:
-            whole = Artifact.objects.prefetch_related("files__blob").get(pk=artifact.pk)
-            self._known[artifact.pk] = whole.bundle
-        return self._known[artifact.pk]
+def _read_files(artifacts: Iterable[Artifact]) -> None:
+    """Reads the files of all these artifacts with one query, which their bundles are made of."""
+    files = ArtifactFile.objects.select_related("blob")
+    prefetch_related_objects(list(artifacts), Prefetch("files", queryset=files))
 
 
-def _arm_order(arm: Arm, *, source: Bundle, bundles: _Bundles, evaluation: EvaluationOrder | None = None) -> ArmOrder:
+def _arm_order(arm: Arm, *, source: Bundle, evaluation: EvaluationOrder | None = None) -> ArmOrder:
     cell = arm.cell
     spec = cell.spec
     derived = cell.variant.derived if cell.variant else None
@@ -74,7 +72,7 @@ def _arm_order(arm: Arm, *, source: Bundle, bundles: _Bundles, evaluation: Evalu
     return ArmOrder(
         arm=arm.number,
         cell=spec,
-        bundle=bundles.of(derived),
+        bundle=derived.bundle,
         source=source,
         inputs=inputs,
         reference=cell.preparation.reference_ref,

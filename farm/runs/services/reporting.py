@@ -14,7 +14,7 @@ from farm.contract.reports import AccuracyReport, EndReport, Reply, Report, Roun
 from farm.fleet.models import Node
 from farm.fleet.states import NodeEventKind
 from farm.registry.selectors import evaluation_of
-from farm.rules.judging.judging import most_rounds
+from farm.rules.judging.judging import most_rounds, surely_goes_on
 from farm.runs import clocks
 from farm.runs import models as rows
 from farm.runs.models import NONE, Attempt, Block
@@ -112,7 +112,9 @@ def _checked(report: Report, held: Held) -> float:
 
 
 def _judged(report: Report, held: Held) -> Reply:
-    """The answer; only a round's needs the statistics of the whole block."""
+    """The answer; only a round's needs the statistics of the whole block, and none that is among the first."""
+    if surely_goes_on(report, held.block.plan, max_rounds=held.block.max_rounds):
+        return Reply(go_on=True)
     earlier: Sequence[Report] = counted_reports(held.block) if isinstance(report, RoundReport) else ()
     return judge_of(held.block, reports=earlier).take(report)
 

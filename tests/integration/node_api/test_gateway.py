@@ -4,12 +4,14 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -242,6 +244,26 @@ def test_ringing_again_does_not_pile_up_messages(team: Team, member: User) -> No
         Block.objects.update(rung_at=None)
         services.ring_again()
     assert farm_broker.lengths([tag_queue("cpu")]) == {tag_queue("cpu"): 1}
+
+
+def test_a_body_whose_length_nobody_told_is_cut_off_and_refused(gateway: Gateway, team: Team) -> None:
+    node = known_node(team)
+    headers = {"Authorization": f"Bearer {SECRET}{node.name}"}
+    endless = (b" " * 65_536 for _ in range(64))
+    answer = httpx2.post(f"{gateway.url}blocks/1/reports", content=endless, headers=headers, timeout=20)
+    assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+
+
+def test_who_hangs_up_in_the_middle_of_a_request_disturbs_nobody(gateway: Gateway, team: Team, member: User) -> None:
+    node = known_node(team)
+    block = queued_block(team, member)
+    address = urlsplit(gateway.url)
+    for _ in range(8):  # more than there are threads
+        with socket.create_connection((address.hostname, address.port)) as half:
+            half.sendall(b"POST /api/node/v1/blocks/1/claim HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{")
+    headers = {"Authorization": f"Bearer {SECRET}{node.name}"}
+    answer = httpx2.post(f"{gateway.url}blocks/{block.pk}/claim", json={"attempt": 1}, headers=headers, timeout=20)
+    assert answer.status_code == 200, answer.text
 
 
 def test_a_gateway_ends_while_nodes_wait(gateway: Gateway, team: Team, tmp_path: Path) -> None:

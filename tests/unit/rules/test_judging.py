@@ -46,6 +46,24 @@ def test_a_quick_block_measures_exactly_eight_rounds():
     assert [reply.go_on for reply in replies] == [True] * 7 + [False]
 
 
+@pytest.mark.parametrize("budget", ["quick", "standard", "precise"])
+@pytest.mark.parametrize("broken", [None, 0, 3])
+@pytest.mark.parametrize("max_rounds", [4, 24])
+def test_whoever_surely_goes_on_is_told_so_by_the_whole_evidence(budget, broken, max_rounds):
+    block = make_block(budget=budget)
+    rounds = [make_round(n, {0: 1.0, 1: make_reason() if n == broken else 1.25}) for n in range(20)]
+    reports = [make_facts(), make_check(0), make_check(1), *rounds, EndReport()]
+    _, replies = fed(block, reports, max_rounds=max_rounds)
+    sure = [judging.surely_goes_on(report, block, max_rounds=max_rounds) for report in reports]
+    assert all(reply.go_on for reply, is_sure in zip(replies, sure, strict=True) if is_sure)
+    assert sum(sure) == 3 + min(block.min_rounds, judging.most_rounds(max_rounds)) - 1
+
+
+def test_a_round_in_which_every_arm_broke_is_judged_by_the_whole_evidence():
+    block = make_block()
+    assert not judging.surely_goes_on(make_round(0, {0: make_reason(), 1: make_reason()}), block, max_rounds=8)
+
+
 def _disturbed_rounds(count, *, disturbed):
     shaken = {0: 1.0, 1: make_sample(1.25, is_disturbed=True)}
     return [make_round(number, shaken if number in disturbed else SLOWER) for number in range(count)]

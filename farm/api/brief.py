@@ -1,0 +1,96 @@
+"""Brief requests of nodes: read whole, and answered by one call of Django in a thread that stays.
+
+Django's own ASGI handler makes a thread for each request, which opens a database connection of its own, and goes from
+that thread to the event loop and back for every middleware: on a busy machine each of these steps waits for its turn.
+"""
+
+import asyncio
+import io
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from django.core.handlers.asgi import ASGIRequest, get_script_prefix
+from django.core.handlers.base import BaseHandler
+from django.core.signals import request_started
+from django.db import connections
+from django.http import HttpResponse, HttpResponseBadRequest
+from django.http.response import HttpResponseBase
+from django.urls import set_script_prefix
+
+from farm.contract.node import MAX_REPORT_BYTES
+
+# more of them would only take turns at the interpreter and wait for each other's writes
+THREADS = 4
+# how long a thread keeps its database connection, which costs more to open than a request takes
+KEPT_S = 60
+# one byte more than the longest message: enough to be refused
+MOST_BYTES = MAX_REPORT_BYTES + 1
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+
+
+def keep_connection() -> None:
+    """Lets the thread that calls this keep its database connections between requests; see Django's CONN_MAX_AGE."""
+    for alias in connections:
+        kept = {"CONN_MAX_AGE": KEPT_S, "CONN_HEALTH_CHECKS": True}
+        connections[alias].settings_dict = {**connections[alias].settings_dict, **kept}
+
+
+class BriefHandler(BaseHandler):
+    """ASGI: Django for requests whose body and answer are small."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.load_middleware()
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="gateway-node", initializer=keep_connection)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = await _body(receive)
+        if body is None:
+            return
+        loop = asyncio.get_running_loop()
+        status, headers, content = await loop.run_in_executor(self._threads, self._answer, scope, body)
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": content})
+
+    def stop(self) -> None:
+        """Takes no more requests; what runs is left to end."""
+        self._threads.shutdown(wait=False)
+
+    def _answer(self, scope: Scope, body: bytes) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+        set_script_prefix(get_script_prefix(scope))
+        request_started.send(sender=type(self), scope=scope)
+        response = self._response(scope, body)
+        try:
+            headers = [(name.encode("ascii"), value.encode("latin-1")) for name, value in response.items()]
+            return response.status_code, headers, response.getvalue()
+        finally:
+            # tells whoever waits for the request's end, such as the connections
+            response.close()
+
+    def _response(self, scope: Scope, body: bytes) -> HttpResponse:
+        try:
+            request = ASGIRequest(scope, io.BytesIO(body))
+        except UnicodeDecodeError:
+            return HttpResponseBadRequest()
+        return _whole(self.get_response(request))
+
+
+def _whole(response: HttpResponseBase) -> HttpResponse:
+    assert isinstance(response, HttpResponse), f"{response!r} is streamed: it is not brief"
+    return response
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """The request's body, cut off where it is too long for any message; None when the client hung up."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")[: MOST_BYTES - len(body)]
+        if not message.get("more_body", False):
+            return bytes(body)
