@@ -49,11 +49,6 @@ class Table:
             return self
         return replace(self, caption=f"{self.caption}: the first {most} of {len(self.rows)}", rows=self.rows[:most])
 
-    @property
-    def lines(self) -> list[list[tuple[Head, Entry]]]:
-        """Rows with each entry beside its head, as the template walks them."""
-        return [list(zip(self.heads, row, strict=True)) for row in self.rows]
-
 
 def verdict_entry(verdict: str, soft: str = "") -> Entry:
     """A verdict or state with its sign, sortable by its word."""

@@ -77,7 +77,7 @@ def _time_of(cell: Cell, providers: Sequence[str]) -> str:
 
 
 def metrics(cell: Cell) -> Table:
-    """Every metric with its unit; what so few timings cannot tell says so."""
+    """Every metric with its unit; what so few timings cannot tell says so. Of an untimed cell those that are known."""
     rows = [
         _metric("p50", numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), "ms", _interval_note(cell)),
         _metric("mean", numbers.plain(cell.mean_ms), "ms"),
@@ -102,6 +102,8 @@ def metrics(cell: Cell) -> Table:
         _metric("two groups of launches", _yes(cell.is_bimodal)),
         _metric("repeatable", _yes(cell.is_repeatable), "", "the same input twice gives the same bits"),
     ]
+    if cell.p50_ms is None:
+        rows = [row for row in rows if row[1].text not in (numbers.NOT_MEASURED, "0")]
     return Table("metrics", "Metrics of this cell", METRIC_HEADS, rows)
 
 

@@ -53,6 +53,14 @@ def of_cells(chosen: Iterable[tuple[int, Cell]], *, url: str) -> list[Copy]:
     ]
 
 
+def of_runs(runs: Sequence[int], *, url: str) -> list[Copy]:
+    """Whole runs: their results, and their documents over HTTP."""
+    return [
+        Copy("CLI", "\n".join(f"onnxfarm results {run_id}" for run_id in runs)),
+        Copy("cURL", "\n".join(curl("GET", f"/runs/{run_id}/results", url=url) for run_id in runs)),
+    ]
+
+
 def of_plan(version_id: int, main: str, matrix: str, *, url: str) -> list[Copy]:
     """What is in the editor: its plan by the command, the file itself, and its plan over HTTP."""
     return [

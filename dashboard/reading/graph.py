@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from dashboard import numbers, words
-from dashboard.reading.cell import OPERATOR_HEADS
-from dashboard.tables import Entry, Table
+from dashboard.tables import Entry, Head, Table
 from farm.contract.document import Cell, OperatorTime
 from farm.runs.selectors.traced import TracedCell
 
@@ -16,6 +15,16 @@ MOST_OF = 0.8
 SHOWN = 500
 # shares from which a node gets the next darker step of the one hue for magnitudes
 STEPS = (0.01, 0.03, 0.1, 0.25)
+
+# the time stands beside the name: what a narrow window cuts off is what it is needed for least
+HEADS = (
+    Head("Operator", note="the model's own node"),
+    Head("µs", is_number=True, note="per inference"),
+    Head("share", is_number=True),
+    Head("Type", note="as executed"),
+    Head("Provider"),
+    Head("Covers", is_text=True, note="own nodes fused into it"),
+)
 
 
 @dataclass(frozen=True)
@@ -92,15 +101,15 @@ def table(cell: Cell) -> Table:
     rows = [
         (
             Entry(one.node, is_name=True),
-            Entry(one.op_type),
-            Entry(words.provider(one.provider)),
             Entry(numbers.plain(one.time_us), one.time_us),
             Entry(numbers.share(one.time_us / whole), one.time_us, share=one.time_us / whole),
+            Entry(one.op_type),
+            Entry(words.provider(one.provider)),
             Entry(numbers.listed(one.covers, most=6), is_name=True),
         )
         for one in longest
     ]
-    return Table("operators", "The model's nodes by time", OPERATOR_HEADS, rows)
+    return Table("operators", "The model's nodes by time", HEADS, rows)
 
 
 def left_out(cell: Cell) -> str:

@@ -48,11 +48,19 @@ class Line:
 
 @dataclass(frozen=True)
 class Judged:
-    """A cell against the base. `how` says what the figures rest on; `change` is empty for none."""
+    """A cell against the base. `how` says what the figures rest on; `change` is empty for none, the figures None."""
 
     sign: Sign
     change: str
     how: str
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether its interval leaves out that nothing changed."""
+        return self.low is not None and self.high is not None and not self.low <= 1.0 <= self.high
 
 
 def lines(chosen: Sequence[Chosen]) -> list[Line]:
@@ -74,7 +82,8 @@ def judge(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judged
         change = numbers.change(paired.ratio, paired.ci_low, paired.ci_high) if paired.ratio else ""
         interval = numbers.change_interval(paired.ci_low, paired.ci_high)
         how = f"{interval}, {numbers.count(paired.rounds, 'round')} side by side in one block"
-        return Judged(sign_of(paired.verdict), change, how if change else paired.reason or "")
+        figures = (paired.ratio, paired.ci_low, paired.ci_high)
+        return Judged(sign_of(paired.verdict), change, how if change else paired.reason or "", *figures)
     return _unpaired(base.cell, other.cell)
 
 
@@ -86,8 +95,9 @@ def _unpaired(base: Cell, other: Cell) -> Judged:
     found = verdicts.judge_unpaired(base.samples_ms, other.samples_ms)
     interval = numbers.change_interval(found.ci_low, found.ci_high)
     change = numbers.change(found.ratio, found.ci_low, found.ci_high)
+    figures = (found.ratio, found.ci_low, found.ci_high)
     if base.node != other.node:
         how = f"{interval}; different hardware: {base.node or 'no node'} and {other.node or 'no node'}, no verdict"
-        return Judged(Sign("≠", "different hardware", "quiet"), change, how)
+        return Judged(Sign("≠", "different hardware", "quiet"), change, how, *figures)
     how = f"{interval}; not measured side by side: the machine may have changed between the two, no verdict"
-    return Judged(Sign("≠", "not side by side", "quiet"), change, how)
+    return Judged(Sign("≠", "not side by side", "quiet"), change, how, *figures)

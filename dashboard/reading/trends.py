@@ -72,7 +72,12 @@ class Line:
     @property
     def key(self) -> str:
         """How the address names it."""
-        return f"{self.series[:12]}@{self.node}"
+        return key_of(self.series, self.node)
+
+
+def key_of(series: str, node: str) -> str:
+    """How the address names a series on a node."""
+    return f"{series[:12]}@{node}"
 
 
 def lines(watch: Any, points: Iterable[tuple[Any, ...]], alerts: Iterable[Any] = ()) -> list[Line]:

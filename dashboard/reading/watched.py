@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from dashboard import numbers
 from dashboard.figures.thinning import kept
-from dashboard.reading.trends import Line, shift_words
+from dashboard.reading.trends import Line, key_of, shift_words
 
 WIDTH, HEIGHT, ROOM = 120.0, 24.0, 3.0
 MOST_SPOTS = 60
@@ -44,6 +44,42 @@ class Watched:
 
     watch: Any
     series: Sequence[Series]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a model stands by that of its series that stands worst. `words`: which series, against what."""
+
+    spark: Spark
+    ratio: float
+    last: str
+    release: str
+    words: str
+    href: str
+
+
+def standings(values: Iterable[tuple[Any, ...]]) -> dict[int, Standing]:
+    """A standing for each model that has long series. `values` as farm.alerts.selectors.pages.newest_values."""
+    found: dict[int, dict[tuple[Any, ...], list[tuple[Any, ...]]]] = {}
+    for model, watch, distribution, reference, series, node, label, *spot in values:
+        key = (watch, distribution, reference, series, node, label)
+        found.setdefault(model, {}).setdefault(key, []).append(tuple(spot))
+    return {model: _standing(each) for model, each in found.items()}
+
+
+def _standing(lines: dict[tuple[Any, ...], list[tuple[Any, ...]]]) -> Standing:
+    key = max(lines, key=lambda one: lines[one][-1][1])
+    watch, distribution, reference, series, node, label = key
+    release, ratio, low, high = lines[key][-1]
+    of = f", of {len(lines)} series the slowest" if len(lines) > 1 else ""
+    return Standing(
+        spark=spark([one[1] for one in lines[key]]),
+        ratio=ratio,
+        last=numbers.change(ratio, low, high),
+        release=release,
+        words=f"{label} on {node}, against {distribution} {reference}{of}",
+        href=f"/trends/?{urlencode({'watch': watch, 'series': key_of(series, node)})}",
+    )
 
 
 def watched(watch: Any, lines: Iterable[Line]) -> Watched:

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from dashboard import numbers, words
+from dashboard import markup, numbers, words
 from dashboard.figures.figure import Figure
 
 register = template.Library()
@@ -18,23 +18,14 @@ register.filter("bytes", numbers.size)
 register.filter("duration", numbers.duration)
 register.filter("plain", numbers.plain)
 register.filter("share", numbers.share)
+register.filter("drawn", markup.sign)
+register.filter("rows", markup.rows)
 
 
 @register.filter
 def sign(word: str | None) -> SafeString:
     """A verdict or state as its sign and word."""
-    found = words.sign_of(str(word or "not measured"))
-    return format_html(
-        '<span class="sign {}"><b aria-hidden="true">{}</b> {}</span>', found.tone, found.mark, found.word
-    )
-
-
-@register.filter
-def drawn(found: words.Sign) -> SafeString:
-    """A ready-made sign."""
-    return format_html(
-        '<span class="sign {}"><b aria-hidden="true">{}</b> {}</span>', found.tone, found.mark, found.word
-    )
+    return markup.sign(words.sign_of(str(word or "not measured")))
 
 
 @register.filter

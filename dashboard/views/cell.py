@@ -53,7 +53,7 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
     # held against cells of every block, which the cell's own row does not know
     judged = by_id.get(found.id, found)
     before = next((one for one in document.blocks if one.block == found.block), None)
-    node = machine(selectors.machine_of(row), found.node, before)
+    node = machine(document.machine, found.node, before)
     arch = dict(node).get("Architecture", "")
     context = {
         "run": row,

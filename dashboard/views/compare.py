@@ -9,7 +9,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from dashboard import axes
-from dashboard.reading import copies, side
+from dashboard.reading import across, copies, side
+from dashboard.views import downloads
 from dashboard.views.access import page, person
 from dashboard.views.paging import paged
 from farm.accounts.refusals import Missing
@@ -21,8 +22,11 @@ RUNS_SHOWN = 50
 @page
 @require_safe
 def compare(request: HttpRequest) -> HttpResponse:
-    """Cells named by `cells=RUN:CELL`, the first of them the base; below them a list to choose more from."""
+    """Cells named by `cells=RUN:CELL`, the first of them the base, and a list to choose more from; with `runs=RUN`
+    twice or more, whole runs cell by cell."""
     user = person(request)
+    if len(numbers := _numbers(request)) > 1:
+        return _whole_runs(request, numbers)
     keys = list(dict.fromkeys(request.GET.getlist("cells")))[: side.MOST]
     chosen, problems = _chosen(request, keys)
     every = request.GET.get("every") == "yes"
@@ -36,7 +40,8 @@ def compare(request: HttpRequest) -> HttpResponse:
         "share_subject": ",".join(one.key for one in chosen),
         "may_share": all(selectors.can_write_run(user, selectors.run(user, one.run_id)) for one in chosen),
         "may_add": len(chosen) < side.MOST,
-        **_offered(request, {one.key for one in chosen}),
+        **(offered := _offered(request, {one.key for one in chosen})),
+        **_two_of(offered["runs"], numbers),
     }
     return render(request, "dashboard/compare.html", context)
 
@@ -97,3 +102,40 @@ def _runs(request: HttpRequest) -> list[Any]:
     if wanted.isdecimal() and len(wanted) < 19 and all(str(run.pk) != wanted for run in runs):
         runs += selectors.runs_listed(person(request)).filter(pk=int(wanted))
     return runs
+
+
+def _numbers(request: HttpRequest) -> list[int]:
+    """The runs that the address names, each once."""
+    typed = dict.fromkeys(request.GET.getlist("runs"))
+    return [int(one) for one in typed if one.isdecimal() and len(one) < 19][: side.MOST]
+
+
+def _two_of(runs: list[Any], named: list[int]) -> dict[str, Any]:
+    """Which runs the form begins with: the named one, else the second newest, as base, against the newest other."""
+    known = [run.pk for run in runs]
+    base = next((one for one in named if one in known), known[1] if len(known) > 1 else None)
+    return {"base": base, "against": next((one for one in known if one != base), None)}
+
+
+def _whole_runs(request: HttpRequest, numbers: list[int]) -> HttpResponse:
+    """Two to four runs held against each other, cell by cell, as far as the filters of the address leave them."""
+    rows = [selectors.run(person(request), number) for number in numbers]
+    documents = [selectors.document(row, with_operators=False) for row in rows]
+    every = across.matches(documents)
+    filters = across.Filters.read(request.GET)
+    left = across.shown(every, filters)
+    if downloads.is_wanted(request):
+        return downloads.as_file(request, "compared-runs", left, lambda one: across.as_row(numbers, one))
+    context = {
+        "headline": across.headline(numbers, every),
+        "rows": rows,
+        "differing": across.differing(documents),
+        "every": every,
+        "left": left,
+        "table": across.table(numbers, left, lambda run, cell: reverse("dashboard:cell", args=[run, cell])),
+        "kinds": across.KINDS,
+        "filters": filters,
+        "least": round(100 * filters.least),
+        "copies": copies.of_runs(numbers, url=settings.PUBLIC_URL),
+    }
+    return render(request, "dashboard/compare_runs.html", context)

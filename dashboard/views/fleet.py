@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard import numbers
-from dashboard.reading import listed, node_settings, surroundings
+from dashboard.reading import listed, node_settings, queueing, surroundings
 from dashboard.tables import Entry, Head, Table
 from dashboard.views import downloads
 from dashboard.views.access import page, person
@@ -22,6 +22,7 @@ from farm.fleet import selectors, services
 from farm.fleet.states import NodeHealth
 from farm.rules.comparing.margins import NoiseFloor
 from farm.runs.selectors import blocks_on, last_blocks_of
+from farm.runs.selectors.queueing import queues, takers
 
 EVENTS_SHOWN = 50
 BLOCKS_SHOWN = 10
@@ -65,12 +66,20 @@ def invite(request: HttpRequest) -> HttpResponse:
 
 
 def _fleet(request: HttpRequest) -> dict[str, Any]:
-    """A page of nodes, each with what it measures now and its live false-alarm rate, and that of all of them."""
+    """What waits, and a page of nodes: what each measures now, how often it was wrong, and that of all of them."""
     user = person(request)
     nodes = paged(request, selectors.nodes_listed(user))
     busy = blocks_on(nodes)
     rows = [{"node": node, "block": busy.get(node.pk), "alarms": selectors.false_alarms(node)} for node in nodes]
-    return {"nodes": rows, "page": nodes, "alarms": selectors.of_fleet(user)}
+    there = takers(user)
+    waiting = queues(user, there)
+    return {
+        "headline": queueing.headline(online=len(there), nodes=nodes.paginator.count, queues=waiting),
+        "nodes": rows,
+        "page": nodes,
+        "alarms": selectors.of_fleet(user),
+        "queues": queueing.table(waiting),
+    }
 
 
 @page

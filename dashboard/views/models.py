@@ -51,7 +51,8 @@ def models(request: HttpRequest) -> HttpResponse:
         return downloads.as_file(request, "models", every, lambda row: listed.model(row, latest.get(row.pk)))
     models = paged(request, found.order_by("name", "pk"))
     last = last_runs(models.object_list)
-    rows_shown = [{"model": model, "run": last.get(model.pk)} for model in models]
+    stands = watched.standings(models)
+    rows_shown = [{"model": model, "run": last.get(model.pk), "stands": stands.get(model.pk)} for model in models]
     return render(request, "dashboard/models.html", {"models": models, "rows": rows_shown, "q": wanted})
 
 
@@ -62,7 +63,7 @@ def model(request: HttpRequest, model_id: int) -> HttpResponse:
     found = selectors.model(person(request), model_id)
     versions = list(selectors.versions_of(found, user=person(request))[:100])
     chosen = _chosen(versions, request.GET.get("version", ""))
-    runs = runs_listed(person(request)).filter(version__model=found)[:RUNS_SHOWN]
+    runs = list(runs_listed(person(request)).filter(version__model=found)[:RUNS_SHOWN])
     labelled = accuracy.labelled(selectors.evaluation_of(chosen)) if chosen else None
     context = {
         "model": found,
@@ -73,7 +74,8 @@ def model(request: HttpRequest, model_id: int) -> HttpResponse:
         "is_open": bool(chosen and chosen.state in OPEN_STATES) or bool(labelled and labelled.is_open),
         "evaluation": labelled,
         "may_write": can_write(person(request), team=found.team),
-        "runs": list(runs),
+        "runs": runs,
+        "said": next((run for run in runs if run.headline), None),
         "variants": _variants(chosen),
     }
     if request.headers.get("HX-Target") == "version":

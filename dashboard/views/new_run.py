@@ -8,15 +8,17 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dashboard.reading import copies
+from dashboard.reading import copies, matrix_form
 from dashboard.reading import plan as reading
 from dashboard.views.access import page, person
 from dashboard.views.run import matrix_text
 from farm.accounts.refusals import Missing, Refusal
+from farm.alerts.selectors.releases import for_planning
 from farm.fleet.selectors import nodes_visible_to
 from farm.registry import selectors as registry
 from farm.registry.states import VersionState
 from farm.rules.matrices.axes import AXES
+from farm.rules.matrices.matrix import MatrixProblem
 from farm.runs import selectors, services
 
 VERSIONS_SHOWN = 200
@@ -52,8 +54,12 @@ def new_run(request: HttpRequest) -> HttpResponseBase:
     if number is None:
         wrong = f"The seed is {seed[:20]!r}: write a whole number from 0 to {MAX_SEED}."
         return _form(request, matrix=matrix, seed=seed, seed_error=wrong, status=400)
+    if matrix_form.differs(matrix, request.POST):
+        return _form(request, matrix=matrix, seed=seed, differs=True, status=400)
     try:
-        run = services.start_run(version=_version(request), matrix=matrix, requested_by=person(request), seed=number)
+        run = services.start_run(
+            version=_version(request), matrix=matrix, requested_by=person(request), seed=number, **for_planning()
+        )
     except Refusal as refusal:
         return _form(request, matrix=matrix, seed=seed, error=str(refusal), status=refusal.status)
     return redirect("dashboard:run", run_id=run.pk)
@@ -62,9 +68,17 @@ def new_run(request: HttpRequest) -> HttpResponseBase:
 @page
 @require_POST
 def plan(request: HttpRequest) -> HttpResponse:
-    """The plan of what is in the editor now."""
+    """The plan of what is in the editor now. Form and text follow each other: the one typed into is left alone."""
     matrix, wish = request.POST.get("matrix", ""), request.POST.get("wish", "")
-    return render(request, "dashboard/parts/plan.html", _planned(request, matrix, wish))
+    touched = request.headers.get("HX-Trigger-Name", "")
+    more: dict[str, Any] = {"form": matrix_form.form_of(matrix)} if touched == "matrix" else {}
+    if touched.startswith(matrix_form.PREFIX):
+        try:
+            matrix = matrix_form.changed(matrix, touched, request.POST.get(touched, ""))
+        except MatrixProblem as problem:
+            return render(request, "dashboard/parts/planned.html", {"error": str(problem)})
+        more = {"is_rewritten": True, "matrix": matrix}
+    return render(request, "dashboard/parts/planned.html", {**_planned(request, matrix, wish), **more})
 
 
 def _form(request: HttpRequest, *, matrix: str, seed: str, status: int = 200, **more: Any) -> HttpResponse:
@@ -78,7 +92,8 @@ def _form(request: HttpRequest, *, matrix: str, seed: str, status: int = 200, **
     if versions or request.GET.get("version"):
         wish = request.POST.get("wish", "")
         context |= {"version": _version(request), "wish": wish, **_planned(request, matrix, wish)}
-    context |= {"matrix": matrix, "seed": seed, "axes": list(AXES), **more}
+    form = matrix_form.form_of(matrix) or matrix_form.form_of(_preset(request))
+    context |= {"matrix": matrix, "form": form, "seed": seed, "axes": list(AXES), **more}
     return render(request, "dashboard/new_run.html", context, status=status)
 
 
@@ -87,7 +102,7 @@ def _planned(request: HttpRequest, matrix: str, wish: str = "") -> dict[str, Any
     try:
         version = _version(request)
         planned = services.plan_run(
-            version=version, matrix=matrix, user=person(request), wish=wish.strip()[:20] or None
+            version=version, matrix=matrix, user=person(request), wish=wish.strip()[:20] or None, **for_planning()
         )
     except Refusal as refusal:
         return {"error": str(refusal)}
@@ -121,6 +136,11 @@ def _start_from(request: HttpRequest) -> str:
     like = request.GET.get("like", "")
     if like.isdecimal() and len(like) < 19:
         return matrix_text(selectors.run(person(request), int(like)))
+    return _preset(request)
+
+
+def _preset(request: HttpRequest) -> str:
+    """The matrix of the preset that the address names; of the first one when it names none."""
     wanted = request.GET.get("preset", "")
     preset = next((preset for preset in PRESETS if preset.name == wanted), PRESETS[0])
     return resources.files(preset.package).joinpath(preset.file).read_text(encoding="utf-8")

@@ -19,8 +19,8 @@ from dashboard.reading import cells, comparisons, copies, facts, listed
 from dashboard.views import charts, downloads
 from dashboard.views.access import page, person
 from dashboard.views.paging import paged, searched
-from dashboard.views.polling import etag_of, unchanged_first
-from dashboard.views.whole import MOST_CELLS, around, map_of, whole
+from dashboard.views.polling import PERIOD_S, etag_of
+from dashboard.views.whole import MOST_CELLS, Whole, around, head_of, map_of, whole
 from farm.accounts.refusals import Refusal
 from farm.contract.document import Document
 from farm.runs import selectors, services
@@ -50,20 +50,20 @@ def runs(request: HttpRequest) -> HttpResponse:
     return render(request, "dashboard/runs.html", context)
 
 
-@unchanged_first
 @page
 @require_safe
 def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """One run. `part=live` is what a running page asks for again and again: it costs next to nothing when unchanged.
     `part=compared` and `part=cells` are the tables of a large run, which come when they are scrolled to."""
-    row = selectors.run(person(request), run_id)
     part = request.GET.get("part", "")
+    row = selectors.run(person(request), run_id, is_light=part == "live")
     etag = etag_of(request, row.pk, row.revision, row.state)
     if part == "live":
         if row.state == RunState.FINISHED:
             # the whole page again: its charts and tables are about the finished run
             return HttpResponse(headers={"HX-Refresh": "true"})
-        response = render(request, "dashboard/parts/run_live.html", _context(request, row, part=part))
+        context = _context(request, row, part=part)
+        response = HttpResponse(f"{context['head_text']}\n{context['map_text']}")
         response["ETag"] = etag
         patch_cache_control(response, private=True, no_cache=True)
         return response
@@ -78,22 +78,36 @@ def _context(request: HttpRequest, row: Any, *, part: str = "") -> dict[str, Any
     """What the head of the page and the map show."""
     found = whole(row)
     is_open = row.state != RunState.FINISHED
-    context = {
+    may_write = selectors.can_write_run(person(request), row)
+    seen = {"address": address_in(row.pk), "part": part, "map_title": "Cells, filling in" if is_open else "Cells"}
+    drawn, text = map_of(request, row, found, seen)
+    return {
+        "run": row,
+        "is_open": is_open,
+        "may_write": may_write,
+        "head_text": head_of(request, row, lambda: _head(row, found, may_write=may_write), may_write=may_write),
+        "map": drawn,
+        "map_text": text,
+        "around": around(found, drawn),
+    }
+
+
+def _head(row: Any, found: Whole, *, may_write: bool) -> dict[str, Any]:
+    """What the head says of the run at this revision, to everybody with the same rights."""
+    is_open = row.state != RunState.FINISHED
+    return {
         "run": row,
         "state": row.outcome or row.state,
         "is_open": is_open,
+        "period": PERIOD_S,
         "headline": found.headline,
         "because": found.because,
         "progress": _progress(row) if is_open else None,
         "warnings": found.warnings,
         "facts": [*found.told, *_who(row)],
-        "map_title": "Cells" if not is_open else "Cells, filling in",
-        "may_write": selectors.can_write_run(person(request), row),
+        "may_write": may_write,
         "may_continue": found.may_continue,
     }
-    seen = {"address": address_in(row.pk), "part": part, "map_title": context["map_title"]}
-    drawn, text = map_of(request, row, found, seen)
-    return {**context, "map": drawn, "map_text": text, "around": around(found, drawn)}
 
 
 def _who(row: Any) -> list[facts.Fact]:

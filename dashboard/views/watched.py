@@ -1,14 +1,19 @@
 """What the page of a model shows of its watches."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.conf import settings
 
 from dashboard.reading import trends
 from dashboard.reading import watched as reading
+from dashboard.reading.kept import Kept
 from farm.alerts.selectors import pages, standing
 
 WATCHES_SHOWN = 10
+# values of a small line in a list
+SPOTS = 40
+_STANDINGS: Kept[dict[int, reading.Standing]] = Kept(32)
 
 
 def of_model(model: Any) -> dict[str, Any]:
@@ -30,3 +35,11 @@ def of_model(model: Any) -> dict[str, Any]:
 
 def _lines(watch: Any, model: Any) -> list[trends.Line]:
     return trends.lines(watch, pages.points_of_model(watch, model), pages.alerts_of_watch(watch).filter(model=model))
+
+
+def standings(models: Iterable[Any]) -> dict[int, reading.Standing]:
+    """How each of these models stands by its watches, by its number; kept until any long series gets a value."""
+    numbers = tuple(model.pk for model in models)
+    return _STANDINGS.get(
+        (pages.newest_of_all(), numbers), lambda: reading.standings(pages.newest_values(numbers, most=SPOTS))
+    )

@@ -1,11 +1,13 @@
 """All of a run that its page needs and that is the same for every reader, made once for each of its revisions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest
+from django.middleware.csrf import get_token
 from django.template.loader import render_to_string
+from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.reading import facts, heatmap, verdict
 from dashboard.reading.heatmap import HeatMap, Layout
@@ -21,6 +23,9 @@ from farm.runs.states import RunState
 # a run of 5,000 cells takes some 50 MB
 RUNS_KEPT = 4
 MAPS_KEPT = 64
+HEADS_KEPT = 64
+# stands where the forms of a head carry a token, which is the reader's own
+TOKEN = "the-token-of-whoever-reads"
 # of a larger run the tables come when they are scrolled to, and the one of a chart is its beginning
 MOST_CELLS = 24
 
@@ -43,6 +48,7 @@ class Whole:
 _WHOLE: Kept[Whole] = Kept(RUNS_KEPT)
 _LAYOUTS: Kept[Layout] = Kept(RUNS_KEPT)
 _MAPS: Kept[tuple[HeatMap, str]] = Kept(MAPS_KEPT)
+_HEADS: Kept[str] = Kept(HEADS_KEPT)
 
 Key = tuple[Any, ...]
 
@@ -113,6 +119,16 @@ def map_of(request: HttpRequest, row: Any, found: Whole, context: Mapping[str, A
         return made, render_to_string("dashboard/parts/run_map.html", shown, request)
 
     return _MAPS.get((*key_of(row), request.GET.urlencode(), context["part"]), make)
+
+
+def head_of(request: HttpRequest, row: Any, tell: Callable[[], Mapping[str, Any]], *, may_write: bool) -> SafeString:
+    """The head of the page, made once for all who may do the same with this revision; forms get the reader's token."""
+
+    def make() -> str:
+        return render_to_string("dashboard/parts/run_head.html", {**tell(), "csrf_token": TOKEN}, request)
+
+    text = _HEADS.get((*key_of(row), may_write, request.GET.urlencode()), make)
+    return mark_safe(text.replace(TOKEN, get_token(request)) if TOKEN in text else text)
 
 
 def around(found: Whole, shown: HeatMap) -> Document:

@@ -1,19 +1,21 @@
-"""What it costs that many people look at a run while it is measured: each page asks every two seconds for its changes.
+"""What it costs that many people look at a run while it is measured: each page asks every few seconds for its changes.
 
 `python -m tests.bench.viewers [--viewers 300] [--seconds 60] [--every 0] [--postgres] [--scale 0.05] [--keep FOLDER]`
 
 The server is gunicorn as the embedded farm starts it (one process, eight threads), on a seeded farm (see
-tests.bench.pages); each viewer has a session and a connection of their own and sends what htmx sends. `--every`: the
-run changes every so many seconds, as reports of rounds change it; 0: never. Exit 1 when the server takes more than
-30 % of a core, or a viewer waits for more than a second at p95.
+tests.bench.pages); each viewer has a session and a connection of their own and asks what htmx asks, as often as the
+page itself says. `--every`: the run changes every so many seconds, as reports of rounds change it; 0: never. Exit 1
+when the server takes more than 30 % of a core, or a viewer waits for more than a second at p95.
 """
 
 import argparse
 import asyncio
 import random
+import re
 import statistics
 import sys
 import time
+import urllib.request
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,9 +28,9 @@ from tests.bench.seeded import farm
 from tests.bench.seeded.web import sessions, web
 from tests.postgres import SKIPPED, NoPostgresError
 
-PERIOD_S = 2.0
 MOST_CORES, MOST_WAIT_S = 0.30, 1.0
 JOINING_S = 10.0
+ASKS = re.compile(r'<div id="live"[^>]* hx-get="([^"]+)" hx-trigger="every (\d+)s"')
 
 
 @dataclass
@@ -43,8 +45,9 @@ class Tally:
 class Viewer:
     """One open page: a connection that lasts as long as the server lets it, and the last ETag."""
 
-    def __init__(self, port: int, path: str, session: str, tally: Tally) -> None:
+    def __init__(self, port: int, path: str, session: str, tally: Tally, period_s: float) -> None:
         self._port = port
+        self._period_s = period_s
         self._head = (
             f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: onnxfarm_session={session}\r\n"
             "HX-Request: true\r\nAccept: */*\r\n"
@@ -60,7 +63,7 @@ class Viewer:
             began = time.monotonic()
             await self._ask()
             self._tally.waits_s.append(time.monotonic() - began)
-            await asyncio.sleep(max(0.0, PERIOD_S - (time.monotonic() - began)))
+            await asyncio.sleep(max(0.0, self._period_s - (time.monotonic() - began)))
         self._hang_up()
 
     async def _ask(self) -> None:
@@ -93,11 +96,21 @@ class Viewer:
             self._streams = None
 
 
+def asked(url: str, path: str, session: str) -> tuple[str, float]:
+    """What the page at this path asks again and again, and every how many seconds, as its own markup says."""
+    request = urllib.request.Request(url + path, headers={"Cookie": f"onnxfarm_session={session}"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        found = ASKS.search(answer.read().decode())
+    if found is None:
+        raise SystemExit(f"{path} does not ask for its changes")
+    return path + found[1], float(found[2])
+
+
 async def watched(viewers: list[Viewer], words: argparse.Namespace, use: Any, change: Any) -> dict[str, Any]:
     """All viewers look; figures are of the seconds after they have all come."""
     stop, dice = asyncio.Event(), random.Random(words.seed)
     tasks = [asyncio.create_task(viewer.look(stop, dice)) for viewer in viewers]
-    await asyncio.sleep(JOINING_S + PERIOD_S)
+    await asyncio.sleep(JOINING_S + viewers[0]._period_s)
     tally = viewers[0]._tally
     tally.statuses.clear()
     tally.waits_s.clear()
@@ -149,8 +162,8 @@ def _measure(home: Any, url: str, words: argparse.Namespace) -> dict[str, Any]:
     keys = sessions(seeded["reader"], words.viewers)
     with web(home, database_url=url) as server:
         tally = Tally()
-        path = f"/runs/{run.pk}/?part=live"
-        viewers = [Viewer(server.port, path, key, tally) for key in keys]
+        path, period_s = asked(server.url, f"/runs/{run.pk}/", keys[0])
+        viewers = [Viewer(server.port, path, key, tally, period_s) for key in keys]
         mine = psutil.Process()
 
         def use() -> dict[str, float]:
@@ -164,7 +177,7 @@ def _measure(home: Any, url: str, words: argparse.Namespace) -> dict[str, Any]:
         "every answer is 200 or 304": set(figures["answers"]) <= {200, 304},
     }
     cells = {"cells": run.cell_count, "database": "PostgreSQL" if url else "SQLite"}
-    return {"run": cells, **figures, "promises": promises, "kept": all(promises.values())}
+    return {"run": cells, "period_s": period_s, **figures, "promises": promises, "kept": all(promises.values())}
 
 
 def _database_cores(url: str) -> dict[str, float]:

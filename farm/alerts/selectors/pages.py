@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Max, Prefetch, Q, QuerySet
+from django.db.models import Count, F, Max, Prefetch, Q, QuerySet, Value, Window
+from django.db.models.functions import Concat, RowNumber
 from django.utils import timezone
 
 from farm.accounts.selectors import Anyone
@@ -111,6 +112,26 @@ def first_with_points(watches: Iterable[Watch]) -> Watch | None:
     found = list(watches)
     known = set(Point.objects.filter(watch__in=found).order_by().values_list("watch", flat=True).distinct())
     return next((watch for watch in found if watch.pk in known), found[0] if found else None)
+
+
+def newest_of_all() -> tuple[Any, ...]:
+    """What changes whenever a long series of any watch gets a value or goes: the newest value, and how many watches."""
+    newest = Point.objects.order_by("-pk").values_list("pk", "at").first() or ()
+    return (*newest, Watch.objects.count())
+
+
+def newest_values(models: Iterable[int], *, most: int) -> QuerySet[Any, tuple[Any, ...]]:
+    """The last values of every long series of these models, oldest first, of each round the new release: model, watch,
+    its distribution and reference, series, node, label, release, ratio, low and high. One query."""
+    new = Concat("watch__distribution", Value("=="), "round__new")
+    place = Window(
+        RowNumber(), partition_by=[F("round__version__model"), F("watch"), F("series"), F("node")],
+        order_by=F("pk").desc(),
+    )  # fmt: skip
+    rows = Point.objects.filter(round__version__model__in=list(models), runtime=new)
+    columns = "round__version__model watch watch__distribution watch__reference series node label"
+    columns += " round__new ratio low high"
+    return rows.annotate(place=place).filter(place__lte=most).order_by("pk").values_list(*columns.split())
 
 
 def watches_of_model(model: Model) -> list[Watch]:

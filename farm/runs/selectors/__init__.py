@@ -5,7 +5,6 @@ from farm.runs.selectors.documents import (
     comparisons_of,
     document,
     document_json,
-    machine_of,
     measured_cells,
 )
 from farm.runs.selectors.eligibility import first_taker, why_not
@@ -46,7 +45,6 @@ __all__ = [
     "first_taker",
     "last_blocks_of",
     "leased_file",
-    "machine_of",
     "measured_cells",
     "progress",
     "revision",

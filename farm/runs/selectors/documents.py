@@ -13,6 +13,7 @@ from farm.accounts.refusals import Missing
 from farm.contract import document as doc
 from farm.contract.cells import Budget
 from farm.contract.reasons import CellStatus
+from farm.fleet.models import Node
 from farm.registry.selectors import model_facts
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.plans import RefusedPoint
@@ -92,7 +93,7 @@ def whole_document(run: Run, *, with_operators: bool = True) -> doc.Document:
     comparisons = [*_raw_comparisons(run, with_operators), *(c for one in live for c in one.comparisons)]
     cells = [*settled, *(cell for one in live for cell in one.cells), *_unsettled_cells(run), *_refused(run)]
     document = doc.Document(
-        machine=machine_of(run),
+        machine=_machine_of(run),
         seed=run.seed,
         budget=run.budget,
         created_at=run.created_at.isoformat(),
@@ -105,9 +106,10 @@ def whole_document(run: Run, *, with_operators: bool = True) -> doc.Document:
     return document.model_copy(update={"sentence": sentences.opening(document)})
 
 
-def machine_of(run: Run) -> dict[str, Any]:
+def _machine_of(run: Run) -> dict[str, Any]:
     """Facts of the nodes that measured, by name; of a single one, its facts alone."""
-    nodes = {block.node.name: block.node.facts_json for block in run.blocks.select_related("node") if block.node}
+    measured = Node.objects.filter(pk__in=run.blocks.order_by().values("node"))
+    nodes = {node.name: node.facts_json for node in measured.order_by("pk")}
     return next(iter(nodes.values())) if len(nodes) == 1 else {"nodes": nodes}
 
 

@@ -85,9 +85,10 @@ def runs_listed(user: Anyone) -> QuerySet[Run]:
     return runs_visible_to(user).defer("matrix", "version__inspection", "version__problem")
 
 
-def run(user: Anyone, run_id: int) -> Run:
-    """One run. Raises Missing when there is none that the user may see."""
-    found = runs_visible_to(user).filter(pk=run_id).first()
+def run(user: Anyone, run_id: int, *, is_light: bool = False) -> Run:
+    """One run; a light one is without what is large. Raises Missing when there is none that the user may see."""
+    rows = runs_listed(user) if is_light else runs_visible_to(user)
+    found = rows.filter(pk=run_id).first()
     if found is None:
         raise Missing(f"There is no run {run_id} that you may see.", hint="List yours with `onnxfarm status`.")
     return found

@@ -30,10 +30,10 @@ def last_blocks_of(node: Node, *, most: int) -> list[Before]:
 def of_run(run: Run) -> list[doc.BlockFacts]:
     """The state of the nodes before each block of a run, by its number. One query."""
     rows = Report.objects.filter(attempt__block__run=run, attempt__state__in=COUNTED, kind="facts")
+    # plans are long, and nothing of them is shown here
+    light = rows.select_related("attempt__block", "attempt__node").defer("attempt__block__plan_json")
     # a block that went on has facts of each attempt: the newest stand for it
-    newest = {
-        row.attempt.block_id: row for row in rows.order_by("pk").select_related("attempt__block", "attempt__node")
-    }
+    newest = {row.attempt.block_id: row for row in light.order_by("pk")}
     found = [_read(row, row.attempt.node.name if row.attempt.node else None) for row in newest.values()]
     return sorted(found, key=lambda one: (len(one.block), one.block))
 

@@ -115,8 +115,7 @@ def release_engineer(walk: Walk, farm: LiveFarm, samples: Path) -> None:
     page.click("#plan button.primary")
     page.wait_for_url(re.compile(r"/runs/\d+/$"))
     walk.reached("the run has begun")
-    expect(page.locator("p.trail .sign")).to_contain_text("complete", timeout=1000 * MEASURED_S)
-    walk.heading(wanted=re.compile("slower than 1.29.0"))
+    wait_for_a_verdict(walk)
     walk.reached(f"unscrolled: {assert_says_who_how_much_how_sure_and_why(page)}")
     page.click("nav.tabs >> text=Operators")
     expect(page.locator("#operators-title")).to_contain_text("SkipLayerNormalization")
@@ -184,6 +183,20 @@ def hardware_owner(walk: Walk, farm: LiveFarm, samples: Path) -> None:
         walk.reached("revoked")
         assert process.wait(60) == 3
         walk.reached("the machine's agent has ended by itself")
+
+
+def wait_for_a_verdict(walk: Walk) -> None:
+    """Until the run is complete and says slower; a page that cannot tell yet is asked for the rounds that it offers."""
+    sign = walk.page.locator("p.trail .sign")
+    for more in (True, False):
+        expect(sign).to_contain_text("complete", timeout=1000 * MEASURED_S)
+        said = walk.heading(wanted=re.compile("1.29.0"))
+        if "slower than 1.29.0" in said or not more:
+            break
+        walk.reached(f"not decided yet: {said}")
+        walk.page.click("button:has-text('More rounds')")
+        expect(sign).to_contain_text("running", timeout=20_000)
+    walk.heading(wanted=re.compile("slower than 1.29.0"))
 
 
 def upload(page: Page, *files: Path) -> None:

@@ -6,9 +6,12 @@ bash deploy/quickstart                      # leave it up; it prints a one-time 
 
 Numbers of models, watches, alerts, channels and variants are found on the farm's own lists; a page that the farm has
 nothing for is left out, and named. The pictures of shared pages are made through share links of a day, closed after it.
+With `pngquant` on PATH (Debian's package) pictures are kept with 128 colours, which is a third of their size.
 """
 
 import argparse
+import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +21,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.acceptance.browser.chromium import CHROMIUM, SWITCHES
 
+PNGQUANT = shutil.which("pngquant")
 SIZES = {"1280": {"width": 1280, "height": 800}, "390": {"width": 390, "height": 844}}
 # name of the picture → the page on which a link to it stands, and where
 FOUND = {
@@ -48,6 +52,8 @@ def pages(run: int, cell: str) -> dict[str, str]:
         "runs": "/runs/",
         "fleet": "/fleet/",
         "compare": compared,
+        "compare-runs": "",
+        "operators": f"/runs/{run}/?chart=operators#charts",
         "settings": "/settings/",
         "shares": "/settings/shares/",
         "audit": "/settings/audit/",
@@ -75,6 +81,8 @@ def signed_in(browser: Browser, link: str) -> Page:
 
 def found(page: Page, origin: str, name: str) -> str:
     """The path of the first thing of its sort on the farm; empty where there is none."""
+    if name == "compare-runs":
+        return two_runs(page, origin)
     start, selectors = FOUND[name]
     path = start
     for selector in selectors.split(" >> "):
@@ -84,6 +92,17 @@ def found(page: Page, origin: str, name: str) -> str:
             return ""
         path = str(link.get_attribute("href"))
     return path
+
+
+def two_runs(page: Page, origin: str) -> str:
+    """The two newest finished runs of the model that has most of them, the older as the base."""
+    page.goto(f"{origin}/runs/?state=complete")
+    by_model: dict[str, list[str]] = {}
+    for row in page.locator("#runs tbody tr").all():
+        model = row.locator("td").first.inner_text()
+        by_model.setdefault(model, []).append(str(row.locator("th").get_attribute("data-value")))
+    runs = max(by_model.values(), key=len, default=[])[:2]
+    return "/compare/?" + "&".join(f"runs={one}" for one in reversed(runs)) if len(runs) == 2 else ""
 
 
 @contextmanager
@@ -129,7 +148,14 @@ def _pictures(page: Page, origin: str, there: dict[str, str], out: Path, how: st
         assert answer.status == (404 if name == "not-found" else 200), f"{path} answered {answer.status}"
         target = out / f"{name}-{how}.png"
         page.screenshot(path=target)
+        squeeze(target)
         yield str(target)
+
+
+def squeeze(picture: Path) -> None:
+    """The same picture with 128 colours, where pngquant is there."""
+    if PNGQUANT is not None:
+        subprocess.run([PNGQUANT, "--force", "--ext", ".png", "--nofs", "128", str(picture)], check=True, timeout=60)
 
 
 def main() -> None:

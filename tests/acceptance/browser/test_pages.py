@@ -90,11 +90,12 @@ def test_every_page_stays_on_this_machine_and_within_its_policy(
 
 
 def test_no_page_scrolls_sideways_on_a_phone(opened: Opening, version: Version, node: Node, person: User) -> None:
-    run = rows.finished_run(version, node, person)
+    run, waiting = rows.finished_run(version, node, person), rows.begin_run(version, person)
     page = opened("/", size=PHONE)
     for path in ("/", "/models/", f"/models/{version.model_id}/", "/models/upload/", "/runs/", "/runs/new/",
                  f"/runs/{run.pk}/", f"/runs/{run.pk}/cells/c5/", "/fleet/", f"/fleet/{node.pk}/",
-                 f"/compare/?cells={run.pk}:c1&cells={run.pk}:c5", "/settings/"):  # fmt: skip
+                 f"/compare/?cells={run.pk}:c1&cells={run.pk}:c5", f"/compare/?runs={run.pk}&runs={waiting.pk}",
+                 "/settings/"):  # fmt: skip
         page.goto(path)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
 
@@ -190,6 +191,12 @@ def test_the_plan_follows_what_is_typed_and_starts_a_run(opened: Opening, versio
     expect(page.locator("#plan button.primary")).to_be_disabled()
     page.fill("textarea", "runtime: [1.29.0, 1.31.1]")
     expect(page.locator("#plan")).to_contain_text("2 cells in 1 block")
+    # the form beside it says the same, and writes into it
+    expect(page.locator("input[name=axis-runtime]")).to_have_value("1.29.0, 1.31.1")
+    page.fill("input[name=axis-batch]", "1, 8")
+    expect(page.locator("#plan")).to_contain_text("4 cells in 1 block")
+    expect(page.locator("textarea")).to_have_value(re.compile(r"batch: \[1, 8\]"))
+    expect(page.locator("input[name=axis-batch]")).to_be_focused()
     page.click("#plan button.primary")
     page.wait_for_url(re.compile(r"/runs/\d+/$"))
     expect(page.locator("h1")).to_have_text("Measuring encoder")

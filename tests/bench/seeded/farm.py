@@ -93,7 +93,7 @@ class _Seeding:
 
     def run(self) -> dict[str, Any]:
         from tests.bench.seeded import machines
-        from tests.bench.seeded.writing import fast
+        from tests.bench.seeded.writing import check, fast
 
         self.folk = machines.people(self.writer)
         with fast():
@@ -109,6 +109,7 @@ class _Seeding:
             self.writer.flush()
         self.writer.set_sequences()
         large, live = self._large(), self._open_runs()
+        check()
         return {
             "reader": self.folk.reader.username,
             "large_run": large,

@@ -9,10 +9,11 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from dashboard import numbers
 from farm.accounts.models import Team, User
 from farm.accounts.services import issue_token, make_sign_in_link
 from farm.fleet.models import Node
-from farm.fleet.states import NodeHealth
+from farm.fleet.states import NodeHealth, NodeState
 from farm.registry.models import Version
 from farm.registry.states import VersionState
 from farm.runs.models import Run
@@ -297,6 +298,26 @@ def test_a_nodes_page_shows_facts_tags_noise_and_log(signed_in: Client, run: Run
 
 def test_a_node_that_has_measured_nothing_says_so(signed_in: Client, node: Node) -> None:
     assert "Not measured yet: every block of its first day" in assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
+
+
+def test_the_fleet_says_what_waits_and_when_a_block_queued_now_starts(
+    signed_in: Client, version: Version, owner: User, node: Node
+) -> None:
+    assert "1 of 1 node online; nothing waits" in assert_is_page(signed_in.get("/fleet/"))
+    run = rows.begin_run(version, owner)
+    words = assert_is_page(signed_in.get("/fleet/"))
+    assert "1 of 1 node online; 1 block waiting" in words
+    minutes = run.blocks.get().plan.minutes
+    assert f"cpu 1 0 1 {numbers.duration(60 * minutes)} in about {numbers.duration(60 * minutes)}" in words
+    rows.MadeUpNode(node).measure(run, most_rounds=4)
+    words = assert_is_page(signed_in.get("/fleet/"))
+    assert "1 of 1 node online; 1 block being measured" in words
+    assert f"cpu 0 1 1 {numbers.duration(30 * minutes)}" in words
+    node.state = NodeState.OFFLINE
+    node.save()
+    words = assert_is_page(signed_in.get("/fleet/"))
+    assert "0 of 1 node online" in words
+    assert "when a node with this hardware comes online" in words
 
 
 def test_an_invitation_shows_the_command_once(signed_in: Client) -> None:

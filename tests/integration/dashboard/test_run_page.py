@@ -116,6 +116,38 @@ def test_an_unchanged_run_is_answered_with_304_and_few_queries(
     words_of(changed)
 
 
+def test_each_reader_of_a_head_that_was_made_once_has_the_rights_and_the_token_of_their_own(
+    signed_in: Client, version: Version, owner: User, viewer: User, node: Node
+) -> None:
+    run = rows.begin_run(version, owner)
+    readers = (signed_in, client_of(viewer), signed_in)
+    texts = [one.get(f"/runs/{run.pk}/").content.decode() for one in readers]
+    heads = [text[text.index('id="live"') : text.index('id="map"')] for text in texts]
+    tokens = [re.findall(r'name="csrfmiddlewaretoken" value="(\w{64})"', head) for head in heads]
+    assert [len(found) for found in tokens] == [1, 0, 1]
+    assert ["/cancel/" in head for head in heads] == [True, False, True]
+    # masked anew for each answer
+    assert tokens[0] != tokens[2]
+    assert not any("the-token-of" in text for text in texts)
+
+
+def test_only_the_session_that_saw_a_revision_is_told_that_nothing_is_new(
+    signed_in: Client, version: Version, owner: User, stranger: User, node: Node
+) -> None:
+    run = rows.begin_run(version, owner)
+    seen = signed_in.get(f"/runs/{run.pk}/?part=live")["ETag"]
+
+    def answer(client: Client, tag: str) -> int:
+        return client.get(f"/runs/{run.pk}/?part=live", headers={"if-none-match": tag}).status_code
+
+    forged = seen[:-2] + ('0"' if seen[-2] != "0" else '1"')
+    assert answer(signed_in, seen) == 304
+    assert answer(signed_in, forged) == 200
+    assert answer(client_of(owner), seen) == 200
+    assert answer(client_of(stranger), seen) == 404
+    assert answer(Client(), seen) == 302
+
+
 def test_a_page_that_waited_for_the_end_is_told_to_load_itself_again(signed_in: Client, run: Run) -> None:
     assert signed_in.get(f"/runs/{run.pk}/?part=live")["HX-Refresh"] == "true"
 

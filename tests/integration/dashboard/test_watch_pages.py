@@ -277,3 +277,24 @@ def test_a_viewer_and_a_stranger_change_nothing(viewer: User, stranger: User, wa
     watch.refresh_from_db()
     assert watch.is_active
     assert_is_page(client_of(viewer).post(f"/watches/{watch.pk}/explode/"), 404)
+
+
+def test_the_list_of_models_shows_how_each_stands_by_its_slowest_series(
+    signed_in: Client, watch: Watch, version: Version, team: Team, owner: User
+) -> None:
+    rows.make_version(team, owner, name="unwatched")
+    assert assert_is_page(signed_in.get("/models/")).count("not watched") == 2
+    watching.long_series(watch, version, 12, step_at=8)
+    watching.long_series(watch, version, 12, step_at=99, series="s2", label="encoder, CPU, fp32, batch 8, 1 thread")
+    response = signed_in.get("/models/")
+    words = assert_is_page(response)
+    assert (
+        "encoder, CPU, fp32, batch 1, 1 thread on bench-1, against onnxruntime 1.29.0, of 2 series the slowest" in words
+    )
+    assert re.search(r"\+2[45] % ?: encoder.*with 1\.31\.1", words)
+    assert words.count("not watched") == 1
+    text = response.content.decode()
+    assert len(re.findall(r'class="spark".*?points="([^"]+)"', text)) == 1
+    assert f'href="/trends/?watch={watch.pk}&amp;series=s1%40bench-1"' in text
+    watching.long_series(watch, version, 1, step_at=9, series="s3")
+    assert "of 3 series the slowest" in assert_is_page(signed_in.get("/models/"))

@@ -1,0 +1,166 @@
+"""Whole runs held against each other: cells matched by everything that any of the runs varies, and what changed."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+from typing import Any
+
+from dashboard import axes, numbers
+from dashboard.reading.side import FACTS, Chosen, Judged, judge
+from dashboard.tables import Entry, Head, Table
+from dashboard.words import sign_of
+from farm.contract.document import Cell, Document
+
+# from a run's number and a cell's id to its page
+Address = Callable[[int, str], str]
+# so many matched cells are judged; each takes as long as a small page
+MOST_MATCHES = 500
+KINDS = (("", "every cell"), ("both", "measured in all"), ("one", "missing or failed in one"))
+
+
+@dataclass(frozen=True)
+class Filters:
+    """`kind` is one of KINDS; `is_sure`: only changes whose interval leaves out no change; `least`: a fraction."""
+
+    kind: str = ""
+    is_sure: bool = False
+    least: float = 0.0
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> "Filters":
+        """From an address; what cannot be read filters nothing."""
+        kind, least = str(given.get("kind", "")), str(given.get("least", ""))
+        percent = int(least) if least.isdecimal() and len(least) < 4 else 0
+        known = kind if kind in dict(KINDS) else ""
+        return cls(known, given.get("sure") == "yes", percent / 100)
+
+
+@dataclass(frozen=True)
+class Match:
+    """One place of the matrix in each run, the base first; None where a run has no such cell."""
+
+    name: str
+    cells: tuple[Cell | None, ...]
+    judged: tuple[Judged | None, ...]
+
+    @property
+    def size(self) -> float:
+        """How large its largest change is, up or down alike."""
+        return max((abs(log(one.ratio)) for one in self.judged if one is not None and one.ratio), default=0.0)
+
+
+def matches(documents: Sequence[Document]) -> list[Match]:
+    """The cells of the first document beside those of the others, the largest change first."""
+    own = [[cell for cell in one.cells if cell.twin_of is None] for one in documents]
+    varied = [axis for axis in axes.AXES if any(len({axis.label(cell) for cell in cells}) > 1 for cells in own)]
+    places: dict[tuple[str, ...], list[Cell | None]] = {}
+    for number, cells in enumerate(own):
+        for cell in cells:
+            found = places.setdefault(axes.place_of(cell, varied), [None] * len(own))
+            found[number] = found[number] or cell
+    made = [_match(" · ".join(place), cells) for place, cells in list(places.items())[:MOST_MATCHES]]
+    return sorted(made, key=lambda one: -one.size)
+
+
+def _match(name: str, cells: Sequence[Cell | None]) -> Match:
+    base, *others = cells
+    judged = tuple(_judged(base, other) for other in others)
+    return Match(name or "the only cell", tuple(cells), judged)
+
+
+def _judged(base: Cell | None, other: Cell | None) -> Judged | None:
+    if base is None or other is None or base.p50_ms is None or other.p50_ms is None:
+        return None
+    return judge(Chosen("", 0, base, ""), Chosen("", 1, other, ""), [])
+
+
+def shown(found: Sequence[Match], filters: Filters) -> list[Match]:
+    """Those that the filters leave."""
+    return [one for one in found if _fits(one, filters)]
+
+
+def _fits(one: Match, filters: Filters) -> bool:
+    is_whole = None not in one.judged
+    if filters.kind and is_whole != (filters.kind == "both"):
+        return False
+    if not filters.is_sure and not filters.least:
+        return True
+    return any(_changed(each, filters) for each in one.judged if each is not None)
+
+
+def _changed(judged: Judged, filters: Filters) -> bool:
+    if judged.ratio is None or (filters.is_sure and not judged.is_sure):
+        return False
+    return abs(log(judged.ratio)) >= log(1 + filters.least)
+
+
+def headline(runs: Sequence[int], found: Sequence[Match]) -> str:
+    """How many cells changed surely, and the largest of them."""
+    others = numbers.listed([f"run {one}" for one in runs[1:]])
+    first = f"{others[:1].upper()}{others[1:]} against run {runs[0]}"
+    both = [one for one in found if None not in one.judged]
+    if not both:
+        return f"{first}: no cell was measured in {'both' if len(runs) == 2 else 'all of them'}"
+    sure = [one for one in both if any(each is not None and each.is_sure for each in one.judged)]
+    if not sure:
+        return f"{first}: none of {numbers.count(len(both), 'cell')} differs by more than its interval"
+    top = max((each for each in sure[0].judged if each is not None), key=lambda one: abs(log(one.ratio or 1.0)))
+    counted = f"{len(sure)} of {numbers.count(len(both), 'cell')}"
+    return f"{first}: {counted} {'differs' if len(sure) == 1 else 'differ'}, most {sure[0].name} with {top.change}"
+
+
+def differing(documents: Sequence[Document]) -> list[tuple[str, list[str]]]:
+    """What each run has one value of that the others do not have: node, release, model."""
+    rows = [(axis.heading, axis.label) for axis in axes.AXES] + list(FACTS)
+    found = []
+    for name, write in rows:
+        texts = [sorted({write(cell) for cell in one.cells if cell.p50_ms is not None} - {""}) for one in documents]
+        if len({tuple(one) for one in texts}) > 1:
+            found.append((name, [numbers.listed(one, most=3) or "none" for one in texts]))
+    return found
+
+
+def table(runs: Sequence[int], found: Sequence[Match], address: Address) -> Table:
+    """A row a match. `address`: from a run and a cell's id to its page."""
+    heads = [Head("Cell"), Head(f"run {runs[0]}, p50 ms", is_number=True)]
+    for run in runs[1:]:
+        heads += [Head(f"run {run}, p50 ms", is_number=True), Head("change", is_number=True)]
+        heads += [Head("95 % interval", is_number=True), Head("How", is_text=len(runs) == 2)]
+    rows = [_row(runs, one, address) for one in found]
+    return Table("across", "Cells of these runs, the largest change first", heads, rows)
+
+
+def _row(runs: Sequence[int], match: Match, address: Address) -> tuple[Entry, ...]:
+    entries = [Entry(match.name), _p50(runs[0], match.cells[0], address)]
+    for run, cell, judged in zip(runs[1:], match.cells[1:], match.judged, strict=True):
+        entries.append(_p50(run, cell, address))
+        if judged is None:
+            entries += [Entry(""), Entry(""), Entry("not measured in both")]
+            continue
+        interval = numbers.change_interval(judged.low, judged.high) if judged.low is not None else ""
+        entries += [Entry(judged.change, judged.ratio), Entry(interval, judged.low)]
+        entries.append(Entry(sign=judged.sign, value=judged.sign.word, soft="" if judged.change else judged.how))
+    return tuple(entries)
+
+
+def _p50(run: int, cell: Cell | None, address: Address) -> Entry:
+    if cell is None:
+        return Entry("no such cell")
+    if cell.p50_ms is None:
+        return Entry(sign_of(cell.status.value).word, href=address(run, cell.id))
+    return Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms, href=address(run, cell.id))
+
+
+def as_row(runs: Sequence[int], match: Match) -> dict[str, Any]:
+    """A match in a file."""
+    row: dict[str, Any] = {"cell": match.name}
+    for run, cell in zip(runs, match.cells, strict=True):
+        row |= {f"run_{run}_cell": cell.id if cell else None, f"run_{run}_p50_ms": cell.p50_ms if cell else None}
+    for run, judged in zip(runs[1:], match.judged, strict=True):
+        row |= {
+            f"run_{run}_ratio": judged.ratio if judged else None,
+            f"run_{run}_low": judged.low if judged else None,
+            f"run_{run}_high": judged.high if judged else None,
+            f"run_{run}_how": judged.sign.word if judged else "not measured in both",
+        }
+    return row

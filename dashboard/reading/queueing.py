@@ -1,0 +1,53 @@
+"""How long the fleet's queues are, and when a block that is queued now starts, in words."""
+
+from collections.abc import Sequence
+
+from dashboard import numbers
+from dashboard.tables import Entry, Head, Table
+from farm.runs.selectors.queueing import Queue
+
+HEADS = (
+    Head("Hardware"),
+    Head("blocks waiting", is_number=True),
+    Head("being measured", is_number=True),
+    Head("nodes", is_number=True, note="online, and taking such blocks now"),
+    Head("planned work", is_number=True, note="what the plans expect of all of it on one node"),
+    Head("A block queued now starts", is_text=True),
+)
+
+
+def table(queues: Sequence[Queue]) -> Table:
+    """A row for each hardware that open blocks ask for."""
+    return Table("queues", "What waits for which hardware", HEADS, [_row(one) for one in queues])
+
+
+def _row(one: Queue) -> tuple[Entry, ...]:
+    return (
+        Entry(one.hardware, is_name=True),
+        Entry(str(one.waiting), one.waiting),
+        Entry(str(one.measuring), one.measuring),
+        Entry(str(one.nodes), one.nodes),
+        Entry(numbers.duration(60 * one.minutes), one.minutes),
+        Entry(start_words(one)),
+    )
+
+
+def start_words(one: Queue) -> str:
+    """When a block queued now may be expected to start."""
+    minutes = one.start_minutes
+    if minutes is None:
+        return "when a node with this hardware comes online"
+    return f"in about {numbers.duration(60 * minutes)}" if minutes else "at once"
+
+
+def headline(*, online: int, nodes: int, queues: Sequence[Queue]) -> str:
+    """How many nodes are there, and what waits for them."""
+    if not nodes:
+        return "No node has joined yet"
+    waiting = sum(one.waiting for one in queues)
+    measuring = sum(one.measuring for one in queues)
+    stuck = sum(one.waiting for one in queues if not one.nodes)
+    parts = [f"{numbers.count(measuring, 'block')} being measured"] if measuring else []
+    parts += [f"{waiting} waiting" if measuring else f"{numbers.count(waiting, 'block')} waiting"] if waiting else []
+    parts += [f"{stuck} of them for hardware that no node online has"] if stuck else []
+    return f"{online} of {numbers.count(nodes, 'node')} online; {', '.join(parts) or 'nothing waits'}"
