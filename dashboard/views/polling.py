@@ -1,7 +1,7 @@
 """Pages that ask again and again whether anything is new: for a run that is as it was, one query decides."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from asgiref.sync import iscoroutinefunction
 from django.conf import settings
@@ -16,7 +16,7 @@ SALT = "dashboard.polling"
 # seconds between two questions of a page that shows a run being measured; a round of it takes longer
 PERIOD_S = 4
 RUN = re.compile(r"/runs/(\d{1,18})/")
-Answering = Callable[[HttpRequest], HttpResponseBase]
+Answering = Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]
 
 
 def etag_of(request: HttpRequest, run_id: int, revision: int, state: str) -> str:
