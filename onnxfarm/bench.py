@@ -1,7 +1,6 @@
 """`onnxfarm bench MODEL`: the farm's blocks, rounds and verdicts on this machine, without any server."""
 
 import os
-import sys
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -13,124 +12,123 @@ from farm.contract.reasons import ReasonCode
 from farm.rules.matrices import matrix as matrices
 from onnxfarm.bench_options import matrix_of, sizes_of, tolerances_of, with_settings
 from onnxfarm.calibration import CALIBRATION_HELP
+from onnxfarm.options import (
+    BatchOption,
+    BudgetOption,
+    DocumentOption,
+    ExpectedOption,
+    HomeOption,
+    InputsOption,
+    ModelArgument,
+    OptimizationOption,
+    PrecisionOption,
+    ProviderOption,
+    SeedOption,
+    ShapeOption,
+    Subject,
+    ThreadsOption,
+)
 from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, needs_extra
+from onnxfarm.screen import console_for, show
 
 HOME_VARIABLE = "ONNXFARM_HOME"
-# columns of the tables where there is no terminal to ask
-PLAIN_WIDTH = 160
+
+SustainedOption = Annotated[
+    float | None, typer.Option(metavar="MINUTES", help="Then let each cell work on for so long; at most 30.")
+]
+ToleranceOption = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=ATOL[,RTOL]", help="Judge an output by its own; repeat.")
+]
+EvaluationOption = Annotated[
+    Path | None, typer.Option(metavar="NPZ", help="Labelled data: inputs by name and `labels`.")
+]
+RecipeOption = Annotated[
+    str, typer.Option(help="How outputs are judged on them: top1 (default), top5, mse, softmax+mse, …@OUTPUT.")
+]
+DivergeOption = Annotated[
+    bool, typer.Option("--diverge", help="Where outputs changed between runtimes, name the first divergent node.")
+]
+TimingsOption = Annotated[Path | None, typer.Option(metavar="DIR", help="Write every timing there, a CSV file a cell.")]
 
 
-class Beside(NamedTuple):
-    """Files given beside the model; `recipe` says how outputs are judged on the labelled data of `evaluation`."""
+class Options(NamedTuple):
+    """What is done beside the rounds. `recipe`: how outputs are judged on the labelled data of `evaluation`."""
 
-    inputs: Path | None
-    expected: Path | None
-    calibration: Path | None
-    evaluation: Path | None
-    recipe: str
+    home: Path
+    timings_dir: Path | None = None
+    calibration: Path | None = None
+    evaluation: Path | None = None
+    recipe: str = "top1"
+    is_diverging: bool = False
 
 
 @main_guard()
 def bench(  # noqa: PLR0913  every option of the command
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="An .onnx (its external data is found), or a .zip.")],
+    model: ModelArgument,
     ort: Annotated[
         str | None, typer.Option(help="Runtimes, e.g. 1.29.0,1.31.1 or onnxruntime-openvino==1.24.1.")
     ] = None,
-    provider: Annotated[str | None, typer.Option(help="Execution providers, e.g. cpu,openvino.")] = None,
-    batch: Annotated[str | None, typer.Option(help="Batch sizes, e.g. 1,8.")] = None,
-    shape: Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help="A dynamic dimension; repeat.")] = None,
-    threads: Annotated[str | None, typer.Option(help="Intra-op threads, e.g. 1,2.")] = None,
-    precision: Annotated[
-        str | None, typer.Option(help="Like fp32,fp16,int8-dynamic,int8-qdq:per-channel:exclude-nodes=a+b.")
-    ] = None,
+    provider: ProviderOption = None,
+    batch: BatchOption = None,
+    shape: ShapeOption = None,
+    threads: ThreadsOption = None,
+    precision: PrecisionOption = None,
     opset: Annotated[str | None, typer.Option(help="as-is, max-of-runtime, or a number.")] = None,
-    optimization: Annotated[str | None, typer.Option(help="disable, basic, extended, all.")] = None,
+    optimization: OptimizationOption = None,
     concurrency: Annotated[str | None, typer.Option(help="Sessions at once, e.g. 1,4.")] = None,
-    budget: Annotated[str | None, typer.Option(help="quick, standard or precise.")] = None,
-    sustained: Annotated[
-        float | None, typer.Option(metavar="MINUTES", help="Then let each cell work on for so long; at most 30.")
-    ] = None,
-    tolerance: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=ATOL[,RTOL]", help="Judge an output by its own; repeat.")
-    ] = None,
+    budget: BudgetOption = None,
+    sustained: SustainedOption = None,
+    tolerance: ToleranceOption = None,
     matrix: Annotated[
         str | None, typer.Option(metavar="FILE", help="A matrix file, - for stdin, or JSON text.")
     ] = None,
-    inputs: Annotated[Path | None, typer.Option(metavar="NPZ", help="Inputs by name; default: seeded ones.")] = None,
-    expected: Annotated[Path | None, typer.Option(metavar="NPZ", help="Outputs that the inputs should give.")] = None,
+    inputs: InputsOption = None,
+    expected: ExpectedOption = None,
     calibration: Annotated[Path | None, typer.Option(metavar="NPZ|DIR", help=CALIBRATION_HELP)] = None,
-    evaluation: Annotated[
-        Path | None, typer.Option(metavar="NPZ", help="Labelled data: inputs by name and `labels`.")
-    ] = None,
-    recipe: Annotated[
-        str, typer.Option(help="How outputs are judged on them: top1 (default), top5, mse, softmax+mse, …@OUTPUT.")
-    ] = "",
-    seed: Annotated[int, typer.Option(help="Seed of inputs and of the order of rounds.")] = 0,
-    diverge: Annotated[
-        bool, typer.Option("--diverge", help="Where outputs changed between runtimes, name the first divergent node.")
-    ] = False,
+    evaluation: EvaluationOption = None,
+    recipe: RecipeOption = "",
+    seed: SeedOption = 0,
+    diverge: DivergeOption = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 when a cell was refused or failed.")] = False,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the document; - is stdout.")
-    ] = None,
-    timings: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write every timing there, a CSV file a cell.")
-    ] = None,
-    home: Annotated[Path | None, typer.Option(metavar="DIR", help="Where runtimes are kept.")] = None,
+    json_file: DocumentOption = None,
+    timings: TimingsOption = None,
+    home: HomeOption = None,
 ) -> None:
     """Measure a model here, cells side by side in interleaved rounds, and judge them as a farm does.
 
     Exit code 0: it ran, whatever the verdicts; 1: a cell did not, with --strict; 2: something given cannot be used.
     """
-    axes = {
-        **{"runtime": ort, "provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads},
-        **{"precision": precision, "opset": opset, "optimization": optimization, "concurrency": concurrency},
-        "budget": budget,
-    }
-    declared = with_settings(matrix_of(matrix, axes), sustained=sustained, tolerance=tolerances_of(tolerance))
+    axes = {"runtime": ort, "provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
+    axes |= {"precision": precision, "opset": opset, "optimization": optimization, "concurrency": concurrency}
+    declared = matrix_of(matrix, {**axes, "budget": budget})
+    declared = with_settings(declared, sustained=sustained, tolerance=tolerances_of(tolerance))
     if recipe and evaluation is None:
         raise Usage("--recipe says how labelled data are judged: add them with --evaluation.")
-    console = Console(stderr=True, width=None if sys.stderr.isatty() else PLAIN_WIDTH)
-    place = home or default_home()
-    document = _run(
-        model,
-        declared,
-        beside=Beside(inputs, expected, calibration, evaluation, recipe or "top1"),
-        seed=seed,
-        home=place,
-        timings_dir=_folder(timings),
-        console=console,
+    console = console_for(stderr=True)
+    options = Options(
+        home or default_home(), _folder(timings), calibration, evaluation, recipe or "top1", is_diverging=diverge
     )
-    if diverge:
-        from onnxfarm.bench_diverge import with_nodes
-
-        document = with_nodes(document, model=model, inputs=inputs, home=place, console=console)
+    document = _measured(Subject(model, inputs, expected, seed), declared, options, console=console)
     _show(document, console=console, json_file=json_file)
     _judge(document, strict=strict)
 
 
-def _run(
-    model: Path,
-    declared: matrices.Matrix,
-    *,
-    beside: Beside,
-    seed: int,
-    home: Path,
-    timings_dir: Path | None,
-    console: Console,
-) -> Document:
+def _measured(subject: Subject, declared: matrices.Matrix, options: Options, *, console: Console) -> Document:
     with needs_extra("node"):
         from onnxfarm import workbench
-    with workbench.opened(
-        model, home=home, console=console, inputs=beside.inputs, expected=beside.expected, seed=seed
-    ) as bench:
-        bench.template.timings_dir = timings_dir
-        if beside.calibration is not None:
-            bench.calibrate(beside.calibration)
-        if beside.evaluation is not None:
-            bench.label(beside.evaluation, beside.recipe)
+    with workbench.opened(subject, home=options.home, console=console) as bench:
+        bench.template.timings_dir = options.timings_dir
+        if options.calibration is not None:
+            bench.calibrate(options.calibration)
+        if options.evaluation is not None:
+            bench.label(options.evaluation, options.recipe)
         # stopped by Ctrl-C, what was measured is kept
-        return bench.template.measure(bench.plan(declared))
+        document = bench.template.measure(bench.plan(declared))
+    if options.is_diverging:
+        from onnxfarm.bench_diverge import with_nodes
+
+        return with_nodes(document, model=subject.model, inputs=subject.inputs, home=options.home, console=console)
+    return document
 
 
 def _folder(wanted: Path | None) -> Path | None:
@@ -154,7 +152,6 @@ def default_home() -> Path:
 
 def _show(document: Document, *, console: Console, json_file: Path | None) -> None:
     from onnxfarm.results import write_json
-    from onnxfarm.screen import show
 
     if json_file is not None:
         write_json(document, json_file)

@@ -5,9 +5,8 @@ The JSON document, `onnxfarm.bisect/1`, holds the sentence, the first bad releas
 """
 
 import json
-import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from pydantic import ValidationError
@@ -15,72 +14,102 @@ from rich.console import Console
 
 from farm.contract.cells import Runtime
 from farm.rules.matrices.axes import DEFAULT_DISTRIBUTION, read_runtime
+from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.matrix_text import MatrixProblem
 from farm.rules.nearest import choice_sentence
 from farm.rules.watching import KINDS, Rule
 from onnxfarm.bench import default_home
 from onnxfarm.bench_options import matrix_of, sizes_of
+from onnxfarm.options import (
+    BudgetOption,
+    ExpectedOption,
+    HomeOption,
+    InputsOption,
+    ModelArgument,
+    OptimizationOption,
+    PrecisionOption,
+    ProviderOption,
+    RuntimelessMatrixOption,
+    SeedOption,
+    ShapeOption,
+    Subject,
+    ThreadsOption,
+)
 from onnxfarm.problems import Usage, main_guard, needs_extra
 from onnxfarm.results import write_text
-from onnxfarm.screen import PLAIN_WIDTH
+from onnxfarm.screen import console_for
 
 # what is looked for unless --for names one kind; the others are single figures of a check pass, and noisy
 DEFAULT_KINDS = ("slower", "parity", "placement", "failed")
 
 
+KindOption = Annotated[
+    str, typer.Option("--for", help=f"Look for one kind of change: {', '.join(KINDS)}; default: the gravest.")
+]
+ThresholdOption = Annotated[float, typer.Option(help="Slower counts beyond this fraction; 0.05 lets 5 % pass.")]
+OneBatchOption = Annotated[str | None, typer.Option(help="Batch size, or several: the one that changed most is used.")]
+AnswerOption = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the answer and its steps; - is stdout.")
+]
+ReportOption = Annotated[
+    Path | None, typer.Option(metavar="FILE.zip", help="Write all that repeats the first bad release's change.")
+]
+
+
 @main_guard()
 def bisect(  # noqa: PLR0913  every option of the command
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="An .onnx (its external data is found), or a .zip.")],
+    model: ModelArgument,
     good: Annotated[str, typer.Option(help="A release it was well with, e.g. 1.20.1.")],
     bad: Annotated[str, typer.Option(help="A later release it is worse with, e.g. 1.31.1.")],
-    kind: Annotated[
-        str, typer.Option("--for", help=f"Look for one kind of change: {', '.join(KINDS)}; default: the gravest.")
-    ] = "",
-    threshold: Annotated[float, typer.Option(help="Slower counts beyond this fraction; 0.05 lets 5 % pass.")] = 0.05,
-    provider: Annotated[str | None, typer.Option(help="Execution provider, e.g. cpu.")] = None,
-    batch: Annotated[
-        str | None, typer.Option(help="Batch size, or several: the one that changed most is used.")
-    ] = None,
-    shape: Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help="A dynamic dimension; repeat.")] = None,
-    threads: Annotated[str | None, typer.Option(help="Intra-op threads, e.g. 1.")] = None,
-    precision: Annotated[str | None, typer.Option(help="fp32, fp16, int8-dynamic, …")] = None,
-    optimization: Annotated[str | None, typer.Option(help="disable, basic, extended, all.")] = None,
-    budget: Annotated[str | None, typer.Option(help="quick, standard or precise.")] = None,
-    matrix: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A matrix without `runtime`, - for stdin, or JSON text.")
-    ] = None,
-    inputs: Annotated[Path | None, typer.Option(metavar="NPZ", help="Inputs by name; default: seeded ones.")] = None,
-    expected: Annotated[Path | None, typer.Option(metavar="NPZ", help="Outputs that the inputs should give.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of inputs and of the order of rounds.")] = 0,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the answer and its steps; - is stdout.")
-    ] = None,
-    report: Annotated[
-        Path | None, typer.Option(metavar="FILE.zip", help="Write all that repeats the first bad release's change.")
-    ] = None,
-    home: Annotated[Path | None, typer.Option(metavar="DIR", help="Where runtimes are kept.")] = None,
+    kind: KindOption = "",
+    threshold: ThresholdOption = 0.05,
+    provider: ProviderOption = None,
+    batch: OneBatchOption = None,
+    shape: ShapeOption = None,
+    threads: ThreadsOption = None,
+    precision: PrecisionOption = None,
+    optimization: OptimizationOption = None,
+    budget: BudgetOption = None,
+    matrix: RuntimelessMatrixOption = None,
+    inputs: InputsOption = None,
+    expected: ExpectedOption = None,
+    seed: SeedOption = 0,
+    json_file: AnswerOption = None,
+    report: ReportOption = None,
+    home: HomeOption = None,
 ) -> None:
     """Find the first bad release by halving: each step measures the good one and one other side by side."""
-    rule = _rule(kind, threshold)
-    sides = _sides(good, bad)
+    rule, sides = _rule(kind, threshold), _sides(good, bad)
     axes = {"provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
     declared = matrix_of(matrix, {**axes, "precision": precision, "optimization": optimization, "budget": budget})
     if "runtime" in declared.axes:
         raise Usage("A bisection sets the runtimes by --good and --bad: leave `runtime` out of the matrix.")
+    question = _Question(Subject(model, inputs, expected, seed), declared, rule, sides)
+    console = console_for(stderr=True)
+    answer = _answered(question, home=home or default_home(), report=report, console=console)
+    if json_file is not None:
+        write_text(json.dumps(answer, indent=2, ensure_ascii=False) + "\n", json_file)
+    _tell(answer, console=console)
+
+
+class _Question(NamedTuple):
+    """What is asked: since which release, between two, is a subject worse in a matrix by a rule."""
+
+    subject: Subject
+    declared: Matrix
+    rule: Rule
+    sides: tuple[Runtime, Runtime]
+
+
+def _answered(question: _Question, *, home: Path, report: Path | None, console: Console) -> dict[str, Any]:
+    """The search on this machine, and the report of what it found. Raises Usage, Infrastructure."""
     with needs_extra("node"):
         from onnxfarm import bisect_run, workbench
-    versions = bisect_run.candidates(*sides)
-    console = Console(stderr=True, width=None if sys.stderr.isatty() else PLAIN_WIDTH)
-    with workbench.opened(
-        model,
-        home=home or default_home(),
-        console=console,
-        inputs=inputs,
-        expected=expected,
-        seed=seed,
-        releases=[f"{sides[0].distribution}=={version}" for version in versions],
-    ) as bench:
-        search = bisect_run.Search(bench, declared, rule, *sides, versions=tuple(versions))
+    good, bad = question.sides
+    versions = bisect_run.candidates(good, bad)
+    releases = [f"{good.distribution}=={version}" for version in versions]
+    with workbench.opened(question.subject, home=home, console=console, releases=releases) as bench:
+        search = bisect_run.Search(bench, question.declared, question.rule, good, bad, versions=tuple(versions))
         answer = search.run()
         if report is not None:
             from onnxfarm.report_local import write_report
@@ -88,9 +117,7 @@ def bisect(  # noqa: PLR0913  every option of the command
             document, plan = search.evidence[answer["first_bad"]]
             cells = tuple(answer["cells"])
             write_report(bench, plan, document, sides=cells, path=report, since=answer["sentence"])
-    if json_file is not None:
-        write_text(json.dumps(answer, indent=2, ensure_ascii=False) + "\n", json_file)
-    _tell(answer, console=console)
+    return answer
 
 
 def _rule(kind: str, threshold: float) -> Rule:

@@ -1,6 +1,5 @@
 """`onnxfarm diverge MODEL --ort CANDIDATE`: the first tensor of a model that a runtime computes otherwise."""
 
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,10 +13,11 @@ from rich.table import Table
 from farm.contract.divergence import DivergenceDocument, Spread
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix_text import MatrixProblem
-from onnxfarm.bench import PLAIN_WIDTH, default_home
+from onnxfarm.bench import default_home
 from onnxfarm.bench_options import sizes_of
 from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, needs_extra
 from onnxfarm.results import write_text
+from onnxfarm.screen import console_for
 
 if TYPE_CHECKING:
     from onnxfarm.diverge_run import Asked
@@ -67,7 +67,7 @@ def diverge(  # noqa: PLR0913  every option of the command
         seed=seed,
         tolerances=(atol, rtol),
     )
-    console = Console(stderr=True, width=None if sys.stderr.isatty() else PLAIN_WIDTH)
+    console = console_for(stderr=True)
     document = run(asked, home=home or default_home(), out=out, console=console)
     if json_file is not None:
         write_text(document.to_json() + "\n", json_file)

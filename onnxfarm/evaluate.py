@@ -1,6 +1,5 @@
 """`onnxfarm evaluate MODEL --data FILE`: is a model right on labelled data, by variant, runtime and provider, here."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -13,10 +12,12 @@ from farm.contract.document import Cell, Document
 from farm.contract.reasons import CellStatus
 from farm.rules.reporting.accuracy_words import is_worse, percentage
 from farm.rules.reporting.wording import signed, three_digits
-from onnxfarm.bench import PLAIN_WIDTH, default_home
+from onnxfarm.bench import default_home
 from onnxfarm.bench_options import matrix_of
 from onnxfarm.calibration import CALIBRATION_HELP
+from onnxfarm.options import Subject
 from onnxfarm.problems import GateFailed, Infrastructure, main_guard, needs_extra
+from onnxfarm.screen import console_for
 
 LATEST = "1.31.1"
 
@@ -47,9 +48,9 @@ def evaluate(  # noqa: PLR0913  every option of the command
         from worker.agent.evaluating import judge_block
     axes = {"runtime": ort, "provider": provider, "precision": precision, "threads": "1"}
     declared = matrix_of(None, axes)
-    console = Console(stderr=True, width=None if sys.stderr.isatty() else PLAIN_WIDTH)
+    console = console_for(stderr=True)
     place = home or default_home()
-    with workbench.opened(model, home=place, console=console) as bench:
+    with workbench.opened(Subject(model), home=place, console=console) as bench:
         if calibration is not None:
             bench.calibrate(calibration)
         bench.label(data, recipe)

@@ -4,10 +4,10 @@ Measured on this machine, or on a farm with --server. Exit code 0: yes; 1: no; 2
 could not be measured; 4: it took longer than --timeout.
 """
 
-import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -21,84 +21,131 @@ from farm.rules.matrices.matrix_text import MatrixProblem
 from farm.rules.nearest import choice_sentence
 from onnxfarm import gate_files
 from onnxfarm.bench_options import matrix_of, sizes_of
+from onnxfarm.options import (
+    BatchOption,
+    BudgetOption,
+    ExpectedOption,
+    HomeOption,
+    InputsOption,
+    ModelArgument,
+    PrecisionOption,
+    ProviderOption,
+    RuntimelessMatrixOption,
+    SeedOption,
+    ShapeOption,
+    Subject,
+    ThreadsOption,
+)
 from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, needs_extra
 from onnxfarm.published import beyond
-from onnxfarm.screen import PLAIN_WIDTH
+from onnxfarm.screen import console_for, show
+
+if TYPE_CHECKING:
+    from onnxfarm.gate_judging import Outcome
 
 DEFAULT_CHECKS = "slower,parity,placement,failed"
 MOST_ROUNDS = 96
 
+FailOnOption = Annotated[
+    str, typer.Option(help="Of slower, parity, placement, failed, undecided: what fails the gate.")
+]
+ConfirmOption = Annotated[
+    bool, typer.Option("--confirm/--no-confirm", help="Fail on a change of latency once a fresh block shows it.")
+]
+FarmOption = Annotated[
+    str | None, typer.Option("--server", metavar="URL", help="Measure on this farm; default: on this machine.")
+]
+SummaryOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Markdown; also added to $GITHUB_STEP_SUMMARY.")
+]
+BenchmarkOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="For github-action-benchmark's customSmallerIsBetter.")
+]
+BenchDocumentOption = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="The bench document; - is stdout.")
+]
+
 
 @main_guard()
 def gate(  # noqa: PLR0913  every option of the command
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="An .onnx (its external data is found), or a .zip.")],
+    model: ModelArgument,
     baseline: Annotated[str, typer.Option(help="What is used now, e.g. 1.29.0 or onnxruntime-openvino==1.24.1.")],
     candidate: Annotated[str, typer.Option(help="What would replace it, e.g. 1.31.1.")],
-    fail_on: Annotated[
-        str, typer.Option(help="Of slower, parity, placement, failed, undecided: what fails the gate.")
-    ] = DEFAULT_CHECKS,
-    provider: Annotated[str | None, typer.Option(help="Execution providers, e.g. cpu.")] = None,
-    batch: Annotated[str | None, typer.Option(help="Batch sizes, e.g. 1,8.")] = None,
-    shape: Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help="A dynamic dimension; repeat.")] = None,
-    threads: Annotated[str | None, typer.Option(help="Intra-op threads, e.g. 1.")] = None,
-    precision: Annotated[str | None, typer.Option(help="fp32, fp16, int8-dynamic, …")] = None,
-    budget: Annotated[str | None, typer.Option(help="quick, standard or precise.")] = None,
-    matrix: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A matrix without `runtime`, - for stdin, or JSON text.")
-    ] = None,
-    inputs: Annotated[Path | None, typer.Option(metavar="NPZ", help="Inputs by name; default: seeded ones.")] = None,
-    expected: Annotated[Path | None, typer.Option(metavar="NPZ", help="Outputs that the inputs should give.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of inputs and of the order of rounds.")] = 0,
+    fail_on: FailOnOption = DEFAULT_CHECKS,
+    provider: ProviderOption = None,
+    batch: BatchOption = None,
+    shape: ShapeOption = None,
+    threads: ThreadsOption = None,
+    precision: PrecisionOption = None,
+    budget: BudgetOption = None,
+    matrix: RuntimelessMatrixOption = None,
+    inputs: InputsOption = None,
+    expected: ExpectedOption = None,
+    seed: SeedOption = 0,
     rounds: Annotated[int, typer.Option(help="A block goes on up to so many while something is undecided.")] = 24,
-    confirm: Annotated[
-        bool, typer.Option("--confirm/--no-confirm", help="Fail on a change of latency once a fresh block shows it.")
-    ] = True,
-    server: Annotated[
-        str | None, typer.Option("--server", metavar="URL", help="Measure on this farm; default: on this machine.")
-    ] = None,
+    confirm: ConfirmOption = True,
+    server: FarmOption = None,
     timeout: Annotated[float | None, typer.Option(metavar="MINUTES", help="Give up after so long.")] = None,
-    summary: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Markdown; also added to $GITHUB_STEP_SUMMARY."),
-    ] = None,
+    summary: SummaryOption = None,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="JUnit XML.")] = None,
-    benchmark_json: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="For github-action-benchmark's customSmallerIsBetter.")
-    ] = None,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="The bench document; - is stdout.")
-    ] = None,
-    home: Annotated[Path | None, typer.Option(metavar="DIR", help="Where runtimes are kept.")] = None,
+    benchmark_json: BenchmarkOption = None,
+    json_file: BenchDocumentOption = None,
+    home: HomeOption = None,
 ) -> None:
     """Measure a model with two runtimes side by side, and fail when the candidate is worse."""
-    checks = _checks(fail_on)
-    old, new = _runtime(baseline, "--baseline"), _runtime(candidate, "--candidate")
-    if old == new:
-        raise Usage(f"--baseline and --candidate are both {old}: name two runtimes.")
+    checks, sides = _checks(fail_on), _sides(baseline, candidate)
     axes = {"provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
-    declared = _declared(matrix, {**axes, "precision": precision, "budget": budget}, old=old, new=new)
-    if expected is not None and inputs is None:
-        raise Usage("--expected says what certain inputs give: add them with --inputs.")
-    if not 1 <= rounds <= MOST_ROUNDS:
-        raise Usage(f"--rounds is {rounds}: give 1 to {MOST_ROUNDS}.")
-    if timeout is not None and timeout <= 0:
-        raise Usage(f"--timeout {timeout:g} is no time: give minutes above 0.")
-    console = Console(stderr=True, width=None if sys.stderr.isatty() else PLAIN_WIDTH)
-    with needs_extra("node"):
-        from onnxfarm import gate_benches, gate_judging
-    releases = beyond((old, new)) if server is None else ()
-    deadline = None if timeout is None else time.monotonic() + 60.0 * timeout
-    where = gate_benches.Given(
-        model=model, inputs=inputs, expected=expected, seed=seed, deadline=deadline, rounds=rounds, releases=releases
-    )
-    with gate_benches.bench_for(where, server=server, home=home, console=console) as bench:
-        outcome = gate_judging.run_gate(bench, declared, old=old, new=new, fail_on=checks, confirm=confirm)
+    declared = _declared(matrix, {**axes, "precision": precision, "budget": budget}, sides)
+    where = _Where(Subject(model, inputs, expected, seed), server, home, rounds=rounds, timeout_min=timeout)
+    console = console_for(stderr=True)
+    outcome = _outcome(where, declared, sides, fail_on=checks, confirm=confirm, console=console)
     gate_files.write(outcome, summary=summary, junit=junit, benchmark_json=benchmark_json, json_file=json_file)
     _tell(outcome.document, outcome.headline, console=console)
     if outcome.infra:
         raise Infrastructure(f"It could not be measured: {outcome.infra[0]}")
     if not outcome.answer.is_passed:
         raise GateFailed(outcome.headline)
+
+
+@dataclass(frozen=True)
+class _Where:
+    """Where and for how long it is measured. `server` None: on this machine, whose runtimes are in `home`."""
+
+    subject: Subject
+    server: str | None
+    home: Path | None
+    rounds: int
+    timeout_min: float | None
+
+    def must_make_sense(self) -> None:
+        """Raises Usage."""
+        if self.subject.expected is not None and self.subject.inputs is None:
+            raise Usage("--expected says what certain inputs give: add them with --inputs.")
+        if not 1 <= self.rounds <= MOST_ROUNDS:
+            raise Usage(f"--rounds is {self.rounds}: give 1 to {MOST_ROUNDS}.")
+        if self.timeout_min is not None and self.timeout_min <= 0:
+            raise Usage(f"--timeout {self.timeout_min:g} is no time: give minutes above 0.")
+
+
+def _outcome(
+    where: _Where,
+    declared: Matrix,
+    sides: tuple[Runtime, Runtime],
+    *,
+    fail_on: tuple[Any, ...],
+    confirm: bool,
+    console: Console,
+) -> "Outcome":
+    """Measures and judges. Raises Usage, Infrastructure and TimedOut."""
+    where.must_make_sense()
+    with needs_extra("node"):
+        from onnxfarm import gate_benches, gate_judging
+    releases = beyond(sides) if where.server is None else ()
+    deadline = None if where.timeout_min is None else time.monotonic() + 60.0 * where.timeout_min
+    given = gate_benches.Given(where.subject, deadline, rounds=where.rounds, releases=releases)
+    old, new = sides
+    with gate_benches.bench_for(given, server=where.server, home=where.home, console=console) as bench:
+        return gate_judging.run_gate(bench, declared, old=old, new=new, fail_on=fail_on, confirm=confirm)
 
 
 def _checks(text: str) -> tuple[Any, ...]:
@@ -113,6 +160,14 @@ def _checks(text: str) -> tuple[Any, ...]:
     return tuple(named)
 
 
+def _sides(baseline: str, candidate: str) -> tuple[Runtime, Runtime]:
+    """Both runtimes. Raises Usage."""
+    old, new = _runtime(baseline, "--baseline"), _runtime(candidate, "--candidate")
+    if old == new:
+        raise Usage(f"--baseline and --candidate are both {old}: name two runtimes.")
+    return old, new
+
+
 def _runtime(text: str, option: str) -> Runtime:
     try:
         return read_runtime(text)
@@ -120,18 +175,16 @@ def _runtime(text: str, option: str) -> Runtime:
         raise Usage(f"{option}: {problem}") from problem
 
 
-def _declared(text: str | None, axes: dict[str, Any], *, old: Runtime, new: Runtime) -> Matrix:
+def _declared(text: str | None, axes: dict[str, Any], sides: tuple[Runtime, Runtime]) -> Matrix:
     base = matrix_of(text, {}) if text is not None else None
     if base is not None and "runtime" in base.axes:
         raise Usage("A gate sets the runtimes by --baseline and --candidate: leave `runtime` out of the matrix.")
     try:
-        return matrices.from_options(base, **axes, runtime=[str(old), str(new)])
+        return matrices.from_options(base, **axes, runtime=[str(side) for side in sides])
     except MatrixProblem as problem:
         raise Usage(str(problem)) from problem
 
 
 def _tell(document: Document, headline: str, *, console: Console) -> None:
-    from onnxfarm.screen import show
-
     show(document, console=console, address=document.url or "")
     console.print(f"\n{headline}", highlight=False, markup=False, soft_wrap=True)

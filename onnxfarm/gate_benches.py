@@ -16,17 +16,15 @@ from onnxfarm.account import find_account
 from onnxfarm.bench import default_home
 from onnxfarm.client import Client
 from onnxfarm.gate_judging import Bench
+from onnxfarm.options import Subject
 from onnxfarm.problems import TimedOut
 
 
 @dataclass(frozen=True)
 class Given:
-    """The model and what stands beside it. `deadline`: of `time.monotonic`, None: no hurry."""
+    """The model with what stands beside it. `deadline`: of `time.monotonic`, None: no hurry."""
 
-    model: Path
-    inputs: Path | None
-    expected: Path | None
-    seed: int
+    subject: Subject
     deadline: float | None
     # of a block at most, on this machine; a farm's block has those of its budget
     rounds: int = workbench.MOST_ROUNDS
@@ -47,12 +45,9 @@ def bench_for(given: Given, *, server: str | None, home: Path | None, console: C
             yield Remote.uploaded(client, given, console=console)
         return
     with workbench.opened(
-        given.model,
+        given.subject,
         home=home or default_home(),
         console=console,
-        inputs=given.inputs,
-        expected=given.expected,
-        seed=given.seed,
         releases=given.releases,
         is_late=lambda: given.is_late,
     ) as bench:
@@ -95,9 +90,9 @@ class Remote:
         """The farm once it has inspected the model."""
         from onnxfarm.submit import uploaded_version
 
-        roles = {"inputs": given.inputs, "expected": given.expected}
+        roles = {"inputs": given.subject.inputs, "expected": given.subject.expected}
         named = {role: path for role, path in roles.items() if path is not None}
-        version = uploaded_version(client, given.model, console=console, roles=named)
+        version = uploaded_version(client, given.subject.model, console=console, roles=named)
         return cls(client, given, version=int(version["id"]), console=console)
 
     def positions(self, matrix: Matrix) -> Mapping[str, Mapping[str, int]]:
@@ -110,7 +105,7 @@ class Remote:
         from onnxfarm.results import read_document
         from onnxfarm.submit import address_of
 
-        run = self.client.start(self.version, matrix.as_plain(), seed=self.given.seed)
+        run = self.client.start(self.version, matrix.as_plain(), seed=self.given.subject.seed)
         run_id = str(run["id"])
         self.console.print(f"Run {run_id}: {address_of(run, self.client)}", highlight=False, soft_wrap=True)
         left = None if self.given.deadline is None else max(0.0, self.given.deadline - time.monotonic())

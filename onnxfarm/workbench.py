@@ -19,6 +19,7 @@ from farm.rules.runtimes.conversions import OpsetReach
 from farm.workshop import orders
 from onnxfarm import bench_bundle, bench_calibration, bench_evaluation, bench_given, bench_orders, bench_run
 from onnxfarm.calibration import few_sentence
+from onnxfarm.options import Subject
 from onnxfarm.problems import Infrastructure, Usage
 from worker.agent.facts import read_facts
 from worker.agent.probes import machine_tags
@@ -113,23 +114,22 @@ def along(block: PlannedBlock, *, axis: str = "runtime", most_rounds: int = MOST
 
 @contextlib.contextmanager
 def opened(
-    model: Path,
+    subject: Subject,
     *,
     home: Path,
     console: Console,
-    inputs: Path | None = None,
-    expected: Path | None = None,
-    seed: int = 0,
     releases: Sequence[str] = (),
     is_late: Callable[[], bool] = lambda: False,
 ) -> Iterator[Workbench]:
-    """The model, inspected, with its own scratch folder, until the end of the `with`. Raises Usage, Infrastructure."""
-    if expected is not None and inputs is None:
+    """The subject, inspected, with its own scratch folder, until the `with` ends. Raises Usage, Infrastructure."""
+    if subject.expected is not None and subject.inputs is None:
         raise Usage("--expected says what certain inputs give: add them with --inputs.")
     with scratch_in(home) as folder, bench_run.stopped_by_signals() as is_stopped:
         files = bench_bundle.LocalFiles()
-        uploaded = bench_bundle.take_in(model, folder=folder / "model", files=files)
-        given = bench_given.take_given(uploaded, inputs=inputs, expected=expected, folder=folder, files=files)
+        uploaded = bench_bundle.take_in(subject.model, folder=folder / "model", files=files)
+        given = bench_given.take_given(
+            uploaded, inputs=subject.inputs, expected=subject.expected, folder=folder, files=files
+        )
         template = bench_run.Run(
             home=bench_run.Home(home.resolve()),
             scratch=folder,
@@ -139,7 +139,7 @@ def opened(
                 model=uploaded, files=files, given=given, folder=folder / "made", say=lambda text: None
             ),
             console=console,
-            seed=seed,
+            seed=subject.seed,
             command=shlex.join(["onnxfarm", *sys.argv[1:]]),
             is_cancelled=lambda: is_stopped() or is_late(),
         )

@@ -25,6 +25,7 @@ from farm.rules.planning.plans import Plan
 from farm.workshop import arrays
 from farm.workshop.samples import digits, making
 from onnxfarm import workbench
+from onnxfarm.options import Subject
 from tests.bench.figure import publish
 from tests.integration.worker.making import FACTS, runtime_store
 from worker.agent import passes
@@ -57,7 +58,7 @@ def measure(folder: Path, declared: matrices.Matrix) -> tuple[dict[str, object],
     model = making.write_model("digits", folder)
     data = arrays.write_npz(folder / "calibration.npz", digits.calibration())
     began, cpu = time.monotonic(), _cpu_s()
-    with workbench.opened(model, home=folder / "home", console=Console(quiet=True)) as bench:
+    with workbench.opened(Subject(model), home=folder / "home", console=Console(quiet=True)) as bench:
         bench.calibrate(data)
         plan = bench.plan(declared)
         planned = time.monotonic()

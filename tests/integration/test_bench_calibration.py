@@ -15,6 +15,7 @@ from farm.workshop.samples import digits
 from farm.workshop.samples import making as samples
 from onnxfarm import workbench
 from onnxfarm.calibration import few_sentence, names_and_files, sets_in
+from onnxfarm.options import Subject
 from onnxfarm.problems import Usage
 
 pytestmark = pytest.mark.slow
@@ -39,7 +40,7 @@ def test_samples_are_named_in_the_recipe_and_few_are_warned_about(model: Path, t
     few = {"x": digits.calibration()["x"][:64]}
     data = arrays.write_npz(tmp_path / "few.npz", few)
     declared = matrices.from_options(runtime="1.31.1", precision="fp32,fp16,int8-qdq,int8-qdq:per-channel")
-    with workbench.opened(model, home=tmp_path / "home", console=said) as bench:
+    with workbench.opened(Subject(model), home=tmp_path / "home", console=said) as bench:
         bench.calibrate(data)
         (block,) = bench.plan(declared).blocks
         order, refused = bench.template.preparation.order(block, seed=0)
@@ -56,7 +57,7 @@ def test_the_plan_of_bench_names_the_operator_that_stops_a_conversion(
     model: Path, tmp_path: Path, said: Console
 ) -> None:
     declared = matrices.from_options(runtime="1.31.1", opset="as-is,18,max-of-runtime")
-    with workbench.opened(model, home=tmp_path / "home", console=said) as bench:
+    with workbench.opened(Subject(model), home=tmp_path / "home", console=said) as bench:
         plan = bench.plan(declared)
         reach = bench.template.model.opset_reach
     assert [arm.spec.recipe.opset for arm in plan.blocks[0].arms] == ["as-is", 18, 26]
@@ -70,7 +71,7 @@ def test_a_folder_of_test_data_is_calibration_data(model: Path, tmp_path: Path, 
         folder.mkdir(parents=True)
         tensor = numpy_helper.from_array(pictures[number : number + 2])
         (folder / "input_0.pb").write_bytes(tensor.SerializeToString())
-    with workbench.opened(model, home=tmp_path / "home", console=said) as bench:
+    with workbench.opened(Subject(model), home=tmp_path / "home", console=said) as bench:
         bench.calibrate(tmp_path / "data")
         taken = bench.template.preparation.calibration
         assert taken is not None
@@ -100,7 +101,7 @@ def test_data_that_do_not_fit_are_a_usage_problem(
     elif isinstance(content, dict):
         arrays.write_npz(data, content)
     with (
-        workbench.opened(model, home=tmp_path / "home", console=said) as bench,
+        workbench.opened(Subject(model), home=tmp_path / "home", console=said) as bench,
         pytest.raises(Usage, match=words),
     ):
         bench.calibrate(data)

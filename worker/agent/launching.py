@@ -1,10 +1,11 @@
 """One runner process: launched in the sandbox, watched, its ending turned into an answer or a reason."""
 
+import contextlib
 import json
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -95,22 +96,40 @@ class Launcher:
         if self._is_cancelled():
             return Answer(reason=CANCELLED)
         entry = providers.find(arm.order.cell.provider)
+        policy = self._policy(arm, entry, work_dir=work_dir)
+        kills = kernel_kills()
+        launched_ns = time.monotonic_ns()
+        try:
+            with self._watching(on_started) as started:
+                ending = child.run_command(
+                    [str(arm.installed.python), "-I", str(self._stage)],
+                    policy=policy,
+                    timeout_s=min(self.timeout_s, timeout_s or self.timeout_s),
+                    stdin=json.dumps({**order, "launched_ns": launched_ns, "work_dir": str(work_dir)}).encode(),
+                    env={**_ENVIRONMENT, **_inherited(entry), "HOME": str(work_dir), "TMPDIR": str(work_dir)},
+                    cwd=work_dir,
+                    max_reply_bytes=MAX_REPLY_BYTES,
+                    on_started=started,
+                )
+        except SandboxError as error:
+            return Answer(reason=Reason(code=ReasonCode.SANDBOX_MISSING, text=str(error)[:2000]))
+        self.free_at(launched_ns / 1e9 + ending.wall_s)
+        return read_ending(judged(ending, before=kills, after=kernel_kills()))
+
+    def _policy(self, arm: PreparedArm, entry: providers.Provider | None, *, work_dir: Path) -> Policy:
+        """What the arm's process may see: its interpreter, the stage, the model, its inputs; engines it may keep."""
         if entry is not None and entry.building is not None:
             arm.engines.mkdir(exist_ok=True)
-        policy = Policy(
-            read_only=(
-                *interpreters.paths(arm.installed.python),
-                self._stage,
-                arm.model.parent,
-                arm.inputs.parent,
-            ),
+        return Policy(
+            read_only=(*interpreters.paths(arm.installed.python), self._stage, arm.model.parent, arm.inputs.parent),
             read_write=(work_dir, arm.engines) if arm.engines.is_dir() else (work_dir,),
             memory_bytes=self._memory_bytes,
             devices=entry is not None and providers.needs_devices(entry, arm.order.cell.provider_options),
         )
-        argv = [str(arm.installed.python), "-I", str(self._stage)]
-        kills = kernel_kills()
-        launched_ns = time.monotonic_ns()
+
+    @contextlib.contextmanager
+    def _watching(self, on_started: Callable[[Running], None] | None) -> Iterator[Callable[[Running], None]]:
+        """What is told of the process as it starts; inside the `with` it can be ended from outside."""
         alive: list[Running] = []
 
         def started(running: Running) -> None:
@@ -120,22 +139,9 @@ class Launcher:
                 on_started(running)
 
         try:
-            ending = child.run_command(
-                argv,
-                policy=policy,
-                timeout_s=min(self.timeout_s, timeout_s or self.timeout_s),
-                stdin=json.dumps({**order, "launched_ns": launched_ns, "work_dir": str(work_dir)}).encode(),
-                env={**_ENVIRONMENT, **_inherited(entry), "HOME": str(work_dir), "TMPDIR": str(work_dir)},
-                cwd=work_dir,
-                max_reply_bytes=MAX_REPLY_BYTES,
-                on_started=started,
-            )
-        except SandboxError as error:
-            return Answer(reason=Reason(code=ReasonCode.SANDBOX_MISSING, text=str(error)[:2000]))
+            yield started
         finally:
             self._running.difference_update(alive)
-        self.free_at(launched_ns / 1e9 + ending.wall_s)
-        return read_ending(judged(ending, before=kills, after=kernel_kills()))
 
     def _watch(self, running: Running) -> None:
         self._running.add(running)

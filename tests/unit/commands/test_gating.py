@@ -12,6 +12,7 @@ from farm.rules.matrices import matrix as matrices
 from farm.rules.reporting.gate import CHECKS
 from onnxfarm.gate_benches import Given, Local
 from onnxfarm.gate_judging import Outcome, run_gate
+from onnxfarm.options import Subject
 from tests.unit.commands.made_up import MadeUpBench
 from tests.unit.rules.making import make_output
 
@@ -21,7 +22,7 @@ NEW = Runtime(distribution="onnxruntime", version="1.31.1")
 
 def gate(bench: MadeUpBench, *, old: Runtime = OLD, new: Runtime = NEW, confirm: bool = True) -> Outcome:
     declared = matrices.parse({"batch": [1, 8], "precision": ["fp32"], "runtime": [str(old), str(new)]})
-    local = Local(bench, Given(model=Path("m"), inputs=None, expected=None, seed=0, deadline=None))
+    local = Local(bench, Given(Subject(Path("m")), deadline=None))
     return run_gate(local, declared, old=old, new=new, fail_on=CHECKS[:4], confirm=confirm)
 
 

@@ -1,0 +1,38 @@
+"""Options that several measuring commands share, as typer reads them, and what they come to together."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ModelArgument = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="An .onnx (its external data is found), or a .zip.")
+]
+ProviderOption = Annotated[str | None, typer.Option(help="Execution providers, e.g. cpu,openvino.")]
+BatchOption = Annotated[str | None, typer.Option(help="Batch sizes, e.g. 1,8.")]
+ShapeOption = Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help="A dynamic dimension; repeat.")]
+ThreadsOption = Annotated[str | None, typer.Option(help="Intra-op threads, e.g. 1,2.")]
+PrecisionOption = Annotated[
+    str | None, typer.Option(help="Like fp32,fp16,int8-dynamic,int8-qdq:per-channel:exclude-nodes=a+b.")
+]
+OptimizationOption = Annotated[str | None, typer.Option(help="disable, basic, extended, all.")]
+BudgetOption = Annotated[str | None, typer.Option(help="quick, standard or precise.")]
+RuntimelessMatrixOption = Annotated[
+    str | None, typer.Option(metavar="FILE", help="A matrix without `runtime`, - for stdin, or JSON text.")
+]
+InputsOption = Annotated[Path | None, typer.Option(metavar="NPZ", help="Inputs by name; default: seeded ones.")]
+ExpectedOption = Annotated[Path | None, typer.Option(metavar="NPZ", help="Outputs that the inputs should give.")]
+SeedOption = Annotated[int, typer.Option(help="Seed of inputs and of the order of rounds.")]
+DocumentOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the document; - is stdout.")]
+HomeOption = Annotated[Path | None, typer.Option(metavar="DIR", help="Where runtimes are kept.")]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is measured: a model, the inputs and outputs given beside it, and the seed of what is not given."""
+
+    model: Path
+    inputs: Path | None = None
+    expected: Path | None = None
+    seed: int = 0

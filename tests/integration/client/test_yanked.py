@@ -1,0 +1,121 @@
+"""Releases that a package index took back (PEP 592), as a real index on this machine says it and pip reads it."""
+
+import io
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner, Result
+
+from farm.accounts.models import Team, User
+from farm.alerts.models import Release, Watch
+from farm.alerts.selectors.releases import published as known_to_the_farm
+from farm.alerts.services.index import look_for_releases
+from farm.registry.models import Version
+from farm.rules.matrices import matrix as matrices
+from onnxfarm.client import Client
+from onnxfarm.gate_benches import Given, Remote
+from onnxfarm.main import app
+from onnxfarm.options import Subject
+from onnxfarm.plan import show_plan
+from onnxfarm.problems import Usage
+from onnxfarm.published import published
+from tests.acceptance.release_index import ReleaseIndex
+from tests.conftest import MODELS
+from tests.integration.dashboard.rows import make_node, make_version
+
+NAME = "onnxruntime"
+OFFERED, YANKED = ("1.29.0", "1.31.1", "1.32.0"), {"1.30.0": "crashes on AVX-512: <see #1>", "1.33.0": ""}
+BROKEN = "onnxruntime==1.30.0 was yanked from the package index (crashes on AVX-512: <see #1>)"
+SILENT = "onnxruntime==1.33.0 was yanked from the package index: the nearest that was not is 1.32.0."
+RELU = MODELS / "relu_op13_ir7.onnx"
+Command = Callable[..., Result]
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ReleaseIndex]:
+    """An index of onnxruntime, two releases of which are yanked; pip sees nothing else."""
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    for version in (*OFFERED, *YANKED):
+        (wheels / f"{NAME}-{version}-py3-none-any.whl").touch()
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    with ReleaseIndex(wheels, port=0, offered={}) as index:
+        index.yanked[NAME] = dict(YANKED)
+        monkeypatch.setenv("PIP_INDEX_URL", index.url)
+        yield index
+
+
+def sentence(result: Result) -> str:
+    """The one sentence of a usage error."""
+    assert result.exit_code == 2, result.output
+    (line,) = result.stderr.strip().splitlines()
+    return line
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["bisect", RELU, "--good", "1.30.0", "--bad", "1.31.1"], BROKEN),
+        (["bisect", RELU, "--good", "1.29.0", "--bad", "1.33.0"], SILENT),
+        (["gate", RELU, "--baseline", "1.29.0", "--candidate", "1.30.0"], BROKEN),
+        (["gate", RELU, "--baseline", "1.33.0", "--candidate", "1.31.1"], SILENT),
+    ],
+)
+def test_a_yanked_release_is_said_in_a_sentence(
+    index: ReleaseIndex, tmp_path: Path, words: list[object], said: str
+) -> None:
+    line = sentence(CliRunner().invoke(app, [str(word) for word in (*words, "--home", tmp_path / "home")]))
+    assert line.startswith(f"onnxfarm: {said}")
+
+
+def test_what_was_yanked_is_not_searched_nor_swept(index: ReleaseIndex) -> None:
+    versions = published(NAME)
+    assert versions[-3:] == ["1.31.0", "1.31.1", "1.32.0"]
+    assert "1.30.0" not in versions
+
+
+@pytest.fixture
+def version(team: Team, owner: User) -> Version:
+    make_node(team, owner)
+    return make_version(team, owner)
+
+
+@pytest.mark.django_db
+def test_the_farm_keeps_what_was_yanked_until_it_is_offered_again(index: ReleaseIndex) -> None:
+    assert look_for_releases(NAME) == len(OFFERED)
+    assert known_to_the_farm(NAME) == list(OFFERED)
+    rows = {row.version: row.yanked_because for row in Release.objects.filter(is_yanked=True, is_gone=True)}
+    assert rows == YANKED
+    del index.yanked[NAME]["1.33.0"]
+    assert look_for_releases(NAME) == 0
+    assert known_to_the_farm(NAME) == [*OFFERED, "1.33.0"]
+    index.yanked[NAME]["1.29.0"] = "after all"
+    look_for_releases(NAME)
+    assert "1.29.0" not in known_to_the_farm(NAME)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_watch_a_plan_and_a_gate_of_a_farm_say_it_too(
+    index: ReleaseIndex, version: Version, farm: Client, onnxfarm: Command
+) -> None:
+    look_for_releases(NAME)
+    wanted = ["watch", "add", "upgrades", "--model", version.model.name, "--reference"]
+    assert BROKEN in sentence(onnxfarm(*wanted, "1.30.0"))
+    assert not Watch.objects.exists()
+    assert onnxfarm(*wanted, "1.29.0").exit_code == 0
+    assert SILENT in sentence(onnxfarm("watch", "run", "upgrades", "--candidate", "1.33.0"))
+    plan = io.StringIO()
+    two = {"matrix": {"runtime": ["1.32.0", "1.30.0"], "batch": [1]}}
+    show_plan(farm.plan(version.pk, two), console=Console(file=plan, width=400))
+    assert "1 cells in 1 blocks" in plan.getvalue()
+    assert BROKEN in plan.getvalue()
+    given = Given(Subject(RELU), deadline=None)
+    gate = Remote(farm, given, version=version.pk, console=Console(file=io.StringIO()))
+    with pytest.raises(Usage, match="yanked"):
+        gate.measure(matrices.parse(two))
+    assert farm.runs() == []
