@@ -23,7 +23,7 @@ from farm.contract.reports import (
 from farm.rules.judging.summaries import pack_timings
 from farm.rules.matrices import matrix
 from farm.rules.planning import planning
-from farm.rules.planning.plans import ModelFacts, PlannedBlock
+from farm.rules.planning.plans import ModelFacts, NodeOffer, Plan, PlannedBlock
 
 
 def make_model(**changes: Any) -> ModelFacts:
@@ -38,10 +38,27 @@ def make_model(**changes: Any) -> ModelFacts:
     return ModelFacts(**{**known, **changes})
 
 
+def plan_of(
+    options: Mapping[str, Any],
+    *,
+    model: ModelFacts | None = None,
+    fleet: Sequence[NodeOffer] | None = None,
+    **how: Any,
+) -> Plan:
+    """The plan of a matrix given as options of the command line."""
+    return planning.plan(matrix.from_options(**options), model or make_model(), fleet, **how)
+
+
+def only_refusal(plan: Plan) -> Reason:
+    """Why the one point of a plan is refused, which has no other."""
+    (refused,) = plan.refused
+    assert not plan.blocks
+    return refused.reason
+
+
 def make_block(**options: Any) -> PlannedBlock:
     """The only block of a matrix given as options of the command line."""
-    plan = planning.plan(matrix.from_options(**{"runtime": "1.29.0,1.31.1", **options}), make_model())
-    (block,) = plan.blocks
+    (block,) = plan_of({"runtime": "1.29.0,1.31.1", **options}).blocks
     return block
 
 

@@ -1,4 +1,4 @@
-"""Planning: cells, refusals with their reasons, hardware, and what a block promises."""
+"""Planning: cells, refusals with their reasons, and what a block promises."""
 
 import re
 
@@ -9,19 +9,9 @@ from farm.contract.reasons import ReasonCode
 from farm.rules.matrices import matrix
 from farm.rules.planning import estimates, planning
 from farm.rules.planning.planning import NodeOffer
-from tests.unit.rules.making import make_block, make_model
+from tests.unit.rules.making import make_block, make_model, only_refusal, plan_of
 
 DIGEST = "c" * 64
-
-
-def plan_of(options, *, model=None, fleet=None, **how):
-    return planning.plan(matrix.from_options(**options), model or make_model(), fleet, **how)
-
-
-def only_refusal(plan):
-    (refused,) = plan.refused
-    assert not plan.blocks
-    return refused.reason
 
 
 def test_the_default_matrix_is_one_block_of_eight_arms_in_order_of_their_neighbours():
@@ -219,140 +209,6 @@ def test_a_release_of_another_distribution_is_believed_when_its_minor_version_ex
     options = {"runtime": "onnxruntime-openvino==1.24.9", "provider": "openvino"}
     assert plan_of(options).problem is None
     assert plan_of({**options, "runtime": "onnxruntime-openvino==3.1.0"}).problem is not None
-
-
-# the fleet
-
-
-def node(name, *, tags=("cpu",), providers=(), **known):
-    return NodeOffer(id=name, name=name, tags=frozenset(tags), providers=frozenset(providers), **known)
-
-
-def test_blocks_name_the_nodes_that_may_take_them():
-    plan = plan_of({"runtime": "1.31.1", "hardware": "x86"}, fleet=[node("a", tags=["cpu", "x86"]), node("b")])
-    (block,) = plan.blocks
-    assert (block.nodes, block.tags) == (("a",), ("x86",))
-
-
-@pytest.mark.parametrize(
-    ("hardware", "takers"),
-    [
-        ("x86", {"a", "b"}),
-        ("x86+avx512", {"b"}),
-        ("arm|avx512", {"b", "c"}),
-        ("node:c", {"c"}),
-    ],
-)
-def test_hardware_is_a_tag_all_of_several_any_of_several_or_a_node(hardware, takers):
-    fleet = [node("a", tags=["cpu", "x86"]), node("b", tags=["cpu", "x86", "avx512"]), node("c", tags=["cpu", "arm"])]
-    plan = plan_of({"runtime": "1.31.1", "hardware": hardware}, fleet=fleet)
-    assert set(plan.blocks[0].nodes) == takers
-
-
-@pytest.mark.parametrize(
-    ("options", "fleet", "words"),
-    [
-        ({}, [], "No node is online"),
-        (
-            {"hardware": "arm"},
-            [node("a", tags=["cpu", "arm64"])],
-            "the hardware 'arm' .the nearest is 'arm64'.: the fleet",
-        ),
-        ({"hardware": "node:b"}, [node("bench")], "No node is named 'b'"),
-        (
-            {"provider": "cuda", "runtime": "onnxruntime-gpu==1.29.0"},
-            [node("a")],
-            "No node carries the hardware 'cuda'",
-        ),
-        (
-            {"provider": "cuda", "runtime": "onnxruntime-gpu==1.29.0"},
-            [node("a", tags=["cpu", "cuda"])],
-            "No node with the hardware 'cuda' runs CUDAExecutionProvider on onnxruntime-gpu",
-        ),
-        ({}, [node("a", distributions=frozenset({"onnxruntime-gpu"}))], "runs CPUExecutionProvider on onnxruntime:"),
-    ],
-)
-def test_a_matrix_that_no_node_takes_is_refused_as_a_whole(options, fleet, words):
-    plan = plan_of({"runtime": "1.31.1", **options}, fleet=fleet)
-    assert only_refusal(plan).code == ReasonCode.NO_NODE
-    assert re.search(words, plan.problem), plan.problem
-
-
-def test_one_provider_without_a_node_leaves_the_others_to_run():
-    plan = plan_of(
-        {"runtime": "onnxruntime-openvino==1.24.1", "provider": "cpu,openvino"},
-        fleet=[node("a")],
-    )
-    assert [one.reason.code for one in plan.refused] == [ReasonCode.NO_NODE]
-    assert plan.problem is None
-    assert plan.cells == 1
-
-
-def test_providers_are_side_by_side_on_a_node_that_has_both():
-    fleet = [node("a"), node("b", tags=["cpu", "openvino"], providers=["OpenVINOExecutionProvider"])]
-    plan = plan_of({"runtime": "onnxruntime-openvino==1.24.1", "provider": "cpu,openvino"}, fleet=fleet)
-    (block,) = plan.blocks
-    assert block.nodes == ("b",)
-    assert block.tags == ("openvino", "cpu")
-    assert [c.axis for c in block.comparisons] == ["provider"]
-
-
-def test_providers_that_no_node_has_together_are_measured_apart():
-    fleet = [
-        node("a", tags=["cpu", "openvino"], providers=["OpenVINOExecutionProvider"]),
-        node("b", tags=["cuda"], providers=["CUDAExecutionProvider"]),
-    ]
-    plan = planning.plan(
-        matrix.parse(
-            {
-                "include": [
-                    {"runtime": "onnxruntime-openvino==1.24.1", "provider": "openvino"},
-                    {"runtime": "onnxruntime-gpu==1.24.1", "provider": "cuda"},
-                ]
-            }
-        ),
-        make_model(),
-        fleet,
-    )
-    assert [block.nodes for block in plan.blocks] == [("a",), ("b",)]
-
-
-def test_an_owners_own_provider_is_believed_from_the_node():
-    fleet = [node("a", tags=["cpu", "xnnpack"], providers=["XnnpackExecutionProvider"])]
-    plan = plan_of({"runtime": "1.31.1", "provider": "xnnpack"}, fleet=fleet)
-    assert plan.blocks[0].nodes == ("a",)
-
-
-def test_a_providers_proof_on_a_node_does_not_put_it_into_another_package():
-    fleet = [node("a", tags=["cpu", "openvino"], providers=["OpenVINOExecutionProvider"])]
-    plan = plan_of({"runtime": "1.31.1", "provider": "openvino"}, fleet=fleet)
-    assert only_refusal(plan).code == ReasonCode.PROVIDER_NOT_IN_BUILD
-
-
-def test_alternatives_and_named_nodes_are_no_queue_tags():
-    plan = plan_of({"runtime": "1.31.1", "hardware": "cpu|arm"}, fleet=[node("a")])
-    assert plan.blocks[0].tags == ()
-    plan = plan_of({"runtime": "1.31.1", "hardware": "x86+avx512"})
-    assert plan.blocks[0].tags == ("avx512", "x86")
-
-
-def test_the_noisiest_node_decides_what_can_be_seen():
-    fleet = [node("a", noise=0.007), node("b", noise=0.05, margin=0.03)]
-    (block,) = plan_of({"runtime": "1.29.0,1.31.1"}, fleet=fleet).blocks
-    assert (block.noise, block.margin, block.is_noise_assumed) == (0.05, 0.03, False)
-    assert block.comparisons[0].smallest_detectable == pytest.approx(4.6 * 0.05 / 8**0.5)
-
-
-def test_a_node_without_a_history_makes_the_noise_an_assumption():
-    (block,) = plan_of({"runtime": "1.29.0,1.31.1"}, fleet=[node("a", noise=0.007), node("b")]).blocks
-    assert block.is_noise_assumed
-    assert block.noise == planning.ASSUMED_NOISE
-
-
-def test_a_small_node_gets_small_blocks():
-    plan = plan_of({"runtime": "1.31.1", "batch": "1,2,4,8"}, fleet=[node("a", max_arms=3)])
-    assert all(len(block.arms) <= 3 for block in plan.blocks)
-    assert plan.cells == 4
 
 
 # budgets and estimates

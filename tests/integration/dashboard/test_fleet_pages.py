@@ -1,0 +1,85 @@
+"""The fleet and the page of a node."""
+
+import pytest
+from django.test import Client
+
+from dashboard import numbers
+from farm.accounts.models import Team, User
+from farm.fleet.models import Node
+from farm.fleet.states import NodeHealth, NodeState
+from farm.registry.models import Version
+from farm.runs.models import Run
+from tests.integration.dashboard import rows
+from tests.integration.dashboard.conftest import client_of
+from tests.integration.dashboard.pages import assert_is_page, words_of
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_nodes_page_shows_facts_tags_noise_and_log(signed_in: Client, run: Run, node: Node) -> None:
+    words = assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
+    for part in (
+        "bench-1 is online",
+        "Example CPU",
+        "24.0 GB",
+        "probe trace: 3 nodes",
+        "Identical launches differ by",
+        "landlock",
+    ):
+        assert part in words, part
+
+
+def test_a_node_that_has_measured_nothing_says_so(signed_in: Client, node: Node) -> None:
+    assert "Not measured yet: every block of its first day" in assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
+
+
+def test_the_fleet_says_what_waits_and_when_a_block_queued_now_starts(
+    signed_in: Client, version: Version, owner: User, node: Node
+) -> None:
+    assert "1 of 1 node online; nothing waits" in assert_is_page(signed_in.get("/fleet/"))
+    run = rows.begin_run(version, owner)
+    words = assert_is_page(signed_in.get("/fleet/"))
+    assert "1 of 1 node online; 1 block waiting" in words
+    minutes = run.blocks.get().plan.minutes
+    assert f"cpu 1 0 1 {numbers.duration(60 * minutes)} in about {numbers.duration(60 * minutes)}" in words
+    rows.MadeUpNode(node).measure(run, most_rounds=4)
+    words = assert_is_page(signed_in.get("/fleet/"))
+    assert "1 of 1 node online; 1 block being measured" in words
+    assert f"cpu 0 1 1 {numbers.duration(30 * minutes)}" in words
+    node.state = NodeState.OFFLINE
+    node.save()
+    words = assert_is_page(signed_in.get("/fleet/"))
+    assert "0 of 1 node online" in words
+    assert "when a node with this hardware comes online" in words
+
+
+def test_an_invitation_shows_the_command_once(signed_in: Client) -> None:
+    response = signed_in.post("/fleet/invite/")
+    assert "onnxfarm node enroll http" in assert_is_page(response)
+    assert "ofe_" not in words_of(signed_in.get("/fleet/"))
+
+
+def test_a_pending_node_shows_its_fingerprint_and_is_approved_by_its_owner(
+    signed_in: Client, team: Team, owner: User
+) -> None:
+    node = rows.make_node(team, owner, health=NodeHealth.PENDING)
+    assert node.fingerprint in assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
+    words = assert_is_page(signed_in.post(f"/fleet/{node.pk}/approve/", follow=True))
+    assert "bench-1 is approved." in words
+    node.refresh_from_db()
+    assert node.health == NodeHealth.ACTIVE
+
+
+def test_an_order_that_does_not_fit_is_refused_in_a_sentence(signed_in: Client, node: Node) -> None:
+    assert "there is nothing to approve" in assert_is_page(signed_in.post(f"/fleet/{node.pk}/approve/", follow=True))
+    assert_is_page(signed_in.post(f"/fleet/{node.pk}/explode/"), 404)
+    for order in ("drain", "resume", "revoke"):
+        assert_is_page(signed_in.post(f"/fleet/{node.pk}/{order}/", follow=True))
+
+
+def test_a_viewer_sees_the_node_but_no_orders(viewer: User, node: Node) -> None:
+    client = client_of(viewer)
+    assert "Drain" not in assert_is_page(client.get(f"/fleet/{node.pk}/"))
+    assert "may" in assert_is_page(client.post(f"/fleet/{node.pk}/drain/", follow=True))
+    node.refresh_from_db()
+    assert node.health == NodeHealth.ACTIVE
