@@ -21,7 +21,10 @@ from django.urls import set_script_prefix
 from farm.contract.node import MAX_REPORT_BYTES
 
 # more of them would only take turns at the interpreter and wait for each other's writes
-THREADS = 4
+REPORT_THREADS = 2
+# what a node waits for before it measures, and what keeps its block, does not queue behind the reports of others
+LEASE_THREADS = 1
+LEASE_ENDINGS = ("/claim", "/heartbeat")
 # how long a thread keeps its database connection, which costs more to open than a request takes
 KEPT_S = 60
 # one byte more than the longest message: enough to be refused
@@ -45,20 +48,23 @@ class BriefHandler(BaseHandler):
     def __init__(self) -> None:
         super().__init__()
         self.load_middleware()
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="gateway-node", initializer=keep_connection)
+        self._lease_threads = ThreadPoolExecutor(LEASE_THREADS, "gateway-lease", keep_connection)
+        self._report_threads = ThreadPoolExecutor(REPORT_THREADS, "gateway-report", keep_connection)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = await _body(receive)
         if body is None:
             return
+        threads = self._lease_threads if scope["path"].endswith(LEASE_ENDINGS) else self._report_threads
         loop = asyncio.get_running_loop()
-        status, headers, content = await loop.run_in_executor(self._threads, self._answer, scope, body)
+        status, headers, content = await loop.run_in_executor(threads, self._answer, scope, body)
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": content})
 
     def stop(self) -> None:
         """Takes no more requests; what runs is left to end."""
-        self._threads.shutdown(wait=False)
+        for threads in (self._lease_threads, self._report_threads):
+            threads.shutdown(wait=False)
 
     def _answer(self, scope: Scope, body: bytes) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         set_script_prefix(get_script_prefix(scope))

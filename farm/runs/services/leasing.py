@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
 from django.utils.crypto import salted_hmac
 
 from farm.accounts.refusals import Conflict, NotAllowed
@@ -53,7 +52,8 @@ def claim_block(*, node: Node, block_id: str, attempt: int) -> Lease:
 
     The same node may ask again for what it holds. Raises Conflict otherwise: the node drops the message.
     """
-    block = _block(block_id, among=Block.objects.select_related(*ORDERED).defer(*UNREAD))
+    blocks = Block.objects.select_related(*ORDERED).defer(*UNREAD)
+    block = blocks.filter(pk=block_id).first() if _is_number(block_id) else None
     if block is None:
         raise _stale(block_id, attempt)
     is_repeated = _holds(node, block, attempt)
@@ -80,22 +80,21 @@ def held_attempt(*, node: Node, block_id: str, attempt: int, token: str) -> Held
 
     Raises Conflict when there is no such attempt of this node, NotAllowed when the token is not its own.
     """
-    block = _block(block_id)
-    row = block.attempts.filter(number=attempt, node=node).first() if block is not None else None
-    if block is None or row is None:
+    rows = Attempt.objects.select_related("block").filter(number=attempt, node=node)
+    row = rows.filter(block=block_id).first() if _is_number(block_id) else None
+    if row is None:
         raise _stale(block_id, attempt)
     if not hmac.compare_digest(row.token_digest, digest_of_secret(token)):
         raise NotAllowed("The attempt token does not belong to this attempt.", code="bad_token")
-    return Held(block, row)
+    return Held(row.block, row)
 
 
 def held_by_token(*, node: Node, token: str) -> Held:
     """The attempt of this node that the token alone names. Raises NotAllowed."""
-    row = Attempt.objects.filter(token_digest=digest_of_secret(token), node=node).first()
-    block = _block(str(row.block_id)) if row is not None else None
-    if row is None or block is None:
+    row = Attempt.objects.select_related("block").filter(token_digest=digest_of_secret(token), node=node).first()
+    if row is None:
         raise NotAllowed("The attempt token does not belong to an attempt of this node.", code="bad_token")
-    return Held(block, row)
+    return Held(row.block, row)
 
 
 def _take(node: Node, block: Block, attempt: int) -> None:
@@ -124,10 +123,8 @@ def _holds(node: Node, block: Block, attempt: int) -> bool:
     return block.state == BlockState.LEASED and block.attempt == attempt and block.node_id == node.pk
 
 
-def _block(block_id: str, *, among: QuerySet[Block] | None = None) -> Block | None:
-    if not block_id.isdecimal() or len(block_id) > 18:
-        return None
-    return (Block.objects.all() if among is None else among).filter(pk=block_id).first()
+def _is_number(block_id: str) -> bool:
+    return block_id.isdecimal() and len(block_id) <= 18
 
 
 def _token(node: Node, block: Block, attempt: int) -> str:

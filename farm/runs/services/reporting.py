@@ -99,7 +99,7 @@ def _known(attempt: Attempt, place: Place, digest: str) -> Reply | None:
 def _checked(report: Report, held: Held) -> float:
     """Seconds of inference in the report. Raises Unprocessable."""
     block, attempt = held.block, held.attempt
-    measured = attempt.reports.filter(kind="round").count()
+    measured = attempt.reports.filter(kind="round").count() if isinstance(report, RoundReport) else 0
     timed_s = check_report(
         report, block=block.plan, next_round=block.first_round + measured, most_rounds=most_rounds(block.max_rounds)
     )

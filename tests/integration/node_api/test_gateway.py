@@ -258,7 +258,7 @@ def test_who_hangs_up_in_the_middle_of_a_request_disturbs_nobody(gateway: Gatewa
     node = known_node(team)
     block = queued_block(team, member)
     address = urlsplit(gateway.url)
-    for _ in range(8):  # more than there are threads
+    for _ in range(4):  # more than there are threads
         with socket.create_connection((address.hostname, address.port)) as half:
             half.sendall(b"POST /api/node/v1/blocks/1/claim HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{")
     headers = {"Authorization": f"Bearer {SECRET}{node.name}"}
