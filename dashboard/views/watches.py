@@ -29,6 +29,7 @@ from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
 ROUNDS_SHOWN = 50
 ALERTS_SHOWN = 10
 RELEASES_OFFERED = 40
+MODELS_OFFERED = 100
 
 
 @page
@@ -151,13 +152,23 @@ def _form(
         "typed": given,
         "errors": errors or {},
         "teams": list(teams_visible_to(user)),
-        "models": list(models_visible_to(user).order_by("name")),
+        **_models_offered(user, given["models"]),
         "channels": list(selectors.channels_visible_to(user)),
         "distributions": EVERY_DISTRIBUTION,
         "kinds": reading.kinds(),
         "releases": published(given["distribution"])[::-1][:RELEASES_OFFERED],
     }
     return render(request, "dashboard/watch_form.html", context, status=status)
+
+
+def _models_offered(user: Any, ticked: list[str]) -> dict[str, Any]:
+    """The ticked models and the newest others by name, and how many there are beside them."""
+    every = models_visible_to(user)
+    chosen = _chosen(every, ticked)
+    newest = list(every.order_by("-pk")[:MODELS_OFFERED])
+    shown = {one.pk: one for one in [*chosen, *newest]}
+    further = every.count() - len(shown) if len(newest) == MODELS_OFFERED else 0
+    return {"models": sorted(shown.values(), key=lambda one: one.name), "further": further}
 
 
 @page

@@ -35,7 +35,7 @@ LISTS = {
     "/runtimes/": 6,
     "/compare/": 8,
     "/settings/": 12,
-    "/watches/new/": 10,
+    "/watches/new/": 11,
     "/runs/new/": 20,
 }
 

@@ -298,3 +298,17 @@ def test_the_list_of_models_shows_how_each_stands_by_its_slowest_series(
     assert f'href="/trends/?watch={watch.pk}&amp;series=s1%40bench-1"' in text
     watching.long_series(watch, version, 1, step_at=9, series="s3")
     assert "of 3 series the slowest" in assert_is_page(signed_in.get("/models/"))
+
+
+def test_the_form_offers_the_newest_models_and_those_that_are_ticked(
+    signed_in: Client, version: Version, team: Team, owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dashboard.views.watches.MODELS_OFFERED", 2)
+    for name in ("b", "c"):
+        rows.make_version(team, owner, name=name)
+    response = signed_in.get("/watches/new/")
+    assert "Of 1 further model each has New watch on its own page" in assert_is_page(response)
+    assert f'name="models" value="{version.model_id}"' not in response.content.decode()
+    response = signed_in.get(f"/watches/new/?model={version.model_id}")
+    assert "further model" not in assert_is_page(response)
+    assert f'name="models" value="{version.model_id}" checked' in response.content.decode()
