@@ -81,7 +81,7 @@ def held_attempt(*, node: Node, block_id: str, attempt: int, token: str) -> Held
     Raises Conflict when there is no such attempt of this node, NotAllowed when the token is not its own.
     """
     rows = Attempt.objects.select_related("block").filter(number=attempt, node=node)
-    row = rows.filter(block=block_id).first() if _is_number(block_id) else None
+    row = rows.filter(block=int(block_id)).first() if _is_number(block_id) else None
     if row is None:
         raise _stale(block_id, attempt)
     if not hmac.compare_digest(row.token_digest, digest_of_secret(token)):
