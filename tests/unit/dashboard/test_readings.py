@@ -157,11 +157,17 @@ def test_metrics_that_so_few_timings_cannot_tell_say_from_when_on(by_id: dict[st
     assert rows["p99"][1].text == "not measured"
     assert rows["p99"][3].text == "shown from 662 timings on"
     assert rows["p50"][3].text.endswith("95 % interval over 8 launches")
-    nothing = {row[0].text: row for row in reading.metrics(by_id["b1-a11"]).rows}
-    assert nothing["p50"][1].text == "not measured"
-    assert nothing["stable"][1].text == "not measured"
     one = by_id["b1-a0"].model_copy(update={"p50_ci_ms": None, "samples_ms": [1.9]})
     assert reading.metrics(one).rows[0][3].text == "1 launch"
+
+
+def test_of_a_cell_that_was_never_timed_only_what_is_known_is_shown(by_id: dict[str, Cell]) -> None:
+    untimed = by_id["b1-a11"]
+    assert untimed.p50_ms is None
+    texts = [row[1].text for row in reading.metrics(untimed).rows]
+    assert "not measured" not in texts
+    known = untimed.model_copy(update={"session_ms": 8.25})
+    assert [row[0].text for row in reading.metrics(known).rows].count("session creation") == 1
 
 
 def test_operators_are_sorted_by_time_and_add_up(by_id: dict[str, Cell]) -> None:
