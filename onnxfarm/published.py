@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from farm.contract.cells import Runtime
 from farm.rules.narrowing import is_prerelease, release_order
-from farm.rules.runtimes.listings import PIP_WORDS, Listing, read_listing
+from farm.rules.runtimes.listings import PIP_ENVIRONMENT, PIP_WORDS, Listing, read_listing
 from farm.rules.runtimes.releases import ONNXRUNTIME, unknown_sentence, yanked_sentence
 from onnxfarm.problems import Usage
 
@@ -60,7 +60,7 @@ def published(distribution: str, listing: Listing | None = None) -> list[str]:
 def asked_of(distribution: str) -> Listing:
     """What the index has for this Python and platform; nothing when it cannot be asked."""
     command = [sys.executable, *PIP_WORDS, "--retries", "1", distribution]
-    environment = os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "NO_COLOR": "1"}
+    environment = os.environ | PIP_ENVIRONMENT
     try:
         asked = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired):

@@ -12,7 +12,7 @@ from dashboard import axes
 from dashboard.reading import across, copies, side
 from dashboard.views import downloads
 from dashboard.views.access import page, person
-from dashboard.views.paging import paged
+from dashboard.views.paging import is_row_number, paged
 from farm.accounts.refusals import Missing
 from farm.runs import selectors
 
@@ -51,7 +51,7 @@ def _chosen(request: HttpRequest, keys: list[str]) -> tuple[list[side.Chosen], l
     for key in keys:
         run_id, _, cell_id = key.partition(":")
         try:
-            if not run_id.isdecimal() or len(run_id) > 18:
+            if not is_row_number(run_id):
                 raise Missing(f"“{key[:60]}” names no cell: write RUN:CELL.")
             run = selectors.run(person(request), int(run_id))
             cell = selectors.cell_document(run, cell_id)
@@ -99,7 +99,7 @@ def _runs(request: HttpRequest) -> list[Any]:
     """The newest runs, and the one that the address names."""
     runs = list(selectors.runs_listed(person(request))[:RUNS_SHOWN])
     wanted = request.GET.get("run", "")
-    if wanted.isdecimal() and len(wanted) < 19 and all(str(run.pk) != wanted for run in runs):
+    if is_row_number(wanted) and all(str(run.pk) != wanted for run in runs):
         runs += selectors.runs_listed(person(request)).filter(pk=int(wanted))
     return runs
 
@@ -107,7 +107,7 @@ def _runs(request: HttpRequest) -> list[Any]:
 def _numbers(request: HttpRequest) -> list[int]:
     """The runs that the address names, each once."""
     typed = dict.fromkeys(request.GET.getlist("runs"))
-    return [int(one) for one in typed if one.isdecimal() and len(one) < 19][: side.MOST]
+    return [int(one) for one in typed if is_row_number(one)][: side.MOST]
 
 
 def _two_of(runs: list[Any], named: list[int]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from dashboard.reading import copies, matrix_form
 from dashboard.reading import plan as reading
 from dashboard.views.access import page, person
+from dashboard.views.paging import is_row_number
 from dashboard.views.run import matrix_text
 from farm.accounts.refusals import Missing, Refusal
 from farm.alerts.selectors.releases import for_planning
@@ -123,7 +124,7 @@ def _planned(request: HttpRequest, matrix: str, wish: str = "") -> dict[str, Any
 def _version(request: HttpRequest) -> Any:
     """The version that the form or the address names, else the newest there is."""
     wanted = request.POST.get("version") or request.GET.get("version") or ""
-    if wanted.isdecimal() and len(wanted) < 19:
+    if is_row_number(wanted):
         return registry.version(person(request), int(wanted))
     newest = registry.versions_visible_to(person(request)).exclude(state=VersionState.REJECTED).first()
     if newest is None:
@@ -134,7 +135,7 @@ def _version(request: HttpRequest) -> Any:
 def _start_from(request: HttpRequest) -> str:
     """The matrix to start from: another run's, or a preset's."""
     like = request.GET.get("like", "")
-    if like.isdecimal() and len(like) < 19:
+    if is_row_number(like):
         return matrix_text(selectors.run(person(request), int(like)))
     return _preset(request)
 

@@ -1,4 +1,4 @@
-"""Lists page by page; the page's number is part of the address."""
+"""What an address says of a list: its page, its part, its search, and the rows that it names by their numbers."""
 
 from typing import Any
 
@@ -18,6 +18,11 @@ def part_of(request: HttpRequest) -> int:
     """Which part of a large map the address asks for; the first one where it asks for none."""
     typed = request.GET.get("rows", "")
     return int(typed) if typed.isdecimal() and len(typed) < 7 else 1
+
+
+def is_row_number(typed: str) -> bool:
+    """Whether a text of an address or a form is the number of a row: so many digits fit what databases count with."""
+    return typed.isdecimal() and len(typed) < 19
 
 
 def searched(request: HttpRequest) -> str:

@@ -14,6 +14,7 @@ from dashboard.reading import watches as watch_reading
 from dashboard.reading.kept import Kept
 from dashboard.views import downloads
 from dashboard.views.access import page, person
+from dashboard.views.paging import is_row_number
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
 
@@ -34,8 +35,7 @@ def trends(request: HttpRequest) -> HttpResponse:
     user = person(request)
     watches = list(selectors.watches_visible_to(user)[:WATCHES_OFFERED])
     wanted = request.GET.get("watch", "")
-    is_named = wanted.isdecimal() and len(wanted) < 19
-    found = selectors.watch(user, int(wanted)) if is_named else pages.first_with_points(watches)
+    found = selectors.watch(user, int(wanted)) if is_row_number(wanted) else pages.first_with_points(watches)
     by = request.GET.get("by", "")
     chosen = request.GET.get("series", "")
     if downloads.is_wanted(request):

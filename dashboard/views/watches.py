@@ -14,7 +14,7 @@ from dashboard.reading import watch_form as form
 from dashboard.reading import watches as reading
 from dashboard.views import downloads, trends
 from dashboard.views.access import page, person
-from dashboard.views.paging import paged
+from dashboard.views.paging import is_row_number, paged
 from farm.accounts.refusals import Missing, NotAllowed, Refusal
 from farm.accounts.selectors import can_write, team_to_write, teams_visible_to
 from farm.alerts.selectors import alerts as selectors
@@ -140,7 +140,7 @@ def _settings(given: form.Typed) -> dict[str, Any]:
 
 def _chosen(rows: Any, ids: list[str]) -> list[Any]:
     """Those of the rows that were ticked; what nobody may see is not among them."""
-    return list(rows.filter(pk__in=[int(one) for one in ids if one.isdecimal() and len(one) < 19]))
+    return list(rows.filter(pk__in=[int(one) for one in ids if is_row_number(one)]))
 
 
 def _form(

@@ -55,5 +55,4 @@ def known(distribution: str) -> list[str]:
 
     A yanked one is among them: a watch that is pinned to it may go on, as installers take what is pinned.
     """
-    rows = Release.objects.filter(distribution=distribution)
-    return [f"{distribution}=={version}" for version in rows.values_list("version", flat=True)]
+    return [str(row) for row in Release.objects.filter(distribution=distribution)]

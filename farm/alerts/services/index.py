@@ -17,7 +17,7 @@ from django.utils import timezone
 from farm.alerts.models import IndexLook, Release, Watch
 from farm.rules.narrowing import is_prerelease
 from farm.rules.runtimes import releases
-from farm.rules.runtimes.listings import PIP_WORDS, Listing, read_listing
+from farm.rules.runtimes.listings import PIP_ENVIRONMENT, PIP_WORDS, Listing, read_listing
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ def _is_my_turn(distribution: str) -> bool:
 def listing(distribution: str) -> Listing:
     """Versions with a file for this Python and platform, pre-releases too, and yanked ones. Raises IndexProblem."""
     command = [sys.executable, *PIP_WORDS, "--pre", distribution]
-    environment = os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "NO_COLOR": "1"}
+    environment = os.environ | PIP_ENVIRONMENT
     try:
         asked = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, stdin=None

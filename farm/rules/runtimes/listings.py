@@ -8,8 +8,9 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
-# to be put after the Python whose pip is asked, before the distribution
+# to be put after the Python whose pip is asked, before the distribution; and what is added to its environment
 PIP_WORDS = ("-m", "pip", "index", "versions", "--no-input", "-vv")
+PIP_ENVIRONMENT = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "NO_COLOR": "1"}
 MOST_REASON = 200
 _LIST = re.compile(r"^Available versions: (.+)$", re.MULTILINE)
 _VERSION = re.compile(r"^[0-9][0-9A-Za-z.+-]{0,31}$")
