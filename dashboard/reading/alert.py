@@ -12,6 +12,7 @@ from dashboard.reading import alerts, verdict
 from dashboard.tables import Entry, Head, Table, verdict_entry
 from dashboard.words import kind_of
 from farm.contract.document import Comparison
+from farm.rules.narrowing import release_order
 
 EVIDENCE_HEADS = (
     Head("Change"),
@@ -45,7 +46,8 @@ QUESTIONS = {"since_when": "Since when", "work_around": "Work-around"}
 
 @dataclass(frozen=True)
 class Question:
-    """One investigation. `code`: lines for whoever makes the session; `is_open`: it is being measured now."""
+    """One investigation. `code`: lines for whoever makes the session; `is_open`: it is being measured now; `latest`:
+    the first bad release as far as it was found."""
 
     sentence: str
     state: str
@@ -54,6 +56,16 @@ class Question:
     code: str = ""
     verdict: str = ""
     run: int | None = None
+    latest: str = ""
+
+
+@dataclass(frozen=True)
+class FirstBad:
+    """The release since which it is so: `name` where one is known; `why` it is not, `then` where to go on."""
+
+    name: str = ""
+    why: str = ""
+    then: str = ""
 
 
 @dataclass(frozen=True)
@@ -180,7 +192,25 @@ def question(alert: Any, kind: str) -> Question | None:
         code=str(answer.get("code") or ""),
         verdict=str((answer.get("comparison") or {}).get("verdict") or ""),
         run=newest.run_id,
+        latest=str(answer.get("first_bad") or ""),
     )
+
+
+def first_bad(alert: Any, asked: Question | None, *, may_ask: bool) -> FirstBad:
+    """The first bad release, or why none is named and what leads to one. `asked`: the newest search for it."""
+    if alert.first_bad:
+        return FirstBad(name=alert.first_bad)
+    if asked is not None and asked.is_open:
+        return FirstBad(why="being searched:", then="how far")
+    if asked is not None and asked.latest:
+        return FirstBad(name=asked.latest, why="at the latest:", then="what was measured")
+    if asked is not None:
+        return FirstBad(why="not found:", then="why, and again")
+    if not alert.node:
+        return FirstBad(why="none: nothing was measured")
+    if release_order(alert.good) >= release_order(alert.bad):
+        return FirstBad(why=f"no question: {alert.bad} is the older one")
+    return FirstBad(why="not looked for yet:", then="look for it") if may_ask else FirstBad(why="nobody looked for it")
 
 
 def _progress(one: Any) -> str:

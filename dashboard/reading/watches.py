@@ -9,6 +9,7 @@ from django.conf import settings
 from django.urls import reverse
 
 from dashboard import numbers, words
+from dashboard.reading import verdict
 from dashboard.tables import Entry, Head, Table, verdict_entry
 from dashboard.words import Sign, kind_of, sign_of
 from farm.rules.matrices import matrix as matrices
@@ -18,6 +19,12 @@ from farm.rules.matrices.matrix import MatrixProblem
 Looks = Mapping[str, tuple[datetime | None, str]]
 # the outcome that says most about a cause's rounds stands for all of them
 GRAVEST = ("alert", "infra", "undecided", "unconfirmed", "news", "quiet", "")
+# what takes too many words for a headline: they follow it
+SHORT = {
+    "undecided": "Whether {model} is slower with {new} than with {old} is undecided",
+    "unconfirmed": "{model}: a fresh block did not show again what {new} seemed to change",
+    "infra": "{model} could not be judged with {new}",
+}
 AXES_NAMED = ("provider", "precision", "batch", "threads", "opset", "hardware", "optimization")
 ROUND_HEADS = (
     Head("Round"),
@@ -34,10 +41,15 @@ ROUND_HEADS = (
 
 @dataclass(frozen=True)
 class Last:
-    """What came out last. `sign` is the gravest outcome of the last cause's rounds; `is_open`: measuring now."""
+    """What came out last, in one sentence, and the same as a headline with what follows it.
+
+    `sign` is the gravest outcome of the last cause's rounds; `is_open`: measuring now.
+    """
 
     sign: Sign
     sentence: str
+    headline: str
+    rest: str
     at: datetime | None
     is_open: bool
     run: int | None = None
@@ -149,13 +161,20 @@ def last(rounds: Sequence[Any]) -> Last | None:
         return None
     opened = [one for one in rounds if one.state != "judged"]
     if opened:
-        one = opened[0]
-        ended = len(rounds) - len(opened)
-        of = f" ({ended} of {numbers.count(len(rounds), 'model')} judged)" if len(rounds) > 1 else ""
-        said = f" {one.sentence}" if one.sentence else ""
-        return Last(sign_of(one.state), f"{one.old} → {one.new} of {one.version}{of}.{said}", None, True, one.run_id)
+        return _measured_now(opened[0], ended=len(rounds) - len(opened), of=len(rounds))
     worst = min(rounds, key=lambda one: GRAVEST.index(one.outcome))
-    return Last(sign_of(worst.outcome), numbers.unbroken(worst.sentence), worst.judged_at, False, worst.run_id)
+    sentence = numbers.unbroken(worst.sentence)
+    short = SHORT.get(worst.outcome, "").format(model=worst.version, new=worst.new, old=worst.old)
+    headline, rest = (short, sentence) if short else verdict.split(sentence)
+    return Last(sign_of(worst.outcome), sentence, headline, rest, worst.judged_at, False, worst.run_id)
+
+
+def _measured_now(one: Any, *, ended: int, of: int) -> Last:
+    judged = f" ({ended} of {numbers.count(of, 'model')} judged)" if of > 1 else ""
+    said = str(one.sentence or "")
+    sentence = f"{one.old} → {one.new} of {one.version}{judged}. {said}".strip()
+    headline = f"Measuring {one.new} against {one.old} on {one.version}{judged}"
+    return Last(sign_of(one.state), sentence, headline, said, None, True, one.run_id)
 
 
 def rounds_table(rounds: Iterable[Any]) -> Table:

@@ -85,6 +85,8 @@ def shown(request: HttpRequest, found: Any, *, status: int = 200, **more: object
     """The page of one alert; `more`: errors and what was typed into its forms."""
     kinds = listing.kinds_of(found)
     members = [member for member in members_of(found.team) if member.role in WRITING_ROLES]
+    since_when, may_write = reading.question(found, "since_when"), can_write(person(request), team=found.team)
+    may_ask = bool(found.node) and any(not one.resolved_in for one in found.symptoms.all())
     context = {
         "alert": found,
         "state": listing.state_of(found),
@@ -96,13 +98,14 @@ def shown(request: HttpRequest, found: Any, *, status: int = 200, **more: object
         "figure": _ratios(found),
         "operators": _operators(found),
         "graph_changes": graph_changes(leading) if (leading := reading.leading(found)) is not None else [],
-        "since_when": reading.question(found, "since_when"),
+        "since_when": since_when,
+        "first_bad": reading.first_bad(found, since_when, may_ask=may_write and may_ask),
         "work_around": reading.question(found, "work_around"),
         "members": [member.user for member in members],
         "events": list(found.events.all())[::-1][:EVENTS_SHOWN],
-        "may_write": can_write(person(request), team=found.team),
+        "may_write": may_write,
         "is_unsettled": found.state in ("open", "acknowledged"),
-        "may_ask": bool(found.node) and any(not one.resolved_in for one in found.symptoms.all()),
+        "may_ask": may_ask,
         "report_command": f"onnxfarm report {found.pk}",
         "has_evidence": any(one.run_id for one in found.symptoms.all()),
         "errors": {},

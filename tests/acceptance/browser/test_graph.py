@@ -27,13 +27,16 @@ def run(person: User) -> Run:
 
 
 def store_model(version: Version) -> None:
-    """A chain of nodes that are called as the made-up trace calls them."""
+    """A chain of nodes that are called as the made-up trace calls them; the first one has a weight."""
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 4]) for name in ("t0", "t4")]
     nodes = [
         helper.make_node("Relu", [f"t{place}"], [f"t{place + 1}"], name=name)
         for place, (name, *_) in enumerate(rows.OPERATORS)
     ]
-    content = helper.make_model(helper.make_graph(nodes, "g", values[:1], values[1:])).SerializeToString()
+    nodes[0].op_type = "Add"
+    nodes[0].input.append("w")
+    weight = helper.make_tensor("w", TensorProto.FLOAT, [4, 4], [1.0] * 16)
+    content = helper.make_model(helper.make_graph(nodes, "g", values[:1], values[1:], [weight])).SerializeToString()
     assert onnx.load_from_string(content).graph.node
     path = storage.place(team_id=version.artifact.team_id, sha256=version.artifact.files.get().blob.sha256)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -49,6 +52,8 @@ def test_netron_draws_the_graph_with_times_on_its_nodes_and_asks_nobody(opened: 
     expect(frame.locator(".farm-time")).to_have_count(len(rows.OPERATORS))
     expect(frame.locator(".farm-time text").first).to_contain_text("µs")
     assert frame.locator(":root").get_attribute("data-theme") == scheme
+    # a shape in brackets that every font has
+    expect(frame.locator(".node-argument", has_text="‹4×4›")).to_have_count(1)
     page.locator("#operators tbody button").first.click()
     expect(frame.locator(".node.graph-node.select")).to_have_count(1)
     frame.locator(".node-item-type").nth(2).click()

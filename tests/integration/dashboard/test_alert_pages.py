@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from farm.accounts.models import Team, User
 from farm.alerts.models import Alert, Watch
-from farm.alerts.states import AlertState
+from farm.alerts.states import AlertState, InvestigationState
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs.models import Run
@@ -236,6 +236,35 @@ def test_a_bisection_is_asked_for_once(signed_in: Client, alert: Alert, run: Run
     again = signed_in.post(f"/alerts/{alert.pk}/since_when/", {"good": "1.29.0", "bad": "1.31.1"})
     assert again.status_code == 409
     assert "being looked into already" in words_of(again)
+
+
+def test_a_first_bad_release_that_is_not_known_says_why_and_what_to_do(
+    signed_in: Client, alert: Alert, run: Run, viewer: User
+) -> None:
+    alert.symptoms.update(run=run)
+    words = assert_is_page(page := signed_in.get(f"/alerts/{alert.pk}/"))
+    assert "not looked for yet: look for it" in words
+    assert "Look for the first bad release" in words
+    assert 'href="#since"' in page.content.decode()
+    assert "nobody looked for it" in assert_is_page(client_of(viewer).get(f"/alerts/{alert.pk}/"))
+    signed_in.post(f"/alerts/{alert.pk}/since_when/", {"good": "", "bad": ""})
+    assert "being searched: how far" in assert_is_page(signed_in.get(f"/alerts/{alert.pk}/"))
+    asked = alert.investigations.get()
+    asked.state, asked.sentence = InvestigationState.FAILED, "No node offers the releases between them."
+    asked.save()
+    words = assert_is_page(signed_in.get(f"/alerts/{alert.pk}/"))
+    assert "not found: why, and again" in words
+    assert "No node offers the releases between them." in words
+    asked.state, asked.answer = InvestigationState.ANSWERED, {"first_bad": "1.30.0", "is_exact": False}
+    asked.save()
+    assert "1.30.0 at the latest: what was measured" in assert_is_page(signed_in.get(f"/alerts/{alert.pk}/"))
+
+
+def test_an_older_candidate_is_not_asked_since_when(signed_in: Client, watch: Watch, version: Version) -> None:
+    older = watching.bare_alert(watch, version, bad="1.20.0")
+    words = assert_is_page(signed_in.get(f"/alerts/{older.pk}/"))
+    assert "no question: 1.20.0 is the older one" in words
+    assert "Look for the first bad release" not in words
 
 
 def test_what_has_no_run_cannot_be_measured_again(signed_in: Client, alert: Alert) -> None:

@@ -85,6 +85,18 @@ def test_each_outcome_has_a_state_of_its_own(
         assert sentence in words
 
 
+def test_what_takes_many_words_follows_a_short_headline(signed_in: Client, watch: Watch, version: Version) -> None:
+    told = "Whether 1.30.0 runs it slower than 1.29.0 is undecided (1 %, 95 % interval −3 to 6 %). Measure 40 rounds."
+    watching.bare_round(watch, version, outcome=RoundOutcome.UNDECIDED, sentence=told)
+    response = signed_in.get(f"/watches/{watch.pk}/")
+    heading = re.search(r"<h1[^>]*>(.*?)</h1>", response.content.decode())
+    assert heading
+    assert heading[1] == "Whether encoder v1 is slower with 1.30.0 than with 1.29.0 is undecided"
+    assert "Measure 40 rounds." in assert_is_page(response)
+    watching.bare_round(watch, version, key="call:1", state=RoundState.WAITING, outcome="", judged_at=None, sentence="")
+    assert "Measuring 1.30.0 against 1.29.0 on encoder v1" in assert_is_page(signed_in.get(f"/watches/{watch.pk}/"))
+
+
 def test_the_gravest_of_a_causes_rounds_stands_for_all(
     signed_in: Client, version: Version, node: Node, team: Team, owner: User
 ) -> None:

@@ -78,6 +78,15 @@ grapher.Node.prototype.build = function (...given) {
   return build.apply(this, given);
 };
 
+// shapes stand in brackets of Chinese type, for which few machines have a font: ‹4×4› is in every one
+const plain = (text) => (typeof text === "string" ? text.replaceAll("\u3008", "\u2039").replaceAll("\u3009", "\u203a") : text);
+const spell = grapher.Argument.prototype.build;
+grapher.Argument.prototype.build = function (...given) {
+  this.name = plain(this.name);
+  this.content = plain(this.content);
+  return spell.apply(this, given);
+};
+
 const colour = () => {
   const sheet = [...document.styleSheets].find((one) => one.href?.endsWith("/grapher.css"));
   const rules = STEPS.map((fill, step) => `.farm-${step} path { fill: ${fill}; }`);
