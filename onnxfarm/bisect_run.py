@@ -7,9 +7,10 @@ from typing import Any
 
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
-from farm.contract.reasons import CellStatus, ReasonCode
+from farm.contract.reasons import CellStatus
 from farm.rules import watching
 from farm.rules.bisection import Bisection, BisectionProblem, Outcome
+from farm.rules.comparing.sides import between, by_sides
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.narrowing import narrowed, with_runtimes
 from farm.rules.planning.plans import Plan
@@ -20,7 +21,7 @@ from farm.rules.runtimes.releases import unknown_sentence
 from farm.rules.watching import Finding, Pair, Rule
 from onnxfarm import workbench
 from onnxfarm.problems import Infrastructure, Usage
-from onnxfarm.published import asked_of, published, refuse_yanked
+from onnxfarm.published import asked_of, published, refuse_uninstalled, refuse_yanked
 from onnxfarm.workbench import Bench
 
 SCHEMA = "onnxfarm.bisect/1"
@@ -64,7 +65,7 @@ class Search:
         """The answer as plain values. Raises Usage when the question is wrong, Infrastructure."""
         document, positions, minutes = self._measured(self.matrix, self.bad)
         finding = self._shown(document)
-        comparison = _comparison(document, finding)
+        comparison = between(by_sides(document.comparisons), finding.baseline, finding.candidate)
         size = (comparison.ratio, comparison.ci_low) if comparison is not None else (None, None)
         sought = Sought(finding.kind, finding.series, *size)
         search = Bisection(self.versions, good=self.good.version, bad=self.bad.version)
@@ -131,11 +132,7 @@ class Search:
 
     def _must_run(self, document: Document, pairs: Sequence[Pair]) -> None:
         """Whether the good release runs the model. Raises Usage, or Infrastructure where the index may be to blame."""
-        for cell in document.cells:
-            if cell.reason is not None and cell.reason.code == ReasonCode.RUNTIME_INSTALL_FAILED:
-                if asked_of(self.good.distribution).offered:
-                    raise Usage(cell.reason.text)
-                raise Infrastructure(f"{cell.reason.text} The package index does not answer either.")
+        refuse_uninstalled(document)
         if any(pair.old.status is CellStatus.DONE for pair in pairs):
             return
         reasons = {str(cell.runtime): cell.reason.text for cell in document.cells if cell.reason is not None}
@@ -197,12 +194,6 @@ class Search:
         pairs = watching.pairs(self.evidence[version][0], **self._names(probe))
         mine = next(pair for pair in pairs if pair.series == sought.series)
         return [mine.old.id, mine.new.id]
-
-
-def _comparison(document: Document, finding: Finding) -> Any:
-    """The comparison that a finding rests on; None for one that never ran."""
-    sides = (finding.baseline, finding.candidate)
-    return next((one for one in document.comparisons if (one.baseline, one.candidate) == sides), None)
 
 
 def _size(step: dict[str, Any]) -> str:

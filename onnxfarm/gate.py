@@ -37,7 +37,7 @@ from onnxfarm.options import (
     ThreadsOption,
 )
 from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, needs_extra
-from onnxfarm.published import beyond
+from onnxfarm.published import beyond, refuse_uninstalled
 from onnxfarm.screen import console_for, show
 
 if TYPE_CHECKING:
@@ -102,6 +102,8 @@ def gate(  # noqa: PLR0913  every option of the command
     gate_files.write(outcome, summary=summary, junit=junit, benchmark_json=benchmark_json, json_file=json_file)
     _tell(outcome.document, outcome.headline, console=console)
     if outcome.infra:
+        if server is None:
+            refuse_uninstalled(outcome.document)
         raise Infrastructure(f"It could not be measured: {outcome.infra[0]}")
     if not outcome.answer.is_passed:
         raise GateFailed(outcome.headline)

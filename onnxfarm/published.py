@@ -6,10 +6,12 @@ import sys
 from collections.abc import Iterable
 
 from farm.contract.cells import Runtime
+from farm.contract.document import Document
+from farm.contract.reasons import ReasonCode
 from farm.rules.narrowing import is_prerelease, release_order
 from farm.rules.runtimes.listings import PIP_ENVIRONMENT, PIP_WORDS, Listing, read_listing
 from farm.rules.runtimes.releases import ONNXRUNTIME, unknown_sentence, yanked_sentence
-from onnxfarm.problems import Usage
+from onnxfarm.problems import Infrastructure, Usage
 
 TIMEOUT_S = 60.0
 
@@ -41,6 +43,22 @@ def refuse_yanked(runtime: Runtime, listing: Listing) -> None:
         name = runtime.distribution
         yanked = {f"{name}=={version}": why for version, why in listing.yanked.items()}
         raise Usage(yanked_sentence(runtime, yanked, listing.offered))
+
+
+def refuse_uninstalled(document: Document) -> None:
+    """Whether every runtime of a document could be installed on this machine.
+
+    Raises Usage for one that the index answers without, as it has no file for this Python or platform; Infrastructure
+    where the index or the machine is to blame.
+    """
+    for cell in document.cells:
+        if cell.reason is None or cell.reason.code != ReasonCode.RUNTIME_INSTALL_FAILED:
+            continue
+        distribution, _, version = cell.runtime.partition("==")
+        offered = asked_of(distribution).offered
+        if offered and version not in offered:
+            raise Usage(cell.reason.text)
+        raise Infrastructure(cell.reason.text + ("" if offered else " The package index does not answer either."))
 
 
 def published(distribution: str, listing: Listing | None = None) -> list[str]:

@@ -4,7 +4,8 @@ import zipfile
 from pathlib import Path
 
 from farm.contract.blocks import ArmOrder
-from farm.contract.document import Comparison, Document
+from farm.contract.document import Document
+from farm.rules.comparing.sides import between, by_sides
 from farm.rules.planning.plans import Plan
 from farm.rules.reporting import report, sentences
 from farm.rules.reporting.report import Case
@@ -40,13 +41,9 @@ def _case(
         mine = [arm for arm in order.arms if arm.arm == wanted] if order is not None else []
         if mine:
             old, new = (cells[name] for name in sides)
-            found = _comparison(document, sides)
+            found = between(by_sides(document.comparisons), *sides)
             said = sentences.comparison_sentence(found, cells).partition(": ")[2] if found is not None else ""
             sentence = said or sentences.cell_sentence(new)
             case = Case(document, old, new, mine[0].cell, mine[0].bundle.main, sentence, since)
             return case, mine[0]
     raise Infrastructure(f"Neither {sides[0]} nor {sides[1]} was measured, so that there is nothing to report.")
-
-
-def _comparison(document: Document, sides: tuple[str, str]) -> Comparison | None:
-    return next((one for one in document.comparisons if (one.baseline, one.candidate) == sides), None)

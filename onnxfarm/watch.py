@@ -165,7 +165,7 @@ def _followed(client: WatchClient, watch_id: int, wanted: set[int], *, minutes: 
     limit = None if minutes is None else time.monotonic() + 60.0 * minutes
     said: dict[int, str] = {}
     while True:
-        rounds = [one for one in client.rounds(watch_id) if one["id"] in wanted]
+        rounds = client.rounds(watch_id, wanted)
         for one in rounds:
             if said.get(one["id"]) != one["state"]:
                 said[one["id"]] = one["state"]

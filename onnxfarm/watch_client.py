@@ -4,12 +4,15 @@ with WatchClient(find_account()) as farm:
     farm.call_watch(3, candidate="1.31.1")
 """
 
+from collections.abc import Collection
 from typing import Any
 
 from onnxfarm.client import Client, Json
-from onnxfarm.problems import Usage
+from onnxfarm.problems import Infrastructure, Usage
 
 PAGE = 100
+# as many as the farm lets be skipped
+MOST_ROUNDS = 1_000_000
 
 
 class WatchClient(Client):
@@ -46,9 +49,18 @@ class WatchClient(Client):
         """Measure now; the rounds that were opened. Not repeated: each call is a measurement of its own."""
         return self._list(f"/watches/{watch_id}/call", method="POST", json=asked, is_repeatable=False)
 
-    def rounds(self, watch_id: int) -> list[Json]:
-        """A watch's newest rounds, newest first."""
-        return self._list(f"/watches/{watch_id}/rounds", params={"limit": PAGE})
+    def rounds(self, watch_id: int, wanted: Collection[int]) -> list[Json]:
+        """These rounds of a watch, newest first. Raises Infrastructure when one of them is gone."""
+        found: list[Json] = []
+        for skipped in range(0, MOST_ROUNDS, PAGE):
+            page = self._list(f"/watches/{watch_id}/rounds", params={"after": skipped, "limit": PAGE})
+            found += [one for one in page if one["id"] in wanted]
+            if len(found) == len(wanted):
+                return found
+            if len(page) < PAGE:
+                break
+        gone = len(wanted) - len(found)
+        raise Infrastructure(f"{gone} of {len(wanted)} rounds are gone: was the watch or a model removed meanwhile?")
 
     def alerts(self, *, which: str = "open") -> list[Json]:
         """Alerts of one list (open, snoozed, infra, resolved, invalid, all), newest first."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from farm.contract.document import Cell, Comparison, Document
 from farm.contract.reasons import CellStatus
+from farm.rules.comparing.sides import BySides, between, by_sides
 from farm.rules.narrowing import release_order
 from farm.rules.reporting.sentences import explanation
 from farm.rules.reporting.wording import change, counted
@@ -19,7 +20,6 @@ from farm.rules.watching import series_label, series_of
 
 # a 95 % half interval is 1.96 standard errors; so many of it are 3.3, p = .001
 SURE = 1.7
-Pairs = Mapping[tuple[str, str], Comparison]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +87,11 @@ def lines_of(documents: Iterable[Document], *, reference: str) -> list[Line]:
         for cell in document.cells:
             if cell.twin_of is None:
                 by_series.setdefault(series_of(cell), []).append((number, cell))
-    pairs = [{(one.baseline, one.candidate): one for one in document.comparisons} for document in found]
+    pairs = [by_sides(document.comparisons) for document in found]
     return [_line(series, cells, pairs, reference=reference) for series, cells in by_series.items()]
 
 
-def _line(series: str, cells: Sequence[tuple[int, Cell]], pairs: Sequence[Pairs], *, reference: str) -> Line:
+def _line(series: str, cells: Sequence[tuple[int, Cell]], pairs: Sequence[BySides], *, reference: str) -> Line:
     places: dict[str, list[tuple[int, Cell]]] = {}
     for number, cell in cells:
         places.setdefault(_version(cell), []).append((number, cell))
@@ -120,7 +120,7 @@ def _version(cell: Cell) -> str:
 
 
 def _point(
-    version: str, places: Mapping[str, Sequence[tuple[int, Cell]]], pairs: Sequence[Pairs], *, reference: str
+    version: str, places: Mapping[str, Sequence[tuple[int, Cell]]], pairs: Sequence[BySides], *, reference: str
 ) -> SweepPoint:
     if version == reference:
         done = [cell for _, cell in places[version] if cell.p50_ms is not None]
@@ -138,44 +138,19 @@ def _unmeasured(version: str, places: Mapping[str, Sequence[tuple[int, Cell]]]) 
 
 
 def _compared(
-    places: Mapping[str, Sequence[tuple[int, Cell]]], pairs: Sequence[Pairs], *, old: str, new: str
+    places: Mapping[str, Sequence[tuple[int, Cell]]], pairs: Sequence[BySides], *, old: str, new: str
 ) -> list[tuple[Cell, Comparison]]:
     """Comparisons from one release to another, whichever of them is the baseline, with the cell of `new`."""
     found = []
     for number, cell in places.get(new, ()):
         for there, other in places.get(old, ()):
-            if there != number:
-                continue
-            forward, backward = pairs[number].get((other.id, cell.id)), pairs[number].get((cell.id, other.id))
-            if forward is not None:
-                found.append((cell, forward))
-            elif backward is not None:
-                found.append((cell, _turned(backward)))
+            if there == number and (one := between(pairs[number], other.id, cell.id)) is not None:
+                found.append((cell, one))
     return found
 
 
-def _turned(one: Comparison) -> Comparison:
-    """The same comparison, seen from the other side."""
-    if one.ratio is None or one.ci_low is None or one.ci_high is None:
-        return one
-    verdict = {"slower": "faster", "faster": "slower"}.get(one.verdict, one.verdict)
-    operators = [
-        change_.model_copy(update={"baseline_us": change_.candidate_us, "candidate_us": change_.baseline_us})
-        for change_ in one.operators
-    ]
-    return one.model_copy(
-        update={
-            "ratio": 1.0 / one.ratio,
-            "ci_low": 1.0 / one.ci_high,
-            "ci_high": 1.0 / one.ci_low,
-            "verdict": verdict,
-            "operators": operators,
-        }
-    )
-
-
 def _turn(
-    places: Mapping[str, Sequence[tuple[int, Cell]]], pairs: Sequence[Pairs], *, before: SweepPoint, after: SweepPoint
+    places: Mapping[str, Sequence[tuple[int, Cell]]], pairs: Sequence[BySides], *, before: SweepPoint, after: SweepPoint
 ) -> Turn | None:
     for _, one in _compared(places, pairs, old=before.version, new=after.version):
         if one.ratio is None or one.ci_low is None or one.ci_high is None:

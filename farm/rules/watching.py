@@ -15,6 +15,7 @@ from farm.contract.base import Message, digest_of
 from farm.contract.document import Cell, Comparison, Document, ParityOutput
 from farm.contract.reasons import CellStatus, ReasonCode
 from farm.rules.comparing.comparisons import TOTAL_LEVEL
+from farm.rules.comparing.sides import BySides, between, by_sides
 from farm.rules.reporting import sentences
 from farm.rules.reporting.wording import percent, three_digits
 from farm.rules.tracing.placement import placement_changes
@@ -135,7 +136,7 @@ class _Notes:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The same point measured with two runtimes, in one block where it could be."""
+    """The same point measured with two runtimes, in one block where it could be. `comparison` is new / old."""
 
     old: Cell
     new: Cell
@@ -174,12 +175,15 @@ def series_label(cell: Cell) -> str:
 
 
 def pairs(document: Document, *, old: str, new: str) -> list[Pair]:
-    """Cells of `old` and `new` (as `distribution==version`) that differ in nothing else, of one block if possible."""
+    """Cells of `old` and `new` (as `distribution==version`) that differ in nothing else, of one block if possible.
+
+    `old` is what `new` is compared with; it may be the later release of the two.
+    """
     by_series: dict[str, dict[str, list[Cell]]] = {}
     for cell in document.cells:
         if cell.runtime in (old, new) and cell.twin_of is None:
             by_series.setdefault(series_of(cell), {}).setdefault(cell.runtime, []).append(cell)
-    comparisons = {(one.baseline, one.candidate): one for one in document.comparisons}
+    comparisons = by_sides(document.comparisons)
     return [
         _pair(sides[old], sides[new], comparisons)
         for sides in by_series.values()
@@ -187,10 +191,10 @@ def pairs(document: Document, *, old: str, new: str) -> list[Pair]:
     ]
 
 
-def _pair(olds: Sequence[Cell], news: Sequence[Cell], comparisons: Mapping[tuple[str, str], Comparison]) -> Pair:
+def _pair(olds: Sequence[Cell], news: Sequence[Cell], comparisons: BySides) -> Pair:
     together = [(a, b) for a in olds for b in news if a.block and a.block == b.block]
     old, new = together[0] if together else (olds[0], news[0])
-    return Pair(old, new, comparisons.get((old.id, new.id)))
+    return Pair(old, new, between(comparisons, old.id, new.id))
 
 
 def judge(document: Document, rule: Rule, *, old: str, new: str) -> Judgement:

@@ -8,6 +8,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from farm.contract.document import Document
+from farm.contract.reasons import Reason, ReasonCode
+from farm.rules.runtimes.listings import Listing
 from onnxfarm.main import app
 from tests.integration.worker.making import MODELS, runtime_store
 
@@ -92,3 +94,21 @@ def test_what_cannot_be_used_is_said_in_a_sentence(home: Path, options: list[str
 
 def test_a_model_that_is_not_there_is_said_in_a_sentence(home: Path) -> None:
     assert "not a file" in sentence(gate(home, "none.onnx", "--baseline", "1.29.0", "--candidate", "1.31.1"))
+
+
+@pytest.mark.parametrize(
+    ("offered", "code", "words"),
+    [(("1.31.1",), 2, "3.8 to 3.11 only"), ((), 3, "index does not answer"), (("1.29.0",), 3, "3.8 to 3.11 only")],
+)
+def test_a_release_without_a_wheel_here_is_the_askers_affair_while_the_index_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offered: tuple[str, ...], code: int, words: str
+) -> None:
+    text = "It could not be installed: it has wheels for Python 3.8 to 3.11 only."
+    failed = Reason(code=ReasonCode.RUNTIME_INSTALL_FAILED, text=text).model_dump_json()
+    (tmp_path / "runtimes").mkdir()
+    for version in ("1.29.0", "1.31.1"):
+        # what the last try left behind, which is believed for some minutes
+        (tmp_path / "runtimes" / f"onnxruntime-{version}.failed").write_text(failed)
+    monkeypatch.setattr("onnxfarm.published.asked_of", lambda distribution: Listing(offered))
+    result = gate(tmp_path, RELU, "--baseline", "1.29.0", "--candidate", "1.31.1", "--rounds", 8)
+    assert (result.exit_code, words in result.stderr.splitlines()[-1]) == (code, True), result.stderr

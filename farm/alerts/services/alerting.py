@@ -13,6 +13,7 @@ from farm.alerts.services.telling import tell
 from farm.alerts.states import OPEN_ALERTS, AlertEventKind, AlertState
 from farm.contract.document import Cell, Comparison, Document
 from farm.rules import watching
+from farm.rules.comparing.sides import between, by_sides
 from farm.rules.narrowing import release_order
 from farm.rules.reporting.sentences import explanation
 from farm.rules.watching import Finding, Judgement
@@ -50,19 +51,29 @@ def _is_known(one: WatchRound, finding: Finding, *, node: str) -> bool:
 def _spans(one: WatchRound, alert: Alert) -> bool:
     """Whether the release that brought the alert's shift may lie between the round's two releases.
 
-    It is one release once bisection has named it; until then any after the good one up to the bad one.
+    It is one release once bisection has named it; until then any between the alert's two. A call whose candidate is the
+    older side and one whose candidate is the newer side find different shifts, unless they call the same release bad.
     """
-    old, new = release_order(one.old), release_order(one.new)
+    if _is_backward(one.old, one.new) != _is_backward(alert.good, alert.bad):
+        return one.new == alert.bad
+    early, late = sorted((release_order(one.old), release_order(one.new)))
     if alert.first_bad:
-        return old < release_order(alert.first_bad) <= new
-    return old < release_order(alert.bad) and new > release_order(alert.good)
+        return early < release_order(alert.first_bad) <= late
+    first, last = sorted((release_order(alert.good), release_order(alert.bad)))
+    return early < last and late > first
+
+
+def _is_backward(good: str, bad: str) -> bool:
+    """Whether somebody called with a candidate older than what it is compared with."""
+    return release_order(bad) < release_order(good)
 
 
 def _came_back_later(one: WatchRound, finding: Finding, *, rows: Sequence[Symptom]) -> bool:
     """A shift that was resolved in a release before this pair and is here again: its alert is opened again."""
     resolved = [row for row in rows if row.resolved_in and row.alert.state == AlertState.RESOLVED]
     back = [row for row in resolved if release_order(row.resolved_in) <= release_order(one.old)]
-    if not back:
+    back = [row for row in back if not _is_backward(row.alert.good, row.alert.bad)]
+    if not back or _is_backward(one.old, one.new):
         return False
     symptom = max(back, key=lambda row: row.pk)
     _come_back(one, Alert.objects.select_related("watch", "team").get(pk=symptom.alert_id), symptom, finding)
@@ -115,8 +126,7 @@ def _log_raised(alert: Alert, one: WatchRound, opening: Finding, *, is_new: bool
 def _keep_symptom(
     alert: Alert, one: WatchRound, finding: Finding, document: Document, *, cells: dict[str, Cell]
 ) -> None:
-    sides = (finding.baseline, finding.candidate)
-    comparison = next((c for c in document.comparisons if (c.baseline, c.candidate) == sides), None)
+    comparison = between(by_sides(document.comparisons), finding.baseline, finding.candidate)
     Symptom.objects.update_or_create(
         alert=alert,
         series=finding.series,

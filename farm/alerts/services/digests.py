@@ -7,9 +7,9 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from farm.accounts.models import Team
-from farm.alerts.models import Alert, Channel, WatchRound
+from farm.alerts.models import Alert, AlertEvent, Channel, WatchRound
 from farm.alerts.services.telling import address_of, queue_message
-from farm.alerts.states import AlertState, DigestEvery, RoundOutcome, RoundState
+from farm.alerts.states import AlertEventKind, AlertState, DigestEvery, RoundOutcome, RoundState
 from farm.fleet.models import NullEstimate
 from farm.rules.comparing.margins import false_alarms
 from farm.rules.reporting.wording import counted
@@ -55,7 +55,7 @@ def digest_of(team: Team, *, since: datetime) -> dict[str, Any]:
         "comparisons": compared,
         "opened": [{"id": one.pk, "sentence": one.sentence, "url": address_of(one)} for one in alerts],
         "open": Alert.objects.filter(team=team).unsettled().count(),
-        "invalid": alerts.filter(state=AlertState.INVALID).count(),
+        "invalid": _called_invalid(team, since=since),
         "expected_false_alerts": expected_false_alerts(compared, rate=rate),
         "false_alarm_rate": rate,
         "null_pairs": pairs,
@@ -74,13 +74,20 @@ def false_alarm_rate(team: Team) -> tuple[float, int]:
     return found.rate or found.high, found.comparisons
 
 
+def _called_invalid(team: Team, *, since: datetime) -> int:
+    """Alerts that somebody called invalid since then and that are still so, whenever they were opened."""
+    events = AlertEvent.objects.filter(alert__team=team, alert__state=AlertState.INVALID, kind=AlertEventKind.INVALID)
+    return events.filter(at__gte=since).values("alert").distinct().count()
+
+
 def sentence_of(told: dict[str, Any]) -> str:
     """A digest in one line."""
     expected = told["expected_false_alerts"]
     shown = f"{expected:.2g}" if expected else "0"
     return (
         f"{counted(sum(told['rounds'].values()), 'round')} with {counted(told['comparisons'], 'comparison')}: "
-        f"{counted(len(told['opened']), 'new alert')}, {told['open']} open. Of so many comparisons about {shown} "
+        f"{counted(len(told['opened']), 'new alert')}, {told['open']} open, {told['invalid']} called invalid. "
+        f"Of so many comparisons about {shown} "
         f"would alert by chance (A/A pairs differ in {100 * told['false_alarm_rate']:.2g} % of cases)."
     )
 

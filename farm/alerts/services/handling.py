@@ -12,6 +12,7 @@ from farm.accounts.selectors import can_write
 from farm.alerts.models import Alert
 from farm.alerts.services.watches import check_release
 from farm.alerts.states import OPEN_ALERTS, AlertEventKind, AlertState
+from farm.rules.narrowing import release_order
 
 MOST_NOTE = 4000
 
@@ -80,6 +81,9 @@ def snooze(*, alert: Alert, by: User, until: datetime | None = None, release: st
     release = release.strip().removeprefix(f"{alert.distribution}==")
     if release and not release[0].isdigit():
         release = check_release(alert.distribution, release)
+    if release and release_order(release) <= release_order(alert.bad):
+        text = f"{release[:32]} is no later than {alert.bad}, in which it was found: name a release to come."
+        raise Invalid(text, code="snooze")
     text = f"Snoozed by {by.username} until " + (f"{until:%Y-%m-%d %H:%M} UTC." if until else f"{release}.")
     with transaction.atomic():
         Alert.objects.filter(pk=alert.pk).update(snoozed_until=until, snoozed_for=release[:32])

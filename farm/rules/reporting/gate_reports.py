@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
 
 from farm.contract.document import Cell, Comparison, Document
+from farm.rules.comparing.sides import between, by_sides
 from farm.rules.reporting.gate import GateAnswer, cell_label
 from farm.rules.reporting.sentences import explanation
 from farm.rules.reporting.wording import change, counted, milliseconds, signed
@@ -97,8 +98,10 @@ def _latency(what: str, side: str, cell: Cell) -> dict[str, object]:
 
 def _measured(answer: GateAnswer, document: Document) -> Iterator[Comparison]:
     """The gate's comparisons that have figures."""
-    for one in document.comparisons:
-        if (one.baseline, one.candidate) in answer.pairs and one.ratio is not None:
+    known = by_sides(document.comparisons)
+    for baseline, candidate in answer.pairs:
+        one = between(known, baseline, candidate)
+        if one is not None and one.ratio is not None:
             yield one
 
 

@@ -101,6 +101,8 @@ def test_every_order_is_an_arrow_with_a_line_in_the_log(client: Client, alert: A
         ("snooze", {"until": "2099-12-24T08:00"}, 400, "no time zone"),
         ("snooze", {"until": "soon"}, 422, "until"),
         ("snooze", {"release": "soon"}, 400, "no version"),
+        ("snooze", {"release": "1.30.0"}, 400, "no later than 1.30.0"),
+        ("snooze", {"release": "onnxruntime==1.29.0"}, 400, "no later than 1.30.0"),
         ("invalid", {"reason": "  "}, 400, "Say why"),
         ("invalid", {"reason": "\x00"}, 400, "Say why"),
         ("invalid", {}, 422, "reason"),

@@ -4,6 +4,7 @@ import ipaddress
 import socket
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,13 +14,15 @@ from pytest_django import Settings
 
 from farm.accounts.models import Team, User
 from farm.accounts.refusals import Invalid, NotAllowed
-from farm.alerts.models import Channel, Delivery
-from farm.alerts.services import channels, delivering, digests
+from farm.alerts.models import AlertEvent, Channel, Delivery, Watch
+from farm.alerts.services import channels, delivering, digests, handling
 from farm.alerts.states import DeliveryState
 from farm.alerts.transports import webhook
 from farm.alerts.transports.addresses import is_allowed, read_url, target_of
 from farm.alerts.transports.failing import DeliveryProblem
+from farm.registry.models import Version
 from tests.integration.alerts.receiver import Receiver, receiving
+from tests.integration.dashboard.watching import bare_alert
 
 LOOPBACK = ["127.0.0.0/8"]
 
@@ -253,3 +256,19 @@ def test_a_digest_comes_once_when_its_day_has_come_and_says_how_many_false_alert
     delivery = channel.deliveries.get()
     assert "would alert by chance" in delivery.text
     assert delivery.payload["data"]["expected_false_alerts"] == 0
+    assert "0 called invalid" in delivery.subject
+
+
+@pytest.mark.django_db
+def test_a_digest_counts_what_was_called_invalid_since_the_last_one(
+    watch: Watch, version: Version, owner: User
+) -> None:
+    for number, days in enumerate((9, 2, 1)):
+        alert = bare_alert(watch, version, bad=f"1.3{number}.0", opened_at=timezone.now() - timedelta(days=30))
+        handling.call_invalid(alert=alert, by=owner, reason="the machine was throttled")
+        AlertEvent.objects.filter(alert=alert).update(at=timezone.now() - timedelta(days=days))
+    told = digests.digest_of(watch.team, since=timezone.now() - timedelta(days=7))
+    assert (told["invalid"], told["opened"]) == (2, [])
+    handling.reopen(alert=alert, by=owner)
+    told = digests.digest_of(watch.team, since=timezone.now() - timedelta(days=7))
+    assert "0 new alerts, 1 open, 1 called invalid." in digests.sentence_of(told)

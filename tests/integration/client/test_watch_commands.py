@@ -96,6 +96,9 @@ def test_a_watch_is_called_and_its_outcome_is_the_exit_code(
     monkeypatch.setattr("onnxfarm.watch.time.sleep", lambda seconds: None)
     late = onnxfarm("watch", "run", watch.pk, "--candidate", "1.30.0", "--wait", "--timeout", "0.0001")
     assert "they go on" in sentence(late, code=4)
+    monkeypatch.setattr("onnxfarm.watch.time.sleep", lambda seconds: WatchRound.objects.all().delete())
+    gone = onnxfarm("watch", "run", watch.pk, "--candidate", "1.30.0", "--wait")
+    assert "1 of 1 rounds are gone" in sentence(gone, code=3)
     WatchRound.objects.filter(state=RoundState.WAITING).update(
         state=RoundState.JUDGED, outcome=RoundOutcome.INFRA, sentence="No node."
     )

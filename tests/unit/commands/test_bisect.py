@@ -131,8 +131,12 @@ def test_a_release_without_a_wheel_is_the_askers_affair_only_while_the_index_ans
     bench = MadeUpBench(checks=lambda spec: {"reason": reason} if spec.runtime.version == "1.15.0" else {})
     with pytest.raises(Infrastructure, match="index does not answer"):
         search(bench)
-    monkeypatch.setattr("onnxfarm.bisect_run.asked_of", lambda distribution: Listing(("1.31.1",)))
+    monkeypatch.setattr("onnxfarm.published.asked_of", lambda distribution: Listing(("1.31.1",)))
     with pytest.raises(Usage, match="wheels for Python"):
+        search(bench)
+    # what the index has for this Python was kept from being installed by something else
+    monkeypatch.setattr("onnxfarm.published.asked_of", lambda distribution: Listing(("1.15.0", "1.31.1")))
+    with pytest.raises(Infrastructure, match="wheels for Python"):
         search(bench)
 
 

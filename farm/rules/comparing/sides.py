@@ -1,0 +1,57 @@
+"""A comparison seen from the side that is asked for. A block compares each two arms once, the older runtime as the
+baseline; who calls a watch or a gate with an older candidate means the opposite."""
+
+from collections.abc import Iterable, Mapping
+
+from farm.contract.document import Comparison, OperatorChange
+
+BySides = Mapping[tuple[str, str], Comparison]
+
+
+def by_sides(comparisons: Iterable[Comparison]) -> BySides:
+    """Comparisons by (baseline, candidate)."""
+    return {(one.baseline, one.candidate): one for one in comparisons}
+
+
+def between(known: BySides, baseline: str, candidate: str) -> Comparison | None:
+    """The comparison of two cells with this one as its baseline, turned where it was measured the other way round."""
+    found = known.get((baseline, candidate))
+    if found is not None:
+        return found
+    other = known.get((candidate, baseline))
+    return None if other is None else turned(other)
+
+
+def turned(one: Comparison) -> Comparison:
+    """The same comparison with its sides swapped: slower is faster, the ratio and its interval are inverted."""
+    verdicts = {"slower": "faster", "faster": "slower"}
+    return one.model_copy(
+        update={
+            "baseline": one.candidate,
+            "candidate": one.baseline,
+            "ratio": _inverse(one.ratio),
+            "ci_low": _inverse(one.ci_high),
+            "ci_high": _inverse(one.ci_low),
+            "verdict": verdicts.get(one.verdict, one.verdict),
+            "operators": [_turned_operator(change) for change in one.operators],
+        }
+    )
+
+
+def _inverse(ratio: float | None) -> float | None:
+    return None if not ratio else 1.0 / ratio
+
+
+def _turned_operator(change: OperatorChange) -> OperatorChange:
+    """Its share of the whole stays, as both change their signs."""
+    swapped = {
+        "baseline_us": change.candidate_us,
+        "candidate_us": change.baseline_us,
+        "change_low_us": _negative(change.change_high_us),
+        "change_high_us": _negative(change.change_low_us),
+    }
+    return change.model_copy(update=swapped)
+
+
+def _negative(value: float | None) -> float | None:
+    return None if value is None else -value

@@ -1,0 +1,104 @@
+"""Calls of a watch whose candidate is older than what it is compared with: what if we went back?"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from farm.accounts.models import User
+from farm.alerts.models import Alert, Point, Watch, WatchRound
+from farm.alerts.services.causes import call_watch
+from farm.alerts.states import AlertState, InvestigationState, RoundOutcome
+from farm.contract.cells import CellSpec
+from farm.contract.reasons import Reason, ReasonCode
+from farm.fleet.models import Node
+from tests.integration.alerts.driving import Lab, offer
+
+pytestmark = pytest.mark.django_db
+
+
+def dies_on(*versions: str) -> Any:
+    """What the checks of these releases say."""
+    reason = Reason(code=ReasonCode.CRASHED, text="It died.")
+
+    def changes(spec: CellSpec) -> Mapping[str, Any]:
+        return {"reason": reason} if spec.runtime.version in versions else {}
+
+    return changes
+
+
+def call(watch: Watch, by: User, lab: Lab, **sides: str) -> RoundOutcome:
+    """Call the watch and wait for the round's end."""
+    (one,) = call_watch(watch=watch, by=by, **sides)
+    lab.live()
+    return RoundOutcome(WatchRound.objects.get(pk=one.pk).outcome)
+
+
+def kinds(alert: Alert) -> list[str]:
+    return list(alert.events.values_list("kind", flat=True))
+
+
+def test_one_that_is_slower_opens_an_alert_with_a_point_and_a_look_for_switches(
+    watch: Watch, node: Node, member: User
+) -> None:
+    lab = Lab(node, p50_ms=lambda spec: 1.24 if spec.runtime.version == "1.27.0" else 1.0)
+    assert call(watch, member, lab, candidate="1.27.0") == RoundOutcome.ALERT
+    one = WatchRound.objects.get()
+    assert (one.old, one.new, one.confirming is not None) == ("1.29.0", "1.27.0", True)
+    alert = Alert.objects.get()
+    assert (alert.state, alert.good, alert.bad, alert.node) == (AlertState.OPEN, "1.29.0", "1.27.0", "bench-1")
+    assert alert.sentence.startswith("ONNX Runtime 1.27.0 runs encoder (CPU, fp32, batch 1, 1 thread) 2")
+    assert "slower than 1.29.0 on bench-1" in alert.sentence
+    symptom = alert.symptoms.get()
+    assert (symptom.comparison["verdict"], symptom.comparison["ratio"]) == ("slower", symptom.size)
+    assert symptom.size == pytest.approx(1.24, rel=0.03)
+    tried = alert.investigations.get()
+    assert (tried.kind, tried.state) == ("work_around", InvestigationState.ANSWERED)
+    point = Point.objects.get()
+    assert (point.runtime, point.ratio) == ("onnxruntime==1.27.0", pytest.approx(1.24, rel=0.03))
+
+
+def test_one_that_is_faster_is_news(watch: Watch, node: Node, member: User) -> None:
+    lab = Lab(node, p50_ms=lambda spec: 1.24 if spec.runtime.version == "1.29.0" else 1.0)
+    assert call(watch, member, lab, candidate="1.27.0") == RoundOutcome.NEWS
+    assert Alert.objects.count() == 0
+
+
+def test_the_same_call_again_is_seen_again_and_told_once(watch: Watch, node: Node, member: User) -> None:
+    lab = Lab(node, checks=dies_on("1.27.0"))
+    assert call(watch, member, lab, candidate="1.27.0") == RoundOutcome.ALERT
+    assert call(watch, member, lab, candidate="1.27.0") == RoundOutcome.ALERT
+    assert kinds(Alert.objects.get()) == ["opened", "seen_again"]
+
+
+def test_going_back_and_going_on_are_shifts_of_their_own(watch: Watch, node: Node, member: User) -> None:
+    lab = Lab(node, checks=dies_on("1.27.0", "1.30.0"))
+    call(watch, member, lab, candidate="1.27.0")
+    offer("1.29.0", "1.30.0")
+    lab.live()
+    found = Alert.objects.order_by("pk")
+    assert [(one.good, one.bad) for one in found] == [("1.29.0", "1.27.0"), ("1.29.0", "1.30.0")]
+
+
+def test_a_release_that_is_bad_already_stays_one_alert_from_either_side(watch: Watch, node: Node, member: User) -> None:
+    lab = Lab(node, checks=dies_on("1.30.0"))
+    offer("1.29.0", "1.30.0")
+    lab.live()
+    call(watch, member, lab, baseline="1.31.0", candidate="1.30.0")
+    alert = Alert.objects.get()
+    assert (alert.good, alert.bad) == ("1.29.0", "1.30.0")
+    assert kinds(alert) == ["opened", "explained", "seen_again"]
+
+
+def test_what_was_resolved_does_not_come_back_by_going_back(watch: Watch, node: Node, member: User) -> None:
+    lab = Lab(node, checks=dies_on("1.27.0", "1.30.0"))
+    offer("1.29.0", "1.30.0")
+    lab.live()
+    offer("1.29.0", "1.30.0", "1.31.0")
+    lab.live()
+    resolved = Alert.objects.get()
+    assert (resolved.state, resolved.resolved_in) == (AlertState.RESOLVED, "1.31.0")
+    call(watch, member, lab, baseline="1.31.0", candidate="1.27.0")
+    resolved.refresh_from_db()
+    assert resolved.state == AlertState.RESOLVED
+    assert [one.bad for one in Alert.objects.order_by("pk")] == ["1.30.0", "1.27.0"]
