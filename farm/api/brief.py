@@ -1,13 +1,14 @@
-"""Brief requests of nodes: read whole, and answered by one call of Django in a thread that stays.
+"""Brief requests of nodes: read whole, and answered by one call of Django in one thread that stays, in turn.
 
 Django's own ASGI handler makes a thread for each request, which opens a database connection of its own, and goes from
 that thread to the event loop and back for every middleware: on a busy machine each of these steps waits for its turn.
+What a node waits for before it measures, and what keeps its block, goes before the reports of others.
 """
 
 import asyncio
 import io
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from django.core.handlers.asgi import ASGIRequest, get_script_prefix
@@ -18,18 +19,18 @@ from django.http import HttpResponse, HttpResponseBadRequest
 from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
+from farm.api.turns import Press, Turns
 from farm.contract.node import MAX_REPORT_BYTES
+from farm.rules import special
 
-# more of them would only take turns at the interpreter and wait for each other's writes
-REPORT_THREADS = 2
-# what a node waits for before it measures, and what keeps its block, does not queue behind the reports of others
-LEASE_THREADS = 1
 LEASE_ENDINGS = ("/claim", "/heartbeat")
 # how long a thread keeps its database connection, which costs more to open than a request takes
 KEPT_S = 60
 # one byte more than the longest message: enough to be refused
 MOST_BYTES = MAX_REPORT_BYTES + 1
 
+# status, headers and body
+Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
@@ -42,31 +43,35 @@ def keep_connection() -> None:
         connections[alias].settings_dict = {**connections[alias].settings_dict, **kept}
 
 
+def _make_ready() -> None:
+    """Before the first request: the statistics that a report may need take a second to import."""
+    keep_connection()
+    assert special.stdtr
+
+
 class BriefHandler(BaseHandler):
     """ASGI: Django for requests whose body and answer are small."""
 
     def __init__(self) -> None:
         super().__init__()
         self.load_middleware()
-        self._lease_threads = ThreadPoolExecutor(LEASE_THREADS, "gateway-lease", keep_connection)
-        self._report_threads = ThreadPoolExecutor(REPORT_THREADS, "gateway-report", keep_connection)
+        self._turns: Turns[Answer] = Turns("gateway-brief", _make_ready)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = await _body(receive)
         if body is None:
             return
-        threads = self._lease_threads if scope["path"].endswith(LEASE_ENDINGS) else self._report_threads
-        loop = asyncio.get_running_loop()
-        status, headers, content = await loop.run_in_executor(threads, self._answer, scope, body)
+        press = Press.LEASE if scope["path"].endswith(LEASE_ENDINGS) else Press.OTHER
+        answer = self._turns.take(press, partial(self._answer, scope, body))
+        status, headers, content = await asyncio.wrap_future(answer)
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": content})
 
     def stop(self) -> None:
-        """Takes no more requests; what runs is left to end."""
-        for threads in (self._lease_threads, self._report_threads):
-            threads.shutdown(wait=False)
+        """Takes no more requests; what waits is left to end."""
+        self._turns.stop()
 
-    def _answer(self, scope: Scope, body: bytes) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    def _answer(self, scope: Scope, body: bytes) -> Answer:
         set_script_prefix(get_script_prefix(scope))
         request_started.send(sender=type(self), scope=scope)
         response = self._response(scope, body)

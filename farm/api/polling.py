@@ -29,8 +29,8 @@ from farm.runs.selectors import first_taker
 
 log = logging.getLogger(__name__)
 
-# threads that ask the database; a waiting node needs none
-DATABASE_THREADS = 4
+# threads that ask the database: one more than may wait for it; a waiting node needs none
+DATABASE_THREADS = 2
 # messages looked through at one ring, and waiting nodes asked about at once
 LOOK_THROUGH = 32
 ASKED_AT_ONCE = 64

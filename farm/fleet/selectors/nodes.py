@@ -8,6 +8,9 @@ from farm.accounts.selectors import Anyone
 from farm.fleet.models import Node, NodeEvent, NodeSecret
 from farm.fleet.states import NodeHealth, NodeState
 
+# what a node's request seldom needs and may be long
+UNREAD = ("node__facts_json", "node__log_tail", "node__self_test_json")
+
 
 def nodes_visible_to(user: Anyone) -> QuerySet[Node]:
     """Nodes of the user's teams."""
@@ -52,7 +55,7 @@ def node_by_key(key: int) -> Node | None:
 def node_of_secret(secret: str) -> Node | None:
     """The node that this bearer secret belongs to, if it opens anything now."""
     digest = digest_of_secret(secret)
-    found = NodeSecret.objects.valid().select_related("node__team", "node__owner").filter(digest=digest).first()
+    found = NodeSecret.objects.valid().select_related("node").defer(*UNREAD).filter(digest=digest).first()
     if found is None or found.node.health in (NodeHealth.PENDING, NodeHealth.RETIRED):
         return None
     return found.node

@@ -8,8 +8,8 @@ from farm.runs.models import Block, Run
 
 
 def lock_run(run_id: int) -> Run:
-    """The run, read and locked. Call inside a transaction."""
-    return Run.objects.select_for_update(no_key=True).get(pk=run_id)
+    """The run, read and locked, but for what may be long. Call inside a transaction."""
+    return Run.objects.defer("matrix").select_for_update(no_key=True).get(pk=run_id)
 
 
 def lock_block(block_id: int, *, run_id: int) -> Block:

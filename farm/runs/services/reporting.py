@@ -1,7 +1,7 @@
 """Taking reports: strict, plausible, once. The answer says whether the node measures another round."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from django.db import IntegrityError, transaction
@@ -25,7 +25,7 @@ from farm.runs.services.ending import end_attempt
 from farm.runs.services.leasing import Held, held_attempt
 from farm.runs.services.locking import lock_block
 from farm.runs.services.plausibility import check_labelled, check_report, check_wall_clock
-from farm.runs.states import EventKind
+from farm.runs.states import AttemptState, EventKind
 
 log = logging.getLogger(__name__)
 # places whose reports mention an arm that may have failed
@@ -46,6 +46,13 @@ class Place(NamedTuple):
         return cls(report.kind, arm, number)
 
 
+class Said(NamedTuple):
+    """A report that was kept: what tells it from others, and its answer as JSON text."""
+
+    digest: str
+    reply: str
+
+
 def accept_report(*, node: Node, block_id: str, attempt: int, token: str, report: Report) -> Reply:
     """Keeps a report of the current attempt and answers it; the same report again gets the same answer.
 
@@ -54,13 +61,14 @@ def accept_report(*, node: Node, block_id: str, attempt: int, token: str, report
     """
     held = held_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
     place, digest = Place.of(report), digest_of(report.model_dump(mode="json"))
-    known = _known(held.attempt, place, digest)
+    earlier = _earlier(held.attempt)
+    known = _known(earlier, held.attempt, place, digest)
     if known is not None:
         return known
     if not held.is_current:
         raise Conflict(f"Attempt {attempt} at block {block_id} is over; it takes no more reports.", code="stale")
     try:
-        timed_s = _checked(report, held)
+        timed_s = _checked(report, held, measured=sum(one.kind == "round" for one in earlier))
     except Unprocessable as refusal:
         note_refused(node, held.block, refusal)
         raise
@@ -69,7 +77,7 @@ def accept_report(*, node: Node, block_id: str, attempt: int, token: str, report
         _keep(report, held, place=place, digest=digest, reply=reply, timed_s=timed_s)
     except IntegrityError:
         # the same report twice at the same moment: the other one is kept
-        known = _known(held.attempt, place, digest)
+        known = _known(_earlier(held.attempt), held.attempt, place, digest)
         if known is None:
             raise
         return known
@@ -83,23 +91,28 @@ def note_refused(node: Node, block: Block, refusal: Refusal) -> None:
     node.log(NodeEventKind.REFUSED, refusal.detail, code=refusal.code, block=block.pk)
 
 
-def _known(attempt: Attempt, place: Place, digest: str) -> Reply | None:
+def _earlier(attempt: Attempt) -> dict[Place, Said]:
+    """What the attempt has reported."""
+    rows = attempt.reports.order_by().values_list("kind", "arm", "round", "digest", "reply")
+    return {Place(*place): Said(digest, reply) for *place, digest, reply in rows}
+
+
+def _known(earlier: Mapping[Place, Said], attempt: Attempt, place: Place, digest: str) -> Reply | None:
     """The answer that this report got before. Raises Conflict when another one stands in its place."""
-    row = attempt.reports.filter(kind=place.kind, arm=place.arm, round=place.round).first()
-    if row is None:
+    said = earlier.get(place)
+    if said is None:
         return None
-    if row.digest != digest:
+    if said.digest != digest:
         raise Conflict(
             f"Attempt {attempt.number} has sent another {place.kind} report for this place before.",
             code="contradiction",
         )
-    return Reply.model_validate_json(row.reply)
+    return Reply.model_validate_json(said.reply)
 
 
-def _checked(report: Report, held: Held) -> float:
-    """Seconds of inference in the report. Raises Unprocessable."""
+def _checked(report: Report, held: Held, *, measured: int) -> float:
+    """Seconds of inference in the report; `measured`: rounds before it. Raises Unprocessable."""
     block, attempt = held.block, held.attempt
-    measured = attempt.reports.filter(kind="round").count() if isinstance(report, RoundReport) else 0
     timed_s = check_report(
         report, block=block.plan, next_round=block.first_round + measured, most_rounds=most_rounds(block.max_rounds)
     )
@@ -121,9 +134,11 @@ def _judged(report: Report, held: Held) -> Reply:
 
 def _keep(report: Report, held: Held, *, place: Place, digest: str, reply: Reply, timed_s: float) -> None:
     with transaction.atomic():
-        block = lock_block(held.block.pk, run_id=held.block.run_id)
-        attempt = Attempt.objects.get(pk=held.attempt.pk)
-        if not Held(block, attempt).is_current:
+        block, attempt = lock_block(held.block.pk, run_id=held.block.run_id), held.attempt
+        is_open = Attempt.objects.filter(pk=attempt.pk, state=AttemptState.LEASED).update(
+            timed_s=F("timed_s") + timed_s
+        )
+        if not is_open or not Held(block, attempt).is_current:
             raise Conflict(f"Attempt {attempt.number} at block {block.pk} is over.", code="stale")
         rows.Report.objects.create(
             attempt=attempt,
@@ -134,8 +149,6 @@ def _keep(report: Report, held: Held, *, place: Place, digest: str, reply: Reply
             body=report.model_dump_json(),
             reply=reply.model_dump_json(),
         )
-        if timed_s:
-            Attempt.objects.filter(pk=attempt.pk).update(timed_s=F("timed_s") + timed_s)
         if isinstance(report, RoundReport):
             Block.objects.filter(pk=block.pk).update(rounds=report.round + 1)
         if place.kind in ARM_KINDS:

@@ -1,0 +1,63 @@
+"""One thread that answers calls in turn, the pressing ones first.
+
+Several threads that ask a database through one interpreter slow each other down: each query gives the interpreter away
+and waits up to a switch interval to have it again, and SQLite lets writers of one process wait in steps that grow to a
+tenth of a second, in no order. One thread waits for nobody, and its order is ours to choose.
+"""
+
+import itertools
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from enum import IntEnum
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Press(IntEnum):
+    """How pressing a call is; among equals the first come is served first."""
+
+    LEASE = 0
+    OTHER = 1
+    STOP = 2
+
+
+class Turns(Generic[T]):
+    """The thread and what waits for it. `prepare` is called in the thread before anything else."""
+
+    def __init__(self, name: str, prepare: Callable[[], None]) -> None:
+        self._prepare = prepare
+        self._numbers = itertools.count()
+        self._waiting: queue.PriorityQueue[tuple[Press, int, Callable[[], T] | None, Future[T]]]
+        self._waiting = queue.PriorityQueue()
+        threading.Thread(target=self._serve, name=name, daemon=True).start()
+
+    def take(self, press: Press, call: Callable[[], T]) -> Future[T]:
+        """Has the call answered when its turn comes."""
+        answer: Future[T] = Future()
+        self._waiting.put((press, next(self._numbers), call, answer))
+        return answer
+
+    def stop(self) -> None:
+        """Ends the thread once what waits has been answered."""
+        self._waiting.put((Press.STOP, next(self._numbers), None, Future()))
+
+    def _serve(self) -> None:
+        self._prepare()
+        while True:
+            _, _, call, answer = self._waiting.get()
+            if call is None:
+                return
+            if answer.set_running_or_notify_cancel():
+                _fulfil(answer, call)
+
+
+def _fulfil(answer: Future[Any], call: Callable[[], Any]) -> None:
+    try:
+        value = call()
+    except BaseException as problem:  # whoever waits for the answer is told, as by an executor of the library
+        answer.set_exception(problem)
+    else:
+        answer.set_result(value)
