@@ -94,7 +94,7 @@ def note_refused(node: Node, block: Block, refusal: Refusal) -> None:
 def _earlier(attempt: Attempt) -> dict[Place, Said]:
     """What the attempt has reported."""
     rows = attempt.reports.order_by().values_list("kind", "arm", "round", "digest", "reply")
-    return {Place(*place): Said(digest, reply) for *place, digest, reply in rows}
+    return {Place(kind, arm, number): Said(digest, reply) for kind, arm, number, digest, reply in rows}
 
 
 def _known(earlier: Mapping[Place, Said], attempt: Attempt, place: Place, digest: str) -> Reply | None:
