@@ -64,11 +64,11 @@ def _narrow(bench: Bench, matrix: Matrix, cells: Sequence[str], *, runtimes: tup
 
 def _same_points(shown: GateAnswer, again: Document, first: Document) -> set[tuple[Check, str]]:
     """What the second document shows, under the cells' names in the first."""
-    series = {cell.id: watching.series_of(cell) for cell in again.cells}
-    names: dict[str, list[str]] = {}
+    places = {cell.id: watching.place_of(cell) for cell in again.cells}
+    names: dict[tuple[str, str], list[str]] = {}
     for cell in first.cells:
-        names.setdefault(watching.series_of(cell), []).append(cell.id)
-    return {(finding.check, name) for finding in shown.findings for name in names.get(series[finding.candidate], ())}
+        names.setdefault(watching.place_of(cell), []).append(cell.id)
+    return {(finding.check, name) for finding in shown.findings for name in names.get(places[finding.candidate], ())}
 
 
 def _infra(document: Document) -> tuple[str, ...]:

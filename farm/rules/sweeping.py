@@ -16,7 +16,7 @@ from farm.rules.comparing.sides import BySides, between, by_sides
 from farm.rules.narrowing import release_order
 from farm.rules.reporting.sentences import explanation
 from farm.rules.reporting.wording import change, counted
-from farm.rules.watching import series_label, series_of
+from farm.rules.watching import place_of, series_label, series_of
 
 # a 95 % half interval is 1.96 standard errors; so many of it are 3.3, p = .001
 SURE = 1.7
@@ -80,18 +80,22 @@ class Line:
 
 
 def lines_of(documents: Iterable[Document], *, reference: str) -> list[Line]:
-    """A line for each series in these documents; `reference` is a version, which stood in every block."""
+    """A line for each series and hardware in these documents; `reference` is a version, which stood in every block."""
     found = list(documents)
-    by_series: dict[str, list[tuple[int, Cell]]] = {}
+    by_place: dict[tuple[str, str], list[tuple[int, Cell]]] = {}
     for number, document in enumerate(found):
         for cell in document.cells:
             if cell.twin_of is None:
-                by_series.setdefault(series_of(cell), []).append((number, cell))
+                by_place.setdefault(place_of(cell), []).append((number, cell))
     pairs = [by_sides(document.comparisons) for document in found]
-    return [_line(series, cells, pairs, reference=reference) for series, cells in by_series.items()]
+    several = len({hardware for _, hardware in by_place}) > 1
+    return [
+        _line(cells, pairs, reference=reference, where=f", {hardware}" if several else "")
+        for (_, hardware), cells in by_place.items()
+    ]
 
 
-def _line(series: str, cells: Sequence[tuple[int, Cell]], pairs: Sequence[BySides], *, reference: str) -> Line:
+def _line(cells: Sequence[tuple[int, Cell]], pairs: Sequence[BySides], *, reference: str, where: str) -> Line:
     places: dict[str, list[tuple[int, Cell]]] = {}
     for number, cell in cells:
         places.setdefault(_version(cell), []).append((number, cell))
@@ -105,8 +109,8 @@ def _line(series: str, cells: Sequence[tuple[int, Cell]], pairs: Sequence[BySide
     ]
     first = cells[0][1]
     return Line(
-        series=series,
-        label=series_label(first),
+        series=series_of(first),
+        label=series_label(first) + where,
         provider=first.provider,
         distribution=first.runtime.partition("==")[0],
         reference=reference,

@@ -159,10 +159,19 @@ def series_of(cell: Cell) -> str:
     return digest_of([cell.model, distribution, recipe, provider, workload, setting])[:32]
 
 
+def place_of(cell: Cell) -> tuple[str, str]:
+    """The series and the hardware that was asked for: what two cells share that may be paired."""
+    return series_of(cell), cell.hardware
+
+
 def series_label(cell: Cell) -> str:
     """The series in words."""
+    return ", ".join(part for part in (cell.model, point_label(cell)) if part)
+
+
+def point_label(cell: Cell) -> str:
+    """The series in words, without its model."""
     parts = [
-        cell.model,
         cell.provider.removesuffix("ExecutionProvider"),
         cell.precision if not cell.recipe else cell.recipe,
         "" if cell.batch is None else f"batch {cell.batch}",
@@ -170,6 +179,8 @@ def series_label(cell: Cell) -> str:
         f"{cell.threads} thread{'' if cell.threads == 1 else 's'}",
         "" if cell.optimization == "all" else f"optimisation {cell.optimization}",
         "" if cell.session.get("name", "default") == "default" else f"session {cell.session['name']}",
+        " ".join(f"{name}={value}" for name, value in cell.provider_options.items()),
+        "" if cell.concurrency == 1 else f"{cell.concurrency} at once",
     ]
     return ", ".join(part for part in parts if part)
 
@@ -177,16 +188,16 @@ def series_label(cell: Cell) -> str:
 def pairs(document: Document, *, old: str, new: str) -> list[Pair]:
     """Cells of `old` and `new` (as `distribution==version`) that differ in nothing else, of one block if possible.
 
-    `old` is what `new` is compared with; it may be the later release of the two.
+    A pair for each series and hardware. `old` is what `new` is compared with; it may be the later release of the two.
     """
-    by_series: dict[str, dict[str, list[Cell]]] = {}
+    by_place: dict[tuple[str, str], dict[str, list[Cell]]] = {}
     for cell in document.cells:
         if cell.runtime in (old, new) and cell.twin_of is None:
-            by_series.setdefault(series_of(cell), {}).setdefault(cell.runtime, []).append(cell)
+            by_place.setdefault(place_of(cell), {}).setdefault(cell.runtime, []).append(cell)
     comparisons = by_sides(document.comparisons)
     return [
         _pair(sides[old], sides[new], comparisons)
-        for sides in by_series.values()
+        for sides in by_place.values()
         if old != new and old in sides and new in sides
     ]
 
@@ -298,7 +309,7 @@ def _judge_parity(pair: Pair, rule: Rule, notes: _Notes) -> None:
     what = f"{series_label(pair.new)} on {pair.new.runtime}"
     if after.verdict == "fail" and before.verdict != "fail":
         _note(notes, rule, "parity", pair, f"{what} fails parity, which {pair.old.runtime} keeps: {after.text}")
-    elif after.verdict == "fail" and (grown := _grown(before.outputs, after.outputs)):
+    elif after.verdict == "fail" and (grown := parity_growth(before.outputs, after.outputs)):
         _note(notes, rule, "parity", pair, f"{what} is further off than on {pair.old.runtime}: {grown}")
     elif after.verdict == "pass" and before.verdict == "fail":
         notes.news.append(f"{what} keeps parity, which {pair.old.runtime} failed.")
@@ -306,7 +317,7 @@ def _judge_parity(pair: Pair, rule: Rule, notes: _Notes) -> None:
         notes.undecided.append(Undecided(pair.series, f"{what}: its parity was not measured. {after.text}".strip()))
 
 
-def _grown(before: Iterable[ParityOutput], after: Iterable[ParityOutput]) -> str:
+def parity_growth(before: Iterable[ParityOutput], after: Iterable[ParityOutput]) -> str:
     """The output whose error grew most, in words; empty when none grew by WORSE_PARITY."""
     known = {output.name: output.rmse for output in before}
     sizes = [(output.name, known.get(output.name), output.rmse) for output in after]
@@ -350,9 +361,9 @@ def _signed(ratio: float) -> str:
 
 
 def confirmed(findings: Sequence[Finding], again: Judgement) -> tuple[list[Finding], list[Finding]]:
-    """Findings that hold, and noisy ones that a fresh block does not show again."""
-    shown = {(one.kind, one.series) for one in again.findings}
-    holds = [one for one in findings if not one.is_noisy or (one.kind, one.series) in shown]
+    """Findings that hold, and noisy ones that a fresh block on their node does not show again."""
+    shown = {(one.kind, one.series, one.node) for one in again.findings}
+    holds = [one for one in findings if not one.is_noisy or (one.kind, one.series, one.node) in shown]
     return holds, [one for one in findings if one not in holds]
 
 

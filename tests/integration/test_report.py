@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from farm.rules.reporting import repeat_script
@@ -32,7 +33,6 @@ def folder(tmp_path: Path) -> Path:
     """An unpacked report whose environments are the one that runs the tests."""
     (tmp_path / "model").mkdir()
     shutil.copy(MODELS / "relu_op13_ir7.onnx", tmp_path / "model")
-    import numpy as np
     import onnxruntime as ort
 
     session = ort.InferenceSession(str(MODELS / "relu_op13_ir7.onnx"), providers=["CPUExecutionProvider"])
@@ -63,6 +63,21 @@ def test_it_measures_both_sides_and_prints_the_ratio(folder: Path) -> None:
     assert [line.partition(":")[0] for line in lines[:2]] == ["round 1", "round 2"]
     assert lines[2].startswith("onnxruntime==1.31.1 / onnxruntime==1.31.1: x")
     assert lines[3] == "measured before: x1.000"
+    assert [line.partition(": ")[2] for line in lines[4:]] == ["apart by 0 at most, its largest value is 1"]
+
+
+def test_outputs_that_are_apart_are_told_by_name_and_size(folder: Path) -> None:
+    before, after = np.array([1.0, np.nan, -4.0]), np.array([1.0, np.nan, -3.5])
+    names = np.array(["y", "same", "shape", "empty"])
+    np.savez(folder / ".outputs-old.npz", before, before, before, np.ones(0), names=names)
+    np.savez(folder / ".outputs-new.npz", after, before, np.ones(2), np.ones(0), names=names)
+    done = run(folder, "--outputs")
+    assert done.stdout.splitlines() == [
+        "output y: apart by 0.5 at most, its largest value is 4",
+        "output same: apart by 0 at most, its largest value is 4",
+        "output shape: the shape is (2,), before (3,)",
+        "output empty: apart by 0 at most, its largest value is 0",
+    ]
 
 
 def test_a_model_that_does_not_load_ends_with_the_runtimes_words(folder: Path) -> None:

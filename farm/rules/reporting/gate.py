@@ -87,8 +87,13 @@ def noisy_failures(answer: GateAnswer) -> Sequence[Finding]:
 
 def cell_label(cell: Cell) -> str:
     """A cell by what it runs on and with."""
-    batch = f", batch {cell.batch}" if cell.batch is not None else ""
-    return f"{cell.runtime}, {cell.provider}, {cell.precision}{batch}"
+    return f"{cell.runtime}, {point_label(cell)}"
+
+
+def point_label(cell: Cell) -> str:
+    """A cell without its runtime: no two cells of a runtime are called the same."""
+    hardware = "" if cell.hardware == "cpu" else f", {cell.hardware}"
+    return watching.point_label(cell) + hardware
 
 
 def _checks(pair: Comparison | None, *, old: Cell, new: Cell) -> list[tuple[Check, str]]:
@@ -106,6 +111,8 @@ def _checks(pair: Comparison | None, *, old: Cell, new: Cell) -> list[tuple[Chec
         found.append(("undecided", f"{where} against {old.runtime} is {pair.verdict}{_because(pair)}"))
     if new.parity.verdict == "fail" and old.parity.verdict != "fail":
         found.append(("parity", f"{where} fails parity: {new.parity.text or 'outputs differ beyond tolerance'}"))
+    elif new.parity.verdict == "fail" and (grown := watching.parity_growth(old.parity.outputs, new.parity.outputs)):
+        found.append(("parity", f"{where} is further off than {old.runtime}: {grown}"))
     changes = placement_changes(old.operators, new.operators, copies=(old.copies or 0, new.copies or 0))
     found += [("placement", f"{where}: {change.sentence()}") for change in changes if change.is_worse]
     return found

@@ -5,7 +5,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from farm.contract.document import Cell, Comparison, Document
 from farm.rules.comparing.sides import between, by_sides
-from farm.rules.reporting.gate import GateAnswer, cell_label
+from farm.rules.reporting.gate import GateAnswer, cell_label, point_label
 from farm.rules.reporting.sentences import explanation
 from farm.rules.reporting.wording import change, counted, milliseconds, signed
 
@@ -71,7 +71,7 @@ def as_benchmark_entries(answer: GateAnswer, document: Document) -> list[dict[st
     entries: list[dict[str, object]] = []
     for pair in _measured(answer, document):
         old, new = cells[pair.baseline], cells[pair.candidate]
-        what = f"{new.model or new.model_sha256[:12]}, {_point(new)}"
+        what = f"{new.model or new.model_sha256[:12]}, {point_label(new)}"
         entries.append(
             {
                 "name": f"{what}: candidate / baseline",
@@ -112,7 +112,7 @@ def _comparison_table(answer: GateAnswer, document: Document) -> list[str]:
         old, new = cells[pair.baseline], cells[pair.candidate]
         size, interval = change(pair.ratio or 1.0, pair.ci_low or 1.0, pair.ci_high or 1.0)
         figures = [_shown(old), _shown(new), f"{signed(pair.verdict)} {size}", interval, str(pair.rounds)]
-        rows.append([_point(new), *figures, explanation(pair) or ""])
+        rows.append([point_label(new), *figures, explanation(pair) or ""])
     if not rows:
         return []
     sides = {(cells[old].runtime, cells[new].runtime) for old, new in answer.pairs}
@@ -134,11 +134,6 @@ def _case(check: str, pair: tuple[str, str], answer: GateAnswer, *, label: str) 
     if check == "slower" and unsure:
         return f"{opening}><skipped message={_quoted(unsure[0])}/></testcase>"
     return f"{opening}/>"
-
-
-def _point(cell: Cell) -> str:
-    """A cell without its runtime."""
-    return cell_label(cell).partition(", ")[2]
 
 
 def _shown(cell: Cell) -> str:

@@ -3,7 +3,8 @@
     python repeat.py [--rounds 8]
 
 It makes two virtual environments beside itself from lock-old.txt and lock-new.txt, runs model/ on inputs.npz as
-repeat.json says, and prints the ratio of the medians. This file is complete in itself: it is copied into reports.
+repeat.json says, and prints the ratio of the medians and how far the outputs are apart. It is complete in itself, for
+it is copied into reports.
 """
 
 import argparse
@@ -26,24 +27,28 @@ FEWEST_RUNS = 5
 
 
 def main() -> int:
-    """Measure, and print every round and the ratio."""
+    """Measure, and print every round, the ratio and how far the outputs are apart."""
     parser = argparse.ArgumentParser(description="Repeat the measurement of this report.")
     parser.add_argument("--rounds", type=int, default=8, help="pairs of processes (default: 8)")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--one", choices=SIDES, help=argparse.SUPPRESS)
+    parser.add_argument("--outputs", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    order = json.loads((HERE / "repeat.json").read_text(encoding="utf-8"))
     if given.one:
-        print(json.dumps({"p50_ms": p50_ms(json.loads(given.one))}))
+        print(json.dumps({"p50_ms": p50_ms(order, given.one)}))
+        return 0
+    if given.outputs:
+        print(*apart(), sep="\n")
         return 0
     if given.rounds < 1:
         parser.error("--rounds is at least 1")
-    order = json.loads((HERE / "repeat.json").read_text(encoding="utf-8"))
     pythons = {side: environment(side) for side in SIDES}
     pairs = [one_round(number, pythons, order) for number in range(1, given.rounds + 1)]
     ratios = sorted(pair["new"] / pair["old"] for pair in pairs)
     runtimes = f"{order['runtimes']['new']} / {order['runtimes']['old']}"
     print(f"{runtimes}: x{median(ratios):.3f} (rounds from x{ratios[0]:.3f} to x{ratios[-1]:.3f})")
-    print(f"measured before: {order['measured']}")
-    return 0
+    print(f"measured before: {order['measured']}", flush=True)
+    return subprocess.run([str(pythons["new"]), str(HERE / "repeat.py"), "--outputs"], check=False).returncode
 
 
 def environment(side: str) -> Path:
@@ -65,7 +70,7 @@ def one_round(number: int, pythons: dict[str, Path], order: dict[str, Any]) -> d
     """The p50 in ms of each side, from a fresh process each."""
     found: dict[str, float] = {}
     for side in random.sample(SIDES, len(SIDES)):
-        command = [str(pythons[side]), str(HERE / "repeat.py"), "--one", json.dumps(order)]
+        command = [str(pythons[side]), str(HERE / "repeat.py"), "--one", side]
         done = subprocess.run(
             command, capture_output=True, text=True, check=False, env={**os.environ, "ORT_DISABLE_TELEMETRY": "1"}
         )
@@ -76,8 +81,8 @@ def one_round(number: int, pythons: dict[str, Path], order: dict[str, Any]) -> d
     return found
 
 
-def p50_ms(order: dict[str, Any]) -> float:
-    """The median of one inference in this process, in ms, after warming up."""
+def p50_ms(order: dict[str, Any], side: str) -> float:
+    """The median of one inference in this process, in ms, after warming up. The outputs are kept."""
     import numpy as np
     import onnxruntime as ort
 
@@ -96,8 +101,34 @@ def p50_ms(order: dict[str, Any]) -> float:
     wanted = {one.name for one in session.get_inputs()}
     with np.load(HERE / "inputs.npz", allow_pickle=False) as arrays:
         feed = {name: arrays[name] for name in arrays.files if name in wanted}
+    found = zip(session.get_outputs(), session.run(None, feed), strict=True)
+    kept = {one.name: value for one, value in found if getattr(value, "dtype", np.dtype(object)).kind in "biuf"}
+    np.savez(outputs_of(side), *kept.values(), names=np.array(list(kept), dtype=str))
     timed(session, feed, seconds=WARMUP_S)
     return median(timed(session, feed, seconds=WINDOW_S)) / 1e6
+
+
+def outputs_of(side: str) -> Path:
+    """Where a side's last process leaves its outputs."""
+    return HERE / f".outputs-{side}.npz"
+
+
+def apart() -> list[str]:
+    """A sentence for each output: how far the new one is from the old one."""
+    import numpy as np
+
+    found = []
+    with np.load(outputs_of("old")) as old, np.load(outputs_of("new")) as new:
+        for place, name in enumerate(old["names"]):
+            before, after = (arrays[f"arr_{place}"].astype(np.float64) for arrays in (old, new))
+            if before.shape != after.shape:
+                found.append(f"output {name}: the shape is {after.shape}, before {before.shape}")
+                continue
+            # what is not a number on both sides is no difference
+            gap = np.where(np.isnan(before) & np.isnan(after), 0.0, np.abs(after - before))
+            sizes = (np.max(gap, initial=0.0), np.nanmax(np.abs(before), initial=0.0))
+            found.append(f"output {name}: apart by {sizes[0]:.3g} at most, its largest value is {sizes[1]:.3g}")
+    return found
 
 
 def timed(session: Any, feed: dict[str, Any], *, seconds: float) -> list[int]:

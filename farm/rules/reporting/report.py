@@ -20,6 +20,7 @@ from farm.contract.cells import CellSpec
 from farm.contract.document import Cell, Comparison, Document
 from farm.rules import watching
 from farm.rules.comparing.sides import between, by_sides
+from farm.rules.matrices.session_sets import SessionSet
 from farm.rules.reporting import sentences
 from farm.rules.reporting.wording import change, microseconds, milliseconds
 from farm.rules.runtimes import providers
@@ -98,8 +99,8 @@ def readme(case: Case) -> str:
         f"# {case.old.runtime} → {case.new.runtime}\n\n{case.sentence}\n\n"
         f"Repeat it on your machine, with Python ≥ 3.11 and a package index:\n\n    {COMMAND}\n\n"
         "It installs both runtimes from lock-old.txt and lock-new.txt beside itself, then measures them side by side, "
-        f"a fresh process each. Measured before: {_measured(case)}.\n\n"
-        f"Or with onnxfarm, which also compares outputs and traces operators:\n\n"
+        f"a fresh process each, and says how far their outputs are apart. Measured before: {_measured(case)}.\n\n"
+        f"Or with onnxfarm, which also judges outputs against the reference and traces operators:\n\n"
         f"    onnxfarm bench {MODEL_FOLDER}/{case.model} --matrix matrix.json --inputs {INPUTS}\n\n"
         "document.json holds the samples, the comparison and its operators; timings-*.csv every timing; facts.json the "
         "machine; issue.md a text for the tracker.\n"
@@ -222,13 +223,17 @@ def _matrix(case: Case) -> dict[str, Any]:
     provider: Any = case.spec.provider
     if case.spec.provider_options:
         provider = {"name": case.spec.provider, "options": dict(case.spec.provider_options)}
+    session = case.spec.session.model_dump(exclude={"threads", "optimization"})
+    concurrency = case.spec.workload.concurrency
     return {
         "matrix": {
             "runtime": [case.old.runtime, case.new.runtime],
             "provider": [provider],
             "threads": [case.spec.session.threads],
             "optimization": [case.spec.session.optimization],
+            "session": [SessionSet(name="as measured", **session).as_plain()],
             "precision": ["fp32"],
+            **({"concurrency": [concurrency]} if concurrency > 1 else {}),
         }
     }
 

@@ -115,6 +115,16 @@ def test_neighbours_in_different_blocks_are_compared_through_the_reference() -> 
     assert line.turns == ()
 
 
+def test_each_hardware_is_a_line_of_its_own() -> None:
+    near, far = by_parts(steps, noise=0.003)
+    far = far.model_copy(update={"cells": [one.model_copy(update={"hardware": "node:b"}) for one in far.cells]})
+    found = lines_of([near, far], reference="1.29.0")
+    assert [(line.label, [point.version for point in line.points]) for line in found] == [
+        ("encoder, CPU, fp32, batch 1, 1 thread, cpu", ["1.29.0", "1.30.0"]),
+        ("encoder, CPU, fp32, batch 1, 1 thread, node:b", ["1.29.0", "1.31.0"]),
+    ]
+
+
 def test_a_release_that_never_stood_beside_the_reference_says_so() -> None:
     bench = MadeUpBench()
     plan = bench.plan(matrices.parse({"batch": [1], "precision": ["fp32"], "runtime": ["1.30.0", "1.31.0"]}))

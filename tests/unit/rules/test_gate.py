@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from farm.contract.document import Cell, Comparison, Document, OperatorTime, Parity
+from farm.contract.document import Cell, Comparison, Document, OperatorTime, Parity, ParityOutput
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.rules.reporting import gate, gate_reports
 
@@ -85,6 +85,27 @@ def test_parity_that_broke_and_a_fusion_that_is_gone_are_found() -> None:
     assert not answer.is_passed
 
 
+def test_parity_that_failed_before_and_is_much_worse_is_found() -> None:
+    off = Parity(verdict="fail", outputs=[ParityOutput(name="y", rmse=3.0)])
+    document = _document(parity=off)
+    document.cells[0].parity = Parity(verdict="fail", outputs=[ParityOutput(name="y", rmse=1.0)])
+    (finding,) = _judged(document, fail_on=["parity"]).findings
+    assert (finding.check, finding.is_failure, "×3" in finding.text) == ("parity", True, True)
+    document.cells[0].parity = off
+    assert _judged(document, fail_on=["parity"]).findings == ()
+
+
+def test_cells_that_differ_in_anything_have_names_of_their_own() -> None:
+    plain: dict[str, Any] = {"session": {"name": "default"}}
+    differing: list[dict[str, Any]] = [
+        {}, {"threads": 2}, {"optimization": "basic"}, {"shapes": {"sequence": 64}}, {"concurrency": 4},
+        {"provider_options": {"device_type": "GPU"}}, {"session": {"name": "no spin"}}, {"hardware": "node:b"},
+        {"recipe": "opset 21, fp32"},
+    ]  # fmt: skip
+    labels = {gate.cell_label(_cell("1.0", **(plain | changes))) for changes in differing}
+    assert len(labels) == len(differing)
+
+
 def test_a_candidate_that_no_longer_runs_is_failed_with_its_reason() -> None:
     reason = Reason(code=ReasonCode.CRASHED, text="killed by SIGSEGV")
     (finding,) = _judged(_document(status=CellStatus.CRASHED, reason=reason), fail_on=["failed"]).findings
@@ -111,7 +132,7 @@ def test_a_candidate_that_was_refused_fails_the_gate_though_nothing_was_compared
     document.comparisons.clear()
     answer = _judged(document, fail_on=["failed"])
     assert [one.text for one in answer.failures] == [
-        "onnxruntime==2.0, CPUExecutionProvider, fp32, batch 1 is refused: opset 23 is above 22"
+        "onnxruntime==2.0, CPU, fp32, batch 1, 1 thread is refused: opset 23 is above 22"
     ]
     assert answer.compared == 0
 
@@ -161,7 +182,7 @@ def test_markup_and_control_signs_in_a_reason_stay_text() -> None:
 def test_benchmark_entries_are_ratios_and_latencies_under_names_without_versions() -> None:
     document = _document("slower")
     entries = gate_reports.as_benchmark_entries(_judged(document, fail_on=["slower"]), document)
-    what = "000000000000, CPUExecutionProvider, fp32, batch 1"
+    what = "000000000000, CPU, fp32, batch 1, 1 thread"
     assert [(entry["name"], entry["unit"], entry["value"], entry["range"]) for entry in entries] == [
         (f"{what}: candidate / baseline", "ratio", 1.24, "1.21–1.26"),
         (f"{what}: baseline", "ms", 2.0, "1.9–2.1"),

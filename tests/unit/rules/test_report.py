@@ -48,6 +48,8 @@ def test_the_report_holds_all_that_repeats_it() -> None:
     assert [len(cell["samples_ms"]) for cell in document["cells"]] == [8, 8]
     assert len(document["comparisons"]) == 1
     matrix = matrices.parse(texts["matrix.json"])
+    (session,) = matrix.axes["session"]
+    assert dict(session.config) == {"a.b": "1"}
     assert [str(one) for one in matrix.axes["runtime"]] == ["onnxruntime==1.29.0", "onnxruntime==1.31.1"]
     assert "python repeat.py" in texts["README.md"]
     compile(texts["repeat.py"], "repeat.py", "exec")

@@ -201,6 +201,23 @@ def test_a_pair_of_different_blocks_is_not_compared() -> None:
     assert judged(document).outcome == "undecided"
 
 
+def test_each_hardware_of_a_watch_is_a_pair_of_its_own() -> None:
+    """A change on the second node is found, and confirmed by that node alone."""
+    document = pair()
+    there: dict[str, Any] = {"hardware": "node:bench-2", "node": "bench-2", "block": "b2"}
+    document.cells += [cell("c3", OLD, **there), cell("c4", NEW, **there)]
+    slower = document.comparisons[0].model_copy(
+        update={"baseline": "c3", "candidate": "c4", "verdict": "slower", "ratio": 1.3}
+    )
+    document.comparisons.append(slower)
+    found = judged(document)
+    assert [(one.kind, one.node, one.candidate) for one in found.findings] == [("slower", "bench-2", "c4")]
+    assert found.compared == 2
+    elsewhere = Judgement(findings=(finding("slower", 1.3, series=found.findings[0].series),))
+    assert watching.confirmed(found.findings, elsewhere) == ([], list(found.findings))
+    assert watching.confirmed(found.findings, found)[0] == list(found.findings)
+
+
 def test_twins_and_session_names_make_no_series_of_their_own() -> None:
     document = pair()
     document.cells.append(cell("c1.twin", OLD, twin_of="c1"))
