@@ -26,9 +26,8 @@ def settle_block(block: Block, judge: BlockJudge) -> None:
     """Writes what the block's reports come to, in place of what an earlier end of it had written."""
     document = block_document(block)
     arms = {arm.name: arm for arm in block.arms.select_related("cell")}
-    for table in (CellDocument, ParityReport, Measurement):
-        table.objects.filter(arm__block=block).delete()
-    block.comparisons.all().delete()
+    if block.attempt > 1:
+        _forget(block)
     CellDocument.objects.bulk_create(_cell_document(arms[cell.id], cell) for cell in document.cells)
     ParityReport.objects.bulk_create(_parity_report(arms[cell.id], cell.parity) for cell in document.cells)
     Measurement.objects.bulk_create(row for cell in document.cells for row in _measurements(arms[cell.id], cell))
@@ -37,6 +36,13 @@ def settle_block(block: Block, judge: BlockJudge) -> None:
     _write_comparisons(block, document, judge, arms)
     for judged in judge.comparisons():
         _keep_null(block, judge, judged)
+
+
+def _forget(block: Block) -> None:
+    """Removes what an earlier end of the block had come to."""
+    for table in (CellDocument, ParityReport, Measurement):
+        table.objects.filter(arm__block=block).delete()
+    block.comparisons.all().delete()
 
 
 def cell_class(block: PlannedBlock, arm: int) -> str:
