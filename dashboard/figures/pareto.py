@@ -12,7 +12,7 @@ from farm.contract.document import Cell
 from farm.rules.accuracy import pareto_front, undominated
 
 NAME = "pareto"
-NONE = "No cell was judged on labelled data: give the model an evaluation.npz, its inputs by name and `labels`."
+NONE = "No cell was judged on labelled data: add some on the model’s page, an .npz of inputs and labels, and run again."
 SMALLEST, LARGEST = 8.0, 30.0
 # so many points are named in the drawing itself
 MOST_LABELS = 8

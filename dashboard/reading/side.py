@@ -75,6 +75,21 @@ def lines(chosen: Sequence[Chosen]) -> list[Line]:
     return found
 
 
+def headline(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> str:
+    """The cells against the first one, in a sentence; empty for a single cell."""
+    if not judged:
+        return ""
+    along = axes.varying(one.cell for one in chosen)
+    names = [axes.name_of(one.cell, along) for one in chosen]
+    if len(set(names)) < len(names):
+        names = [f"run {one.run_id}, {one.cell.id}" for one in chosen]
+    said = [
+        f"{name} {one.sign.word}{f' ({one.change})' if one.change else ''}"
+        for name, one in zip(names[1:], judged, strict=True)
+    ]
+    return numbers.unbroken(f"Against {names[0]}: {numbers.listed(said, most=MOST)}")
+
+
 def judge(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judged:
     """A cell against the base: paired where one block measured both, else unpaired and labelled as such."""
     paired = next((one for one in measured if (one.baseline, one.candidate) == (base.cell.id, other.cell.id)), None)

@@ -12,7 +12,7 @@ from dashboard import axes
 from dashboard.reading import across, copies, side
 from dashboard.views import downloads
 from dashboard.views.access import page, person
-from dashboard.views.paging import is_row_number, paged
+from dashboard.views.paging import first, is_row_number, paged
 from farm.accounts.refusals import Missing
 from farm.runs import selectors
 
@@ -29,13 +29,14 @@ def compare(request: HttpRequest) -> HttpResponse:
         return _whole_runs(request, numbers)
     keys = list(dict.fromkeys(request.GET.getlist("cells")))[: side.MOST]
     chosen, problems = _chosen(request, keys)
-    every = request.GET.get("every") == "yes"
+    every, judged = request.GET.get("every") == "yes", judged_by_base(user, chosen)
     context: dict[str, Any] = {
         "chosen": [{"one": one, "without": _without(chosen, one)} for one in chosen],
         "problems": problems,
         "every": every,
         "lines": [line for line in side.lines(chosen) if every or line.differs] if len(chosen) > 1 else [],
-        "judged": judged_by_base(user, chosen),
+        "judged": judged,
+        "headline": side.headline(chosen, judged),
         "copies": copies.of_cells([(one.run_id, one.cell) for one in chosen], url=settings.PUBLIC_URL),
         "share_subject": ",".join(one.key for one in chosen),
         "may_share": all(selectors.can_write_run(user, selectors.run(user, one.run_id)) for one in chosen),
@@ -97,7 +98,7 @@ def _offered(request: HttpRequest, taken: set[str]) -> dict[str, Any]:
 
 def _runs(request: HttpRequest) -> list[Any]:
     """The newest runs, and the one that the address names."""
-    runs = list(selectors.runs_listed(person(request))[:RUNS_SHOWN])
+    runs = first(selectors.runs_listed(person(request)), RUNS_SHOWN)
     wanted = request.GET.get("run", "")
     if is_row_number(wanted) and all(str(run.pk) != wanted for run in runs):
         runs += selectors.runs_listed(person(request)).filter(pk=int(wanted))

@@ -11,6 +11,7 @@ from dashboard import numbers
 from dashboard.reading import alerts as alert_reading
 from dashboard.reading import changes
 from dashboard.views.access import page, person
+from dashboard.views.paging import first
 from dashboard.views.visits import visit
 from farm.alerts.selectors.changes import releases_since, turns_since
 from farm.alerts.selectors.pages import alert_counts, alerts_in
@@ -48,7 +49,7 @@ def home(request: HttpRequest) -> HttpResponse:
         "changes": changes_since(user, here.since) if here.since is not None and not is_part else [],
         "open_runs": opened,
         "open_count": open_count,
-        "recent": list(runs_listed(user).filter(state=RunState.FINISHED)[:RECENT]),
+        "recent": first(runs_listed(user).filter(state=RunState.FINISHED), RECENT),
         "nodes": list(nodes_listed(user).order_by("-state", "name")[:NODES]),
         "headline": headline(alerts=counts["open"], runs=open_count, online=online, nodes=node_count),
     }

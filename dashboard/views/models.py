@@ -18,7 +18,7 @@ from dashboard.reading.inspection import inspection
 from dashboard.reading.variant import variants as variant_table
 from dashboard.views import best, charts, downloads, watched
 from dashboard.views.access import page, person
-from dashboard.views.paging import paged, searched
+from dashboard.views.paging import first, paged, searched
 from dashboard.views.run import address_in
 from farm.accounts.refusals import Refusal
 from farm.accounts.selectors import can_write, teams_visible_to
@@ -63,7 +63,7 @@ def model(request: HttpRequest, model_id: int) -> HttpResponse:
     found = selectors.model(person(request), model_id)
     versions = list(selectors.versions_of(found, user=person(request))[:100])
     chosen = _chosen(versions, request.GET.get("version", ""))
-    runs = list(runs_listed(person(request)).filter(version__model=found)[:RUNS_SHOWN])
+    runs = first(runs_listed(person(request)).filter(version__model=found), RUNS_SHOWN)
     labelled = accuracy.labelled(selectors.evaluation_of(chosen)) if chosen else None
     context = {
         "model": found,

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from dashboard.reading import copies, matrix_form
 from dashboard.reading import plan as reading
 from dashboard.views.access import page, person
-from dashboard.views.paging import is_row_number
+from dashboard.views.paging import first, is_row_number
 from dashboard.views.run import matrix_text
 from farm.accounts.refusals import Missing, Refusal
 from farm.alerts.selectors.releases import for_planning
@@ -83,8 +83,7 @@ def plan(request: HttpRequest) -> HttpResponse:
 
 
 def _form(request: HttpRequest, *, matrix: str, seed: str, status: int = 200, **more: Any) -> HttpResponse:
-    ready = registry.versions_visible_to(person(request)).exclude(state=VersionState.REJECTED)
-    versions = list(ready[:VERSIONS_SHOWN])
+    versions = first(_ready(request).prefetch_related(None).defer("inspection"), VERSIONS_SHOWN)
     context: dict[str, Any] = {
         "versions": versions,
         "presets": PRESETS,
@@ -96,6 +95,11 @@ def _form(request: HttpRequest, *, matrix: str, seed: str, status: int = 200, **
     form = matrix_form.form_of(matrix) or matrix_form.form_of(_preset(request))
     context |= {"matrix": matrix, "form": form, "seed": seed, "axes": list(AXES), **more}
     return render(request, "dashboard/new_run.html", context, status=status)
+
+
+def _ready(request: HttpRequest) -> Any:
+    """What may be measured, newest first."""
+    return registry.versions_visible_to(person(request)).exclude(state=VersionState.REJECTED)
 
 
 def _planned(request: HttpRequest, matrix: str, wish: str = "") -> dict[str, Any]:
@@ -126,10 +130,10 @@ def _version(request: HttpRequest) -> Any:
     wanted = request.POST.get("version") or request.GET.get("version") or ""
     if is_row_number(wanted):
         return registry.version(person(request), int(wanted))
-    newest = registry.versions_visible_to(person(request)).exclude(state=VersionState.REJECTED).first()
+    newest = _ready(request).values_list("pk", flat=True).first()
     if newest is None:
         raise Missing("There is no model to measure yet.", hint="Upload one first.")
-    return newest
+    return registry.version(person(request), newest)
 
 
 def _start_from(request: HttpRequest) -> str:

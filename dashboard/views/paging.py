@@ -1,5 +1,6 @@
 """What an address says of a list: its page, its part, its search, and the rows that it names by their numbers."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.core.paginator import Page, Paginator
@@ -11,7 +12,20 @@ PER_PAGE = 50
 
 def paged(request: HttpRequest, rows: QuerySet[Any]) -> Page[Any]:
     """The page that the address names; the nearest there is for a number that is none."""
-    return Paginator(rows, PER_PAGE).get_page(request.GET.get("page"))
+    found: Page[Any] = Paginator(rows.values_list("pk", flat=True), PER_PAGE).get_page(request.GET.get("page"))
+    found.object_list = _with(rows, found.object_list)
+    return found
+
+
+def first(rows: QuerySet[Any], most: int) -> list[Any]:
+    """The first so many rows."""
+    return _with(rows, rows.values_list("pk", flat=True)[:most])
+
+
+def _with(rows: QuerySet[Any], numbers: Iterable[int]) -> list[Any]:
+    """Rows that were found by their numbers: what a list shows of each row is not sorted with all the others."""
+    wanted = list(numbers)
+    return list(rows.filter(pk__in=wanted)) if wanted else []
 
 
 def part_of(request: HttpRequest) -> int:

@@ -131,12 +131,13 @@ def _model(request: HttpRequest, share: Any) -> Context:
 
 def _compare(request: HttpRequest, share: Any) -> Context:
     chosen = [_chosen(share.created_by, run_id, name) for run_id, name in sharing.split(share.subject)]
-    every = request.GET.get("every") == "yes"
+    every, judged = request.GET.get("every") == "yes", judged_by_base(share.created_by, chosen)
     return {
+        "headline": side.headline(chosen, judged),
         "chosen": chosen,
         "every": every,
         "lines": [line for line in side.lines(chosen) if every or line.differs],
-        "judged": judged_by_base(share.created_by, chosen),
+        "judged": judged,
     }
 
 

@@ -1,6 +1,5 @@
 """Django settings: wiring only. Values come from farm.config.environment."""
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -85,11 +84,9 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 
 # Static files: straight from the packages on one machine, hashed and compressed after `collectstatic` elsewhere.
-_plotly = find_spec("plotly")
 STATIC_URL = "/static/"
 STATIC_ROOT = HOME / "static"
 STATIC_ROOT.mkdir(parents=True, exist_ok=True)
-STATICFILES_DIRS = [("plotly", str(Path(_plotly.origin).parent / "package_data"))] if _plotly and _plotly.origin else []
 WHITENOISE_USE_FINDERS = not ENVIRONMENT.collected_static
 _static_storage = (
     "whitenoise.storage.CompressedManifestStaticFilesStorage"

@@ -5,6 +5,7 @@
 From the start of the navigation to the second frame after Plotly's promise resolved, by the browser's own clock; each
 page with an empty cache and once more with a full one, in a window of 1280 × 800. The server is gunicorn as the
 embedded farm starts it, on the same machine: it and the browser share its cores. Exit 1 when a median misses 1.5 s.
+Each page is told on standard error as soon as it is measured: it is opened 2 × times + 1 times.
 """
 
 import argparse
@@ -121,6 +122,7 @@ def _measure(home: Path, words: argparse.Namespace) -> dict[str, Any]:
             painted_ms(context := opened(browser, server.url, session), server.url + path)
             context.close()
             found[name] = measured(browser, server.url, session, path, words.times)
+            print(f"{name}: {found[name]}", file=sys.stderr, flush=True)
         browser.close()
     return found
 

@@ -2,6 +2,8 @@
 
 import json
 
+from django.db.models import Max
+
 from farm.accounts.models import User
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.fleet.selectors import runtimes_offered
@@ -46,16 +48,18 @@ def _measured(version: Version) -> dict[str, Reason | None]:
 
 
 def _executed(version: Version) -> dict[str, int]:
-    """Nodes that the newest trace of each release counted, with all optimisations."""
+    """Nodes that the newest cell of each release counted in its trace, with all optimisations."""
     rows = CellDocument.objects.filter(
+        arm__status=CellStatus.DONE,
         arm__cell__run__version__artifact=version.artifact_id,
         arm__cell__provider=CPU,
         arm__cell__precision="fp32",
         arm__cell__opset="as-is",
         arm__cell__spec_json__session__optimization="all",
     )
+    newest = rows.order_by().values("arm__cell__runtime").annotate(last=Max("pk")).values("last")
     found: dict[str, int] = {}
-    for runtime, body in rows.order_by("pk").values_list("arm__cell__runtime", "body"):
+    for runtime, body in CellDocument.objects.filter(pk__in=newest).values_list("arm__cell__runtime", "body"):
         nodes = sum(share["nodes"] for share in json.loads(body).get("providers", ()))
         if nodes and (release := _release(runtime)):
             found[release] = nodes

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from django.db.models import Count, F
+from django.db.models import Count, OuterRef, Subquery
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from farm.fleet.models import Node
@@ -18,17 +19,19 @@ FIRST_DAY = timedelta(days=1)
 def with_null_history(offers: Sequence[NodeOffer]) -> list[NodeOffer]:
     """The offers with the blocks that each node has measured since its last A/A pair, and whether it is new.
 
-    Three queries.
+    Two queries.
     """
-    paired = set(Node.objects.exclude(null_block=None).values_list("pk", flat=True))
-    done = Block.objects.filter(state=BlockState.DONE, pk__gt=F("node__null_block")).values_list("node")
-    since = dict(done.annotate(Count("pk")).order_by())
+    # node by node, so that an index leads to the few blocks since the pair
+    later = Block.objects.filter(node=OuterRef("pk"), pk__gt=OuterRef("null_block"), state=BlockState.DONE)
+    counted = later.order_by().values("node").annotate(count=Count("pk")).values("count")
+    paired = Node.objects.filter(pk__in=[int(offer.id) for offer in offers]).exclude(null_block=None)
+    since = dict(paired.values_list("pk", Coalesce(Subquery(counted), 0)))
     new_from = timezone.now() - FIRST_DAY
     new = set(Node.objects.filter(created_at__gt=new_from).values_list("pk", flat=True))
     return [
         offer.model_copy(
             update={
-                "blocks_since_pair": since.get(int(offer.id), 0) if int(offer.id) in paired else None,
+                "blocks_since_pair": since.get(int(offer.id)),
                 "is_first_day": int(offer.id) in new,
             }
         )

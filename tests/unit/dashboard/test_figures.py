@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ from dashboard.reading import comparisons
 from farm.contract.document import Cell, Document
 from tests.unit.dashboard.conftest import address
 
-STYLESHEET = Path(theme.__file__).parents[1] / "static/dashboard/farm.css"
+FOLDER = Path(theme.__file__).parents[1]
+STYLESHEET = FOLDER / "static/dashboard/farm.css"
+# of plotly.js-basic-dist-min 4.1.1
+SHA256_OF_PLOTLY_BASIC = "99784e3abfb07b142a15e521a439e6d9addceadb3f79553fd24c72774f0649ba"
 
 
 def all_figures(document: Document) -> list[Figure]:
@@ -53,6 +57,15 @@ def test_no_figure_holds_a_number_that_json_does_not_know_or_a_colour_of_its_own
         assert drawn["data"]
         assert "NaN" not in figure.json
         assert not [text for text in strings(drawn) if re.fullmatch(r"#[0-9a-fA-F]{3,8}", text)]
+
+
+def test_pages_carry_the_small_plotly_as_npm_has_it_and_no_figure_wants_more_than_it_draws() -> None:
+    script = FOLDER / "static/dashboard/plotly/plotly-basic.min.js"
+    assert sha256(script.read_bytes()).hexdigest() == SHA256_OF_PLOTLY_BASIC
+    source = "".join(path.read_text() for path in (FOLDER / "figures").glob("*.py"))
+    kinds = set(re.findall(r'"type": "([a-z]+)"', source))
+    # beside traces: shapes, and the form of error bars
+    assert {"scatter", "bar"} <= kinds <= {"scatter", "bar", "pie", "line", "rect", "data"}
 
 
 def test_every_colour_token_of_a_figure_is_in_the_stylesheet(document: Document) -> None:

@@ -28,6 +28,16 @@ const figureOf = (chart) => JSON.parse(document.getElementById(chart.dataset.fig
 const leads = (figure) => figure.data.some(({ customdata }) => addressOf(customdata?.[0]));
 const canBrush = matchMedia("(pointer: fine)").matches;
 
+// Plotly's megabytes come when there is something to draw, and after the page itself was painted.
+const library = document.querySelector("script[data-plotly]").dataset.plotly;
+let coming;
+const plotly = () => coming ??= new Promise((done, failed) => requestAnimationFrame(() => {
+  const script = Object.assign(document.createElement("script"), { src: library });
+  script.addEventListener("load", done);
+  script.addEventListener("error", () => { coming = undefined; failed(); });
+  document.head.append(script);
+}));
+
 const draw = async (chart) => {
   const figure = resolved(figureOf(chart));
   figure.layout.dragmode ??= canBrush && leads(figure) ? "select" : false;
@@ -38,6 +48,14 @@ const draw = async (chart) => {
 const start = async (chart) => {
   if (chart.dataset.started) return;
   chart.dataset.started = "yes";
+  try {
+    await plotly();
+  } catch {
+    delete chart.dataset.started;
+    chart.textContent = "The chart did not load; its numbers are in the table. Reload the page to try again.";
+    return;
+  }
+  chart.textContent = "";
   await draw(chart);
   chart.on("plotly_click", ({ points }) => {
     const address = addressOf(points[0]?.customdata);
@@ -49,12 +67,10 @@ const start = async (chart) => {
   });
 };
 
-const startAll = () => {
-  if (window.Plotly) document.querySelectorAll(".chart[data-figure]").forEach(start);
-};
+const startAll = () => document.querySelectorAll(".chart[data-figure]").forEach(start);
 startAll();
 document.addEventListener("htmx:load", startAll);
-document.addEventListener("themechange", () => document.querySelectorAll(".chart[data-started]").forEach(draw));
+document.addEventListener("themechange", () => document.querySelectorAll(".chart.ready").forEach(draw));
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-picture]");
