@@ -40,7 +40,9 @@ def _is_known(one: WatchRound, finding: Finding, *, node: str) -> bool:
         alert = symptom.alert
         if not _spans(one, alert):
             continue
-        if alert.state == AlertState.RESOLVED or (symptom.resolved_in and alert.state in OPEN_ALERTS):
+        # what was laid to a machine is news when it is measured, and confirmed, once more
+        is_back = alert.state in (AlertState.RESOLVED, AlertState.INFRA)
+        if is_back or (symptom.resolved_in and alert.state in OPEN_ALERTS):
             _come_back(one, alert, symptom, finding)
         else:
             alert.log(AlertEventKind.SEEN_AGAIN, finding.text, round=one.pk)

@@ -57,8 +57,10 @@ def environment(side: str) -> Path:
     python = place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not (place / "complete").exists():
         venv.create(place, with_pip=True, clear=True)
-        lock = str(HERE / f"lock-{side}.txt")
-        install = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", lock]
+        lock = HERE / f"lock-{side}.txt"
+        install = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", str(lock)]
+        # a lock is all that was there; of a side that never ran it names the runtime alone
+        install += ["--no-deps"] if len(lock.read_text(encoding="utf-8").split()) > 1 else []
         done = subprocess.run(install, check=False)
         if done.returncode:
             raise SystemExit(f"lock-{side}.txt could not be installed with {sys.executable}: see pip's words above.")

@@ -7,6 +7,7 @@ import pytest
 
 from farm.accounts.models import User
 from farm.alerts.models import Alert, Point, Watch, WatchRound
+from farm.alerts.services import handling
 from farm.alerts.services.causes import call_watch
 from farm.alerts.states import AlertState, InvestigationState, RoundOutcome
 from farm.contract.cells import CellSpec
@@ -69,6 +70,21 @@ def test_the_same_call_again_is_seen_again_and_told_once(watch: Watch, node: Nod
     assert call(watch, member, lab, candidate="1.27.0") == RoundOutcome.ALERT
     assert call(watch, member, lab, candidate="1.27.0") == RoundOutcome.ALERT
     assert kinds(Alert.objects.get()) == ["opened", "seen_again"]
+
+
+def test_what_was_laid_to_a_machine_is_told_when_it_is_found_again_and_what_is_invalid_is_not(
+    watch: Watch, node: Node, member: User
+) -> None:
+    lab = Lab(node, checks=dies_on("1.27.0"))
+    call(watch, member, lab, candidate="1.27.0")
+    handling.call_infra(alert=Alert.objects.get(), by=member, reason="the disk was full")
+    call(watch, member, lab, candidate="1.27.0")
+    alert = Alert.objects.get()
+    assert (alert.state, kinds(alert)) == (AlertState.OPEN, ["opened", "infra", "reopened"])
+    handling.call_invalid(alert=alert, by=member, reason="it never ran there")
+    call(watch, member, lab, candidate="1.27.0")
+    alert.refresh_from_db()
+    assert (alert.state, kinds(alert)[3:]) == (AlertState.INVALID, ["invalid", "seen_again"])
 
 
 def test_going_back_and_going_on_are_shifts_of_their_own(watch: Watch, node: Node, member: User) -> None:
