@@ -60,6 +60,12 @@ def ask_since_when(*, alert: Alert, by: User, good: str = "", bad: str = "") -> 
         "bad": check_release(distribution, bad) if bad else alert.bad,
     }
     if release_order(bounds["good"]) >= release_order(bounds["bad"]):
+        if bounds == {"good": alert.good, "bad": alert.bad}:
+            raise Invalid(
+                f"Since when is no question here: {alert.bad} was compared with the later {alert.good}. Name a good "
+                "release and a later bad one to look between them.",
+                code="wrong_order",
+            )
         raise Invalid(
             f"The good release {bounds['good']} must be older than the bad one {bounds['bad']}; swap them.",
             code="wrong_order",

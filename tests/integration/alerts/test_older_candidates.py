@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from farm.accounts.models import User
+from farm.accounts.refusals import Invalid
 from farm.alerts.models import Alert, Point, Watch, WatchRound
 from farm.alerts.services import handling
 from farm.alerts.services.causes import call_watch
+from farm.alerts.services.investigating import ask_since_when
 from farm.alerts.states import AlertState, InvestigationState, RoundOutcome
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import Reason, ReasonCode
@@ -69,7 +71,12 @@ def test_the_same_call_again_is_seen_again_and_told_once(watch: Watch, node: Nod
     lab = Lab(node, checks=dies_on("1.27.0"))
     assert call(watch, member, lab, candidate="1.27.0") == RoundOutcome.ALERT
     assert call(watch, member, lab, candidate="1.27.0") == RoundOutcome.ALERT
-    assert kinds(Alert.objects.get()) == ["opened", "seen_again"]
+    alert = Alert.objects.get()
+    assert kinds(alert) == ["opened", "seen_again"]
+    with pytest.raises(Invalid, match="no question here"):
+        ask_since_when(alert=alert, by=member)
+    with pytest.raises(Invalid, match="swap them"):
+        ask_since_when(alert=alert, by=member, good="1.30.0", bad="1.29.0")
 
 
 def test_what_was_laid_to_a_machine_is_told_when_it_is_found_again_and_what_is_invalid_is_not(
