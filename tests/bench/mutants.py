@@ -240,7 +240,8 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="onnxfarm-mutants-") as folder:
         figures = run(options, Path(folder) / "home")
-    print(json.dumps(figures, ensure_ascii=False))
+        # before the folder is removed, which may fail: a figure takes an hour
+        print(json.dumps(figures, ensure_ascii=False), flush=True)
     is_well = figures["web_is_the_same_process"] and not figures["web_failures"] and not figures["without_words"]
     is_whole = figures["sent"] == sum(figures["verdicts"].values())
     return 0 if is_well and is_whole and figures["web_longest_answer_s"] < BLOCKED_S else 1
