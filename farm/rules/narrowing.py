@@ -27,6 +27,11 @@ def release_order(version: str) -> tuple[tuple[int, ...], bool, tuple[int, ...]]
     return tuple(int(part) for part in release.split(".") if part), not is_prerelease(version), rest
 
 
+def goes_back(old: str, new: str) -> bool:
+    """Whether the release that is compared is older than what it is compared with: what if we went back?"""
+    return release_order(new) < release_order(old)
+
+
 def with_runtimes(matrix: Matrix, runtimes: Sequence[Runtime], *, hardware: Sequence[str] = ()) -> Matrix:
     """The matrix with these runtimes in release order, so that each comparison's baseline is the older one.
 

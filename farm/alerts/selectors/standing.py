@@ -8,10 +8,13 @@ from farm.accounts.refusals import Missing
 from farm.alerts.models import Alert, WatchRound
 from farm.alerts.states import AlertState, RoundOutcome, RoundState
 from farm.registry.models import Model
+from farm.rules.narrowing import goes_back
 from farm.rules.reporting.badge import Tone
 from farm.rules.reporting.wording import counted
 
 KEY_SIGNS = 32
+# rounds that are looked through for one that did not go back
+NEWEST_ROUNDS = 20
 _TONES: dict[str, tuple[Tone, str]] = {
     RoundOutcome.QUIET: ("good", "{} as before"),
     RoundOutcome.NEWS: ("good", "{} better"),
@@ -32,8 +35,9 @@ class Standing(NamedTuple):
 
 
 def standing_of(model: Model) -> Standing:
-    """Open alerts first, else what the last judged round came to."""
-    alerts = list(Alert.objects.unsettled().filter(model=model).prefetch_related("symptoms").order_by("-pk"))
+    """Open alerts first, else what the last judged round came to; what calls with older candidates found is neither."""
+    rows = Alert.objects.unsettled().filter(model=model).prefetch_related("symptoms").order_by("-pk")
+    alerts = [one for one in rows if not goes_back(one.good, one.bad)]
     if alerts:
         newest = alerts[0]
         kinds = dict.fromkeys(one.kind for alert in alerts for one in alert.symptoms.all() if not one.resolved_in)
@@ -41,7 +45,8 @@ def standing_of(model: Model) -> Standing:
         text = f"{', '.join(kinds) or 'alert'} since {newest.first_bad or newest.bad}{more}"
         return Standing(newest.distribution, text, "bad")
     rounds = WatchRound.objects.filter(version__model=model, state=RoundState.JUDGED).select_related("watch")
-    last = rounds.order_by("-judged_at").first()
+    newest_first = rounds.order_by("-judged_at").defer("findings", "watch__matrix")[:NEWEST_ROUNDS]
+    last = next((one for one in newest_first if not goes_back(one.old, one.new)), None)
     if last is None:
         return Standing("onnxfarm", "not watched yet", "unknown")
     # the farm's own troubles are no news of the model

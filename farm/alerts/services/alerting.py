@@ -14,7 +14,7 @@ from farm.alerts.states import OPEN_ALERTS, AlertEventKind, AlertState
 from farm.contract.document import Cell, Comparison, Document
 from farm.rules import watching
 from farm.rules.comparing.sides import between, by_sides
-from farm.rules.narrowing import release_order
+from farm.rules.narrowing import goes_back, release_order
 from farm.rules.reporting.sentences import explanation
 from farm.rules.watching import Finding, Judgement
 
@@ -56,7 +56,7 @@ def _spans(one: WatchRound, alert: Alert) -> bool:
     It is one release once bisection has named it; until then any between the alert's two. A call whose candidate is the
     older side and one whose candidate is the newer side find different shifts, unless they call the same release bad.
     """
-    if _is_backward(one.old, one.new) != _is_backward(alert.good, alert.bad):
+    if goes_back(one.old, one.new) != goes_back(alert.good, alert.bad):
         return one.new == alert.bad
     early, late = sorted((release_order(one.old), release_order(one.new)))
     if alert.first_bad:
@@ -65,17 +65,12 @@ def _spans(one: WatchRound, alert: Alert) -> bool:
     return early < last and late > first
 
 
-def _is_backward(good: str, bad: str) -> bool:
-    """Whether somebody called with a candidate older than what it is compared with."""
-    return release_order(bad) < release_order(good)
-
-
 def _came_back_later(one: WatchRound, finding: Finding, *, rows: Sequence[Symptom]) -> bool:
     """A shift that was resolved in a release before this pair and is here again: its alert is opened again."""
     resolved = [row for row in rows if row.resolved_in and row.alert.state == AlertState.RESOLVED]
     back = [row for row in resolved if release_order(row.resolved_in) <= release_order(one.old)]
-    back = [row for row in back if not _is_backward(row.alert.good, row.alert.bad)]
-    if not back or _is_backward(one.old, one.new):
+    back = [row for row in back if not goes_back(row.alert.good, row.alert.bad)]
+    if not back or goes_back(one.old, one.new):
         return False
     symptom = max(back, key=lambda row: row.pk)
     _come_back(one, Alert.objects.select_related("watch", "team").get(pk=symptom.alert_id), symptom, finding)

@@ -21,7 +21,7 @@ from farm.alerts.services.telling import tell
 from farm.alerts.services.watches import check_release
 from farm.alerts.states import OPEN_INVESTIGATIONS, AlertEventKind, InvestigationKind, InvestigationState
 from farm.rules.bisection import BisectionProblem
-from farm.rules.narrowing import release_order
+from farm.rules.narrowing import goes_back, release_order
 from farm.runs.states import RunState
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ def order_investigations(alert: Alert) -> list[Investigation]:
     if symptom is None or not alert.node:
         return []
     wanted = []
-    if release_order(alert.good) < release_order(alert.bad):
+    if not goes_back(alert.good, alert.bad):
         wanted.append(InvestigationKind.SINCE_WHEN)
     if symptom.kind in SWITCHABLE:
         wanted.append(InvestigationKind.WORK_AROUND)

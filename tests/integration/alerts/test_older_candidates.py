@@ -8,6 +8,7 @@ import pytest
 from farm.accounts.models import User
 from farm.accounts.refusals import Invalid
 from farm.alerts.models import Alert, Point, Watch, WatchRound
+from farm.alerts.selectors.standing import standing_of
 from farm.alerts.services import handling
 from farm.alerts.services.causes import call_watch
 from farm.alerts.services.investigating import ask_since_when
@@ -73,6 +74,8 @@ def test_the_same_call_again_is_seen_again_and_told_once(watch: Watch, node: Nod
     assert call(watch, member, lab, candidate="1.27.0") == RoundOutcome.ALERT
     alert = Alert.objects.get()
     assert kinds(alert) == ["opened", "seen_again"]
+    # the model stands where it stood: nobody has gone back yet
+    assert standing_of(alert.model).text == "not watched yet"
     with pytest.raises(Invalid, match="no question here"):
         ask_since_when(alert=alert, by=member)
     with pytest.raises(Invalid, match="swap them"):
