@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.acceptance.browser.chromium import CHROMIUM, SWITCHES
 
@@ -146,6 +146,7 @@ def _pictures(page: Page, origin: str, there: dict[str, str], out: Path, how: st
         answer = page.goto(origin + path, wait_until="networkidle")
         assert answer is not None
         assert answer.status == (404 if name == "not-found" else 200), f"{path} answered {answer.status}"
+        expect(page.locator(".chart[data-figure]:not(.ready)")).to_have_count(0, timeout=60_000)
         target = out / f"{name}-{how}.png"
         page.screenshot(path=target)
         squeeze(target)

@@ -108,7 +108,9 @@ class _Seeding:
             long_watch = self._watches(runs)
             self.writer.flush()
         self.writer.set_sequences()
-        large, live = self._large(), self._open_runs()
+        large = self._large()
+        self.writer.set_sequences()
+        live = self._open_runs()
         check()
         return {
             "reader": self.folk.reader.username,
