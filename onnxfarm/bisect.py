@@ -16,6 +16,7 @@ from farm.contract.cells import Runtime
 from farm.rules.matrices.axes import DEFAULT_DISTRIBUTION, read_runtime
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.matrix_text import MatrixProblem
+from farm.rules.narrowing import unpaired_sentence
 from farm.rules.nearest import choice_sentence
 from farm.rules.watching import KINDS, Rule
 from onnxfarm.bench import default_home
@@ -84,6 +85,8 @@ def bisect(  # noqa: PLR0913  every option of the command
     declared = matrix_of(matrix, {**axes, "precision": precision, "optimization": optimization, "budget": budget})
     if "runtime" in declared.axes:
         raise Usage("A bisection sets the runtimes by --good and --bad: leave `runtime` out of the matrix.")
+    if (sentence := unpaired_sentence(declared)) is not None:
+        raise Usage(sentence)
     question = _Question(Subject(model, inputs, expected, seed), declared, rule, sides)
     console = console_for(stderr=True)
     answer = _answered(question, home=home or default_home(), report=report, console=console)

@@ -18,6 +18,7 @@ from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.axes import read_runtime
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.matrix_text import MatrixProblem
+from farm.rules.narrowing import unpaired_sentence
 from farm.rules.nearest import choice_sentence
 from onnxfarm import gate_files
 from onnxfarm.bench_options import matrix_of, sizes_of
@@ -181,6 +182,8 @@ def _declared(text: str | None, axes: dict[str, Any], sides: tuple[Runtime, Runt
     base = matrix_of(text, {}) if text is not None else None
     if base is not None and "runtime" in base.axes:
         raise Usage("A gate sets the runtimes by --baseline and --candidate: leave `runtime` out of the matrix.")
+    if base is not None and (sentence := unpaired_sentence(base)) is not None:
+        raise Usage(sentence)
     try:
         return matrices.from_options(base, **axes, runtime=[str(side) for side in sides])
     except MatrixProblem as problem:

@@ -11,6 +11,7 @@ from farm.alerts.selectors import releases
 from farm.api.auth import person
 from farm.registry.selectors import version
 from farm.rules.matrices.matrix import MatrixProblem, parse
+from farm.rules.narrowing import unpaired_sentence
 from farm.rules.nearest import choice_sentence
 from farm.rules.ranges import ALL, RangeProblem, versions_in
 from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
@@ -129,6 +130,8 @@ def _matrix(plain: dict[str, Any], runtimes: list[str]) -> dict[str, Any]:
         raise Invalid(str(problem), code="matrix") from problem
     if "runtime" in declared.axes:
         raise Invalid("A sweep sets the runtimes by `ort`: leave `runtime` out of its matrix.", code="matrix")
+    if (sentence := unpaired_sentence(declared)) is not None:
+        raise Invalid(sentence, code="matrix")
     found = declared.as_plain()
     found["matrix"]["runtime"] = runtimes
     return found

@@ -32,6 +32,17 @@ def goes_back(old: str, new: str) -> bool:
     return release_order(new) < release_order(old)
 
 
+def unpaired_sentence(matrix: Matrix) -> str | None:
+    """Why releases could not be compared in this matrix, in one sentence; None where they can."""
+    wanted = [*matrix.axes.get("opset", ()), *(rule.get("opset") for rule in matrix.include)]
+    if "max-of-runtime" not in wanted:
+        return None
+    return (
+        "opset max-of-runtime gives each release a model of its own, so that nothing could be compared: write the "
+        "opset as a number, or leave it out."
+    )
+
+
 def with_runtimes(matrix: Matrix, runtimes: Sequence[Runtime], *, hardware: Sequence[str] = ()) -> Matrix:
     """The matrix with these runtimes in release order, so that each comparison's baseline is the older one.
 

@@ -83,6 +83,7 @@ def test_a_gate_that_runs_out_of_time_ends_with_4(home: Path) -> None:
         (["--candidate", "1.31.1", "--timeout", "0"], "minutes above 0"),
         (["--candidate", "1.31.1", "--rounds", "0"], "1 to 96"),
         (["--candidate", "1.31.1", "--matrix", '{"runtime": ["1.31.1"]}'], "leave `runtime` out"),
+        (["--candidate", "1.31.1", "--matrix", '{"opset": ["max-of-runtime"]}'], "nothing could be compared"),
         (["--candidate", "1.31.1", "--expected", "some.npz"], "--inputs"),
         (["--candidate", "1.31.1", "--provider", "cpux"], "did you mean 'cpu'"),
         (["--candidate", "1.31.1", "--server", "farm.example"], "http://"),

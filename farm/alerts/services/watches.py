@@ -20,6 +20,7 @@ from farm.contract.cells import Runtime
 from farm.registry.models import Model, Version
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix
+from farm.rules.narrowing import unpaired_sentence
 from farm.rules.nearest import choice_sentence
 from farm.rules.runtimes import releases
 from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
@@ -182,6 +183,8 @@ def _matrix(declared: Declared) -> Matrix:
             "its reference.",
             code="matrix",
         )
+    if (sentence := unpaired_sentence(found)) is not None:
+        raise Invalid(sentence, code="matrix")
     return found
 
 

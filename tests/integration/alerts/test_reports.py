@@ -126,6 +126,7 @@ def test_a_sweep_is_a_run_whose_lines_have_change_points(client: Client, version
         ({"distribution": "onnxruntim"}, 400, "did you mean"),
         ({"matrix": {"runtime": ["1.31.1"]}}, 400, "leave `runtime` out"),
         ({"matrix": {"btch": [1]}}, 400, "did you mean 'batch'"),
+        ({"matrix": {"opset": ["max-of-runtime"]}}, 400, "opset max-of-runtime gives each release"),
         ({"version": 999}, 404, "999"),
         ({"colour": 1}, 422, "colour"),
     ],

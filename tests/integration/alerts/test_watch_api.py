@@ -69,6 +69,8 @@ def test_a_watch_may_be_made_paused_and_by_label_and_number(client: Client, vers
         ({"models": [10**30]}, 404, ""),
         ({"matrix": {"runtime": ["1.31.1"]}}, 400, "leave `runtime` out"),
         ({"matrix": {"btch": [1]}}, 400, "did you mean 'batch'"),
+        ({"matrix": {"opset": [21, "max-of-runtime"]}}, 400, "opset max-of-runtime gives each release"),
+        ({"matrix": {"include": [{"opset": "max-of-runtime"}]}}, 400, "opset max-of-runtime gives each release"),
         ({"matrix": "batch: [one]"}, 400, "'one'"),
         ({"rule": {"latency": -1}}, 400, "latency"),
         ({"rule": {"kinds": ["slow"]}}, 400, "kinds"),

@@ -165,6 +165,7 @@ def command(*words: object) -> Result:
         (["--good", "1.20.1", "--bad", "1.31.1", "--threshold", "-1"], "--threshold -1"),
         (["--good", "1.20.1", "--bad", "1.31.1", "--threshold", "nan"], "--threshold nan"),
         (["--good", "1.20.1", "--bad", "1.31.1", "--matrix", '{"runtime": ["1.31.1"]}'], "leave `runtime` out"),
+        (["--good", "1.20.1", "--bad", "1.31.1", "--matrix", '{"opset": ["max-of-runtime"]}'], "write the opset as"),
         (["--good", "1.20.1", "--bad", "1.31.1", "--expected", "x.npz"], "--inputs"),
     ],
 )
