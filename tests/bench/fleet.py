@@ -1,7 +1,7 @@
 """How much a farm's server costs with a thousand nodes: idle, and while some of them work.
 
-`python -m tests.bench.fleet --nodes 1000 --working 50 --seconds 60 [--database postgres]`. The server (gateway, tick,
-broker, and PostgreSQL where it is one) are real processes; the nodes are tests.bench.light_nodes in this process.
+`python -m tests.bench.fleet --nodes 1000 --working 50 --seconds 60 [--gateways 2] [--database postgres]`. The server
+(gateways, tick, broker, and PostgreSQL where it is one) are real processes; the nodes are tests.bench.light_nodes here.
 Blocks begin evenly, as many in each second as end; claims and dispatch count from the moment that all of `--working`
 work. Exit 1 when a promise is not kept: idle under one core and 600 MB, claims under 50 ms, dispatch under 1 s at p95.
 """
@@ -126,10 +126,10 @@ class Fleet:
             node.hang_up()
 
 
-def start_farm(*, nodes: int, is_postgres: bool) -> tuple[ChaosFarm, list[str]]:
+def start_farm(*, nodes: int, is_postgres: bool, gateways: int = 1) -> tuple[ChaosFarm, list[str]]:
     """A farm without agents, and a code for each light node. Rows can be read from here on."""
     folder = Path(tempfile.mkdtemp(prefix="onnxfarm-fleet-"))
-    farm = ChaosFarm(folder, agents=0, is_postgres=is_postgres, lease_s=30.0, tick_s=1.0)
+    farm = ChaosFarm(folder, agents=0, is_postgres=is_postgres, lease_s=30.0, tick_s=1.0, gateways=gateways)
     farm.prepare()
     farm.start([])
     from farm.accounts.models import Team, User
@@ -168,14 +168,20 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--block-s", type=float, default=20.0, help="how long a block is measured")
     parser.add_argument("--database", choices=("sqlite", "postgres"), default="sqlite")
+    parser.add_argument("--gateways", type=int, default=2, help="gateway processes, as deploy/process starts them")
     words = parser.parse_args()
-    farm, codes = start_farm(nodes=words.nodes, is_postgres=words.database == "postgres")
+    is_postgres = words.database == "postgres"
+    farm, codes = start_farm(nodes=words.nodes, is_postgres=is_postgres, gateways=words.gateways)
     try:
         figures = _measure(farm, codes, words)
     finally:
         farm.stop()
         farm.remove()
-    publish(claim=f"{words.nodes} nodes on one server, {words.database}", seed=0, figures=figures)
+    publish(
+        claim=f"{words.nodes} nodes on one server with {words.gateways} gateways, {words.database}",
+        seed=0,
+        figures=figures,
+    )
     return 0 if figures["kept"] else 1
 
 

@@ -98,8 +98,10 @@ class ChaosFarm:
         can_move_clock: bool = False,
         lease_s: float = LEASE_S,
         tick_s: float = TICK_S,
+        gateways: int = 1,
     ) -> None:
         self.folder = folder
+        self._gateways = gateways
         folder.chmod(0o711)  # the database's user reads the clock
         self.clock = Clock(folder / "clock") if can_move_clock else None
         self.gateway_port = free_port()
@@ -144,6 +146,7 @@ class ChaosFarm:
         python = sys.executable
         self._add("broker", broker.command(self.home), env=self._farm_environment)
         address = ["--host", "127.0.0.1", "--port", str(self.gateway_port), "--no-access-log"]
+        address += ["--workers", str(self._gateways)] if self._gateways > 1 else []
         gateway = [python, "-m", "uvicorn", "farm.config.asgi:application", *address]
         self._add("gateway", gateway, env=self._farm_environment)
         beat = ["--beat", "--pool", "threads", "--concurrency", "2", "-Q", "prepare"]

@@ -9,7 +9,7 @@ from farm.fleet.models import Node, NodeEvent, NodeSecret
 from farm.fleet.states import NodeHealth, NodeState
 
 # what a node's request seldom needs and may be long
-UNREAD = ("node__facts_json", "node__log_tail", "node__self_test_json")
+UNREAD = ("node__facts_json", "node__log_tail")
 
 
 def nodes_visible_to(user: Anyone) -> QuerySet[Node]:
