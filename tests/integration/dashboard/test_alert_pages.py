@@ -303,7 +303,7 @@ def test_the_digest_says_how_many_false_alerts_to_expect(signed_in: Client, watc
     watching.bare_round(watch, version, compared=400)
     watching.bare_alert(watch, version)
     words = assert_is_page(signed_in.get("/alerts/digest/"))
-    assert "1 round with 400 comparisons: 1 new alert, 1 open." in words
+    assert "1 round with 400 comparisons: 1 new alert, 1 open, 0 called invalid." in words
     assert "about 0.01 would alert by chance" in words
     assert "0 A/A pairs of the team’s nodes are too few" in words
     assert "last 30 days" in assert_is_page(signed_in.get("/alerts/digest/?days=30"))
