@@ -37,7 +37,7 @@ MATRIX = {"matrix": {"precision": ["fp32"], "threads": [2]}}
 PAUSE_S = (4.0, 9.0)
 AWAY_S = (0.2, 1.5)
 VICTIMS = ("web", "gateway", "broker", "prepare", "prepare", "web", "gateway", "broker", "prepare", "node")
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 # what a receiver takes before it answers: kills fall in between
 ANSWER_S = 0.5
 AGAIN = 75
