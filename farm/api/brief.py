@@ -2,7 +2,8 @@
 
 Django's own ASGI handler makes a thread for each request, which opens a database connection of its own, and goes from
 that thread to the event loop and back for every middleware: on a busy machine each of these steps waits for its turn.
-What a node waits for before it measures, and what keeps its block, goes before the reports of others.
+What a node waits for before it measures, and what keeps its block, goes before the reports of others, and these before
+what nodes say of themselves.
 """
 
 import asyncio
@@ -23,7 +24,8 @@ from farm.api.turns import Press, Turns
 from farm.contract.node import MAX_REPORT_BYTES
 from farm.rules import special
 
-LEASE_ENDINGS = ("/claim", "/heartbeat")
+# by the last word of the address; what a node says of itself can wait for what others measure
+PRESSING = {"claim": Press.LEASE, "heartbeat": Press.LEASE, "reports": Press.REPORT}
 # how long a thread keeps its database connection, which costs more to open than a request takes
 KEPT_S = 60
 # one byte more than the longest message: enough to be refused
@@ -61,7 +63,7 @@ class BriefHandler(BaseHandler):
         body = await _body(receive)
         if body is None:
             return
-        press = Press.LEASE if scope["path"].endswith(LEASE_ENDINGS) else Press.OTHER
+        press = PRESSING.get(scope["path"].rpartition("/")[2], Press.OTHER)
         answer = self._turns.take(press, partial(self._answer, scope, body))
         status, headers, content = await asyncio.wrap_future(answer)
         await send({"type": "http.response.start", "status": status, "headers": headers})

@@ -20,8 +20,9 @@ class Press(IntEnum):
     """How pressing a call is; among equals the first come is served first."""
 
     LEASE = 0
-    OTHER = 1
-    STOP = 2
+    REPORT = 1
+    OTHER = 2
+    STOP = 3
 
 
 class Turns(Generic[T]):
