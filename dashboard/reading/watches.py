@@ -163,7 +163,7 @@ def last(rounds: Sequence[Any]) -> Last | None:
     if opened:
         return _measured_now(opened[0], ended=len(rounds) - len(opened), of=len(rounds))
     worst = min(rounds, key=lambda one: GRAVEST.index(one.outcome))
-    sentence = numbers.unbroken(worst.sentence)
+    sentence = numbers.unbroken(worst.sentence or f"{worst.new} was judged against {worst.old} on {worst.version}.")
     short = SHORT.get(worst.outcome, "").format(model=worst.version, new=worst.new, old=worst.old)
     headline, rest = (short, sentence) if short else verdict.split(sentence)
     return Last(sign_of(worst.outcome), sentence, headline, rest, worst.judged_at, False, worst.run_id)

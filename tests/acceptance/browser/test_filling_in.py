@@ -60,7 +60,7 @@ def test_the_page_of_a_watch_shows_its_round_and_its_alert_when_they_come(
     watch = make_watch(version, person)
     begun = watching.bare_round(watch, version, state=RoundState.MEASURING, judged_at=None, sentence="")
     page = opened(f"/watches/{watch.pk}/")
-    expect(page.locator("h1")).to_contain_text("1.29.0 → 1.30.0 of encoder")
+    expect(page.locator("h1")).to_contain_text("Measuring 1.30.0 against 1.29.0 on encoder")
     watching.bare_alert(watch, version)
     type(begun).objects.update(state=RoundState.JUDGED, sentence="1 pair compared, 1 slower.")
     expect(page.locator("h1")).to_contain_text(re.compile(r"1\s+slower"), timeout=10_000)

@@ -85,6 +85,14 @@ def test_each_outcome_has_a_state_of_its_own(
         assert sentence in words
 
 
+def test_a_round_that_left_no_sentence_still_has_a_headline(signed_in: Client, watch: Watch, version: Version) -> None:
+    watching.bare_round(watch, version, sentence="")
+    page = signed_in.get(f"/watches/{watch.pk}/").content.decode()
+    heading = re.search(r"<h1[^>]*>(.*?)</h1>", page)
+    assert heading is not None
+    assert heading[1].startswith("1.30.0 was judged against 1.29.0 on ")
+
+
 def test_what_takes_many_words_follows_a_short_headline(signed_in: Client, watch: Watch, version: Version) -> None:
     told = "Whether 1.30.0 runs it slower than 1.29.0 is undecided (1 %, 95 % interval −3 to 6 %). Measure 40 rounds."
     watching.bare_round(watch, version, outcome=RoundOutcome.UNDECIDED, sentence=told)
