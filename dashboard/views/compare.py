@@ -12,7 +12,7 @@ from dashboard import axes
 from dashboard.reading import across, copies, side
 from dashboard.views import downloads
 from dashboard.views.access import page, person
-from dashboard.views.paging import first, is_row_number, paged
+from dashboard.views.paging import first, is_row_number, paged_in_order
 from farm.accounts.refusals import Missing
 from farm.runs import selectors
 
@@ -85,7 +85,7 @@ def _offered(request: HttpRequest, taken: set[str]) -> dict[str, Any]:
     run = next((run for run in runs if str(run.pk) == request.GET.get("run", "")), runs[0] if runs else None)
     if run is None:
         return {"runs": [], "run": None, "cells": []}
-    shown = paged(request, selectors.measured_cells(run))
+    shown = paged_in_order(request, selectors.measured_cells(run))
     measured = [selectors.cell_of(row) for row in shown]
     along = axes.varying(measured)
     cells = [

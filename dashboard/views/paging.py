@@ -17,6 +17,11 @@ def paged(request: HttpRequest, rows: QuerySet[Any]) -> Page[Any]:
     return found
 
 
+def paged_in_order(request: HttpRequest, rows: QuerySet[Any]) -> Page[Any]:
+    """The same for rows that an index keeps in their order: they are read as they come."""
+    return Paginator(rows, PER_PAGE).get_page(request.GET.get("page"))
+
+
 def first(rows: QuerySet[Any], most: int) -> list[Any]:
     """The first so many rows."""
     return _with(rows, rows.values_list("pk", flat=True)[:most])
