@@ -35,6 +35,12 @@ def run(farm: LiveFarm, argv: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, env=farm.plan.environment, capture_output=True, text=True, check=False, timeout=60)
 
 
+def start(farm: LiveFarm, home: Path, log: Path) -> subprocess.Popen[bytes]:
+    argv, environment = node(farm, home, "start"), farm.plan.environment
+    with log.open("wb") as words:
+        return subprocess.Popen(argv, env=environment, stdout=words, stderr=subprocess.STDOUT, process_group=0)
+
+
 def wait_until(holds: Callable[[], bool], *, what: str, within_s: float = 40.0) -> None:
     deadline = time.monotonic() + within_s
     while not holds():
@@ -53,11 +59,7 @@ def test_a_second_machine_joins_works_and_is_taken_out(farm: LiveFarm, tmp_path:
     assert again.returncode == 2
     assert again.stderr.count("\n") == 1
 
-    log = (tmp_path / "log").open("wb")
-    agent = subprocess.Popen(
-        node(farm, home, "start"), env=farm.plan.environment, stdout=log, stderr=subprocess.STDOUT, process_group=0
-    )
-    log.close()
+    agent = start(farm, home, tmp_path / "log")
     try:
         wait_until(lambda: "waits for approval" in (tmp_path / "log").read_text(), what="the node asked for its secret")
         farm.manage("shell", "--no-imports", "-c", ORDER.format(order="approve"))
@@ -65,6 +67,13 @@ def test_a_second_machine_joins_works_and_is_taken_out(farm: LiveFarm, tmp_path:
         status = run(farm, node(farm, home, "status"))
         assert "knows this node" in status.stdout
         assert f"running, process {agent.pid}" in status.stdout
+
+        farm.manage("shell", "--no-imports", "-c", ORDER.format(order="drain"))
+        agent.terminate()
+        assert agent.wait(40) == 0
+        assert not (home / "ready").exists()
+        agent = start(farm, home, tmp_path / "log")
+        wait_until(lambda: (home / "ready").exists(), what="a draining node is ready, though it takes no block")
 
         farm.manage("shell", "--no-imports", "-c", ORDER.format(order="revoke"))
         assert agent.wait(40) == 3

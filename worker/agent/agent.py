@@ -195,8 +195,9 @@ class Agent:
             consumer.call_soon(_subscribe, consumer, {own, *welcome.queues})
         if self._line is not None:
             self._line.listen_to(welcome.queues)
-        if welcome.queues and self._presence.abilities.tags:
-            self._is_ready = True
+        if welcome.health != "pending" and self._presence.abilities.tags:
+            # also while it may take no block: whoever started a paused or drained node need not wait for its hours
+            self._is_ready = self._is_ready or bool(welcome.queues)
             write_privately(self._home.folder / "ready", str(os.getpid()))
 
     def _on_ready(self, **_: Any) -> None:
