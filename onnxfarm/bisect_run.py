@@ -10,7 +10,7 @@ from farm.contract.document import Document
 from farm.contract.reasons import CellStatus
 from farm.rules import watching
 from farm.rules.bisection import Bisection, BisectionProblem, Outcome
-from farm.rules.comparing.sides import between, by_sides
+from farm.rules.comparing.sides import compared
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.narrowing import narrowed, with_runtimes
 from farm.rules.planning.plans import Plan
@@ -65,7 +65,7 @@ class Search:
         """The answer as plain values. Raises Usage when the question is wrong, Infrastructure."""
         document, positions, minutes = self._measured(self.matrix, self.bad)
         finding = self._shown(document)
-        comparison = between(by_sides(document.comparisons), finding.baseline, finding.candidate)
+        comparison = compared(document, finding.baseline, finding.candidate)
         size = (comparison.ratio, comparison.ci_low) if comparison is not None else (None, None)
         sought = Sought(finding.kind, finding.series, *size)
         search = Bisection(self.versions, good=self.good.version, bad=self.bad.version)

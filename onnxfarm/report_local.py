@@ -5,7 +5,7 @@ from pathlib import Path
 
 from farm.contract.blocks import ArmOrder
 from farm.contract.document import Document
-from farm.rules.comparing.sides import between, by_sides
+from farm.rules.comparing.sides import compared
 from farm.rules.planning.plans import Plan
 from farm.rules.reporting import report, sentences
 from farm.rules.reporting.report import Case
@@ -41,7 +41,7 @@ def _case(
         mine = [arm for arm in order.arms if arm.arm == wanted] if order is not None else []
         if mine:
             old, new = (cells[name] for name in sides)
-            found = between(by_sides(document.comparisons), *sides)
+            found = compared(document, *sides)
             said = sentences.comparison_sentence(found, cells).partition(": ")[2] if found is not None else ""
             sentence = said or sentences.cell_sentence(new)
             case = Case(document, old, new, mine[0].cell, mine[0].bundle.main, sentence, since)

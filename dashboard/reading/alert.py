@@ -12,7 +12,7 @@ from dashboard.reading import alerts, verdict
 from dashboard.tables import Entry, Head, Table, verdict_entry
 from dashboard.words import kind_of
 from farm.contract.document import Comparison
-from farm.rules.narrowing import release_order
+from farm.rules.narrowing import goes_back
 
 EVIDENCE_HEADS = (
     Head("Change"),
@@ -208,7 +208,7 @@ def first_bad(alert: Any, asked: Question | None, *, may_ask: bool) -> FirstBad:
         return FirstBad(why="not found:", then="why, and again")
     if not alert.node:
         return FirstBad(why="none: nothing was measured")
-    if release_order(alert.good) >= release_order(alert.bad):
+    if goes_back(alert.good, alert.bad):
         return FirstBad(why=f"no question: {alert.bad} is the older one")
     return FirstBad(why="not looked for yet:", then="look for it") if may_ask else FirstBad(why="nobody looked for it")
 

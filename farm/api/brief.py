@@ -10,6 +10,7 @@ import asyncio
 import io
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from django.core.handlers.asgi import ASGIRequest, get_script_prefix
@@ -22,7 +23,6 @@ from django.urls import set_script_prefix
 
 from farm.api.turns import Press, Turns
 from farm.contract.node import MAX_REPORT_BYTES
-from farm.rules import special
 
 # by the last word of the address; what a node says of itself can wait for what others measure
 PRESSING = {"claim": Press.LEASE, "heartbeat": Press.LEASE, "reports": Press.REPORT}
@@ -48,7 +48,7 @@ def keep_connection() -> None:
 def _make_ready() -> None:
     """Before the first request: the statistics that a report may need take a second to import."""
     keep_connection()
-    assert special.stdtr
+    import_module("scipy.special")
 
 
 class BriefHandler(BaseHandler):

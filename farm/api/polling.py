@@ -29,7 +29,7 @@ from farm.runs.selectors import first_taker
 
 log = logging.getLogger(__name__)
 
-# threads that ask the database: one more than may wait for it; a waiting node needs none
+# threads that ask the database: more would take the interpreter from the one that answers what nodes post
 DATABASE_THREADS = 2
 # messages looked through at one ring, and waiting nodes asked about at once
 LOOK_THROUGH = 32

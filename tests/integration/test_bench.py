@@ -47,6 +47,7 @@ def document(path: Path) -> dict[str, Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.measures  # on a busy machine disturbed samples drop their pairs
 @pytest.mark.timeout(300)
 def test_two_runtimes_are_measured_side_by_side_and_judged(home: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
@@ -75,15 +76,9 @@ def test_two_runtimes_are_measured_side_by_side_and_judged(home: Path, tmp_path:
     (comparison,) = found["comparisons"]
     assert comparison["baseline"] == cells["onnxruntime==1.29.0"]["id"]
     assert comparison["candidate"] == cells["onnxruntime==1.31.1"]["id"]
-    if comparison["ratio"] is None:
-        # the other tests kept both cores busy in nearly every round: then nothing is said but this
-        assert comparison["verdict"] == "undecided"
-        assert comparison["rounds"] < 2
-        assert "undisturbed" in comparison["reason"]
-    else:
-        assert comparison["ci_low"] <= comparison["ratio"] <= comparison["ci_high"]
-        assert comparison["verdict"] in ("slower", "faster", "equal", "undecided")
-        assert 2 <= comparison["rounds"] <= 8
+    assert comparison["ci_low"] <= comparison["ratio"] <= comparison["ci_high"]
+    assert comparison["verdict"] in ("slower", "faster", "equal", "undecided")
+    assert comparison["rounds"] == 8
     assert "1.31.1" in result.stderr
 
 

@@ -13,7 +13,7 @@ from farm.alerts.services.telling import tell
 from farm.alerts.states import OPEN_ALERTS, AlertEventKind, AlertState
 from farm.contract.document import Cell, Comparison, Document
 from farm.rules import watching
-from farm.rules.comparing.sides import between, by_sides
+from farm.rules.comparing.sides import compared
 from farm.rules.narrowing import goes_back, release_order
 from farm.rules.reporting.sentences import explanation
 from farm.rules.watching import Finding, Judgement
@@ -123,7 +123,7 @@ def _log_raised(alert: Alert, one: WatchRound, opening: Finding, *, is_new: bool
 def _keep_symptom(
     alert: Alert, one: WatchRound, finding: Finding, document: Document, *, cells: dict[str, Cell]
 ) -> None:
-    comparison = between(by_sides(document.comparisons), finding.baseline, finding.candidate)
+    comparison = compared(document, finding.baseline, finding.candidate)
     Symptom.objects.update_or_create(
         alert=alert,
         series=finding.series,

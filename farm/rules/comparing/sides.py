@@ -3,7 +3,7 @@ baseline; who calls a watch or a gate with an older candidate means the opposite
 
 from collections.abc import Iterable, Mapping
 
-from farm.contract.document import Comparison, OperatorChange
+from farm.contract.document import Comparison, Document, OperatorChange
 
 BySides = Mapping[tuple[str, str], Comparison]
 
@@ -20,6 +20,11 @@ def between(known: BySides, baseline: str, candidate: str) -> Comparison | None:
         return found
     other = known.get((candidate, baseline))
     return None if other is None else turned(other)
+
+
+def compared(document: Document, baseline: str, candidate: str) -> Comparison | None:
+    """The same for two cells of a document."""
+    return between(by_sides(document.comparisons), baseline, candidate)
 
 
 def turned(one: Comparison) -> Comparison:

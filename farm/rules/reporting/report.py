@@ -19,7 +19,7 @@ from typing import Any
 from farm.contract.cells import CellSpec
 from farm.contract.document import Cell, Comparison, Document
 from farm.rules import watching
-from farm.rules.comparing.sides import between, by_sides
+from farm.rules.comparing.sides import compared
 from farm.rules.matrices.session_sets import SessionSet
 from farm.rules.reporting import sentences
 from farm.rules.reporting.wording import change, microseconds, milliseconds
@@ -55,7 +55,7 @@ class Case:
     @property
     def comparison(self) -> Comparison | None:
         """Both cells compared; None where one of them did not run."""
-        return between(by_sides(self.document.comparisons), self.old.id, self.new.id)
+        return compared(self.document, self.old.id, self.new.id)
 
 
 def texts_of(case: Case) -> dict[str, str]:
