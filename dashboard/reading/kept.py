@@ -35,3 +35,9 @@ class Kept(Generic[Value]):
             if not slot.made:
                 slot.made.append(make())
             return slot.made[0]
+
+    def known(self, key: Hashable) -> Value | None:
+        """The value of this key where it has been made; asking does not keep it longer."""
+        with self._lock:
+            slot = self._slots.get(key)
+        return slot.made[0] if slot is not None and slot.made else None

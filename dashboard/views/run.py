@@ -10,7 +10,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.cache import patch_cache_control
+from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard import numbers
@@ -19,7 +19,7 @@ from dashboard.reading import cells, comparisons, copies, facts, listed
 from dashboard.views import charts, downloads
 from dashboard.views.access import page, person
 from dashboard.views.paging import paged, searched
-from dashboard.views.polling import PERIOD_S, etag_of
+from dashboard.views.polling import PERIOD_S, changed_part, with_token
 from dashboard.views.whole import MOST_CELLS, Whole, around, head_of, map_of, whole
 from farm.accounts.refusals import Refusal
 from farm.contract.document import Document
@@ -57,28 +57,30 @@ def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
     `part=compared` and `part=cells` are the tables of a large run, which come when they are scrolled to."""
     part = request.GET.get("part", "")
     row = selectors.run(person(request), run_id, is_light=part == "live")
-    etag = etag_of(request, row.pk, row.revision, row.state)
+    may_write = selectors.can_write_run(person(request), row)
     if part == "live":
         if row.state == RunState.FINISHED:
             # the whole page again: its charts and tables are about the finished run
             return HttpResponse(headers={"HX-Refresh": "true"})
-        context = _context(request, row, part=part)
-        response = HttpResponse(f"{context['head_text']}\n{context['map_text']}")
-        response["ETag"] = etag
-        patch_cache_control(response, private=True, no_cache=True)
-        return response
-    context = _context(request, row)
+        return changed_part(request, row, lambda: _changed(request, row, may_write=may_write), may_write=may_write)
+    context = _context(request, row, may_write=may_write)
     if part in TABLES:
         shown = {**context, **_tables(request, context["around"], address_in(row.pk))}
         return render(request, f"dashboard/parts/run_{part}.html", shown)
-    return render(request, "dashboard/run.html", {**context, **_below(request, row, context)})
+    head = mark_safe(with_token(request, context["head_text"]))
+    return render(request, "dashboard/run.html", {**context, **_below(request, row, context), "head_text": head})
 
 
-def _context(request: HttpRequest, row: Any, *, part: str = "") -> dict[str, Any]:
-    """What the head of the page and the map show."""
+def _changed(request: HttpRequest, row: Any, *, may_write: bool) -> str:
+    """The head and the map, for all with these rights."""
+    context = _context(request, row, may_write=may_write, part="live")
+    return f"{context['head_text']}\n{context['map_text']}"
+
+
+def _context(request: HttpRequest, row: Any, *, may_write: bool, part: str = "") -> dict[str, Any]:
+    """What the head of the page and the map show, for all with these rights."""
     found = whole(row)
     is_open = row.state != RunState.FINISHED
-    may_write = selectors.can_write_run(person(request), row)
     seen = {"address": address_in(row.pk), "part": part, "map_title": "Cells, filling in" if is_open else "Cells"}
     drawn, text = map_of(request, row, found, seen)
     return {

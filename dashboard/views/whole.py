@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest
-from django.middleware.csrf import get_token
 from django.template.loader import render_to_string
-from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.reading import facts, heatmap, verdict
 from dashboard.reading.heatmap import HeatMap, Layout
 from dashboard.reading.kept import Kept
 from dashboard.reading.open_cells import open_cells
 from dashboard.views.paging import part_of
+from dashboard.views.polling import TOKEN
 from farm.contract.document import Cell, Comparison, Document
 from farm.rules.reporting import sentences
 from farm.runs import selectors
@@ -24,8 +23,6 @@ from farm.runs.states import RunState
 RUNS_KEPT = 4
 MAPS_KEPT = 64
 HEADS_KEPT = 64
-# stands where the forms of a head carry a token, which is the reader's own
-TOKEN = "the-token-of-whoever-reads"
 # of a larger run the tables come when they are scrolled to, and the one of a chart is its beginning
 MOST_CELLS = 24
 
@@ -121,14 +118,13 @@ def map_of(request: HttpRequest, row: Any, found: Whole, context: Mapping[str, A
     return _MAPS.get((*key_of(row), request.GET.urlencode(), context["part"]), make)
 
 
-def head_of(request: HttpRequest, row: Any, tell: Callable[[], Mapping[str, Any]], *, may_write: bool) -> SafeString:
-    """The head of the page, made once for all who may do the same with this revision; forms get the reader's token."""
+def head_of(request: HttpRequest, row: Any, tell: Callable[[], Mapping[str, Any]], *, may_write: bool) -> str:
+    """The head of the page, made once for all who may do the same with this revision, with TOKEN in its forms."""
 
     def make() -> str:
         return render_to_string("dashboard/parts/run_head.html", {**tell(), "csrf_token": TOKEN}, request)
 
-    text = _HEADS.get((*key_of(row), may_write, request.GET.urlencode()), make)
-    return mark_safe(text.replace(TOKEN, get_token(request)) if TOKEN in text else text)
+    return _HEADS.get((*key_of(row), may_write, request.GET.urlencode()), make)
 
 
 def around(found: Whole, shown: HeatMap) -> Document:

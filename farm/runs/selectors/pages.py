@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from datetime import datetime
 
 from django.db.models import Count, Max
 from pydantic import TypeAdapter
@@ -24,9 +25,9 @@ MOST_OPEN = 50
 _CHANGES: TypeAdapter[list[doc.OperatorChange]] = TypeAdapter(list[doc.OperatorChange])
 
 
-def revision_and_state(run_id: int) -> tuple[int, str] | None:
-    """Which revision a run is at, and its state, whoever asks; None for no such run. One small query."""
-    return Run.objects.filter(pk=run_id).order_by().values_list("revision", "state").first()
+def revision_and_state(run_id: int) -> tuple[int, str, datetime] | None:
+    """Which revision a run is at, its state and its beginning, whoever asks; None for no such run. One small query."""
+    return Run.objects.filter(pk=run_id).order_by().values_list("revision", "state", "created_at").first()
 
 
 def open_blocks(run: Run) -> list[tuple[str, PlannedBlock]]:

@@ -3,10 +3,12 @@
 import re
 
 import pytest
+from django.http import HttpResponse
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from farm.accounts.models import Team, User
+from dashboard.views import polling
+from farm.accounts.models import Membership, Team, User
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs.models import Run
@@ -146,6 +148,46 @@ def test_only_the_session_that_saw_a_revision_is_told_that_nothing_is_new(
     assert answer(client_of(owner), seen) == 200
     assert answer(client_of(stranger), seen) == 404
     assert answer(Client(), seen) == 302
+
+
+def test_what_is_new_is_made_once_and_given_to_others_whose_rights_were_asked_a_moment_ago(
+    signed_in: Client,
+    version: Version,
+    owner: User,
+    viewer: User,
+    node: Node,
+    django_assert_num_queries: DjangoAssertNumQueries,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = rows.begin_run(version, owner)
+    others = [client_of(owner), client_of(viewer)]
+    everybody = [signed_in, *others]
+    path = f"/runs/{run.pk}/?part=live"
+    for one in everybody:
+        one.get(f"/runs/{run.pk}/")  # the page, whose forms leave their cookie
+    tags = [one.get(path)["ETag"] for one in everybody]
+    rows.MadeUpNode(node).measure(run, most_rounds=1)
+
+    def asked(index: int) -> HttpResponse:
+        return everybody[index].get(path, headers={"if-none-match": tags[index]})
+
+    first = asked(0)
+    with django_assert_num_queries(1):
+        second = asked(1)
+    third = asked(2)
+    assert first.status_code == second.status_code == third.status_code == 200
+    token = re.compile(r'name="csrfmiddlewaretoken" value="(\w{64})"')
+    texts = [token.sub("", one.content.decode()) for one in (first, second, third)]
+    assert texts[0] == texts[1]
+    assert token.search(second.content.decode()), "the form to cancel has the reader's own token"
+    assert "/cancel/" not in texts[2], "who may only look is not given what was made for those who may write"
+    # the answer is a new pass of the same age
+    with django_assert_num_queries(1):
+        assert others[0].get(path, headers={"if-none-match": second["ETag"]}).status_code == 304
+    # after a while the rights are asked again
+    Membership.objects.filter(user=owner).delete()
+    monkeypatch.setattr(polling, "RIGHTS_HOLD_S", 0)
+    assert asked(1).status_code == 404
 
 
 def test_a_page_that_waited_for_the_end_is_told_to_load_itself_again(signed_in: Client, run: Run) -> None:
