@@ -48,16 +48,18 @@ class Writer:
                 cursor.execute(statement)
 
     def _write(self, kind: type[models.Model]) -> None:
-        """One prepared statement for all rows: bulk_create would put an SQL text together for every hundred of them."""
+        """One prepared statement, or COPY: bulk_create would put an SQL text together for every hundred rows."""
         rows = self._waiting.pop(kind, [])
         fields, quote = kind._meta.concrete_fields, connection.ops.quote_name
-        places = ", ".join(["%s"] * len(fields))
-        columns = ", ".join(quote(field.column) for field in fields)
-        statement = f"INSERT INTO {quote(kind._meta.db_table)} ({columns}) VALUES ({places})"
+        table = f"{quote(kind._meta.db_table)} ({', '.join(quote(field.column) for field in fields)})"
         values = [[field.get_db_prep_save(field.pre_save(row, True), connection) for field in fields] for row in rows]
-        if rows:
-            with connection.cursor() as cursor:
-                cursor.executemany(statement, values)
+        with connection.cursor() as cursor:
+            if connection.vendor == "postgresql":
+                with cursor.copy(f"COPY {table} FROM STDIN") as copy:
+                    for one in values:
+                        copy.write_row(one)
+            else:
+                cursor.executemany(f"INSERT INTO {table} VALUES ({', '.join(['%s'] * len(fields))})", values)
         self.count[kind.__name__] = self.count.get(kind.__name__, 0) + len(rows)
 
 
