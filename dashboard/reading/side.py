@@ -7,6 +7,7 @@ from dashboard import axes, numbers, words
 from dashboard.words import Sign, sign_of
 from farm.contract.document import Cell, Comparison
 from farm.rules.comparing import verdicts
+from farm.rules.comparing.sides import between, by_sides
 
 MOST = 4
 FEWEST_SAMPLES = 2
@@ -91,9 +92,11 @@ def headline(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> str:
 
 
 def judge(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judged:
-    """A cell against the base: paired where one block measured both, else unpaired and labelled as such."""
-    paired = next((one for one in measured if (one.baseline, one.candidate) == (base.cell.id, other.cell.id)), None)
-    if base.run_id == other.run_id and paired is not None:
+    """A cell against the base, whichever of them was measured as the baseline: paired where one block measured both,
+    else unpaired and labelled as such."""
+    is_one_run = base.run_id == other.run_id
+    paired = between(by_sides(measured), base.cell.id, other.cell.id) if is_one_run else None
+    if paired is not None:
         change = numbers.change(paired.ratio, paired.ci_low, paired.ci_high) if paired.ratio else ""
         interval = numbers.change_interval(paired.ci_low, paired.ci_high)
         how = f"{interval}, {numbers.count(paired.rounds, 'round')} side by side in one block"

@@ -100,20 +100,24 @@ def held_by_token(*, node: Node, token: str) -> Held:
 def _take(node: Node, block: Block, attempt: int) -> None:
     """The conditional UPDATE and the attempt's row, together. Raises Conflict when somebody else was first."""
     moment = clocks.now()
+    with transaction.atomic():
+        lock_run(block.run_id)
+        if not _leased(node, block, attempt):
+            raise _stale(str(block.pk), attempt)
+        Attempt.objects.create(
+            block=block,
+            number=attempt,
+            node=node,
+            first_round=block.first_round,
+            token_digest=digest_of_secret(_token(node, block, attempt)),
+            began_at_s=moment.seconds,
+            began_boot=moment.boot,
+        )
+
+
+def _leased(node: Node, block: Block, attempt: int) -> bool:
     try:
-        with transaction.atomic():
-            lock_run(block.run_id)
-            if not block.lease(node=node, attempt=attempt, lease_s=settings.LEASE_S):
-                raise _stale(str(block.pk), attempt)
-            Attempt.objects.create(
-                block=block,
-                number=attempt,
-                node=node,
-                first_round=block.first_round,
-                token_digest=digest_of_secret(_token(node, block, attempt)),
-                began_at_s=moment.seconds,
-                began_boot=moment.boot,
-            )
+        return block.lease(node=node, attempt=attempt, lease_s=settings.LEASE_S)
     except IntegrityError as problem:
         # the partial unique index on the device: another claim of this node was faster
         raise Conflict(f"{node.name} is measuring another block; it takes one at a time.", code="busy") from problem

@@ -180,6 +180,12 @@ def test_cells_of_one_run_stand_side_by_side_with_their_paired_verdict(signed_in
     assert "Optimization" in assert_is_page(signed_in.get(f"/compare/?cells={run.pk}:c1&cells={run.pk}:c5&every=yes"))
 
 
+def test_the_cell_that_was_the_candidate_can_be_the_base_as_well(signed_in: Client, run: Run) -> None:
+    words = assert_is_page(signed_in.get(f"/compare/?cells={run.pk}:c5&cells={run.pk}:c1"))
+    assert re.search(r"Against 1\.31\.1: 1\.29\.0 faster \(\N{MINUS SIGN}(19|20)", words)
+    assert "8 rounds side by side in one block" in words
+
+
 @pytest.mark.parametrize("cells", ["x", "1:", "999:c1", ":", "1:nope"])
 def test_a_cell_that_cannot_be_compared_says_why(signed_in: Client, run: Run, cells: str) -> None:
     words = assert_is_page(signed_in.get("/compare/", {"cells": cells}))
