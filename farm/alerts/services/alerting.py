@@ -153,7 +153,8 @@ def note_pipeline(one: WatchRound, judgement: Judgement) -> Alert | None:
     """Says that the farm could not measure, once for a release and model, and that it can again."""
     mine = Alert.objects.filter(watch=one.watch, model=one.version.model, node="").select_related("watch", "team")
     if not judgement.infra:
-        for alert in mine.filter(state=AlertState.INFRA) if judgement.compared else ():
+        # also when the new release fails: that was measured
+        for alert in mine.filter(state=AlertState.INFRA) if judgement.outcome != "infra" else ():
             if alert.change(AlertState.RESOLVED, resolved_in=one.new):
                 text = f"{alert.model.name} is measured again, with {one.watch.runtime(one.new)}."
                 tell(alert, alert.log(AlertEventKind.RESOLVED, text, round=one.pk))
