@@ -77,17 +77,19 @@ def send(client: Client, case: Case) -> tuple[int, str, bytes]:
     headers = {name: _text(value) for name, value in wire.headers.items() if name.lower() != "content-length"}
     # whoever asks is known: what a wrong secret opens is asked elsewhere
     headers = {name: value for name, value in headers.items() if name.lower() != "authorization"}
-    kind = headers.pop("Content-Type", "")
+    sent_as = headers.pop("Content-Type", "")
     with transaction.atomic():
         answer = client.generic(
-            str(wire.method), f"{parts.path}?{parts.query}", body, content_type=kind, headers=headers
+            str(wire.method), f"{parts.path}?{parts.query}", body, content_type=sent_as, headers=headers
         )
         request_finished.disconnect(close_old_connections)
         content = b"" if answer.streaming else answer.content
         answer.close()
         request_finished.connect(close_old_connections)
         transaction.set_rollback(True)
-    return answer.status_code, answer.headers.get("Content-Type", ""), content
+    # what answers HEAD has the type of a body and none
+    kind = "" if wire.method == "HEAD" else answer.headers.get("Content-Type", "")
+    return answer.status_code, kind, content
 
 
 def _for_requests(given: dict[str, Any]) -> dict[str, Any]:
