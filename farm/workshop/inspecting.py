@@ -11,7 +11,7 @@ from onnx import TensorProto
 
 from farm.rules.runtimes import opsets
 from farm.workshop import external, functions, looking, quantised, reading, signature, walking
-from farm.workshop.problems import Problem, answering, first_line, shown
+from farm.workshop.problems import Problem, answering, shown
 
 _MAX_OPERATORS = 500
 
@@ -26,8 +26,8 @@ def inspect(payload: dict[str, str]) -> dict[str, Any]:
     except (TypeError, ValueError, AttributeError, LookupError) as error:
         # what parses as a message may still hold names that are no text, or fewer parts than it should
         traceback.print_exc()
-        what = f"{type(error).__name__}: {first_line(error)}"
-        raise Problem("malformed", f"{shown(main)} breaks the ONNX format ({what}): export it again.") from error
+        what = "a name in it is no text, or something that belongs to it is missing"
+        raise Problem("malformed", f"{shown(main)} breaks the ONNX format: {what}; export it again.") from error
 
 
 def _facts(model: onnx.ModelProto, *, folder: Path, main: str) -> dict[str, Any]:

@@ -198,6 +198,7 @@ def tried(farm: LiveFarm, machine: EmulatedMachine, log: Path) -> dict[str, Any]
         accepted(farm.api("POST", f"/nodes/{_node(farm)['id']}/approve", json={}))
         ready = machine.folder / "node" / "ready"
         wait_until(ready.exists, what="the node was ready", within_s=READY_S, agent=agent)
+        wait_until(lambda: "arm" in _node(farm)["tags"], what="it had the tag arm", within_s=READY_S, agent=agent)
         ready_s = time.monotonic() - began
         matrix = {"hardware": ["arm"], "runtime": ["1.31.1"], "batch": [1], "threads": [1]}
         document = farm.submit(MODEL, {"budget": "quick", "matrix": matrix}, within_s=MEASURED_S)
@@ -226,6 +227,9 @@ def _node(farm: LiveFarm) -> dict[str, Any]:
 def judged(node: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
     """What the farm knows of the node and says of the cell; `problems` is empty where all is as it should be."""
     machine = document["machine"]
+    if machine.get("nodes") == {}:
+        reasons = sorted({f"{cell['status']}: {(cell['reason'] or {}).get('text')}" for cell in document["cells"]})
+        raise SystemExit(f"Nothing was measured. {document['sentence']} {reasons}")
     facts = machine["nodes"]["arm"] if "nodes" in machine else machine
     cell = document["cells"][0]
     verdicts = sorted({one["verdict"] for one in document["comparisons"]})
