@@ -200,7 +200,7 @@ def tried(farm: LiveFarm, machine: EmulatedMachine, log: Path) -> dict[str, Any]
         wait_until(ready.exists, what="the node was ready", within_s=READY_S, agent=agent)
         wait_until(lambda: "arm" in _node(farm)["tags"], what="it had the tag arm", within_s=READY_S, agent=agent)
         ready_s = time.monotonic() - began
-        matrix = {"hardware": ["arm"], "runtime": ["1.31.1"], "batch": [1], "threads": [1]}
+        matrix = {"hardware": ["arm"], "runtime": ["1.31.1"], "threads": [1]}
         document = farm.submit(MODEL, {"budget": "quick", "matrix": matrix}, within_s=MEASURED_S)
         return {
             "joined_s": round(joined_s),
