@@ -100,7 +100,13 @@ class _Memory:
         return sum(self._late().values()) / sum(self._early().values()) - 1
 
     def figures(self) -> dict[str, Any]:
-        return {"warm_mb": _mb(self._early()), "last_mb": _mb(self._late()), "samples": len(self._seen)}
+        tenths = [self._median(tenth / 10, (tenth + 1) / 10) for tenth in range(10)]
+        return {
+            "warm_mb": _mb(self._early()),
+            "last_mb": _mb(self._late()),
+            "mb_by_tenth": [round(sum(parts.values()) / 1e6, 1) for parts in tenths],
+            "samples": len(self._seen),
+        }
 
     def _early(self) -> dict[str, float]:
         return self._median(WARM, WARM + LAST)
@@ -110,7 +116,7 @@ class _Memory:
 
     def _median(self, low: float, high: float) -> dict[str, float]:
         chosen = [parts for share, parts in self._seen if low <= share <= high]
-        return {name: statistics.median(parts[name] for parts in chosen) for name in chosen[0]}
+        return {name: statistics.median(parts[name] for parts in chosen) for name in chosen[0]} if chosen else {}
 
 
 def _mb(parts: dict[str, float]) -> dict[str, float]:
