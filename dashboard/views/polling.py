@@ -134,5 +134,7 @@ def _key(request: HttpRequest, seen: Seen, began: Any) -> tuple[Any, ...]:
 
 def _answer(request: HttpRequest, seen: Seen, text: str) -> HttpResponse:
     response = HttpResponse(with_token(request, text), headers={"ETag": seen.etag(request)})
+    # what the middleware behind this one would add
+    response.headers["Content-Length"] = str(len(response.content))
     patch_cache_control(response, private=True, no_cache=True)
     return response

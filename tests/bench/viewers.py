@@ -18,7 +18,7 @@ import time
 import urllib.request
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import psutil
 
@@ -42,15 +42,35 @@ class Tally:
     received: int = 0
 
 
+@dataclass(frozen=True)
+class Page:
+    """What a page asks again and again, every how many seconds, and the cookie that its forms left in the browser."""
+
+    asks: str
+    period_s: float
+    cookie: str
+
+    @classmethod
+    def opened(cls, url: str, path: str, session: str) -> Self:
+        """As its own markup and headers say."""
+        request = urllib.request.Request(url + path, headers={"Cookie": f"onnxfarm_session={session}"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            found = ASKS.search(answer.read().decode())
+            cookies = [one.partition(";")[0] for one in answer.headers.get_all("Set-Cookie", [])]
+        if found is None:
+            raise SystemExit(f"{path} does not ask for its changes")
+        return cls(path + found[1], float(found[2]), "; ".join(one for one in cookies if "csrf" in one))
+
+
 class Viewer:
     """One open page: a connection that lasts as long as the server lets it, and the last ETag."""
 
-    def __init__(self, port: int, path: str, session: str, tally: Tally, period_s: float) -> None:
+    def __init__(self, port: int, page: "Page", session: str, tally: Tally) -> None:
         self._port = port
-        self._period_s = period_s
+        self._period_s = page.period_s
         self._head = (
-            f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: onnxfarm_session={session}\r\n"
-            "HX-Request: true\r\nAccept: */*\r\n"
+            f"GET {page.asks} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+            f"Cookie: onnxfarm_session={session}; {page.cookie}\r\nHX-Request: true\r\nAccept: */*\r\n"
         )
         self._tally = tally
         self._etag = ""
@@ -94,16 +114,6 @@ class Viewer:
         if self._streams is not None:
             self._streams[1].close()
             self._streams = None
-
-
-def asked(url: str, path: str, session: str) -> tuple[str, float]:
-    """What the page at this path asks again and again, and every how many seconds, as its own markup says."""
-    request = urllib.request.Request(url + path, headers={"Cookie": f"onnxfarm_session={session}"})
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        found = ASKS.search(answer.read().decode())
-    if found is None:
-        raise SystemExit(f"{path} does not ask for its changes")
-    return path + found[1], float(found[2])
 
 
 async def watched(viewers: list[Viewer], words: argparse.Namespace, use: Any, change: Any) -> dict[str, Any]:
@@ -162,8 +172,8 @@ def _measure(home: Any, url: str, words: argparse.Namespace) -> dict[str, Any]:
     keys = sessions(seeded["reader"], words.viewers)
     with web(home, database_url=url) as server:
         tally = Tally()
-        path, period_s = asked(server.url, f"/runs/{run.pk}/", keys[0])
-        viewers = [Viewer(server.port, path, key, tally, period_s) for key in keys]
+        page = Page.opened(server.url, f"/runs/{run.pk}/", keys[0])
+        viewers = [Viewer(server.port, page, key, tally) for key in keys]
         mine = psutil.Process()
 
         def use() -> dict[str, float]:
@@ -177,7 +187,7 @@ def _measure(home: Any, url: str, words: argparse.Namespace) -> dict[str, Any]:
         "every answer is 200 or 304": set(figures["answers"]) <= {200, 304},
     }
     cells = {"cells": run.cell_count, "database": "PostgreSQL" if url else "SQLite"}
-    return {"run": cells, "period_s": period_s, **figures, "promises": promises, "kept": all(promises.values())}
+    return {"run": cells, "period_s": page.period_s, **figures, "promises": promises, "kept": all(promises.values())}
 
 
 def _database_cores(url: str) -> dict[str, float]:
