@@ -58,7 +58,8 @@ def document_json(run: Run) -> str:
 
 def cell_document(run: Run, name: str) -> doc.Cell:
     """One cell with its operators, by the id it has in the document. Raises Missing."""
-    found = CellDocument.objects.filter(arm__cell__run=run, arm__name=name).first()
+    # in no order that an index of the documents has: PostgreSQL would walk along it until it meets the cell
+    found = CellDocument.objects.filter(arm__cell__run=run, arm__name=name).order_by("arm__number").first()
     if found is not None:
         return doc.Cell.model_validate_json(_joined(found.body, found.operators))
     live = {cell.id: cell for cell in _live_and_refused(run)}
