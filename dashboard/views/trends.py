@@ -26,6 +26,7 @@ FEW = 6
 MANY = 1000
 Lines = tuple[list[reading.Line], list[reading.Line]]
 _KEPT: Kept[Lines] = Kept(8)
+_FIGURES: Kept[tuple[Figure, str]] = Kept(16)
 
 
 @page
@@ -50,26 +51,33 @@ def trends(request: HttpRequest) -> HttpResponse:
 
 
 def figure_of(watch: Any, *, by: str = "", chosen: str = "") -> tuple[Figure, str]:
-    """The chart of a watch's series with its table, and over what it is drawn: as asked, else what tells more."""
-    over_time, over_releases = _lines(watch)
-    table = reading.table(over_time, watch=watch.pk)
-    longest = max((len(line.spots) for line in over_time), default=0)
-    shown = by if by in AXES else "time" if longest >= FEW else "release"
-    lines = over_releases if shown == "release" else over_time
-    return trend(lines, reference=watch.reference, table=table, by=shown, chosen=chosen), shown
-
-
-def _lines(watch: Any) -> Lines:
-    """A watch's series over time and over releases; long ones as they were made for the last reader."""
+    """The chart of a watch's series with its table, and over what it is drawn: as asked, else what tells more. A long
+    one is as it was made for the last reader."""
     alerts = list(pages.alerts_of_watch(watch))
     count, newest = pages.newest_point(watch)
 
-    def make() -> Lines:
+    def made() -> Lines:
         points = list(pages.points(watch)) if count else []
         return reading.lines(watch, points, alerts), reading.by_release(watch, points, alerts)
 
     if count < MANY:
-        return make()
+        return _drawn(watch, made(), by=by, chosen=chosen)
     # neither values nor the series of an alert ever change: newer ones make another key
     marked = tuple((one.pk, one.state, len(one.symptoms.all())) for one in alerts)
-    return _KEPT.get((watch.pk, watch.created_at, watch.distribution, watch.reference, count, newest, marked), make)
+    key = (watch.pk, watch.created_at, watch.distribution, watch.reference, count, newest, marked)
+    return _FIGURES.get((*key, by, chosen), lambda: _drawn(watch, _KEPT.get(key, made), by=by, chosen=chosen))
+
+
+def _drawn(watch: Any, lines: Lines, *, by: str, chosen: str) -> tuple[Figure, str]:
+    over_time, over_releases = lines
+    table = reading.table(over_time, watch=watch.pk)
+    longest = max((len(line.spots) for line in over_time), default=0)
+    shown = by if by in AXES else "time" if longest >= FEW else "release"
+    chart = trend(
+        over_releases if shown == "release" else over_time,
+        reference=watch.reference,
+        table=table,
+        by=shown,
+        chosen=chosen,
+    )
+    return chart, shown

@@ -26,7 +26,7 @@ from farm.alerts.services import watches as services
 from farm.registry.selectors import models_visible_to
 from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
 
-ROUNDS_SHOWN = 50
+ROUNDS_SHOWN = 30
 ALERTS_SHOWN = 10
 RELEASES_OFFERED = 40
 MODELS_OFFERED = 100
