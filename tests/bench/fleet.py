@@ -57,10 +57,15 @@ class Server:
         }
 
 
-def _use_of(pid: int) -> tuple[float, int]:
+def family(pid: int) -> list[psutil.Process]:
+    """A process and those below it."""
     parent = psutil.Process(pid)
+    return [parent, *parent.children(recursive=True)]
+
+
+def _use_of(pid: int) -> tuple[float, int]:
     cpu_s, memory = 0.0, 0
-    for process in [parent, *parent.children(recursive=True)]:
+    for process in family(pid):
         with contextlib.suppress(psutil.NoSuchProcess):
             times = process.cpu_times()
             cpu_s += times.user + times.system

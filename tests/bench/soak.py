@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 
 from tests.bench.figure import publish
-from tests.bench.fleet import Fleet, start_farm
+from tests.bench.fleet import Fleet, family, start_farm
 from tests.chaos.farm import ChaosFarm
 
 MOST_GROWTH = 0.05
@@ -91,7 +91,7 @@ class _Memory:
     """
 
     def __init__(self, farm: ChaosFarm) -> None:
-        self._parts = {name: psutil.Process(part.pid) for name, part in farm.parts.items() if part.pid}
+        self._parts = {name: part.pid for name, part in farm.parts.items() if part.pid}
         self._looked_at = 0.0
         self._seen: list[tuple[float, dict[str, int]]] = []
 
@@ -99,14 +99,15 @@ class _Memory:
         if time.monotonic() - self._looked_at < SAMPLE_EVERY_S:
             return
         self._looked_at = time.monotonic()
-        self._seen.append((share, {name: _own_bytes(part) for name, part in self._parts.items()}))
+        self._seen.append((share, {name: _own_bytes(pid) for name, pid in self._parts.items()}))
 
     def growth(self) -> float:
         """The median of the last tenth against that of the tenth after warming up, as a share."""
         return sum(self._late().values()) / sum(self._early().values()) - 1
 
     def figures(self) -> dict[str, Any]:
-        tenths = [self._median(tenth / 10, (tenth + 1) / 10) for tenth in range(10)]
+        reached = sorted({min(int(10 * share), 9) for share, _ in self._seen})
+        tenths = [self._median(tenth / 10, (tenth + 1) / 10) for tenth in reached]
         return {
             "warm_mb": _mb(self._early()),
             "last_mb": _mb(self._late()),
@@ -122,12 +123,12 @@ class _Memory:
 
     def _median(self, low: float, high: float) -> dict[str, float]:
         chosen = [parts for share, parts in self._seen if low <= share <= high]
-        return {name: statistics.median(parts[name] for parts in chosen) for name in chosen[0]} if chosen else {}
+        return {name: statistics.median(parts[name] for parts in chosen) for name in chosen[0]}
 
 
-def _own_bytes(parent: psutil.Process) -> int:
+def _own_bytes(pid: int) -> int:
     total = 0
-    for process in [parent, *parent.children(recursive=True)]:
+    for process in family(pid):
         with contextlib.suppress(psutil.NoSuchProcess):
             total += process.memory_full_info().uss
     return total

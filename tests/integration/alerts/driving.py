@@ -15,6 +15,7 @@ from farm.alerts.tasks import DUTIES
 from farm.contract import reports
 from farm.contract.blocks import ArmOrder
 from farm.contract.cells import CellSpec
+from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
 from farm.registry.models import Model, Preparation, Variant, Version
 from farm.registry.states import MakingState
@@ -99,6 +100,16 @@ def slower_from(first: str, factor: float = 1.24) -> Callable[[CellSpec], float]
         return factor if is_late else 1.0
 
     return latency
+
+
+def failing_on(*versions: str, code: ReasonCode = ReasonCode.CRASHED, text: str = "It died.") -> Any:
+    """What the checks of these releases say."""
+    reason = Reason(code=code, text=text)
+
+    def changes(spec: CellSpec) -> Mapping[str, Any]:
+        return {"reason": reason} if spec.runtime.version in versions else {}
+
+    return changes
 
 
 def labelled(model: Model, *labels: str) -> None:

@@ -1,8 +1,5 @@
 """Calls of a watch whose candidate is older than what it is compared with: what if we went back?"""
 
-from collections.abc import Mapping
-from typing import Any
-
 import pytest
 
 from farm.accounts.models import User
@@ -13,22 +10,10 @@ from farm.alerts.services import handling
 from farm.alerts.services.causes import call_watch
 from farm.alerts.services.investigating import ask_since_when
 from farm.alerts.states import AlertState, InvestigationState, RoundOutcome
-from farm.contract.cells import CellSpec
-from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
-from tests.integration.alerts.driving import Lab, offer
+from tests.integration.alerts.driving import Lab, failing_on, offer
 
 pytestmark = pytest.mark.django_db
-
-
-def dies_on(*versions: str) -> Any:
-    """What the checks of these releases say."""
-    reason = Reason(code=ReasonCode.CRASHED, text="It died.")
-
-    def changes(spec: CellSpec) -> Mapping[str, Any]:
-        return {"reason": reason} if spec.runtime.version in versions else {}
-
-    return changes
 
 
 def call(watch: Watch, by: User, lab: Lab, **sides: str) -> RoundOutcome:
@@ -69,7 +54,7 @@ def test_one_that_is_faster_is_news(watch: Watch, node: Node, member: User) -> N
 
 
 def test_the_same_call_again_is_seen_again_and_told_once(watch: Watch, node: Node, member: User) -> None:
-    lab = Lab(node, checks=dies_on("1.27.0"))
+    lab = Lab(node, checks=failing_on("1.27.0"))
     assert call(watch, member, lab, candidate="1.27.0") == RoundOutcome.ALERT
     assert call(watch, member, lab, candidate="1.27.0") == RoundOutcome.ALERT
     alert = Alert.objects.get()
@@ -85,7 +70,7 @@ def test_the_same_call_again_is_seen_again_and_told_once(watch: Watch, node: Nod
 def test_what_was_laid_to_a_machine_is_told_when_it_is_found_again_and_what_is_invalid_is_not(
     watch: Watch, node: Node, member: User
 ) -> None:
-    lab = Lab(node, checks=dies_on("1.27.0"))
+    lab = Lab(node, checks=failing_on("1.27.0"))
     call(watch, member, lab, candidate="1.27.0")
     handling.call_infra(alert=Alert.objects.get(), by=member, reason="the disk was full")
     call(watch, member, lab, candidate="1.27.0")
@@ -98,7 +83,7 @@ def test_what_was_laid_to_a_machine_is_told_when_it_is_found_again_and_what_is_i
 
 
 def test_going_back_and_going_on_are_shifts_of_their_own(watch: Watch, node: Node, member: User) -> None:
-    lab = Lab(node, checks=dies_on("1.27.0", "1.30.0"))
+    lab = Lab(node, checks=failing_on("1.27.0", "1.30.0"))
     call(watch, member, lab, candidate="1.27.0")
     offer("1.29.0", "1.30.0")
     lab.live()
@@ -107,7 +92,7 @@ def test_going_back_and_going_on_are_shifts_of_their_own(watch: Watch, node: Nod
 
 
 def test_a_release_that_is_bad_already_stays_one_alert_from_either_side(watch: Watch, node: Node, member: User) -> None:
-    lab = Lab(node, checks=dies_on("1.30.0"))
+    lab = Lab(node, checks=failing_on("1.30.0"))
     offer("1.29.0", "1.30.0")
     lab.live()
     call(watch, member, lab, baseline="1.31.0", candidate="1.30.0")
@@ -117,7 +102,7 @@ def test_a_release_that_is_bad_already_stays_one_alert_from_either_side(watch: W
 
 
 def test_what_was_resolved_does_not_come_back_by_going_back(watch: Watch, node: Node, member: User) -> None:
-    lab = Lab(node, checks=dies_on("1.27.0", "1.30.0"))
+    lab = Lab(node, checks=failing_on("1.27.0", "1.30.0"))
     offer("1.29.0", "1.30.0")
     lab.live()
     offer("1.29.0", "1.30.0", "1.31.0")

@@ -1,6 +1,5 @@
 """A round that could not be measured is told of as trouble of the farm itself, and so is its end."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -9,22 +8,14 @@ from farm.accounts.models import User
 from farm.alerts.models import Alert, Watch, WatchRound
 from farm.alerts.services.causes import call_watch
 from farm.alerts.states import AlertState, RoundOutcome
-from farm.contract.cells import CellSpec
-from farm.contract.reasons import Reason, ReasonCode
+from farm.contract.reasons import ReasonCode
 from farm.fleet.models import Node
-from tests.integration.alerts.driving import Lab
+from tests.integration.alerts.driving import Lab, failing_on
 
 pytestmark = pytest.mark.django_db
 
 
-def failing(code: ReasonCode, version: str) -> Any:
-    """Checks of this release that end with this reason."""
-    reason = Reason(code=code, text="The index does not answer.")
-
-    def changes(spec: CellSpec) -> Mapping[str, Any]:
-        return {"reason": reason} if spec.runtime.version == version else {}
-
-    return changes
+LOST: dict[str, Any] = {"code": ReasonCode.RUNTIME_INSTALL_FAILED, "text": "The index does not answer."}
 
 
 def call(watch: Watch, by: User, lab: Lab) -> str:
@@ -44,16 +35,13 @@ def call(watch: Watch, by: User, lab: Lab) -> str:
 def test_it_ends_with_the_next_round_that_measures_whatever_that_finds(
     watch: Watch, node: Node, member: User, then: ReasonCode | None, outcome: RoundOutcome, others: list[AlertState]
 ) -> None:
-    assert (
-        call(watch, member, Lab(node, checks=failing(ReasonCode.RUNTIME_INSTALL_FAILED, "1.30.0")))
-        == RoundOutcome.INFRA
-    )
+    assert call(watch, member, Lab(node, checks=failing_on("1.30.0", **LOST))) == RoundOutcome.INFRA
     trouble = Alert.objects.get()
     assert (trouble.state, trouble.node, trouble.bad) == (AlertState.INFRA, "", "1.30.0")
     assert "could not measure encoder" in trouble.sentence
     assert "The index does not answer." in trouble.sentence
 
-    again = Lab(node) if then is None else Lab(node, checks=failing(then, "1.30.0"))
+    again = Lab(node) if then is None else Lab(node, checks=failing_on("1.30.0", code=then))
     assert call(watch, member, again) == outcome
     trouble.refresh_from_db()
     assert (trouble.state, trouble.resolved_in) == (AlertState.RESOLVED, "1.30.0")
@@ -62,7 +50,7 @@ def test_it_ends_with_the_next_round_that_measures_whatever_that_finds(
 
 
 def test_it_lasts_while_rounds_are_lost(watch: Watch, node: Node, member: User) -> None:
-    lab = Lab(node, checks=failing(ReasonCode.RUNTIME_INSTALL_FAILED, "1.30.0"))
+    lab = Lab(node, checks=failing_on("1.30.0", **LOST))
     assert [call(watch, member, lab), call(watch, member, lab)] == [RoundOutcome.INFRA, RoundOutcome.INFRA]
     trouble = Alert.objects.get()
     assert trouble.state == AlertState.INFRA
