@@ -4,10 +4,11 @@ from django.contrib.auth import login, logout
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_GET, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard.views.access import refused
 from farm.accounts.refusals import Refusal
+from farm.accounts.selectors import user_of_sign_in_link
 from farm.accounts.services import redeem_sign_in_link
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
@@ -22,15 +23,22 @@ def ask(request: HttpRequest) -> HttpResponse:
     return render(request, "dashboard/sign_in.html", {"next": request.GET.get(NEXT, "")})
 
 
-@require_GET
+@require_http_methods(["GET", "HEAD", "POST"])
 def redeem(request: HttpRequest, secret: str) -> HttpResponseBase:
-    """Signs in whoever holds the link. Somebody who is signed in already goes on, however old the link is."""
+    """A page with one button, and the button's order, which signs in whoever pressed it.
+
+    Only the order spends the link: mail servers and chats open links to look behind them. Somebody who is signed in
+    already goes on from a link that opens nothing, however old it is.
+    """
     try:
-        user = redeem_sign_in_link(secret)
+        if request.method != "POST":
+            shown = {"user_named": user_of_sign_in_link(secret), "next": _next(request)}
+            return _kept_private(render(request, "dashboard/sign_in_link.html", shown))
+        login(request, redeem_sign_in_link(secret), backend=BACKEND)
     except Refusal as refusal:
-        return redirect(_next(request)) if request.user.is_authenticated else refused(request, refusal)
-    login(request, user, backend=BACKEND)
-    return redirect(_next(request))
+        if not request.user.is_authenticated:
+            return _kept_private(refused(request, refusal))
+    return _kept_private(redirect(_next(request)))
 
 
 @require_POST
@@ -42,8 +50,19 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 
 def _next(request: HttpRequest) -> str:
     """Where the visitor wanted to go, when that is a page of this farm."""
-    wanted = request.GET.get(NEXT, "")
+    wanted = request.POST.get(NEXT) or request.GET.get(NEXT, "")
     is_ours = url_has_allowed_host_and_scheme(
         wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )
     return wanted if wanted and is_ours else "/"
+
+
+def _kept_private(response: HttpResponseBase) -> HttpResponseBase:
+    """The page's address is a secret: no cache keeps it, no search engine lists it, no other address is told of it.
+
+    The origin alone is told, because a form of a page without a referrer is taken for another site's.
+    """
+    response.headers["Cache-Control"] = "private, no-store"
+    response.headers["Referrer-Policy"] = "strict-origin"
+    response.headers["X-Robots-Tag"] = "noindex, nofollow"
+    return response

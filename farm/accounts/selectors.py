@@ -2,8 +2,9 @@
 
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import QuerySet
+from django.utils import timezone
 
-from farm.accounts.models import AuditEvent, Membership, Share, Team, Token, User
+from farm.accounts.models import AuditEvent, Membership, Share, SignInLink, Team, Token, User
 from farm.accounts.refusals import Missing, NotAllowed
 from farm.accounts.secrecy import digest_of_secret
 
@@ -65,6 +66,24 @@ def valid_token(secret: str) -> Token | None:
     """The token with this secret if it opens anything now."""
     token = Token.objects.select_related("user").filter(digest=digest_of_secret(secret)).first()
     return token if token is not None and token.is_valid else None
+
+
+def user_of_sign_in_link(secret: str) -> User:
+    """Whom a link would sign in now; looking spends nothing. Raises NotAllowed for a used, late or unknown link."""
+    fresh = SignInLink.objects.select_related("user").filter(used_at=None, expires_at__gt=timezone.now())
+    link = fresh.filter(digest=digest_of_secret(secret), user__is_active=True).first()
+    if link is None:
+        raise no_such_link()
+    return link.user
+
+
+def no_such_link() -> NotAllowed:
+    """Why a link signs nobody in: the same words whatever is wrong with it."""
+    return NotAllowed(
+        "This sign-in link was used, has expired or never existed.",
+        code="bad_link",
+        hint="Make another with `python manage.py sign_in_link`.",
+    )
 
 
 def shares_visible_to(user: Anyone) -> QuerySet[Share]:

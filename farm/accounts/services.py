@@ -11,7 +11,7 @@ from django.utils import timezone
 from farm.accounts.models import AuditEvent, Membership, Share, SignInLink, Team, Token, User
 from farm.accounts.refusals import Conflict, Gone, Invalid, Missing, NotAllowed
 from farm.accounts.secrecy import HINT_LENGTH, LINK_PREFIX, SHARE_PREFIX, TOKEN_PREFIX, digest_of_secret, new_secret
-from farm.accounts.selectors import can_manage, can_write, teams_visible_to
+from farm.accounts.selectors import can_manage, can_write, no_such_link, teams_visible_to
 from farm.accounts.states import Role, Scope, ShareKind
 
 TOKEN_LIFE = timedelta(days=365)
@@ -129,7 +129,7 @@ def note_token_use(token: Token) -> None:
 
 
 def make_sign_in_link(user: User, *, life: timedelta = LINK_LIFE) -> str:
-    """The address of a page that signs the user in once, before it expires."""
+    """The address of a page whose button signs the user in once, before it expires."""
     secret = new_secret(LINK_PREFIX)
     SignInLink.objects.create(user=user, digest=digest_of_secret(secret), expires_at=timezone.now() + life)
     return f"{settings.PUBLIC_URL}/sign-in/{secret}/"
@@ -141,11 +141,7 @@ def redeem_sign_in_link(secret: str) -> User:
     link = SignInLink.objects.select_related("user").filter(digest=digest_of_secret(secret)).first()
     fresh = SignInLink.objects.filter(digest=digest_of_secret(secret), used_at=None, expires_at__gt=now)
     if link is None or not link.user.is_active or not fresh.update(used_at=now):
-        raise NotAllowed(
-            "This sign-in link was used, has expired or never existed.",
-            code="bad_link",
-            hint="Make another with `python manage.py sign_in_link`.",
-        )
+        raise no_such_link()
     record(verb="signed in by link", subject=link.user.username, actor=link.user)
     return link.user
 

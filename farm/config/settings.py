@@ -168,7 +168,9 @@ globals().update(mail_settings(ENVIRONMENT.mail_url))
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "formatters": {
+        "line": {"()": "farm.config.logs.WithoutSecrets", "format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}
+    },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": ENVIRONMENT.log_level},
 }

@@ -8,8 +8,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
-from django.core.files.uploadhandler import FileUploadHandler, StopUpload
+from django.core.files.uploadhandler import FileUploadHandler
 from django.http import HttpRequest
+from django.http.multipartparser import MultiPartParserError
 
 from farm.accounts.refusals import Invalid, TooLarge
 from farm.registry.storage import Draft, check_room
@@ -51,7 +52,8 @@ class StoreUploadHandler(FileUploadHandler):
         encoding: str | None = None,
     ) -> None:
         if self.request is None or not self.request.user.is_authenticated:
-            raise StopUpload(connection_reset=True)
+            # answered with 400, and nothing of the body is read
+            raise MultiPartParserError("Files are taken from people who have signed in.")
         check_length(content_length)
 
     def new_file(self, *args: Any, **kwargs: Any) -> None:

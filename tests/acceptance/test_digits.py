@@ -41,13 +41,7 @@ def document(farm: LiveFarm, tmp_path_factory: pytest.TempPathFactory) -> Docume
 def browser(farm: LiveFarm) -> Iterator[httpx2.Client]:
     """Somebody who has signed in."""
     with httpx2.Client(base_url=farm.url, follow_redirects=True, timeout=60) as client:
-        page = client.get(farm.sign_in_link())
-        assert page.is_success
-        if "/sign-in/" in page.url.path:
-            # the link is redeemed by a button
-            [token] = re.findall(r'name="csrfmiddlewaretoken" value="([^"]+)"', page.text)[:1]
-            sent = {"csrfmiddlewaretoken": token}
-            assert client.post(page.url.path, data=sent, headers={"Referer": str(page.url)}).is_success
+        farm.sign_in(client)
         yield client
 
 

@@ -32,7 +32,7 @@ def follow(farm: LiveFarm, run: str) -> dict[str, Any]:
 def click_more(farm: LiveFarm, run: str, rounds: int) -> str:
     """What a browser does when somebody clicks "More rounds"; the page that answers."""
     with httpx2.Client(base_url=farm.url, follow_redirects=True, timeout=60) as browser:
-        browser.get(farm.sign_in_link())
+        farm.sign_in(browser)
         page = browser.get(f"/runs/{run}/")
         form = re.search(rf'<form method="post" action="(/runs/{run}/more/)".*?</form>', page.text, re.DOTALL)
         assert form, "the page of a finished run offers more rounds"

@@ -83,12 +83,19 @@ def opened(browser: Browser, live_server: object, person: User) -> Iterator[Open
         page = context.new_page()
         page.watch = Watch(context)  # type: ignore[attr-defined]
         link = make_sign_in_link(person)
-        page.goto(f"{link[link.index('/sign-in/') :]}?next={path}")
+        press_sign_in(page, f"{link[link.index('/sign-in/') :]}?next={path}")
         return page
 
     yield open_page
     for context in contexts:
         context.close()
+
+
+def press_sign_in(page: Page, link: str) -> None:
+    """Opens a one-time link and presses its button; the page that follows is there when this returns."""
+    page.goto(link)
+    with page.expect_navigation():
+        page.get_by_role("button", name="Sign in").click()
 
 
 def wait_for_chart(page: Page) -> None:

@@ -16,7 +16,7 @@ from farm.alerts.services.channels import create_channel
 from farm.fleet.states import NodeHealth
 from farm.registry.states import VersionState
 from farm.runs.services.sharing import share
-from tests.acceptance.browser.conftest import LAPTOP
+from tests.acceptance.browser.conftest import LAPTOP, press_sign_in
 from tests.integration.alerts.driving import make_watch
 from tests.integration.dashboard import rows, watching
 
@@ -53,7 +53,7 @@ def page(request: pytest.FixtureRequest, browser: Browser, live_server: object, 
     )
     opened = context.new_page()
     link = make_sign_in_link(person)
-    opened.goto(link[link.index("/sign-in/") :])
+    press_sign_in(opened, link[link.index("/sign-in/") :])
     yield opened
     context.close()
 

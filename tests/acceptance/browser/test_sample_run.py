@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from farm.workshop.samples import making
-from tests.acceptance.browser.conftest import LAPTOP, Watch, wait_for_chart
+from tests.acceptance.browser.conftest import LAPTOP, Watch, press_sign_in, wait_for_chart
 from tests.acceptance.browser.unscrolled import assert_says_who_how_much_how_sure_and_why
 from tests.acceptance.conftest import LiveFarm
 
@@ -31,7 +31,7 @@ def page(browser: Browser, farm: LiveFarm) -> Iterator[Page]:
     context = browser.new_context(viewport=LAPTOP)  # type: ignore[arg-type]
     page = context.new_page()
     page.watch = Watch(context)  # type: ignore[attr-defined]
-    page.goto(farm.sign_in_link())
+    press_sign_in(page, farm.sign_in_link())
     yield page
     context.close()
 

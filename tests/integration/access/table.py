@@ -148,6 +148,7 @@ POST   settings/tokens/                                          ok    ok    ok 
 POST   settings/tokens/<int:token_id>/close/                     moved 404   404   404   sign-in sign-in sign-in
 GET    sign-in/                                                  moved moved moved moved ok    ok    ok
 GET    sign-in/<str:secret>/                                     moved moved moved moved no    no    no
+POST   sign-in/<str:secret>/                                     moved moved moved moved no    no    no
 POST   sign-out/                                                 moved moved moved moved moved moved moved
 GET    alerts/                                                   ok    ok    ok    ok    sign-in sign-in sign-in
 GET    alerts/digest/                                            ok    ok    ok    ok    sign-in sign-in sign-in

@@ -1,14 +1,19 @@
 """Tokens, and signing in and out."""
 
+import io
+import logging
 import re
+from urllib.parse import urlencode
 
 import pytest
 from django.test import Client
 
 from farm.accounts.models import User
 from farm.accounts.services import issue_token, make_sign_in_link
+from farm.config.logs import WithoutSecrets
 from tests.integration.dashboard.pages import assert_is_page
 
+FORM = "application/x-www-form-urlencoded"
 pytestmark = pytest.mark.django_db
 
 
@@ -37,24 +42,100 @@ def test_nobody_closes_anothers_token(signed_in: Client, member: User) -> None:
     assert token.revoked_at is None
 
 
-def test_a_one_time_link_signs_in_once_and_goes_where_it_was_wanted(client: Client, owner: User) -> None:
-    link = make_sign_in_link(owner)
-    path = link[link.index("/sign-in/") :]
-    assert client.head(path).status_code == 405
-    response = client.get(f"{path}?next=/fleet/")
+def path_of_link(user: User) -> str:
+    link = make_sign_in_link(user)
+    return link[link.index("/sign-in/") :]
+
+
+def test_a_mail_scanner_that_opens_the_link_spends_nothing(client: Client, owner: User) -> None:
+    """Link scanners, chat previews and prefetching browsers send HEAD and GET, as often as they like."""
+    path = path_of_link(owner)
+    for _ in range(3):
+        scanner = Client()
+        assert scanner.head(path).status_code == 200
+        assert "Sign in as owner" in assert_is_page(scanner.get(path))
+        assert "sessionid" not in scanner.cookies
+        assert scanner.get("/").status_code == 302
+    assert client.post(path).status_code == 302
+    assert client.get("/").status_code == 200
+
+
+def test_a_one_time_link_signs_in_once_and_goes_where_it_was_wanted(owner: User) -> None:
+    """As a browser without JavaScript does it: the page's one form, sent back as it came."""
+    client, path = Client(enforce_csrf_checks=True), path_of_link(owner)
+    page = client.get(f"{path}?next=/fleet/").content.decode()
+    [form] = re.findall(r'<form method="post".*?</form>', page, re.DOTALL)
+    assert form.count("<button") == 1
+    sent = dict(re.findall(r'name="(\w+)" value="([^"]+)"', form))
+    response = client.post(path, urlencode(sent), content_type=FORM)
     assert response["Location"] == "/fleet/"
     assert client.get("/fleet/").status_code == 200
+    assert_is_page(Client().post(path), 403)
     assert_is_page(Client().get(path), 403)
+    # who is signed in already goes on
     assert client.get(path)["Location"] == "/"
+    assert client.post(path, urlencode(sent), content_type=FORM).status_code == 403  # another session's form
+    again = client.get("/settings/").context["csrf_token"]
+    sent = urlencode({"csrfmiddlewaretoken": again, "next": "/runs/"})
+    assert client.post(path, sent, content_type=FORM)["Location"] == "/runs/"
+
+
+def test_a_stranger_who_sends_files_to_a_page_gets_a_refusal(owner: User) -> None:
+    stranger, path = Client(enforce_csrf_checks=True), path_of_link(owner)
+    stranger.get(path)
+    assert stranger.post(path, {"csrfmiddlewaretoken": "x" * 32}).status_code == 400
+
+
+def test_the_log_names_a_link_by_its_public_beginning_only(owner: User) -> None:
+    [handler] = [one for one in logging.getLogger().handlers if isinstance(one.formatter, WithoutSecrets)]
+    assert isinstance(handler, logging.StreamHandler)
+    lines = handler.setStream(io.StringIO())
+    path = path_of_link(owner)
+    try:
+        Client(enforce_csrf_checks=True).post(path)  # still works afterwards
+        written = handler.stream.getvalue()
+    finally:
+        handler.setStream(lines)
+    assert "Forbidden" in written
+    assert "/sign-in/ofl_" in written
+    assert path.strip("/").rpartition("/")[2] not in written
+
+
+def test_another_site_cannot_sign_a_visitor_in_as_somebody_else(owner: User) -> None:
+    path, victim = path_of_link(owner), Client(enforce_csrf_checks=True)
+    assert victim.post(path, headers={"origin": "https://evil.example"}).status_code == 403
+    assert victim.get("/").status_code == 302
+    assert Client().post(path)["Location"] == "/"
+
+
+def test_the_address_of_a_link_is_kept_from_caches_referrers_and_search_engines(client: Client, owner: User) -> None:
+    path = path_of_link(owner)
+    for response in (client.get(path), client.post(path), client.get(path), Client().get(path)):
+        assert response["Cache-Control"] == "private, no-store"
+        assert response["Referrer-Policy"] == "strict-origin"
+        assert "noindex" in response["X-Robots-Tag"]
+
+
+def test_a_session_that_somebody_planted_before_is_not_the_one_that_signs_in(client: Client, owner: User) -> None:
+    session = client.session
+    session["planted"] = "yes"
+    session.save()
+    planted = session.session_key
+    client.cookies["onnxfarm_session"] = planted
+    client.post(path_of_link(owner))
+    assert client.cookies["onnxfarm_session"].value != planted
+    assert Client(headers={"cookie": f"onnxfarm_session={planted}"}).get("/").status_code == 302
 
 
 @pytest.mark.parametrize(
     "wanted", ["https://evil.example/", "//evil.example", "javascript:alert(1)", "/\\evil.example"]
 )
 def test_a_link_never_leads_away_from_the_farm(client: Client, owner: User, wanted: str) -> None:
-    link = make_sign_in_link(owner)
-    response = client.get(link[link.index("/sign-in/") :], {"next": wanted})
-    assert response["Location"] == "/"
+    path = path_of_link(owner)
+    assert "evil" not in client.get(path, {"next": wanted}).content.decode()
+    assert client.post(path, {"next": wanted})["Location"] == "/"
+    assert client.get("/sign-in/", {"next": wanted})["Location"] == "/"
+    assert client.post(f"{path}?next={wanted}", {"next": wanted})["Location"] == "/"
 
 
 def test_signing_out_ends_the_session(signed_in: Client) -> None:
