@@ -1,14 +1,20 @@
 """The watches' tick: what is due is noticed, measured, judged, looked into and told. Missing one costs seconds."""
 
 import logging
+import threading
 from collections.abc import Callable
+from typing import Final
 
 from celery import shared_task
 from django.db import close_old_connections
 
+from farm.accounts.ticking import tick as ticking
 from farm.alerts.services import causes, delivering, digests, index, investigating, judging, resolving
 
 log = logging.getLogger(__name__)
+# messages sent at once by one process: receivers that hang for ten seconds each must leave threads for the ticks
+AT_ONCE: Final = 4
+_places = threading.BoundedSemaphore(AT_ONCE)
 DUTIES: tuple[Callable[[], int], ...] = (
     causes.notice_releases,
     causes.notice_versions,
@@ -22,6 +28,7 @@ DUTIES: tuple[Callable[[], int], ...] = (
 
 
 @shared_task(name="alerts.tick")  # type: ignore[untyped-decorator]
+@ticking("alerts.tick")
 def tick() -> None:
     """Every duty; one that breaks is logged and does not keep the others from theirs."""
     for duty in DUTIES:
@@ -32,6 +39,7 @@ def tick() -> None:
 
 
 @shared_task(name="alerts.look_for_releases")  # type: ignore[untyped-decorator]
+@ticking("alerts.look_for_releases")
 def look_for_releases() -> None:
     """Asks the package index where that is due."""
     index.look_if_due()
@@ -39,6 +47,11 @@ def look_for_releases() -> None:
 
 @shared_task(name="alerts.deliver")  # type: ignore[untyped-decorator]
 def deliver(delivery_id: int) -> None:
-    """Sends one message of the outbox."""
-    delivering.deliver(delivery_id)
-    close_old_connections()
+    """Sends one message of the outbox; none while as many as may be are on their way, the tick rings for it again."""
+    if not _places.acquire(blocking=False):
+        return
+    try:
+        delivering.deliver(delivery_id)
+    finally:
+        _places.release()
+        close_old_connections()

@@ -17,12 +17,16 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCol
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from farm.accounts.ticking import tick_ages_s
 from farm.api.errors import problem
-from farm.contract.version import CONTRACT_VERSION
+from farm.contract.version import CONTRACT_VERSION, PREPARE_QUEUE, TELL_QUEUE, TICK_QUEUE
+from farm.runs.broker import lengths
 from farm.runs.selectors.gauges import counts, oldest_queued_s, stored_bytes
 
 # headers by which a proxy tells for whom it asks; then the address of the connection is the proxy's
 FORWARDED = ("X-Forwarded-For", "X-Forwarded-Host", "Forwarded", "X-Real-IP")
+AGE_WORDS = "Seconds since a duty of the ticks process last ran to its end; growing: the process is away or hangs."
+QUEUE_WORDS = "Messages that wait in the broker for the farm's own workers; 0 where the broker does not tell."
 HINT = "Set ONNXFARM_METRICS_TOKEN on the farm and send it: Authorization: Bearer …"
 
 
@@ -38,6 +42,9 @@ class FarmCollector(Collector):
             "How long the block that has waited longest for a node has been queued; 0 when none is.",
             value=oldest_queued_s(),
         )
+        yield _gauge("onnxfarm_tick_age_seconds", AGE_WORDS, ["tick"], {(k,): v for k, v in tick_ages_s().items()})
+        waiting = lengths([PREPARE_QUEUE, TICK_QUEUE, TELL_QUEUE])
+        yield _gauge("onnxfarm_queue_messages", QUEUE_WORDS, ["queue"], {(k,): v for k, v in waiting.items()})
         yield GaugeMetricFamily("onnxfarm_stored_bytes", "Bytes of all stored files.", value=stored_bytes())
         folder = Path(settings.STORE_DIR)
         free = shutil.disk_usage(folder if folder.exists() else folder.parent).free

@@ -8,7 +8,7 @@ from farm.config.buckets import bucket_storage
 from farm.config.databases import database
 from farm.config.environment import Environment
 from farm.config.mail import mail_settings
-from farm.contract.version import PREPARE_QUEUE
+from farm.contract.version import PREPARE_QUEUE, TICK_QUEUE
 
 ENVIRONMENT = Environment()
 BASE_DIR = Path(__file__).resolve().parents[2]
@@ -149,7 +149,7 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = TIME_ZONE
 # a tick that waited this long is worthless: the next one is already behind it
-_ticking = {"queue": PREPARE_QUEUE, "expires": max(5.0, 2 * ENVIRONMENT.tick_s)}
+_ticking = {"queue": TICK_QUEUE, "expires": max(5.0, 2 * ENVIRONMENT.tick_s)}
 CELERY_BEAT_SCHEDULER = SCHEDULER
 CELERY_BEAT_SCHEDULE = {
     "tick": {"task": "runs.tick", "schedule": every(ENVIRONMENT.tick_s), "options": _ticking},

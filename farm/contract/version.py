@@ -8,7 +8,10 @@ CONTRACT_VERSION = 1
 
 # Name of the Celery task that carries {block, attempt} to a node, and of the queues it travels on.
 MEASURE_TASK = "onnxfarm.measure_block"
+# the farm's own queues: what takes minutes, what must not wait, and messages to channels
 PREPARE_QUEUE = "prepare"
+TICK_QUEUE = "ticks"
+TELL_QUEUE = "tell"
 
 
 def tag_queue(tag: str) -> str:

@@ -2,6 +2,7 @@
 
 from celery import shared_task
 
+from farm.accounts.ticking import tick
 from farm.registry import services
 from farm.registry.services import messages
 
@@ -32,6 +33,7 @@ def report_variant(report_id: int) -> None:
 
 
 @shared_task(name="registry.sweep")  # type: ignore[untyped-decorator]
+@tick("registry.sweep")
 def sweep() -> None:
     services.sweep()
     services.clear_expired()

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from celery import shared_task
 
+from farm.accounts.ticking import tick as ticking
 from farm.fleet.services import mark_offline
 from farm.runs.services import conclude_runs, release_ready_blocks, ring_again, sweep
 
@@ -13,6 +14,7 @@ DUTIES: tuple[Callable[[], int], ...] = (release_ready_blocks, ring_again, sweep
 
 
 @shared_task(name="runs.tick")  # type: ignore[untyped-decorator]
+@ticking("runs.tick")
 def tick() -> None:
     """Every duty of the second; one that breaks is logged and does not keep the others from theirs."""
     for duty in DUTIES:

@@ -36,7 +36,7 @@ RUNS_IT, DOES_NOT = "1.31.1", "1.17.0"
 MATRIX = {"matrix": {"precision": ["fp32"], "threads": [2]}}
 PAUSE_S = (4.0, 9.0)
 AWAY_S = (0.2, 1.5)
-VICTIMS = ("web", "gateway", "broker", "prepare", "prepare", "web", "gateway", "broker", "prepare", "node")
+VICTIMS = ("web", "gateway", "broker", "prepare", "ticks", "web", "gateway", "broker", "ticks", "node")
 PATIENCE_S = 180.0
 # what a receiver takes before it answers: kills fall in between
 ANSWER_S = 0.5

@@ -113,11 +113,12 @@ def test_a_broker_that_forgets_everything_loses_no_block(broken: LiveFarm) -> No
     finished(broken, run)
 
 
-def test_a_killed_prepare_worker_loses_no_run(broken: LiveFarm) -> None:
+@pytest.mark.parametrize("name", ["prepare", "ticks"])
+def test_a_killed_worker_of_the_farm_loses_no_run(broken: LiveFarm, name: str) -> None:
     run = broken.start_run(RELU, ONE_CELL)
-    kill(broken, "prepare")
+    kill(broken, name)
     time.sleep(1.0)
-    broken.processes.start_prepare()
+    getattr(broken.processes, f"start_{name}")()
     finished(broken, run)
 
 

@@ -1,4 +1,7 @@
-"""A farm of real processes that may be killed, stopped and started again: database, broker, gateway, tick, agents."""
+"""A farm of real processes that may be killed, stopped and started again.
+
+Database, broker, gateway, prepare, ticks (with the farm's own command lines) and agents.
+"""
 
 import contextlib
 import json
@@ -15,6 +18,7 @@ from typing import Any, TypeVar
 
 import psutil
 
+from farm.config import workers
 from farm.config.embedded import broker
 from farm.config.embedded.plan import free_port
 from tests.chaos import namespace
@@ -149,10 +153,8 @@ class ChaosFarm:
         address += ["--workers", str(self._gateways)] if self._gateways > 1 else []
         gateway = [python, "-m", "uvicorn", "farm.config.asgi:application", *address]
         self._add("gateway", gateway, env=self._farm_environment)
-        beat = ["--beat", "--pool", "threads", "--concurrency", "2", "-Q", "prepare"]
-        quiet = ["--without-gossip", "--without-mingle", "--loglevel", "INFO"]
-        tick = [python, "-m", "celery", "-A", "farm.config.celery", "worker", *beat, *quiet]
-        self._add("tick", tick, env=self._farm_environment)
+        self._add("prepare", workers.prepare(), env=self._farm_environment)
+        self._add("ticks", workers.ticks(), env=self._farm_environment)
         for name, code in zip(self._names, codes, strict=True):
             words = [str(self.folder / name), self.proxy.url, code, name]
             lock = {"ONNXFARM_HOST_LOCK": str(self.folder / f"{name}.lock")}

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-PROCESSES = {"migrate", "web", "gateway", "prepare", "beat"}
+PROCESSES = {"migrate", "web", "gateway", "prepare", "ticks"}
 # of other programs in the same containers
 FOREIGN = {"POSTGRES_PASSWORD", "POSTGRES_USER", "POSTGRES_DB"}
 # of deploy/process, quickstart and the proxy
@@ -30,8 +30,7 @@ def test_every_process_of_the_farm_is_a_service_and_deploy_process_knows_it() ->
     ours = {name: one["command"] for name, one in SERVICES.items() if one.get("image") == "onnxfarm-server"}
     assert set(ours) == PROCESSES
     known = set(re.findall(r"^  (\w+)\)", (DEPLOY / "process").read_text(), re.MULTILINE))
-    assert known >= PROCESSES - {"beat"}
-    assert "beat) exec" in (DEPLOY / "process").read_text()
+    assert known >= PROCESSES
     assert all(command == [name] for name, command in ours.items())
 
 
@@ -97,7 +96,7 @@ def test_process_names_what_it_knows(tmp_path: Path) -> None:
         ["bash", str(DEPLOY / "process"), "nonsense"], capture_output=True, text=True, check=False, cwd=tmp_path
     )
     assert done.returncode == 2
-    assert done.stderr == "onnxfarm: name one of migrate, web, gateway, prepare, beat; not 'nonsense'.\n"
+    assert done.stderr == "onnxfarm: name one of migrate, web, gateway, prepare, ticks; not 'nonsense'.\n"
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "requirements").glob("*.txt")), ids=lambda path: path.name)

@@ -2,6 +2,7 @@ from farm.accounts.models.event import AuditEvent
 from farm.accounts.models.secrets import SignInLink, Token
 from farm.accounts.models.share import Share
 from farm.accounts.models.team import Membership, Team
+from farm.accounts.models.tick import Tick
 from farm.accounts.models.user import User
 
-__all__ = ["AuditEvent", "Membership", "Share", "SignInLink", "Team", "Token", "User"]
+__all__ = ["AuditEvent", "Membership", "Share", "SignInLink", "Team", "Tick", "Token", "User"]

@@ -8,7 +8,7 @@ from datetime import timedelta
 from random import uniform
 
 from django.conf import settings
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, QuerySet
 from django.utils import timezone
 
 from farm.alerts.models import Delivery
@@ -26,6 +26,8 @@ MOST_TRIES = 9
 FIRST_WAIT_S = 20.0
 LONGEST_WAIT_S = 6 * 3600.0
 RUNG_AT_ONCE = 20
+# on their way for one team at once, so that a team whose receivers hang leaves places to the others
+MOST_OF_A_TEAM = 2
 
 
 def ring_due() -> int:
@@ -54,12 +56,16 @@ def deliver(delivery_id: int) -> bool:
 
 
 def _due() -> QuerySet[Delivery]:
-    """Messages whose time has come, of channels to which nothing is on its way."""
+    """Messages whose time has come, of channels to which nothing is on its way, of teams that have a place left."""
     # the clock that wrote `due_at`: a database's may be coarser, and find what is due now still to come
     now = timezone.now()
-    busy = Delivery.objects.filter(channel=OuterRef("channel"), state=DeliveryState.SENDING, due_at__gt=now)
+    sending = Delivery.objects.filter(state=DeliveryState.SENDING, due_at__gt=now)
+    busy = sending.filter(channel=OuterRef("channel"))
+    counted = sending.order_by().values("channel__team").annotate(count=Count("pk"))
+    full = counted.filter(count__gte=MOST_OF_A_TEAM).values("channel__team")
     open_states = (DeliveryState.WAITING, DeliveryState.SENDING)
-    return Delivery.objects.filter(~Exists(busy), state__in=open_states, due_at__lte=now)
+    due = Delivery.objects.filter(~Exists(busy), state__in=open_states, due_at__lte=now)
+    return due.exclude(channel__team__in=full)
 
 
 def _claimed(delivery_id: int) -> Delivery | None:

@@ -1,4 +1,4 @@
-"""Hints to the farm's own workers. The rows are the outbox: a hint that is lost is sent again by the tick."""
+"""Hints to the worker that tells channels. The rows are the outbox: a hint that is lost is sent again by the tick."""
 
 import logging
 
@@ -6,7 +6,7 @@ from celery import current_app
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
-from farm.contract.version import PREPARE_QUEUE
+from farm.contract.version import TELL_QUEUE
 
 log = logging.getLogger(__name__)
 DELIVER = "alerts.deliver"
@@ -20,6 +20,6 @@ def hint_delivery(delivery_id: int) -> None:
 def ring_delivery(delivery_id: int) -> None:
     """Ring now. A broker that is away costs time, never the message."""
     try:
-        current_app.send_task(DELIVER, args=[delivery_id], queue=PREPARE_QUEUE, retry=False)
+        current_app.send_task(DELIVER, args=[delivery_id], queue=TELL_QUEUE, retry=False)
     except (OperationalError, OSError) as problem:
         log.warning("could not ring for delivery %s, the tick will: %s", delivery_id, problem)

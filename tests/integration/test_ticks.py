@@ -1,0 +1,101 @@
+"""What keeps the farm going, in a real worker with beat over a real broker, while everything else hangs."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from celery import current_app
+
+from farm.accounts.models import Team, Tick, User
+from farm.alerts.models import Channel, Delivery
+from farm.alerts.services import messages as telling
+from farm.alerts.states import ChannelKind, DeliveryState
+from farm.alerts.tasks import AT_ONCE
+from farm.config import workers
+from farm.contract.version import PREPARE_QUEUE
+from farm.registry.services import messages as making
+from tests.conftest import PROJECT, farm_environment
+from tests.integration.alerts.receiver import Receiver, receiving
+from tests.processes import Process, wait_for
+
+pytestmark = pytest.mark.slow
+DISPATCH = "runs.tick"
+# beat rings once a second; a machine that others share may take longer, a farm that stands still takes for ever
+MOST_S = 8.0
+
+
+@pytest.fixture
+def ticks(transactional_db: None, empty_broker: str, tmp_path: Path) -> Iterator[Process]:
+    """The farm's own ticking worker, as deploy/process and quickstart start it."""
+    environment = farm_environment() | {"ONNXFARM_WEBHOOK_NETWORKS": "127.0.0.1/32", "ONNXFARM_INDEX_POLL_S": "0"}
+    with Process(workers.ticks(), env=environment, log=tmp_path / "ticks.log", cwd=PROJECT) as worker:
+        wait_for(Tick.objects.filter(name=DISPATCH).exists, what="the first tick", seconds=40)
+        yield worker
+
+
+def goes_on_ticking(times: int) -> None:
+    """So many more dispatches end, each soon after the one before."""
+    for _ in range(times):
+        before = Tick.objects.get(name=DISPATCH).ended_at
+        after = Tick.objects.filter(name=DISPATCH, ended_at__gt=before)
+        wait_for(after.exists, what="the next tick", seconds=MOST_S)
+
+
+def make_deliveries(team: Team, receiver: Receiver, count: int) -> list[Delivery]:
+    """A message for each of so many channels."""
+    rows = []
+    for number in range(count):
+        channel = Channel.objects.create(
+            team=team, name=f"hook {number}", kind=ChannelKind.WEBHOOK, target=receiver.url
+        )
+        rows.append(
+            Delivery.objects.create(channel=channel, cause="test", message_id=f"{team.pk}-{number}", kind="test")
+        )
+    for row in rows:
+        telling.ring_delivery(row.pk)
+    return rows
+
+
+def waiting() -> int:
+    with current_app.connection_for_write() as connection:
+        return int(connection.default_channel.client.llen(PREPARE_QUEUE))
+
+
+def test_ticks_go_on_while_nobody_has_time_for_a_hundred_slow_makings(ticks: Process) -> None:
+    for number in range(100):
+        making.ring(making.MAKE_VARIANT, number)
+    goes_on_ticking(3)
+    assert waiting() == 100
+
+
+def test_ticks_go_on_while_thirty_receivers_hang(ticks: Process, team: Team, stranger: User) -> None:
+    other = stranger.memberships.get().team
+    with receiving(pause_s=60.0) as hanging, receiving() as honest:
+        make_deliveries(team, hanging, 30)
+        wait_for(lambda: len(hanging.seen) > 0, what="the first message", seconds=20)
+        goes_on_ticking(3)
+        # one team's hanging receivers leave room for another team's
+        (told,) = make_deliveries(other, honest, 1)
+        wait_for(
+            lambda: Delivery.objects.get(pk=told.pk).state == DeliveryState.SENT, what="the other team's", seconds=20
+        )
+        assert Delivery.objects.filter(state=DeliveryState.SENDING).count() <= AT_ONCE
+
+
+def test_a_message_in_the_queue_of_before_the_upgrade_is_not_left_lying(prepare_worker: Process, team: Team) -> None:
+    with receiving() as honest:
+        (told,) = make_deliveries(team, honest, 1)
+        current_app.send_task(telling.DELIVER, args=[told.pk], queue=PREPARE_QUEUE)
+        gone = Delivery.objects.filter(pk=told.pk).exclude(state=DeliveryState.WAITING)
+        wait_for(gone.exists, what="the old message", seconds=20)
+
+
+def test_a_killed_worker_ticks_again_when_it_is_started_again(ticks: Process, tmp_path: Path) -> None:
+    ticks.kill()
+    ticks.child.wait(10)
+    time.sleep(1.0)
+    with Process(workers.ticks(), env=farm_environment(), log=tmp_path / "again.log", cwd=PROJECT):
+        before = Tick.objects.get(name=DISPATCH).ended_at
+        after = Tick.objects.filter(name=DISPATCH, ended_at__gt=before)
+        wait_for(after.exists, what="a tick of the second worker", seconds=40)
