@@ -1,0 +1,97 @@
+"""Stories that need minutes by nature, by name: what `bash deploy/test --long` runs.
+
+A test of such a story is marked `long`, so that `bash deploy/test` leaves it out, and its file stands here.
+"""
+
+from dataclasses import dataclass, field
+
+FOLDER = "{folder}"
+
+
+@dataclass(frozen=True)
+class Story:
+    """What a story proves, in about how many minutes on two cores, and its commands, one after the other.
+
+    A command is a module of Python's with its words; `{folder}` in them is a folder for this story alone.
+    """
+
+    name: str
+    proves: str
+    minutes: int
+    commands: tuple[str, ...]
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def _tests(*paths: str) -> tuple[str, ...]:
+    """The tests of these files, those marked `long` too."""
+    return (f"pytest -q -p no:randomly -m '' {' '.join(paths)}",)
+
+
+def _watch(what: str) -> tuple[str, ...]:
+    """A story on real releases, from the index that pip is set up for."""
+    return tuple(f"tests.acceptance.long_watch {word} --folder {FOLDER}" for word in ("wheels", what))
+
+
+STORIES = (
+    Story(
+        "node-bodies",
+        "5,000 spoilt requests made from the contract's types: no 500, no path told, no row changed by a refusal",
+        8,
+        _tests("tests/integration/node_api/test_any_body.py"),
+        {"ONNXFARM_FUZZ_BODIES": "5000"},
+    ),
+    Story(
+        "any-request",
+        "5,000 requests to both APIs, made from their descriptions, half of them broken: no 500, each refusal in words",
+        4,
+        _tests("tests/integration/access/test_any_request.py"),
+        {"ONNXFARM_FUZZ_REQUESTS": "5000"},
+    ),
+    Story(
+        "chaos",
+        "200 blocks under 20 faults of every kind, on SQLite: each ends exactly once",
+        9,
+        ("tests.chaos --seed 1 --blocks 200",),
+    ),
+    Story(
+        "chaos-postgres",
+        "the same on PostgreSQL, which is killed too",
+        10,
+        ("tests.chaos --seed 1 --blocks 200 --database postgres",),
+    ),
+    Story(
+        "mutants",
+        "2,000 mutants of real models, uploaded: each is told in words, and the web server answers all the while",
+        6,
+        ("tests.bench.mutants --structured 1000 --bytes 1000 --seed 1 --seconds 900",),
+    ),
+    Story(
+        "divergence",
+        "a change of one quantum between two releases is found on a whole farm, and its node is named",
+        3,
+        _tests("tests/acceptance/long_divergence.py"),
+    ),
+    Story(
+        "watch-transformer",
+        "real releases appear on an index: 1.31.1 is slower, since which release, by which operator, and who is told",
+        15,
+        _watch("transformer"),
+    ),
+    Story("watch-celu", "the same with Celu, which no session option makes faster again", 10, _watch("celu")),
+    Story("watch-quiet", "ten watches over pairs that are known to be equal stay quiet", 15, _watch("quiet")),
+    Story(
+        "exactly-once",
+        "alerts are told exactly once while web, gateway, broker, prepare and node are killed every few seconds",
+        30,
+        (
+            f"tests.acceptance.long_watch wheels --folder {FOLDER}",
+            f"tests.acceptance.long_exactly_once --folder {FOLDER}",
+        ),
+    ),
+    Story(
+        "arm",
+        "an aarch64 node under qemu joins, is seen to be emulated and takes a block (as root, with qemu-user-static)",
+        10,
+        ("tests.acceptance.long_arm --root /var/tmp/onnxfarm-arm64",),
+    ),
+)
