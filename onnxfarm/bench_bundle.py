@@ -61,6 +61,7 @@ class Uploaded:
         found = self.inspection
         return ModelFacts(
             name=Path(self.main).stem,
+            main=self.main,
             bundle_sha256=self.bundle.digest,
             main_sha256=self.bundle.main_sha256,
             opsets=found.opsets,

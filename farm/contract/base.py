@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
+FILE_NAME = r"^[A-Za-z0-9._-]{1,128}$"
+FileName = Annotated[str, StringConstraints(pattern=FILE_NAME)]
 # an escaped NUL: a backslash that no other backslash escapes
 _NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
 

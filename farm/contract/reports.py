@@ -7,7 +7,7 @@ labelled data one `AccuracyReport` an arm that loads; `RoundReport`s until the r
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from farm.contract.base import Message
 from farm.contract.divergence import DivergenceReport
@@ -15,6 +15,7 @@ from farm.contract.evaluation import AccuracyReport as AccuracyReport
 from farm.contract.outputs import Count as Count
 from farm.contract.outputs import NonNegative as NonNegative
 from farm.contract.outputs import OutputParity as OutputParity
+from farm.contract.packages import Packages
 from farm.contract.reasons import Reason
 from farm.contract.sustained import CurveReport, Energy
 
@@ -67,9 +68,7 @@ class CheckReport(Message):
     # the outputs against those of the same runtime without optimisations; empty when not checked
     unoptimised: tuple[OutputParity, ...] = ()
     # installed packages of the runtime's environment, e.g. {"onnxruntime": "1.31.1", "numpy": "2.4.6"}
-    packages: dict[str, str] = Field(default_factory=dict)
-    # the command line that repeats this cell without the farm
-    repeat_command: str = ""
+    packages: Packages = Field(default_factory=dict)
     # the provider's own word on the precision it executed in, e.g. "bf16"; None: it tells nothing
     executed_precision: str | None = None
     # what a plug-in and its device say of themselves, e.g. {"device": "GPU of NVIDIA", "plug-in version": "0.4.0"}
@@ -77,6 +76,12 @@ class CheckReport(Message):
     # None: a node that looks for no meter
     energy: Energy | None = None
     log_tail: Annotated[str, Field(max_length=20_000)] = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_command(cls, told: Any) -> Any:
+        """Nodes of before 22 November 2026 send a command, and stored reports hold one: the farm writes its own."""
+        return {key: told[key] for key in told if key != "repeat_command"} if isinstance(told, dict) else told
 
 
 class EnginePair(Message):

@@ -2,6 +2,8 @@
 
 History of CONTRACT_VERSION
 1  first version: claim, heartbeat, report, artifacts over HTTP; block hints over Celery.
+   2026-11-22, compatible both ways: a CheckReport has no `repeat_command` any more, and one that an older node sends is
+   dropped; of `packages` only names and versions are kept; the farm writes the `command` of a divergence itself.
 """
 
 CONTRACT_VERSION = 1

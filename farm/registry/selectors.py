@@ -147,6 +147,7 @@ def model_facts(version: Version) -> ModelFacts:
     bundle, given = version.artifact.bundle, version.artifact.inputs
     return ModelFacts(
         name=version.model.name,
+        main=bundle.main,
         bundle_sha256=bundle.digest,
         main_sha256=bundle.main_sha256,
         opsets=found.opsets,

@@ -89,3 +89,21 @@ def test_a_model_that_does_not_load_ends_with_the_runtimes_words(folder: Path) -
 
 def test_no_rounds_are_refused(folder: Path) -> None:
     assert "at least 1" in run(folder, "--rounds", "0").stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("--extra-index-url https://evil.example/simple", "is no package in one version"),
+        ("numpy @ https://evil.example/numpy.whl", "is no package in one version"),
+        ("-r other.txt", "is no package in one version"),
+        ("# onnxruntime==1.31.1", "it names no published ONNX Runtime"),
+    ],
+)
+def test_a_lock_with_more_than_pinned_packages_is_not_given_to_pip(folder: Path, line: str, said: str) -> None:
+    shutil.rmtree(folder / ".venv-old")
+    (folder / "lock-old.txt").write_text(f"numpy==2.4.6\n{line}\n")
+    done = run(folder, "--rounds", "1")
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert not (folder / ".venv-old" / "complete").exists()

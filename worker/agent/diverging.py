@@ -14,7 +14,7 @@ from pathlib import Path
 from farm.contract import divergence as doc
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import OutputParity
-from farm.rules.diverging import diverge_command
+from farm.rules.cells.commands import diverge_command
 from farm.rules.parity import FP32, Preset, judge
 from farm.workshop import arrays, diverging
 from farm.workshop.diverging import Divergence, Look
@@ -171,7 +171,7 @@ def _sentence(found: Divergence, part: doc.Part) -> str:
 def _command(asked: Question) -> str:
     """The command line that shows it again from the written files."""
     against = asked.against.arm.order.cell.runtime if asked.against is not None else None
-    return diverge_command(asked.candidate.arm.order.cell, asked.main, against=against, inputs=INPUTS)
+    return diverge_command(asked.candidate.arm.order.cell, asked.main, against=against, has_inputs=True)
 
 
 def _as_look(parity: OutputParity) -> doc.TensorLook:

@@ -27,7 +27,6 @@ from worker.agent import divergences, engines, evaluating, passes, pinning, roun
 from worker.agent.environment import NodeEnvironment
 from worker.agent.launching import CANCELLED, Launcher
 from worker.agent.preparing import PreparedArm, prepare_arms
-from worker.agent.repeat import repeat_command
 
 SendReport = Callable[[Report], Reply]
 _FAILED = (CellStatus.FAILED, CellStatus.CRASHED, CellStatus.TIMEOUT)
@@ -120,7 +119,7 @@ class _Block:
             return
         for arm in self._order.arms:
             if arm.arm in refused:
-                self._tell_check(CheckReport(arm=arm.arm, reason=refused[arm.arm], repeat_command=repeat_command(arm)))
+                self._tell_check(CheckReport(arm=arm.arm, reason=refused[arm.arm]))
         self._check(ready)
         self._trace_first()
         self._evaluate()

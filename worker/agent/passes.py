@@ -8,7 +8,6 @@ from farm.contract.reports import CheckReport
 from farm.rules.runtimes import plugins, providers
 from worker.agent.launching import Launcher, garbled
 from worker.agent.preparing import PreparedArm
-from worker.agent.repeat import repeat_command
 
 RUNNER_ORDER_VERSION = 1
 CPU = "CPUExecutionProvider"
@@ -25,7 +24,6 @@ def run_check(launcher: Launcher, arm: PreparedArm) -> CheckReport:
     facts = {
         "arm": arm.arm,
         "packages": arm.installed.packages,
-        "repeat_command": repeat_command(arm.order),
         "log_tail": answer.log_tail[-_LOG_CHARACTERS:],
     }
     try:

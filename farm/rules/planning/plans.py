@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from farm.contract.base import Message, Sha256
+from farm.contract.base import FileName, Message, Sha256
 from farm.contract.blocks import MAX_ARMS, Tolerance
 from farm.contract.cells import Budget, CellSpec
 from farm.contract.reasons import Reason
@@ -14,14 +14,16 @@ from farm.rules.runtimes.conversions import OpsetReach
 class ModelFacts(Message):
     """What planning must know of a model, as inspection found it.
 
-    `batch`: the first dimension shared by the inputs: a number when it is fixed, a name when it is dynamic, None when
-    it is not a batch. `dims`: other dimensions by name, a number when fixed under that name, None when dynamic.
+    `main`: the name of its .onnx. `batch`: the first dimension shared by the inputs: a number when it is fixed, a name
+    when it is dynamic, None when it is not a batch. `dims`: other dimensions by name, a number when fixed under that
+    name, None when dynamic.
     `unused_opsets`: domains that no node uses. `inputs_batch`: the batch of given inputs.
     `calibration_sha256`: of accepted calibration data; `calibration_problem`: why those that were given cannot serve.
     `latency_ms`: what one inference takes, where it is known.
     """
 
     name: str = "model"
+    main: FileName = "model.onnx"
     bundle_sha256: Sha256
     main_sha256: Sha256
     opsets: dict[str, int] = Field(default_factory=dict)

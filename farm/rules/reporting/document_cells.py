@@ -9,6 +9,7 @@ from farm.contract.cells import CellSpec
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.contract.reports import CheckReport, TraceReport
 from farm.rules import parity, recipes, sustained
+from farm.rules.cells.commands import repeat_command
 from farm.rules.judging.evidence import Evidence
 from farm.rules.judging.summaries import CellSummary, summarise
 from farm.rules.planning.plans import Arm, RefusedPoint
@@ -83,9 +84,10 @@ def _measured_cell(
         twin_of=None if arm.twin_of is None else one.block.arms[arm.twin_of].id,
         status=ending[0],
         reason=ending[1],
+        repeat_command=repeat_command(arm.spec, record.model.main),
         peak_memory_bytes=_peak(check, summary),
         parity=_parity(arm.spec, check, record, own=one.block.tolerances),
-        engines=parities.engines_of(arm, evidence.engines, one.block.arms, main=parities.main_of(check)),
+        engines=parities.engines_of(arm, evidence.engines, one.block.arms, main=record.model.main),
         unoptimised=parities.unoptimised(check),
         sustained=_sustained(arm, evidence),
         accuracy=_accuracy(arm, one, evidence),
@@ -156,7 +158,6 @@ def _checked(spec: CellSpec, check: CheckReport | None) -> dict[str, Any]:
         "executed_precision": check.executed_precision,
         "provider_facts": check.provider_facts,
         "packages": check.packages,
-        "repeat_command": check.repeat_command,
         "energy_mj": check.energy and check.energy.mj,
         "energy_text": check.energy.text if check.energy else "",
     }
@@ -220,5 +221,5 @@ def _parity(
         atol=preset.atol if preset.min_cosine is None else None,
         rtol=preset.rtol if preset.min_cosine is None else None,
         outputs=parities.outputs_of(check.outputs),
-        command=parities.command_of(spec, parities.main_of(check)) if judgement.verdict == "fail" else "",
+        command=parities.command_of(spec, record.model.main) if judgement.verdict == "fail" else "",
     )

@@ -1,13 +1,12 @@
 """What a document says of a cell's outputs beyond the reference: other engines, no optimisations, rows, repeats."""
 
-import shlex
 from collections.abc import Sequence
 
 from farm.contract import document as doc
 from farm.contract.cells import CellSpec
 from farm.contract.reports import CheckReport, EnginePair, EnginesReport, OutputParity
 from farm.rules import parity
-from farm.rules.diverging import diverge_command
+from farm.rules.cells.commands import diverge_command
 from farm.rules.parity import LEVELS, Judgement, Preset
 from farm.rules.planning.plans import Arm
 
@@ -25,19 +24,12 @@ def engines_of(arm: Arm, report: EnginesReport | None, arms: Sequence[Arm], *, m
     return [_engine(pair, arms, main=main) for pair in pairs if pair.other == arm.arm and pair.one < len(arms)]
 
 
-def main_of(check: CheckReport | None) -> str:
-    """The model's file as the command that repeats the cell names it; empty where there is none."""
-    words = shlex.split(check.repeat_command) if check is not None else []
-    return words[2] if len(words) > 2 else ""
-
-
 def command_of(spec: CellSpec, main: str, *, against: CellSpec | None = None) -> str:
     """What looks for the node of a cell whose outputs differ from the reference's, or from those of another runtime."""
     is_able = against is None or (against.provider == CPU and against.session.optimization == "all")
-    if not main or not is_able or (against is not None and against.recipe != spec.recipe):
+    if not is_able or (against is not None and against.recipe != spec.recipe):
         return ""
-    given = "inputs.npz" if spec.workload.inputs_sha256 else None
-    return diverge_command(spec, main, against=against.runtime if against is not None else None, inputs=given)
+    return diverge_command(spec, main, against=against.runtime if against is not None else None)
 
 
 def unoptimised(check: CheckReport | None) -> doc.Parity | None:

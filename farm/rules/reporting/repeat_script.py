@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import time
@@ -24,6 +25,8 @@ SIDES = ("old", "new")
 WARMUP_S = 0.25
 WINDOW_S = 0.5
 FEWEST_RUNS = 5
+# a line of a lock: one package in one version, and nothing else that pip would read
+PIN = re.compile(r"[a-z0-9][a-z0-9._-]*==[0-9][0-9A-Za-z.+!_-]*")
 
 
 def main() -> int:
@@ -57,15 +60,26 @@ def environment(side: str) -> Path:
     python = place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not (place / "complete").exists():
         venv.create(place, with_pip=True, clear=True)
-        lock = HERE / f"lock-{side}.txt"
-        install = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", str(lock)]
-        # a lock is all that was there; of a side that never ran it names the runtime alone
-        install += ["--no-deps"] if len(lock.read_text(encoding="utf-8").split()) > 1 else []
-        done = subprocess.run(install, check=False)
+        install = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--only-binary", ":all:"]
+        done = subprocess.run([*install, *pins(side)], check=False)
         if done.returncode:
             raise SystemExit(f"lock-{side}.txt could not be installed with {sys.executable}: see pip's words above.")
         (place / "complete").touch()
     return python
+
+
+def pins(side: str) -> list[str]:
+    """The packages of a side, each `name==version`."""
+    lines = (HERE / f"lock-{side}.txt").read_text(encoding="utf-8").splitlines()
+    found = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    wrong = [line for line in found if not PIN.fullmatch(line)]
+    if wrong or not any(line.startswith("onnxruntime") for line in found):
+        said = f"{wrong[0]!r} is no package in one version" if wrong else "it names no published ONNX Runtime"
+        place = HERE / f".venv-{side}"
+        raise SystemExit(
+            f"lock-{side}.txt: {said}. Install what is meant into {place} yourself, touch {place}/complete."
+        )
+    return found
 
 
 def one_round(number: int, pythons: dict[str, Path], order: dict[str, Any]) -> dict[str, float]:

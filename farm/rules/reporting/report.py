@@ -22,6 +22,7 @@ from farm.rules import watching
 from farm.rules.comparing.sides import compared
 from farm.rules.matrices.session_sets import SessionSet
 from farm.rules.reporting import sentences
+from farm.rules.reporting.locks import lock
 from farm.rules.reporting.wording import change, microseconds, milliseconds
 from farm.rules.runtimes import providers
 
@@ -78,14 +79,6 @@ def name_of(case: Case) -> str:
     sides = (case.old.runtime.partition("==")[2], case.new.runtime.partition("==")[2])
     model = "".join(sign if sign.isalnum() else "-" for sign in case.new.model or "model")
     return f"report-{model}-{sides[0]}-{sides[1]}.zip"
-
-
-def lock(cell: Cell) -> str:
-    """The packages that a cell ran with, pinned, as pip takes them."""
-    packages = dict(cell.packages)
-    distribution, _, version = cell.runtime.partition("==")
-    packages.setdefault(distribution, version)
-    return "".join(f"{name}=={packages[name]}\n" for name in sorted(packages))
 
 
 def timings_name(side: str) -> str:

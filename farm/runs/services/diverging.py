@@ -4,6 +4,7 @@ A question queues its block again, on its node; the order then holds the questio
 the lease, its token and the sweep are those of every block, and what was measured stays as it is.
 """
 
+import re
 from collections.abc import Iterable
 
 from django.db import transaction
@@ -11,7 +12,8 @@ from django.utils import timezone
 
 from farm.accounts.models import User
 from farm.accounts.refusals import Conflict, NotAllowed, Unprocessable
-from farm.contract.divergence import DivergenceReport
+from farm.contract.base import FILE_NAME
+from farm.contract.divergence import DivergenceDocument, DivergenceReport
 from farm.contract.node import MAX_PART_BYTES
 from farm.contract.reasons import CellStatus
 from farm.fleet.models import Node
@@ -19,6 +21,7 @@ from farm.fleet.states import NodeHealth
 from farm.registry.models import Blob
 from farm.registry.services import store_blob
 from farm.registry.storage import Draft
+from farm.rules.cells.commands import diverge_command
 from farm.runs.models import Arm, Block, Divergence, Run
 from farm.runs.selectors.divergences import measured_arm
 from farm.runs.services.bell import ring_on_commit
@@ -27,6 +30,7 @@ from farm.runs.services.locking import lock_block, lock_run
 from farm.runs.states import BlockState, DivergenceState, EventKind, RunState
 
 ZIP = b"PK\x03\x04"
+_FILE = re.compile(FILE_NAME)
 
 
 def ask_divergence(*, run: Run, cell: str, by: User, against: str | None = None) -> Divergence:
@@ -60,15 +64,36 @@ def keep_divergence(block: Block, report: DivergenceReport) -> None:
     """Writes an answer beside its question. Call inside the transaction that keeps the report."""
     rows = Divergence.objects.filter(arm__block=block, arm__number=report.arm, state=DivergenceState.ASKED)
     rows = rows.filter(against=None) if report.against is None else rows.filter(against__number=report.against)
+    row = rows.select_related("arm__cell", "against__cell").first()
+    if row is None:
+        return
+    document = _in_own_words(report.document, row, main=block.run.version.artifact.main)
     part = Blob.objects.filter(team=block.run.team, sha256=report.part_sha256 or "").first()
-    is_found = report.document is not None
+    is_found = document is not None
     rows.update(
         state=DivergenceState.FOUND if is_found else DivergenceState.FAILED,
-        body=report.document.model_dump_json(by_alias=True) if report.document else "",
+        body=document.model_dump_json(by_alias=True) if document else "",
         problem="" if is_found else report.reason.text if report.reason else "The node gave no answer and no reason.",
         part=part,
         ended_at=timezone.now(),
     )
+
+
+def _in_own_words(document: DivergenceDocument | None, row: Divergence, *, main: str) -> DivergenceDocument | None:
+    """The answer with the farm's own command for the part, and base names alone for its files: people use both."""
+    if document is None or document.found is None:
+        return document
+    part, against = document.found.part, row.against
+    command = diverge_command(
+        row.arm.cell.spec, main, against=against.cell.spec.runtime if against else None, has_inputs=True
+    )
+    own = {
+        "main": main,
+        "files": tuple(name for name in part.files if _FILE.fullmatch(name)),
+        "command": command if part.shows_it and row.arm.cell.spec.recipe.is_identity else "",
+    }
+    found = document.found.model_copy(update={"part": part.model_copy(update=own)})
+    return document.model_copy(update={"model": main, "found": found})
 
 
 def accept_part(*, node: Node, block_id: str, attempt: int, token: str, arm: int, chunks: Iterable[bytes]) -> str:

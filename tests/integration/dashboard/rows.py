@@ -240,7 +240,6 @@ class MadeUpNode:
             outputs=(output,),
             is_repeatable=True,
             packages={"onnxruntime": spec.runtime.version, "numpy": "2.4.6"},
-            repeat_command=f"onnxfarm bench encoder.onnx --ort {spec.runtime.version} --batch {spec.workload.batch}",
             log_tail="loaded encoder.onnx\n",
         )
 

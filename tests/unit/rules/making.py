@@ -107,7 +107,6 @@ def make_check(arm: int, **changes: Any) -> CheckReport:
         "outputs": (make_output(),),
         "is_repeatable": True,
         "packages": {"onnxruntime": "1.31.1", "numpy": "2.4.6"},
-        "repeat_command": "onnxfarm bench model.onnx",
     }
     return CheckReport(arm=arm, **{**known, **changes})
 

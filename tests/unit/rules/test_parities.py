@@ -6,7 +6,7 @@ from farm.contract.cells import Recipe, Runtime
 from farm.contract.document import Cell, Document, EngineParity
 from farm.contract.reports import EnginePair, EnginesReport
 from farm.rules import parity
-from farm.rules.diverging import diverge_command
+from farm.rules.cells.commands import diverge_command
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.reporting import parities, sentences
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
@@ -122,7 +122,7 @@ def test_a_command_that_could_not_say_all_of_a_cell_is_not_given() -> None:
     assert diverge_command(spec.model_copy(update={"session": session}), "m.onnx") == ""
     level = spec.session.model_copy(update={"optimization": "basic"})
     own = {"session": level, "recipe": Recipe(precision="fp16")}
-    said = diverge_command(spec.model_copy(update=own), "m.onnx", inputs="inputs.npz")
+    said = diverge_command(spec.model_copy(update=own), "m.onnx", has_inputs=True)
     assert said.endswith("--threads 1 --level basic --precision fp16 --inputs inputs.npz")
     other = spec.model_copy(update={"runtime": Runtime(distribution="onnxruntime-openvino", version="1.24.1")})
     assert "--ort onnxruntime-openvino==1.24.1" in diverge_command(other, "m.onnx")
@@ -130,4 +130,3 @@ def test_a_command_that_could_not_say_all_of_a_cell_is_not_given() -> None:
     assert diverge_command(spec.model_copy(update={"workload": work}), "m.onnx").endswith(
         "--shape sequence=16 --seed 3"
     )  # fmt: skip
-    assert parities.command_of(spec, "") == ""

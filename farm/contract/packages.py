@@ -1,0 +1,43 @@
+"""Packages of a runtime's environment as a node tells them: names and versions by Python's own rules, and nothing else.
+
+A pair that is neither is left out rather than refused: a machine may have installed something odd, and what it measured
+is still true.
+"""
+
+import re
+from typing import Annotated, Any
+
+from packaging.version import InvalidVersion, Version
+from pydantic import BeforeValidator
+
+MAX_PACKAGES = 512
+# https://packaging.python.org/en/latest/specifications/name-normalization/
+_NAME = re.compile(r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?\Z")
+_VERSION = re.compile(r"^[A-Za-z0-9.!+_-]{1,64}\Z")
+
+
+def is_pinned(name: str, version: str) -> bool:
+    """Whether `name==version` names one package: nothing that pip would read as an option, an address or a range."""
+    return bool(_NAME.match(name)) and is_version(version)
+
+
+def is_version(text: str) -> bool:
+    """Whether this is a version by PEP 440."""
+    if not _VERSION.match(text):
+        return False
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True
+
+
+def _well_formed(told: Any) -> Any:
+    """The pairs that are packages; what is no mapping is left to be refused."""
+    if not isinstance(told, dict):
+        return told
+    pairs = [pair for pair in told.items() if all(isinstance(part, str) for part in pair) and is_pinned(*pair)]
+    return dict(pairs[:MAX_PACKAGES])
+
+
+Packages = Annotated[dict[str, str], BeforeValidator(_well_formed)]

@@ -1,0 +1,113 @@
+"""The command lines that do the work of one cell again without a farm. Pure.
+
+Written from the cell and the name of its model's file alone, never from what a node answered. Every word is quoted for
+a POSIX shell; what an option cannot carry safely stands in the JSON of `--matrix`, which escapes all but plain signs.
+"""
+
+import json
+import re
+import shlex
+from typing import Any
+
+from farm.contract.cells import CellSpec, Runtime, SessionSettings
+from farm.rules import recipes
+from farm.rules.matrices.axes import DEFAULT_DISTRIBUTION
+from farm.rules.matrices.session_sets import SessionSet
+
+# the names under which a model's given inputs and its calibration data are stored
+INPUTS, CALIBRATION = "inputs.npz", "calibration.npz"
+# dimensions that --shape takes as they are: no sign of an option, a list, or a terminal
+_PLAIN = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", re.ASCII)
+# what `onnxfarm diverge` can be told of a session
+_SAID_TO_DIVERGE = {"threads", "optimization"}
+
+
+def repeat_command(cell: CellSpec, main: str) -> str:
+    """`onnxfarm bench …` with every setting of the cell that is not bench's default. `main`: the model's file."""
+    declared = _matrix(cell)
+    words = ["onnxfarm", "bench", _file(main), "--ort", _named(cell.runtime)]
+    words += _pairs(
+        # an option replaces the matrix's axis
+        ("--provider", cell.provider if "provider" not in declared else None),
+        ("--batch", cell.workload.batch),
+        ("--threads", cell.session.threads),
+        ("--precision", cell.recipe.precision if "precision" not in declared else None),
+        ("--opset", cell.recipe.opset if cell.recipe.opset != "as-is" else None),
+        ("--optimization", cell.session.optimization if cell.session.optimization != "all" else None),
+        ("--concurrency", cell.workload.concurrency if cell.workload.concurrency > 1 else None),
+        ("--seed", cell.workload.seed or None),
+    )
+    words += _shapes(cell) if "shapes" not in declared else []
+    words += _pairs(
+        ("--inputs", INPUTS if cell.workload.inputs_sha256 else None),
+        ("--calibration", CALIBRATION if _is_calibrated(cell) else None),
+    )
+    words += ["--matrix", json.dumps(declared, sort_keys=True)] if declared else []
+    return shlex.join(words)
+
+
+def diverge_command(
+    cell: CellSpec, main: str, *, against: Runtime | None = None, has_inputs: bool | None = None
+) -> str:
+    """`onnxfarm diverge …` for a cell, `against` another runtime or the CPU without optimisations.
+
+    `has_inputs`: whether they lie beside the model; None: where the cell's were given. Empty where the cell has
+    settings that the command does not take.
+    """
+    plain = SessionSettings().model_dump(exclude=_SAID_TO_DIVERGE)
+    is_plain = cell.session.model_dump(exclude=_SAID_TO_DIVERGE) == plain and _has_plain_shapes(cell)
+    if cell.provider_options or cell.recipe.options or not is_plain:
+        return ""
+    words = ["onnxfarm", "diverge", _file(main), "--ort", _named(cell.runtime)]
+    words += _pairs(
+        ("--against", _named(against) if against is not None else None),
+        ("--provider", cell.provider),
+        ("--threads", cell.session.threads),
+        ("--level", cell.session.optimization if cell.session.optimization != "all" else None),
+        ("--precision", cell.recipe.precision if cell.recipe.precision != "fp32" else None),
+    )
+    given = bool(cell.workload.inputs_sha256) if has_inputs is None else has_inputs
+    return shlex.join([*words, *(["--inputs", INPUTS] if given else _seeded(cell))])
+
+
+def _seeded(cell: CellSpec) -> list[str]:
+    work = cell.workload
+    return [*_pairs(("--batch", work.batch)), *_shapes(cell), *_pairs(("--seed", work.seed or None))]
+
+
+def _file(main: str) -> str:
+    """The file as an argument: a name may begin as options do."""
+    return f"./{main}" if main.startswith("-") else main
+
+
+def _named(runtime: Runtime) -> str:
+    return runtime.version if runtime.distribution == DEFAULT_DISTRIBUTION else str(runtime)
+
+
+def _pairs(*options: tuple[str, object]) -> list[str]:
+    return [word for name, value in options if value is not None for word in (name, str(value))]
+
+
+def _is_calibrated(cell: CellSpec) -> bool:
+    return cell.recipe.options.get(recipes.SAMPLES, recipes.RANDOM) != recipes.RANDOM
+
+
+def _shapes(cell: CellSpec) -> list[str]:
+    return [word for name, size in sorted(cell.workload.shapes.items()) for word in ("--shape", f"{name}={size}")]
+
+
+def _has_plain_shapes(cell: CellSpec) -> bool:
+    return all(_PLAIN.match(name) for name in cell.workload.shapes)
+
+
+def _matrix(cell: CellSpec) -> dict[str, Any]:
+    """What no option says: options of provider and recipe, session options, dimensions with unusual names."""
+    declared: dict[str, Any] = {}
+    if cell.provider_options:
+        declared["provider"] = [{"name": cell.provider, "options": cell.provider_options}]
+    if options := recipes.for_tools(cell.recipe):
+        declared["precision"] = [{"precision": cell.recipe.precision, "options": options}]
+    if not _has_plain_shapes(cell):
+        declared["shapes"] = [cell.workload.shapes]
+    session = SessionSet(name="as-measured", **cell.session.model_dump(exclude=_SAID_TO_DIVERGE)).as_plain()
+    return {**declared, **({"session": [session]} if len(session) > 1 else {})}

