@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -23,10 +24,16 @@ ServerOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A farm's address without a slash at its end, and the token to send there."""
+    """A farm's address without a slash at its end, and the token to send there.
+
+    Raises Usage for an address that a token must not be sent to; see `checked_address`.
+    """
 
     server: str
     token: str
+
+    def __post_init__(self) -> None:
+        checked_address(self.server)
 
 
 def find_account(server: str | None = None) -> Account:
@@ -48,11 +55,34 @@ def find_account(server: str | None = None) -> Account:
 
 
 def checked_address(address: str) -> str:
-    """An address as it is kept. Raises Usage unless it starts with http:// or https:// and names a host."""
+    """An address as it is kept. Raises Usage unless it names a host, by https://, or this machine by http://.
+
+    A name that leads to this machine is taken for it only if it is `localhost`: what others resolve to may change.
+    """
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise Usage(f"“{address}” is not a farm's address: write it like http://127.0.0.1:8000.")
+        raise Usage(
+            f"“{address}” is not a farm's address: write it like https://farm.example or http://127.0.0.1:8000."
+        )
+    if parts.username is not None or "\\" in address or not address.isprintable() or " " in address:
+        raise Usage(f"“{address}” is not a farm's address: it holds no user, no spaces and no backslashes.")
+    if parts.scheme == "http" and not _is_this_machine(parts.hostname):
+        raise Usage(
+            f"{address} is plain HTTP to another machine, where anybody on the way could read the token. "
+            f"Use https://{parts.netloc}, or a tunnel to the farm: ssh -L 8000:127.0.0.1:8000 {parts.hostname}, "
+            "then http://127.0.0.1:8000."
+        )
     return address.rstrip("/")
+
+
+def _is_this_machine(host: str) -> bool:
+    """Whether a host is `localhost` or an address of the loopback interface."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def keep(account: Account) -> Path:

@@ -24,6 +24,11 @@ def accepted(response: httpx2.Response) -> httpx2.Response:
     """The response unless it is a refusal, which raises with the farm's own sentence."""
     if response.is_success:
         return response
+    if response.is_redirect:
+        raise Infrastructure(
+            f"{response.request.url} redirects to {response.headers['Location'][:200]}, where no token is sent: "
+            "is this the address of a farm? Give its own one, https:// and the full host name, with --server."
+        )
     words = _words(response)
     if 400 <= response.status_code < 500:
         raise Usage(words)

@@ -48,6 +48,10 @@ class Client:
             headers={"Authorization": f"Bearer {account.token}", "Accept": "application/json"},
             timeout=TIMEOUT,
             transport=transport,
+            # the token goes to the address that was named, and nowhere that its answer points to
+            follow_redirects=False,
+            # nor through a proxy, from where plain HTTP would go on over the network
+            trust_env=account.server.startswith("https://"),
         )
 
     def __enter__(self) -> Self:

@@ -73,7 +73,9 @@ class Gateway:
         self._secret = secret
         self._lock = threading.Lock()
         timeout = httpx2.Timeout(ANSWER_S, connect=CONNECT_S)
-        self._client = client or httpx2.Client(timeout=timeout, trust_env=True, follow_redirects=False)
+        # plain HTTP is for this machine, and asks no proxy: the secret would go over the network
+        is_tls = self.url.startswith("https://")
+        self._client = client or httpx2.Client(timeout=timeout, trust_env=is_tls, follow_redirects=False)
 
     def __enter__(self) -> Gateway:
         return self

@@ -70,7 +70,7 @@ def big(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def client_of(twin: Twin, waits: list[float] | None = None) -> Client:
     pauses = [] if waits is None else waits
-    return Client(Account("http://farm.test", "ofk_x"), transport=httpx2.MockTransport(twin), sleep=pauses.append)
+    return Client(Account("https://farm.test", "ofk_x"), transport=httpx2.MockTransport(twin), sleep=pauses.append)
 
 
 def patches_of(every: int, problem: Callable[[Twin, httpx2.Request], httpx2.Response]) -> Callable[..., object]:

@@ -14,7 +14,7 @@ Handler = Callable[[httpx2.Request], httpx2.Response]
 
 def client_over(handler: Handler, waits: list[float] | None = None) -> Client:
     pauses = [] if waits is None else waits
-    return Client(Account("http://farm.test", "ofk_x"), transport=httpx2.MockTransport(handler), sleep=pauses.append)
+    return Client(Account("https://farm.test", "ofk_x"), transport=httpx2.MockTransport(handler), sleep=pauses.append)
 
 
 def failing(times: int, *, how: Callable[[httpx2.Request], httpx2.Response]) -> tuple[Handler, list[str]]:
