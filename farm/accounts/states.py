@@ -12,10 +12,15 @@ class Role(models.TextChoices):
 
 
 class Scope(models.TextChoices):
-    """What a token may be used for. `write` does not include `admin`; every scope includes `read`."""
+    """What a token may be used for. Every scope includes `read`; `write` includes neither of the two below it.
+
+    `nodes`: invite, approve and order nodes. `admin`: tokens and channels, and with `write` nodes too, because whoever
+    makes tokens can make one of any scope.
+    """
 
     READ = "read"
     WRITE = "write"
+    NODES = "nodes"
     ADMIN = "admin"
 
 

@@ -18,20 +18,25 @@ SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 class TokenAuth(HttpBearer):
-    """A token of a person; reading needs any scope, everything else `write`."""
+    """A token of a person; reading needs any scope, everything else `changes`."""
+
+    def __init__(self, changes: Scope = Scope.WRITE) -> None:
+        super().__init__()
+        self._changes = changes
 
     def authenticate(self, request: HttpRequest, token: str) -> User | None:
         found = valid_token(token)
         if found is None:
             raise AuthenticationError()
-        if request.method not in SAFE_METHODS and Scope.WRITE not in found.scopes:
-            raise NotAllowed(
-                f"The token {found.hint}… may only read.", code="scope", hint="Issue one with the scope `write`."
-            )
+        if request.method not in SAFE_METHODS and not self._may_change(found):
+            raise lacking(found, self._changes)
         note_token_use(found)
         request.user = found.user
         cast(Any, request).token = found
         return found.user
+
+    def _may_change(self, token: Token) -> bool:
+        return self._changes in token.scopes or {Scope.WRITE, Scope.ADMIN} <= set(token.scopes)
 
 
 class BrowserAuth(AuthBase):
@@ -59,4 +64,14 @@ def must_have_scope(request: HttpRequest, scope: Scope) -> None:
     """Raise NotAllowed when a token is used that lacks the scope; a browser session has all of its user's rights."""
     token: Token | None = getattr(request, "token", None)
     if token is not None and scope not in token.scopes:
-        raise NotAllowed(f"The token {token.hint}… lacks the scope `{scope}`.", code="scope")
+        raise lacking(token, scope)
+
+
+def lacking(token: Token, scope: Scope) -> NotAllowed:
+    """What is told to a program whose token may less than it asked for."""
+    may = " and ".join(token.scopes)
+    return NotAllowed(
+        f"The token {token.hint}… may only {may}; this needs the scope `{scope}`.",
+        code="scope",
+        hint=f"Make one with the scope `{scope}` on the settings page.",
+    )

@@ -1,4 +1,4 @@
-"""The fleet over HTTP: nodes, invitations, and the owner's orders."""
+"""The fleet over HTTP: nodes, invitations, and the owner's orders. Changing anything needs the scope `nodes`."""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -9,11 +9,13 @@ from ninja import Router, Schema, Status
 from pydantic import Field
 
 from farm.accounts.selectors import team_to_write
-from farm.api.auth import person
+from farm.accounts.states import Scope
+from farm.api.auth import BrowserAuth, TokenAuth, person
 from farm.fleet import selectors, services
 from farm.fleet.models import Node
 
-router = Router(tags=["fleet"])
+# a token that uploads and runs, as in CI, lets no machine in
+router = Router(tags=["fleet"], auth=[TokenAuth(changes=Scope.NODES), BrowserAuth()])
 ORDERS = {
     "approve": services.approve,
     "drain": services.drain,

@@ -35,6 +35,8 @@ WRITES = re.compile(r'(?:INSERT INTO|UPDATE|DELETE FROM) "(\w+)"')
 HARMLESS = {"django_session", "accounts_token", "accounts_auditevent", "accounts_user"}
 # what a token opens only with the scope `admin`, even to read
 NEEDS_ADMIN_SCOPE = ("api/v1/channels/<int:channel_id>/secret",)
+# what a token changes only with the scope `nodes` or `admin`
+BEYOND_WRITE = ("api/v1/nodes", "api/v1/channels", "api/v1/tokens")
 # what describes the APIs answers any method alike
 DESCRIPTIONS = ("api/v1/openapi.json", "api/v1/docs", "api/node/v1/openapi.json")
 # the sign-in form itself, and what it loads
@@ -163,6 +165,18 @@ def test_a_token_that_may_only_read_changes_nothing(world: World, owner: User) -
         word = outcome(world, line, "owner", Client(headers={"authorization": f"Bearer {secret}"}))
         may_read = line.method in SAFE and line.route not in NEEDS_ADMIN_SCOPE
         wanted = line.expected["owner"] if may_read else "no"
+        assert word == wanted, f"{line.method} {line.route} gives {word}"
+
+
+def test_a_token_that_uploads_and_runs_lets_no_machine_in_and_redirects_no_message(world: World, owner: User) -> None:
+    """As in CI: its thief gets neither nodes, nor channels, nor other tokens, though the owner may have all of them."""
+    _, secret = issue_token(owner, [Scope.READ, Scope.WRITE])
+    for line in lines():
+        if not line.route.startswith("api/v1/") or line.expected["nobody"] != "401":
+            continue
+        word = outcome(world, line, "owner", Client(headers={"authorization": f"Bearer {secret}"}))
+        beyond = (line.method not in SAFE and line.route.startswith(BEYOND_WRITE)) or line.route in NEEDS_ADMIN_SCOPE
+        wanted = "no" if beyond else line.expected["owner"]
         assert word == wanted, f"{line.method} {line.route} gives {word}"
 
 

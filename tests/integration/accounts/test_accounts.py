@@ -46,7 +46,7 @@ def test_a_token_ends_with_its_time_and_with_its_person(member: User) -> None:
 
 @pytest.mark.parametrize("scopes", [[], ["everything"], ["read", "root"]])
 def test_a_token_with_an_unknown_scope_is_refused(member: User, scopes: list[str]) -> None:
-    with pytest.raises(Invalid, match="read, write, admin"):
+    with pytest.raises(Invalid, match="read, write, nodes, admin"):
         services.issue_token(member, scopes)
 
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from farm.accounts.models import Membership, Team, User
 from farm.accounts.refusals import Conflict
-from farm.accounts.states import Role
+from farm.accounts.states import Role, Scope
 from farm.fleet import services
 from farm.fleet.models import Node
 from farm.registry.models import Version
@@ -143,7 +143,7 @@ def test_an_allowed_team_may_measure_on_a_node(node: Node, owner: User) -> None:
 
 
 def test_the_api_lists_invites_limits_and_orders(api_of: ApiOf, node: Node, owner: User) -> None:
-    client = api_of(owner)
+    client = api_of(owner, Scope.NODES)
     made = client.post("/api/v1/nodes/invitations", {}, content_type="application/json")
     assert made.status_code == 201
     assert made.json()["command"].startswith("onnxfarm node enroll http")
@@ -160,6 +160,6 @@ def test_the_api_lists_invites_limits_and_orders(api_of: ApiOf, node: Node, owne
 
 @pytest.mark.parametrize("body", [{"hours": "x"}, {"hours": None}, {"max_block_s": 1}, {"cache_bytes": 5}])
 def test_the_api_refuses_a_limit_out_of_range(api_of: ApiOf, node: Node, owner: User, body: dict[str, object]) -> None:
-    answer = api_of(owner).patch(f"/api/v1/nodes/{node.pk}", body, content_type="application/json")
+    answer = api_of(owner, Scope.NODES).patch(f"/api/v1/nodes/{node.pk}", body, content_type="application/json")
     assert answer.status_code == 400
     assert answer.json()["detail"].endswith(".")
