@@ -4,16 +4,19 @@ Refusal
 ├── Invalid        400  what was sent cannot be used
 ├── NotAllowed     403  known, but not permitted
 ├── Missing        404  not there, or not visible to whoever asks
+├── TooSlow        408  the body did not come in time
 ├── Conflict       409  the state has moved on
 ├── Gone           410  it was there, and is no more
 ├── TooLarge       413  over a quota or a limit
 ├── Unprocessable  422  understood, but it contradicts itself or the rules
+├── TooMany        429  too much of it in a short time, or at once
 ├── Away           503  a part that the farm works with does not answer
 └── NoSpace        507  the farm's own disk is full
 
 Each carries one sentence for people, a code for programs and, where there is one, a hint at the way out.
 """
 
+import math
 from typing import ClassVar
 
 
@@ -68,6 +71,13 @@ class Gone(Refusal):
     default_code = "gone"
 
 
+class TooSlow(Refusal):
+    """The body did not come in time."""
+
+    status = 408
+    default_code = "too_slow"
+
+
 class TooLarge(Refusal):
     """Over a quota or a limit."""
 
@@ -80,6 +90,17 @@ class Unprocessable(Refusal):
 
     status = 422
     default_code = "unprocessable"
+
+
+class TooMany(Refusal):
+    """Too much of it in a short time, or at once; the same works after `retry_s` seconds."""
+
+    status = 429
+    default_code = "too_many"
+
+    def __init__(self, detail: str, *, retry_s: float, code: str = "", hint: str = "") -> None:
+        super().__init__(detail, code=code, hint=hint)
+        self.retry_s = max(1, math.ceil(retry_s))
 
 
 class Away(Refusal):

@@ -1,17 +1,18 @@
-"""Brief requests of nodes: read whole, and answered by one call of Django in one thread that stays, in turn.
+"""Requests of nodes, answered by one call of Django in a thread that stays; brief ones, read whole, in turn.
 
 Django's own ASGI handler makes a thread for each request, which opens a database connection of its own, and goes from
 that thread to the event loop and back for every middleware: on a busy machine each of these steps waits for its turn.
 What a node waits for before it measures, and what keeps its block, goes before the reports of others, and these before
-what nodes say of themselves.
+what nodes say of themselves; machines without a secret come last. Files are read by the thread that keeps them while
+they come, after Django has let them in: nothing is put aside before.
 """
 
 import asyncio
 import io
-from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import IO, Any, cast
 
 from django.core.handlers.asgi import ASGIRequest, get_script_prefix
 from django.core.handlers.base import BaseHandler
@@ -21,21 +22,17 @@ from django.http import HttpResponse, HttpResponseBadRequest
 from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
+from farm.api.bodies import Incoming
 from farm.api.turns import Press, Turns
-from farm.contract.node import MAX_REPORT_BYTES
 
-# by the last word of the address; what a node says of itself can wait for what others measure
-PRESSING = {"claim": Press.LEASE, "heartbeat": Press.LEASE, "reports": Press.REPORT}
 # how long a thread keeps its database connection, which costs more to open than a request takes
 KEPT_S = 60
-# one byte more than the longest message: enough to be refused
-MOST_BYTES = MAX_REPORT_BYTES + 1
+# files that nodes send at once to one gateway process; each has a thread and its database connection
+MOST_UPLOADS = 4
 
 # status, headers and body
 Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
 Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[Mapping[str, Any]]]
-Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 
 def keep_connection() -> None:
@@ -51,29 +48,15 @@ def _make_ready() -> None:
     import_module("scipy.special")
 
 
-class BriefHandler(BaseHandler):
-    """ASGI: Django for requests whose body and answer are small."""
+class ThreadHandler(BaseHandler):
+    """Django in a thread: a request with its body in, a whole answer out."""
 
     def __init__(self) -> None:
         super().__init__()
         self.load_middleware()
-        self._turns: Turns[Answer] = Turns("gateway-brief", _make_ready)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body = await _body(receive)
-        if body is None:
-            return
-        press = PRESSING.get(scope["path"].rpartition("/")[2], Press.OTHER)
-        answer = self._turns.take(press, partial(self._answer, scope, body))
-        status, headers, content = await asyncio.wrap_future(answer)
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": content})
-
-    def stop(self) -> None:
-        """Takes no more requests; what waits is left to end."""
-        self._turns.stop()
-
-    def _answer(self, scope: Scope, body: bytes) -> Answer:
+    def answer(self, scope: Scope, body: IO[bytes]) -> Answer:
+        """What Django answers. Call it in a thread that has no event loop."""
         set_script_prefix(get_script_prefix(scope))
         request_started.send(sender=type(self), scope=scope)
         response = self._response(scope, body)
@@ -84,26 +67,49 @@ class BriefHandler(BaseHandler):
             # tells whoever waits for the request's end, such as the connections
             response.close()
 
-    def _response(self, scope: Scope, body: bytes) -> HttpResponse:
+    def _response(self, scope: Scope, body: IO[bytes]) -> HttpResponse:
         try:
-            request = ASGIRequest(scope, io.BytesIO(body))
+            request = ASGIRequest(scope, body)
         except UnicodeDecodeError:
             return HttpResponseBadRequest()
         return _whole(self.get_response(request))
 
 
+class BriefHandler:
+    """Django for requests whose body and answer are small: one thread, in turn."""
+
+    def __init__(self, django: ThreadHandler) -> None:
+        self._django = django
+        self._turns: Turns[Answer] = Turns("gateway-brief", _make_ready)
+
+    async def answer(self, scope: Scope, body: bytes, press: Press) -> Answer:
+        """What Django answers when the request's turn comes."""
+        return await asyncio.wrap_future(self._turns.take(press, partial(self._django.answer, scope, io.BytesIO(body))))
+
+    def stop(self) -> None:
+        """Takes no more requests; what waits is left to end."""
+        self._turns.stop()
+
+
+class UploadHandler:
+    """Django for files that nodes send: a few threads, each of which reads its body while it comes."""
+
+    def __init__(self, django: ThreadHandler) -> None:
+        self._django = django
+        self._threads = ThreadPoolExecutor(
+            MOST_UPLOADS, thread_name_prefix="gateway-upload", initializer=keep_connection
+        )
+
+    async def answer(self, scope: Scope, body: Incoming) -> Answer:
+        """What Django answers; the body is read only once the request was let in."""
+        call = partial(self._django.answer, scope, cast(IO[bytes], body))
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    def stop(self) -> None:
+        """Takes no more requests; what is under way is left to end."""
+        self._threads.shutdown(wait=False)
+
+
 def _whole(response: HttpResponseBase) -> HttpResponse:
     assert isinstance(response, HttpResponse), f"{response!r} is streamed: it is not brief"
     return response
-
-
-async def _body(receive: Receive) -> bytes | None:
-    """The request's body, cut off where it is too long for any message; None when the client hung up."""
-    body = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        body += message.get("body", b"")[: MOST_BYTES - len(body)]
-        if not message.get("more_body", False):
-            return bytes(body)

@@ -11,7 +11,7 @@ from django.views import defaults
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from farm.accounts.refusals import Refusal
+from farm.accounts.refusals import Refusal, TooMany
 
 log = logging.getLogger(__name__)
 API_ROOT = "/api/"
@@ -48,7 +48,10 @@ def install(api: NinjaAPI) -> None:
 
 
 def refused(request: HttpRequest, raised: Refusal) -> HttpResponse:
-    return problem(raised.status, raised.detail, code=raised.code, hint=raised.hint)
+    answer = problem(raised.status, raised.detail, code=raised.code, hint=raised.hint)
+    if isinstance(raised, TooMany):
+        answer["Retry-After"] = str(raised.retry_s)
+    return answer
 
 
 def not_valid(request: HttpRequest, raised: ValidationError) -> HttpResponse:

@@ -1,47 +1,150 @@
-"""The nodes' long poll, `GET /api/node/v1/messages`: a thousand nodes wait here, each for a message of its queues.
+"""The nodes' gateway: who asks is decided first, then how much they may send, and only then is a body read.
 
-A plain ASGI application beside Django's, because a waiting node should cost a coroutine and nothing else. The broker
-stays private: see farm.api.polling for who gets what.
+A plain ASGI application in front of Django: `GET /api/node/v1/messages`, the long poll on which a thousand nodes wait,
+is answered here, because a waiting node should cost a coroutine and nothing else; the broker stays private (see
+farm.api.polling for who gets what). Other addresses of nodes go to Django in a thread (farm.api.brief), files of the
+store by Django's own way; what is no node's address is not here.
 """
 
+import asyncio
+import logging
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import parse_qs
 
-from farm.api.brief import BriefHandler, Receive, Scope, Send
-from farm.api.node import HINT, PREFIX, UNKNOWN_NODE
+from django.db import InterfaceError, OperationalError
+
+from farm.accounts.refusals import Away, Missing, Refusal, TooMany
+from farm.api.bodies import HungUp, Incoming, Receive, check_length, drain, read_body
+from farm.api.brief import Answer, BriefHandler, Scope, ThreadHandler, UploadHandler
+from farm.api.doors import Door, secret_of
+from farm.api.endpoints import Endpoint, Way, endpoints_at
+from farm.api.errors import DATABASE_AWAY
 from farm.api.polling import Exchange
+from farm.api.polls import Polls
 from farm.contract.node import MAX_WAIT_S, Problem
-from farm.fleet.selectors import node_of_secret
+from farm.fleet.services import note_refusal
 
-PATH = "/api/node/v1/messages"
+log = logging.getLogger(__name__)
 DEFAULT_WAIT_S = 25.0
-BEARER = "bearer "
+SERVED_HERE = "Only nodes are served here; open the farm's own address for its pages and its API."
 
+Send = Callable[[Mapping[str, object]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-class Gateway:
-    """ASGI: answers the long poll itself and leaves every other request to Django, what nodes post to its brief way."""
+class WrongMethod(Refusal):
+    """The address is there, for another method."""
 
-    def __init__(self, django: Application, brief: BriefHandler) -> None:
+    status = 405
+    default_code = "method_not_allowed"
+
+
+class Visit:
+    """One request on its way through: what it asks for, and which node asks; None until that is known."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, *, endpoint: Endpoint) -> None:
+        self.scope, self.receive, self.send = scope, receive, send
+        self.endpoint = endpoint
+        self.secret = secret_of(scope)
+        self.node: int | None = None
+
+
+class Gateway:
+    """ASGI: lets nodes in, and answers them. `django` streams files."""
+
+    def __init__(self, django: Application, handler: ThreadHandler) -> None:
         self._django = django
-        self._brief = brief
+        self._brief, self._uploads = BriefHandler(handler), UploadHandler(handler)
+        self._door, self._polls = Door(), Polls()
         self._made: Exchange | None = None
+        self._ways = {Way.BRIEF: self._answer_brief, Way.UPLOAD: self._take_in, Way.FILE: self._give_file}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
-        elif scope["type"] == "http" and scope["path"] == PATH:
-            await self._poll(scope, receive, send)
-        elif scope["type"] == "http" and scope["method"] == "POST" and scope["path"].startswith(PREFIX):
-            await self._brief(scope, receive, send)
+        elif scope["type"] == "http":
+            try:
+                await self._serve(Visit(scope, receive, send, endpoint=_endpoint(scope)))
+            except Refusal as refusal:
+                await drain(scope, receive)
+                await _refuse(send, refusal)
+            except (OperationalError, InterfaceError) as problem:
+                log.error("%s %s: the database does not answer: %s", scope["method"], scope["path"], problem)
+                await _refuse(send, Away(DATABASE_AWAY, code="database_away"))
+            except HungUp:
+                return
+
+    async def _serve(self, visit: Visit) -> None:
+        """Lets in whoever may come in, and has the request answered in its way."""
+        endpoint = visit.endpoint
+        if endpoint.way is Way.POLL:
+            await self._poll(visit)
+        elif endpoint.is_open:
+            self._door.knock(visit.scope)
+            check_length(visit.scope, endpoint)
+            with self._door.inside(endpoint, None):
+                if await self._answer_brief(visit) < 400:
+                    self._door.give_back(visit.scope)
         else:
-            await self._django(scope, receive, send)
+            visit.node = await self._door.node(visit.scope, self._exchange.ask)
+            self._door.count(endpoint, visit.node)
+            await self._let_in(visit, visit.node)
+
+    async def _let_in(self, visit: Visit, node: int) -> None:
+        """A request of a node; what the gateway itself refuses is noted as what Django refuses is."""
+        try:
+            check_length(visit.scope, visit.endpoint)
+            with self._door.inside(visit.endpoint, node):
+                status = await self._ways[visit.endpoint.way](visit)
+        except Refusal as refusal:
+            if not isinstance(refusal, TooMany):
+                await self._exchange.ask(_note, visit, refusal)
+            raise
+        if status == 401:
+            self._door.forget(visit.secret)
+        elif status < 400:
+            self._door.remember(visit.secret, node)
+
+    async def _answer_brief(self, visit: Visit) -> int:
+        body = await read_body(visit.receive, visit.endpoint)
+        if visit.node is not None:
+            self._door.charge(visit.endpoint, visit.node, bytes_read=len(body))
+        return await _tell(visit.send, await self._brief.answer(visit.scope, body, visit.endpoint.press))
+
+    async def _take_in(self, visit: Visit) -> int:
+        body = Incoming(visit.receive, visit.endpoint)
+        answer = await self._uploads.answer(visit.scope, body)
+        if not body.is_read:
+            await drain(visit.scope, visit.receive)
+        return await _tell(visit.send, answer, is_last=not body.is_read)
+
+    async def _give_file(self, visit: Visit) -> int:
+        seen = 200
+
+        async def watched(message: Mapping[str, object]) -> None:
+            nonlocal seen
+            if message["type"] == "http.response.start":
+                seen = int(str(message["status"]))
+            await visit.send(message)
+
+        await self._django(visit.scope, visit.receive, watched)
+        return seen
+
+    async def _poll(self, visit: Visit) -> None:
+        node = await self._door.ask_node(visit.scope, visit.secret, self._exchange.ask)
+        self._door.count(visit.endpoint, node.pk)
+        with self._polls.open(node.pk) as newer:
+            gone = _first(_gone(visit.receive), newer)
+            offer = await self._exchange.next_offer(node, wait_s=_wait_of(visit.scope), gone=gone)
+        if offer is None:
+            await _answer(visit.send, 204, b"")
+        else:
+            await _answer(visit.send, 200, offer.model_dump_json().encode())
 
     @property
     def _exchange(self) -> Exchange:
-        """Made with the first poll, inside the server's event loop."""
+        """Made with the first request, inside the server's event loop."""
         if self._made is None:
             self._made = Exchange()
         return self._made
@@ -52,33 +155,23 @@ class Gateway:
             message = await receive()
             if message["type"] == "lifespan.shutdown":
                 self._brief.stop()
+                self._uploads.stop()
                 if self._made is not None:
                     await self._made.stop()
             await send({"type": f"{message['type']}.complete"})
             if message["type"] == "lifespan.shutdown":
                 return
 
-    async def _poll(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] != "GET":
-            await _refuse(send, 405, Problem(detail="The long poll is a GET.", code="method_not_allowed"))
-            return
-        node = await self._exchange.ask(node_of_secret, _secret_of(scope))
-        if node is None:
-            await _refuse(send, 401, Problem(detail=UNKNOWN_NODE, code="unknown_node", hint=HINT))
-            return
-        offer = await self._exchange.next_offer(node, wait_s=_wait_of(scope), gone=_gone(receive))
-        if offer is None:
-            await _answer(send, 204, b"")
-        else:
-            await _answer(send, 200, offer.model_dump_json().encode())
 
-
-def _secret_of(scope: Scope) -> str:
-    for name, value in scope["headers"]:
-        if name == b"authorization":
-            text: str = value.decode("latin-1")
-            return text[len(BEARER) :].strip() if text[: len(BEARER)].lower() == BEARER else ""
-    return ""
+def _endpoint(scope: Scope) -> Endpoint:
+    """What is at the request's address. Raises Missing, WrongMethod."""
+    there = endpoints_at(scope["path"])
+    if not there:
+        raise Missing(SERVED_HERE)
+    found = next((one for one in there if one.method == scope["method"]), None)
+    if found is None:
+        raise WrongMethod(f"This address takes {' or '.join(one.method for one in there)}, not {scope['method']}.")
+    return found
 
 
 def _wait_of(scope: Scope) -> float:
@@ -97,12 +190,47 @@ async def _gone(receive: Receive) -> None:
         pass
 
 
-async def _refuse(send: Send, status: int, problem: Problem) -> None:
-    await _answer(send, status, problem.model_dump_json(exclude_none=True).encode())
+async def _first(one: Awaitable[None], other: asyncio.Future[None]) -> None:
+    """Ends when one of the two does."""
+    ends: set[asyncio.Future[None]] = {asyncio.ensure_future(one), other}
+    try:
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for end in ends:
+            end.cancel()
 
 
-async def _answer(send: Send, status: int, body: bytes) -> None:
-    headers = [(b"content-length", str(len(body)).encode()), (b"cache-control", b"no-store")]
+async def _tell(send: Send, answer: Answer, *, is_last: bool = False) -> int:
+    """Sends Django's answer; gives its status. `is_last`: nothing more is read of this connection."""
+    status, headers, content = answer
+    ended = [(b"connection", b"close")] if is_last else []
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, *ended]})
+    await send({"type": "http.response.body", "body": content})
+    return status
+
+
+def _note(visit: Visit, refusal: Refusal) -> None:
+    """In the audit log, as what Django refuses."""
+    note_refusal(
+        node=None,
+        secret=visit.secret,
+        address=visit.endpoint.name,
+        status=refusal.status,
+        code=refusal.code,
+        detail=refusal.detail,
+    )
+
+
+async def _refuse(send: Send, refusal: Refusal) -> None:
+    problem = Problem(detail=refusal.detail, code=refusal.code, hint=refusal.hint or None)
+    headers = [(b"connection", b"close")]
+    if isinstance(refusal, TooMany):
+        headers.append((b"retry-after", str(refusal.retry_s).encode()))
+    await _answer(send, refusal.status, problem.model_dump_json(exclude_none=True).encode(), *headers)
+
+
+async def _answer(send: Send, status: int, body: bytes, *more: tuple[bytes, bytes]) -> None:
+    headers = [(b"content-length", str(len(body)).encode()), (b"cache-control", b"no-store"), *more]
     if body:
         headers.append((b"content-type", b"application/json"))
     await send({"type": "http.response.start", "status": status, "headers": headers})

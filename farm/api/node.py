@@ -14,6 +14,8 @@ from pydantic import BaseModel, ValidationError
 
 from farm.accounts.refusals import Conflict, Refusal, TooLarge, Unprocessable
 from farm.api import errors
+from farm.api.doors import HINT, UNKNOWN_NODE
+from farm.api.endpoints import PREFIX, SMALL_BYTES
 from farm.contract import node as messages
 from farm.contract.base import without_nul
 from farm.contract.blocks import Lease
@@ -25,11 +27,7 @@ from farm.fleet.selectors import node_of_secret
 from farm.runs import broker, selectors, services
 
 SHA256_LENGTH = 64
-UNKNOWN_NODE = "This node's secret opens nothing: it has expired or was revoked."
-HINT = "If the node is still part of the farm, it asks for a new secret with its key; else enrol it again."
 TRACE_CHUNK = 1 << 16
-SMALL_BYTES = 262_144
-PREFIX = "/api/node/v1/"
 Message = TypeVar("Message", bound=BaseModel)
 
 

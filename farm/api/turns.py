@@ -22,7 +22,9 @@ class Press(IntEnum):
     LEASE = 0
     REPORT = 1
     OTHER = 2
-    STOP = 3
+    # of a machine that has no secret yet
+    STRANGER = 3
+    STOP = 4
 
 
 class Turns(Generic[T]):

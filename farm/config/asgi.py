@@ -1,4 +1,4 @@
-"""The nodes' gateway (uvicorn): long polls of many nodes, and the node API."""
+"""The nodes' gateway (uvicorn): long polls of many nodes, and the node API; nothing else."""
 
 import os
 
@@ -8,7 +8,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "farm.config.settings")
 _django = get_asgi_application()
 
 # after Django is set up: it knows the fleet's rows
-from farm.api.brief import BriefHandler  # noqa: E402
+from farm.api.brief import ThreadHandler  # noqa: E402
 from farm.api.gateway import Gateway  # noqa: E402
 
-application = Gateway(_django, BriefHandler())
+application = Gateway(_django, ThreadHandler())

@@ -1,14 +1,27 @@
-"""The web process (gunicorn): pages, API and uploads."""
+"""The web process (gunicorn): pages, API and uploads. Nodes are let in by the gateway alone."""
 
 import os
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from django.core.wsgi import get_wsgi_application
 from django.db import connections
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "farm.config.settings")
-application = get_wsgi_application()
+_django = get_wsgi_application()
 
 # each thread keeps its connection, which costs more to open than a small page takes; the gateway's threads come and go
 KEPT_S = 60
 for each in connections.settings.values():
     each.update(CONN_MAX_AGE=KEPT_S, CONN_HEALTH_CHECKS=True)
+
+# after Django is set up
+from farm.api.endpoints import PREFIX  # noqa: E402
+
+
+def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    """WSGI: Django without the node's addresses, which only the gateway guards."""
+    if environ.get("PATH_INFO", "").startswith(PREFIX):
+        start_response("404 Not Found", [("Content-Type", "application/json"), ("Connection", "close")])
+        return [b'{"detail": "Nodes are served by the gateway; use its address.", "code": "not_found"}']
+    return _django(environ, start_response)

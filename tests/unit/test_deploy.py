@@ -16,8 +16,8 @@ DEPLOY = ROOT / "deploy"
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 PROCESSES = {"migrate", "web", "gateway", "prepare", "ticks"}
-# of other programs in the same containers
-FOREIGN = {"POSTGRES_PASSWORD", "POSTGRES_USER", "POSTGRES_DB"}
+# of the images themselves, and of uvicorn
+FOREIGN = {"POSTGRES_PASSWORD", "POSTGRES_USER", "POSTGRES_DB", "FORWARDED_ALLOW_IPS"}
 # of deploy/process, quickstart and the proxy
 BESIDE_SETTINGS = {"ONNXFARM_HOST", "ONNXFARM_LISTEN", "ONNXFARM_NODE_HOME"}
 

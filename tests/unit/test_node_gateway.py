@@ -25,6 +25,7 @@ def says(status: int, **body: object) -> Answer:
     [
         (401, farm.Refused),
         (409, farm.Stale),
+        (408, farm.Unavailable),
         (429, farm.Unavailable),
         (502, farm.Unavailable),
         (422, farm.Rejected),

@@ -1,7 +1,7 @@
 """The farm as a node sees it: the node API over HTTPS, one method an address (farm.contract.node).
 
 GatewayError
-├── Unavailable   no answer, or one that says try later (network, 429, 5xx): the same request may be sent again
+├── Unavailable   no answer, or one that says try later (network, 408, 429, 5xx): the same request may be sent again
 ├── Refused       401: the farm does not know this node any more; the agent stops
 ├── Stale         409: the block or attempt is not this node's (any more)
 └── Rejected      any other 4xx: the request itself is wrong and will stay so
@@ -197,7 +197,7 @@ def _raise(response: httpx2.Response) -> None:
         raise Refused(sentence)
     if status == 409:
         raise Stale(sentence)
-    if status == 429 or status >= 500:
+    if status in (408, 429) or status >= 500:
         raise Unavailable(sentence)
     raise Rejected(sentence, status=status, code=problem.code)
 

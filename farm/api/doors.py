@@ -1,0 +1,162 @@
+"""Who comes in at the gateway, decided from the headers alone, before a byte of a body is kept.
+
+A secret that opened the farm within the last minute is known here by its digest, so that a heartbeat costs no question
+to the database beyond the one that Django asks when it answers. An unknown one costs a question, which whoever shows it
+pays from the bucket of their address, and gets back when it is a node's. So strangers use up their own patience and
+not the nodes'; a node that is known pays from buckets of its own, one for what keeps its block, one for the rest.
+"""
+
+import ipaddress
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from farm.accounts.refusals import Refusal, TooMany
+from farm.accounts.secrecy import digest_of_secret
+from farm.api.endpoints import Endpoint, Way
+from farm.api.rates import Buckets, Rate
+from farm.api.turns import Press
+from farm.fleet.models import Node
+from farm.fleet.selectors import node_of_secret
+
+BEARER = "bearer "
+UNKNOWN_NODE = "This node's secret opens nothing: it has expired or was revoked."
+HINT = "If the node is still part of the farm, it asks for a new secret with its key; else enrol it again."
+# a revoked secret may hand in as much longer, and is refused by Django all the same
+KNOWN_S = 60.0
+MOST_KNOWN = 20_000
+# failures of one address, and of all together
+STRANGER = Rate(most=60, per_s=1)
+STRANGERS = Rate(most=600, per_s=30)
+# requests of one node: what keeps its block, and the rest, in which 64 KiB of a message count as one more
+LEASES = Rate(most=60, per_s=10)
+OTHERS = Rate(most=300, per_s=20)
+BYTES_A_TOKEN = 65_536
+# at once
+MOST_OF_NODE: Mapping[Way, int] = {Way.BRIEF: 8, Way.UPLOAD: 2, Way.FILE: 4}
+MOST_OF_STRANGERS = 32
+IPV6_SITE = 64
+
+
+class UnknownNode(Refusal):
+    """Whoever asks shows no secret of a node."""
+
+    status = 401
+    default_code = "unknown_node"
+
+
+class Door:
+    """One gateway process's door. For its event loop alone; `ask` puts a question to the database in a thread."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._known: OrderedDict[str, tuple[int, float]] = OrderedDict()
+        self._stranger, self._strangers = Buckets(STRANGER, clock=clock), Buckets(STRANGERS, clock=clock)
+        self._leases, self._others = Buckets(LEASES, clock=clock), Buckets(OTHERS, clock=clock)
+        self._inside: dict[Hashable, int] = {}
+
+    async def node(self, scope: Mapping[str, Any], ask: Callable[..., Awaitable[Node | None]]) -> int:
+        """The number of the node that asks. Raises UnknownNode, and TooMany for a stranger who asks too often."""
+        secret = secret_of(scope)
+        known = self.known(secret)
+        return known if known is not None else (await self.ask_node(scope, secret, ask)).pk
+
+    async def ask_node(self, scope: Mapping[str, Any], secret: str, ask: Callable[..., Awaitable[Node | None]]) -> Node:
+        """The row of the node that asks. Raises as `node`."""
+        is_known = self.known(secret) is not None
+        if not is_known:
+            self.knock(scope)
+        node = await ask(node_of_secret, secret) if secret else None
+        if node is None:
+            self.forget(secret)
+            raise UnknownNode(UNKNOWN_NODE, hint=HINT)
+        if not is_known:
+            self.give_back(scope)
+        self.remember(secret, node.pk)
+        return node
+
+    def known(self, secret: str) -> int | None:
+        """The node that this secret opened the farm for a short while ago."""
+        found = self._known.get(digest_of_secret(secret))
+        return found[0] if found is not None and found[1] > self._clock() else None
+
+    def remember(self, secret: str, node: int) -> None:
+        """This secret has just opened the farm."""
+        digest = digest_of_secret(secret)
+        self._known[digest] = (node, self._clock() + KNOWN_S)
+        self._known.move_to_end(digest)
+        while len(self._known) > MOST_KNOWN:
+            self._known.popitem(last=False)
+
+    def forget(self, secret: str) -> None:
+        """This secret opens nothing any more."""
+        self._known.pop(digest_of_secret(secret), None)
+
+    def knock(self, scope: Mapping[str, Any]) -> None:
+        """A stranger pays for a question. Raises TooMany."""
+        address = address_of(scope)
+        waits = (self._stranger.take(address), self._strangers.take(None))
+        if any(waits):
+            raise TooMany(
+                f"Too many requests without a node's secret come from {address}, or from everywhere.",
+                retry_s=max(waits),
+                hint="Wait, then ask again; nodes that the farm knows are not held up.",
+            )
+
+    def give_back(self, scope: Mapping[str, Any]) -> None:
+        """What a stranger paid: it was a node, or became one."""
+        self._stranger.charge(address_of(scope), -1.0)
+        self._strangers.charge(None, -1.0)
+
+    def count(self, endpoint: Endpoint, node: int) -> None:
+        """A node pays for a request. Raises TooMany."""
+        wait_s = self._buckets(endpoint).take(node)
+        if wait_s:
+            raise TooMany("This node asks too often.", retry_s=wait_s, hint="Wait, then send the same again.")
+
+    def charge(self, endpoint: Endpoint, node: int, *, bytes_read: int) -> None:
+        """A node pays for the length of a message."""
+        self._buckets(endpoint).charge(node, bytes_read / BYTES_A_TOKEN)
+
+    @contextmanager
+    def inside(self, endpoint: Endpoint, node: int | None) -> Iterator[None]:
+        """One request at a time of those that a node, or all strangers together, may have open. Raises TooMany."""
+        key = (node, endpoint.way)
+        most = MOST_OF_STRANGERS if node is None else MOST_OF_NODE[endpoint.way]
+        if self._inside.get(key, 0) >= most:
+            raise TooMany(f"{most} such requests are open already.", retry_s=1.0, hint="Send the same again.")
+        self._inside[key] = self._inside.get(key, 0) + 1
+        try:
+            yield
+        finally:
+            self._inside[key] -= 1
+            if not self._inside[key]:
+                del self._inside[key]
+
+    def _buckets(self, endpoint: Endpoint) -> Buckets:
+        return self._leases if endpoint.press is Press.LEASE else self._others
+
+
+def secret_of(scope: Mapping[str, Any]) -> str:
+    """The bearer secret that a request shows; empty when it shows none."""
+    text = header_of(scope, b"authorization")
+    return text[len(BEARER) :].strip() if text[: len(BEARER)].lower() == BEARER else ""
+
+
+def header_of(scope: Mapping[str, Any], wanted: bytes) -> str:
+    """A header of a request, empty when it has none."""
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name == wanted), "")
+
+
+def address_of(scope: Mapping[str, Any]) -> str:
+    """Where a request comes from; of IPv6 the site, since each has more addresses than could be counted."""
+    host = (scope.get("client") or ("",))[0]
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host[:64] or "an unknown address"
+    if isinstance(address, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((int(address) >> IPV6_SITE << IPV6_SITE, IPV6_SITE)))
+    return str(address)

@@ -1,0 +1,73 @@
+"""The node's addresses as the gateway knows them, before Django: who may ask, how much they may send, and in what time.
+
+Everything else at the gateway is answered 404: pages, uploads of people and the admin's rooms are the web process's.
+"""
+
+import re
+from dataclasses import dataclass, field
+from enum import Enum
+
+from farm.api.turns import Press
+from farm.contract.node import MAX_PART_BYTES, MAX_REPORT_BYTES, MAX_TRACE_BYTES
+
+PREFIX = "/api/node/v1/"
+# a message of a node that is no report, such as a hello with its log's tail
+SMALL_BYTES = 262_144
+# an attempt's number, or a signature
+TINY_BYTES = 8_192
+SMALL_S, REPORT_S, UPLOAD_S = 15.0, 60.0, 600.0
+
+
+class Way(Enum):
+    """How the gateway answers an address."""
+
+    POLL = "poll"  # a coroutine that waits
+    BRIEF = "brief"  # read whole, then one call in turn
+    UPLOAD = "upload"  # streamed to a thread of its own
+    FILE = "file"  # streamed from the store
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One address. `is_open`: for machines without a secret."""
+
+    name: str
+    method: str
+    address: str
+    way: Way
+    most_bytes: int = 0
+    body_s: float = SMALL_S
+    press: Press = Press.OTHER
+    is_open: bool = False
+    pattern: re.Pattern[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        words = re.escape(PREFIX + self.address).replace("X", "[^/]+")
+        object.__setattr__(self, "pattern", re.compile(words))
+
+
+ENDPOINTS = (
+    Endpoint("messages", "GET", "messages", Way.POLL),
+    Endpoint("heartbeat", "POST", "blocks/X/heartbeat", Way.BRIEF, most_bytes=TINY_BYTES, press=Press.LEASE),
+    Endpoint("claim", "POST", "blocks/X/claim", Way.BRIEF, most_bytes=TINY_BYTES, press=Press.LEASE),
+    Endpoint(
+        "reports",
+        "POST",
+        "blocks/X/reports",
+        Way.BRIEF,
+        most_bytes=MAX_REPORT_BYTES,
+        body_s=REPORT_S,
+        press=Press.REPORT,
+    ),
+    Endpoint("hello", "POST", "hello", Way.BRIEF, most_bytes=SMALL_BYTES),
+    Endpoint("secret", "POST", "secret", Way.BRIEF, most_bytes=TINY_BYTES, press=Press.STRANGER, is_open=True),
+    Endpoint("enrol", "POST", "enrol", Way.BRIEF, most_bytes=SMALL_BYTES, press=Press.STRANGER, is_open=True),
+    Endpoint("files", "GET", "files/X", Way.FILE),
+    Endpoint("traces", "PUT", "blocks/X/traces/X/X", Way.UPLOAD, most_bytes=MAX_TRACE_BYTES, body_s=UPLOAD_S),
+    Endpoint("parts", "PUT", "blocks/X/parts/X", Way.UPLOAD, most_bytes=MAX_PART_BYTES, body_s=UPLOAD_S),
+)
+
+
+def endpoints_at(path: str) -> list[Endpoint]:
+    """The endpoints of an address, one a method; none for what is no node's address."""
+    return [one for one in ENDPOINTS if one.pattern.fullmatch(path)]

@@ -1,0 +1,190 @@
+"""Who comes in at the gateway: strangers use up their own patience, nodes that are known use up theirs."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from farm.accounts.refusals import TooMany
+from farm.api import doors
+from farm.api.doors import Door, UnknownNode, address_of
+from farm.api.endpoints import ENDPOINTS, Endpoint, Way, endpoints_at
+from farm.api.rates import Buckets, Rate
+from farm.api.turns import Press
+from farm.fleet.models import Node
+
+NODE = Node(pk=7, name="bench-7")
+BY_NAME = {one.name: one for one in ENDPOINTS}
+
+
+class Clock:
+    """Seconds that pass when the test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def scope(secret: str = "", *, client: str = "203.0.113.5") -> dict[str, Any]:
+    return {"client": (client, 1), "headers": [(b"authorization", f"Bearer {secret}".encode())]}
+
+
+class Farm:
+    """A database that knows one secret, and counts what it was asked."""
+
+    def __init__(self, secret: str = "ofn_right") -> None:
+        self.secret, self.asked = secret, 0
+
+    async def ask(self, question: Any, secret: str) -> Node | None:
+        self.asked += 1
+        return NODE if secret == self.secret else None
+
+
+def enter(door: Door, farm: Farm, **asked: Any) -> int:
+    return asyncio.run(door.node(scope(**asked), farm.ask))
+
+
+def test_a_node_s_hundredth_heartbeat_asks_the_database_nothing_at_the_door() -> None:
+    door, farm = Door(), Farm()
+    assert {enter(door, farm, secret="ofn_right") for _ in range(100)} == {7}
+    assert farm.asked == 1
+
+
+def test_a_secret_is_looked_up_again_after_a_minute_or_when_django_refused_it() -> None:
+    clock, farm = Clock(), Farm()
+    door = Door(clock)
+    enter(door, farm, secret="ofn_right")
+    clock.now += doors.KNOWN_S + 1
+    enter(door, farm, secret="ofn_right")
+    assert farm.asked == 2
+    door.forget("ofn_right")
+    enter(door, farm, secret="ofn_right")
+    assert farm.asked == 3
+
+
+def test_a_stranger_who_tries_secrets_is_held_up_and_nobody_else_is() -> None:
+    clock, farm = Clock(), Farm()
+    door = Door(clock)
+    enter(door, farm, secret="ofn_right")
+    for number in range(int(doors.STRANGER.most)):
+        with pytest.raises(UnknownNode):
+            enter(door, farm, secret=f"ofn_{number}")
+    asked = farm.asked
+    with pytest.raises(TooMany) as held_up:
+        enter(door, farm, secret="ofn_another")
+    assert held_up.value.retry_s == 1
+    assert "203.0.113.5" in held_up.value.detail
+    assert farm.asked == asked
+    assert enter(door, farm, secret="ofn_right") == 7
+    with pytest.raises(UnknownNode):
+        enter(door, farm, secret="ofn_x", client="198.51.100.1")
+
+
+def test_a_room_of_nodes_behind_one_address_comes_in_at_once() -> None:
+    door = Door(Clock())
+    for number in range(500):
+        assert enter(door, Farm(f"ofn_{number}"), secret=f"ofn_{number}") == 7
+
+
+def test_a_stranger_with_a_million_addresses_takes_no_more_memory() -> None:
+    buckets = Buckets(Rate(most=2, per_s=1), most_buckets=100)
+    for number in range(1000):
+        buckets.take(number)
+    assert len(buckets) == 100
+
+
+def test_all_strangers_together_are_held_up_too() -> None:
+    door, farm = Door(Clock()), Farm()
+    for number in range(int(doors.STRANGERS.most)):
+        with pytest.raises(UnknownNode):
+            enter(door, farm, secret="ofn_x", client=f"10.0.{number >> 8}.{number & 255}")
+    with pytest.raises(TooMany, match="from everywhere"):
+        enter(door, farm, secret="ofn_x", client="10.1.1.1")
+    assert farm.asked == doors.STRANGERS.most
+
+
+def test_a_node_that_never_stops_is_told_when_to_come_again() -> None:
+    clock = Clock()
+    door = Door(clock)
+    for _ in range(int(doors.OTHERS.most)):
+        door.count(BY_NAME["hello"], 7)
+    with pytest.raises(TooMany, match="too often") as held_up:
+        door.count(BY_NAME["hello"], 7)
+    assert held_up.value.retry_s == 1
+    door.count(BY_NAME["hello"], 8)
+    clock.now += 1
+    door.count(BY_NAME["hello"], 7)
+
+
+def test_a_flood_of_long_reports_does_not_cost_a_node_its_own_lease() -> None:
+    door = Door(Clock())
+    for _ in range(40):
+        door.charge(BY_NAME["reports"], 7, bytes_read=1_000_000)
+    with pytest.raises(TooMany) as held_up:
+        door.count(BY_NAME["reports"], 7)
+    assert held_up.value.retry_s > 10
+    door.count(BY_NAME["heartbeat"], 7)
+
+
+def test_a_node_opens_a_few_requests_at_once_and_strangers_together_a_few_more() -> None:
+    door = Door()
+    upload, enrol = BY_NAME["traces"], BY_NAME["enrol"]
+    with (
+        door.inside(upload, 7),
+        door.inside(upload, 7),
+        door.inside(upload, 8),
+        pytest.raises(TooMany),
+        door.inside(upload, 7),
+    ):
+        pass
+    with door.inside(upload, 7):
+        pass
+    held = [door.inside(enrol, None) for _ in range(doors.MOST_OF_STRANGERS)]
+    for one in held:
+        one.__enter__()
+    with pytest.raises(TooMany), door.inside(enrol, None):
+        pass
+    for one in held:
+        one.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("host", "known_as"),
+    [
+        ("203.0.113.5", "203.0.113.5"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("", "an unknown address"),
+        ("unix:", "unix:"),
+    ],
+)
+def test_strangers_are_told_apart_by_address_or_site(host: str, known_as: str) -> None:
+    assert address_of(scope(client=host)) == known_as
+
+
+def test_the_gateway_knows_every_address_of_the_node_api_and_no_other() -> None:
+    from farm.api.node import node_api
+
+    views = [path for _, router in node_api._routers for path in router.path_operations.items()]
+    said = {
+        (method, address.strip("/").replace("{int:", "{"))
+        for address, view in views
+        for operation in view.operations
+        for method in operation.methods
+    }
+    known = {
+        (one.method, name)
+        for method, name in said
+        for one in endpoints_at("/api/node/v1/" + name)
+        if one.method == method
+    }
+    assert known == said
+    assert len(said) == len(ENDPOINTS) - 1  # the long poll is the gateway's own
+
+
+def test_only_leases_go_first_and_strangers_go_last() -> None:
+    order: list[Endpoint] = sorted(ENDPOINTS, key=lambda one: one.press)
+    assert {one.name for one in order if one.press is Press.LEASE} == {"claim", "heartbeat"}
+    assert [one.name for one in order if one.is_open] == [one.name for one in order[-2:]] == ["secret", "enrol"]
+    assert all(one.most_bytes for one in ENDPOINTS if one.way in (Way.BRIEF, Way.UPLOAD))
