@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from farm.contract.cells import Runtime
+from farm.rules.runtimes import distributions
 from farm.sandbox import child
 from farm.sandbox.policy import Policy
 from onnxfarm.bench import default_home
@@ -50,11 +51,10 @@ def conformance(
 
 
 def _runtime(text: str) -> Runtime:
-    distribution, _, version = text.strip().rpartition("==")
     try:
-        return Runtime(distribution=distribution or "onnxruntime", version=version)
-    except ValueError as error:
-        raise Usage(f"{text.strip()!r} is no ONNX Runtime version; write for example 1.31.1.") from error
+        return distributions.read(text)
+    except distributions.RuntimeProblem as problem:
+        raise Usage(f"--ort: {problem}") from problem
 
 
 def _make_suite(folder: Path) -> tuple[Path, dict[str, int]]:

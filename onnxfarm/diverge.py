@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -113,7 +113,7 @@ def _out_folder(out: Path) -> Path:
     return out.resolve()
 
 
-def _matrix(**axes: str | None) -> matrices.Matrix:
+def _matrix(**axes: Any) -> matrices.Matrix:
     """One point of a matrix, written as the options of `bench` are. Raises Usage."""
     try:
         return matrices.from_options(None, **axes)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import yaml
+from django.conf import settings
 
 from farm.contract.cells import Budget
 from farm.rules.matrices import matrix as matrices
@@ -53,7 +54,7 @@ class Form:
 def form_of(text: str) -> Form | None:
     """The matrix in a text as fields; None where it cannot be read, so that the fields stay as they are."""
     try:
-        matrix = matrices.parse(text)
+        matrix = matrices.parse(text, allowed=settings.ALLOWED_PACKAGES)
     except MatrixProblem:
         return None
     return Form([_field(name, matrix) for name in LABELS], matrix.budget.value)
@@ -93,7 +94,7 @@ def changed(text: str, name: str, typed: str) -> str:
 
     Comments of the text go: it is written anew.
     """
-    plain = matrices.parse(text).as_plain()
+    plain = matrices.parse(text, allowed=settings.ALLOWED_PACKAGES).as_plain()
     axis, value = name.removeprefix(PREFIX), typed[:MOST_TYPED].replace("\x00", "").strip()
     if name == BUDGET:
         plain["budget"] = value
@@ -101,7 +102,7 @@ def changed(text: str, name: str, typed: str) -> str:
         values = _parts(value)
         plain["matrix"].pop(axis, None)
         plain["matrix"] |= {axis: values} if values else {}
-    written = matrices.parse(plain).as_plain()
+    written = matrices.parse(plain, allowed=settings.ALLOWED_PACKAGES).as_plain()
     if not written["fail-fast"]:
         del written["fail-fast"]
     return str(yaml.safe_dump(written, sort_keys=False, default_flow_style=None, allow_unicode=True))

@@ -8,4 +8,5 @@ class WiringConfig(AppConfig):
     label = "wiring"
 
     def ready(self) -> None:
+        import farm.config.allowances
         import farm.config.celery  # noqa: F401

@@ -58,6 +58,9 @@ class Environment(BaseSettings):
     mail_from: str = "onnxfarm@localhost"
     # inner networks that webhooks may reach all the same, comma-separated: 10.1.0.0/16,127.0.0.1/32
     webhook_networks: str = ""
+    # packages beyond the known distributions that nodes may install, by name, comma-separated; the owner of a node has
+    # to allow each as well. Whoever may start a run may then run any code of theirs on such a node
+    allowed_packages: str = ""
     # whoever sends it may read /metrics from anywhere; empty: only from this machine
     metrics_token: str = ""
     log_level: str = "INFO"

@@ -9,6 +9,7 @@ from farm.config.databases import database
 from farm.config.environment import Environment
 from farm.config.mail import mail_settings
 from farm.contract.version import PREPARE_QUEUE, TICK_QUEUE
+from farm.rules.runtimes.distributions import read_names
 
 ENVIRONMENT = Environment()
 BASE_DIR = Path(__file__).resolve().parents[2]
@@ -113,6 +114,7 @@ INSPECTION_TIMEOUT_S = ENVIRONMENT.inspection_timeout_s
 MAKING_TIMEOUT_S = ENVIRONMENT.making_timeout_s
 LEASE_S = ENVIRONMENT.lease_s
 METRICS_TOKEN = ENVIRONMENT.metrics_token
+ALLOWED_PACKAGES = read_names(ENVIRONMENT.allowed_packages)
 
 # Browsers. Cookies are not kept apart by port, so they carry the product's name.
 SESSION_COOKIE_NAME = "onnxfarm_session"

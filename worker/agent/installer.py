@@ -1,19 +1,35 @@
-"""uv, asked to make one environment. Nothing is downloaded but wheels: `UV_PYTHON_DOWNLOADS=never`."""
+"""uv, asked to make one environment. Nothing is downloaded but wheels: no interpreters, and no sources to build.
+
+Nothing of a package runs outside the sandbox: it is unpacked and compiled without being imported, and asked who it is
+by a confined child.
+"""
 
 import json
 import os
 import re
 import shutil
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, StringConstraints, ValidationError
+
+from farm.contract.base import Message, without_nul
+from farm.sandbox import child, interpreters
+from farm.sandbox.policy import Policy, SandboxError
 
 TIMEOUT_S = 900.0
+PROBE_S = 120.0
+PROBE_BYTES = 8 << 30
 _PROBE = (
-    "import json, onnxruntime as o, importlib.metadata as m, sys;"
-    "print(json.dumps({'version': o.__version__, 'providers': o.get_available_providers(),"
-    " 'python': sys.version.split()[0], 'packages': {d.metadata['Name']: d.version for d in m.distributions()}}))"
+    "import json, onnxruntime as o, importlib.metadata as m, os, sys;"
+    "said = {'version': o.__version__, 'providers': o.get_available_providers(),"
+    " 'python': sys.version.split()[0], 'packages': {d.metadata['Name']: d.version for d in m.distributions()}};"
+    "os.write(int(os.environ['ONNXFARM_REPLY_FD']), json.dumps(said).encode())"
 )
+_Word = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z][0-9A-Za-z._+!-]{0,127}$")]
 
 
 class InstallError(Exception):
@@ -26,6 +42,17 @@ class Python:
 
     path: Path
     minor: int
+
+
+class Probed(Message):
+    """What an environment says of itself. It is a package's own word: kept and shown, never run or used as a path."""
+
+    version: _Word
+    python: _Word
+    providers: Annotated[
+        tuple[Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]{1,64}$")], ...], Field(max_length=64)
+    ]
+    packages: Annotated[dict[_Word, _Word], Field(max_length=1000)]
 
 
 def uv_program() -> str:
@@ -43,7 +70,7 @@ def uv_program() -> str:
 
 def pythons_present() -> list[Python]:
     """Interpreters of CPython 3 that uv finds on this machine, newest first."""
-    text = _run([uv_program(), "python", "list", "--only-installed", "--output-format", "json"])
+    text = _run([uv_program(), "--no-config", "python", "list", "--only-installed", "--output-format", "json"])
     try:
         entries = json.loads(text)
     except ValueError:
@@ -64,16 +91,41 @@ def make_environment(
     Raises InstallError with the tool's essential line.
     """
     uv = uv_program()
-    _run([uv, "venv", "--quiet", "--clear", "--python", str(python), str(folder)])
+    # a folder of our own: uv.toml and pyproject.toml of whatever folder somebody works in may name another index
+    _run([uv, "venv", "--quiet", "--clear", "--python", str(python), str(folder)], cwd=folder.parent)
     interpreter = folder / "bin" / "python"
-    options = [] if with_dependencies else ["--no-deps"]
-    _run([uv, "pip", "install", "--compile-bytecode", *options, "--python", str(interpreter), *requirements])
-    said = _run([str(interpreter), "-I", "-c", _PROBE])
+    listed = folder / "onnxfarm-requirements.txt"
+    listed.write_text("".join(f"{line}\n" for line in requirements))
+    options = ["--only-binary", ":all:", *([] if with_dependencies else ["--no-deps"])]
+    _run(
+        [uv, "pip", "install", *options, "--python", str(interpreter), "--requirements", str(listed)],
+        cwd=folder.parent,
+    )
+    _compile(folder, python=interpreter)
+    return _probed(interpreter).model_dump()
+
+
+def _compile(folder: Path, *, python: Path) -> None:
+    """Byte code for what was unpacked. Without `site` (-S), since its .pth files would run what a package says."""
+    _run([str(python), "-I", "-S", "-m", "compileall", "-q", "-j", "0", str(folder / "lib")], may_fail=True)
+
+
+def _probed(interpreter: Path) -> Probed:
+    """Imports the runtime where it can reach nothing. Raises InstallError."""
+    with tempfile.TemporaryDirectory(prefix="onnxfarm-probe-") as scratch:
+        policy = Policy(
+            read_only=interpreters.paths(interpreter), read_write=(Path(scratch),), memory_bytes=PROBE_BYTES
+        )
+        try:
+            ending = child.run_command([str(interpreter), "-I", "-c", _PROBE], policy=policy, timeout_s=PROBE_S)
+        except SandboxError as error:
+            raise InstallError(f"the installed runtime could not be looked at: {error}") from error
+    if not ending.is_done:
+        raise InstallError(essential_line(ending.stderr_tail) if ending.kind == "exited" else ending.sentence())
     try:
-        probed = json.loads(said.splitlines()[-1])
-    except (ValueError, IndexError):
-        raise InstallError(f"the installed runtime does not say its version: {said[-200:]!r}") from None
-    return dict(probed)
+        return Probed.model_validate_json(without_nul(ending.reply))
+    except ValidationError:
+        raise InstallError(f"the installed runtime does not say its version: {ending.reply[:200]!r}") from None
 
 
 def essential_line(text: str) -> str:
@@ -88,15 +140,17 @@ def essential_line(text: str) -> str:
     return " ".join(lines[-2:])[:500] or "it said nothing"
 
 
-def _run(argv: list[str]) -> str:
+def _run(argv: list[str], *, cwd: Path | None = None, may_fail: bool = False) -> str:
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV")}
     environment |= {"UV_PYTHON_DOWNLOADS": "never", "ORT_DISABLE_TELEMETRY": "1", "NO_COLOR": "1"}
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, env=environment, timeout=TIMEOUT_S, check=False)
+        done = subprocess.run(
+            argv, capture_output=True, text=True, env=environment, cwd=cwd, timeout=TIMEOUT_S, check=False
+        )
     except subprocess.TimeoutExpired:
         raise InstallError(f"{Path(argv[0]).name} took longer than {TIMEOUT_S:.0f} s") from None
     except OSError as error:
         raise InstallError(f"{argv[0]} could not be started: {error}") from error
-    if done.returncode != 0:
+    if done.returncode != 0 and not may_fail:
         raise InstallError(essential_line(done.stderr or done.stdout))
     return done.stdout

@@ -19,6 +19,7 @@ from typing import Any
 
 from farm.contract.cells import Runtime
 from farm.contract.reasons import Reason, ReasonCode
+from farm.rules.runtimes import distributions
 from worker.agent import installer, recipes
 
 MARKER = "onnxfarm.json"
@@ -56,17 +57,30 @@ class Installed:
 class RuntimeStore:
     """The runtimes under one folder, which several agents of a user may share."""
 
-    def __init__(self, folder: Path, *, limit_bytes: int = DEFAULT_LIMIT_BYTES, say: Say = lambda _: None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        limit_bytes: int = DEFAULT_LIMIT_BYTES,
+        say: Say = lambda _: None,
+        allowed: Collection[str] = (),
+    ) -> None:
         # the real path: interpreters are asked for by it, and sandboxes name it
         self.folder = Path(os.path.realpath(folder))
         self.limit_bytes = limit_bytes
+        # packages beyond the known distributions that this machine's owner allows by name
+        self._allowed = frozenset(allowed)
         self._say = say
 
     def provide(self, runtime: Runtime, *, keep: Collection[Runtime] = ()) -> Installed:
         """The runtime, installed first where it is missing; `keep` are never evicted for it.
 
+        Whatever an order says, only a known distribution or an allowed package is installed or used.
         Raises RuntimeUnavailableError, with the installer's essential line.
         """
+        refusal = distributions.refusal(runtime, allowed=self._allowed)
+        if refusal is not None:
+            raise RuntimeUnavailableError(Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=refusal))
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._locked(runtime):
             found = self._read(self._place(runtime))

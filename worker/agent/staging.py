@@ -42,5 +42,9 @@ def compile_stage(stage: Path, *, python: Path) -> None:
     """Compile the stage for an interpreter: the runner cannot write there, and 20 ms a process would go to it."""
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     subprocess.run(
-        [str(python), "-I", "-m", "compileall", "-q", str(stage)], env=environment, check=False, capture_output=True
+        # -S: what a package put into its .pth files runs in the sandbox alone
+        [str(python), "-I", "-S", "-m", "compileall", "-q", str(stage)],
+        env=environment,
+        check=False,
+        capture_output=True,
     )

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 
+from django.conf import settings
 from django.db import transaction
 
 from farm.accounts.models import User
@@ -103,7 +104,7 @@ def runner_of(watch: Watch) -> User | None:
 
 def parsed(run: Run) -> Matrix:
     """The matrix of a run."""
-    return matrices.parse(run.matrix)
+    return matrices.parse(run.matrix, allowed=settings.ALLOWED_PACKAGES)
 
 
 def positions_of(run: Run, names: Sequence[str]) -> list[dict[str, int]]:

@@ -23,6 +23,7 @@ from farm.rules.matrices.matrix import Matrix
 from farm.rules.narrowing import unpaired_sentence
 from farm.rules.nearest import choice_sentence
 from farm.rules.runtimes import releases
+from farm.rules.runtimes.distributions import read_version
 from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
 from farm.rules.watching import Rule
 from farm.runs.services import read_matrix
@@ -99,11 +100,11 @@ def remove_watch(*, watch: Watch, by: User) -> None:
 
 def check_release(distribution: str, version: str) -> str:
     """The version, if such a release is known and was not yanked. Raises Invalid with the nearest one."""
-    version = version.strip().removeprefix(f"{distribution}==")
-    try:
-        runtime = Runtime(distribution=distribution, version=version)
-    except ValidationError:
-        raise Invalid(f"“{version[:40]}” is no version: write it like 1.29.0.", code="unknown_runtime") from None
+    asked = version.strip().removeprefix(f"{distribution}==")
+    version = read_version(asked) or ""
+    if not version:
+        raise Invalid(f"“{asked[:40]}” is no version: write it like 1.29.0.", code="unknown_runtime")
+    runtime = Runtime(distribution=distribution, version=version)
     sentence = releases.unknown_sentence(runtime, extra=known(distribution), yanked=yanked(distribution))
     if sentence is not None:
         raise Invalid(sentence, code="unknown_runtime")

@@ -4,7 +4,7 @@ A value is read into the contract's own types; a value that cannot be used raise
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast, get_args
 
@@ -13,20 +13,19 @@ from farm.rules import recipes
 from farm.rules.matrices.matrix_text import MatrixProblem
 from farm.rules.matrices.session_sets import SESSION_SCHEMA, SessionSet, read_session
 from farm.rules.nearest import choice_sentence
-from farm.rules.runtimes import providers
+from farm.rules.runtimes import distributions, providers
 
 MAX_BATCH = 65_536
 MAX_DIMENSION = 1 << 24
 MAX_THREADS = 1024
 MAX_CONCURRENCY = 64
 MAX_OPSET = 1000
-DEFAULT_DISTRIBUTION = "onnxruntime"
+DEFAULT_DISTRIBUTION = distributions.DEFAULT_DISTRIBUTION
 
 OPTIMIZATIONS: tuple[str, ...] = get_args(Optimization)
 
 _TAG = re.compile(r"^[a-z0-9][a-z0-9._-]{0,63}$")
 _NODE = re.compile(r"^node:[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
-_VERSION = re.compile(r"^[0-9][0-9A-Za-z.+-]{0,31}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,23 +86,14 @@ def read_opset(value: Any) -> int | str:
     return whole_number("An opset", value, most=MAX_OPSET)
 
 
-def read_runtime(value: Any) -> Runtime:
-    """`distribution==version`; a bare version is `onnxruntime`'s."""
-    text = str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""
-    distribution, pinned, version = (part.strip() for part in text.partition("=="))
-    if not pinned:
-        distribution, version = (DEFAULT_DISTRIBUTION, text) if text[:1].isdigit() else (text, "")
-    if distribution and distribution not in providers.EVERY_DISTRIBUTION and not _looks_like_range(text):
-        raise MatrixProblem(choice_sentence("distribution", distribution, providers.EVERY_DISTRIBUTION))
-    if not _VERSION.match(version):
-        raise MatrixProblem(
-            f"The runtime {_shown(value)} is not one version: write it like `1.31.1` or `onnxruntime-openvino==1.24.1`."
-        )
-    return Runtime(distribution=distribution, version=version)
-
-
-def _looks_like_range(text: str) -> bool:
-    return any(sign in text for sign in "<>~*!, ")
+def read_runtime(value: Any, *, allowed: Collection[str] = ()) -> Runtime:
+    """`distribution==version`; a bare version is `onnxruntime`'s. `allowed`: packages beyond the list, by name."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise MatrixProblem(distributions.unclear_sentence(value))
+    try:
+        return distributions.read(str(value), allowed=allowed)
+    except distributions.RuntimeProblem as problem:
+        raise MatrixProblem(str(problem)) from None
 
 
 def read_provider(value: Any) -> ProviderChoice:

@@ -9,9 +9,9 @@
 The axes may also stand at the top level. docs/matrix.md shows one file with every key.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from math import prod
 from typing import Any
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from farm.contract.blocks import Tolerance
 from farm.contract.cells import Budget
-from farm.rules.matrices.axes import AXES, Value, whole_number
+from farm.rules.matrices.axes import AXES, Value, read_runtime, whole_number
 from farm.rules.matrices.matrix_text import MatrixProblem, read_text
 from farm.rules.matrices.session_sets import SessionSet
 from farm.rules.matrices.settings import SCHEMAS, read_sustained, read_tolerances, read_wish
@@ -40,6 +40,7 @@ _WRAPPERS = ("strategy", "matrix")
 _RULES = ("exclude", "include")
 
 Selector = Mapping[str, Value]
+Read = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,8 @@ class Matrix:
     wish: float | None = None
     # outputs that are judged by a tolerance of their own, whatever the precision
     tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
+    # packages beyond the known distributions that whoever read it allows by name; never part of what is declared
+    allowed: frozenset[str] = frozenset()
 
     def as_plain(self) -> dict[str, Any]:
         """The matrix as plain values that `parse` reads back: what is stored and shown."""
@@ -80,17 +83,21 @@ class Matrix:
         return {**settings, "matrix": declared}
 
 
-def parse(source: str | Mapping[str, Any]) -> Matrix:
-    """The matrix in a file's text (YAML or JSON) or in plain values. Raises MatrixProblem."""
+def parse(source: str | Mapping[str, Any], *, allowed: Collection[str] = ()) -> Matrix:
+    """The matrix in a file's text (YAML or JSON) or in plain values. Raises MatrixProblem.
+
+    `allowed`: names of packages beyond the known distributions that `runtime` may hold.
+    """
     plain = read_text(source) if isinstance(source, str) else source
     if not isinstance(plain, Mapping) or not plain:
         raise MatrixProblem("The matrix is not a mapping of axes: start with a line like `runtime: [1.29.0, 1.31.1]`.")
     keys = _flatten(plain)
-    axes = {name: _read_axis(name, keys[name]) for name in AXES if name in keys}
+    read = _readers(allowed)
+    axes = {name: _read_axis(name, keys[name], read=read[name]) for name in AXES if name in keys}
     matrix = Matrix(
         axes=axes,
-        exclude=_read_selectors("exclude", keys.get("exclude"), axes),
-        include=_read_selectors("include", keys.get("include"), axes),
+        exclude=_read_selectors("exclude", keys.get("exclude"), axes, read=read),
+        include=_read_selectors("include", keys.get("include"), axes, read=read),
         budget=_read_budget(keys.get("budget", Budget.QUICK.value)),
         fail_fast=_read_flag("fail-fast", keys.get("fail-fast", False)),
         max_parallel=_read_parallel(keys.get("max-parallel")),
@@ -98,23 +105,24 @@ def parse(source: str | Mapping[str, Any]) -> Matrix:
         sustained=read_sustained(keys.get("sustained")),
         wish=read_wish(keys.get("wish")),
         tolerances=read_tolerances(keys.get("tolerance")),
+        allowed=frozenset(allowed),
     )
     _check_exclude(matrix)
     _check_size(matrix)
     return matrix
 
 
-def from_options(base: Matrix | None = None, **options: Any) -> Matrix:
+def from_options(base: Matrix | None = None, *, allowed: Collection[str] = (), **options: Any) -> Matrix:
     """The matrix of a command line: each option names an axis (or `budget`) and holds its values.
 
     Values are a list, or text separated by commas. Options that are None are left out; the others replace the axis in
-    `base`. Raises MatrixProblem.
+    `base`. `allowed` as `parse` takes it. Raises MatrixProblem.
     """
     given = {name: _split(value) for name, value in options.items() if value is not None}
     plain = base.as_plain() if base is not None else {"matrix": {}}
     declared = {**plain.pop("matrix"), **{k: v for k, v in given.items() if k != "budget"}}
     settings = {**plain, **({"budget": given["budget"][-1]} if "budget" in given else {})}
-    return parse({**settings, "matrix": declared})
+    return parse({**settings, "matrix": declared}, allowed=allowed)
 
 
 def default() -> Matrix:
@@ -179,16 +187,21 @@ def _unwrapped(key: str, value: Any) -> dict[str, Any]:
     return _flatten(value)
 
 
-def _read_axis(name: str, written: Any) -> tuple[Value, ...]:
+def _readers(allowed: Collection[str]) -> dict[str, Read]:
+    """How a value of each axis is read."""
+    return {name: axis.read for name, axis in AXES.items()} | {"runtime": partial(read_runtime, allowed=allowed)}
+
+
+def _read_axis(name: str, written: Any, *, read: Read) -> tuple[Value, ...]:
     values = list(written) if isinstance(written, list | tuple) else [written]
     if not values or values == [None]:
         raise MatrixProblem(f"The axis {name!r} is empty: give it at least one value, or leave it out.")
     if len(values) > _MAX_VALUES:
         raise MatrixProblem(f"The axis {name!r} has {len(values):,} values and at most {_MAX_VALUES:,} are read.")
-    read = tuple(AXES[name].read(value) for value in values)
+    found = tuple(read(value) for value in values)
     if name == "session":
-        _check_names(read)
-    return read
+        _check_names(found)
+    return found
 
 
 def _check_names(sets: tuple[SessionSet, ...]) -> None:
@@ -199,16 +212,22 @@ def _check_names(sets: tuple[SessionSet, ...]) -> None:
             raise MatrixProblem(f"Two session sets are named {one.name!r}: give each its own name.")
 
 
-def _read_selectors(rule: str, written: Any, axes: Mapping[str, tuple[Value, ...]]) -> tuple[Selector, ...]:
+def _read_selectors(
+    rule: str, written: Any, axes: Mapping[str, tuple[Value, ...]], *, read: Mapping[str, Read]
+) -> tuple[Selector, ...]:
     entries = [] if written is None else written
     if not isinstance(entries, list | tuple):
         raise MatrixProblem(f"{rule} is {written!r}: write a list of combinations, such as `- {{batch: 8}}`.")
     if len(entries) > _MAX_ENTRIES:
         raise MatrixProblem(f"{rule} has {len(entries):,} entries and at most {_MAX_ENTRIES:,} are read.")
-    return tuple(_read_selector(f"{rule} entry {place}", entry, axes) for place, entry in enumerate(entries, start=1))
+    return tuple(
+        _read_selector(f"{rule} entry {place}", entry, axes, read=read) for place, entry in enumerate(entries, start=1)
+    )
 
 
-def _read_selector(where: str, entry: Any, axes: Mapping[str, tuple[Value, ...]]) -> Selector:
+def _read_selector(
+    where: str, entry: Any, axes: Mapping[str, tuple[Value, ...]], *, read: Mapping[str, Read]
+) -> Selector:
     if not isinstance(entry, Mapping) or not entry:
         raise MatrixProblem(f"{where} is {entry!r}: write one or more `axis: value` pairs.")
     selector: dict[str, Value] = {}
@@ -216,7 +235,7 @@ def _read_selector(where: str, entry: Any, axes: Mapping[str, tuple[Value, ...]]
         if axis not in AXES:
             raise MatrixProblem(f"{where}: {choice_sentence('axis', str(axis), AXES)}")
         try:
-            selector[axis] = _named_session(written, axes) or AXES[axis].read(written)
+            selector[axis] = _named_session(written, axes) or read[axis](written)
         except MatrixProblem as problem:
             raise MatrixProblem(f"{where}: {problem}") from None
     return selector

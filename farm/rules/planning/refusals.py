@@ -8,19 +8,23 @@ from farm.contract.reasons import Reason, ReasonCode
 from farm.rules import recipes
 from farm.rules.nearest import nearest
 from farm.rules.planning.plans import ModelFacts, NodeOffer
-from farm.rules.runtimes import conversions, opsets, plugins, providers, releases
+from farm.rules.runtimes import conversions, distributions, opsets, plugins, providers, releases
 from farm.rules.runtimes.compatibility import Stamps
 
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What the rules look at besides the cell. `own_providers`: those that some node has proven by itself."""
+    """What the rules look at besides the cell. `own_providers`: those that some node has proven by itself.
+
+    `allowed`: packages beyond the known distributions that may be installed.
+    """
 
     model: ModelFacts
     asked_batch: int | None = None
     own_providers: Collection[str] = ()
     known_releases: Collection[str] = ()
     yanked: Mapping[str, str] = field(default_factory=dict)
+    allowed: Collection[str] = ()
 
 
 def first_refusal(spec: CellSpec, about: Circumstances) -> Reason | None:
@@ -67,7 +71,15 @@ def _meant(word: str, valid: Sequence[str]) -> str:
     return "" if close is None else f" (the nearest is {close!r})"
 
 
+def _package_not_allowed(spec: CellSpec, about: Circumstances) -> Reason | None:
+    """Whoever else believes in the package (a node that says it has it, a provider that is in no public build)."""
+    sentence = distributions.refusal(spec.runtime, allowed=about.allowed)
+    return None if sentence is None else Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=sentence)
+
+
 def _unknown_runtime(spec: CellSpec, about: Circumstances) -> Reason | None:
+    if spec.runtime.distribution not in distributions.EVERY_DISTRIBUTION:
+        return None  # allowed by its name; its releases are known to the installer alone
     sentence = releases.unknown_sentence(spec.runtime, extra=about.known_releases, yanked=about.yanked)
     return None if sentence is None else Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=sentence)
 
@@ -101,6 +113,8 @@ def _no_variant(spec: CellSpec, about: Circumstances) -> Reason | None:
 
 
 def _not_loaded(spec: CellSpec, about: Circumstances) -> Reason | None:
+    if spec.runtime.distribution not in distributions.EVERY_DISTRIBUTION:
+        return None  # its numbers need not be ONNX Runtime's: its check shows what it loads
     model, wanted = about.model, spec.recipe.opset
     stamps = stamps_of(model)
     if isinstance(wanted, int):
@@ -166,6 +180,7 @@ def _shape_problem(name: str, size: int, about: Circumstances) -> str | None:
 
 Rule = Callable[[CellSpec, Circumstances], Reason | None]
 _RULES: tuple[Rule, ...] = (
+    _package_not_allowed,
     _unknown_runtime,
     _provider_not_in_build,
     _not_loaded,

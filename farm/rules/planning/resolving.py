@@ -40,6 +40,7 @@ class Request:
     releases: frozenset[str] = frozenset()
     machine: frozenset[str] = frozenset()
     yanked: Mapping[str, str] = field(default_factory=dict)
+    allowed: frozenset[str] = frozenset()
 
 
 def resolve(point: Point, request: Request) -> Resolved:
@@ -84,6 +85,7 @@ def _circumstances(point: Point, request: Request) -> refusals.Circumstances:
         own_providers=frozenset(name for node in fleet for name in node.providers),
         known_releases=request.releases.union(*(node.versions for node in fleet)),
         yanked=request.yanked,
+        allowed=request.allowed,
     )
 
 

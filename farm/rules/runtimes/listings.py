@@ -8,12 +8,14 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
+from farm.rules.runtimes.distributions import read_version
+
 # to be put after the Python whose pip is asked, before the distribution; and what is added to its environment
-PIP_WORDS = ("-m", "pip", "index", "versions", "--no-input", "-vv")
+# -P: the folder that somebody works in is no place to find pip in
+PIP_WORDS = ("-P", "-m", "pip", "index", "versions", "--no-input", "-vv")
 PIP_ENVIRONMENT = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "NO_COLOR": "1"}
 MOST_REASON = 200
 _LIST = re.compile(r"^Available versions: (.+)$", re.MULTILINE)
-_VERSION = re.compile(r"^[0-9][0-9A-Za-z.+-]{0,31}$")
 _YANKED = re.compile(r"^\s*Skipping link: yanked for reason: (.*): (\S+)(?: \(from .*)?$", re.MULTILINE)
 _NO_REASON = "<none given>"
 
@@ -33,7 +35,7 @@ def read_listing(text: str) -> Listing | None:
     """
     found = _LIST.search(text)
     parts = found.group(1).split(",") if found is not None else []
-    offered = tuple(version for part in parts if _VERSION.match(version := part.strip()))
+    offered = tuple(version for part in parts if (version := read_version(part.strip())))
     yanked: dict[str, str] = {}
     for why, address in _YANKED.findall(text):
         version = _version_of(address)
@@ -49,4 +51,4 @@ def _version_of(address: str) -> str:
         version = name.split("-")[1] if name.count("-") >= 4 else ""
     else:
         version = name.removesuffix(".tar.gz").removesuffix(".zip").rpartition("-")[2]
-    return version if _VERSION.match(version) else ""
+    return read_version(version) or ""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from farm.rules.runtimes import plugins
+from farm.rules.runtimes.distributions import EVERY_DISTRIBUTION
 
 Device = Literal["cpu", "gpu", "npu"]
 
@@ -80,16 +80,6 @@ class Provider:
         """Every package that carries this provider, builds before plug-ins."""
         return self.distributions + self.plugins
 
-
-EVERY_DISTRIBUTION = (
-    "onnxruntime",
-    "onnxruntime-gpu",
-    "onnxruntime-openvino",
-    "onnxruntime-directml",
-    "onnxruntime-migraphx",
-    "onnxruntime-rocm",
-    *plugins.PACKAGES,
-)
 
 _X86 = ("x86_64", "amd64")
 _NVIDIA = Signs(systems=("linux", "win32"), machines=(*_X86, "aarch64"), files=("/dev/nvidia[0-9]*",))

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from farm.rules.nearest import choice_sentence
-from farm.rules.runtimes.provider_table import EVERY_DISTRIBUTION, PROVIDERS, Building, Provider, Signs
+from farm.rules.runtimes.distributions import EVERY_DISTRIBUTION
+from farm.rules.runtimes.provider_table import PROVIDERS, Building, Provider, Signs
 
 __all__ = [
     "CPU",
@@ -56,9 +57,10 @@ def resolve(name: str) -> Provider:
 def is_carried_by(provider: Provider, distribution: str) -> bool:
     """Whether this distribution, a build or a plug-in beside the plain one, has the provider at all.
 
-    A provider without any public package (XNNPACK, ACL, an owner's plug-in) is carried where the node says so.
+    A provider without any public package (XNNPACK, ACL, an owner's plug-in) is carried where the node says so. What a
+    package beyond the list carries is not known here: its check shows it.
     """
-    return distribution in provider.packages
+    return distribution in provider.packages or distribution not in EVERY_DISTRIBUTION
 
 
 def needs_devices(provider: Provider, options: Mapping[str, str]) -> bool:

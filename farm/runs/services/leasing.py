@@ -13,13 +13,16 @@ from django.utils.crypto import salted_hmac
 
 from farm.accounts.refusals import Conflict, NotAllowed
 from farm.accounts.secrecy import digest_of_secret
-from farm.contract.blocks import Lease
+from farm.contract.blocks import BlockOrder, Lease
 from farm.contract.node import HeartbeatReply
+from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
+from farm.rules.runtimes import distributions
 from farm.runs import clocks
 from farm.runs.models import Attempt, Block
 from farm.runs.selectors.eligibility import why_not
-from farm.runs.services.locking import lock_run
+from farm.runs.services.ending import fail_block
+from farm.runs.services.locking import lock_block, lock_run
 from farm.runs.services.ordering import order_of
 from farm.runs.states import AttemptState, BlockState
 
@@ -63,6 +66,7 @@ def claim_block(*, node: Node, block_id: str, attempt: int) -> Lease:
     # before the lease: an order that cannot be written must not hold a block
     order = order_of(block, attempt=attempt)
     if not is_repeated:
+        _refuse_packages(block, order)
         _take(node, block, attempt)
     return Lease(order=order, token=_token(node, block, attempt), lease_s=settings.LEASE_S)
 
@@ -95,6 +99,20 @@ def held_by_token(*, node: Node, token: str) -> Held:
     if row is None:
         raise NotAllowed("The attempt token does not belong to an attempt of this node.", code="bad_token")
     return Held(row.block, row)
+
+
+def _refuse_packages(block: Block, order: BlockOrder) -> None:
+    """Ends a block that asks for a package which nobody allows (any more). Raises Conflict when it does.
+
+    Planning refuses such cells; a block may have been planned before an allowance was taken back.
+    """
+    refused = (distributions.refusal(arm.cell.runtime, allowed=settings.ALLOWED_PACKAGES) for arm in order.arms)
+    sentence = next(filter(None, refused), None)
+    if sentence is None:
+        return
+    with transaction.atomic():
+        fail_block(lock_block(block.pk, run_id=block.run_id), Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=sentence))
+    raise Conflict(f"Block {block.pk} is not given to any node: {sentence}", code="not_offered")
 
 
 def _take(node: Node, block: Block, attempt: int) -> None:

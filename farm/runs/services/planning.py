@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from django.conf import settings
+
 from farm.accounts.models import User
 from farm.accounts.refusals import Conflict, Invalid
 from farm.fleet.selectors import offers
@@ -28,7 +30,7 @@ def read_matrix(declared: Declared) -> Matrix:
     if declared is None:
         return matrices.default()
     try:
-        return matrices.parse(declared)
+        return matrices.parse(declared, allowed=settings.ALLOWED_PACKAGES)
     except MatrixProblem as problem:
         raise Invalid(str(problem), code="matrix", hint="docs/matrix.md shows a file with every key.") from problem
 

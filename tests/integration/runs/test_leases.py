@@ -2,20 +2,22 @@
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.db import IntegrityError, connection, transaction
 
 from farm.accounts.models import Team, User
-from farm.accounts.refusals import Conflict, NotAllowed, Refusal
+from farm.accounts.refusals import Conflict, Invalid, NotAllowed, Refusal
 from farm.contract.blocks import Lease
+from farm.contract.reasons import ReasonCode
 from farm.fleet import services as fleet
 from farm.fleet.models import Node
 from farm.fleet.states import NodeHealth
 from farm.registry.models import Version
 from farm.runs import services
 from farm.runs.models import Attempt, Block, Run
-from farm.runs.states import BlockState
+from farm.runs.states import BlockState, RunState
 from tests.integration.runs.making import claim, first_block, make_node, make_run
 
 pytestmark = pytest.mark.django_db
@@ -190,3 +192,33 @@ def at_once(works: list[Callable[[], Lease]]) -> tuple[list[Lease], list[Refusal
     for thread in threads:
         thread.join()
     return won, lost
+
+
+def test_a_block_with_a_package_that_nobody_allows_any_more_is_given_to_no_node(
+    node: Node, version: Version, member: User, settings: Any
+) -> None:
+    settings.ALLOWED_PACKAGES = frozenset({"my-ort"})
+    run = make_run(version, member, matrix={"runtime": ["my-ort==0.3"]})
+    settings.ALLOWED_PACKAGES = frozenset()
+    with pytest.raises(Conflict, match=r"given to any node: Unknown distribution 'my-ort'"):
+        claim(node, first_block(run))
+    block = first_block(run)
+    assert (block.state, block.reason_code) == (BlockState.FAILED, ReasonCode.UNKNOWN_RUNTIME)
+    assert not Attempt.objects.exists()
+    run.refresh_from_db()
+    assert run.state == RunState.FINISHED, "a block that nobody may have must not wait for ever"
+
+
+def test_a_member_cannot_have_a_package_of_their_choice_sent_to_a_node(version: Version, member: User) -> None:
+    for text in ("evil-package == 1.31.1", "onnxruntime @ https://evil.example/a.whl", "onnxruntime[evil]==1.31.1"):
+        with pytest.raises(Invalid, match=r"Unknown distribution|not one version"):
+            make_run(version, member, matrix={"runtime": [text], "provider": ["xnnpack"]})
+    assert not Run.objects.exists()
+
+
+def test_an_admins_allowance_lets_a_block_with_the_package_be_claimed(
+    node: Node, version: Version, member: User, settings: Any
+) -> None:
+    settings.ALLOWED_PACKAGES = frozenset({"my-ort"})
+    lease = claim(node, first_block(make_run(version, member, matrix={"runtime": ["my-ort==0.3"]})))
+    assert [str(arm.cell.runtime) for arm in lease.order.arms] == ["my-ort==0.3"] * len(lease.order.arms)

@@ -1,0 +1,21 @@
+"""What an installation allows beyond its defaults, said by `manage.py check`."""
+
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Info, register
+
+
+@register()
+def allowed_packages(**_: Any) -> list[CheckMessage]:
+    """Names the packages that nodes may install beyond the known distributions."""
+    if not settings.ALLOWED_PACKAGES:
+        return []
+    names = ", ".join(sorted(settings.ALLOWED_PACKAGES))
+    return [
+        Info(
+            f"Nodes whose owners allow it too may install packages beyond the known distributions: {names}.",
+            hint="Set by ONNXFARM_ALLOWED_PACKAGES; leave it empty to allow none.",
+            id="onnxfarm.I001",
+        )
+    ]

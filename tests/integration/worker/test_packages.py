@@ -1,0 +1,121 @@
+"""What a node installs, and what a package may do on it: real wheels, the real installer, the real sandbox."""
+
+from pathlib import Path
+
+import pytest
+
+from farm.contract.cells import Runtime
+from farm.contract.reasons import ReasonCode
+from farm.sandbox import confinement
+from tests.integration.worker.wheels import make_source, make_wheel
+from worker.agent.installer import Probed
+from worker.agent.runtimes import RuntimeStore, RuntimeUnavailableError
+
+needs_walls = pytest.mark.skipif(confinement.available_level() == "none", reason="no sandbox works on this machine")
+# it looks like a runtime, and tries what it can on the way
+RUNTIME = """
+import os
+for path in ({outside!r}, os.path.expanduser("~/outside")):
+    try:
+        open(path, "w").write("I was here")
+    except OSError:
+        pass
+try:
+    secret = open({secret!r}).read()
+except OSError:
+    secret = "none"
+__version__ = "1.99.0"
+def get_available_providers():
+    return ["CPUExecutionProvider", "Secret" + secret]
+"""
+
+
+@pytest.fixture
+def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of packages that the installer of this machine looks into."""
+    folder = tmp_path / "offered"
+    folder.mkdir()
+    monkeypatch.setenv("UV_FIND_LINKS", str(folder))
+    return folder
+
+
+def runtime(distribution: str, version: str) -> Runtime:
+    return Runtime(distribution=distribution, version=version)
+
+
+def runtime_files(folder: Path) -> dict[str, str]:
+    (folder / "secret").write_text("Hunter2")
+    said = RUNTIME.format(outside=str(folder / "outside"), secret=str(folder / "secret"))
+    hook = f"import os; open({str(folder / 'hooked')!r}, 'a').write(str(os.getpid()))\n"
+    return {"onnxruntime/__init__.py": said, "hook.pth": hook}
+
+
+def test_a_member_cannot_install_a_package_of_their_choice_on_a_node(tmp_path: Path, offered: Path) -> None:
+    make_wheel(offered, "evil-package", "1.31.1", runtime_files(tmp_path))
+    store = RuntimeStore(tmp_path / "runtimes")
+    with pytest.raises(RuntimeUnavailableError, match="Unknown distribution 'evil-package'") as refused:
+        store.provide(runtime("evil-package", "1.31.1"))
+    assert refused.value.reason.code == ReasonCode.UNKNOWN_RUNTIME
+    assert not (tmp_path / "runtimes").exists(), "nothing was installed, not even a folder made"
+    assert not (tmp_path / "hooked").exists()
+
+
+def test_what_lies_installed_from_earlier_is_refused_like_what_is_not(tmp_path: Path, offered: Path) -> None:
+    make_wheel(offered, "my-ort", "0.3", runtime_files(tmp_path))
+    allowing = RuntimeStore(tmp_path / "runtimes", allowed=["my-ort"])
+    assert allowing.provide(runtime("my-ort", "0.3")).packages["my-ort"] == "0.3"
+    with pytest.raises(RuntimeUnavailableError, match="Unknown distribution 'my-ort'"):
+        RuntimeStore(tmp_path / "runtimes").provide(runtime("my-ort", "0.3"))
+
+
+@needs_walls
+def test_a_package_that_is_looked_at_reaches_nothing_of_the_nodes_owner(tmp_path: Path, offered: Path) -> None:
+    make_wheel(offered, "onnxruntime", "1.99.0", runtime_files(tmp_path))
+    found = RuntimeStore(tmp_path / "runtimes").provide(runtime("onnxruntime", "1.99.0"))
+    assert found.providers == ("CPUExecutionProvider", "Secretnone")
+    assert not (tmp_path / "outside").exists()
+    assert not (tmp_path / "hooked").exists(), "its .pth file ran outside the sandbox"
+
+
+def test_a_source_archive_is_never_built_on_a_node(tmp_path: Path, offered: Path) -> None:
+    make_source(offered, "onnxruntime", "1.99.0", f"open({str(tmp_path / 'built')!r}, 'w')\n")
+    with pytest.raises(RuntimeUnavailableError, match=r"onnxruntime==1\.99\.0 could not be installed"):
+        RuntimeStore(tmp_path / "runtimes").provide(runtime("onnxruntime", "1.99.0"))
+    assert not (tmp_path / "built").exists()
+
+
+def test_the_folder_that_somebody_works_in_names_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_wheel(tmp_path / "theirs", "onnxruntime", "1.99.0", runtime_files(tmp_path))
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    (checkout / "uv.toml").write_text(f'find-links = ["{tmp_path / "theirs"}"]\n')
+    monkeypatch.chdir(checkout)
+    with pytest.raises(RuntimeUnavailableError, match=r"onnxruntime==1\.99\.0 could not be installed"):
+        RuntimeStore(tmp_path / "runtimes").provide(runtime("onnxruntime", "1.99.0"))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"version": "1.31.1; rm -rf ~", "python": "3.11.7", "providers": [], "packages": {}}',
+        '{"version": "1.31.1", "python": "3.11.7", "providers": ["../../x"], "packages": {}}',
+        '{"version": "1.31.1", "python": "3.11.7", "providers": [], "packages": {"numpy": "1\\n--extra-index-url=x"}}',
+        '{"version": "1.31.1", "python": "3.11.7", "providers": [], "packages": {"-r/etc/passwd": "1"}}',
+        '{"version": "1.31.1", "python": "3.11.7", "providers": [], "packages": {}, "folder": "/"}',
+        '{"version": 1, "python": null, "providers": "CPU", "packages": []}',
+        "[]",
+        "",
+    ],
+)
+def test_what_a_package_says_of_itself_is_names_and_numbers_or_nothing(said: str) -> None:
+    with pytest.raises(ValueError, match="validation error"):
+        Probed.model_validate_json(said)
+
+
+def test_an_import_that_never_ends_or_floods_ends_the_installation_with_a_sentence(
+    tmp_path: Path, offered: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worker.agent.installer.PROBE_S", 2.0)
+    make_wheel(offered, "onnxruntime", "1.99.0", {"onnxruntime/__init__.py": "while True: pass\n"})
+    with pytest.raises(RuntimeUnavailableError, match=r"its limit is 2 s"):
+        RuntimeStore(tmp_path / "runtimes").provide(runtime("onnxruntime", "1.99.0"))
