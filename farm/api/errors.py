@@ -106,6 +106,13 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     return _below_api(request) or defaults.page_not_found(request, exception)
 
 
+def bad_address(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's handler400, for what no view was asked about: JSON below /api/, a page elsewhere."""
+    if request.path.startswith(API_ROOT):
+        return problem(400, "The request's address or headers could not be read.", code="bad_request")
+    return defaults.bad_request(request, exception)
+
+
 def _below_api(request: HttpRequest) -> HttpResponse | None:
     return not_found(request, Http404()) if request.path.startswith(API_ROOT) else None
 

@@ -18,5 +18,6 @@ urlpatterns: list[URLResolver | URLPattern] = [
 if find_spec("dashboard.urls"):
     urlpatterns.append(path("", include("dashboard.urls")))
 
+handler400 = "farm.api.errors.bad_address"
 handler404 = "farm.api.errors.page_not_found"
 handler500 = "farm.api.errors.server_error"

@@ -43,6 +43,8 @@ HOURS = r"^$|^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$"
 NodeName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$")]
 Tag = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 Evidence = Annotated[str, StringConstraints(max_length=1000)]
+# a small integer of every database
+ContractVersion = Annotated[int, Field(ge=1, le=32_767)]
 Health = Literal["pending", "active", "draining", "quarantined", "retired"]
 
 
@@ -70,7 +72,7 @@ class Enrolment(Message):
     name: NodeName
     public_key: Annotated[str, StringConstraints(min_length=44, max_length=44)]
     facts: Facts
-    contract_version: Annotated[int, Field(ge=1)]
+    contract_version: ContractVersion
     self_test: SelfTest | None = None
 
 
@@ -113,7 +115,7 @@ class Hello(Message):
     `providers`: ORT's names, proven by a probe. `block`: what it measures now. `leaving`: it stops on purpose.
     """
 
-    contract_version: Annotated[int, Field(ge=1)]
+    contract_version: ContractVersion
     facts: Facts
     tags: dict[Tag, Evidence] = Field(default_factory=dict, max_length=64)
     providers: Annotated[tuple[str, ...], Field(max_length=64)] = ()

@@ -7,7 +7,8 @@ from pydantic import Field
 from farm.contract.base import Message
 
 NonNegative = Annotated[float, Field(ge=0)]
-Count = Annotated[int, Field(ge=0)]
+# what JSON's readers and every database hold exactly; a longer number is no count of anything
+Count = Annotated[int, Field(ge=0, le=2**53)]
 
 
 class OutputParity(Message):
@@ -15,8 +16,8 @@ class OutputParity(Message):
 
     name: str
     dtype: str
-    shape: tuple[int, ...]
-    reference_shape: tuple[int, ...] | None = None
+    shape: tuple[Count, ...]
+    reference_shape: tuple[Count, ...] | None = None
     max_abs: NonNegative | None = None
     max_rel: NonNegative | None = None
     rmse: NonNegative | None = None

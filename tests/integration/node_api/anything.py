@@ -33,11 +33,14 @@ CHROME = gzip.compress(b'[{"cat": "Node", "name": "MatMul_kernel_time", "dur": 1
 IDS = (*TEXTS[:16], *("999999", "9" * 30, str(2**63), "0x1", "1.0", "+1", " 1", "1/..", "%2e%2e", "x" * 3000))
 HEADERS = ("", "ofa_" + "f" * 64, "ofn_" + "f" * 64, "\xff", "x" * 20_000, "' OR 1=1 --", "null", "Bearer")
 
+PLACES = ("enrol", "secret", "hello", "claim", "heartbeat", "reports", "traces", "parts", "files")
+
 
 @dataclass(frozen=True)
 class Request:
     """One request: `body` is made JSON, or sent as it is where it is bytes."""
 
+    place: str
     method: str
     address: str
     body: Any
@@ -75,6 +78,8 @@ class Farm:
         self.files = [one.blob.sha256 for one in self.block.run.version.artifact.files.all()] + ["0" * 64]
         self.pair = signing.make_private_key()
         self._client = Client(raise_request_exception=False)
+        self._reader = Client(raise_request_exception=False)
+        self._reader.force_login(owner)
 
     def _joined(self, team: Team, by: User, name: str) -> NodeClient:
         machine = NodeClient(name)
@@ -106,6 +111,18 @@ class Farm:
         content = b"".join(answer.streaming_content) if answer.streaming else answer.content  # type: ignore[arg-type]
         return answer.status_code, answer.headers.get("Content-Type", ""), content
 
+    def read(self, place: str) -> list[tuple[str, int]]:
+        """The addresses that show people what was told at a place, and how each is answered."""
+        run = self.block.run_id
+        about_block = [f"/runs/{run}/", f"/runs/{run}/cells/c1/", f"/api/v1/runs/{run}/results"]
+        about_node = ["/fleet/", f"/fleet/{self.machine.node_id}/", "/api/v1/nodes"]
+        shown = {
+            "reports": [*about_block, f"/api/v1/runs/{run}/results.csv"],
+            "hello": about_node,
+            "enrol": about_node[:1],
+        }
+        return [(address, self._reader.get(address).status_code) for address in shown.get(place, [])]
+
 
 def requests(farm: Farm) -> st.SearchStrategy[Request]:
     """Any request of the node API."""
@@ -133,7 +150,8 @@ def _sent(draw: st.DrawFn, farm: Farm, method: str, address: str, body: Any) -> 
     machines = (farm.machine,) * 8 + (farm.other, farm.gone, farm.theirs)
     secret = draw(st.sampled_from([one.secret for one in machines] + list(HEADERS)[:3]))
     token = draw(st.sampled_from([farm.token] * 12 + list(HEADERS)))
-    return Request(method, address, body, secret, token)
+    place = next(word for word in PLACES if word in address.split("/"))
+    return Request(place, method, address, body, secret, token)
 
 
 @st.composite

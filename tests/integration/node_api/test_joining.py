@@ -191,6 +191,12 @@ def test_a_node_that_lies_about_its_tags_is_refused_and_keeps_the_old_ones(
     assert set(Node.objects.get().tags) == {"cpu", "x86"}
 
 
+@pytest.mark.parametrize("version", [0, 2**15, 2**64, 10**400])
+def test_a_node_whose_version_no_database_holds_is_refused_in_words(machine: NodeClient, version: int) -> None:
+    answer = machine.hello(contract_version=version)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
+
+
 def test_an_older_node_is_told_so_and_gets_no_queue(machine: NodeClient) -> None:
     welcome = machine.hello(contract_version=2).json()
     assert welcome["queues"] == []

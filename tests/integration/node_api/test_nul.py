@@ -43,3 +43,10 @@ def test_what_the_sandboxed_child_says_of_a_model_holds_no_nul() -> None:
 def test_an_address_with_a_nul_is_a_bad_request(address: str, client: Client, owner: User) -> None:
     client.force_login(owner)
     assert client.get(address).status_code == 400
+
+
+@pytest.mark.parametrize("address", ["/api/node/v1/blocks/%00/claim", "/api/v1/runs/%00", "/api/v1/models?name=%00"])
+def test_an_api_refuses_an_address_with_a_nul_in_a_sentence(address: str, client: Client, db: None) -> None:
+    answer = client.get(address)
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad_request")
+    assert answer.json()["detail"].endswith(".")
