@@ -15,8 +15,7 @@ from dashboard.reading import graph as reading
 from dashboard.views.access import page, person
 from farm.accounts.refusals import Missing
 from farm.config.security import CONTENT_SECURITY_POLICY
-from farm.registry import selectors
-from farm.registry.outlining import outline_of
+from farm.registry import selectors, services
 from farm.runs.selectors import cell_document, run
 from farm.runs.selectors.traced import TracedCell, traced_cells
 
@@ -70,9 +69,17 @@ def _chosen(cells: list[TracedCell], wanted: str) -> TracedCell | None:
 @require_safe
 @conditional_page
 def outline(request: HttpRequest, version_id: int) -> HttpResponseBase:
-    """The version's graph without its weights, for the frame; the page around it hands it over."""
+    """The version's graph without its weights, for the frame; the page around it hands it over. 202 while it is made.
+
+    The workshop made it (farm.registry.services.outlines): no byte of a model is read by this process.
+    """
     version = selectors.version(person(request), version_id)
-    response = HttpResponse(outline_of(version), content_type="application/octet-stream")
+    path = services.outline_of(version)
+    if path is None:
+        made = "The graph is being prepared; ask again in a moment."
+        headers = {"Retry-After": "2", "Cache-Control": "no-store"}
+        return HttpResponse(made, status=202, content_type="text/plain; charset=utf-8", headers=headers)
+    response = HttpResponse(path.read_bytes(), content_type="application/octet-stream")
     response["ETag"] = quote_etag(version.artifact.sha256)
     patch_cache_control(response, private=True, no_cache=True)
     return response

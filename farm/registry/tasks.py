@@ -32,6 +32,11 @@ def report_variant(report_id: int) -> None:
     services.report_variant(report_id)
 
 
+@shared_task(name=messages.OUTLINE)  # type: ignore[untyped-decorator]
+def make_outline(outline_id: int) -> None:
+    services.make_outline(outline_id)
+
+
 @shared_task(name="registry.sweep")  # type: ignore[untyped-decorator]
 @tick("registry.sweep")
 def sweep() -> None:

@@ -37,14 +37,16 @@ def bench() -> Iterator[Path]:
         yield Path(folder)
 
 
-def lay_out(artifact: Artifact, folder: Path) -> Path:
+def lay_out(artifact: Artifact, folder: Path, *, only_main: bool = False) -> Path:
     """Put the artifact's model and external data into `folder`; answers the folder. Raises NoSpace, FileNotFoundError.
+
+    `only_main`: the model alone.
 
     Plain files, because ONNX's and ONNX Runtime's readers refuse symbolic or hard links.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for file in artifact.files.select_related("blob"):
-        if file.role in BUNDLE_ROLES:
+        if file.name == artifact.main or (file.role in BUNDLE_ROLES and not only_main):
             copy(storage.fetched(team_id=artifact.team_id, sha256=file.blob.sha256), folder / file.name)
     return folder
 

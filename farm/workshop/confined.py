@@ -25,6 +25,7 @@ _DOING = {
     "evaluating": "looking at the labelled data",
     "reporting": "reading what quantisation did",
     "exposing": "looking between the nodes",
+    "outlining": "outlining the graph",
 }
 # problems of the workshop that have a code of their own on a cell
 _CODES = {

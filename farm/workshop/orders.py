@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from farm.contract.cells import Recipe
 from farm.contract.evaluation import EvaluationRecipe
+from farm.contract.reasons import ReasonCode
 from farm.rules import recipes
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.workshop import confined
@@ -22,6 +23,9 @@ INSPECT_S = 60.0
 REACH_S = 20.0
 RUN_S = 120.0
 VARIANT_S = 600.0
+OUTLINE_S = 60.0
+# what a browser can still lay out; a graph of 20,000 nodes has some 5 MB
+LARGEST_OUTLINE = 64 * 1024**2
 
 WorkshopError = confined.WorkshopError
 
@@ -216,6 +220,22 @@ def check_evaluation(
     payload = {**recipe.model_dump(mode="json"), "data": str(data), "out": str(out)}
     answer = confined.answer("evaluating:check", payload, place=place, timeout_s=timeout_s)
     return LabelledData(path=out, n=answer["n"], output=answer["output"], classes=answer["classes"])
+
+
+def make_outline(bundle_dir: Path, main: str, *, out_dir: Path, timeout_s: float = OUTLINE_S) -> Path:
+    """The model's graph without its large tensors, as a file in `out_dir`. Only the file `main` is read.
+
+    Raises WorkshopError for what is no graph, or one of more than LARGEST_OUTLINE bytes.
+    """
+    out = out_dir / "outline.onnx"
+    place = confined.Place(bundle_dir=bundle_dir, main=main, out_dir=out_dir)
+    payload = {"out": str(out), "limit_bytes": LARGEST_OUTLINE}
+    confined.answer("outlining:make", payload, place=place, timeout_s=timeout_s)
+    # the child's word is not enough: what it has written is kept
+    if out.is_symlink() or not out.is_file() or out.stat().st_size > LARGEST_OUTLINE:
+        text = "The process outlining the graph wrote something else than an outline."
+        raise WorkshopError(ReasonCode.GARBLED, text)
+    return out
 
 
 def report_quantised(

@@ -1,7 +1,7 @@
 from farm.registry.models.artifact import Artifact, ArtifactFile
 from farm.registry.models.blob import Blob
 from farm.registry.models.evaluation import EvaluationData
-from farm.registry.models.making import Preparation, Variant, VariantReport
+from farm.registry.models.making import Outline, Preparation, Variant, VariantReport
 from farm.registry.models.model import Model, Version
 from farm.registry.models.partial import PartialUpload
 
@@ -11,6 +11,7 @@ __all__ = [
     "Blob",
     "EvaluationData",
     "Model",
+    "Outline",
     "PartialUpload",
     "Preparation",
     "Variant",

@@ -87,6 +87,20 @@ class VariantReport(Making):
         return self.variant.artifact
 
 
+class Outline(Making):
+    """An artifact's graph without its large tensors, for a picture of it."""
+
+    artifact = models.OneToOneField(Artifact, models.CASCADE, related_name="outline")
+    blob = models.ForeignKey(Blob, models.PROTECT, null=True, blank=True, related_name="+")
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [models.Index(fields=["state", "asked_at"], name="outline_state_and_asked")]
+
+    def __str__(self) -> str:
+        return f"outline of {self.artifact}"
+
+
 class Preparation(Making):
     """Inputs of one artifact and workload, and the outputs they should give.
 

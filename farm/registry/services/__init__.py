@@ -2,13 +2,14 @@ from farm.registry.services.describing import describe_model
 from farm.registry.services.evaluating import add_evaluation
 from farm.registry.services.inspection import inspect_version, order_inspection
 from farm.registry.services.making import ensure_preparation, ensure_variant
+from farm.registry.services.outlines import outline_of
 from farm.registry.services.removal import remove_version
 from farm.registry.services.resuming import abandon, append, begin_upload, clear_expired, complete
 from farm.registry.services.room import room_left, store_blob
 from farm.registry.services.sweeping import sweep
 from farm.registry.services.uploads import receive_upload, store_artifact
 from farm.registry.services.variant_reports import order_variant_report
-from farm.registry.services.workshop import check_evaluation, make_variant, prepare_inputs, report_variant
+from farm.registry.services.workshop import check_evaluation, make_outline, make_variant, prepare_inputs, report_variant
 
 __all__ = [
     "abandon",
@@ -22,9 +23,11 @@ __all__ = [
     "ensure_preparation",
     "ensure_variant",
     "inspect_version",
+    "make_outline",
     "make_variant",
     "order_inspection",
     "order_variant_report",
+    "outline_of",
     "prepare_inputs",
     "receive_upload",
     "remove_version",

@@ -12,6 +12,7 @@ from farm.accounts.services import record
 from farm.registry.models import Version
 from farm.registry.services.given import Bench, accept_calibration, accept_given
 from farm.registry.services.keeping import at_work
+from farm.registry.services.making import ensure_outline
 from farm.registry.services.messages import INSPECT, hint
 from farm.registry.states import VersionState
 from farm.registry.workbench import bench, lay_out
@@ -81,4 +82,6 @@ def _write(version: Version, *, inspection: dict[str, object] | None, problem: s
     with transaction.atomic():
         if own.update(state=state, inspection=inspection, problem=problem[:4000]):
             facts = {"problem": problem[:500]} if problem else {}
+            if state == VersionState.READY:
+                ensure_outline(version.artifact)
             record(verb=f"version {state}", subject=str(version), team=version.model.team, facts=facts)

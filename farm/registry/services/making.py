@@ -8,11 +8,11 @@ from django.utils import timezone
 from farm.contract.base import digest_of
 from farm.contract.cells import Recipe, Workload
 from farm.contract.reasons import ReasonCode
-from farm.registry.models import Artifact, EvaluationData, Preparation, Variant, VariantReport
-from farm.registry.services.messages import MAKE_VARIANT, PREPARE, REPORT_VARIANT, hint
+from farm.registry.models import Artifact, EvaluationData, Outline, Preparation, Variant, VariantReport
+from farm.registry.services.messages import MAKE_VARIANT, OUTLINE, PREPARE, REPORT_VARIANT, hint
 from farm.registry.states import MakingState
 
-Row = TypeVar("Row", Variant, Preparation, EvaluationData, VariantReport)
+Row = TypeVar("Row", Variant, Preparation, EvaluationData, VariantReport, Outline)
 # failures that say nothing about the model: worth another try when somebody asks again
 PASSING: Final = (ReasonCode.INTERNAL, ReasonCode.ARTIFACT_UNAVAILABLE)
 # parts of a workload that inputs do not depend on
@@ -47,6 +47,13 @@ def ensure_report(variant: Variant) -> VariantReport:
     report, is_new = VariantReport.objects.get_or_create(variant=variant)
     _order(report, REPORT_VARIANT, is_new=is_new)
     return report
+
+
+def ensure_outline(artifact: Artifact) -> Outline:
+    """The outline of the artifact's graph, ordered when it is new, or when it failed by no fault of the model."""
+    outline, is_new = Outline.objects.get_or_create(artifact=artifact)
+    _order(outline, OUTLINE, is_new=is_new)
+    return outline
 
 
 def claim(row: Row) -> bool:

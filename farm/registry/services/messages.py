@@ -14,6 +14,7 @@ MAKE_VARIANT = "registry.make_variant"
 PREPARE = "registry.prepare_inputs"
 CHECK_EVALUATION = "registry.check_evaluation"
 REPORT_VARIANT = "registry.report_variant"
+OUTLINE = "registry.make_outline"
 
 
 def hint(task: str, row_id: int) -> None:

@@ -10,7 +10,7 @@ from farm.accounts.refusals import Conflict, NotAllowed
 from farm.accounts.selectors import can_write
 from farm.accounts.services import record
 from farm.registry import objects
-from farm.registry.models import Artifact, ArtifactFile, Blob, EvaluationData, Preparation, Variant, Version
+from farm.registry.models import Artifact, ArtifactFile, Blob, EvaluationData, Outline, Preparation, Variant, Version
 from farm.registry.storage import place
 
 
@@ -50,6 +50,7 @@ def _remove_artifact(artifact: Artifact) -> int:
     derived = [one.derived for one in artifact.variants.all() if one.derived not in (None, artifact)]
     candidates: set[int | None] = {file.blob_id for file in artifact.files.all()}
     candidates |= {artifact.inputs_id, artifact.expected_id, artifact.calibration_id}
+    candidates |= set(Outline.objects.filter(artifact=artifact).values_list("blob_id", flat=True))
     for preparation in artifact.preparations.all():
         candidates |= {preparation.inputs_id, preparation.reference_id}
     Variant.objects.filter(artifact=artifact).delete()
@@ -64,7 +65,14 @@ def remove_unused(candidates: Iterable[int | None]) -> int:
         made = Preparation.objects.filter(Q(inputs=blob) | Q(reference=blob))
         given = Artifact.objects.filter(Q(inputs=blob) | Q(expected=blob) | Q(calibration=blob))
         labelled = EvaluationData.objects.filter(Q(given=blob) | Q(data=blob))
-        if ArtifactFile.objects.filter(blob=blob).exists() or made.exists() or given.exists() or labelled.exists():
+        outlines = Outline.objects.filter(blob=blob)
+        if (
+            outlines.exists()
+            or ArtifactFile.objects.filter(blob=blob).exists()
+            or made.exists()
+            or given.exists()
+            or labelled.exists()
+        ):
             continue
         blob.delete()
         # under the team's lock: an upload of the same content waits, and then finds neither row nor file

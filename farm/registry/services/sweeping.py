@@ -14,9 +14,17 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from farm.contract.reasons import ReasonCode
-from farm.registry.models import EvaluationData, Preparation, Variant, VariantReport, Version
+from farm.registry.models import EvaluationData, Outline, Preparation, Variant, VariantReport, Version
 from farm.registry.services.keeping import SIGN_OF_LIFE_S
-from farm.registry.services.messages import CHECK_EVALUATION, INSPECT, MAKE_VARIANT, PREPARE, REPORT_VARIANT, ring
+from farm.registry.services.messages import (
+    CHECK_EVALUATION,
+    INSPECT,
+    MAKE_VARIANT,
+    OUTLINE,
+    PREPARE,
+    REPORT_VARIANT,
+    ring,
+)
 from farm.registry.states import MakingState, VersionState
 from farm.registry.storage import clear_leftovers
 
@@ -34,6 +42,7 @@ TASKS: Final[dict[Any, str]] = {
     Preparation: PREPARE,
     EvaluationData: CHECK_EVALUATION,
     VariantReport: REPORT_VARIANT,
+    Outline: OUTLINE,
 }
 LOST: Final = (
     f"The worker was lost {MOST_TRIES} times while it worked on this model; look at the farm's log, then try again."

@@ -11,7 +11,7 @@ from django.db import transaction
 from farm.accounts.refusals import Conflict, Refusal
 from farm.contract.reasons import ReasonCode
 from farm.registry.bundles import Part
-from farm.registry.models import Artifact, Blob, EvaluationData, Preparation, Variant, VariantReport
+from farm.registry.models import Artifact, Blob, EvaluationData, Outline, Preparation, Variant, VariantReport
 from farm.registry.services.given import Bench
 from farm.registry.services.keeping import at_work
 from farm.registry.services.making import claim, fail, finish
@@ -26,7 +26,7 @@ from farm.workshop import orders
 log = logging.getLogger(__name__)
 BROKEN = "The farm made a mistake of its own while it worked on this model; its log has the trace. Run it again."
 GIVEN = "expected"
-Row = TypeVar("Row", Variant, Preparation, EvaluationData, VariantReport)
+Row = TypeVar("Row", Variant, Preparation, EvaluationData, VariantReport, Outline)
 
 
 def make_variant(variant_id: int) -> None:
@@ -52,13 +52,19 @@ def report_variant(report_id: int) -> None:
     _work(rows.filter(pk=report_id).first(), _report_variant)
 
 
-def _work(row: Row | None, make: Callable[[Row, Bench], None]) -> None:
-    """Claim the row, make it, and write how it went."""
+def make_outline(outline_id: int) -> None:
+    """Make the pending outline of an artifact's graph; a second message does nothing."""
+    rows = Outline.objects.select_related("artifact__team")
+    _work(rows.filter(pk=outline_id).first(), _make_outline, only_main=True)
+
+
+def _work(row: Row | None, make: Callable[[Row, Bench], None], *, only_main: bool = False) -> None:
+    """Claim the row, make it, and write how it went. `only_main`: weights that lie outside the model are not needed."""
     if row is None or not claim(row):
         return
     try:
         with at_work(row), bench() as folder:
-            make(row, _set_up(row.artifact, folder))
+            make(row, _set_up(row.artifact, folder, only_main=only_main))
     except orders.WorkshopError as problem:
         fail(row, code=problem.reason.code, text=problem.reason.text)
     except Refusal as refusal:
@@ -71,10 +77,10 @@ def _work(row: Row | None, make: Callable[[Row, Bench], None]) -> None:
         finish(row)
 
 
-def _set_up(artifact: Artifact, folder: Path) -> Bench:
+def _set_up(artifact: Artifact, folder: Path, *, only_main: bool) -> Bench:
     out = folder / "out"
     out.mkdir()
-    return Bench(artifact=artifact, bundle=lay_out(artifact, folder / "bundle"), out=out)
+    return Bench(artifact=artifact, bundle=lay_out(artifact, folder / "bundle", only_main=only_main), out=out)
 
 
 def _make_variant(variant: Variant, bench: Bench) -> None:
@@ -171,6 +177,11 @@ def _check_evaluation(evaluation: EvaluationData, bench: Bench) -> None:
     )
     evaluation.data = _kept(bench.artifact, found.path)
     evaluation.samples, evaluation.classes, evaluation.output = found.n, found.classes, found.output
+
+
+def _make_outline(outline: Outline, bench: Bench) -> None:
+    made = orders.make_outline(bench.bundle, bench.artifact.main, out_dir=bench.out)
+    outline.blob = _kept(bench.artifact, made)
 
 
 def _kept(artifact: Artifact, path: Path) -> Blob:

@@ -9,8 +9,8 @@ from onnx import TensorProto, helper
 from playwright.sync_api import expect
 
 from farm.accounts.models import User
-from farm.registry import storage
-from farm.registry.models import Version
+from farm.registry import services, storage
+from farm.registry.models import Outline, Version
 from farm.runs.models import Run
 from tests.acceptance.browser.conftest import PHONE, Opening, wait_for_chart
 from tests.integration.dashboard import rows
@@ -41,6 +41,7 @@ def store_model(version: Version) -> None:
     path = storage.place(team_id=version.artifact.team_id, sha256=version.artifact.files.get().blob.sha256)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
+    services.make_outline(Outline.objects.create(artifact=version.artifact).pk)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

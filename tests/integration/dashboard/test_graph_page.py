@@ -12,9 +12,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from dashboard import netron
 from farm.accounts.models import User
-from farm.registry import storage
-from farm.registry.models import Version
-from farm.registry.states import VersionState
+from farm.registry import services, storage
+from farm.registry.models import Outline, Version
+from farm.registry.states import MakingState, VersionState
 from farm.runs.models import Run
 from farm.runs.selectors import cell_document
 from tests.integration.dashboard import rows
@@ -93,22 +93,76 @@ def test_a_version_that_was_rejected_has_no_picture(signed_in: Client, owner: Us
     assert_is_page(signed_in.get(address(version, "outline/")), 409)
 
 
+def make_outline(version: Version) -> Outline:
+    """What a `prepare` worker does once the outline is asked for."""
+    services.make_outline(version.artifact.outline.pk)
+    return Outline.objects.get(artifact=version.artifact)
+
+
+@pytest.fixture
+def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ringing goes nowhere: the tests take the step that a message would hurry."""
+    monkeypatch.setattr("farm.registry.services.messages.ring", lambda task, row_id: None)
+
+
+@pytest.mark.usefixtures("_no_broker")
+def test_the_graph_of_a_version_from_before_is_ordered_once_and_said_to_be_in_the_making(
+    signed_in: Client, version: Version
+) -> None:
+    store(version, model_with_weights())
+    for _ in range(2):
+        answer = signed_in.get(address(version, "outline/"))
+        assert (answer.status_code, answer["Retry-After"]) == (202, "2")
+        assert "being prepared" in answer.content.decode()
+        assert "ETag" not in answer
+    assert Outline.objects.get().state == MakingState.PENDING
+
+
+@pytest.mark.usefixtures("_no_broker")
 def test_the_graph_is_handed_out_without_its_weights(signed_in: Client, version: Version) -> None:
     store(version, model_with_weights())
+    assert signed_in.get(address(version, "outline/")).status_code == 202
+    make_outline(version)
     answer = signed_in.get(address(version, "outline/"))
     assert answer["Cache-Control"] == "private, no-cache"
     assert len(answer.content) < 1000
+    again = signed_in.get(address(version, "outline/"), headers={"If-None-Match": answer["ETag"]})
+    assert again.status_code == 304
     model = onnx.load_from_string(answer.content)
     assert model.graph.node[0].name == rows.OPERATORS[0][0]
     assert (list(model.graph.initializer[0].dims), model.graph.initializer[0].raw_data) == ([5000], b"")
 
 
-@pytest.mark.parametrize(("content", "status"), [(b"no protobuf", 409), (b"", 404)])
+@pytest.mark.usefixtures("_no_broker")
+@pytest.mark.parametrize(("content", "words"), [(b"no protobuf", "is no ONNX model"), (b"", "is empty")])
 def test_a_file_that_cannot_be_read_is_said_in_words(
-    signed_in: Client, version: Version, content: bytes, status: int
+    signed_in: Client, version: Version, content: bytes, words: str
 ) -> None:
     store(version, content)
-    assert_is_page(signed_in.get(address(version, "outline/")), status)
+    assert signed_in.get(address(version, "outline/")).status_code == 202
+    assert make_outline(version).state == MakingState.FAILED
+    assert words in assert_is_page(signed_in.get(address(version, "outline/")), 409)
+
+
+@pytest.mark.usefixtures("_no_broker")
+def test_a_graph_that_no_page_could_draw_is_refused_by_its_size(
+    signed_in: Client, version: Version, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farm.workshop.orders.LARGEST_OUTLINE", 100)
+    store(version, model_with_weights())
+    signed_in.get(address(version, "outline/"))
+    make_outline(version)
+    assert "more than the 100 that a page can draw" in assert_is_page(signed_in.get(address(version, "outline/")), 409)
+
+
+@pytest.mark.usefixtures("_no_broker")
+def test_an_outline_that_is_gone_from_the_store_is_a_404(signed_in: Client, version: Version) -> None:
+    store(version, model_with_weights())
+    signed_in.get(address(version, "outline/"))
+    blob = make_outline(version).blob
+    assert blob is not None
+    storage.place(team_id=blob.team_id, sha256=blob.sha256).unlink()
+    assert_is_page(signed_in.get(address(version, "outline/")), 404)
 
 
 def test_a_stranger_sees_neither_the_page_nor_a_byte_of_the_graph(run: Run, stranger: User, client: Client) -> None:

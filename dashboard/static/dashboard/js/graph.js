@@ -14,8 +14,20 @@ const say = (words) => {
   says.hidden = words === "";
 };
 
+// 202: a worker of the farm is still making it
+const TURN_MS = 1500, TURNS = 120;
+const made = async (address) => {
+  for (let turn = 1; ; turn += 1) {
+    const answer = await fetch(address, { headers: { "HX-Request": "true" } });
+    if (answer.status !== 202) return answer;
+    if (turn === TURNS) throw new Error("it is still being prepared; open this page again later.");
+    say("The farm is preparing the graph …");
+    await new Promise((resolve) => setTimeout(resolve, TURN_MS));
+  }
+};
+
 const fetched = async (address) => {
-  const answer = await fetch(address, { headers: { "HX-Request": "true" } });
+  const answer = await made(address);
   if (answer.ok) return answer;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   throw new Error((page.querySelector("main h1 ~ p") ?? page.querySelector("main h1"))?.textContent.trim() || `the farm answered ${answer.status}`);

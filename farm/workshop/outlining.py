@@ -1,0 +1,29 @@
+"""The graph of a model without its weights, written to a file. Runs in the child only."""
+
+import mmap
+from pathlib import Path
+from typing import Any
+
+from farm.rules.outlines import outline
+from farm.workshop.problems import Problem, answering, shown
+
+
+@answering
+def make(payload: dict[str, Any]) -> dict[str, Any]:
+    """Writes the outline of {folder, main} to `out`; its size. Raises Problem: empty_file, no_graph, large_graph."""
+    main, limit = payload["main"], payload["limit_bytes"]
+    path = Path(payload["folder"]) / main
+    if not path.stat().st_size:
+        raise Problem("empty_file", f"{shown(main)} is empty.")
+    with path.open("rb") as file:
+        # read page by page as the graph is walked: weights are never touched
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    try:
+        found = outline(memoryview(mapped))
+    except ValueError as problem:
+        raise Problem("no_graph", f"{shown(main)} is no ONNX model as far as it can be read: {problem}.") from problem
+    if len(found) > limit:
+        text = f"It has {len(found):,} bytes without its weights, more than the {limit:,} that a page can draw."
+        raise Problem("large_graph", text)
+    Path(payload["out"]).write_bytes(found)
+    return {"bytes": len(found)}
