@@ -2,23 +2,32 @@
 
 A name is resolved once and the answer is what is connected to, so that a second answer cannot lead elsewhere. An
 address that stands for another one (IPv4 in IPv6 by mapping, NAT64, 6to4 or Teredo) is judged by that one too.
+
+No Django here: farm.alerts.transports.messenger, a process of its own, judges with the same rules.
 """
 
 import ipaddress
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TooLate
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 from farm.alerts.transports.failing import DeliveryProblem
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+LookUp = Callable[..., list[Any]]
 
 RESOLVE_S = 5.0
-_NAT64 = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("64:ff9b:1::/48"))
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+# what Python 3.11 calls global all the same: a network's own NAT64, in which the IPv4 address stands where that network
+# chose (RFC 8215), retired 6to4 relays, segment routing, documentation
+_NOT_PUBLIC = tuple(
+    ipaddress.ip_network(network) for network in ("64:ff9b:1::/48", "192.88.99.0/24", "5f00::/16", "3fff::/20")
+)
 _COMPATIBLE = ipaddress.IPv6Network("::/96")
 # names are looked up here, because a resolver that hangs cannot be stopped
 _resolvers = ThreadPoolExecutor(max_workers=8, thread_name_prefix="resolve")
@@ -36,9 +45,15 @@ class Target:
 
 
 def target_of(url: str, *, networks: Sequence[str] = ()) -> Target:
-    """Where a webhook leads. Raises DeliveryProblem: permanent for an address that is refused."""
+    """Where a webhook leads. Raises DeliveryProblem: permanent for an address that is refused.
+
+    Plain HTTP is for the named networks alone.
+    """
     host, port, path, is_tls = read_url(url)
-    return Target(host, port, path, is_tls, address=allowed_address(host, port, networks=networks))
+    address = allowed_address(host, port, networks=networks)
+    if not is_tls and is_allowed(address):
+        raise _refused(f"{host} is a public address: a webhook's address there starts with https://.")
+    return Target(host, port, path, is_tls, address=address)
 
 
 def read_url(url: str) -> tuple[str, int, str, bool]:
@@ -59,14 +74,14 @@ def read_url(url: str) -> tuple[str, int, str, bool]:
     return parts.hostname, port or (443 if is_tls else 80), path, is_tls
 
 
-def allowed_address(host: str, port: int, *, networks: Sequence[str] = ()) -> Address:
-    """The address to connect to. Every address of the name has to be allowed, or none is."""
+def allowed_address(host: str, port: int, *, networks: Sequence[str] = (), lookup: LookUp | None = None) -> Address:
+    """The address to connect to. Every address of the name has to be allowed, or none is. `lookup`: the resolver."""
     allowed = [ipaddress.ip_network(network, strict=False) for network in networks]
-    found = _resolved(host, port)
+    found = _resolved(host, port, lookup or socket.getaddrinfo)
     for address in found:
         if not is_allowed(address, allowed):
             raise _refused(
-                f"{host} leads to an address inside a network, which webhooks may not reach. Use a public address, or "
+                f"{host} leads to an address inside a network, which messages may not reach. Use a public address, or "
                 "let whoever runs this farm name the network in ONNXFARM_WEBHOOK_NETWORKS."
             )
     return found[0]
@@ -87,7 +102,7 @@ def stands_for(address: Address) -> list[Address]:
         return [address.sixtofour]
     if address.teredo is not None:
         return list(address.teredo)
-    if any(address in network for network in _NAT64):
+    if address in _NAT64:
         return [ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)]
     if address in _COMPATIBLE and int(address) > 1:
         return [ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)]
@@ -97,6 +112,7 @@ def stands_for(address: Address) -> list[Address]:
 def _is_public(address: Address) -> bool:
     return (
         address.is_global
+        and not any(address in network for network in _NOT_PUBLIC)
         and not address.is_multicast
         and not address.is_reserved
         and not address.is_unspecified
@@ -104,8 +120,8 @@ def _is_public(address: Address) -> bool:
     )
 
 
-def _resolved(host: str, port: int) -> list[Address]:
-    asked = _resolvers.submit(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+def _resolved(host: str, port: int, lookup: LookUp) -> list[Address]:
+    asked = _resolvers.submit(lookup, host, port, type=socket.SOCK_STREAM)
     try:
         answers = asked.result(timeout=RESOLVE_S)
     except TooLate:

@@ -1,29 +1,29 @@
-"""Chat and paging services through apprise, from a list of schemes that send over HTTPS and to nobody's disk."""
+"""Chat and paging services through apprise: listed services and parameters, sent by a process of its own."""
 
+import json
+import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Sequence
-from typing import Any
-from urllib.parse import urlsplit
+from pathlib import Path
 
-from farm.alerts.transports.addresses import allowed_address
+from farm.alerts.transports import messenger
 from farm.alerts.transports.failing import DeliveryProblem
+from farm.alerts.transports.services import checked_address
 
-# schemes whose service has a host of its own
-FIXED = frozenset({"slack", "discord", "tgram", "gchat", "pagerduty", "opsgenie", "pover", "webex"})
-# schemes whose address names a host, which has to be a public one; `workflows` is Microsoft Teams; all of them over TLS
-HOSTED = frozenset({"matrixs", "mmosts", "rockets", "gotifys", "workflows"})
-SCHEMES = FIXED | HOSTED
-TIMEOUT = {"cto": "4", "rto": "8"}
+# the whole of it, with the pauses that a service asks for
+TOTAL_S = 30.0
+# where Python and the operator's certificates are; nothing of the farm's own, and no proxy, which would look names up
+_KEPT = ("PATH", "LANG", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+_ROOT = Path(__file__).resolve().parents[3]
 
 
 def check(url: str) -> None:
-    """Whether apprise may be given this address. Raises DeliveryProblem with the schemes that are allowed."""
-    scheme = urlsplit(url).scheme.lower()
-    if scheme not in SCHEMES:
-        raise DeliveryProblem(
-            f"The scheme {scheme[:20] or '(none)'}:// is not allowed here; allowed are {', '.join(sorted(SCHEMES))}.",
-            is_permanent=True,
-        )
-    if _loaded(url) is None:
+    """Whether apprise may be given this address. Raises DeliveryProblem with what is allowed."""
+    address = checked_address(url)
+    if messenger.loaded(address) is None:
+        scheme = address.partition(":")[0]
         raise DeliveryProblem(
             f"Apprise does not take this {scheme}:// address: compare it with its documentation.", is_permanent=True
         )
@@ -31,19 +31,27 @@ def check(url: str) -> None:
 
 def send(url: str, *, subject: str, text: str, networks: Sequence[str] = ()) -> None:
     """Sends one notice. Raises DeliveryProblem. The services give no way to drop a repetition."""
-    check(url)
-    parts = urlsplit(url)
-    if parts.scheme.lower() in HOSTED:
-        allowed_address(parts.hostname or "", parts.port or 443, networks=networks)
-    plugin = _loaded(url)
-    if plugin is None or not plugin.notify(title=subject, body=text):
-        raise DeliveryProblem(f"The {parts.scheme}:// service did not take the notice.")
+    address = checked_address(url)
+    scheme = address.partition(":")[0]
+    order = {"url": address, "subject": subject, "text": text, "networks": list(networks)}
+    with tempfile.TemporaryDirectory(prefix="onnxfarm-notice-") as folder:
+        environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        environment |= {"HOME": folder, "PYTHONPATH": str(_ROOT), "NO_PROXY": "*"}
+        try:
+            done = subprocess.run(
+                [sys.executable, "-P", "-m", messenger.__name__],
+                input=json.dumps(order), capture_output=True, text=True, check=False,
+                timeout=TOTAL_S, cwd=folder, env=environment,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise DeliveryProblem(f"The {scheme}:// service was not done within {TOTAL_S:.0f} s.") from None
+    _judge(done.stdout, scheme)
 
 
-def _loaded(url: str) -> Any:
-    """Apprise's own object for the address, with short timeouts and no redirects; None when it cannot be read."""
-    from apprise import Apprise
-
-    separator = "&" if "?" in url else "?"
-    limits = "&".join(f"{name}={value}" for name, value in {**TIMEOUT, "redirect": "no"}.items())
-    return Apprise.instantiate(f"{url}{separator}{limits}", suppress_exceptions=True)
+def _judge(said: str, scheme: str) -> None:
+    try:
+        answer = json.loads(said.strip().splitlines()[-1])
+    except (ValueError, IndexError):
+        raise DeliveryProblem(f"The notice for the {scheme}:// service broke while it was sent.") from None
+    if answer["problem"] is not None:
+        raise DeliveryProblem(f"{scheme}://: {answer['problem']}", is_permanent=answer["is_permanent"])

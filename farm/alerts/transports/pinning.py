@@ -1,0 +1,65 @@
+"""Connections of a process that runs somebody else's HTTP client: names looked up once, judged, and pinned.
+
+`Pins.take_over` is for a process that does nothing else and cannot be undone. From then on
+
+- each name is looked up once; what it leads to has to be allowed, and the same address is the answer ever after;
+- a connection goes to such an address or does not come about, however the client found its address;
+- no program is started, and nothing is listened to.
+"""
+
+import ipaddress
+import socket
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from farm.alerts.transports.addresses import Address, LookUp, allowed_address
+from farm.alerts.transports.failing import DeliveryProblem
+
+# audit events of the interpreter that a sender of a notice has no need of
+_NEVER = (
+    *("socket.bind", "socket.sendto", "socket.sendmsg", "subprocess.Popen", "ctypes.dlopen"),
+    *("os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty"),
+)
+
+
+class Pins:
+    """What may be connected to. `problem`: the last name that was refused or led nowhere."""
+
+    def __init__(self, networks: Sequence[str] = (), *, lookup: LookUp | None = None) -> None:
+        self._networks = networks
+        self._lookup: LookUp = lookup or socket.getaddrinfo
+        self._known: dict[str, Address] = {}
+        self.problem: DeliveryProblem | None = None
+
+    def take_over(self) -> None:
+        """From now on, and for the life of the process."""
+        socket.getaddrinfo = self.getaddrinfo
+        sys.addaudithook(self.judge)
+
+    def getaddrinfo(self, host: Any, port: Any, *_: Any, **__: Any) -> list[Any]:
+        """As `socket.getaddrinfo` answers, with one address."""
+        name = host.decode() if isinstance(host, bytes) else str(host or "")
+        if name not in self._known:
+            try:
+                self._known[name] = allowed_address(name, port, networks=self._networks, lookup=self._lookup)
+            except DeliveryProblem as problem:
+                self.problem = problem
+                raise socket.gaierror(socket.EAI_FAIL, str(problem)) from None
+        address = self._known[name]
+        family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+        where = (str(address), port) if address.version == 4 else (str(address), port, 0, 0)
+        return [(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", where)]
+
+    def judge(self, event: str, details: tuple[Any, ...]) -> None:
+        """An audit hook: raises PermissionError for what this process has no need of."""
+        if event in _NEVER:
+            raise PermissionError(f"{event} is not for a process that sends one notice.")
+        if event == "socket.connect" and not self._is_known(details[1]):
+            raise PermissionError(f"{details[1]!r} was not looked up by name and judged.")
+
+    def _is_known(self, where: Any) -> bool:
+        try:
+            return ipaddress.ip_address(where[0]) in self._known.values()
+        except (TypeError, ValueError, IndexError):
+            return False
