@@ -12,8 +12,9 @@ from dashboard import axes
 from dashboard.reading import across, copies, side
 from dashboard.views import downloads
 from dashboard.views.access import page, person
-from dashboard.views.paging import first, is_row_number, paged_in_order
+from dashboard.views.paging import first, paged_in_order
 from farm.accounts.refusals import Missing
+from farm.contract.numbers import is_row_number
 from farm.runs import selectors
 
 RUNS_SHOWN = 50

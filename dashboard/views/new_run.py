@@ -11,10 +11,11 @@ from django.views.decorators.http import require_http_methods, require_POST
 from dashboard.reading import copies, matrix_form
 from dashboard.reading import plan as reading
 from dashboard.views.access import page, person
-from dashboard.views.paging import first, is_row_number
+from dashboard.views.paging import first
 from dashboard.views.run import matrix_text
 from farm.accounts.refusals import Missing, Refusal
 from farm.alerts.selectors.releases import for_planning
+from farm.contract.numbers import is_row_number
 from farm.fleet.selectors import nodes_visible_to
 from farm.registry import selectors as registry
 from farm.registry.states import VersionState

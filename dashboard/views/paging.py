@@ -39,11 +39,6 @@ def part_of(request: HttpRequest) -> int:
     return int(typed) if typed.isdecimal() and len(typed) < 7 else 1
 
 
-def is_row_number(typed: str) -> bool:
-    """Whether a text of an address or a form is the number of a row: so many digits fit what databases count with."""
-    return typed.isdecimal() and len(typed) < 19
-
-
 def searched(request: HttpRequest) -> str:
     """What was typed into the search field, fit for a query."""
     return request.GET.get("q", "").replace("\x00", "").strip()[:100]

@@ -14,9 +14,9 @@ from dashboard.reading import watches as watch_reading
 from dashboard.reading.kept import Kept
 from dashboard.views import downloads
 from dashboard.views.access import page, person
-from dashboard.views.paging import is_row_number
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
+from farm.contract.numbers import is_row_number
 
 WATCHES_OFFERED = 200
 AXES = ("time", "release")

@@ -14,7 +14,7 @@ from dashboard.reading import watch_form as form
 from dashboard.reading import watches as reading
 from dashboard.views import downloads, trends
 from dashboard.views.access import page, person
-from dashboard.views.paging import is_row_number, paged
+from dashboard.views.paging import paged
 from farm.accounts.refusals import Missing, NotAllowed, Refusal
 from farm.accounts.selectors import can_write, team_to_write, teams_visible_to
 from farm.alerts.selectors import alerts as selectors
@@ -23,6 +23,7 @@ from farm.alerts.selectors.releases import published
 from farm.alerts.selectors.rounds import watched_models
 from farm.alerts.services import causes
 from farm.alerts.services import watches as services
+from farm.contract.numbers import is_row_number
 from farm.registry.selectors import models_visible_to
 from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
 

@@ -24,6 +24,7 @@ from pydantic import Field, StringConstraints
 
 from farm.contract.base import Message, Sha256
 from farm.contract.cells import Runtime
+from farm.contract.numbers import AttemptNumber, ContractVersion, UnixSeconds
 from farm.contract.reports import Facts, Report
 
 ATTEMPT_TOKEN_HEADER = "X-Attempt-Token"
@@ -43,8 +44,6 @@ HOURS = r"^$|^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$"
 NodeName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$")]
 Tag = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 Evidence = Annotated[str, StringConstraints(max_length=1000)]
-# a small integer of every database
-ContractVersion = Annotated[int, Field(ge=1, le=32_767)]
 Health = Literal["pending", "active", "draining", "quarantined", "retired"]
 
 
@@ -91,7 +90,7 @@ class SecretRequest(Message):
     """
 
     node_id: str
-    signed_at: Annotated[int, Field(ge=0)]
+    signed_at: UnixSeconds
     signature: Annotated[str, StringConstraints(min_length=88, max_length=88)]
 
 
@@ -163,13 +162,13 @@ class Offer(Message):
 class ClaimRequest(Message):
     """A node asks for a block that a message told it about. The same node may ask again for what it holds."""
 
-    attempt: Annotated[int, Field(ge=1)]
+    attempt: AttemptNumber
 
 
 class HeartbeatRequest(Message):
     """A node is still measuring. Sent every quarter of the lease."""
 
-    attempt: Annotated[int, Field(ge=1)]
+    attempt: AttemptNumber
 
 
 class HeartbeatReply(Message):
@@ -181,7 +180,7 @@ class HeartbeatReply(Message):
 class ReportPost(Message):
     """One report of the current attempt."""
 
-    attempt: Annotated[int, Field(ge=1)]
+    attempt: AttemptNumber
     report: Report
 
 

@@ -71,7 +71,8 @@ class EventKind(models.TextChoices):
 BLOCK_ARROWS: dict[BlockState, tuple[BlockState, ...]] = {
     BlockState.QUEUED: (BlockState.WAITING, BlockState.LEASED, BlockState.DONE),
     BlockState.LEASED: (BlockState.QUEUED,),
-    BlockState.DONE: (BlockState.LEASED,),
+    # queued → done: the rounds it was to go on for will not be measured
+    BlockState.DONE: (BlockState.QUEUED, BlockState.LEASED),
     BlockState.FAILED: (BlockState.WAITING, BlockState.QUEUED, BlockState.LEASED),
     BlockState.CANCELLED: (BlockState.WAITING, BlockState.QUEUED, BlockState.LEASED),
 }

@@ -1,6 +1,6 @@
 """How a machine joins: invite → enrol → approve → secret. Never by address."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.utils import timezone
@@ -12,6 +12,7 @@ from farm.accounts.selectors import can_manage, can_write, teams_visible_to
 from farm.accounts.services import record
 from farm.contract import signing
 from farm.contract.node import SIGNATURE_WINDOW_S, Enrolment, SecretGrant, SecretRequest, secret_message
+from farm.contract.numbers import is_row_number
 from farm.contract.version import CONTRACT_VERSION
 from farm.fleet.models import EnrolmentCode, Node, NodeSecret
 from farm.fleet.services.tags import check_facts
@@ -149,14 +150,15 @@ def _enrolled(enrolment: Enrolment) -> Node:
 
 
 def _proven_node(request: SecretRequest, *, now: datetime) -> Node:
-    signed_at = datetime.fromtimestamp(min(request.signed_at, 2**40), tz=UTC)
-    if abs((now - signed_at).total_seconds()) > SIGNATURE_WINDOW_S:
+    # as numbers: a clock of a node may say years that no date has
+    apart_s = abs(now.timestamp() - request.signed_at)
+    if apart_s > SIGNATURE_WINDOW_S:
         raise NotAllowed(
-            f"The request was signed {abs((now - signed_at).total_seconds()):.0f} s away from the farm's clock.",
+            f"The request was signed {apart_s:.0f} s away from the farm's clock.",
             code="bad_clock",
             hint="Set the node's clock.",
         )
-    node = Node.objects.filter(pk=request.node_id).first() if request.node_id.isdecimal() else None
+    node = Node.objects.filter(pk=request.node_id).first() if is_row_number(request.node_id) else None
     message = secret_message(request.node_id, request.signed_at)
     if node is None or not signing.is_signed(node.public_key, message, request.signature):
         raise NotAllowed("The signature does not fit a node of this farm.", code="bad_signature")

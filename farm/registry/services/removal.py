@@ -1,17 +1,21 @@
 """Removing what nobody measures any more, so that a team gets its room back."""
 
+import logging
 from collections.abc import Iterable
+from functools import partial
 
 from django.db import transaction
 from django.db.models import ProtectedError, Q
 
 from farm.accounts.models import Team, User
-from farm.accounts.refusals import Conflict, NotAllowed
+from farm.accounts.refusals import Away, Conflict, NotAllowed
 from farm.accounts.selectors import can_write
 from farm.accounts.services import record
 from farm.registry import objects
 from farm.registry.models import Artifact, ArtifactFile, Blob, EvaluationData, Outline, Preparation, Variant, Version
 from farm.registry.storage import place
+
+log = logging.getLogger(__name__)
 
 
 def remove_version(*, version: Version, by: User) -> int:
@@ -59,7 +63,10 @@ def _remove_artifact(artifact: Artifact) -> int:
 
 
 def remove_unused(candidates: Iterable[int | None]) -> int:
-    """Remove those blobs that nothing refers to any more, rows and files; answers their bytes."""
+    """Remove those blobs that nothing refers to any more; answers their bytes. Their files go once this is committed.
+
+    A file that went first would be missed by its row wherever the transaction is rolled back.
+    """
     freed = 0
     for blob in Blob.objects.filter(pk__in=[pk for pk in candidates if pk is not None]):
         made = Preparation.objects.filter(Q(inputs=blob) | Q(reference=blob))
@@ -75,8 +82,22 @@ def remove_unused(candidates: Iterable[int | None]) -> int:
         ):
             continue
         blob.delete()
-        # under the team's lock: an upload of the same content waits, and then finds neither row nor file
-        objects.drop(team_id=blob.team_id, sha256=blob.sha256)
-        place(team_id=blob.team_id, sha256=blob.sha256).unlink(missing_ok=True)
+        transaction.on_commit(partial(_remove_file, team_id=blob.team_id, sha256=blob.sha256))
         freed += blob.bytes
     return freed
+
+
+def _remove_file(*, team_id: int, sha256: str) -> None:
+    """Removes a file without a row. Whoever uploads the same content meanwhile holds the team's lock, or waits for it.
+
+    A file that stays, because the bucket is away, costs its room and nothing else.
+    """
+    with transaction.atomic():
+        Team.objects.select_for_update().filter(pk=team_id).first()
+        if Blob.objects.filter(team=team_id, sha256=sha256).exists():
+            return
+        try:
+            objects.drop(team_id=team_id, sha256=sha256)
+            place(team_id=team_id, sha256=sha256).unlink(missing_ok=True)
+        except (Away, OSError) as problem:
+            log.warning("The file %s… of team %s is in nobody's use and stays: %s", sha256[:12], team_id, problem)

@@ -99,7 +99,8 @@ class Block(models.Model):
 
     def lease(self, *, node: Node, attempt: int, lease_s: float) -> bool:
         """queued → leased: one conditional UPDATE on state, attempt and eligible node. IntegrityError: device busy."""
-        mine = Q(only_node=None) | Q(only_node=node)
+        # without a node and with earlier rounds: the one that has them was deleted
+        mine = Q(only_node=None, first_round=0) | Q(only_node=node)
         moved = self._move(
             BlockState.LEASED,
             where=Q(attempt=attempt) & mine,
@@ -124,11 +125,21 @@ class Block(models.Model):
 
     def finish(self, *, attempt: int, rounds: int) -> bool:
         """leased → done."""
-        where = Q(attempt=attempt)
+        where = Q(attempt=attempt, state=BlockState.LEASED)
         moved = self._move(BlockState.DONE, where=where, rounds=rounds, ended_at=timezone.now(), lease_expires_at=None)
         if moved:
             text = f"Block {self.number} is done after {rounds} rounds."
             self.run.log(EventKind.BLOCK_DONE, text, block=self, attempt=attempt, rounds=rounds)
+        return moved
+
+    def keep_rounds(self, text: str) -> bool:
+        """queued or leased → done with the rounds it had before it was to go on; whoever holds it is fenced off."""
+        where = Q(first_round__gt=0)
+        moved = self._move(
+            BlockState.DONE, where=where, rounds=self.first_round, ended_at=timezone.now(), lease_expires_at=None
+        )
+        if moved:
+            self.run.log(EventKind.BLOCK_DONE, text, block=self, attempt=self.attempt, rounds=self.first_round)
         return moved
 
     def fail(self, reason: Reason) -> bool:

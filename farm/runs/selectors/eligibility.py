@@ -21,7 +21,7 @@ def why_not(node: Node, block: Block, attempt: int) -> str:
             f"{node.name} takes blocks of at most {node.settings.max_block_s / 60:g} minutes; block {block.pk} is "
             f"planned for {block.plan.minutes:.1f}."
         )
-    if block.only_node_id not in (None, node.pk):
+    if block.only_node_id not in (None, node.pk) or (block.first_round and block.only_node_id is None):
         return f"Block {block.pk} goes on at another node, where it was begun."
     if not Node.objects.serving(block.run.team, user=block.run.requested_by).filter(pk=node.pk).exists():
         return f"{node.name} does not measure for team “{block.run.team.name}”."

@@ -1,11 +1,10 @@
 """How arms and cells end: at once when a check fails, so that a run page shows it while the block goes on."""
 
-from django.db.models import F, QuerySet
-
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import CheckReport, Report, RoundReport
-from farm.runs.models import Arm, Block, Cell
+from farm.runs.models import Arm, Block
 from farm.runs.services.finishing import finish_run_if_over
+from farm.runs.services.stopping import end_arms, stop_block
 from farm.runs.states import OPEN_BLOCKS, EventKind
 
 
@@ -23,15 +22,6 @@ def end_failed_arms(block: Block, report: Report) -> None:
         _stop_others(block)
 
 
-def end_arms(arms: QuerySet[Arm], reason: Reason) -> None:
-    """Gives open arms, and the cells they stand for, their status and reason."""
-    ending = {"status": reason.status, "reason_code": reason.code, "reason_text": reason.text}
-    open_arms = arms.filter(status="")
-    cells = list(open_arms.filter(name=F("cell__name")).values_list("cell_id", flat=True))
-    open_arms.update(**ending)
-    Cell.objects.filter(pk__in=cells, status="").update(**ending)
-
-
 def _reasons_in(report: Report) -> list[tuple[int, Reason]]:
     match report:
         case CheckReport(reason=Reason() as reason):
@@ -46,6 +36,5 @@ def _stop_others(block: Block) -> None:
     reason = Reason(code=ReasonCode.FAIL_FAST, text="Another cell of this run failed, and the matrix says `fail-fast`.")
     for other in block.run.blocks.exclude(pk=block.pk).filter(state__in=OPEN_BLOCKS):
         other.run = block.run
-        if other.cancel(reason):
-            end_arms(other.arms.all(), reason)
+        stop_block(other, reason)
     finish_run_if_over(block.run)

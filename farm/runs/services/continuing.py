@@ -3,17 +3,17 @@
 from collections.abc import Collection
 
 from django.db import transaction
-from django.utils import timezone
 
 from farm.accounts.models import User
 from farm.accounts.refusals import Conflict, Invalid, NotAllowed
 from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.states import NodeHealth
-from farm.runs.models import Attempt, Block, Run
-from farm.runs.services.arms import end_arms
+from farm.runs.models import Block, Run
 from farm.runs.services.bell import ring_on_commit
+from farm.runs.services.finishing import finish_run_if_over
 from farm.runs.services.locking import lock_run
-from farm.runs.states import OPEN_BLOCKS, AttemptState, BlockState, EventKind, RunOutcome, RunState
+from farm.runs.services.stopping import stop_block
+from farm.runs.states import OPEN_BLOCKS, BlockState, EventKind, RunOutcome, RunState
 
 # farm.contract.blocks.BlockOrder allows no more
 MOST_ROUNDS = 96
@@ -22,17 +22,18 @@ MOST_ROUNDS = 96
 def cancel_run(*, run: Run, by: User) -> Run:
     """Stops a run: what is done stays, what is measured now is let go at the next heartbeat.
 
-    Cancelling a finished run changes nothing. Raises NotAllowed without the right to run in its team.
+    A run that was finished and only measures more rounds ends as it had. Cancelling a finished run changes nothing.
+    Raises NotAllowed without the right to run in its team.
     """
     _must_write(run, by)
     reason = Reason(code=ReasonCode.CANCELLED, text=f"Cancelled by {by.username}.")
     with transaction.atomic():
         row = lock_run(run.pk)
         if row.state != RunState.FINISHED:
-            for block in row.blocks.select_for_update().filter(state__in=OPEN_BLOCKS):
-                block.run = row
-                _cancel_block(block, reason)
-            row.finish(RunOutcome.CANCELLED, reason.text)
+            if _stop_blocks(row, reason):
+                row.finish(RunOutcome.CANCELLED, reason.text)
+            else:
+                finish_run_if_over(row)
             row.log(EventKind.RUN_CANCELLED, reason.text, by=by.pk)
     row.refresh_from_db()
     return row
@@ -59,12 +60,13 @@ def more_rounds(*, run: Run, by: User, rounds: int, blocks: Collection[int] | No
     return chosen
 
 
-def _cancel_block(block: Block, reason: Reason) -> None:
-    if not block.cancel(reason):
-        return
-    end_arms(block.arms.all(), reason)
-    held = Attempt.objects.filter(block=block, state=AttemptState.LEASED)
-    held.update(state=AttemptState.CANCELLED, reason_code=reason.code, reason_text=reason.text, ended_at=timezone.now())
+def _stop_blocks(run: Run, reason: Reason) -> bool:
+    """Stops every open block; False when all of them only measured more rounds, so that no result is missing."""
+    blocks = list(run.blocks.select_for_update().filter(state__in=OPEN_BLOCKS))
+    for block in blocks:
+        block.run = run
+    # a run that never had a block to stop is cancelled all the same
+    return any([stop_block(block, reason) for block in blocks]) or not blocks
 
 
 def _chosen(run: Run, numbers: Collection[int] | None) -> list[Block]:

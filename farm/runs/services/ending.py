@@ -7,10 +7,10 @@ from farm.contract.reports import EndReport
 from farm.fleet.services import note_block_end
 from farm.runs.models import MAX_FAILURES, Attempt, Block
 from farm.runs.selectors.evidence import counted_reports, judge_of
-from farm.runs.services.arms import end_arms
 from farm.runs.services.bell import ring_on_commit
 from farm.runs.services.finishing import finish_run_if_over
 from farm.runs.services.settling import settle_block
+from farm.runs.services.stopping import close_questions, end_arms, keep_earlier
 from farm.runs.states import AttemptState, EventKind
 
 # however an attempt ends, a block is tried at most so often between two results
@@ -29,6 +29,7 @@ def end_attempt(block: Block, attempt: Attempt, report: EndReport) -> None:
     attempt.end(AttemptState.DONE)
     block.finish(attempt=attempt.number, rounds=judge.rounds)
     settle_block(block, judge)
+    close_questions(block, "The node ended the block without an answer.")
     if attempt.node is not None:
         note_block_end(node=attempt.node, reason=None)
     finish_run_if_over(block.run)
@@ -52,7 +53,7 @@ def give_up_attempt(
         block.queue(EventKind.BLOCK_REQUEUED, text=text, failures=F("failures") + int(is_failure))
         ring_on_commit(block)
     elif block.first_round:
-        block.finish(attempt=block.attempt, rounds=block.first_round)
+        keep_earlier(block, reason)
         finish_run_if_over(block.run)
     else:
         fail_block(block, _final(reason, block.failures + is_failure))

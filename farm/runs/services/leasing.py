@@ -9,24 +9,28 @@ from typing import NamedTuple
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from farm.accounts.refusals import Conflict, NotAllowed
 from farm.accounts.secrecy import digest_of_secret
 from farm.contract.blocks import BlockOrder, Lease
 from farm.contract.node import HeartbeatReply
+from farm.contract.numbers import is_row_number
 from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
 from farm.rules.runtimes import distributions
 from farm.runs import clocks
 from farm.runs.models import Attempt, Block
 from farm.runs.selectors.eligibility import why_not
-from farm.runs.services.ending import fail_block
+from farm.runs.services.ending import fail_block, give_up_attempt
 from farm.runs.services.locking import lock_block, lock_run
 from farm.runs.services.ordering import order_of
 from farm.runs.states import AttemptState, BlockState
 
 TOKEN_PREFIX = "ofa_"
+# beyond what a block's own limits allow: its runtimes are installed and its files fetched within its first lease
+LEASE_GRACE_S = 1800.0
 # what an order is made of is read with its block, without what may be long and is not looked at
 ORDERED = ("run__team", "run__requested_by", "run__version__artifact", "run__version__evaluation")
 UNREAD = ("run__matrix", "run__version__inspection")
@@ -56,7 +60,7 @@ def claim_block(*, node: Node, block_id: str, attempt: int) -> Lease:
     The same node may ask again for what it holds. Raises Conflict otherwise: the node drops the message.
     """
     blocks = Block.objects.select_related(*ORDERED).defer(*UNREAD)
-    block = blocks.filter(pk=block_id).first() if _is_number(block_id) else None
+    block = blocks.filter(pk=block_id).first() if is_row_number(block_id) else None
     if block is None:
         raise _stale(block_id, attempt)
     is_repeated = _holds(node, block, attempt)
@@ -72,11 +76,22 @@ def claim_block(*, node: Node, block_id: str, attempt: int) -> Lease:
 
 
 def heartbeat(*, node: Node, block_id: str, attempt: int, token: str) -> HeartbeatReply:
-    """Starts the lease anew. Raises Conflict when the block is not this node's any more: kill the runner."""
+    """Starts the lease anew. Raises Conflict when the block is not this node's any more: kill the runner.
+
+    So also when it has been held for longer than a block may take: then it goes to another node.
+    """
     held = held_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
+    if held.is_current and _held_s(held.attempt) > longest_lease_s(held.block):
+        raise _given_up(held)
     if not held.block.extend(node=node, attempt=attempt, lease_s=settings.LEASE_S):
         raise _stale(block_id, attempt)
     return HeartbeatReply(lease_s=settings.LEASE_S)
+
+
+def longest_lease_s(block: Block) -> float:
+    """How long one attempt may hold the block, however often its node beats; the agent stops long before."""
+    plan = block.plan
+    return plan.block_timeout_s + plan.runner_timeout_s + plan.sustained_s + LEASE_GRACE_S
 
 
 def held_attempt(*, node: Node, block_id: str, attempt: int, token: str) -> Held:
@@ -85,7 +100,7 @@ def held_attempt(*, node: Node, block_id: str, attempt: int, token: str) -> Held
     Raises Conflict when there is no such attempt of this node, NotAllowed when the token is not its own.
     """
     rows = Attempt.objects.select_related("block").filter(number=attempt, node=node)
-    row = rows.filter(block=int(block_id)).first() if _is_number(block_id) else None
+    row = rows.filter(block=int(block_id)).first() if is_row_number(block_id) else None
     if row is None:
         raise _stale(block_id, attempt)
     if not hmac.compare_digest(row.token_digest, digest_of_secret(token)):
@@ -113,6 +128,24 @@ def _refuse_packages(block: Block, order: BlockOrder) -> None:
     with transaction.atomic():
         fail_block(lock_block(block.pk, run_id=block.run_id), Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=sentence))
     raise Conflict(f"Block {block.pk} is not given to any node: {sentence}", code="not_offered")
+
+
+def _held_s(attempt: Attempt) -> float:
+    """Seconds since the claim: by the monotonic clock, or by the other where the machine has booted since."""
+    seconds = clocks.now().since(attempt.began_at_s, attempt.began_boot)
+    return (timezone.now() - attempt.claimed_at).total_seconds() if seconds is None else seconds
+
+
+def _given_up(held: Held) -> Conflict:
+    """Takes the block from whoever holds it for too long; gives what to answer."""
+    block, attempt = held.block, held.attempt
+    name = attempt.node.name if attempt.node else "The node"
+    text = f"{name} has held block {block.pk} for longer than its limit of {longest_lease_s(block):.0f} s."
+    with transaction.atomic():
+        current = lock_block(block.pk, run_id=block.run_id)
+        if Held(current, Attempt.objects.get(pk=attempt.pk)).is_current:
+            give_up_attempt(current, attempt, Reason(code=ReasonCode.TIMEOUT, text=text), state=AttemptState.LOST)
+    return Conflict(text, code="stale")
 
 
 def _take(node: Node, block: Block, attempt: int) -> None:
@@ -143,10 +176,6 @@ def _leased(node: Node, block: Block, attempt: int) -> bool:
 
 def _holds(node: Node, block: Block, attempt: int) -> bool:
     return block.state == BlockState.LEASED and block.attempt == attempt and block.node_id == node.pk
-
-
-def _is_number(block_id: str) -> bool:
-    return block_id.isdecimal() and len(block_id) <= 18
 
 
 def _token(node: Node, block: Block, attempt: int) -> str:

@@ -11,7 +11,9 @@ from farm.contract.reports import (
     AccuracyReport,
     ArmSample,
     CheckReport,
+    EndReport,
     EnginesReport,
+    FactsReport,
     Report,
     RoundReport,
     Sample,
@@ -32,10 +34,25 @@ MAX_TRACE_ROUND = 64
 MAX_OPERATORS = 100_000
 
 
-def check_report(report: Report, *, block: PlannedBlock, next_round: int, most_rounds: int) -> float:
+def check_ordered(report: Report, *, is_going_on: bool, has_questions: bool) -> None:
+    """Raises Unprocessable for what an order did not ask for: it would stand in the place of earlier evidence."""
+    if has_questions:
+        is_asked = isinstance(report, (FactsReport, DivergenceReport, EndReport))
+    else:
+        # labelled data and curves belong to the first rounds
+        is_asked = not isinstance(report, (AccuracyReport, CurveReport) if is_going_on else ())
+        is_asked = is_asked and not isinstance(report, DivergenceReport)
+    if not is_asked:
+        raise _implausible(f"a {report.kind} report came and was not asked for")
+
+
+def check_report(
+    report: Report, *, block: PlannedBlock, next_round: int, most_rounds: int, first_round: int = 0
+) -> float:
     """Raises Unprocessable unless the report can be about this block; gives the seconds of inference it timed.
 
-    `next_round`: the highest round number that may come now. `most_rounds`: how many rounds were ordered.
+    `first_round`: the lowest round number that was ordered, as those before it are measured; `next_round`: the highest
+    that may come now; `most_rounds`: how many there may be.
     """
     match report:
         case CheckReport():
@@ -49,7 +66,7 @@ def check_report(report: Report, *, block: PlannedBlock, next_round: int, most_r
         case AccuracyReport():
             _check_accuracy(report, block)
         case RoundReport():
-            return _check_round(report, block=block, next_round=next_round, most_rounds=most_rounds)
+            return _check_round(report, block=block, due=range(first_round, min(next_round + 1, most_rounds)))
         case CurveReport():
             return _check_curve(report, block)
         case _:
@@ -120,9 +137,11 @@ def _check_curve(report: CurveReport, block: PlannedBlock) -> float:
     return sum(point.span_s for point in report.points)
 
 
-def _check_round(report: RoundReport, *, block: PlannedBlock, next_round: int, most_rounds: int) -> float:
-    if report.round > next_round or report.round >= most_rounds:
-        raise _implausible(f"round {report.round} came when at most {min(next_round, most_rounds - 1)} was due")
+def _check_round(report: RoundReport, *, block: PlannedBlock, due: range) -> float:
+    if report.round < due.start:
+        raise _implausible(f"round {report.round} came and the order begins with round {due.start}")
+    if report.round >= due.stop:
+        raise _implausible(f"round {report.round} came when at most {due.stop - 1} was due")
     arms = [place.arm for place in report.samples]
     if len(set(arms)) != len(arms):
         raise _implausible(f"round {report.round} has an arm twice")

@@ -18,13 +18,14 @@ from farm.rules.judging.judging import most_rounds, surely_goes_on
 from farm.runs import clocks
 from farm.runs import models as rows
 from farm.runs.models import NONE, Attempt, Block
+from farm.runs.selectors.divergences import questions_of
 from farm.runs.selectors.evidence import counted_reports, judge_of
 from farm.runs.services.arms import end_failed_arms
 from farm.runs.services.diverging import keep_divergence
 from farm.runs.services.ending import end_attempt
 from farm.runs.services.leasing import Held, held_attempt
 from farm.runs.services.locking import lock_block
-from farm.runs.services.plausibility import check_labelled, check_report, check_wall_clock
+from farm.runs.services.plausibility import check_labelled, check_ordered, check_report, check_wall_clock
 from farm.runs.states import AttemptState, EventKind
 
 log = logging.getLogger(__name__)
@@ -113,8 +114,14 @@ def _known(earlier: Mapping[Place, Said], attempt: Attempt, place: Place, digest
 def _checked(report: Report, held: Held, *, measured: int) -> float:
     """Seconds of inference in the report; `measured`: rounds before it. Raises Unprocessable."""
     block, attempt = held.block, held.attempt
+    first = block.first_round
+    check_ordered(report, is_going_on=first > 0, has_questions=bool(questions_of(block)))
     timed_s = check_report(
-        report, block=block.plan, next_round=block.first_round + measured, most_rounds=most_rounds(block.max_rounds)
+        report,
+        block=block.plan,
+        next_round=first + measured,
+        most_rounds=most_rounds(block.max_rounds),
+        first_round=first,
     )
     if isinstance(report, AccuracyReport):
         check_labelled(report, evaluation_of(block.run.version))

@@ -7,11 +7,11 @@ from farm.accounts.refusals import Invalid
 from farm.accounts.selectors import can_write
 from farm.accounts.services import make_share
 from farm.accounts.states import ShareKind
+from farm.contract.numbers import is_row_number
 from farm.registry import selectors as registry
 from farm.runs import selectors
 
 MOST_CELLS = 4
-MOST_DIGITS = 18
 
 
 def share(*, kind: str, subject: str, by: User, days: int = 30) -> tuple[Share, str]:
@@ -39,7 +39,7 @@ def split(subject: str) -> list[tuple[int, str]]:
     found = []
     for one in subject.split(","):
         run_id, _, cell = one.partition(":")
-        if not cell or not run_id.isdecimal() or len(run_id) > MOST_DIGITS:
+        if not cell or not is_row_number(run_id):
             raise Invalid(f"“{one[:60]}” names no cell: write RUN:CELL.", code="subject")
         found.append((int(run_id), cell))
     return found
@@ -63,6 +63,6 @@ def _cells(keys: Sequence[str], kind: ShareKind, by: User) -> tuple[Team, str, s
 
 
 def _number(subject: str, kind: ShareKind) -> int:
-    if not subject.isdecimal() or len(subject) > MOST_DIGITS:
+    if not is_row_number(subject):
         raise Invalid(f"“{subject[:60]}” is no number of a {kind}.", code="subject")
     return int(subject)

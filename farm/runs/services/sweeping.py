@@ -21,6 +21,7 @@ from farm.runs.models import Attempt, Block, Run
 from farm.runs.services.ending import give_up_attempt
 from farm.runs.services.finishing import finish_run_if_over
 from farm.runs.services.locking import lock_block
+from farm.runs.services.stranding import end_stranded
 from farm.runs.states import OPEN_BLOCKS, AttemptState, BlockState, RunState
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,7 @@ BACKWARD_S = 5.0
 def sweep(*, moment: clocks.Moment | None = None) -> int:
     """Takes blocks from nodes that fell silent or were taken out of the farm; gives how many."""
     taken = _take_from_retired()
+    end_stranded()
     for block in _overdue():
         taken += _look_at(block, moment or clocks.now())
     _finish_forgotten_runs()

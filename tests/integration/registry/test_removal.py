@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import OperationalError, transaction
 from django.test import Client
 from pytest_django import Settings
 
@@ -12,10 +13,12 @@ from farm.accounts.models import User
 from farm.contract.cells import Recipe, Workload
 from farm.registry import services
 from farm.registry.models import Artifact, Blob, Model, Preparation, Variant, Version
-from farm.registry.services import room_left
+from farm.registry.services import removal, room_left
 from farm.runs.models import Run
 
 ApiOf = Callable[..., Client]
+# files go with the commit
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def sent(client: Client, path: Path, model: str) -> int:
@@ -81,3 +84,34 @@ def test_only_those_who_may_write_may_remove(
     assert api_of(viewer).delete(f"/api/v1/versions/{number}").status_code == 403
     assert api_of(stranger).delete(f"/api/v1/versions/{number}").status_code == 404
     assert Version.objects.filter(pk=number).exists()
+
+
+def test_a_removal_that_is_rolled_back_leaves_every_file_in_its_place(
+    api_of: ApiOf, member: User, models: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = Version.objects.get(pk=sent(api_of(member), models / "lstm.onnx", "speech"))
+    before = stored(settings)
+
+    def broken(**_: object) -> None:
+        raise OperationalError("the connection was lost")
+
+    monkeypatch.setattr(removal, "record", broken)
+    with pytest.raises(OperationalError):
+        services.remove_version(version=version, by=member)
+    assert stored(settings) == before
+    assert Blob.objects.count() == len(before) == 1
+
+
+def test_a_file_that_was_uploaded_again_before_it_went_stays(
+    api_of: ApiOf, member: User, models: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = api_of(member)
+    version = Version.objects.get(pk=sent(client, models / "lstm.onnx", "speech"))
+    later: list[Callable[[], None]] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(transaction, "on_commit", later.append)
+        services.remove_version(version=version, by=member)
+    sent(client, models / "lstm.onnx", "speech")
+    for work in later:
+        work()
+    assert len(stored(settings)) == 1

@@ -139,7 +139,7 @@ def test_a_node_that_gives_up_leaves_the_results_and_a_question_to_ask_again(
         Node.objects.filter(pk=node.pk).update(health=NodeHealth.ACTIVE)
     assert first_block(done).state == BlockState.DONE
     row = client.get(f"/api/v1/divergences/{asked['id']}").json()
-    assert (row["is_open"], row["sentence"]) == (False, "The node did not answer: ask again.")
+    assert (row["is_open"], row["sentence"]) == (False, "The node lost its disk.")
     assert ask(client, done).json()["is_open"]
 
 

@@ -1,0 +1,27 @@
+"""The largest numbers that rows hold, for every message and address that names one.
+
+SQLite's integers have 64 bits, PostgreSQL's columns 64, 32 or 16, and Python reads no integer of more than 4,300
+digits.
+"""
+
+from typing import Annotated, Final
+
+from pydantic import Field
+
+MAX_ROW_NUMBER: Final = 2**63 - 1
+# of a number with so many digits no database's 64 bits run over
+MOST_DIGITS: Final = 18
+
+# the number of a row
+RowNumber = Annotated[int, Field(ge=0, le=MAX_ROW_NUMBER)]
+# how often a block was queued: 32 bits
+AttemptNumber = Annotated[int, Field(ge=1, le=2**31 - 1)]
+# of the contract: 16 bits
+ContractVersion = Annotated[int, Field(ge=1, le=2**15 - 1)]
+# Unix seconds up to the year 9999
+UnixSeconds = Annotated[int, Field(ge=0, le=253_402_300_799)]
+
+
+def is_row_number(text: str) -> bool:
+    """Whether a text may be the number of a row: ASCII digits, and not too many of them."""
+    return text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS
