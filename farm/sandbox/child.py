@@ -113,9 +113,11 @@ def run_function(
     level = policy.level or confinement.available_level()
     if imported and level == "landlock":
         limits = _limits(policy, level=level, timeout_s=timeout_s, reply=max_reply_bytes)
-        order = {"orders": launch.orders(allowed, level), "function": name, "env": env, "cwd": str(_folder(policy))}
         with contextlib.suppress(forks.ServerGone):
-            return _forked(order, payload, imported=imported, limits=limits)
+            server = forks.servers.of(imported, env={**env, "HOME": "/", "TMPDIR": "/"})
+            confining = launch.orders(allowed, level, starter=server.pid)
+            order = {"orders": confining, "function": name, "env": env, "cwd": str(_folder(policy))}
+            return _forked(order, payload, server=server, limits=limits)
     return run_command(
         [sys.executable, "-P", "-m", "farm.sandbox.entry", name],
         policy=allowed,
@@ -126,9 +128,8 @@ def run_function(
     )
 
 
-def _forked(order: dict[str, Any], payload: Any, *, imported: Sequence[str], limits: Limits) -> Ending:
+def _forked(order: dict[str, Any], payload: Any, *, server: forks.ForkServer, limits: Limits) -> Ending:
     """The same in a fork of the server that has the modules. Raises ServerGone when it is gone, for whatever reason."""
-    server = forks.servers.of(imported, env={**order["env"], "HOME": "/", "TMPDIR": "/"})
     try:
         return _watched(
             lambda given, reply: server.start(order, stdin=given, reply=reply),

@@ -6,33 +6,26 @@ import sys
 import tempfile
 from pathlib import Path
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from farm.sandbox import interpreters
+from farm.sandbox.endings import Ending
 from farm.sandbox.policy import Level, Policy, SandboxError
 
+PROBE = Path(__file__).with_name("probe.py")
 _PROBE_S = 20.0
 _BY_PREFERENCE: tuple[Level, ...] = ("landlock", "bubblewrap")
-# Each line tries what must not work; the word is written only when all three failed.
-_PROBE = """
-import os, socket, sys
-secret, outside = sys.argv[1:]
-def refused(attempt):
-    try:
-        attempt()
-    except OSError:
-        return True
-    return False
-if all([
-    refused(lambda: open(secret).read()),
-    refused(lambda: open(outside, "w")),
-    refused(lambda: socket.create_connection(("127.0.0.1", 9), 1)) and refused(lambda: socket.socket()),
-]):
-    os.write(int(os.environ["ONNXFARM_REPLY_FD"]), b"confined")
-"""
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    tried: tuple[str, ...]
+    worked: tuple[str, ...]
 
 
 @functools.cache
 def available_level() -> Level:
-    """The level to use on this machine: one that held in a real try, made once a process (about 0.05 s).
+    """The level to use on this machine: one that held in a real try, made once a process (about 0.1 s).
 
     Landlock comes first: nothing stands between us and the child, so that its times and memory are the kernel's own
     figures. bubblewrap serves kernels without Landlock.
@@ -46,19 +39,32 @@ def available_level() -> Level:
 
 
 def why_not(level: Level) -> str | None:
-    """None when a child at this level can neither read a secret, write outside, nor open a socket; else the reason."""
+    """None when a child at this level can do nothing of what farm/sandbox/probe.py tries; else the reason."""
+    try:
+        ending = probed(level)
+        answer = _Answer.model_validate_json(ending.reply)
+    except SandboxError as error:
+        return str(error)
+    except ValidationError:
+        return f"The probe gave no answer. {ending.sentence()}"
+    if answer.worked:
+        return f"The probe was not confined: it could {'; '.join(answer.worked)}."
+    return None if answer.tried and ending.is_done else f"The probe did not end well. {ending.sentence()}"
+
+
+def probed(level: Level) -> Ending:
+    """How the probe ended at this level. Raises SandboxError."""
     from farm.sandbox import child  # the child asks this module for its level
 
-    with tempfile.TemporaryDirectory() as folder:
-        secret = Path(folder, "secret")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        secret, readable, outside, work = (folder / part for part in ("secret", "readable", "outside", "work"))
         secret.write_text("must not be read")
-        work = Path(folder, "work")
+        readable.write_text("must not be changed")
+        outside.mkdir()
         work.mkdir()
         python = os.path.abspath(sys.executable)
-        policy = Policy(read_only=interpreters.paths(Path(python)), read_write=(work,), level=level)
-        argv = [python, "-I", "-S", "-c", _PROBE, str(secret), str(Path(folder, "outside"))]
-        try:
-            ending = child.run_command(argv, policy=policy, timeout_s=_PROBE_S)
-        except SandboxError as error:
-            return str(error)
-        return None if ending.reply == b"confined" else f"The probe was not confined. {ending.sentence()}"
+        read_only = (*interpreters.paths(Path(python)), PROBE, readable)
+        policy = Policy(read_only=read_only, read_write=(work,), level=level)
+        argv = [python, "-I", "-S", str(PROBE), str(secret), str(readable), str(outside), str(os.getpid())]
+        return child.run_command(argv, policy=policy, timeout_s=_PROBE_S)

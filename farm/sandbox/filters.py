@@ -2,19 +2,29 @@
 
 A deny list: runtimes of many years, and GPU drivers, use calls nobody can list in advance; what is denied here is what
 leaves the confinement (other processes, other name spaces, the network, the kernel) or what Landlock does not see
-(modes, owners, attributes).
+(modes, owners, attributes, and on older kernels truncation and devices' commands). It is the same on every kernel, so
+that an old one lets through no more than a new one does.
 """
 
 import errno
 import functools
+import os
+import stat
 import sys
 import tempfile
+from typing import Any
+
+from farm.sandbox import neighbours
+from farm.sandbox.neighbours import OWN_PID
 
 # Calls known by name to every libseccomp in use.
 _ALWAYS = (
     # other processes
     *("ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "get_robust_list", "migrate_pages", "move_pages"),
-    *("setsid", "setpgid"),  # a grandchild must stay in the group that is killed
+    *("setsid", "setpgid", "tkill"),  # a grandchild must stay in the group that is killed
+    # what every process of the user shares, and what outlives the child in memory
+    *("shmget", "shmat", "shmctl", "semget", "semop", "semtimedop", "semctl", "msgget", "msgsnd", "msgrcv", "msgctl"),
+    *("mq_open", "mq_unlink", "mq_timedsend", "mq_timedreceive", "mq_notify", "mq_getsetattr"),
     # the kernel
     *("bpf", "perf_event_open", "keyctl", "add_key", "request_key", "init_module", "finit_module", "delete_module"),
     *("kexec_load", "kexec_file_load", "reboot", "syslog", "acct", "swapon", "swapoff", "quotactl", "userfaultfd"),
@@ -25,24 +35,37 @@ _ALWAYS = (
     # what Landlock does not see
     *("chmod", "fchmod", "fchmodat", "chown", "fchown", "fchownat", "lchown", "utime", "utimes", "futimesat"),
     *("utimensat", "setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr"),
+    *("truncate", "inotify_init", "inotify_init1", "inotify_add_watch"),
+    # whoever reads the folder later would follow a link, and wait for ever at a pipe; bubblewrap stops none of them
+    *("link", "linkat", "symlink", "symlinkat", "mknod", "mknodat"),
 )
 # Calls newer than some libseccomp; their numbers are the same on every architecture.
 _ALWAYS_BY_NUMBER = (
     *(425, 426, 427),  # io_uring_setup, _enter, _register: a way around every other rule
-    *(428, 429, 430, 431, 432, 433, 442),  # open_tree, move_mount, fsopen, fsconfig, fsmount, fspick, mount_setattr
-    *(424, 434, 438, 440),  # pidfd_send_signal, pidfd_open, pidfd_getfd, process_madvise
-    *(452, 463, 466),  # fchmodat2, setxattrat, removexattrat
+    *(428, 429, 430, 431, 432, 433, 442, 467),  # open_tree, move_mount, fs…, mount_setattr, open_tree_attr
+    *(424, 434, 438, 440, 448),  # pidfd_send_signal, pidfd_open, pidfd_getfd, process_madvise, process_mrelease
+    *(443, 447, 457, 458),  # quotactl_fd, memfd_secret, statmount, listmount
+    *(452, 463, 466, 469),  # fchmodat2, setxattrat, removexattrat, file_setattr
 )
-_CLONE3 = 435
+# Their flags stand in memory, where a filter cannot look; glibc falls back to clone and openat.
+_CLONE3, _OPENAT2 = 435, 437
 _CLONE_THREAD = 0x00010000
 _CLONE_NEW = (0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000)
-_PR_SET_PDEATHSIG = 1
-# Stands for the child's own process number, which the launcher writes over it.
-OWN_PID = 0x5A17C0DE
+_PR_SET_PDEATHSIG, _PR_SCHED_CORE = 1, 62
+_PRIO_USER, _IOPRIO_WHO_USER = 2, 3
+# asm-generic/fcntl.h: whom a signal goes to and which, leases that make others wait, watches on folders
+_FCNTL = {"F_SETOWN": 8, "F_SETSIG": 10, "F_SETOWN_EX": 15, "F_SETLEASE": 1024, "F_NOTIFY": 1026}
+# asm-generic/ioctls.h, linux/fs.h, linux/fscrypt.h, linux/fsverity.h
+_IOCTL = {
+    **{"TIOCSTI": 0x5412, "TIOCLINUX": 0x541C, "FIOSETOWN": 0x8901, "SIOCSPGRP": 0x8902},
+    **{"FS_IOC_SETFLAGS": 0x40086602, "FS_IOC_FSSETXATTR": 0x401C5820, "FS_IOC_SET_ENCRYPTION_POLICY": 0x800C6613},
+    **{"FS_IOC_ENABLE_VERITY": 0x40806685},
+}
+_INT = 0xFFFFFFFF  # all that the kernel reads of an int
 
 
 @functools.cache
-def program(*, network: bool, processes: bool) -> bytes:
+def program(*, network: bool, processes: bool, devices: bool = False) -> bytes:
     """The filter as raw BPF instructions of this machine's architecture; empty where seccomp cannot be used."""
     if sys.platform != "linux":
         return b""
@@ -52,27 +75,84 @@ def program(*, network: bool, processes: bool) -> bytes:
         return b""
     rules = pyseccomp.SyscallFilter(pyseccomp.ALLOW)
     denied = pyseccomp.ERRNO(errno.EPERM)
-    for call in (*_ALWAYS, *_ALWAYS_BY_NUMBER, *(() if network else ("socket",))):
+    for call in (*_ALWAYS, *_ALWAYS_BY_NUMBER):
         rules.add_rule(denied, call)
-    # glibc falls back to clone, whose flags a filter can read
-    rules.add_rule(pyseccomp.ERRNO(errno.ENOSYS), _CLONE3)
+    for number in (_CLONE3, _OPENAT2):
+        rules.add_rule(pyseccomp.ERRNO(errno.ENOSYS), number)
     for flag in _CLONE_NEW:
         rules.add_rule(denied, "clone", pyseccomp.Arg(0, pyseccomp.MASKED_EQ, flag, flag))
-    rules.add_rule(denied, "prctl", pyseccomp.Arg(0, pyseccomp.EQ, _PR_SET_PDEATHSIG))
+    _deny_by_argument(rules, pyseccomp)
+    _deny_opening(rules, pyseccomp)
+    _deny_sockets(rules, pyseccomp, network=network)
+    _deny_signals(rules, pyseccomp)
     if not processes:
-        _deny_other_processes(rules, pyseccomp)
+        _deny_starting(rules, pyseccomp)
+    if not devices:  # memory that is no process's own, so that the watch does not see it; GPU drivers may want it
+        rules.add_rule(pyseccomp.ERRNO(errno.ENOSYS), "memfd_create")
+    return neighbours.rules(_number_of(pyseccomp), pyseccomp.system_arch()) + _exported(rules)
+
+
+def _exported(rules: Any) -> bytes:
     with tempfile.TemporaryFile() as out:
         rules.export_bpf(out)
         out.seek(0)
         return out.read()
 
 
-def _deny_other_processes(rules, pyseccomp) -> None:  # type: ignore[no-untyped-def]
-    """No fork, and signals to itself only: Landlock scopes signals from its sixth version, seccomp everywhere."""
+def _number_of(pyseccomp: Any) -> Any:
+    return lambda name: pyseccomp.resolve_syscall(pyseccomp.system_arch(), name)
+
+
+def _deny_by_argument(rules: Any, pyseccomp: Any) -> None:
+    """Calls of which only some words leave the confinement."""
+    denied = pyseccomp.ERRNO(errno.EPERM)
+    words = [("prctl", 0, _PR_SET_PDEATHSIG), ("prctl", 0, _PR_SCHED_CORE)]
+    words += [("setpriority", 0, _PRIO_USER), ("ioprio_set", 0, _IOPRIO_WHO_USER)]
+    words += [("fcntl", 1, command) for command in _FCNTL.values()]
+    words += [("ioctl", 1, command) for command in _IOCTL.values()]
+    for call, place, word in words:
+        rules.add_rule(denied, call, pyseccomp.Arg(place, pyseccomp.MASKED_EQ, _INT, word))
+
+
+def _deny_opening(rules: Any, pyseccomp: Any) -> None:
+    """Emptying a file that is open for reading, opening for commands alone, and files with another's powers.
+
+    Older versions of Landlock see neither of the first two.
+    """
+    denied = pyseccomp.ERRNO(errno.EPERM)
+    for call, flags in (("open", 1), ("openat", 2)):
+        for way in (os.O_RDONLY, os.O_ACCMODE):
+            mask = os.O_ACCMODE | os.O_TRUNC
+            rules.add_rule(denied, call, pyseccomp.Arg(flags, pyseccomp.MASKED_EQ, mask, way | os.O_TRUNC))
+        rules.add_rule(denied, call, pyseccomp.Arg(flags, pyseccomp.MASKED_EQ, os.O_ACCMODE, os.O_ACCMODE))
+        for bit in (stat.S_ISUID, stat.S_ISGID):
+            made = pyseccomp.Arg(flags, pyseccomp.MASKED_EQ, os.O_CREAT, os.O_CREAT)
+            rules.add_rule(denied, call, made, pyseccomp.Arg(flags + 1, pyseccomp.MASKED_EQ, bit, bit))
+    for bit in (stat.S_ISUID, stat.S_ISGID):
+        rules.add_rule(denied, "creat", pyseccomp.Arg(1, pyseccomp.MASKED_EQ, bit, bit))
+
+
+def _deny_sockets(rules: Any, pyseccomp: Any, *, network: bool) -> None:
+    """All of them, or with the network those of other families than IP: a Unix socket leads to other programs."""
+    denied = pyseccomp.ERRNO(errno.EPERM)
+    if not network:
+        rules.add_rule(denied, "socket")
+        return
+    ip = (2, 10)  # AF_INET, AF_INET6
+    for family in set(range(max(ip))) - set(ip):
+        rules.add_rule(denied, "socket", pyseccomp.Arg(0, pyseccomp.EQ, family))
+    rules.add_rule(denied, "socket", pyseccomp.Arg(0, pyseccomp.GT, max(ip)))
+
+
+def _deny_signals(rules: Any, pyseccomp: Any) -> None:
+    """Signals to itself only: Landlock scopes them from its sixth version, seccomp everywhere."""
+    for call in ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
+        rules.add_rule(pyseccomp.ERRNO(errno.EPERM), call, pyseccomp.Arg(0, pyseccomp.NE, OWN_PID))
+
+
+def _deny_starting(rules: Any, pyseccomp: Any) -> None:
+    """No fork: a clone without the flag of a thread, or with none at all."""
     denied = pyseccomp.ERRNO(errno.EPERM)
     for call in ("fork", "vfork"):
         rules.add_rule(denied, call)
     rules.add_rule(denied, "clone", pyseccomp.Arg(0, pyseccomp.MASKED_EQ, _CLONE_THREAD, 0))
-    for call in ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
-        rules.add_rule(denied, call, pyseccomp.Arg(0, pyseccomp.NE, OWN_PID))
-    rules.add_rule(denied, "tkill")

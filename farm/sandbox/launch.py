@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from farm.sandbox import filters, interpreters
+from farm.sandbox import filters, interpreters, neighbours
 from farm.sandbox.policy import Level, Policy, SandboxError
 
 LAUNCHER = Path(__file__).with_name("launcher.py")
@@ -24,31 +24,31 @@ _GPU = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvid
 
 
 def command(argv: Sequence[str], *, policy: Policy, level: Level, cwd: Path) -> list[str]:
-    """The full command line; the first word of `argv` must be an absolute path."""
+    """The full command line, to be started by this process; the first word of `argv` must be an absolute path."""
     if not os.path.isabs(argv[0]):
         raise SandboxError(f"The command {argv[0]!r} is no absolute path; name the program by its full path.")
     # the link itself is kept: a virtual environment's interpreter finds its packages by the name it was called by
-    launcher = [sys.executable, "-I", "-S", str(LAUNCHER), orders(policy, level), *argv]
+    launcher = [sys.executable, "-I", "-S", str(LAUNCHER), orders(policy, level, starter=os.getpid()), *argv]
     if level != "bubblewrap":
         return launcher
     return [*_bubblewrap(policy, cwd), *launcher]
 
 
-def orders(policy: Policy, level: Level) -> str:
-    """The launcher's orders, a line for each path, limit and filter."""
+def orders(policy: Policy, level: Level, *, starter: int) -> str:
+    """The launcher's orders, a line for each path, limit and filter. `starter`: the process that will be its parent."""
     lines = [f"{kind} {_clean(path)}" for kind, path in _paths(policy)]
     lines += [f"limit {name} {value}" for name, value in _limits(policy)]
-    code = filters.program(network=policy.network, processes=policy.processes)
+    code = filters.program(network=policy.network, processes=policy.processes, devices=policy.devices)
     if code:
-        lines += [f"bpf {code.hex()}", f"own {filters.OWN_PID}"]
+        lines += [f"bpf {code.hex()}", f"own {neighbours.OWN_PID}"]
     elif level != "none":
         raise SandboxError(
             "No seccomp filter can be made here; install pyseccomp and libseccomp2, or allow level none."
         )
     if level == "landlock":
         lines.append("landlock yes")
-    if level == "bubblewrap":
-        lines.append("pid_namespace yes")
+    if level != "bubblewrap":  # there its parent has another number inside
+        lines.append(f"starter {starter}")
     if policy.network:
         lines.append("net yes")
     return "\n".join(lines)

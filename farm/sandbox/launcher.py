@@ -2,7 +2,8 @@
 
 argv: this file, the orders (lines of `key value`), then the command. Orders: `ro`, `rw`, `dev` and `list` name paths,
 `limit` a resource and its value, `bpf` the seccomp program in hex, `own` the word in it that stands for this process,
-`net` that the network is open, `landlock` that it must hold. When anything fails, nothing is run: exit code 125.
+`net` that the network is open, `landlock` that it must hold, `abi` the newest version of it to use, `starter` who its
+parent must be. When anything fails, nothing is run: exit code 125.
 Landlock: Linux's Documentation/userspace-api/landlock.rst. seccomp: seccomp(2).
 """
 
@@ -135,9 +136,9 @@ def _allow(ruleset: int, path: str, access: int) -> None:
         os.close(parent)
 
 
-def _restrict(paths: list[tuple[str, str]], network: bool) -> None:
+def _restrict(paths: list[tuple[str, str]], *, network: bool, newest: int) -> None:
     """Landlock as far as this kernel knows it: files always, TCP, abstract sockets and signals on newer ones."""
-    version = landlock_version()
+    version = min(landlock_version(), newest)
     if version == 0:
         raise OSError("this kernel has no Landlock")
     handled = (1 << _RIGHTS_OF_ABI.get(version, _RIGHTS_NOW)) - 1
@@ -180,14 +181,17 @@ def parsed(text: str) -> Orders:
 def confine(orders: Orders) -> None:
     """From here on this process is what the orders leave of it; OSError, ValueError or KeyError when it cannot be."""
     _prctl(_PR_SET_PDEATHSIG, 9)
-    if os.getppid() == 1 and not orders.get("pid_namespace"):
-        raise OSError("its parent is gone")
+    # not process 1: in a container that may be who started it. In a name space of its own bubblewrap sees to its end
+    starter = orders.get("starter")
+    if starter and os.getppid() != int(starter[0]):
+        raise OSError(f"its parent is gone: process {starter[0]} started it, and it is a child of {os.getppid()}")
     _limit([(name, int(value)) for name, value in (line.split(" ") for line in orders.get("limit", []))])
     _drop_capabilities()
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     if orders.get("landlock"):
         paths = [(kind, path) for kind in _ACCESS for path in orders.get(kind, [])]
-        _restrict(paths, bool(orders.get("net")))
+        newest = int(orders.get("abi", ["99"])[0])
+        _restrict(paths, network=bool(orders.get("net")), newest=newest)
     if orders.get("bpf"):
         _filter(bytes.fromhex(orders["bpf"][0]), int(orders["own"][0]))
 

@@ -1,5 +1,6 @@
 """A confined Python with a work folder, at every level that holds on this machine."""
 
+import functools
 import os
 import sys
 from collections.abc import Callable
@@ -13,12 +14,14 @@ from farm.sandbox.endings import Ending
 from farm.sandbox.policy import Level, Policy
 
 Confined = Callable[..., Ending]
+# tried once: no level comes or goes while the tests run
+why_not = functools.cache(confinement.why_not)
 
 
 @pytest.fixture(params=["landlock", "bubblewrap"])
 def level(request: pytest.FixtureRequest) -> Level:
     chosen: Level = request.param
-    reason = confinement.why_not(chosen)
+    reason = why_not(chosen)
     if reason is not None:
         pytest.skip(f"level {chosen} does not hold here: {reason}")
     return chosen

@@ -1,0 +1,145 @@
+"""Run by path in a confined child: tries what must not work, and answers which of it did.
+
+    python -I -S probe.py SECRET READABLE OUTSIDE VICTIM
+
+SECRET is a file that it may not read, READABLE one that it may read and not change, OUTSIDE a folder that it may not
+write in, VICTIM a process of the same user. Every attempt is harmless where it works: it sets what is set already, or
+touches what was made for it. The answer is JSON: {"tried": names, "worked": names}.
+"""
+
+import ctypes
+import fcntl
+import json
+import os
+import resource
+import socket
+import sys
+from collections.abc import Callable
+from functools import partial
+
+libc = ctypes.CDLL(None, use_errno=True)
+_SETFL_ASYNC, _SIGURG = 0o20000, 23
+_SEIZE = 0x4206
+_NEW_USER = 0x10000000
+_IPC_CREATE, _IPC_REMOVE = 0o1600, 0
+# the same on every architecture
+_IO_URING_SETUP, _PIDFD_OPEN = 425, 434
+
+
+def called(answer: int) -> int:
+    """What a function of the C library gave. Raises OSError where it failed."""
+    if answer < 0:
+        raise OSError(ctypes.get_errno(), "refused")
+    return answer
+
+
+def attempts(secret: str, readable: str, outside: str, victim: int) -> dict[str, Callable[[], object]]:
+    """What is tried, in the words of who tries it; a refusal is an OSError."""
+    return {**_files(secret, readable, outside), **_planting(), **_processes(victim), **_kernel()}
+
+
+def _files(secret: str, readable: str, outside: str) -> dict[str, Callable[[], object]]:
+    return {
+        "read a file outside": lambda: open(secret).close(),
+        "list a folder outside": lambda: os.listdir(outside),
+        "make a file outside": lambda: open(os.path.join(outside, "new"), "x").close(),
+        "write into a file that it may only read": lambda: open(readable, "r+b").close(),
+        "empty a file by its name": lambda: os.truncate(readable, 0),
+        "empty a file while opening it to read": lambda: os.close(os.open(readable, os.O_RDONLY | os.O_TRUNC)),
+        "empty a file while opening it for commands": lambda: os.close(os.open(readable, os.O_ACCMODE | os.O_TRUNC)),
+        "open a file for commands alone": lambda: os.close(os.open(secret, os.O_ACCMODE)),
+        "remove a file outside": lambda: os.unlink(secret),
+        "change the mode of a file outside": lambda: os.chmod(readable, 0o600),
+        "change the times of a file outside": lambda: os.utime(readable),
+        "lease a file, so that others wait for it": lambda: fcntl.fcntl(
+            os.open(readable, os.O_RDONLY), fcntl.F_SETLEASE, fcntl.F_RDLCK
+        ),
+        "watch a folder outside": lambda: called(libc.inotify_init1(0)),
+    }
+
+
+def _planting() -> dict[str, Callable[[], object]]:
+    return {
+        "leave a symbolic link": lambda: os.symlink("/etc/passwd", "planted-link"),
+        "leave a hard link": _leave_hard_link,
+        "leave a pipe": lambda: os.mkfifo("planted-pipe"),
+        "leave a program with its owner's powers": lambda: os.close(
+            os.open("planted-suid", os.O_CREAT | os.O_WRONLY, 0o4755)
+        ),
+    }
+
+
+def _leave_hard_link() -> None:
+    with open("planted-file", "w"):
+        os.link("planted-file", "planted-hard-link")
+
+
+def _processes(victim: int) -> dict[str, Callable[[], object]]:
+    return {
+        "signal another process": lambda: os.kill(victim, 0),
+        "have a pipe signal another process": lambda: _signal_by_pipe(victim),
+        "change another process's limits": lambda: _set_limit(victim),
+        "move another process to a core": lambda: os.sched_setaffinity(victim, os.sched_getaffinity(0)),
+        "slow another process down": lambda: os.setpriority(os.PRIO_PROCESS, victim, 19),
+        "slow all of the user down": lambda: os.setpriority(os.PRIO_USER, 0, os.getpriority(os.PRIO_USER, 0)),
+        "schedule another process": lambda: os.sched_setscheduler(victim, os.SCHED_OTHER, os.sched_param(0)),
+        "trace another process": lambda: called(libc.ptrace(_SEIZE, victim, None, None)),
+        "read another process's memory": lambda: open(f"/proc/{victim}/mem", "rb").close(),
+        "read another process's environment": lambda: open(f"/proc/{victim}/environ", "rb").read(),
+        "hold another process": lambda: called(libc.syscall(_PIDFD_OPEN, victim, 0)),
+        "start a process": _start_process,
+        "outlive its parent": lambda: called(libc.prctl(ctypes.c_ulong(1 << 32 | 1), 0, 0, 0, 0)),
+    }
+
+
+def _signal_by_pipe(victim: int) -> None:
+    reader, _ = os.pipe()
+    fcntl.fcntl(reader, fcntl.F_SETSIG, _SIGURG)
+    fcntl.fcntl(reader, fcntl.F_SETOWN, victim)
+    fcntl.fcntl(reader, fcntl.F_SETFL, _SETFL_ASYNC)
+
+
+def _set_limit(victim: int) -> None:
+    """To what it is: `prlimit` of the C library, because Python looks at the process first."""
+    limit = (ctypes.c_uint64 * 2)()
+    called(libc.prlimit(victim, resource.RLIMIT_CORE, None, ctypes.byref(limit)))
+
+
+def _start_process() -> None:
+    if os.fork() == 0:
+        os._exit(0)
+
+
+def _kernel() -> dict[str, Callable[[], object]]:
+    families = ("AF_INET", "AF_INET6", "AF_UNIX", "AF_NETLINK")
+    return {
+        **{f"open a socket ({name})": partial(socket.socket, getattr(socket, name)) for name in families},
+        "share memory by System V": _share_memory,
+        "hide memory in a file without a name": lambda: os.close(os.memfd_create("hidden")),
+        "work through io_uring": lambda: called(libc.syscall(_IO_URING_SETUP, 1, (ctypes.c_uint32 * 30)())),
+        "make a name space": lambda: called(libc.unshare(_NEW_USER)),
+    }
+
+
+def _share_memory() -> None:
+    libc.shmctl(called(libc.shmget(0, 4096, _IPC_CREATE)), _IPC_REMOVE, None)
+
+
+def main() -> None:
+    """Tries everything and answers."""
+    secret, readable, outside, victim = sys.argv[1:]
+    tried = attempts(secret, readable, outside, int(victim))
+    worked = [name for name, attempt in tried.items() if _works(attempt)]
+    os.write(int(os.environ["ONNXFARM_REPLY_FD"]), json.dumps({"tried": list(tried), "worked": worked}).encode())
+
+
+def _works(attempt: Callable[[], object]) -> bool:
+    try:
+        attempt()
+    except OSError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""What a hostile child tries on its neighbours, on the files it may read, and on whoever reads its folder later."""
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from farm.sandbox import child, confinement, filters, launch, neighbours, probe
+from farm.sandbox.policy import Level, Policy, SandboxError
+from tests.unit.sandbox.conftest import Confined
+
+ATTEMPTS = list(probe.attempts("", "", "", 0))
+ON_X86 = pytest.mark.skipif(
+    os.uname().machine != "x86_64", reason="the numbers of the system calls are those of x86-64"
+)
+
+
+@pytest.fixture
+def neighbour() -> Iterator[int]:
+    """A process of the same user, which has done nothing."""
+    with subprocess.Popen(["/bin/sleep", "60"]) as process:
+        yield process.pid
+        assert process.poll() is None
+        process.kill()
+
+
+@cache
+def probed(level: Level) -> dict[str, list[str]]:
+    """What the self-test tried, and what of it worked."""
+    found: dict[str, list[str]] = json.loads(confinement.probed(level).reply)
+    return found
+
+
+@pytest.mark.parametrize("attempt", ATTEMPTS)
+def test_a_child_cannot(level: Level, attempt: str) -> None:
+    assert attempt in probed(level)["tried"]
+    assert attempt not in probed(level)["worked"]
+
+
+@pytest.mark.parametrize("version", range(1, 7))
+def test_an_older_landlock_lets_nothing_more_through(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    reason = confinement.why_not("landlock")
+    if reason is not None:
+        pytest.skip(f"level landlock does not hold here: {reason}")
+    original = launch.orders
+    monkeypatch.setattr(launch, "orders", lambda *a, **more: f"{original(*a, **more)}\nabi {version}")
+    assert confinement.why_not("landlock") is None
+
+
+def test_a_level_is_not_granted_when_one_wall_is_missing(level: Level, monkeypatch: pytest.MonkeyPatch) -> None:
+    without = tuple(call for call in filters._ALWAYS if not call.startswith("shm"))
+    monkeypatch.setattr(filters, "_ALWAYS", without)
+    filters.program.cache_clear()
+    try:
+        reason = confinement.why_not(level)
+    finally:
+        filters.program.cache_clear()
+    assert reason == "The probe was not confined: it could share memory by System V."
+
+
+def test_a_child_cannot_end_a_neighbour_by_a_limit_on_its_processor_time(confined: Confined, neighbour: int) -> None:
+    before = resource.prlimit(neighbour, resource.RLIMIT_CPU)
+    code = f"""
+import ctypes, os, resource
+limit = (ctypes.c_uint64 * 2)(0, 0)
+answers = [ctypes.CDLL(None).prlimit(pid, resource.RLIMIT_CPU, ctypes.byref(limit), None) for pid in ({neighbour},)]
+os.write(int(os.environ["ONNXFARM_REPLY_FD"]), repr(answers).encode())
+"""
+    assert confined(code).reply == b"[-1]"
+    assert resource.prlimit(neighbour, resource.RLIMIT_CPU) == before
+
+
+def test_a_child_may_still_limit_and_pin_itself(confined: Confined) -> None:
+    code = """
+import os, resource
+for pid in (0, os.getpid()):
+    os.sched_setaffinity(pid, os.sched_getaffinity(0))
+    resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+    os.setpriority(os.PRIO_PROCESS, pid, os.getpriority(os.PRIO_PROCESS, 0))
+os.write(int(os.environ["ONNXFARM_REPLY_FD"]), b"ok")
+"""
+    ending = confined(code)
+    assert ending.reply == b"ok", ending
+
+
+def test_a_process_that_a_child_started_cannot_signal_a_neighbour_either(confined: Confined, neighbour: int) -> None:
+    code = f"""
+import os
+if os.fork() == 0:
+    try:
+        os.kill({neighbour}, 15)
+    except OSError:
+        os._exit(7)
+    os._exit(0)
+os.write(int(os.environ["ONNXFARM_REPLY_FD"]), str(os.waitstatus_to_exitcode(os.wait()[1])).encode())
+"""
+    assert confined(code, limits={"processes": True}).reply == b"7"
+
+
+@ON_X86
+@pytest.mark.parametrize(
+    ("call", "arguments"),
+    [
+        ("the end with its parent, under a word of 64 bits", "157, 1 << 32 | 1, 0, 0, 0, 0"),
+        ("a signal's receiver, under a word of 64 bits", "72, 0, 1 << 32 | 8, os.getppid()"),
+        ("the limits of process 1, under a word of 64 bits", "302, 7 << 32 | 1, 4, 0, 0"),
+    ],
+)
+def test_a_word_that_the_kernel_cuts_to_32_bits_does_not_pass_the_filter(
+    confined: Confined, call: str, arguments: str
+) -> None:
+    code = f"""
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+answer = libc.syscall(*(ctypes.c_long(word) for word in ({arguments})))
+os.write(int(os.environ["ONNXFARM_REPLY_FD"]), f"{{answer}} {{ctypes.get_errno()}}".encode())
+"""
+    assert confined(code).reply == b"-1 1", call
+
+
+@ON_X86
+def test_system_calls_by_the_numbers_of_another_architecture_end_the_child(confined: Confined) -> None:
+    x32_prlimit = 0x40000000 + 302
+    ending = confined(f"import ctypes, os; ctypes.CDLL(None).syscall({x32_prlimit}, os.getppid(), 4, 0, 0)")
+    assert ending.signal == signal.SIGSYS
+
+
+def test_with_the_network_open_a_unix_socket_is_still_out_of_reach(confined: Confined) -> None:
+    code = """
+import os, socket
+refused = []
+for family in ("AF_UNIX", "AF_NETLINK", "AF_PACKET", "AF_VSOCK", "AF_ALG"):
+    try:
+        socket.socket(getattr(socket, family), socket.SOCK_RAW)
+    except OSError:
+        refused.append(family)
+socket.socket(socket.AF_INET).close()
+os.write(int(os.environ["ONNXFARM_REPLY_FD"]), str(len(refused)).encode())
+"""
+    assert confined(code, limits={"network": True}).reply == b"5"
+
+
+def test_without_the_instructions_for_neighbours_the_level_is_not_granted(monkeypatch: pytest.MonkeyPatch) -> None:
+    reason = confinement.why_not("landlock")
+    if reason is not None:
+        pytest.skip(f"level landlock does not hold here: {reason}")
+    monkeypatch.setattr(neighbours, "rules", lambda *_: b"")
+    filters.program.cache_clear()
+    try:
+        reason = confinement.why_not("landlock")
+    finally:
+        filters.program.cache_clear()
+    assert reason is not None
+    assert "change another process's limits" in reason
+
+
+def test_a_child_whose_starter_is_gone_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = launch.orders
+    monkeypatch.setattr(
+        launch, "orders", lambda policy, level, *, starter: original(policy, level, starter=starter + 1)
+    )
+    with pytest.raises(SandboxError, match="its parent is gone"):
+        child.run_command(["/bin/true"], policy=Policy(level="none"), timeout_s=10)
+
+
+def test_process_1_of_a_container_starts_children_like_any_other(tmp_path: Path) -> None:
+    program = shutil.which("bwrap")
+    inside = [str(program), "--dev-bind", "/", "/", "--unshare-user", "--unshare-pid", "--as-pid-1", "--proc", "/proc"]
+    if program is None or subprocess.run([*inside, "/bin/true"], check=False, capture_output=True).returncode:
+        pytest.skip("bubblewrap makes no process name space here, so no process 1 can be had")
+    code = (
+        "import os; assert os.getpid() == 1\n"
+        "from farm.sandbox import child; from farm.sandbox.policy import Policy\n"
+        "print(child.run_command(['/bin/true'], policy=Policy(level='none'), timeout_s=20).kind)\n"
+        "print(child.run_function('json:dumps', 1, policy=Policy(), timeout_s=30, imported=('json',)).kind)\n"
+    )
+    python = os.path.abspath(sys.executable)
+    done = subprocess.run([*inside, python, "-c", code], capture_output=True, text=True, check=False, timeout=100)
+    assert done.stdout.split() == ["done", "done"], done.stderr
