@@ -6,7 +6,7 @@ import re
 import shutil
 import stat
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -37,10 +37,11 @@ class LocalFiles:
         self.paths[digest] = path
         return FileRef(name=name or path.name, sha256=digest, bytes=path.stat().st_size)
 
-    def bundle(self, folder: Path, main: str) -> Bundle:
-        """All files of a folder as a bundle, the model first."""
-        others = sorted(path for path in folder.iterdir() if path.is_file() and path.name != main)
-        return Bundle(main=main, files=tuple(self.add(path) for path in (folder / main, *others)))
+    def bundle(self, folder: Path, main: str, *, names: Sequence[str] | None = None) -> Bundle:
+        """Files of a folder as a bundle, the model first: those of these names, or all."""
+        known = names if names is not None else sorted(path.name for path in folder.iterdir() if path.is_file())
+        others = [name for name in known if name != main]
+        return Bundle(main=main, files=tuple(self.add(folder / name) for name in (main, *others)))
 
     def fetch(self, digest: str, to: Path) -> None:
         """Copy the file with this digest."""

@@ -164,7 +164,7 @@ class Preparation:
                 opset=opset,
                 calibration=self.files.paths[self.calibration.sha256] if self.calibration else None,
             )
-            return self.files.bundle(made.folder, made.main)
+            return self.files.bundle(made.folder, made.main, names=made.files)
 
         return self._once(("variant", _key(spec.recipe), opset), make)
 

@@ -17,6 +17,7 @@ from django.conf import settings
 
 from farm.accounts.refusals import Away, NoSpace, TooLarge
 from farm.registry import objects
+from farm.sandbox import leavings
 
 DRAFT_LIFE_S = 24 * 3600.0
 COPY_BYTES = 1 << 20
@@ -117,16 +118,21 @@ class Draft:
 
 
 def draft_of(path: Path, *, name: str | None = None) -> Draft:
-    """A sealed draft with a file's content, for what the farm itself has made."""
-    draft = Draft(name or path.name, limit_bytes=path.stat().st_size)
-    try:
-        with path.open("rb") as source:
+    """A sealed draft with a plain file's content, for what a child of the farm has made.
+
+    Raises NoSpace, as the file may be longer than what was written into it, and LeftError for a link or a pipe.
+    """
+    with leavings.opened(path) as source:
+        size = os.fstat(source.fileno()).st_size
+        check_room(bytes_wanted=size)
+        draft = Draft(name or path.name, limit_bytes=size)
+        try:
             while chunk := source.read(COPY_BYTES):
                 draft.write(chunk)
-        draft.seal()
-    except BaseException:
-        draft.discard()
-        raise
+            draft.seal()
+        except BaseException:
+            draft.discard()
+            raise
     return draft
 
 

@@ -35,8 +35,11 @@ class Ending:
         return self.kind == "done"
 
     def answer(self) -> Any:
-        """The reply parsed as JSON; ValueError when it is no JSON."""
-        return json.loads(without_nul(self.reply))
+        """The reply parsed as JSON; ValueError when it is no JSON, or deeper than anything of ours."""
+        try:
+            return json.loads(without_nul(self.reply))
+        except RecursionError as error:
+            raise ValueError("the reply is nested too deep") from error
 
     def sentence(self) -> str:
         """What happened, with its values."""
@@ -53,9 +56,12 @@ class Ending:
         return words[self.kind]
 
     def _last_words(self) -> str:
-        text = self.stderr_tail.replace("\0", "\ufffd")
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
-        return f", saying “{lines[-1][:300]}”" if lines else ""
+        lines = [line.strip() for line in self.stderr_tail.splitlines() if line.strip()]
+        if not lines:
+            return ""
+        # it ends on terminals too, where other signs are orders
+        words = "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in lines[-1][:300])
+        return f", saying “{words}”"
 
 
 def signal_name(number: int | None) -> str:

@@ -68,6 +68,8 @@ def _paths(policy: Policy) -> Iterator[tuple[str, Path]]:
     for path in policy.listed:
         yield "list", path
     for path in policy.read_write:
+        if path.is_symlink():  # an earlier child may have put it in the place of its folder
+            raise SandboxError(f"The folder {str(path)!r} to write in is a link; give the folder itself.")
         yield "rw", path
     yield "dev", Path("/dev/null")
     if policy.devices:

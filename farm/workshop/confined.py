@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from farm.contract.reasons import Reason, ReasonCode
-from farm.sandbox import child
+from farm.sandbox import child, leavings
 from farm.sandbox.endings import Ending
 from farm.sandbox.policy import Policy
 from farm.workshop.inspection import ModelProblem
@@ -48,6 +48,9 @@ _CODES = {
 }
 
 
+R = TypeVar("R", bound=BaseModel)
+
+
 class WorkshopError(Exception):
     """An order that could not be carried out; `reason` says why in words."""
 
@@ -66,13 +69,37 @@ class Place:
     out_dir: Path | None = None
 
 
-def answer(function: str, payload: dict[str, Any], *, place: Place, timeout_s: float) -> Any:
-    """What `module:function` of the workshop answers. Raises WorkshopError for its problem, or its end."""
+def answer(function: str, payload: dict[str, Any], *, place: Place, timeout_s: float, as_a: type[R]) -> R:
+    """What `module:function` of the workshop answers. Raises WorkshopError for its problem, its end, or another answer.
+
+    When it returns, the place's `out_dir` holds plain files and folders only.
+    """
     ending = call(function, payload, place=place, timeout_s=timeout_s)
     problem = problem_of(ending, _DOING[function.split(":")[0]])
     if problem is not None:
         raise WorkshopError(_CODES.get(problem.code, ReasonCode.NOT_SUPPORTED), problem.text)
-    return ending.answer()["answer"]
+    if place.out_dir is not None:
+        _check_left(place.out_dir)
+    try:
+        return as_a.model_validate(ending.answer()["answer"])
+    except (ValidationError, LookupError, TypeError) as error:
+        raise WorkshopError(ReasonCode.GARBLED, garbled_sentence(error)) from error
+
+
+def made(path: Path) -> Path:
+    """A file that a child was told to write, under the name it was told. Raises WorkshopError when there is none."""
+    if not leavings.is_plain(path):
+        raise WorkshopError(ReasonCode.GARBLED, f"The process working on the model left no {path.name}.")
+    return path
+
+
+def _check_left(folder: Path) -> None:
+    """Whoever reads the folder from now on finds plain files in it."""
+    try:
+        leavings.check(folder)
+    except leavings.LeftError as problem:
+        text = f"The process working on the model left what it may not. {problem}"
+        raise WorkshopError(ReasonCode.GARBLED, text) from problem
 
 
 def call(

@@ -14,7 +14,8 @@ from farm.contract.reasons import ReasonCode
 from farm.contract.reports import OutputParity
 from farm.rules.divergence import FirstDifference, Graph, GraphNode, borders
 from farm.rules.parity import FP32, Preset, judge
-from farm.workshop import arrays, confined
+from farm.workshop import arrays, confined, replies
+from farm.workshop.confined import R
 
 _RUN_S = 120.0
 _MAX_STEPS = 12
@@ -137,9 +138,9 @@ class _Search:
             self.visible &= _made(self._read(bundles.variant)[0])
 
     def _read(self, folder: Path) -> tuple[Graph, list[str], set[str]]:
-        facts = self._order("graph", {}, folder=folder)
-        nodes = [GraphNode(n["name"], n["op_type"], tuple(n["inputs"]), tuple(n["outputs"])) for n in facts["nodes"]]
-        return Graph(nodes), facts["outputs"], set(facts["stored"])
+        facts = self._order("graph", {}, folder=folder, as_a=replies.Graph)
+        nodes = [GraphNode(node.name, node.op_type, node.inputs, node.outputs) for node in facts.nodes]
+        return Graph(nodes), list(facts.outputs), set(facts.stored)
 
     def worst_output(self) -> OutputParity | None:
         """The output of the whole model that differs, the first in order of execution; None when all agree."""
@@ -244,7 +245,7 @@ class _Search:
     ) -> Look:
         folder, refer = self._folder(), self._sides.refer
         payload |= {"inputs": str(inputs), "with_reference": with_reference and refer is None}
-        self._order(function, payload, folder=of, out=folder, reads=[inputs])
+        self._order(function, payload, folder=of, as_a=replies.Done, out=folder, reads=[inputs])
         look = Look(folder=folder, main=self._bundles.main, inputs=inputs, reference=folder / "reference.npz")
         if with_reference and refer is not None:
             refer(look)
@@ -262,13 +263,14 @@ class _Search:
         payload: dict[str, Any],
         *,
         folder: Path,
+        as_a: type[R],
         out: Path | None = None,
         reads: Sequence[Path] = (),
-    ) -> Any:
+    ) -> R:
         self._sides.check()
         place = confined.Place(bundle_dir=folder, main=self._bundles.main, reads=reads, out_dir=out)
         order = {**payload, "out": str(out) if out else ""}
-        return confined.answer(f"exposing:{function}", order, place=place, timeout_s=_RUN_S)
+        return confined.answer(f"exposing:{function}", order, place=place, timeout_s=_RUN_S, as_a=as_a)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 Nothing here imports onnx. A `bundle` is a folder that holds the model file `main` and its external data as plain files.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,8 @@ from farm.contract.evaluation import EvaluationRecipe
 from farm.contract.reasons import ReasonCode
 from farm.rules import recipes
 from farm.rules.runtimes.conversions import OpsetReach
-from farm.workshop import confined
+from farm.sandbox import leavings
+from farm.workshop import confined, replies
 from farm.workshop.inspection import Coverage, Inspection, ModelProblem, QuantisedReport
 
 INSPECT_S = 60.0
@@ -93,7 +95,7 @@ def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S, is_one
         return Inspection(ok=False, problem=problem)
     try:
         return Inspection.model_validate(ending.answer()["answer"])
-    except (ValidationError, KeyError) as error:
+    except (ValidationError, LookupError, TypeError) as error:
         text = confined.garbled_sentence(error)
         return Inspection(ok=False, problem=ModelProblem(code="garbled", text=text))
 
@@ -108,7 +110,7 @@ def reach_of(
         return None
     try:
         return OpsetReach.model_validate(ending.answer()["answer"])
-    except (ValidationError, KeyError):
+    except (ValidationError, LookupError, TypeError):
         return None
 
 
@@ -141,8 +143,8 @@ def unpack_test_data(
     out = out_dir / f"{side}s.npz"
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=files, out_dir=out_dir)
     payload = {"files": [str(path) for path in files], "side": side, "out": str(out)}
-    confined.answer("feeding:unpack_test_data", payload, place=place, timeout_s=RUN_S)
-    return out
+    confined.answer("feeding:unpack_test_data", payload, place=place, timeout_s=RUN_S, as_a=replies.Done)
+    return confined.made(out)
 
 
 def make_reference(bundle_dir: Path, main: str, *, inputs: Path, out_dir: Path, timeout_s: float = RUN_S) -> Reference:
@@ -150,8 +152,11 @@ def make_reference(bundle_dir: Path, main: str, *, inputs: Path, out_dir: Path, 
     out = out_dir / "reference.npz"
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=[inputs], out_dir=out_dir)
     payload = {"inputs": str(inputs), "out": str(out)}
-    answer = confined.answer("reference:make_reference", payload, place=place, timeout_s=timeout_s)
-    return Reference(path=out, made_by=f"{answer['made_by']} CPU, no optimisations", skipped=tuple(answer["skipped"]))
+    found = confined.answer(
+        "reference:make_reference", payload, place=place, timeout_s=timeout_s, as_a=replies.Referenced
+    )
+    made_by = f"{found.made_by} CPU, no optimisations"
+    return Reference(path=confined.made(out), made_by=made_by, skipped=found.skipped)
 
 
 def make_variant(
@@ -182,14 +187,10 @@ def make_variant(
     }
     reads = [calibration] if calibration else []
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
-    answer = confined.answer("variants:make_variant", payload, place=place, timeout_s=timeout_s)
-    return Variant(
-        folder=out_dir,
-        main=main,
-        files=tuple(answer["files"]),
-        history=tuple(answer["history"]),
-        coverage=tuple(Coverage.model_validate(one) for one in answer["coverage"]),
-    )
+    found = confined.answer("variants:make_variant", payload, place=place, timeout_s=timeout_s, as_a=replies.Made)
+    # which files there are is seen, not told: the model under its name, and its data where it has any
+    files = (confined.made(out_dir / main).name, *leavings.names(out_dir, re.escape(f"{main}.data")))
+    return Variant(folder=out_dir, main=main, files=files, history=found.history, coverage=found.coverage)
 
 
 def accept_calibration(
@@ -204,8 +205,9 @@ def accept_calibration(
     reads = [data] if data else [path for files in sets for path in files]
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
     payload = {"data": str(data) if data else None, "sets": [[str(path) for path in files] for files in sets]}
-    answer = confined.answer("calibrating:accept", {**payload, "out": str(out)}, place=place, timeout_s=RUN_S)
-    return Calibration(path=out, samples=answer["samples"])
+    order = {**payload, "out": str(out)}
+    found = confined.answer("calibrating:accept", order, place=place, timeout_s=RUN_S, as_a=replies.Calibrated)
+    return Calibration(path=confined.made(out), samples=found.samples)
 
 
 def check_evaluation(
@@ -218,8 +220,8 @@ def check_evaluation(
     out = out_dir / "evaluation.npz"
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=[data], out_dir=out_dir)
     payload = {**recipe.model_dump(mode="json"), "data": str(data), "out": str(out)}
-    answer = confined.answer("evaluating:check", payload, place=place, timeout_s=timeout_s)
-    return LabelledData(path=out, n=answer["n"], output=answer["output"], classes=answer["classes"])
+    found = confined.answer("evaluating:check", payload, place=place, timeout_s=timeout_s, as_a=replies.Labelled)
+    return LabelledData(path=confined.made(out), n=found.n, output=found.output, classes=found.classes)
 
 
 def make_outline(bundle_dir: Path, main: str, *, out_dir: Path, timeout_s: float = OUTLINE_S) -> Path:
@@ -230,9 +232,8 @@ def make_outline(bundle_dir: Path, main: str, *, out_dir: Path, timeout_s: float
     out = out_dir / "outline.onnx"
     place = confined.Place(bundle_dir=bundle_dir, main=main, out_dir=out_dir)
     payload = {"out": str(out), "limit_bytes": LARGEST_OUTLINE}
-    confined.answer("outlining:make", payload, place=place, timeout_s=timeout_s)
-    # the child's word is not enough: what it has written is kept
-    if out.is_symlink() or not out.is_file() or out.stat().st_size > LARGEST_OUTLINE:
+    confined.answer("outlining:make", payload, place=place, timeout_s=timeout_s, as_a=replies.Done)
+    if confined.made(out).stat().st_size > LARGEST_OUTLINE:
         text = "The process outlining the graph wrote something else than an outline."
         raise WorkshopError(ReasonCode.GARBLED, text)
     return out
@@ -245,14 +246,14 @@ def report_quantised(
     reads = [variant_dir, *([data] if data else [])]
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
     payload = {"variant": str(variant_dir), "data": str(data) if data else None, "out": str(out_dir)}
-    answer = confined.answer("reporting:report", payload, place=place, timeout_s=VARIANT_S)
-    return QuantisedReport.model_validate(answer)
+    return confined.answer("reporting:report", payload, place=place, timeout_s=VARIANT_S, as_a=QuantisedReport)
 
 
 def _prepared(function: str, payload: dict[str, Any], *, bundle_dir: Path, main: str, out_dir: Path) -> Prepared:
     out = out_dir / "inputs.npz"
     reads = [Path(payload["inputs"])] if "inputs" in payload else []
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
-    answer = confined.answer(f"feeding:{function}", {**payload, "out": str(out)}, place=place, timeout_s=RUN_S)
-    shapes = {entry["name"]: tuple(entry["shape"]) for entry in answer["inputs"]}
-    return Prepared(path=out, batch=answer["batch"], sizes=answer["sizes"], shapes=shapes)
+    order = {**payload, "out": str(out)}
+    found = confined.answer(f"feeding:{function}", order, place=place, timeout_s=RUN_S, as_a=replies.Fed)
+    shapes = {given.name: given.shape for given in found.inputs}
+    return Prepared(path=confined.made(out), batch=found.batch, sizes=found.sizes, shapes=shapes)

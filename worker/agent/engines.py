@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from farm.contract.reports import EnginesReport
 from farm.rules.parity import preset_between
+from farm.sandbox import leavings
 from worker.agent.launching import Launcher, garbled
 from worker.agent.passes import KEPT, runner_order
 from worker.agent.preparing import PreparedArm
@@ -39,7 +40,7 @@ def compare_engines(launcher: Launcher, arms: Sequence[PreparedArm]) -> EnginesR
 def _shared(arm: PreparedArm) -> Path | None:
     """The arm's outputs where every runner of the block may read them; None when its check kept none."""
     own = arm.scratch / KEPT
-    if own.is_symlink() or not own.is_file():
+    if not leavings.is_plain(own):
         return None
     place = arm.inputs.parent / f"outputs-{arm.arm}.npz"
     os.replace(own, place)

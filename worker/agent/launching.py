@@ -12,7 +12,7 @@ from typing import Any
 
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.runtimes import providers
-from farm.sandbox import child, interpreters
+from farm.sandbox import child, interpreters, leavings
 from farm.sandbox.endings import Ending
 from farm.sandbox.policy import Policy, SandboxError
 from farm.sandbox.watch import Running
@@ -119,10 +119,10 @@ class Launcher:
     def _policy(self, arm: PreparedArm, entry: providers.Provider | None, *, work_dir: Path) -> Policy:
         """What the arm's process may see: its interpreter, the stage, the model, its inputs; engines it may keep."""
         if entry is not None and entry.building is not None:
-            arm.engines.mkdir(exist_ok=True)
+            leavings.folder(arm.engines)
         return Policy(
             read_only=(*interpreters.paths(arm.installed.python), self._stage, arm.model.parent, arm.inputs.parent),
-            read_write=(work_dir, arm.engines) if arm.engines.is_dir() else (work_dir,),
+            read_write=(work_dir, arm.engines) if leavings.is_folder(arm.engines) else (work_dir,),
             memory_bytes=self._memory_bytes,
             devices=entry is not None and providers.needs_devices(entry, arm.order.cell.provider_options),
         )

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from farm.contract.blocks import Tolerance
 from farm.contract.divergence import TensorLook
 from farm.contract.reasons import Reason
+from farm.sandbox import leavings
 from worker.agent.launching import Answer, Launcher, garbled
 from worker.agent.passes import runner_order
 from worker.agent.preparing import PreparedArm
@@ -38,7 +39,7 @@ class Looker:
     def compare(self, model: Path, *, inputs: Path, reference: Path) -> list[TensorLook]:
         """The model's outputs against the reference's (`.npz`). Raises LookFailedError."""
         # the child sees the model's folder, the inputs' and its own
-        place = Path(shutil.copyfile(reference, self.arm.scratch / _REFERENCE))
+        place = leavings.lay(reference, self.arm.scratch / _REFERENCE)
         answer = self._asked(model, inputs, reference=str(place))
         try:
             return _LOOKS.validate_python(answer.reply.get("outputs"))
@@ -49,7 +50,7 @@ class Looker:
         """Writes the model's outputs to `out` (`.npz`). Raises LookFailedError."""
         place = self.arm.scratch / _KEPT
         self._asked(model, inputs, reference=None, keep=str(place))
-        if place.is_symlink() or not place.is_file():
+        if not leavings.is_plain(place):
             raise LookFailedError(garbled("it kept no outputs"))
         shutil.move(place, out)
 

@@ -1,6 +1,7 @@
 """The trace pass of an arm: profile, then back to the model's own nodes."""
 
 import contextlib
+import re
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from farm.contract.reports import Operator, ProviderShare, TraceReport
 from farm.rules.judging.alignment import Origin
 from farm.rules.tracing import mapping
 from farm.rules.tracing.graphs import Graph
+from farm.sandbox import leavings
 from worker.agent import budgets, graphs
 from worker.agent.environment import StoreTrace
 from worker.agent.launching import Launcher, garbled
@@ -71,10 +73,19 @@ class Profiled:
     @property
     def optimized(self) -> Path | None:
         """The graph that ONNX Runtime saved."""
-        if self.reply is None or self.folder is None or self.reply.optimized is None:
+        return self._left(self.reply.optimized) if self.reply is not None else None
+
+    @property
+    def raw(self) -> Path | None:
+        """The profile that ONNX Runtime wrote."""
+        return self._left(self.reply.raw) if self.reply is not None else None
+
+    def _left(self, name: str | None) -> Path | None:
+        """The plain file of this name in the folder. It is looked for there, because a reply names what it likes."""
+        if self.folder is None or name is None:
             return None
-        path = self.folder / self.reply.optimized
-        return path if path.is_file() else None
+        found = leavings.names(self.folder, re.escape(name))
+        return self.folder / found[0] if found else None
 
 
 def profile_arm(launcher: Launcher, arm: PreparedArm, *, trace_round: int) -> Profiled:
@@ -140,7 +151,7 @@ def report_of(profiled: Profiled, mapper: Mapper, *, store: StoreTrace) -> Trace
     if reply.runs == 0:
         return TraceReport(arm=arm, trace_round=trace_round, reason=garbled("the profile holds no complete run"))
     origins = mapper.origins(profiled)
-    raw = profiled.folder / reply.raw
+    raw = profiled.raw
     return TraceReport(
         arm=arm,
         trace_round=trace_round,
@@ -150,7 +161,7 @@ def report_of(profiled: Profiled, mapper: Mapper, *, store: StoreTrace) -> Trace
         copies_to_device=_copies(reply, COPY_TO_DEVICE),
         copies_to_host=_copies(reply, COPY_TO_HOST),
         mapped_share=mapping.mapped_share(origins),
-        raw_sha256=store(arm, trace_round, raw) if trace_round == 0 and raw.is_file() else None,
+        raw_sha256=store(arm, trace_round, raw) if trace_round == 0 and raw is not None else None,
     )
 
 

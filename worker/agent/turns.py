@@ -7,7 +7,6 @@ their ratio; arms that take turns of some milliseconds see the same of it. docs/
 import os
 import random
 import select
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from farm.sandbox import leavings
 from farm.sandbox.watch import Running
 from worker.agent.launching import Answer, Launcher
 from worker.agent.preparing import PreparedArm
@@ -40,7 +40,7 @@ class Seat:
         self._running: Running | None = None
 
     def __enter__(self) -> "Seat":
-        shutil.rmtree(self._folder, ignore_errors=True)
+        leavings.clear(self._folder)
         self._folder.mkdir()
         self._go, self._said = (_pipe(self._folder / name) for name in ("go", "said"))
         self._future: Future[Answer] = self._threads.submit(self._launch, str(self._folder), self._started)

@@ -1,0 +1,114 @@
+"""What an ended child left in a folder that it could write in: plain files are taken, by names that we chose.
+
+An answer of a child is never a path. Whoever wants a file asks for it by its own name, or for all names of a pattern,
+and gets plain files only: no link is followed, no pipe waited at, and a file with a second name elsewhere is none.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from farm.sandbox.policy import SandboxError
+
+# a folder with more in it is somebody's attempt to keep us busy
+MOST_ENTRIES = 20_000
+_NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
+_NO_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+class LeftError(SandboxError):
+    """What was left is not what was asked for; the message names it."""
+
+
+def check(folder: Path) -> None:
+    """Raises LeftError when anything below is neither a plain file nor a folder, or when there is too much of it."""
+    count = 0
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            count += 1
+            if count > MOST_ENTRIES:
+                raise LeftError(f"It left more than {MOST_ENTRIES:,} files.")
+            path = Path(place, name)
+            if not is_plain(path) and not stat.S_ISDIR(path.lstat().st_mode):
+                raise LeftError(f"It left {_shown(name)}, which is {_kind(path)} and no plain file.")
+
+
+def is_plain(path: Path) -> bool:
+    """Whether a regular file of this one name lies there; a link to one is none."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_nlink == 1
+
+
+def names(folder: Path, pattern: str) -> list[str]:
+    """The plain files in the folder whose whole name fits the regular expression, sorted."""
+    fits = re.compile(pattern)
+    with os.scandir(folder) as entries:
+        found = [entry.name for entry in entries if fits.fullmatch(entry.name)]
+    return sorted(name for name in found if is_plain(folder / name))
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """The plain file, open for reading. Raises LeftError for anything else of that name, FileNotFoundError for none."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | _NO_LINKS | _NO_WAITING)
+    except FileNotFoundError:
+        raise
+    except OSError as problem:
+        raise LeftError(f"{_shown(path.name)} is {_kind(path)} and no plain file.") from problem
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+        os.close(descriptor)
+        raise LeftError(f"{_shown(path.name)} is {_kind(path)} and no plain file.")
+    with os.fdopen(descriptor, "rb") as file:
+        yield file
+
+
+def lay(source: Path, target: Path) -> Path:
+    """Copies a file of ours into a child's folder, in the place of whatever the child has put there."""
+    clear(target)
+    with source.open("rb") as given, target.open("xb") as copy:
+        shutil.copyfileobj(given, copy, 1 << 20)
+    return target
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a folder lies there; a link to one is none."""
+    return path.is_dir() and not path.is_symlink()
+
+
+def folder(path: Path) -> Path:
+    """The folder of this name in a child's folder, made anew where the child has put something else there."""
+    if not is_folder(path):
+        clear(path)
+        path.mkdir()
+    return path
+
+
+def clear(path: Path) -> None:
+    """Removes what lies under a name in a child's folder, a folder with all that is in it; links are not followed."""
+    if is_folder(path):
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _kind(path: Path) -> str:
+    try:
+        found = path.lstat()
+    except OSError:
+        return "gone"
+    known = {stat.S_IFLNK: "a link", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a folder"}
+    return known.get(stat.S_IFMT(found.st_mode), "a file with a second name" if found.st_nlink > 1 else "a device")
+
+
+def _shown(name: str) -> str:
+    return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in name[:80])

@@ -1,0 +1,89 @@
+"""What the workshop's functions answer, checked as what it is: the words of a process that a model may have taken over.
+
+Sizes are bounded by what a row, a sentence and a page can carry. Nothing here is a path: files have the names they were
+ordered under.
+"""
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, StringConstraints
+
+from farm.contract.base import Message
+from farm.workshop.inspection import Count, Coverage
+
+Text = Annotated[str, StringConstraints(max_length=4000)]
+Name = Annotated[str, StringConstraints(max_length=1000)]
+
+
+# what a column of whole numbers holds
+Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+
+class Reply(Message):
+    """A function may answer more than its caller reads."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class Done(Reply):
+    """Nothing but that it was done."""
+
+
+class FedInput(Reply):
+    """One input's array."""
+
+    name: Name
+    shape: Annotated[tuple[Count, ...], Field(max_length=64)]
+
+
+class Fed(Reply):
+    """Inputs that were written: their batch, the sizes of dynamic dimensions, their shapes."""
+
+    batch: Number | None
+    sizes: dict[Name, Number]
+    inputs: tuple[FedInput, ...]
+
+
+class Referenced(Reply):
+    """A reference that was written: by which runtime, and the outputs that are no tensors."""
+
+    made_by: Annotated[str, StringConstraints(max_length=60)]
+    skipped: tuple[Name, ...]
+
+
+class Made(Reply):
+    """A variant that was written: what was done, in sentences, and which operators a quantiser took."""
+
+    history: Annotated[tuple[Text, ...], Field(max_length=200)]
+    coverage: tuple[Coverage, ...]
+
+
+class Calibrated(Reply):
+    """Calibration data that were written."""
+
+    samples: Number
+
+
+class Labelled(Reply):
+    """Labelled data that were written."""
+
+    n: Number
+    output: Annotated[str, StringConstraints(max_length=200)]
+    classes: Number | None
+
+
+class GraphNode(Reply):
+    """One node, with the names of the tensors that it reads and makes."""
+
+    name: str
+    op_type: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+class Graph(Reply):
+    """A model's nodes in order, its outputs, and the names of what it stores."""
+
+    nodes: tuple[GraphNode, ...]
+    outputs: tuple[str, ...]
+    stored: frozenset[str]

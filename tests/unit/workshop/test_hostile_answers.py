@@ -1,0 +1,145 @@
+"""A workshop child that a model has taken over: whatever it answers and leaves behind, no file of ours is taken.
+
+Only the child is a stand-in, as it would be once it runs a stranger's code: it leaves files and answers lies.
+"""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from farm.contract.cells import Recipe
+from farm.contract.evaluation import EvaluationRecipe
+from farm.contract.reasons import ReasonCode
+from farm.sandbox.endings import Ending
+from farm.workshop import confined, orders
+
+TakenOver = Callable[..., None]
+Order = Callable[[Path], object]
+MAIN = "model.onnx"
+HONEST = {
+    "feeding": {"batch": 1, "sizes": {}, "inputs": []},
+    "reference": {"made_by": "onnxruntime 1.31.1", "skipped": []},
+    "variants": {"files": [MAIN], "history": [], "coverage": []},
+    "calibrating": {"samples": 3},
+    "evaluating": {"n": 3, "output": "y", "classes": 2},
+}
+ORDERS: dict[str, tuple[str, Order]] = {
+    "feeding": ("inputs.npz", lambda out: orders.prepare_inputs(out, MAIN, out_dir=out)),
+    "reference": ("reference.npz", lambda out: orders.make_reference(out, MAIN, inputs=out, out_dir=out)),
+    "variants": (MAIN, lambda out: orders.make_variant(out, MAIN, recipe=Recipe(precision="fp16"), out_dir=out)),
+    "calibrating": ("calibration.npz", lambda out: orders.accept_calibration(out, MAIN, data=out, out_dir=out)),
+    "evaluating": (
+        "evaluation.npz",
+        lambda out: orders.check_evaluation(out, MAIN, data=out, recipe=EvaluationRecipe(), out_dir=out),
+    ),
+}
+
+
+@pytest.fixture
+def taken_over(monkeypatch: pytest.MonkeyPatch) -> TakenOver:
+    """taken_over(reply, leave): every child of the workshop leaves something in its folder and answers this."""
+
+    def take(reply: bytes, leave: Callable[[Path], object] = lambda out: None) -> None:
+        def call(function: str, payload: dict[str, Any], *, place: confined.Place, **_: Any) -> Ending:
+            assert place.out_dir is not None
+            leave(place.out_dir)
+            return Ending(kind="done", exit_code=0, reply=reply)
+
+        monkeypatch.setattr(confined, "call", call)
+
+    return take
+
+
+def said(answer: object) -> bytes:
+    return json.dumps({"answer": answer}).encode()
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../secret", "model.onnx/../../secret"])
+def test_a_path_in_the_answer_does_not_become_a_file_of_the_variant(
+    taken_over: TakenOver, out: Path, name: str
+) -> None:
+    (out.parent / "secret").write_text("another team's")
+    taken_over(said({**HONEST["variants"], "files": [MAIN, name]}), lambda folder: (folder / MAIN).touch())
+    made = orders.make_variant(out, MAIN, recipe=Recipe(precision="fp16"), out_dir=out)
+    assert made.files == (MAIN,)
+
+
+def test_the_data_beside_a_variant_are_found_and_nothing_else(taken_over: TakenOver, out: Path) -> None:
+    def leave(folder: Path) -> None:
+        for name in (MAIN, f"{MAIN}.data", "secret", "modelXonnx.data"):
+            (folder / name).touch()
+
+    taken_over(said(HONEST["variants"]), leave)
+    made = orders.make_variant(out, MAIN, recipe=Recipe(precision="fp16"), out_dir=out)
+    assert made.files == (MAIN, f"{MAIN}.data")
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("what", ["link", "second name", "pipe"])
+def test_what_lies_under_the_name_that_was_ordered_is_not_followed(
+    taken_over: TakenOver, out: Path, order: str, what: str
+) -> None:
+    secret = out.parent / "secret"
+    secret.write_text("another team's")
+    name, call = ORDERS[order]
+    plant: dict[str, Callable[[Path], object]] = {
+        "link": lambda folder: (folder / name).symlink_to(secret),
+        "second name": lambda folder: os.link(secret, folder / name),
+        "pipe": lambda folder: os.mkfifo(folder / name),
+    }
+    taken_over(said(HONEST[order]), plant[what])
+    with pytest.raises(orders.WorkshopError, match="no plain file") as caught:
+        call(out)
+    assert caught.value.reason.code is ReasonCode.GARBLED
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_file_that_is_said_to_be_there_and_is_not_is_a_reason_in_words(
+    taken_over: TakenOver, out: Path, order: str
+) -> None:
+    name, call = ORDERS[order]
+    taken_over(said(HONEST[order]))
+    with pytest.raises(orders.WorkshopError, match=f"left no {name}"):
+        call(out)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b"7",
+        b"null",
+        b'{"answer": null}',
+        b'{"answer": []}',
+        b'{"answer": {"samples": 1e999, "n": -1, "batch": "x", "made_by": 7, "history": "x"}}',
+        b'{"answer": {"samples": 99999999999, "n": 99999999999, "output": "\\ud800", "batch": 99999999999}}',
+        b'{"problem": null}',
+        b'{"problem": {"code": 1}}',
+        b'{"answer":' * 200_000,
+        b"[" * 1_000_000,
+        b"9" * 10_000,
+    ],
+    ids=lambda reply: repr(reply[:40]),
+)
+def test_an_answer_of_another_form_is_a_reason_in_words(
+    taken_over: TakenOver, out: Path, order: str, reply: bytes
+) -> None:
+    name, call = ORDERS[order]
+    taken_over(reply, lambda folder: (folder / name).touch())
+    with pytest.raises(orders.WorkshopError) as caught:
+        call(out)
+    assert "answered something else" in caught.value.reason.text
