@@ -7,10 +7,17 @@ from celery import shared_task
 
 from farm.accounts.ticking import tick as ticking
 from farm.fleet.services import mark_offline
-from farm.runs.services import conclude_runs, release_ready_blocks, ring_again, sweep
+from farm.runs.services import clear_unnamed, conclude_runs, release_ready_blocks, ring_again, sweep
 
 log = logging.getLogger(__name__)
-DUTIES: tuple[Callable[[], int], ...] = (release_ready_blocks, ring_again, sweep, conclude_runs, mark_offline)
+DUTIES: tuple[Callable[[], int], ...] = (
+    release_ready_blocks,
+    ring_again,
+    sweep,
+    conclude_runs,
+    mark_offline,
+    clear_unnamed,
+)
 
 
 @shared_task(name="runs.tick")  # type: ignore[untyped-decorator]

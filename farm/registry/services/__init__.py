@@ -3,9 +3,9 @@ from farm.registry.services.evaluating import add_evaluation
 from farm.registry.services.inspection import inspect_version, order_inspection
 from farm.registry.services.making import ensure_preparation, ensure_variant
 from farm.registry.services.outlines import outline_of
-from farm.registry.services.removal import remove_version
+from farm.registry.services.removal import remove_unused, remove_version
 from farm.registry.services.resuming import abandon, append, begin_upload, clear_expired, complete
-from farm.registry.services.room import room_left, store_blob
+from farm.registry.services.room import add_blob, room_left, store_blob
 from farm.registry.services.sweeping import sweep
 from farm.registry.services.uploads import receive_upload, store_artifact
 from farm.registry.services.variant_reports import order_variant_report
@@ -13,6 +13,7 @@ from farm.registry.services.workshop import check_evaluation, make_outline, make
 
 __all__ = [
     "abandon",
+    "add_blob",
     "add_evaluation",
     "append",
     "begin_upload",
@@ -30,6 +31,7 @@ __all__ = [
     "outline_of",
     "prepare_inputs",
     "receive_upload",
+    "remove_unused",
     "remove_version",
     "report_variant",
     "room_left",

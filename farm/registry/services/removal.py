@@ -5,14 +5,14 @@ from collections.abc import Iterable
 from functools import partial
 
 from django.db import transaction
-from django.db.models import ProtectedError, Q
+from django.db.models import ForeignObjectRel, ProtectedError
 
 from farm.accounts.models import Team, User
 from farm.accounts.refusals import Away, Conflict, NotAllowed
 from farm.accounts.selectors import can_write
 from farm.accounts.services import record
 from farm.registry import objects
-from farm.registry.models import Artifact, ArtifactFile, Blob, EvaluationData, Outline, Preparation, Variant, Version
+from farm.registry.models import Artifact, Blob, EvaluationData, Outline, Variant, Version
 from farm.registry.storage import place
 
 log = logging.getLogger(__name__)
@@ -69,17 +69,7 @@ def remove_unused(candidates: Iterable[int | None]) -> int:
     """
     freed = 0
     for blob in Blob.objects.filter(pk__in=[pk for pk in candidates if pk is not None]):
-        made = Preparation.objects.filter(Q(inputs=blob) | Q(reference=blob))
-        given = Artifact.objects.filter(Q(inputs=blob) | Q(expected=blob) | Q(calibration=blob))
-        labelled = EvaluationData.objects.filter(Q(given=blob) | Q(data=blob))
-        outlines = Outline.objects.filter(blob=blob)
-        if (
-            outlines.exists()
-            or ArtifactFile.objects.filter(blob=blob).exists()
-            or made.exists()
-            or given.exists()
-            or labelled.exists()
-        ):
+        if _is_used(blob):
             continue
         blob.delete()
         transaction.on_commit(partial(_remove_file, team_id=blob.team_id, sha256=blob.sha256))
@@ -101,3 +91,12 @@ def _remove_file(*, team_id: int, sha256: str) -> None:
             place(team_id=team_id, sha256=sha256).unlink(missing_ok=True)
         except (Away, OSError) as problem:
             log.warning("The file %s… of team %s is in nobody's use and stays: %s", sha256[:12], team_id, problem)
+
+
+def _is_used(blob: Blob) -> bool:
+    """Whether any row of any room names it: bundles, what was made of them, and what nodes sent."""
+    fields = Blob._meta.get_fields(include_hidden=True)
+    relations = [field for field in fields if isinstance(field, ForeignObjectRel)]
+    return any(
+        relation.related_model._base_manager.filter(**{relation.field.name: blob}).exists() for relation in relations
+    )

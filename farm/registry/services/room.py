@@ -39,6 +39,14 @@ def store_blob(*, team: Team, draft: Draft) -> Blob:
         draft.discard()
 
 
+def add_blob(*, team: Team, draft: Draft) -> Blob:
+    """Keeps a file that counts against the team's quota. Call inside a transaction. Raises TooLarge, NoSpace, Away."""
+    # one at a time per team decides about its quota
+    locked = Team.objects.select_for_update().get(pk=team.pk)
+    check_quota(locked, {draft.sha256: draft.bytes})
+    return keep_blob(locked, draft)
+
+
 def keep_blob(team: Team, draft: Draft) -> Blob:
     """Row and file in one transaction: a roll-back leaves at most a file without a row, never the reverse."""
     try:

@@ -1,4 +1,4 @@
-from farm.runs.models.attempt import NONE, Attempt, Report, Trace
+from farm.runs.models.attempt import NONE, Attempt, Part, Report, Trace
 from farm.runs.models.block import MAX_FAILURES, Block
 from farm.runs.models.cell import Arm, Cell
 from farm.runs.models.divergence import Divergence
@@ -20,6 +20,7 @@ __all__ = [
     "FinishedDocument",
     "Measurement",
     "ParityReport",
+    "Part",
     "Report",
     "Run",
     "Trace",

@@ -6,6 +6,7 @@ from django.db import models
 from django.utils import timezone
 
 from farm.fleet.models import Node
+from farm.registry.models import Blob
 from farm.runs.models.block import Block
 from farm.runs.states import AttemptState
 
@@ -26,6 +27,8 @@ class Attempt(models.Model):
     timed_s = models.FloatField(default=0.0)
     began_at_s = models.FloatField(default=0.0)
     began_boot = models.CharField(max_length=40, blank=True, default="")
+    # characters of all its reports, as they are kept
+    reported_bytes = models.PositiveBigIntegerField(default=0)
     reason_code = models.CharField(max_length=40, blank=True, default="")
     reason_text = models.TextField(blank=True, default="")
     claimed_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -77,6 +80,8 @@ class Trace(models.Model):
     trace_round = models.PositiveSmallIntegerField()
     sha256 = models.CharField(max_length=64)
     bytes = models.PositiveBigIntegerField()
+    # None: the file was gone when the farm began to keep count of who needs it
+    blob = models.ForeignKey(Blob, models.PROTECT, null=True, related_name="+")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
@@ -87,3 +92,18 @@ class Trace(models.Model):
 
     def __str__(self) -> str:
         return f"trace {self.trace_round} of arm {self.arm}, {self.attempt}"
+
+
+class Part(models.Model):
+    """A zipped part of a model that a node sent for one arm, until its report names it, or the attempt is over."""
+
+    attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="parts")
+    arm = models.PositiveSmallIntegerField()
+    blob = models.ForeignKey(Blob, models.PROTECT, related_name="+")
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [models.UniqueConstraint(fields=["attempt", "arm"], name="one_part_per_place")]
+
+    def __str__(self) -> str:
+        return f"part of arm {self.arm}, {self.attempt}"

@@ -1,4 +1,5 @@
 from farm.runs.services.bell import ring, ring_again
+from farm.runs.services.clearing import clear_unnamed
 from farm.runs.services.concluding import conclude_runs
 from farm.runs.services.continuing import cancel_run, more_rounds
 from farm.runs.services.diverging import accept_part, ask_divergence
@@ -17,6 +18,7 @@ __all__ = [
     "ask_divergence",
     "cancel_run",
     "claim_block",
+    "clear_unnamed",
     "conclude_runs",
     "heartbeat",
     "held_attempt",

@@ -18,14 +18,14 @@ from farm.contract.node import MAX_PART_BYTES
 from farm.contract.reasons import CellStatus
 from farm.fleet.models import Node
 from farm.fleet.states import NodeHealth
-from farm.registry.models import Blob
-from farm.registry.services import store_blob
-from farm.registry.storage import Draft
+from farm.registry.services import remove_unused
+from farm.registry.storage import Draft, check_room
 from farm.rules.cells.commands import diverge_command
-from farm.runs.models import Arm, Block, Divergence, Run
+from farm.runs.models import Arm, Attempt, Block, Divergence, Part, Run
 from farm.runs.selectors.divergences import measured_arm
 from farm.runs.services.bell import ring_on_commit
-from farm.runs.services.leasing import Held, held_attempt
+from farm.runs.services.depositing import keep_part, must_be_current
+from farm.runs.services.leasing import held_attempt
 from farm.runs.services.locking import lock_block, lock_run
 from farm.runs.states import BlockState, DivergenceState, EventKind, RunState
 
@@ -55,12 +55,13 @@ def ask_divergence(*, run: Run, cell: str, by: User, against: str | None = None)
             raise _not_now(block)
         fresh = {"state": DivergenceState.ASKED, "asked_by": by, "asked_at": timezone.now(), "ended_at": None}
         Divergence.objects.filter(pk=row.pk).update(**fresh, body="", problem="", part=None)
+        remove_unused([row.part_id])
         _queue(block, cell)
     row.refresh_from_db()
     return row
 
 
-def keep_divergence(block: Block, report: DivergenceReport) -> None:
+def keep_divergence(block: Block, attempt: Attempt, report: DivergenceReport) -> None:
     """Writes an answer beside its question. Call inside the transaction that keeps the report."""
     rows = Divergence.objects.filter(arm__block=block, arm__number=report.arm, state=DivergenceState.ASKED)
     rows = rows.filter(against=None) if report.against is None else rows.filter(against__number=report.against)
@@ -68,7 +69,9 @@ def keep_divergence(block: Block, report: DivergenceReport) -> None:
     if row is None:
         return
     document = _in_own_words(report.document, row, main=block.run.version.artifact.main)
-    part = Blob.objects.filter(team=block.run.team, sha256=report.part_sha256 or "").first()
+    # what this attempt sent for this arm, and no other file of the team by its digest
+    sent = Part.objects.filter(attempt=attempt, arm=report.arm, blob__sha256=report.part_sha256 or "")
+    part = sent.values_list("blob", flat=True).first()
     is_found = document is not None
     rows.update(
         state=DivergenceState.FOUND if is_found else DivergenceState.FAILED,
@@ -99,22 +102,23 @@ def _in_own_words(document: DivergenceDocument | None, row: Divergence, *, main:
 def accept_part(*, node: Node, block_id: str, attempt: int, token: str, arm: int, chunks: Iterable[bytes]) -> str:
     """Stores a zipped part of a model of the block that the node holds; gives its digest.
 
-    Raises Conflict when stale, TooLarge over MAX_PART_BYTES and Unprocessable for an arm that nothing was asked about
-    and for what is no zip.
+    Raises Conflict when stale, TooLarge over MAX_PART_BYTES, the attempt's room or the team's quota, NoSpace, and
+    Unprocessable for an arm that nothing was asked about and for what is no zip.
     """
     held = held_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
-    if not held.is_current:
-        raise Conflict(f"Attempt {attempt} at block {block_id} is over.", code="stale")
+    must_be_current(held)
     if not Divergence.objects.filter(arm__block=held.block, arm__number=arm, state=DivergenceState.ASKED).exists():
         raise Unprocessable(f"Nothing was asked about arm {arm} of block {block_id}.", code="implausible")
+    check_room(bytes_wanted=MAX_PART_BYTES)
     draft = Draft(f"part-{arm}.zip", limit_bytes=MAX_PART_BYTES)
     try:
-        return _stored(draft, held, chunks)
+        _receive(draft, chunks)
+        return keep_part(draft, held, arm=arm)
     finally:
         draft.discard()
 
 
-def _stored(draft: Draft, held: Held, chunks: Iterable[bytes]) -> str:
+def _receive(draft: Draft, chunks: Iterable[bytes]) -> None:
     first = b""
     for chunk in chunks:
         first = first if len(first) >= len(ZIP) else first + chunk[: len(ZIP)]
@@ -122,8 +126,6 @@ def _stored(draft: Draft, held: Held, chunks: Iterable[bytes]) -> str:
     if first[: len(ZIP)] != ZIP:
         raise Unprocessable("The part is no zip archive.", code="bad_part")
     draft.seal()
-    store_blob(team=held.block.run.team, draft=draft)
-    return draft.sha256
 
 
 def _must_be_askable(arm: Arm, other: Arm | None) -> None:

@@ -8,6 +8,7 @@ from farm.fleet.services import note_block_end
 from farm.runs.models import MAX_FAILURES, Attempt, Block
 from farm.runs.selectors.evidence import counted_reports, judge_of
 from farm.runs.services.bell import ring_on_commit
+from farm.runs.services.clearing import clear_uncounted
 from farm.runs.services.finishing import finish_run_if_over
 from farm.runs.services.settling import settle_block
 from farm.runs.services.stopping import close_questions, end_arms, keep_earlier
@@ -44,6 +45,7 @@ def give_up_attempt(
     """
     if not attempt.end(state, code=reason.code, text=reason.text):
         return False
+    clear_uncounted(attempt)
     if attempt.node is not None and is_failure:
         note_block_end(node=attempt.node, reason=reason)
     block.refresh_from_db(fields=["failures", "first_round", "attempt", "state"])

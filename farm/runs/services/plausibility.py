@@ -22,6 +22,7 @@ from farm.contract.reports import (
 from farm.contract.sustained import CurveReport
 from farm.registry.models import EvaluationData
 from farm.rules import evaluation
+from farm.rules.judging.judging import MORE_TRACES
 from farm.rules.judging.summaries import TimingsProblem, unpack_timings
 from farm.rules.planning.plans import PlannedBlock
 
@@ -30,7 +31,8 @@ RELATIVE = 1e-6
 # clocks of two machines may run apart by so much, and a claim's answer takes a moment to arrive
 CLOCK_RATE = 1.02
 GRACE_S = 1.0
-MAX_TRACE_ROUND = 64
+# 0: the first; then those that the reply to a round asks for
+MAX_TRACE_ROUND = MORE_TRACES
 MAX_OPERATORS = 100_000
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
-from farm.accounts.refusals import Conflict, Refusal, Unprocessable
+from farm.accounts.refusals import Conflict, Refusal, TooLarge, Unprocessable
 from farm.contract.base import digest_of
 from farm.contract.divergence import DivergenceReport
 from farm.contract.reports import AccuracyReport, EndReport, Reply, Report, RoundReport
@@ -29,6 +29,8 @@ from farm.runs.services.plausibility import check_labelled, check_ordered, check
 from farm.runs.states import AttemptState, EventKind
 
 log = logging.getLogger(__name__)
+# of all reports of one attempt; 16 arms with five traces of 2,000 operators each have some 30 million
+MOST_REPORTED = 64_000_000
 # places whose reports mention an arm that may have failed
 ARM_KINDS = ("check", "round")
 
@@ -140,10 +142,16 @@ def _judged(report: Report, held: Held) -> Reply:
 
 
 def _keep(report: Report, held: Held, *, place: Place, digest: str, reply: Reply, timed_s: float) -> None:
+    body = report.model_dump_json()
+    if held.attempt.reported_bytes + len(body) > MOST_REPORTED:
+        raise TooLarge(
+            f"Attempt {held.attempt.number} has reported {held.attempt.reported_bytes:,} characters; with this "
+            f"report they would be more than {MOST_REPORTED:,}."
+        )
     with transaction.atomic():
         block, attempt = lock_block(held.block.pk, run_id=held.block.run_id), held.attempt
         is_open = Attempt.objects.filter(pk=attempt.pk, state=AttemptState.LEASED).update(
-            timed_s=F("timed_s") + timed_s
+            timed_s=F("timed_s") + timed_s, reported_bytes=F("reported_bytes") + len(body)
         )
         if not is_open or not Held(block, attempt).is_current:
             raise Conflict(f"Attempt {attempt.number} at block {block.pk} is over.", code="stale")
@@ -153,7 +161,7 @@ def _keep(report: Report, held: Held, *, place: Place, digest: str, reply: Reply
             arm=place.arm,
             round=place.round,
             digest=digest,
-            body=report.model_dump_json(),
+            body=body,
             reply=reply.model_dump_json(),
         )
         if isinstance(report, RoundReport):
@@ -161,7 +169,7 @@ def _keep(report: Report, held: Held, *, place: Place, digest: str, reply: Reply
         if place.kind in ARM_KINDS:
             end_failed_arms(block, report)
         if isinstance(report, DivergenceReport):
-            keep_divergence(block, report)
+            keep_divergence(block, attempt, report)
         if isinstance(report, EndReport):
             end_attempt(block, attempt, report)
         else:

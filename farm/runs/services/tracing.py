@@ -3,16 +3,12 @@
 import zlib
 from collections.abc import Iterable
 
-from django.db import transaction
-
-from farm.accounts.refusals import Conflict, TooLarge, Unprocessable
+from farm.accounts.refusals import TooLarge, Unprocessable
 from farm.contract.node import MAX_TRACE_BYTES, MAX_TRACE_UNPACKED_BYTES
 from farm.fleet.models import Node
-from farm.registry.services import store_blob
-from farm.registry.storage import Draft
-from farm.runs.models import Attempt, Trace
-from farm.runs.services.leasing import Held, held_attempt
-from farm.runs.services.locking import lock_block
+from farm.registry.storage import Draft, check_room
+from farm.runs.services.depositing import keep_trace, must_be_current
+from farm.runs.services.leasing import held_attempt
 from farm.runs.services.plausibility import MAX_TRACE_ROUND
 
 CHUNK = 1 << 20
@@ -24,18 +20,20 @@ def accept_trace(
 ) -> str:
     """Stores the raw trace of `place` = (arm, trace round) and gives the digest of its gzip bytes.
 
-    The same trace again is answered alike. Raises Conflict when stale, TooLarge over MAX_TRACE_BYTES and Unprocessable
-    for what is not gzip, unpacks to more than MAX_TRACE_UNPACKED_BYTES or is no JSON text.
+    The same trace again is answered alike, another one takes its place. Raises Conflict when stale, TooLarge over
+    MAX_TRACE_BYTES, the attempt's room or the team's quota, NoSpace, and Unprocessable for what is not gzip, unpacks to
+    more than MAX_TRACE_UNPACKED_BYTES or is no JSON text.
     """
     held = held_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
     arm, trace_round = place
     if arm >= len(held.block.plan_json["arms"]) or trace_round > MAX_TRACE_ROUND:
         raise Unprocessable(f"Arm {arm} has no trace {trace_round} in block {block_id}.", code="implausible")
-    _must_be_current(held)
+    must_be_current(held)
+    check_room(bytes_wanted=MAX_TRACE_BYTES)
     draft = Draft(f"trace-{arm}-{trace_round}.json.gz", limit_bytes=MAX_TRACE_BYTES)
     try:
         _receive(draft, chunks)
-        return _keep(draft, held, arm=arm, trace_round=trace_round)
+        return keep_trace(draft, held, arm=arm, trace_round=trace_round)
     finally:
         draft.discard()
 
@@ -58,22 +56,3 @@ def _receive(draft: Draft, chunks: Iterable[bytes]) -> None:
     if not unpacker.eof or unpacker.unused_data or first not in (b"[", b"{"):
         raise Unprocessable("The trace is not one gzip file of a Chrome trace.", code="bad_trace")
     draft.seal()
-
-
-def _keep(draft: Draft, held: Held, *, arm: int, trace_round: int) -> str:
-    with transaction.atomic():
-        block = lock_block(held.block.pk, run_id=held.block.run_id)
-        _must_be_current(Held(block, Attempt.objects.get(pk=held.attempt.pk)))
-        store_blob(team=held.block.run.team, draft=draft)
-        Trace.objects.update_or_create(
-            attempt=held.attempt,
-            arm=arm,
-            trace_round=trace_round,
-            defaults={"sha256": draft.sha256, "bytes": draft.bytes},
-        )
-    return draft.sha256
-
-
-def _must_be_current(held: Held) -> None:
-    if not held.is_current:
-        raise Conflict(f"Attempt {held.attempt.number} at block {held.block.pk} is over.", code="stale")
