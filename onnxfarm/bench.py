@@ -21,6 +21,7 @@ from onnxfarm.options import (
     InputsOption,
     ModelArgument,
     OptimizationOption,
+    PackagesOption,
     PrecisionOption,
     ProviderOption,
     SeedOption,
@@ -92,6 +93,7 @@ def bench(  # noqa: PLR0913  every option of the command
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 when a cell was refused or failed.")] = False,
     json_file: DocumentOption = None,
     timings: TimingsOption = None,
+    allow_package: PackagesOption = None,
     home: HomeOption = None,
 ) -> None:
     """Measure a model here, cells side by side in interleaved rounds, and judge them as a farm does.
@@ -100,8 +102,10 @@ def bench(  # noqa: PLR0913  every option of the command
     """
     axes = {"runtime": ort, "provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
     axes |= {"precision": precision, "opset": opset, "optimization": optimization, "concurrency": concurrency}
-    declared = matrix_of(matrix, {**axes, "budget": budget})
+    declared = matrix_of(matrix, {**axes, "budget": budget}, packages=allow_package)
     declared = with_settings(declared, sustained=sustained, tolerance=tolerances_of(tolerance))
+    if diverge and allow_package:
+        raise Usage("--diverge looks into known distributions: leave out --allow-package, or --diverge.")
     if recipe and evaluation is None:
         raise Usage("--recipe says how labelled data are judged: add them with --evaluation.")
     console = console_for(stderr=True)
@@ -118,6 +122,7 @@ def _measured(subject: Subject, declared: matrices.Matrix, options: Options, *, 
         from onnxfarm import workbench
     with workbench.opened(subject, home=options.home, console=console) as bench:
         bench.template.timings_dir = options.timings_dir
+        bench.template.allowed = declared.allowed
         if options.calibration is not None:
             bench.calibrate(options.calibration)
         if options.evaluation is not None:

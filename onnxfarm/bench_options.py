@@ -7,16 +7,21 @@ from typing import Any
 
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix_text import MatrixProblem
+from farm.rules.runtimes.distributions import RuntimeProblem, read_names
 from onnxfarm.documents import read_text
 from onnxfarm.problems import Usage
 
 
-def matrix_of(text: str | None, axes: dict[str, Any]) -> matrices.Matrix:
-    """The matrix of a file, of - (stdin) or of JSON text, with the axes of the options put over it. Raises Usage."""
+def matrix_of(text: str | None, axes: dict[str, Any], *, packages: Sequence[str] | None = None) -> matrices.Matrix:
+    """The matrix of a file, of - (stdin) or of JSON text, with the axes of the options put over it. Raises Usage.
+
+    `packages`: names beyond the known distributions that its runtimes may have.
+    """
     try:
-        base = matrices.parse(_matrix_text(text)) if text is not None else None
-        return base if base is not None and not axes else matrices.from_options(base, **axes)
-    except MatrixProblem as problem:
+        allowed = read_names(",".join(packages or ()))
+        base = matrices.parse(_matrix_text(text), allowed=allowed) if text is not None else None
+        return base if base is not None and not axes else matrices.from_options(base, allowed=allowed, **axes)
+    except (MatrixProblem, RuntimeProblem) as problem:
         raise Usage(str(problem)) from problem
 
 
@@ -24,7 +29,7 @@ def with_settings(declared: matrices.Matrix, **settings: Any) -> matrices.Matrix
     """The matrix with these settings, those that are None left as they are. Raises Usage."""
     given = {name: value for name, value in settings.items() if value is not None}
     try:
-        return matrices.parse({**declared.as_plain(), **given}) if given else declared
+        return matrices.parse({**declared.as_plain(), **given}, allowed=declared.allowed) if given else declared
     except MatrixProblem as problem:
         raise Usage(str(problem)) from problem
 

@@ -79,6 +79,8 @@ class Run:
     timings_dir: Path | None = None
     # what is done with each block: measured, or only judged on labelled data
     execute: Execute = execute_block
+    # packages beyond the known distributions that may be installed here
+    allowed: frozenset[str] = frozenset()
     _facts: Facts | None = field(default=None, init=False)
 
     def measure(self, plan: Plan) -> Document:
@@ -137,7 +139,7 @@ class Run:
             return self._facts
 
         return NodeEnvironment(
-            runtimes=RuntimeStore(self.home.runtimes, say=follower.say),
+            runtimes=RuntimeStore(self.home.runtimes, say=follower.say, allowed=self.allowed),
             cache=ArtifactCache(self.scratch / "cache", fetch=self.files.fetch),
             stage=stage_runner(self.home.stages),
             work_dir=self.scratch / "work",

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from onnxfarm import fleet, service
+from onnxfarm.options import PackagesOption
 from onnxfarm.problems import Infrastructure, Usage, main_guard, needs_extra
 
 app = typer.Typer(no_args_is_help=True, help="Make this machine a node of a farm.")
@@ -64,13 +66,14 @@ def start(
     probe: Annotated[
         list[str] | None, typer.Option(metavar="PROVIDER", help="Prove this provider before the first block.")
     ] = None,
+    allow_package: PackagesOption = None,
 ) -> None:
     """Work for the farm until Ctrl-C."""
     with needs_extra("node"):
         from worker.agent import main
         from worker.agent.home import NotEnrolledError
     try:
-        status = main.start(_folder(home), url=url, probe_first=tuple(probe or ()))
+        status = main.start(_folder(home), url=url, probe_first=tuple(probe or ()), allowed=allow_package or ())
     except (NotEnrolledError, ValueError) as problem:
         raise Usage(_sentence(problem)) from problem
     raise typer.Exit(status)
@@ -117,9 +120,10 @@ def runtimes(home: HomeOption = None) -> None:
 def install_service(
     home: HomeOption = None,
     print_only: Annotated[bool, typer.Option("--print", help="Only show the file.")] = False,
+    allow_package: PackagesOption = None,
 ) -> None:
     """Have systemd (Linux) or launchd (macOS) start this node with the machine, for this user."""
-    unit = service.unit_for(sys.platform, command=_start_command(), home=_folder(home).resolve())
+    unit = service.unit_for(sys.platform, command=_start_command(allow_package or ()), home=_folder(home).resolve())
     if print_only:
         print(unit.text, end="")
         return
@@ -130,11 +134,11 @@ def install_service(
         print(f"  {line}")
 
 
-def _start_command() -> list[str]:
+def _start_command(allowed: Sequence[str]) -> list[str]:
     """This same command, by full paths."""
     program = Path(sys.argv[0]).resolve()
     words = [str(program)] if os.access(program, os.X_OK) else [sys.executable, "-m", "onnxfarm.main"]
-    return [*words, "node", "start"]
+    return [*words, "node", "start", *(f"--allow-package={name}" for name in allowed)]
 
 
 def _folder(home: Path | None) -> Path:

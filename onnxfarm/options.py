@@ -25,6 +25,14 @@ InputsOption = Annotated[Path | None, typer.Option(metavar="NPZ", help="Inputs b
 ExpectedOption = Annotated[Path | None, typer.Option(metavar="NPZ", help="Outputs that the inputs should give.")]
 SeedOption = Annotated[int, typer.Option(help="Seed of inputs and of the order of rounds.")]
 DocumentOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the document; - is stdout.")]
+PackagesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-package",
+        metavar="NAME",
+        help="Let this package be installed as a runtime too: its code runs here; repeat.",
+    ),
+]
 HomeOption = Annotated[Path | None, typer.Option(metavar="DIR", help="Where runtimes are kept.")]
 
 

@@ -4,7 +4,7 @@ import gzip
 import logging
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from farm.contract import node as messages
@@ -31,7 +31,14 @@ LATER_PATIENCE_S = 3600.0
 class NodeEquipment:
     """The equipment of one node home. Blocks are measured one at a time."""
 
-    def __init__(self, home: NodeHome, gateway: farm.Gateway, *, probe_first: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        home: NodeHome,
+        gateway: farm.Gateway,
+        *,
+        probe_first: tuple[str, ...] = (),
+        allowed: Collection[str] = (),
+    ) -> None:
         self._home = home
         self._gateway = gateway
         self._probe_first = probe_first
@@ -40,7 +47,7 @@ class NodeEquipment:
         shutil.rmtree(self._work, ignore_errors=True)  # of an agent that was killed
         self._work.mkdir(parents=True)
         self._stage = staging.stage_runner(home.folder / "stage")
-        self._runtimes = RuntimeStore(home.folder / "runtimes", say=logger.info)
+        self._runtimes = RuntimeStore(home.folder / "runtimes", say=logger.info, allowed=allowed)
         self._cache = ArtifactCache(home.folder / "artifacts", fetch=self._fetch)
 
     def measure(self, lease: Lease, *, report: Callable[[Report], Reply], is_cancelled: Callable[[], bool]) -> None:

@@ -19,6 +19,7 @@ from pydantic import Field, StringConstraints, ValidationError
 from farm.contract.base import Message, without_nul
 from farm.sandbox import child, interpreters
 from farm.sandbox.policy import Policy, SandboxError
+from worker.agent.locks import Requirements
 
 TIMEOUT_S = 900.0
 PROBE_S = 120.0
@@ -29,6 +30,7 @@ _PROBE = (
     " 'python': sys.version.split()[0], 'packages': {d.metadata['Name']: d.version for d in m.distributions()}};"
     "os.write(int(os.environ['ONNXFARM_REPLY_FD']), json.dumps(said).encode())"
 )
+_MISMATCH = re.compile(r"Hash mismatch for `([^`\s]+)`")
 _Word = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z][0-9A-Za-z._+!-]{0,127}$")]
 
 
@@ -84,7 +86,7 @@ def pythons_present() -> list[Python]:
 
 
 def make_environment(
-    folder: Path, *, python: Path, requirements: tuple[str, ...], with_dependencies: bool
+    folder: Path, *, python: Path, requirements: Requirements, with_dependencies: bool
 ) -> dict[str, object]:
     """A virtual environment in `folder` with the requirements, compiled. Gives what it says of itself.
 
@@ -95,8 +97,12 @@ def make_environment(
     _run([uv, "venv", "--quiet", "--clear", "--python", str(python), str(folder)], cwd=folder.parent)
     interpreter = folder / "bin" / "python"
     listed = folder / "onnxfarm-requirements.txt"
-    listed.write_text("".join(f"{line}\n" for line in requirements))
-    options = ["--only-binary", ":all:", *([] if with_dependencies else ["--no-deps"])]
+    listed.write_text("".join(f"{line}\n" for line in requirements.lines))
+    options = ["--only-binary", ":all:"]
+    if requirements.is_whole:
+        options.append("--require-hashes")
+    if requirements.is_whole or not with_dependencies:
+        options.append("--no-deps")
     _run(
         [uv, "pip", "install", *options, "--python", str(interpreter), "--requirements", str(listed)],
         cwd=folder.parent,
@@ -131,6 +137,11 @@ def _probed(interpreter: Path) -> Probed:
 def essential_line(text: str) -> str:
     """The part of uv's words that says what is wrong, in one line."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    if (other := _MISMATCH.search(plain)) is not None:
+        return (
+            f"the index's file of {other[1]} is not one of those that this agent knows by their sha256; was it a build "
+            f"of your own, allow it by its name: --allow-package {other[1].partition('==')[0]}"
+        )
     lines = [re.sub(r"^[\s×│├╰─▶╭]+", "", line).strip() for line in plain.splitlines()]
     lines = [line for line in lines if line and not line.lower().startswith(("using python", "hint:", "resolved"))]
     for start in ("Because", "cause: Because", "ImportError", "OSError", "Failed to", "error:"):

@@ -9,10 +9,12 @@ import re
 import sys
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 from celery.exceptions import SecurityWarning
 
+from farm.rules.runtimes import distributions
 from worker.agent import enrolment, facts, logs
 from worker.agent import gateway as farm
 from worker.agent.agent import IDLE_PROBE_S, Agent
@@ -23,6 +25,7 @@ from worker.agent.lan import VARIABLE, DirectLine
 logger = logging.getLogger(__name__)
 
 CODE_VARIABLE = "ONNXFARM_NODE_TOKEN"
+PACKAGES_VARIABLE = "ONNXFARM_NODE_ALLOWED_PACKAGES"
 # how long an agent that starts together with its farm waits for it
 FARM_STARTS_S = 60.0
 EXIT_USAGE, EXIT_INFRASTRUCTURE = 2, 3
@@ -35,16 +38,23 @@ def machine_name() -> str:
 
 
 def start(
-    folder: Path, *, url: str | None = None, probe_first: tuple[str, ...] = (), idle_probe_s: float = IDLE_PROBE_S
+    folder: Path,
+    *,
+    url: str | None = None,
+    probe_first: tuple[str, ...] = (),
+    idle_probe_s: float = IDLE_PROBE_S,
+    allowed: Sequence[str] = (),
 ) -> int:
     """Runs the agent of a home folder until it is stopped; gives the exit status.
 
     `url` overrides the address that the node was enrolled at; `probe_first` are providers to prove before the first
-    block, and after `idle_probe_s` seconds without one (0: never) others are tried.
+    block, and after `idle_probe_s` seconds without one (0: never) others are tried. `allowed`: packages beyond the
+    known distributions that its owner lets it install, with those of $ONNXFARM_NODE_ALLOWED_PACKAGES.
     Raises NotEnrolledError and ValueError.
     """
     home = NodeHome(folder)
     identity = home.identity()
+    packages = distributions.read_names(",".join([*allowed, os.environ.get(PACKAGES_VARIABLE, "")]))
     # Celery says the same in ten lines
     warnings.filterwarnings("ignore", category=SecurityWarning)
     broker = os.environ.pop(VARIABLE, "")
@@ -53,7 +63,9 @@ def start(
         tail = logs.set_up(home.log)
         if os.geteuid() == 0:
             logger.warning("The agent runs as root; an ordinary user is enough and safer.")
-        equipment = NodeEquipment(home, gateway, probe_first=probe_first)
+        if packages:
+            logger.warning("Its owner allows packages beyond the known distributions: %s", ", ".join(sorted(packages)))
+        equipment = NodeEquipment(home, gateway, probe_first=probe_first, allowed=packages)
         return Agent(home, gateway=gateway, equipment=equipment, tail=tail, idle_probe_s=idle_probe_s, line=line).run()
 
 
@@ -64,12 +76,19 @@ def main() -> int:
     parser.add_argument("--url", help="address of the farm's gateway")
     parser.add_argument("--probe", action="append", default=[], help="a provider to prove before the first block")
     parser.add_argument("--idle-probe-s", type=float, default=IDLE_PROBE_S, help="0: try no other providers")
+    parser.add_argument("--allow-package", action="append", default=[], help="a package beyond the known distributions")
     options = parser.parse_args()
     home, code = NodeHome(options.home), os.environ.pop(CODE_VARIABLE, None)
     try:
         if code and not home.is_enrolled:
             _enrol(home, url=options.url or "", code=code)
-        return start(options.home, url=options.url, probe_first=tuple(options.probe), idle_probe_s=options.idle_probe_s)
+        return start(
+            options.home,
+            url=options.url,
+            probe_first=tuple(options.probe),
+            idle_probe_s=options.idle_probe_s,
+            allowed=options.allow_package,
+        )
     except (NotEnrolledError, ValueError) as problem:
         print(f"onnxfarm: {problem}", file=sys.stderr)
         return EXIT_USAGE

@@ -20,7 +20,7 @@ from typing import Any
 from farm.contract.cells import Runtime
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.runtimes import distributions
-from worker.agent import installer, recipes
+from worker.agent import installer, locks, recipes
 
 MARKER = "onnxfarm.json"
 FAILURE_S = 300.0
@@ -124,7 +124,10 @@ class RuntimeStore:
             python = self._choose_python(runtime)
             recipe = recipes.recipe_of(runtime)
             said = installer.make_environment(
-                place, python=python, requirements=recipe.requirements, with_dependencies=recipe.with_dependencies
+                place,
+                python=python,
+                requirements=locks.requirements_of(runtime, recipe, own=self._allowed),
+                with_dependencies=recipe.with_dependencies,
             )
         except installer.InstallError as error:
             shutil.rmtree(place, ignore_errors=True)

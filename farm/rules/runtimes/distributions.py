@@ -98,7 +98,10 @@ def _unknown(distribution: str, allowed: Collection[str]) -> str | None:
     if is_known(distribution, allowed):
         return None
     listed = choice_sentence("distribution", distribution, EVERY_DISTRIBUTION)
-    return f"{listed} Another package has to be allowed by its name (docs/hardware.md)."
+    return (
+        f"{listed} Another package has to be allowed by its name: by a farm's admin (ONNXFARM_ALLOWED_PACKAGES) and by "
+        "the owner of the machine (--allow-package)."
+    )
 
 
 def _parts(text: str) -> tuple[str | None, str | None]:

@@ -1,5 +1,6 @@
 """What a node installs, and what a package may do on it: real wheels, the real installer, the real sandbox."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from farm.contract.cells import Runtime
 from farm.contract.reasons import ReasonCode
 from farm.sandbox import confinement
+from tests.acceptance.release_index import ReleaseIndex
 from tests.integration.worker.wheels import make_source, make_wheel
 from worker.agent.installer import Probed
 from worker.agent.runtimes import RuntimeStore, RuntimeUnavailableError
@@ -75,6 +77,32 @@ def test_a_package_that_is_looked_at_reaches_nothing_of_the_nodes_owner(tmp_path
     assert found.providers == ("CPUExecutionProvider", "Secretnone")
     assert not (tmp_path / "outside").exists()
     assert not (tmp_path / "hooked").exists(), "its .pth file ran outside the sandbox"
+
+
+def test_a_forged_release_is_refused_by_its_hash_unless_the_owner_allows_builds_of_their_own(
+    tmp_path: Path, offered: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken_over = tmp_path / "taken-over"
+    make_wheel(taken_over, "onnxruntime", "1.31.1", runtime_files(tmp_path))
+    make_wheel(taken_over, "numpy", "2.4.6", {"numpy/__init__.py": ""})
+    monkeypatch.setenv("UV_NO_CONFIG", "1")
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
+    with ReleaseIndex(taken_over, port=0, offered={}) as index:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
+        with pytest.raises(RuntimeUnavailableError, match=r"is not one of those.*by their sha256") as refused:
+            RuntimeStore(tmp_path / "runtimes").provide(runtime("onnxruntime", "1.31.1"))
+        # both are forged, and either download may be the first to end
+        assert re.search(r"allow it by its name: --allow-package (onnxruntime|numpy)$", str(refused.value))
+        assert not (tmp_path / "hooked").exists()
+        owner = RuntimeStore(tmp_path / "mine", allowed=["onnxruntime", "numpy"])
+        packages = owner.provide(runtime("onnxruntime", "1.31.1")).packages
+    assert packages == {"numpy": "2.4.6", "onnxruntime": "1.31.1"}
+
+
+def test_a_forged_file_beside_the_right_one_is_passed_over(tmp_path: Path, offered: Path) -> None:
+    make_wheel(offered, "onnxruntime", "1.31.1", runtime_files(tmp_path))
+    found = RuntimeStore(tmp_path / "runtimes").provide(runtime("onnxruntime", "1.31.1"))
+    assert not any(name.startswith("Secret") for name in found.providers)
 
 
 def test_a_source_archive_is_never_built_on_a_node(tmp_path: Path, offered: Path) -> None:

@@ -1,0 +1,76 @@
+"""Hashes of what nodes install: where there are some, what is left without, and that the wheel carries them."""
+
+from pathlib import Path
+
+import pytest
+
+from farm.contract.cells import Runtime
+from farm.rules.matrices.axes import read_runtime
+from farm.rules.runtimes import plugins, providers, releases
+from worker.agent import locks, recipes
+
+ROOT = Path(__file__).resolve().parents[3]
+LOCKS = sorted((ROOT / "requirements").glob("node-*.txt"))
+
+
+def requirements_of(text: str, *, own: tuple[str, ...] = ()) -> locks.Requirements:
+    runtime = Runtime(distribution=text.partition("==")[0], version=text.partition("==")[2])
+    return locks.requirements_of(runtime, recipes.recipe_of(runtime), own=own)
+
+
+@pytest.mark.parametrize("version", releases.ONNXRUNTIME)
+def test_every_known_release_is_installed_by_hash_alone(version: str) -> None:
+    found = requirements_of(f"onnxruntime=={version}")
+    assert found.is_whole
+    assert [line.partition(" ")[0].partition("==")[0] for line in found.lines] == ["onnxruntime", "numpy"]
+    assert all(line.count(" --hash=sha256:") >= 4 for line in found.lines)
+
+
+@pytest.mark.parametrize("one", plugins.PLUGINS, ids=lambda one: one.package)
+def test_every_known_plug_in_is_installed_by_hash_with_the_runtime_beside_it(one: plugins.Plugin) -> None:
+    for version in one.releases:
+        found = requirements_of(f"{one.package}=={version}")
+        assert found.is_whole
+        assert len(found.lines) == 3
+
+
+@pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.name)
+def test_a_node_uses_every_pin_of_the_lock_of_its_provider(path: Path) -> None:
+    pins = locks.read_lock(path.read_text())
+    hashes, environments = locks._read()
+    assert pins
+    for line, found in pins.items():
+        assert found, line
+        assert hashes[locks.pin_of(line)] == found, f"{line}: run deploy/lock-runtimes"
+    if path.stem != "node-cpu":
+        assert list(pins) in environments.values(), "run deploy/lock-runtimes"
+
+
+@pytest.mark.parametrize("entry", [one for one in providers.PROVIDERS if one.probe_with], ids=lambda one: one.short)
+def test_what_a_probe_installs_by_itself_is_locked_whole(entry: providers.Provider) -> None:
+    assert requirements_of(str(read_runtime(entry.probe_with))).is_whole
+
+
+def test_another_release_keeps_the_hashes_that_are_known_and_is_installed_by_its_number() -> None:
+    found = requirements_of("onnxruntime==1.99.0")
+    assert not found.is_whole
+    assert found.lines[0] == "onnxruntime==1.99.0"
+    assert "--hash=sha256:" in found.lines[1]
+
+
+def test_a_build_with_dependencies_that_no_lock_pins_is_not_called_whole() -> None:
+    found = requirements_of("onnxruntime-gpu==1.20.0")
+    assert not found.is_whole
+    assert found.lines[0].startswith("onnxruntime-gpu[cuda,cudnn]==1.20.0 --hash=sha256:")
+
+
+def test_of_a_package_that_the_owner_builds_no_hash_is_asked() -> None:
+    found = requirements_of("onnxruntime==1.31.1", own=("onnxruntime",))
+    assert found.lines[0] == "onnxruntime==1.31.1"
+    assert not found.is_whole
+    assert not requirements_of("onnxruntime-gpu==1.26.0", own=("onnxruntime-gpu",)).is_whole
+
+
+@pytest.mark.parametrize("line", ["-r evil.txt", "numpy", "numpy>=2", "https://evil.example/a.whl", ""])
+def test_a_line_that_pins_nothing_has_no_hash(line: str) -> None:
+    assert locks.pin_of(line) == ""
