@@ -9,6 +9,7 @@ that is away or broken Infrastructure. Requests that may be sent twice without h
 """
 
 import contextlib
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from urllib.parse import quote
 
 import httpx2
 
+from farm.contract.texts import without_controls
 from onnxfarm.account import Account
 from onnxfarm.answers import AWAY, accepted, waits
 from onnxfarm.calibration import names_and_files
@@ -252,7 +254,8 @@ def _id(text: str) -> str:
 
 def _parsed(response: httpx2.Response) -> Any:
     try:
-        return response.json()
+        # what members and nodes wrote is printed on terminals
+        return json.loads(without_controls(response.content))
     except ValueError as problem:
         raise Infrastructure(
             f"{response.request.url} did not answer in JSON: is this the address of a farm?"

@@ -6,6 +6,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from farm.contract.texts import without_controls
 from onnxfarm.problems import Usage
 
 LARGEST_FILE_BYTES = 256 * 1024 * 1024
@@ -31,7 +32,7 @@ def read_object(path: Path) -> Mapping[str, Any]:
     """The JSON object in a file; Usage when it holds anything else."""
     text = read_text(path)
     try:
-        document = json.loads(text)
+        document = json.loads(without_controls(text.encode()))
     except (ValueError, RecursionError) as problem:
         raise Usage(f"{path} is not a JSON document ({str(problem) or 'nested too deep'}).") from problem
     if not isinstance(document, dict):

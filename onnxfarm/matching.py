@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from farm.rules.cells.commands import as_file
+
 # What a cell measures. A document that leaves one out, or has null, means the same by it.
 AXES = (
     "model_sha256",
@@ -73,7 +75,7 @@ def repeat_in_one_block(match: Match) -> Repeat | None:
         return None
     versions = ",".join(_version(cell) for cell in (match.old, match.new))
     cell = match.new
-    words = ["onnxfarm", "bench", _model_file(cell)]
+    words = ["onnxfarm", "bench", as_file(_model_file(cell))]
     if any(_is_set(cell, axis) for axis in MATRIX_ONLY) or "opset" in match.differs:
         return Repeat(shlex.join([*words, "--matrix", "both.json"]), _matrix(match))
     words += ["--ort", versions]

@@ -16,6 +16,8 @@ from contextlib import contextmanager
 
 import typer
 
+from farm.contract.texts import plain_text
+
 PASSED = 0
 
 
@@ -55,7 +57,8 @@ def main_guard() -> Iterator[None]:
     try:
         yield
     except Problem as problem:
-        print(f"onnxfarm: {problem}", file=sys.stderr)
+        # the sentence may quote a model, a node or a member, whose escape sequences a terminal would obey
+        print(f"onnxfarm: {plain_text(str(problem))}", file=sys.stderr)
         raise typer.Exit(problem.exit_code) from problem
 
 

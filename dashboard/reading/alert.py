@@ -13,6 +13,7 @@ from dashboard.tables import Entry, Head, Table, verdict_entry
 from dashboard.words import kind_of
 from farm.contract.document import Comparison
 from farm.rules.narrowing import goes_back
+from farm.rules.runtimes import providers
 
 EVIDENCE_HEADS = (
     Head("Change"),
@@ -120,6 +121,14 @@ def leading(alert: Any) -> Any | None:
     return min(
         rows, key=lambda one: (bool(one.resolved_in), alerts.ORDER.index(one.kind), -(one.size or 0)), default=None
     )
+
+
+def provider_of(alert: Any) -> str:
+    """The short name of the provider that the leading symptom is of; the CPU's where its label names no known one."""
+    symptom = leading(alert)
+    word = _short_label(alert, symptom).partition(", ")[0] if symptom is not None else ""
+    entry = providers.find(word) or providers.find(f"{word}ExecutionProvider")
+    return entry.short if entry is not None else "cpu"
 
 
 def comparison_of(symptom: Any) -> Comparison | None:

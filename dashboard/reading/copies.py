@@ -9,6 +9,7 @@ import yaml
 
 from dashboard.reading.curl import curl
 from farm.contract.document import Cell
+from farm.rules.cells import commands
 
 # axes whose values a cell tells as a matrix takes them
 AXES = ("runtime", "provider", "batch", "precision", "threads", "optimization", "concurrency")
@@ -64,7 +65,7 @@ def of_runs(runs: Sequence[int], *, url: str) -> list[Copy]:
 def of_plan(version_id: int, main: str, matrix: str, *, url: str) -> list[Copy]:
     """What is in the editor: its plan by the command, the file itself, and its plan over HTTP."""
     return [
-        Copy("CLI", f"onnxfarm plan {shlex.quote(main)} --matrix matrix.yaml"),
+        Copy("CLI", commands.plan_command(main, matrix="matrix.yaml")),
         Copy("YAML", matrix),
         Copy("cURL", curl("POST", "/plan", {"version": version_id, "matrix": matrix}, url=url)),
     ]

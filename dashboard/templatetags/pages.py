@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from dashboard import markup, numbers, words
 from dashboard.figures.figure import Figure
+from farm.rules.cells.commands import submit_command
 
 register = template.Library()
 
@@ -20,6 +21,7 @@ register.filter("plain", numbers.plain)
 register.filter("share", numbers.share)
 register.filter("drawn", markup.sign)
 register.filter("rows", markup.rows)
+register.filter("submit_command", submit_command)
 
 
 @register.filter

@@ -21,6 +21,7 @@ from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
 from farm.alerts.selectors.evidence import graph_changes
 from farm.alerts.services.digests import digest_of
+from farm.rules.cells import commands
 
 LABELS = {
     "open": "open",
@@ -117,9 +118,9 @@ def shown(request: HttpRequest, found: Any, *, status: int = 200, **more: object
 
 def bisect_command(found: Any) -> str:
     """The bisection as it is asked for in a terminal."""
-    symptom = reading.leading(found)
-    provider = symptom.label.split(", ")[1].lower() if symptom is not None and ", " in symptom.label else "cpu"
-    return f"onnxfarm bisect {found.version.artifact.main} --good {found.good} --bad {found.bad} --provider {provider}"
+    return commands.bisect_command(
+        found.version.artifact.main, good=found.good, bad=found.bad, provider=reading.provider_of(found)
+    )
 
 
 def _ratios(found: Any) -> Any | None:

@@ -23,6 +23,7 @@ from dashboard.views.polling import PERIOD_S, changed_part, with_token
 from dashboard.views.whole import MOST_CELLS, Whole, around, head_of, map_of, whole
 from farm.accounts.refusals import Refusal
 from farm.contract.document import Document
+from farm.rules.cells.commands import submit_command
 from farm.runs import selectors, services
 from farm.runs.selectors import pages
 from farm.runs.states import RunOutcome, RunState
@@ -141,7 +142,7 @@ def _below(request: HttpRequest, row: Any, context: dict[str, Any]) -> dict[str,
         "matrix_text": matrix_text(row),
         "copies": copies.of_run(row.pk, matrix=matrix_text(row), url=settings.PUBLIC_URL),
         "results_command": f"onnxfarm results {row.pk} --json > run-{row.pk}.json",
-        "submit_command": f"onnxfarm submit {main} --matrix matrix.yaml --wait",
+        "submit_command": submit_command(main, matrix="matrix.yaml"),
     }
 
 

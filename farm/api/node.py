@@ -17,9 +17,9 @@ from farm.api import errors
 from farm.api.doors import HINT, UNKNOWN_NODE
 from farm.api.endpoints import PREFIX, SMALL_BYTES
 from farm.contract import node as messages
-from farm.contract.base import without_nul
 from farm.contract.blocks import Lease
 from farm.contract.reports import Reply
+from farm.contract.texts import without_controls
 from farm.contract.version import node_queue
 from farm.fleet import services as fleet
 from farm.fleet.models import Node
@@ -178,7 +178,7 @@ def _read(request: HttpRequest, message: type[Message], *, most: int = SMALL_BYT
     if len(request.body) > most:
         raise TooLarge(f"The body has {len(request.body)} bytes; at most {most:,} are taken here.")
     try:
-        return message.model_validate_json(without_nul(request.body))
+        return message.model_validate_json(without_controls(request.body))
     except ValidationError as problem:
         first = problem.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))

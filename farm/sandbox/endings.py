@@ -5,7 +5,7 @@ import signal as signals
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from farm.contract.base import without_nul
+from farm.contract.texts import without_controls
 
 Kind = Literal["done", "exited", "crashed", "timeout", "flooded", "out_of_memory", "cancelled"]
 
@@ -37,7 +37,7 @@ class Ending:
     def answer(self) -> Any:
         """The reply parsed as JSON; ValueError when it is no JSON, or deeper than anything of ours."""
         try:
-            return json.loads(without_nul(self.reply))
+            return json.loads(without_controls(self.reply))
         except RecursionError as error:
             raise ValueError("the reply is nested too deep") from error
 

@@ -16,7 +16,8 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints, ValidationError
 
-from farm.contract.base import Message, without_nul
+from farm.contract.base import Message
+from farm.contract.texts import without_controls
 from farm.sandbox import child, interpreters
 from farm.sandbox.policy import Policy, SandboxError
 from worker.agent.locks import Requirements
@@ -129,7 +130,7 @@ def _probed(interpreter: Path) -> Probed:
     if not ending.is_done:
         raise InstallError(essential_line(ending.stderr_tail) if ending.kind == "exited" else ending.sentence())
     try:
-        return Probed.model_validate_json(without_nul(ending.reply))
+        return Probed.model_validate_json(without_controls(ending.reply))
     except ValidationError:
         raise InstallError(f"the installed runtime does not say its version: {ending.reply[:200]!r}") from None
 

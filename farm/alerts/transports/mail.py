@@ -11,7 +11,7 @@ from farm.alerts.transports.failing import DeliveryProblem
 def send(address: str, *, subject: str, text: str, message_id: str) -> None:
     """Sends one mail. Raises DeliveryProblem: permanent when the server knows no such address."""
     headers = {"Message-ID": f"<{message_id}@{DNS_NAME}>", "Auto-Submitted": "auto-generated"}
-    mail = EmailMessage(subject=subject.replace("\n", " "), body=text, to=[address], headers=headers)
+    mail = EmailMessage(subject=" ".join(subject.split()), body=text, to=[address], headers=headers)
     try:
         mail.send(fail_silently=False)
     except smtplib.SMTPRecipientsRefused as problem:

@@ -12,6 +12,7 @@ from farm.alerts.transports import messenger
 from farm.alerts.transports.failing import DeliveryProblem
 from farm.alerts.transports.services import checked_address
 
+WORD_JOINER = "\u2060"
 # the whole of it, with the pauses that a service asks for
 TOTAL_S = 30.0
 # where Python and the operator's certificates are; nothing of the farm's own, and no proxy, which would look names up
@@ -33,7 +34,7 @@ def send(url: str, *, subject: str, text: str, networks: Sequence[str] = ()) -> 
     """Sends one notice. Raises DeliveryProblem. The services give no way to drop a repetition."""
     address = checked_address(url)
     scheme = address.partition(":")[0]
-    order = {"url": address, "subject": subject, "text": text, "networks": list(networks)}
+    order = {"url": address, "subject": as_words(subject), "text": as_words(text), "networks": list(networks)}
     with tempfile.TemporaryDirectory(prefix="onnxfarm-notice-") as folder:
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
         environment |= {"HOME": folder, "PYTHONPATH": str(_ROOT), "NO_PROXY": "*"}
@@ -46,6 +47,11 @@ def send(url: str, *, subject: str, text: str, networks: Sequence[str] = ()) -> 
         except subprocess.TimeoutExpired:
             raise DeliveryProblem(f"The {scheme}:// service was not done within {TOTAL_S:.0f} s.") from None
     _judge(done.stdout, scheme)
+
+
+def as_words(text: str) -> str:
+    """The text without what these services take for a command: `<!channel>`, `@everyone`, a link with other words."""
+    return text.replace("<", "‹").replace(">", "›").replace("@", f"@{WORD_JOINER}")
 
 
 def _judge(said: str, scheme: str) -> None:

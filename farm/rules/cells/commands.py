@@ -25,7 +25,7 @@ _SAID_TO_DIVERGE = {"threads", "optimization"}
 def repeat_command(cell: CellSpec, main: str) -> str:
     """`onnxfarm bench …` with every setting of the cell that is not bench's default. `main`: the model's file."""
     declared = _matrix(cell)
-    words = ["onnxfarm", "bench", _file(main), "--ort", _named(cell.runtime)]
+    words = ["onnxfarm", "bench", as_file(main), "--ort", _named(cell.runtime)]
     words += _pairs(
         # an option replaces the matrix's axis
         ("--provider", cell.provider if "provider" not in declared else None),
@@ -58,7 +58,7 @@ def diverge_command(
     is_plain = cell.session.model_dump(exclude=_SAID_TO_DIVERGE) == plain and _has_plain_shapes(cell)
     if cell.provider_options or cell.recipe.options or not is_plain:
         return ""
-    words = ["onnxfarm", "diverge", _file(main), "--ort", _named(cell.runtime)]
+    words = ["onnxfarm", "diverge", as_file(main), "--ort", _named(cell.runtime)]
     words += _pairs(
         ("--against", _named(against) if against is not None else None),
         ("--provider", cell.provider),
@@ -70,14 +70,29 @@ def diverge_command(
     return shlex.join([*words, *(["--inputs", INPUTS] if given else _seeded(cell))])
 
 
+def bisect_command(main: str, *, good: str, bad: str, provider: str) -> str:
+    """`onnxfarm bisect …` between two releases, by the short name of a provider."""
+    return shlex.join(["onnxfarm", "bisect", as_file(main), "--good", good, "--bad", bad, "--provider", provider])
+
+
+def submit_command(main: str, *, matrix: str = "") -> str:
+    """`onnxfarm submit …` of a model's file; `matrix`: the name of a matrix file."""
+    return shlex.join(["onnxfarm", "submit", as_file(main), *(["--matrix", matrix] if matrix else []), "--wait"])
+
+
+def plan_command(main: str, *, matrix: str) -> str:
+    """`onnxfarm plan …` of a model's file and a matrix file."""
+    return shlex.join(["onnxfarm", "plan", as_file(main), "--matrix", matrix])
+
+
+def as_file(main: str) -> str:
+    """A file's name as an argument: it may begin as options do."""
+    return f"./{main}" if main.startswith("-") else main
+
+
 def _seeded(cell: CellSpec) -> list[str]:
     work = cell.workload
     return [*_pairs(("--batch", work.batch)), *_shapes(cell), *_pairs(("--seed", work.seed or None))]
-
-
-def _file(main: str) -> str:
-    """The file as an argument: a name may begin as options do."""
-    return f"./{main}" if main.startswith("-") else main
 
 
 def _named(runtime: Runtime) -> str:

@@ -6,6 +6,7 @@ from xml.sax.saxutils import escape, quoteattr
 from farm.contract.document import Cell, Comparison, Document
 from farm.rules.comparing.sides import between, by_sides
 from farm.rules.reporting.gate import GateAnswer, cell_label, point_label
+from farm.rules.reporting.markdown import as_text
 from farm.rules.reporting.sentences import explanation
 from farm.rules.reporting.wording import change, counted, milliseconds, signed
 
@@ -29,12 +30,12 @@ def as_markdown(answer: GateAnswer, document: Document) -> str:
     mark = "✅" if answer.is_passed else "❌"
     lines = [f"## {mark} onnxfarm gate: {'passed' if answer.is_passed else 'failed'}", "", headline(answer), ""]
     if document.sentence:
-        lines += [document.sentence, ""]
+        lines += [as_text(document.sentence), ""]
     lines += _comparison_table(answer, document)
     if answer.findings:
         lines += ["| check | fails the gate | finding |", "|---|---|---|"]
         lines += [
-            f"| {finding.check} | {'yes' if finding.is_failure else 'no'} | {_cell_text(finding.text)} |"
+            f"| {finding.check} | {'yes' if finding.is_failure else 'no'} | {as_text(finding.text)} |"
             for finding in answer.findings
         ]
         lines.append("")
@@ -119,7 +120,7 @@ def _comparison_table(answer: GateAnswer, document: Document) -> list[str]:
     old_name, new_name = next(iter(sides))
     head = ["cell", old_name, new_name, "verdict", "interval", "rounds", "because"]
     lines = [head, ["---"] * len(head), *rows]
-    return [*("| " + " | ".join(map(_cell_text, line)) + " |" for line in lines), ""]
+    return [*("| " + " | ".join(map(as_text, line)) + " |" for line in lines), ""]
 
 
 def _case(check: str, pair: tuple[str, str], answer: GateAnswer, *, label: str) -> str:
@@ -138,10 +139,6 @@ def _case(check: str, pair: tuple[str, str], answer: GateAnswer, *, label: str) 
 
 def _shown(cell: Cell) -> str:
     return "" if cell.p50_ms is None else milliseconds(cell.p50_ms, cell.p50_ci_ms)
-
-
-def _cell_text(text: str) -> str:
-    return " ".join(text.replace("|", "/").split())
 
 
 def _quoted(text: str) -> str:

@@ -23,6 +23,7 @@ from farm.rules.comparing.sides import compared
 from farm.rules.matrices.session_sets import SessionSet
 from farm.rules.reporting import sentences
 from farm.rules.reporting.locks import lock
+from farm.rules.reporting.markdown import as_code, as_text
 from farm.rules.reporting.wording import change, microseconds, milliseconds
 from farm.rules.runtimes import providers
 
@@ -89,10 +90,10 @@ def timings_name(side: str) -> str:
 def readme(case: Case) -> str:
     """What the report holds and how it is repeated."""
     return (
-        f"# {case.old.runtime} → {case.new.runtime}\n\n{case.sentence}\n\n"
+        f"# {case.old.runtime} → {case.new.runtime}\n\n{as_text(case.sentence)}\n\n"
         f"Repeat it on your machine, with Python ≥ 3.11 and a package index:\n\n    {COMMAND}\n\n"
         "It installs both runtimes from lock-old.txt and lock-new.txt beside itself, then measures them side by side, "
-        f"a fresh process each, and says how far their outputs are apart. Measured before: {_measured(case)}.\n\n"
+        f"a fresh process each, and says how far their outputs are apart. Measured before: {_said(case)}.\n\n"
         f"Or with onnxfarm, which also judges outputs against the reference and traces operators:\n\n"
         f"    onnxfarm bench {MODEL_FOLDER}/{case.model} --matrix matrix.json --inputs {INPUTS}\n\n"
         "document.json holds the samples, the comparison and its operators; timings-*.csv every timing; facts.json the "
@@ -105,11 +106,11 @@ def issue(case: Case) -> str:
     parts = [
         f"# {_title(case)}",
         "### Describe the issue",
-        case.sentence,
+        as_text(case.sentence),
         *_table(case),
         *_operators(case),
-        *([f"**Since when.** {case.since}"] if case.since else []),
-        *([f"**Work-around.** {case.work_around}"] if case.work_around else []),
+        *([f"**Since when.** {as_text(case.since)}"] if case.since else []),
+        *([f"**Work-around.** {as_text(case.work_around)}"] if case.work_around else []),
         *([f"```python\n{case.code}\n```"] if case.code else []),
         "### To reproduce",
         f"Unpack the attached zip and run `{COMMAND}`: it installs both versions from its lock files and measures them "
@@ -117,7 +118,7 @@ def issue(case: Case) -> str:
         "### Urgency",
         "_No response_",
         "### Platform and OS version",
-        str(case.document.machine.get("os", "not known")),
+        _told(case.document.machine.get("os")),
         "### ONNX Runtime installation, version and API",
         f"Released package, {case.new.runtime} (good: {case.old.runtime}), Python",
         "### Architecture and CPU",
@@ -137,8 +138,8 @@ def _title(case: Case) -> str:
     comparison = case.comparison
     if comparison is not None and comparison.verdict == "slower" and comparison.ratio is not None:
         size, _ = change(comparison.ratio, comparison.ci_low or 1.0, comparison.ci_high or 1.0)
-        return f"[Performance] {size} slower: {sides}, {watching.series_label(case.new)}"
-    return f"[Regression] {sides}: {watching.series_label(case.new)}"
+        return f"[Performance] {size} slower: {sides}, {as_text(watching.series_label(case.new))}"
+    return f"[Regression] {sides}: {as_text(watching.series_label(case.new))}"
 
 
 def _measured(case: Case) -> str:
@@ -149,6 +150,10 @@ def _measured(case: Case) -> str:
     return f"x{one.ratio:.3f} (95 % interval x{one.ci_low:.3f} to x{one.ci_high:.3f}, {one.rounds} rounds)"
 
 
+def _said(case: Case) -> str:
+    return as_text(_measured(case))
+
+
 def _table(case: Case) -> list[str]:
     rows = ["| | p50 | session | peak memory | parity |", "|---|---|---|---|---|"]
     for cell in (case.old, case.new):
@@ -156,8 +161,8 @@ def _table(case: Case) -> list[str]:
         session = "" if cell.session_ms is None else f"{cell.session_ms:.3g} ms"
         memory = "" if cell.peak_memory_bytes is None else f"{cell.peak_memory_bytes / 2**20:.0f} MiB"
         ended = cell.parity.verdict.replace("_", " ") if cell.status == "done" else _ending(cell)
-        rows.append(f"| {cell.runtime} | {p50} | {session} | {memory} | {_flat(ended)} |")
-    return ["\n".join(rows), f"Ratio: {_measured(case)}."] if case.comparison is not None else ["\n".join(rows)]
+        rows.append(f"| {cell.runtime} | {p50} | {session} | {memory} | {as_text(ended)} |")
+    return ["\n".join(rows), f"Ratio: {_said(case)}."] if case.comparison is not None else ["\n".join(rows)]
 
 
 def _ending(cell: Cell) -> str:
@@ -174,9 +179,9 @@ def _operators(case: Case) -> list[str]:
     for one in changed:
         share = "" if one.share is None else f"{100 * one.share:.0f} %"
         times = f"{microseconds(one.baseline_us)} | {microseconds(one.candidate_us)}"
-        rows.append(f"| {one.op_type} | `{_flat(one.node)}` | {times} | {share} |")
+        rows.append(f"| {as_text(one.op_type)} | {as_code(one.node)} | {times} | {share} |")
     why = sentences.explanation(comparison)
-    return [f"**Why.** {why}." if why else "**Operators that changed most.**", "\n".join(rows)]
+    return [f"**Why.** {as_text(why)}." if why else "**Operators that changed most.**", "\n".join(rows)]
 
 
 def _order(case: Case) -> dict[str, Any]:
@@ -245,15 +250,16 @@ def _part(case: Case) -> Document:
 
 def _machine(machine: Mapping[str, Any]) -> str:
     parts = (machine.get("arch"), machine.get("cpu_model"))
-    return ", ".join(str(part) for part in parts if part) or "not known"
+    return _told(", ".join(str(part) for part in parts if part))
+
+
+def _told(text: object) -> str:
+    """What the node says of itself, as a code span."""
+    return as_code(str(text)) if text else "not known"
 
 
 def _options(cell: Cell) -> str:
-    return f" {json.dumps(cell.provider_options)}" if cell.provider_options else ""
-
-
-def _flat(text: str) -> str:
-    return " ".join(text.replace("|", "/").replace("`", "'").split())
+    return f" {as_code(json.dumps(cell.provider_options))}" if cell.provider_options else ""
 
 
 def _json(plain: Any) -> str:

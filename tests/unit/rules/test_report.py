@@ -92,7 +92,7 @@ def test_a_model_that_no_longer_runs_has_no_ratio() -> None:
     bench = MadeUpBench(checks=lambda spec: {"reason": reason} if spec.runtime.version == "1.31.1" else {})
     text = report.issue(case(bench=bench))
     assert text.startswith("# [Regression] onnxruntime==1.31.1 compared with 1.29.0")
-    assert "crashed: It died / of 'x'." in text
+    assert r"crashed: It died \| of \`x\`." in text
     assert "Ratio:" not in text.replace("Ratio: 1.31.1 is slower", "")
 
 

@@ -1,10 +1,10 @@
-"""NUL characters, which JSON allows and PostgreSQL does not store."""
+"""Signs that are no text, which JSON allows, PostgreSQL does not store and terminals obey."""
 
 import pytest
 from django.test import Client
 
 from farm.accounts.models import Team, User
-from farm.contract.base import without_nul
+from farm.contract.texts import without_controls
 from farm.fleet.models import Node
 from farm.fleet.services import invite
 from farm.sandbox.endings import Ending
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
     ],
 )
 def test_only_escaped_nuls_are_replaced(text: bytes, clean: bytes) -> None:
-    assert without_nul(text) == clean
+    assert without_controls(text) == clean
 
 
 def test_a_node_may_have_nuls_in_its_log(team: Team, owner: User) -> None:
@@ -34,9 +34,18 @@ def test_a_node_may_have_nuls_in_its_log(team: Team, owner: User) -> None:
     assert Node.objects.get().log_tail == "killed:\ufffd by signal"
 
 
+def test_a_node_has_no_escape_sequences_in_its_log(team: Team, owner: User) -> None:
+    client = NodeClient()
+    client.enrol(invite(team=team, by=owner, auto_approve=True)[1])
+    client.ask_for_secret()
+    assert client.hello(log_tail="\x1b]0;root\x07 done\n").status_code == 200
+    assert Node.objects.get().log_tail == "\ufffd]0;root\ufffd done\n"
+
+
 def test_what_the_sandboxed_child_says_of_a_model_holds_no_nul() -> None:
     assert Ending(kind="done", reply=rb'{"producer": "\u0000"}').answer() == {"producer": "\ufffd"}
-    assert "\0" not in Ending(kind="exited", stderr_tail="bad name \0").sentence()
+    words = Ending(kind="exited", stderr_tail="bad name \0\x1b[2J").sentence()
+    assert words.isprintable()
 
 
 @pytest.mark.parametrize("address", ["/models/?q=%00", "/api/v1/models?name=%00", "/runs/%00"])

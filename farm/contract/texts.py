@@ -1,0 +1,25 @@
+"""Texts of nodes, models and members: signs that are no text are taken out where such a text comes in."""
+
+import re
+
+# Signs that are no text: controls other than tab and line ends, and those that turn the direction of what follows.
+# An escaped one begins with a backslash that no other backslash escapes; raw ones are UTF-8.
+_ESCAPED = re.compile(
+    rb"(?<!\\)((?:\\\\)*)\\(?:[bf]|u(?:00(?:0[0-8bBcCeEfF]|1[0-9a-fA-F]|7[fF]|[89][0-9a-fA-F])|20(?:2[a-eA-E]|6[6-9])))"
+)
+_RAW = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae]|\xe2\x81[\xa6-\xa9]")
+_SIGNS = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]")
+
+
+def without_controls(text: bytes) -> bytes:
+    """JSON with U+FFFD for every sign in its strings that is no text.
+
+    PostgreSQL stores no NUL, terminals obey escape sequences, and a hostile model or node may name things so.
+    """
+    plain = _RAW.sub(b"\xef\xbf\xbd", text)
+    return _ESCAPED.sub(rb"\1\\ufffd", plain) if b"\\" in plain else plain
+
+
+def plain_text(text: str) -> str:
+    """The same of a text that is no JSON."""
+    return _SIGNS.sub("\ufffd", text)

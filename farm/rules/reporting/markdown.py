@@ -1,0 +1,20 @@
+"""Texts of nodes and models inside Markdown that people post: one line, read as text, whoever wrote it. Pure."""
+
+import re
+
+# what begins markup, a link, a picture, HTML or a cell of a table
+_MARKS = re.compile(r"[\\`*_\[\]<>|]")
+# on GitHub they would tell people, whose names a node might know
+_MENTION = re.compile(r"@(?=[A-Za-z0-9])")
+_WORD_JOINER = "\u2060"
+
+
+def as_text(text: str) -> str:
+    """The text with its marks escaped, in one line."""
+    return _MENTION.sub(f"@{_WORD_JOINER}", _MARKS.sub(r"\\\g<0>", " ".join(text.split())))
+
+
+def as_code(text: str) -> str:
+    """The text as a code span, in which nothing is read as markup; also inside a table."""
+    plain = " ".join(text.split()).replace("`", "'").replace("|", "/")
+    return f"`{plain}`" if plain else ""

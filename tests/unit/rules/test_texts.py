@@ -1,0 +1,77 @@
+"""Words of nodes, models and members: no sign in them commands a terminal, a log, a chat or Markdown."""
+
+import logging
+
+import pytest
+
+from farm.alerts.transports.notices import as_words
+from farm.config.logs import WithoutSecrets
+from farm.contract.texts import plain_text, without_controls
+from farm.rules.reporting.markdown import as_code, as_text
+from onnxfarm.problems import Usage, main_guard
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        (rb'"\u001b]0;title\u0007 \u009b31m \u007f \b\f"', rb'"\ufffd]0;title\ufffd \ufffd31m \ufffd \ufffd\ufffd"'),
+        (b'"\xc2\x9b31m \x7f"', '"\ufffd31m \ufffd"'.encode()),
+        (rb'"\u202Eevil \u2066"', rb'"\ufffdevil \ufffd"'),
+        ('"\u202eevil"'.encode(), '"\ufffdevil"'.encode()),
+        (rb'"C:\\bin\\u001b \n\r\t \u00e9 \u0100"', rb'"C:\\bin\\u001b \n\r\t \u00e9 \u0100"'),
+        ('"é ü → 中"'.encode(), '"é ü → 中"'.encode()),
+    ],
+)
+def test_what_a_node_or_a_model_says_holds_no_escape_sequence_of_a_terminal(text: bytes, clean: bytes) -> None:
+    assert without_controls(text) == clean
+
+
+def test_a_sentence_on_a_terminal_commands_it_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(BaseException), main_guard():  # noqa: B017, PT011  typer's own exit
+        raise Usage("The model \x1b]52;c;ZXZpbA==\x07 is not there.")
+    assert capsys.readouterr().err == "onnxfarm: The model \ufffd]52;c;ZXZpbA==\ufffd is not there.\n"
+    assert plain_text("two\nlines\t\u202e") == "two\nlines\t\ufffd"
+
+
+def test_a_node_cannot_write_a_line_of_its_own_into_the_log() -> None:
+    forged = "x is wrong\n2026-11-22 00:00:00 INFO farm: root signed in\x1b[2J"
+    record = logging.LogRecord("farm", logging.WARNING, "", 0, "Report of %s refused: %s", ("bench-1", forged), None)
+    line = WithoutSecrets("%(levelname)s %(message)s").format(record)
+    assert "\n" not in line
+    assert line.isprintable()
+    assert "root signed in" in line
+
+
+def test_a_traceback_keeps_its_lines() -> None:
+    try:
+        raise ValueError("first\nsecond")
+    except ValueError as problem:
+        info = (type(problem), problem, problem.__traceback__)
+    record = logging.LogRecord("farm", logging.ERROR, "", 0, "failed", (), info)
+    assert WithoutSecrets("%(message)s").format(record).count("\n") > 2
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a | b\nc", r"a \| b c"),
+        ("<img src=https://evil.example/x>", r"\<img src=https://evil.example/x\>"),
+        ("[click](https://evil.example)", r"\[click\](https://evil.example)"),
+        ("thanks @octocat", "thanks @\u2060octocat"),
+        ("`code` *bold* _soft_ \\", r"\`code\` \*bold\* \_soft\_ \\"),
+        ("x1.25 slower (95 %)", "x1.25 slower (95 %)"),
+    ],
+)
+def test_a_node_cannot_write_markup_into_an_issue_or_a_pull_request(text: str, shown: str) -> None:
+    assert as_text(text) == shown
+
+
+def test_code_spans_hold_whatever_they_are_given() -> None:
+    assert as_code("a`b | c\n@octocat") == "`a'b / c @octocat`"
+    assert as_code("") == ""
+
+
+def test_a_nodes_words_call_nobody_in_a_chat() -> None:
+    assert as_words("<!channel> @everyone <https://evil.example|the farm>") == (
+        "‹!channel› @\u2060everyone ‹https://evil.example|the farm›"
+    )
