@@ -215,6 +215,15 @@ class OperatorChange(Part):
     share: float | None = None
 
 
+class SlowLaunches(Part):
+    """How many of `launches` of each arm took much longer than most; `p`: Fisher's exact test, two-sided."""
+
+    baseline: int
+    candidate: int
+    launches: int
+    p: float
+
+
 class Comparison(Part):
     """Two arms of one block that differ in one axis. `ratio` is candidate / baseline of p50."""
 
@@ -231,6 +240,9 @@ class Comparison(Part):
     reason: str | None = None
     rounds: int = 0
     rounds_needed: int | None = None
+    # of `rounds`, those that do not count because a launch of theirs was slow
+    rounds_set_aside: int = 0
+    slow_launches: SlowLaunches | None = None
     margin: float
     smallest_detectable: float | None = None
     # how much identical launches differ (standard deviation of ln new / old over rounds), and how that is known

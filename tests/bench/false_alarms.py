@@ -28,7 +28,7 @@ def count_verdicts(name: str, simulations: int, *, spread: float, margin: float,
     counts: Counter[str] = Counter()
     for size in _chunks(simulations):
         pairs = np.exp(noise.ALL[name](size, spread, rng))
-        counts.update(comparison.verdict for comparison in verdicts.judge_many(list(pairs), margin=margin))
+        counts.update(verdicts.count_verdicts(list(pairs), margin=margin))
     return counts
 
 

@@ -32,6 +32,12 @@ def bimodal(count: int, spread: float, rng: np.random.Generator) -> Floats:
     return normal(count, spread, rng) + np.where(slow, np.log(SLOW_FACTOR), 0.0)
 
 
+def bimodal_twice(count: int, spread: float, rng: np.random.Generator) -> Floats:
+    """Two launches in ten take 1.7 times as long, on top of normal noise."""
+    slow = rng.random((count, ROUNDS, 2)) < 2.0 * SLOW_SHARE
+    return normal(count, spread, rng) + np.where(slow, np.log(SLOW_FACTOR), 0.0)
+
+
 def autoregressive(count: int, spread: float, rng: np.random.Generator) -> Floats:
     """The machine remembers: launches correlate by 0.4 with the one before, whichever arm that was.
 
@@ -56,6 +62,7 @@ ALL: dict[str, Callable[[int, float, np.random.Generator], Floats]] = {
     "normal": normal,
     "t3": student_t3,
     "bimodal": bimodal,
+    "bimodal, two in ten": bimodal_twice,
     "ar": autoregressive,
     "ar, old always first": autoregressive_in_order,
     "ar, each arm by itself": autoregressive_by_arm,

@@ -4,9 +4,9 @@
     python -m tests.bench.power --recorded FILE.json
 
 s is the standard deviation of ln(new / old) over the rounds of a block. Noise is normal; bimodal with the same s; or
-normal with that s and, on top, one launch in ten that takes 1.7 times as long. `smallest` and `wished` test what the
-product says beforehand: the power at exactly the `smallest_detectable` of 8, 12, 16 and 24 rounds, and within the
-rounds that `rounds_for` names.
+normal with that s and, on top, one or two launches in ten that take 1.7 times as long. `smallest` and `wished` test
+what the product says beforehand: the power at exactly the `smallest_detectable` of 8, 12, 16 and 24 rounds, and within
+the rounds that `rounds_for` names.
 
 A recorded file has real A/A launches, {"comparisons": [{"model": …, "pairs": [[old, new], …]}, …]}, as
 `tests.bench.real_aa` writes it; the new ones are multiplied and nothing is simulated. Blocks of 24 rounds are three
@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 from farm.rules.comparing import power, verdicts
 from tests.bench import figure, noise
 
-SHIFTS = (0.01, 0.02, 0.03, 0.05, 0.10)
+SHIFTS = (0.01, 0.02, 0.03, 0.05, 0.10, 0.20, 0.40)
 DEVIATIONS = (0.007, 0.015, 0.03, 0.056)
 # (s, shift) → the least power that is promised
 TARGETS = {(0.015, 0.05): 0.95, (0.015, 0.03): 0.90}
-SHAPES = ("normal", "bimodal", "slow launches")
+SHAPES = ("normal", "bimodal", "slow launches", "two slow in ten")
 
 
 def launches(shape: str, count: int, *, deviation: float, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -42,6 +42,8 @@ def launches(shape: str, count: int, *, deviation: float, rng: np.random.Generat
         return noise.normal(count, deviation / np.sqrt(2.0), rng)
     if shape == "slow launches":
         return noise.bimodal(count, deviation / np.sqrt(2.0), rng)
+    if shape == "two slow in ten":
+        return noise.bimodal_twice(count, deviation / np.sqrt(2.0), rng)
     everyday = noise.normal(count, deviation / 2.0, rng)
     slow = rng.random(everyday.shape) < noise.SLOW_SHARE
     step = deviation / 2.0 / np.sqrt(noise.SLOW_SHARE * (1.0 - noise.SLOW_SHARE))
@@ -68,8 +70,7 @@ def promised(rounds: int, change: float, *, deviation: float, simulations: int, 
     rng = np.random.default_rng([seed, rounds, round(1e6 * deviation), round(1e6 * change)])
     pairs = np.exp(launches("normal", simulations, deviation=deviation, rng=rng))[:, :rounds]
     pairs[:, :, 1] *= 1.0 + change
-    judged = verdicts.judge_many(list(pairs))
-    return {"change": change, "rounds": rounds, "slower": sum(one.verdict == "slower" for one in judged) / simulations}
+    return {"change": change, "rounds": rounds, "slower": verdicts.count_verdicts(list(pairs))["slower"] / simulations}
 
 
 def recorded_power(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

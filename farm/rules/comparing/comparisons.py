@@ -22,8 +22,8 @@ class Comparison:
     `p` belongs to `test` at the look of `rounds_used` rounds; `p_total` allows for the other looks and tests, and is
     1 % where a comparison is just significant. `ci_level` is the level asked for, or less where so few rounds allow no
     such interval. `rounds_needed` counts all rounds of the block: those used once decided; for an undecided one those
-    expected to decide, and None when no number of rounds within the maximum will. `reason` is empty when the figures
-    speak for themselves.
+    expected to decide, and None when no number of rounds within the maximum will. `set_aside` of the rounds used do not
+    count, because a launch of theirs was slow. `reason` is empty when the figures speak for themselves.
     """
 
     verdict: Verdict
@@ -38,6 +38,7 @@ class Comparison:
     rounds_needed: int | None
     test: str
     p_total: float
+    set_aside: int = 0
     reason: str = ""
 
 

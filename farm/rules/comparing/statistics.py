@@ -50,36 +50,41 @@ def paired_t_p(ratios: Floats) -> Floats:
 
 
 def walsh_averages(ratios: Floats) -> Floats:
-    """The averages (dᵢ + dⱼ) / 2 for i ≤ j, sorted: shape (comparisons, n (n + 1) / 2)."""
+    """The averages (dᵢ + dⱼ) / 2 for i ≤ j, sorted: shape (comparisons, n (n + 1) / 2). Those with a NaN come last."""
     first, second = _pairs_of(ratios.shape[1])
     averages = (ratios[:, first] + ratios[:, second]) / 2.0
     averages.sort(axis=1)
     return averages
 
 
-def hodges_lehmann(averages: Floats) -> Floats:
-    """The median of sorted averages or differences, one for each row (Hodges and Lehmann, 1963)."""
-    count = averages.shape[1]
-    middle: Floats = (averages[:, (count - 1) // 2] + averages[:, count // 2]) / 2.0
-    return middle
+def hodges_lehmann(ratios: Floats) -> Floats:
+    """The median of the averages of two, one for each row (Hodges and Lehmann, 1963); NaN stands for no pair."""
+    averages = walsh_averages(ratios)
+    return middle(averages, np.count_nonzero(~np.isnan(averages), axis=1))
 
 
-def signed_rank_p(ratios: Floats, averages: Floats) -> Floats:
-    """Two-sided p of the exact Wilcoxon signed-rank test, one for each row; `averages` are its Walsh averages.
+def middle(ordered: Floats, counts: NDArray[np.int64]) -> Floats:
+    """The median of the first so many of each ascending row."""
+    rows = np.arange(len(ordered))
+    both: Floats = (ordered[rows, (counts - 1) // 2] + ordered[rows, counts // 2]) / 2.0
+    return both
 
-    Without ties the statistic is the number of positive Walsh averages. Rows with ties or zeros use the exact
-    distribution over all sign flips of their own mid-ranks; a zero keeps its rank and adds it to neither side
-    (Pratt, 1959), so that adding zeros never makes a change look more certain.
-    """
-    count = averages.shape[1]
-    positive = np.count_nonzero(averages > 0.0, axis=1)
-    tail = signed_rank_tail(ratios.shape[1])
-    p: Floats = np.minimum(1.0, 2.0 * tail[np.minimum(positive, count - positive)])
-    sizes = np.sort(np.abs(ratios), axis=1)
-    tied = (sizes[:, 0] == 0.0) | np.any(sizes[:, 1:] == sizes[:, :-1], axis=1)
-    for row in np.flatnonzero(tied):
-        p[row] = _tied_signed_rank_p(ratios[row])
+
+def sign_p(ratios: Floats) -> Floats:
+    """Two-sided p of the sign test, one for each row; zeros speak for neither side and are left out."""
+    positive, negative = np.count_nonzero(ratios > 0.0, axis=1), np.count_nonzero(ratios < 0.0, axis=1)
+    p: Floats = np.minimum(1.0, 2.0 * special.bdtr(np.minimum(positive, negative), positive + negative, 0.5))
     return p
+
+
+@cache
+def sign_interval_rank(rounds: int, level: float) -> tuple[int, float]:
+    """Which ratio bounds the interval of that level: (k, level), the k-th from either end, counted from 1.
+
+    The level is the one asked for, or, where so few rounds cannot give it, the one that the widest interval has.
+    """
+    tail = np.asarray(special.bdtr(np.arange(rounds + 1), rounds, 0.5), dtype=np.float64)
+    return _bounding_rank(tail, level)
 
 
 @cache
@@ -144,15 +149,6 @@ def _doubled_ranks(values: Floats) -> NDArray[np.int64]:
     return doubled
 
 
-def _tied_signed_rank_p(row: Floats) -> float:
-    ranks = _doubled_ranks(np.abs(row))
-    signed = ranks[row != 0.0]
-    tail = np.cumsum(_sign_flip_chances(tuple(sorted(signed.tolist()))))
-    positive = int(ranks[row > 0.0].sum())
-    return min(1.0, 2.0 * float(tail[min(positive, int(signed.sum()) - positive)]))
-
-
-@lru_cache(maxsize=4096)
 def _sign_flip_chances(ranks: Sequence[int]) -> Floats:
     """The chance of each sum of a random half of these ranks, from 0 to the sum of all."""
     chances = np.ones(1)

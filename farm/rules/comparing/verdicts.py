@@ -7,29 +7,37 @@ slower, faster   significant, and the estimate beyond the margin;
 equal            the 97.5 % interval inside ± margin;
 undecided        otherwise.
 
-Significant means paired t p < .002, or from 12 rounds on exact Wilcoxon signed-rank p < .003: the t test alone is blind
-when launches are bimodal, the rank test alone cannot reach its level in 8 rounds. Margins lie on the log scale at
-± ln(1 + margin), so that swapping the arms mirrors the verdict. docs/measuring.md has false-alarm rate and power.
+Significant means paired t p < .002, or from 12 rounds on trimmed sign-flip p < .0025, or with 24 rounds sign test
+p < .002. The t test alone is blind when launches are slow now and then; the sign-flip test sets such pairs aside
+(`flips`) but cannot reach its level in 8 rounds; the sign test sees large changes under which trimming keeps slow
+launches. Estimate and interval are those of the pairs that count, the interval by inverting the test that is shown.
+Margins lie on the log scale at ± ln(1 + margin), so that swapping the arms mirrors the verdict. docs/measuring.md has
+false-alarm rate and power.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import exp, isfinite
+from math import exp, isfinite, sqrt
 from typing import NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from farm.rules.comparing import multiplicity, power, statistics, unpaired
+from farm.rules import special
+from farm.rules.comparing import flips, multiplicity, power, statistics, unpaired
 from farm.rules.comparing.comparisons import EQUALITY_LEVEL, INTERVAL_LEVEL, MARGIN, TOTAL_LEVEL, Comparison, Verdict
 from farm.rules.comparing.power import LOOKS
 from farm.rules.comparing.statistics import Floats
 
 T_LEVEL = 0.002
-RANK_LEVEL = 0.003
-RANK_FROM_ROUNDS = 12
+FLIP_LEVEL = 0.0025
+FLIP_FROM_ROUNDS = 12
+SIGN_LEVEL = 0.002
+SIGN_FROM_ROUNDS = 24
 T_TEST = "paired t"
-RANK_TEST = "exact Wilcoxon signed-rank"
+FLIP_TEST = "trimmed sign-flip"
+SIGN_TEST = "sign"
 
 # So many comparisons at a time keep their Walsh averages in the processor's cache.
 CHUNK = 2048
@@ -44,16 +52,21 @@ _SLOWER, _FASTER, _EQUAL, _UNDECIDED = range(4)
 
 
 class _Look(NamedTuple):
-    """Many comparisons after the same number of rounds, an element of each array for each of them."""
+    """Many comparisons after the same number of rounds, a row or an element of each array for each of them."""
 
-    rounds: int
+    ratios: Floats
+    counts: NDArray[np.bool_]
     location: Floats
-    low: Floats
-    high: Floats
     deviation: Floats
     t_p: Floats
-    rank_p: Floats
+    flip_p: Floats
+    sign_p: Floats
     verdict: NDArray[np.int64]
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds each comparison has at this look."""
+        return len(self.ratios[0])
 
 
 def judge_pairs(pairs: ArrayLike, *, margin: float = MARGIN, looks: Sequence[int] = LOOKS) -> Comparison:
@@ -68,18 +81,17 @@ def judge_many(
     blocks: Sequence[ArrayLike], *, margin: float = MARGIN, looks: Sequence[int] = LOOKS
 ) -> list[Comparison]:
     """`judge_pairs` on each, in the same order; those with as many pairs are worked out together."""
-    check_margin(margin)
-    ratios = [_log_ratios_of(pairs) for pairs in blocks]
-    by_rounds: dict[int, list[int]] = {}
-    for place, row in enumerate(ratios):
-        by_rounds.setdefault(len(row), []).append(place)
     judged: dict[int, Comparison] = {}
-    for places in by_rounds.values():
-        for start in range(0, len(places), CHUNK):
-            chunk = places[start : start + CHUNK]
-            rows = np.stack([ratios[place] for place in chunk])
-            judged.update(zip(chunk, _judge_rows(rows, margin=margin, looks=looks), strict=True))
-    return [judged[place] for place in range(len(ratios))]
+    for place, look, row in _last_looks(blocks, margin=margin, looks=looks):
+        judged[place] = _comparison_of(look, row, margin=margin, looks=looks)
+    return [judged[place] for place in range(len(blocks))]
+
+
+def count_verdicts(
+    blocks: Sequence[ArrayLike], *, margin: float = MARGIN, looks: Sequence[int] = LOOKS
+) -> Counter[Verdict]:
+    """How often `judge_many` would answer each verdict. Works out no interval, which takes most of the time."""
+    return Counter(_VERDICTS[look.verdict[row]] for _, look, row in _last_looks(blocks, margin=margin, looks=looks))
 
 
 def judge_unpaired(old: ArrayLike, new: ArrayLike, *, margin: float = MARGIN) -> Comparison:
@@ -137,42 +149,96 @@ def _samples_of(samples: ArrayLike) -> Floats:
     return values
 
 
-def _judge_rows(ratios: Floats, *, margin: float, looks: Sequence[int]) -> list[Comparison]:
+def _last_looks(
+    blocks: Sequence[ArrayLike], *, margin: float, looks: Sequence[int]
+) -> Iterator[tuple[int, _Look, int]]:
+    """The look at which each block is decided, or its last: the block's place, the look, and its row there."""
+    check_margin(margin)
+    ratios = [_log_ratios_of(pairs) for pairs in blocks]
+    by_rounds: dict[int, list[int]] = {}
+    for place, row in enumerate(ratios):
+        by_rounds.setdefault(len(row), []).append(place)
+    for places in by_rounds.values():
+        for start in range(0, len(places), CHUNK):
+            chunk = places[start : start + CHUNK]
+            rows = np.stack([ratios[place] for place in chunk])
+            for member, look, row_of_look in _looks_at_rows(rows, margin=margin, looks=looks):
+                yield chunk[member], look, row_of_look
+
+
+def _looks_at_rows(ratios: Floats, *, margin: float, looks: Sequence[int]) -> Iterator[tuple[int, _Look, int]]:
     """Takes the looks in turn, each at the rows that none before has decided."""
     available = ratios.shape[1]
     due = [rounds for rounds in looks if rounds <= available] or [available]
-    comparisons: dict[int, Comparison] = {}
     still_open = np.arange(len(ratios))
     for rounds in due:
         look = _look_at(ratios[still_open, :rounds], margin=margin, may_decide=rounds in looks)
         stays = look.verdict == _UNDECIDED
         for row in np.flatnonzero(~stays | (rounds == due[-1])):
-            comparisons[int(still_open[row])] = _comparison_of(look, int(row), margin=margin, looks=looks)
+            yield int(still_open[row]), look, int(row)
         still_open = still_open[stays]
-    return [comparisons[row] for row in range(len(ratios))]
 
 
 def _look_at(ratios: Floats, *, margin: float, may_decide: bool) -> _Look:
-    rounds = ratios.shape[1]
-    averages = statistics.walsh_averages(ratios)
-    location = statistics.hodges_lehmann(averages)
-    t_p = statistics.paired_t_p(ratios)
-    rank_p = statistics.signed_rank_p(ratios, averages) if rounds >= RANK_FROM_ROUNDS else np.ones(len(ratios))
-    verdict = np.full(len(ratios), _UNDECIDED)
+    rounds, places = ratios.shape[1], range(len(ratios))
+    trims = rounds >= FLIP_FROM_ROUNDS
+    counts = flips.pairs_that_count(ratios) if trims else np.ones(ratios.shape, dtype=np.bool_)
+    one = np.ones(len(ratios))
+    look = _Look(
+        ratios=ratios,
+        counts=counts,
+        location=statistics.hodges_lehmann(np.where(counts, ratios, np.nan)),
+        deviation=np.nanstd(np.where(counts, ratios, np.nan), axis=1, ddof=1),
+        t_p=statistics.paired_t_p(ratios),
+        flip_p=np.array([flips.sign_flip_p(ratios[row, counts[row]]) for row in places]) if trims else one,
+        sign_p=statistics.sign_p(ratios) if rounds >= SIGN_FROM_ROUNDS else one,
+        verdict=np.full(len(ratios), _UNDECIDED),
+    )
     if may_decide:
         edge = statistics.log_edge(margin)
-        low, high = _interval(averages, rounds, EQUALITY_LEVEL)
-        verdict[(low > -edge) & (high < edge)] = _EQUAL
-        significant = (t_p < T_LEVEL) | (rank_p < RANK_LEVEL)
-        verdict[significant & (location > edge)] = _SLOWER
-        verdict[significant & (location < -edge)] = _FASTER
-    low, high = _interval(averages, rounds, INTERVAL_LEVEL)
-    return _Look(rounds, location, low, high, ratios.std(axis=1, ddof=1), t_p, rank_p, verdict)
+        significant = (look.t_p < T_LEVEL) | (look.flip_p < FLIP_LEVEL) | (look.sign_p < SIGN_LEVEL)
+        look.verdict[[abs(look.location[row]) < edge and _is_equal(look, row, edge) for row in places]] = _EQUAL
+        look.verdict[significant & (look.location > edge)] = _SLOWER
+        look.verdict[significant & (look.location < -edge)] = _FASTER
+    return look
 
 
-def _interval(averages: Floats, rounds: int, level: float) -> tuple[Floats, Floats]:
-    rank, _ = statistics.interval_rank(rounds, level)
-    return averages[:, rank - 1], averages[:, -rank]
+def _is_equal(look: _Look, row: int, edge: float) -> bool:
+    """Whether changes as large as the margin are rejected on both sides, by the test whose interval is shown."""
+    if look.rounds < FLIP_FROM_ROUNDS:
+        low, high = _t_interval(look.ratios[row], EQUALITY_LEVEL)
+        return -edge < low and high < edge
+    counting = look.ratios[row, look.counts[row]]
+    return all(flips.rejects(counting, change, level=EQUALITY_LEVEL) for change in (-edge, edge))
+
+
+def _test_of(look: _Look, row: int) -> tuple[float, float, str]:
+    """The test that is shown: the clearest of those that decided, else the one that has an interval of its own.
+
+    Answers p over the level of the test, p, and the test's name.
+    """
+    each = [(look.t_p, T_LEVEL, T_TEST), (look.flip_p, FLIP_LEVEL, FLIP_TEST), (look.sign_p, SIGN_LEVEL, SIGN_TEST)]
+    shown = [(float(p[row]) / level, float(p[row]), test) for p, level, test in each]
+    if look.verdict[row] in (_SLOWER, _FASTER):
+        return min(shown)
+    return shown[1] if look.rounds >= FLIP_FROM_ROUNDS else shown[0]
+
+
+def _interval_of(look: _Look, row: int, test: str) -> tuple[float, float, float]:
+    """The 95 % interval by inverting the test that is shown, and its level."""
+    ratios = look.ratios[row]
+    if test == SIGN_TEST:
+        rank, level = statistics.sign_interval_rank(look.rounds, INTERVAL_LEVEL)
+        ordered = np.sort(ratios)
+        return float(ordered[rank - 1]), float(ordered[-rank]), level
+    if test == FLIP_TEST:
+        return *flips.interval(ratios[look.counts[row]], INTERVAL_LEVEL), INTERVAL_LEVEL
+    return *_t_interval(ratios, INTERVAL_LEVEL), INTERVAL_LEVEL
+
+
+def _t_interval(row: Floats, level: float) -> tuple[float, float]:
+    reach = float(row.std(ddof=1)) / sqrt(len(row)) * float(special.stdtrit(len(row) - 1, (1.0 + level) / 2.0))
+    return float(row.mean()) - reach, float(row.mean()) + reach
 
 
 def _comparison_of(look: _Look, row: int, *, margin: float, looks: Sequence[int]) -> Comparison:
@@ -184,14 +250,14 @@ def _comparison_of(look: _Look, row: int, *, margin: float, looks: Sequence[int]
         needed = power.rounds_to_decide(location, deviation, margin, looks=later)
         if needed is None and look.rounds < looks[0]:
             needed = looks[-1]  # so few rounds do not know their own spread well enough to say that none will do
-    candidates = ((look.t_p, T_LEVEL, T_TEST), (look.rank_p, RANK_LEVEL, RANK_TEST))
-    excess, p, test = min((float(p[row]) / level, float(p[row]), test) for p, level, test in candidates)
+    excess, p, test = _test_of(look, row)
+    low, high, level = _interval_of(look, row, test)
     return Comparison(
         verdict=verdict,
         ratio=exp(location),
-        ci_low=exp(float(look.low[row])),
-        ci_high=exp(float(look.high[row])),
-        ci_level=statistics.interval_rank(look.rounds, INTERVAL_LEVEL)[1],
+        ci_low=exp(min(low, location)),
+        ci_high=exp(max(high, location)),
+        ci_level=level,
         rounds_used=look.rounds,
         p=p,
         margin=margin,
@@ -199,4 +265,5 @@ def _comparison_of(look: _Look, row: int, *, margin: float, looks: Sequence[int]
         rounds_needed=needed,
         test=test,
         p_total=min(1.0, TOTAL_LEVEL * excess),
+        set_aside=look.rounds - int(look.counts[row].sum()),
     )

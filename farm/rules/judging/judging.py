@@ -5,7 +5,7 @@ stored reports again: all three through these lines.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 from statistics import geometric_mean
 from typing import Literal
@@ -20,8 +20,9 @@ from farm.contract.reports import (
     RoundReport,
     TraceReport,
 )
-from farm.rules.comparing import margins, verdicts
+from farm.rules.comparing import margins, slow_launches, verdicts
 from farm.rules.comparing.comparisons import Comparison, Verdict
+from farm.rules.comparing.slow_launches import SlowLaunches
 from farm.rules.judging import comparability
 from farm.rules.judging.evidence import Evidence
 from farm.rules.planning.estimates import ROUNDS
@@ -42,7 +43,8 @@ BEFORE_ROUNDS = (FactsReport, CheckReport, EnginesReport, AccuracyReport)
 class Judged:
     """A comparison of a block, judged. `figures` is None when there are too few pairs; `rounds` are those behind it.
 
-    `reason` is empty when the figures speak for themselves.
+    `slow` counts the launches of both arms that were slow, over all rounds measured. `reason` is empty when the figures
+    speak for themselves.
     """
 
     planned: PlannedComparison
@@ -50,7 +52,15 @@ class Judged:
     figures: Comparison | None = None
     rounds: int = 0
     rounds_needed: int | None = None
+    slow: SlowLaunches | None = None
     reason: str = ""
+
+    @property
+    def rounds_set_aside(self) -> int:
+        """How many of `rounds` do not count, because they fell on a slow launch."""
+        if self.figures is None:
+            return 0
+        return self.figures.set_aside * self.rounds // self.figures.rounds_used
 
     @property
     def is_decided(self) -> bool:
@@ -131,17 +141,17 @@ class BlockJudge:
         """Every planned comparison with its verdict so far, in the order of the plan."""
         per_pair = ROUNDS[self.block.budget].per_pair
         obstacles = [comparability.obstacle(planned, self.block, self.evidence) for planned in self.block.comparisons]
-        pairs = [
-            joined(self.evidence.pairs(planned.baseline, planned.candidate), per_pair=per_pair)
-            for planned in self.block.comparisons
-        ]
+        launched = [self.evidence.pairs(planned.baseline, planned.candidate) for planned in self.block.comparisons]
+        pairs = [joined(some, per_pair=per_pair) for some in launched]
         judged = iter(
             verdicts.judge_many([some for some in pairs if len(some) >= FEWEST_PAIRS], margin=self.block.margin)
         )
         found = [next(judged) if len(some) >= FEWEST_PAIRS else None for some in pairs]
         return [
-            _judged(planned, figures, obstacle=obstacle, note=self._note(planned), per_pair=per_pair)
-            for planned, figures, obstacle in zip(self.block.comparisons, found, obstacles, strict=True)
+            _with_slow_launches(
+                _judged(planned, figures, obstacle=obstacle, note=self._note(planned), per_pair=per_pair), some
+            )
+            for planned, figures, obstacle, some in zip(self.block.comparisons, found, obstacles, launched, strict=True)
         ]
 
     def _note(self, planned: PlannedComparison) -> str:
@@ -191,3 +201,12 @@ def _judged(
         rounds_needed=None if obstacle else needed,
         reason=" ".join(text for text in (obstacle or figures.reason, note) if text),
     )
+
+
+def _with_slow_launches(judged: Judged, launched: Sequence[tuple[float, float]]) -> Judged:
+    """The same verdict with what its launches tell besides: rounds that do not count, and slow launches of each arm."""
+    if judged.figures is None:
+        return judged
+    slow = slow_launches.slow_launches(launched)
+    said = slow_launches.sentence(slow, set_aside=judged.rounds_set_aside, rounds=judged.rounds)
+    return replace(judged, slow=slow, reason=" ".join(text for text in (judged.reason, said) if text))

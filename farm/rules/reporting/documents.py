@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from math import inf
 
 from farm.contract import document as doc
@@ -133,6 +134,8 @@ def _comparison(block: PlannedBlock, judge: BlockJudge, judged: Judged) -> doc.C
         reason=judged.reason or None,
         rounds=judged.rounds,
         rounds_needed=judged.rounds_needed,
+        rounds_set_aside=judged.rounds_set_aside,
+        slow_launches=judged.slow and doc.SlowLaunches(**asdict(judged.slow)),
         margin=block.margin,
         smallest_detectable=figures.smallest_detectable if figures else planned.smallest_detectable,
         noise=noise,

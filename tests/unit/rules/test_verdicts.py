@@ -77,12 +77,31 @@ def test_what_later_rounds_say_changes_no_verdict_that_stands() -> None:
     assert verdicts.judge_pairs(decided) == verdicts.judge_pairs(other)
 
 
-def test_bimodal_launches_are_decided_by_ranks_where_the_t_test_is_blind() -> None:
+def test_a_change_is_called_beside_slow_launches_where_the_t_test_is_blind() -> None:
     pairs = block(24, change=0.05, spread=0.005)
     pairs[2, 0] *= 1.7
     judged = verdicts.judge_pairs(pairs)
-    assert (judged.verdict, judged.test) == ("slower", "exact Wilcoxon signed-rank")
-    assert judged.p < verdicts.RANK_LEVEL
+    assert (judged.verdict, judged.test) == ("slower", "trimmed sign-flip")
+    assert judged.p < verdicts.FLIP_LEVEL
+    assert judged.set_aside == 1
+    assert judged.ratio == pytest.approx(1.05, abs=0.01)
+    assert judged.ci_high - judged.ci_low < 0.02
+
+
+def test_no_pair_is_set_aside_before_there_are_twelve() -> None:
+    pairs = block(8, change=0.05, spread=0.005)
+    pairs[2, 0] *= 1.7
+    assert verdicts.judge_pairs(pairs).set_aside == 0
+
+
+def test_a_change_as_large_as_slow_launches_is_called_by_signs_at_the_last_look() -> None:
+    """Trimming keeps slow launches under a large change: their pairs lie no further out than three times the median."""
+    pairs = block(24, change=0.22, spread=0.005)
+    pairs[[3, 9, 14], 0] *= 1.7
+    pairs[[5, 18], 1] *= 2.2
+    judged = verdicts.judge_pairs(pairs, looks=(24,))
+    assert (judged.verdict, judged.test) == ("slower", "sign")
+    assert judged.ci_low <= judged.ratio <= judged.ci_high
 
 
 def test_a_certain_change_within_the_margin_is_no_change_of_consequence() -> None:

@@ -1,0 +1,103 @@
+"""The trimmed sign-flip test: exact, and not blinded by a slow launch in ten.
+
+A pair whose |d| lies above 3 × the median |d| is set aside: a launch of one of its sides was slow. The rule looks at
+sizes alone, never at signs, so that under "no difference" every sign of the rest is still a fair coin, and the sum of
+the rest is held against its sums under all sign flips (Fisher, 1935). The sums of 2ⁿ flips are counted exactly, as
+whole numbers, by sorting the sums of each half of the pairs (Horowitz and Sahni, 1974).
+"""
+
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farm.rules import special
+from farm.rules.comparing.statistics import DECIMALS, Floats
+
+Whole = NDArray[np.int64]
+
+TRIMMED_ABOVE = 3.0
+FEWEST_PAIRS = 10
+# An end of an interval is found to this difference of normal scores, or part of its distance from the mean.
+PRECISION = 2e-3
+
+
+def pairs_that_count(ratios: Floats) -> NDArray[np.bool_]:
+    """Which log ratios of each row are not set aside; all of a row that would keep fewer than ten.
+
+    `ratios` and the answer have the shape (comparisons, rounds).
+    """
+    sizes = np.abs(ratios)
+    counts = sizes <= TRIMMED_ABOVE * np.median(sizes, axis=1, keepdims=True)
+    counts[np.count_nonzero(counts, axis=1) < FEWEST_PAIRS] = True
+    return counts
+
+
+def sign_flip_p(row: Floats) -> float:
+    """Two-sided p of the sum of these log ratios among its sums under all flips of their signs."""
+    units = _units(row)
+    return min(1.0, 2.0 * _tail(units)) if units.sum() else 1.0
+
+
+def interval(row: Floats, level: float) -> tuple[float, float]:
+    """The changes θ that the sign-flip test of row − θ does not reject at 1 − level: low and high, on the log scale.
+
+    Needs enough pairs for such a level to exist: ten for any up to 99.8 %.
+    """
+    return _end(row, level), -_end(-row, level)
+
+
+def rejects(row: Floats, change: float, *, level: float) -> bool:
+    """Whether the sign-flip test of row − change says at 1 − level that this is not the change."""
+    return sign_flip_p(row - change) <= 1.0 - level
+
+
+def _end(row: Floats, level: float) -> float:
+    """The lower end: the change at which the chance of so large a sum rises above half of 1 − level.
+
+    By secants, which start where normal launches would have it, and by halves where the chance goes in steps.
+    """
+    low, high = float(row.min()), float(row.mean())
+    wanted = float(special.ndtri((1.0 - level) / 2.0))
+    last, at_last = high, -wanted
+    change = max(low, high + wanted * float(row.std()) / sqrt(len(row)))
+    width, steps = high - low, 0
+    while high - low > PRECISION * width:
+        at = _score(row, change) - wanted
+        if abs(at) <= PRECISION:
+            return change
+        low, high = (low, change) if at > 0.0 else (change, high)
+        steps += 1
+        secant = change - at * (change - last) / (at - at_last) if at != at_last else low
+        last, at_last = change, at
+        change = secant if low < secant < high and steps % 4 else (low + high) / 2.0
+    return low
+
+
+def _score(row: Floats, change: float) -> float:
+    """The normal score of the chance of a sum as large as that of row − change: nearly straight in the change."""
+    return float(special.ndtri(min(_tail(_units(row - change)), 1.0 - 1e-12)))
+
+
+def _tail(units: Whole) -> float:
+    """The share of sign flips whose sum is at least |sum|, or at least the sum where that is below zero."""
+    total = abs(int(units.sum()))
+    sizes = np.abs(units)
+    half = len(sizes) // 2
+    first, second = _flipped(sizes[:half]), _flipped(sizes[half:])
+    below = np.searchsorted(second, total - first)
+    return float(1.0 - int(below.sum()) / (len(first) * len(second)))
+
+
+def _flipped(sizes: Whole) -> Whole:
+    """The sums of these sizes under each flip of their signs, ascending."""
+    sums = np.zeros(1, dtype=np.int64)
+    for size in sizes:
+        sums = np.concatenate([sums - size, sums + size])
+    sums.sort()
+    return sums
+
+
+def _units(row: Floats) -> Whole:
+    """Log ratios as whole numbers of their last decimal: sums are exact and equal where they are equal."""
+    return np.asarray(np.rint(row * 10.0**DECIMALS), dtype=np.int64)

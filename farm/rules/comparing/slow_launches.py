@@ -1,0 +1,72 @@
+"""Slow launches: whole processes that took much longer than most of their arm, and whether they became more frequent.
+
+A verdict is about the launches that count. Users feel the others too, so that their number is a finding of its own,
+judged by Fisher's exact test (Fisher, 1935).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import comb
+
+import numpy as np
+
+from farm.rules.comparing import statistics
+
+# A slow launch takes this part longer than the median of its arm …
+SLOWER_BY = 0.25
+# … and lies this many times as far from it as half of the launches do.
+BEYOND_SPREAD = 6.0
+LEVEL = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class SlowLaunches:
+    """How many of `launches` of either arm were slow; `p` is two-sided."""
+
+    baseline: int
+    candidate: int
+    launches: int
+    p: float
+
+    @property
+    def is_finding(self) -> bool:
+        """Whether the share of slow launches differs between the arms."""
+        return self.p < LEVEL
+
+
+def slow_launches(pairs: Sequence[tuple[float, float]]) -> SlowLaunches:
+    """Slow launches of both arms of a comparison; `pairs` are (old, new) samples, at least one."""
+    old, new = np.asarray(pairs, dtype=np.float64).T
+    counts = _slow(old), _slow(new)
+    return SlowLaunches(*counts, launches=len(pairs), p=fisher_p(*counts, launches=len(pairs)))
+
+
+def fisher_p(first: int, second: int, *, launches: int) -> float:
+    """Two-sided p of Fisher's exact test on `first` and `second` hits among as many launches each."""
+    hits = first + second
+    ways = [
+        comb(launches, k) * comb(launches, hits - k) for k in range(max(0, hits - launches), min(hits, launches) + 1)
+    ]
+    seen = comb(launches, first) * comb(launches, second)
+    return sum(way for way in ways if way <= seen) / sum(ways)
+
+
+def sentence(slow: SlowLaunches, *, set_aside: int, rounds: int) -> str:
+    """What a reader must know of slow launches; empty where there is nothing to say."""
+    parts = []
+    if set_aside:
+        parts.append(f"{set_aside} of {rounds} rounds fell on a slow launch and do not count.")
+    if slow.is_finding:
+        more = "more" if slow.candidate > slow.baseline else "less"
+        parts.append(
+            f"Slow launches became {more} frequent: {slow.baseline} of {slow.launches} before, {slow.candidate} of "
+            f"{slow.launches} after (Fisher's exact test, p = {slow.p:.2g})."
+        )
+    return " ".join(parts)
+
+
+def _slow(samples: statistics.Floats) -> int:
+    away = statistics.logarithms(samples)
+    away = away - np.median(away)
+    edge = max(statistics.log_edge(SLOWER_BY), BEYOND_SPREAD * float(np.median(np.abs(away))))
+    return int(np.count_nonzero(away > edge))
