@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from farm.accounts.refusals import Conflict, Refusal, TooLarge, Unprocessable
 from farm.api import errors
 from farm.api.doors import HINT, UNKNOWN_NODE
-from farm.api.endpoints import PREFIX, SMALL_BYTES
+from farm.api.endpoints import SMALL_BYTES, endpoints_at
 from farm.contract import node as messages
 from farm.contract.blocks import Lease
 from farm.contract.reports import Reply
@@ -149,13 +149,13 @@ def file(request: HttpRequest, sha256: str) -> FileResponse:
 
 
 def _note(request: HttpRequest, *, status: int, code: str, detail: str) -> None:
-    """`address`: the last word of it that is no number or digest."""
-    words = [word for word in request.path.removeprefix(PREFIX).split("/") if word.isalpha()]
+    """In the audit log, by the name of the address: what else stands in it is chosen by whoever asks."""
+    names = [one.name for one in endpoints_at(request.path)]
     bearer = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
     fleet.note_refusal(
         node=getattr(request, "node", None),
         secret=bearer,
-        address=words[-1][:20] if words else "",
+        address=names[0] if names else "",
         status=status,
         code=code,
         detail=detail,

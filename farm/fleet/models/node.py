@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from farm.accounts.models import User
 
 
+# lines of a log that a machine can write again and again, how many of them are kept, and how often they are counted
+ROUTINE = (NodeEventKind.ONLINE, NodeEventKind.OFFLINE, NodeEventKind.REFUSED, NodeEventKind.SECRET_ISSUED)
+MOST_ROUTINE = 1_000
+TRIMMED_EVERY = 50
+
+
 class NodeQuerySet(models.QuerySet["Node"]):
     """Which nodes a person may see, and which may work."""
 
@@ -147,7 +153,17 @@ class Node(models.Model):
 
     def log(self, kind: NodeEventKind, text: str, *, actor: "User | None" = None, **facts: Any) -> NodeEvent:
         """Writes a line of this node's log."""
-        return NodeEvent.objects.create(node=self, kind=kind, text=text, actor=actor, facts=facts)
+        event = NodeEvent.objects.create(node=self, kind=kind, text=text, actor=actor, facts=facts)
+        if kind in ROUTINE and not event.pk % TRIMMED_EVERY:
+            self._trim()
+        return event
+
+    def _trim(self) -> None:
+        """Forgets the oldest lines of the kinds that the machine itself can write without end."""
+        routine = self.events.filter(kind__in=ROUTINE)
+        oldest_kept = routine.values_list("pk", flat=True)[MOST_ROUTINE : MOST_ROUTINE + 1]
+        for pk in oldest_kept:
+            routine.filter(pk__lte=pk).delete()
 
     def change_health(
         self, health: NodeHealth, kind: NodeEventKind, *, reason: str = "", actor: "User | None" = None

@@ -6,7 +6,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from farm.accounts.models import Team, User
-from farm.accounts.refusals import Conflict, Missing, NotAllowed, Refusal, Unprocessable
+from farm.accounts.refusals import Conflict, Missing, NotAllowed, Refusal, TooMany, Unprocessable
 from farm.accounts.secrecy import HINT_LENGTH, digest_of_secret, new_secret
 from farm.accounts.selectors import can_manage, can_write, teams_visible_to
 from farm.accounts.services import record
@@ -15,6 +15,7 @@ from farm.contract.node import SIGNATURE_WINDOW_S, Enrolment, SecretGrant, Secre
 from farm.contract.numbers import is_row_number
 from farm.contract.version import CONTRACT_VERSION
 from farm.fleet.models import EnrolmentCode, Node, NodeSecret
+from farm.fleet.services.refusals import note_enrolment
 from farm.fleet.services.tags import check_facts
 from farm.fleet.states import NodeEventKind, NodeHealth
 
@@ -25,6 +26,12 @@ SECRET_LIFE = timedelta(days=90)
 ROTATE_AFTER = 0.75
 # how long the secret before the newest still opens
 OVERLAP = timedelta(minutes=10)
+# secrets of one node an hour, codes that wait for a machine by the role of who made them, nodes that wait for approval
+MOST_SECRETS = 12
+MOST_CODES, MOST_CODES_OF_ADMIN = 20, 2_000
+MOST_PENDING = 50
+# a code that nobody used, and a secret that opens nothing any more, are forgotten after so long
+KEPT = timedelta(days=7)
 
 
 def invite(
@@ -33,7 +40,7 @@ def invite(
     """A code that lets one machine join the team once; the machine then belongs to `by`.
 
     `auto_approve` skips the approval, for the farm's own machine. Raises Missing for a team that `by` is not in,
-    NotAllowed for a viewer, and for `auto_approve` by anybody but an admin of the team.
+    NotAllowed for a viewer, and for `auto_approve` by anybody but an admin of the team; TooMany while many wait.
     """
     if not teams_visible_to(by).filter(pk=team.pk).exists():
         raise Missing("There is no such team that you belong to.")
@@ -42,6 +49,7 @@ def invite(
         raise NotAllowed(
             f"Your role in team “{team.name}” does not let you invite a node this way; ask an admin of it."
         )
+    _check_open_codes(by, most=MOST_CODES_OF_ADMIN if can_manage(by, team=team) else MOST_CODES)
     code = new_secret(CODE_PREFIX)
     with transaction.atomic():
         row = EnrolmentCode.objects.create(
@@ -65,7 +73,10 @@ def enrol(enrolment: Enrolment) -> Node:
         with transaction.atomic():
             return _enrolled(enrolment)
     except Refusal as refusal:
-        record(verb="enrolment refused", subject=enrolment.name, facts={"code": refusal.code})
+        invitation = (
+            EnrolmentCode.objects.select_related("team").filter(digest=digest_of_secret(enrolment.code)).first()
+        )
+        note_enrolment(name=enrolment.name, invitation=invitation, code=refusal.code)
         raise
 
 
@@ -93,14 +104,51 @@ def grant_secret(request: SecretRequest, *, now: datetime | None = None) -> Secr
         raise NotAllowed(
             f"{node.name} waits for approval; compare the fingerprint {node.fingerprint} on its page.", code="pending"
         )
+    _check_secrets(node, now=now)
     secret = new_secret(SECRET_PREFIX)
     with transaction.atomic():
+        node.secrets.filter(expires_at__lt=now - KEPT).delete()
         node.secrets.filter(expires_at__gt=now + OVERLAP).update(expires_at=now + OVERLAP)
         NodeSecret.objects.create(
             node=node, hint=secret[:HINT_LENGTH], digest=digest_of_secret(secret), expires_at=now + SECRET_LIFE
         )
         node.log(NodeEventKind.SECRET_ISSUED, f"{node.name} proved its key and got a new secret.")
     return SecretGrant(secret=secret, expires_at=now + SECRET_LIFE, rotate_at=now + SECRET_LIFE * ROTATE_AFTER)
+
+
+def _check_open_codes(by: User, *, most: int) -> None:
+    """Raises TooMany while so many codes of this person wait for a machine; forgets those that waited in vain."""
+    now = timezone.now()
+    own = EnrolmentCode.objects.filter(created_by=by, used_at=None)
+    own.filter(expires_at__lt=now - KEPT).delete()
+    waiting = own.filter(expires_at__gt=now).order_by("expires_at").values_list("expires_at", flat=True)
+    if waiting.count() >= most:
+        raise TooMany(
+            f"{most} enrolment codes of yours wait for a machine; use them, or make more once the oldest has expired.",
+            retry_s=(waiting[0] - now).total_seconds(),
+        )
+
+
+def _check_secrets(node: Node, *, now: datetime) -> None:
+    """Raises TooMany for a node that asks for secrets again and again."""
+    hour = timedelta(hours=1)
+    latest = node.secrets.filter(created_at__gt=now - hour).order_by("created_at").values_list("created_at", flat=True)
+    if len(latest) >= MOST_SECRETS:
+        raise TooMany(
+            f"{node.name} was given {len(latest)} secrets within an hour; it keeps the newest.",
+            retry_s=(latest[0] + hour - now).total_seconds(),
+        )
+
+
+def _check_pending(code: EnrolmentCode) -> None:
+    """Raises TooMany while so many nodes of one owner wait for their approval."""
+    pending = Node.objects.filter(owner=code.created_by, team=code.team, health=NodeHealth.PENDING).count()
+    if pending >= MOST_PENDING:
+        raise TooMany(
+            f"{pending} nodes of this owner wait for approval in team “{code.team.name}”.",
+            retry_s=600,
+            hint="Have an admin of the team approve or revoke them, then enrol again with the same code.",
+        )
 
 
 def _check_enrolment(enrolment: Enrolment) -> None:
@@ -130,6 +178,8 @@ def _enrolled(enrolment: Enrolment) -> Node:
         )
     if Node.objects.filter(public_key=enrolment.public_key).exists():
         raise Conflict("A node with this key has joined already; make a new key pair.", code="known_key")
+    if not code.auto_approve:
+        _check_pending(code)
     node = Node.objects.create(
         team=code.team,
         owner=code.created_by,

@@ -2,18 +2,21 @@
 
 import logging
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from django.db import DatabaseError
 from django.utils import timezone
 
-from farm.accounts.models import AuditEvent
+from farm.accounts.models import AuditEvent, Team
 from farm.accounts.secrecy import digest_of_secret
 from farm.accounts.services import record
-from farm.fleet.models import Node, NodeSecret
+from farm.fleet.models import EnrolmentCode, Node, NodeSecret
 
 log = logging.getLogger(__name__)
 VERB: Final = "node refused"
+ENROLMENT_VERB: Final = "enrolment refused"
+# entries older than this are removed as new ones come
+KEPT: Final = timedelta(days=90)
 STRANGER: Final = "an unknown secret"
 # the same refusal again within this time is one entry, so that nobody can fill the log
 ONCE_IN: Final = timedelta(minutes=10)
@@ -36,10 +39,24 @@ def note_refusal(*, node: Node | None, secret: str, address: str, status: int, c
         same = {f"facts__{key}": value for key, value in told.items()}
         if AuditEvent.objects.filter(verb=VERB, subject=subject, at__gt=since, **same).exists():
             return
-        record(verb=VERB, subject=subject, team=known.team if known else None, facts={**told, "detail": detail[:300]})
+        _write(VERB, subject, team=known.team if known else None, facts={**told, "detail": detail[:300]})
     except DatabaseError as problem:
         # the answer is the refusal all the same
         log.warning("could not note that %s was refused at %s: %s", node, address, problem)
+
+
+def note_enrolment(*, name: str, invitation: EnrolmentCode | None, code: str) -> None:
+    """Writes that a machine was refused to join, once for each code, and once for all codes that there never were."""
+    told = {"code": code, "invitation": invitation.pk if invitation else None}
+    since = timezone.now() - ONCE_IN
+    same = {f"facts__{key}": value for key, value in told.items()}
+    if not AuditEvent.objects.filter(verb=ENROLMENT_VERB, at__gt=since, **same).exists():
+        _write(ENROLMENT_VERB, name, team=invitation.team if invitation else None, facts=told)
+
+
+def _write(verb: str, subject: str, *, team: Team | None, facts: dict[str, Any]) -> None:
+    AuditEvent.objects.filter(verb__in=(VERB, ENROLMENT_VERB), at__lt=timezone.now() - KEPT).delete()
+    record(verb=verb, subject=subject, team=team, facts=facts)
 
 
 def _whose(secret: str) -> Node | None:

@@ -2,10 +2,12 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import NamedTuple
 
 from django.db import IntegrityError, transaction
 from django.db.models import F
+from django.utils import timezone
 
 from farm.accounts.refusals import Conflict, Refusal, TooLarge, Unprocessable
 from farm.contract.base import digest_of
@@ -31,6 +33,7 @@ from farm.runs.states import AttemptState, EventKind
 log = logging.getLogger(__name__)
 # of all reports of one attempt; 16 arms with five traces of 2,000 operators each have some 30 million
 MOST_REPORTED = 64_000_000
+REFUSED_ONCE_IN = timedelta(minutes=10)
 # places whose reports mention an arm that may have failed
 ARM_KINDS = ("check", "round")
 
@@ -88,8 +91,11 @@ def accept_report(*, node: Node, block_id: str, attempt: int, token: str, report
 
 
 def note_refused(node: Node, block: Block, refusal: Refusal) -> None:
-    """Writes a refused report into the run's and the node's log."""
+    """Writes a refused report into the run's and the node's log; the same refusal soon after is one line."""
     log.warning("Report of %s on block %s refused: %s", node.name, block.pk, refusal.detail)
+    same = {"facts__node": node.pk, "facts__code": refusal.code, "at__gt": timezone.now() - REFUSED_ONCE_IN}
+    if block.events.filter(kind=EventKind.REPORT_REFUSED, **same).exists():
+        return
     block.run.log(EventKind.REPORT_REFUSED, refusal.detail, block=block, node=node.pk, code=refusal.code)
     node.log(NodeEventKind.REFUSED, refusal.detail, code=refusal.code, block=block.pk)
 
