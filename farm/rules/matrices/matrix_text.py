@@ -5,6 +5,7 @@ and not 1.2, and `no` is a word.
 """
 
 import json
+import math
 import re
 from typing import Any, NoReturn
 
@@ -12,6 +13,11 @@ import yaml
 
 MAX_CHARACTERS = 256 * 1024
 MAX_DEPTH = 16
+# keys and values together: PyYAML takes a tenth of a millisecond for each, in the thread of whoever asked
+MAX_VALUES = 10_000
+# as for YAML below: longer ones stay text, which no axis takes
+_LONGEST_INT = 18
+_USE_AXES = "use axes instead of listing every combination under `include`."
 
 
 class MatrixProblem(ValueError):
@@ -22,18 +28,28 @@ def read_text(text: str) -> Any:
     """The plain value of a matrix file. Raises MatrixProblem."""
     if len(text) > MAX_CHARACTERS:
         raise MatrixProblem(
-            f"The matrix file has {len(text):,} characters and at most {MAX_CHARACTERS:,} are read: "
-            "use axes instead of listing every combination under `include`."
+            f"The matrix file has {len(text):,} characters and at most {MAX_CHARACTERS:,} are read: {_USE_AXES}"
         )
     try:
-        return _read_json(text) if text.lstrip().startswith("{") else _read_yaml(text)
+        return _checked(_read_json(text) if text.lstrip().startswith("{") else _read_yaml(text))
     except RecursionError:
         raise MatrixProblem(f"The matrix is nested deeper than {MAX_DEPTH} levels: axes are lists of values.") from None
 
 
-def _read_json(text: str) -> Any:
+def _checked(value: Any) -> Any:
+    """The value, if its text can be stored and sent. Raises MatrixProblem for half of a surrogate pair."""
     try:
-        return json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_no_constant)
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as problem:
+        half = problem.object[problem.start]
+        raise MatrixProblem(f"The matrix holds {half!r}, which is half a character: leave it out.") from None
+    return value
+
+
+def _read_json(text: str) -> Any:
+    read: Any = {"parse_int": _whole, "parse_float": _finite, "parse_constant": _no_constant}
+    try:
+        return json.loads(text, object_pairs_hook=_without_duplicates, **read)
     except json.JSONDecodeError as problem:
         # braces also open a YAML flow mapping
         try:
@@ -53,6 +69,15 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _whole(text: str) -> int | str:
+    return int(text) if len(text.removeprefix("-")) <= _LONGEST_INT else text
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _no_constant(text)
+
+
 def _no_constant(name: str) -> NoReturn:
     raise MatrixProblem(f"{name} is not a value of a matrix: write a number or leave the key out.")
 
@@ -62,8 +87,12 @@ class _Loader(yaml.SafeLoader):
 
     yaml_implicit_resolvers: dict[str, Any] = {}
     depth = 0
+    values = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
+        self.values += 1
+        if self.values > MAX_VALUES:
+            raise MatrixProblem(f"The matrix holds more than {MAX_VALUES:,} keys and values: {_USE_AXES}")
         if self.check_event(yaml.AliasEvent):
             event: Any = self.peek_event()  # type: ignore[no-untyped-call]
             raise MatrixProblem(

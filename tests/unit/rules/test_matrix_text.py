@@ -51,6 +51,11 @@ def test_a_yaml_mapping_in_braces_is_not_taken_for_broken_json():
         ("[" * 30_000, "nested deeper than 16 levels"),
         ('{"a":' * 30_000, "nested deeper than 16 levels"),
         ("x" * (MAX_CHARACTERS + 1), "at most 262,144 are read"),
+        ("batch: [" + "1," * 10_000 + "]", "more than 10,000 keys and values: use axes"),
+        ("\n".join(f"k{number}: 1" for number in range(6000)), "more than 10,000 keys and values"),
+        ('{"a": 1e999}', "1e999 is not a value of a matrix"),
+        ('{"a": "\\ud800"}', "half a character"),
+        ('a: "\\uD800"\n', "half a character"),
     ],
 )
 def test_bad_text_is_refused_in_one_sentence(text, words):
@@ -69,3 +74,9 @@ def test_any_text_is_read_or_refused(text):
 def test_any_bytes_as_text_are_read_or_refused(raw):
     with contextlib.suppress(MatrixProblem):
         read_text(raw.decode("latin-1"))
+
+
+@pytest.mark.parametrize("form", ['{{"a": {}}}', "a: {}"])
+def test_a_number_of_five_thousand_digits_stays_text(form: str) -> None:
+    assert read_text(form.format("1" * 5000)) == {"a": "1" * 5000}
+    assert read_text(form.format("-" + "9" * 18)) == {"a": -int("9" * 18)}
