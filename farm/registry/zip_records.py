@@ -125,7 +125,7 @@ def _end_of_entry(file: IO[bytes], entry: zipfile.ZipInfo, *, directory: Directo
     )
     if not same or name != _raw_name(entry) or _names_again(extra) or _names_again(entry.extra):
         raise RecordError("an entry's header names another file than the list")
-    end = entry.header_offset + LOCAL.size + name_bytes + extra_bytes + entry.compress_size
+    end: int = entry.header_offset + LOCAL.size + name_bytes + extra_bytes + entry.compress_size
     if end > directory.offset:
         raise RecordError("an entry goes past the list")
     if flags & DESCRIBED:
