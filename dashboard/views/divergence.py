@@ -48,6 +48,7 @@ def panel(request: HttpRequest, row: Any, cells: list[Cell], cell: Cell) -> dict
     may_ask = selectors.can_write_run(person(request), row)
     return {
         "divergences": answers,
+        "may_fetch_part": may_ask,
         "divergence_questions": reading.questions(cells, cell) if may_ask else [],
         "is_diverging": any(answer.is_open for answer in answers),
     }

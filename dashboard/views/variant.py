@@ -7,7 +7,7 @@ from django.views.decorators.http import require_POST, require_safe
 from dashboard.reading import accuracy
 from dashboard.reading import variant as reading
 from dashboard.views.access import page, person
-from farm.accounts.refusals import Missing
+from farm.accounts.refusals import Missing, NotAllowed
 from farm.accounts.selectors import can_write
 from farm.registry import selectors, services
 from farm.registry.states import MakingState
@@ -52,8 +52,13 @@ def look_into(request: HttpRequest, variant_id: int) -> HttpResponseBase:
 @page
 @require_safe
 def raw(request: HttpRequest, variant_id: int) -> HttpResponseBase:
-    """The report as JSON: every error, and every scale of every channel. Raises Missing before it was made."""
+    """The report as JSON: every error, and every scale of every channel. Raises Missing before it was made.
+
+    Scales are a part of the quantised model, and so for members.
+    """
     found = selectors.variant(person(request), variant_id)
+    if not can_write(person(request), team=found.artifact.team):
+        raise NotAllowed(f"You may look at variant {variant_id}; its scales are a part of the model, for members.")
     report = getattr(found, "report", None)
     if report is None or report.report_json is None:
         raise Missing(f"Variant {variant_id} was not looked into yet.", hint="Ask for it on the variant's page.")

@@ -7,7 +7,7 @@ from django.http import FileResponse, HttpRequest
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from farm.accounts.refusals import Missing
+from farm.accounts.refusals import Missing, NotAllowed
 from farm.api.auth import person
 from farm.registry.selectors import stored_path
 from farm.runs import selectors, services
@@ -65,6 +65,10 @@ def divergence(request: HttpRequest, divergence_id: int) -> DivergenceOut:
 def part(request: HttpRequest, divergence_id: int) -> FileResponse:
     """The smallest part of the model that shows the difference, with its inputs and the reference's outputs."""
     row = divergences.divergence(person(request), divergence_id)
+    if not selectors.can_write_run(person(request), row.arm.block.run):
+        raise NotAllowed(
+            f"You may look at divergence {divergence_id}; its part of the model is for the team's members."
+        )
     if row.part is None:
         raise Missing(f"Divergence {divergence_id} has no part to download.")
     path = stored_path(row.part.sha256)

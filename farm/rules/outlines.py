@@ -1,14 +1,18 @@
 """A model's graph without its weights, which is all that a picture of it needs. Pure.
 
 Works on protobuf's wire format (https://protobuf.dev/programming-guides/encoding/) with onnx.proto's field numbers, so
-that a model of gigabytes costs no more memory than its graph. Whatever is not a large tensor stays byte for byte.
+that a model of gigabytes costs no more memory than its graph. Of a tensor, name, type and shape stay; its values only
+where they are a few 64-bit integers, which say what happens to shapes. Biases and scales are weights, however small.
 """
 
 from collections.abc import Iterator
 from typing import Final
 
-# tensors up to this size keep their values: shapes, axes, scalars
+# tensors of 64-bit integers up to this size keep their values: shapes, axes, pads
 KEPT_BYTES: Final = 1024
+INT64: Final = b"\x07"
+# messages up to this size hold no values: the fields around them take as much
+EMPTY_BYTES: Final = 8
 MAX_DEPTH: Final = 100
 VARINT, I64, LEN, I32 = 0, 1, 2, 5
 
@@ -22,16 +26,16 @@ INSIDE: Final = {
     "sparse": {1: "tensor", 2: "tensor"},
     "tensor": {},
 }
-# fields that go where their message is large: data of a tensor; bytes and lists of an attribute, maybe one by one
-LARGE: Final = {"tensor": frozenset({4, 5, 6, 7, 9, 10, 11}), "attribute": frozenset({4, 7, 8, 9})}
-# fields that always go: where external data lie, and how training begins
-NEVER: Final = {"tensor": frozenset({13, 14}), "model": frozenset({20})}
-# looked into whatever their size, because external tensors are small messages
-ALWAYS: Final = frozenset({"model", "graph", "tensor"})
+# fields with the values of a tensor
+VALUES: Final = frozenset({4, 5, 6, 7, 9, 10, 11})
+# fields that go where their message is large: bytes and lists of an attribute, maybe one by one
+LARGE: Final = {"attribute": frozenset({4, 8, 9})}
+# fields that always go: where external data lie, an attribute's list of floats, and how training begins
+NEVER: Final = {"tensor": frozenset({13, 14}), "attribute": frozenset({7}), "model": frozenset({20})}
 
 
 def outline(model: memoryview) -> bytes:
-    """The bytes of the ONNX model `model` without its large tensors.
+    """The bytes of the ONNX model `model` without its weights.
 
     Raises ValueError when it is not protobuf, or nested deeper than protobuf itself allows.
     """
@@ -41,20 +45,31 @@ def outline(model: memoryview) -> bytes:
 def _message(view: memoryview, *, kind: str, depth: int) -> bytes:
     if depth > MAX_DEPTH:
         raise ValueError(f"nested deeper than {MAX_DEPTH} messages")
-    inside, gone = INSIDE[kind], NEVER.get(kind, frozenset())
-    if len(view) > KEPT_BYTES:
-        gone |= LARGE.get(kind, frozenset())
+    inside, gone = INSIDE[kind], _gone(view, kind=kind)
     parts: list[bytes | memoryview] = []
     for number, wire, whole, body in _fields(view):
         if number in gone:
             continue
         inner = inside.get(number) if wire == LEN else None
-        if inner is None or (len(body) <= KEPT_BYTES and inner not in ALWAYS):
+        if inner is None or len(body) <= EMPTY_BYTES:
             parts.append(whole)
             continue
         content = _message(body, kind=inner, depth=depth + 1)
         parts += (_varint(number << 3 | LEN), _varint(len(content)), content)
     return b"".join(parts)
+
+
+def _gone(view: memoryview, *, kind: str) -> frozenset[int]:
+    """The fields of a message that its outline has not."""
+    gone = NEVER.get(kind, frozenset())
+    if kind == "tensor" and not (len(view) <= KEPT_BYTES and _is_of_int64(view)):
+        return gone | VALUES
+    return gone | LARGE.get(kind, frozenset()) if len(view) > KEPT_BYTES else gone
+
+
+def _is_of_int64(tensor: memoryview) -> bool:
+    """Whether nothing else is said of its type, however often it is said."""
+    return {bytes(body) for number, _, _, body in _fields(tensor) if number == 2} == {INT64}
 
 
 def _fields(view: memoryview) -> Iterator[tuple[int, int, memoryview, memoryview]]:

@@ -17,7 +17,7 @@ from farm.accounts.models import User
 from farm.accounts.services import issue_token
 from farm.accounts.states import Scope
 from tests.integration.access.table import COLUMNS, Line, lines
-from tests.integration.access.world import World
+from tests.integration.access.world import WEIGHTS, World
 
 ADMIN = "admin/"
 SAFE = ("GET", "HEAD", "OPTIONS")
@@ -134,6 +134,26 @@ def test_whoever_may_not_write_changes_nothing(world: World) -> None:
                 outcome(world, line, who)
             written = {match[1] for query in captured if (match := WRITES.match(query["sql"]))} - HARMLESS
             assert not written, f"{who}, {line.method} {line.route}: {written}"
+
+
+def test_only_members_and_the_node_that_measures_it_get_a_byte_of_a_model(world: World) -> None:
+    """Every address that is read, a share link's page too: a viewer gets shapes, names and figures, and no weights."""
+    reading = [line for line in lines() if line.method == "GET"]
+    got = {who: {line.route for line in reading if WEIGHTS in read(world, line, who)} for who in COLUMNS}
+    part, file = "api/v1/divergences/<int:divergence_id>/part.zip", "api/node/v1/files/<sha256>"
+    wanted = {"owner": {part}, "mate": {part}, "node": {file}}
+    assert got == {who: wanted.get(who, set()) for who in COLUMNS}
+
+
+def read(world: World, line: Line, who: str) -> bytes:
+    """The whole of an answer, streamed or not."""
+    answer = world.ask(line, who=who)
+    body: bytes = answer.getvalue() if answer.streaming else answer.content  # type: ignore[attr-defined]
+    # files are closed here; Django's own clean-up would close the database too
+    request_finished.disconnect(close_old_connections)
+    answer.close()
+    request_finished.connect(close_old_connections)
+    return body
 
 
 def test_methods_without_a_line_are_not_answered(world: World) -> None:

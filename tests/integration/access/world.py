@@ -45,6 +45,10 @@ TUS: Final = {
     "Upload-Offset": "0",
     "Upload-Metadata": f"filename {base64.b64encode(b'a.onnx').decode()},team {base64.b64encode(b'vision').decode()}",
 }
+# what a viewer must not get: the values of the one tensor of an ONNX model with a graph of nothing else
+WEIGHTS: Final = b"these are weights"
+_TENSOR = b"\x10\x01J" + bytes([len(WEIGHTS)]) + WEIGHTS
+MODEL: Final = b"\x08\x08:" + bytes([len(_TENSOR) + 2]) + b"*" + bytes([len(_TENSOR)]) + _TENSOR
 Payload = dict[str, Any] | bytes | None
 
 
@@ -111,8 +115,8 @@ class World:
         digest = "7" * 64
         path = storage.place(team_id=team.pk, sha256=digest)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"zip")
-        return Blob.objects.create(team=team, sha256=digest, bytes=3)
+        path.write_bytes(b"zip" + WEIGHTS)
+        return Blob.objects.create(team=team, sha256=digest, bytes=3 + len(WEIGHTS))
 
     def ask(self, line: Line, *, who: str, client: Client | None = None) -> HttpResponse:
         """Sends what the address wants, as somebody."""
@@ -178,8 +182,7 @@ class World:
     def _store(self, blob: Blob) -> None:
         path = storage.place(team_id=blob.team_id, sha256=blob.sha256)
         path.parent.mkdir(parents=True, exist_ok=True)
-        # an ONNX model with an empty graph
-        path.write_bytes(b"\x08\x08:\x00")
+        path.write_bytes(MODEL)
 
     def _query(self, line: Line) -> str:
         team = self.run.team.name

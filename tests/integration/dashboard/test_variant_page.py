@@ -95,6 +95,16 @@ def test_a_look_into_it_is_ordered_once_and_then_ranks_the_layers(signed_in: Cli
     assert signed_in.get(f"{address(variant)}report.json").json()["scales"] == REPORT["scales"]
 
 
+def test_a_viewer_sees_the_errors_and_not_the_scales(client: Client, viewer: User, variant: Variant) -> None:
+    looked_into(variant)
+    client.force_login(viewer)
+    words = assert_is_page(client.get(address(variant)))
+    assert "h2 conv2 Conv 11.5 20.3" in words
+    assert "conv2_weight 3" not in words
+    assert "report.json" not in client.get(address(variant)).content.decode()
+    assert client.get(f"{address(variant)}report.json").status_code == 403
+
+
 def test_a_look_that_failed_says_why(signed_in: Client, variant: Variant) -> None:
     looked_into(variant, state=MakingState.FAILED, report_json=None, reason_code="internal", reason_text="It broke.")
     assert "It broke." in assert_is_page(signed_in.get(address(variant)))

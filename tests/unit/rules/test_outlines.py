@@ -44,7 +44,42 @@ def test_values_in_typed_fields_go_too(kind: int) -> None:
     assert found.graph.initializer[0].ByteSize() < 20
 
 
-def test_small_tensors_stay_byte_for_byte() -> None:
+SMALL = np.arange(8, dtype=np.float32) + 1.25
+
+
+@pytest.mark.parametrize("values", [SMALL, SMALL.astype(np.int32), SMALL.astype(np.int8), SMALL.astype(np.float16)])
+def test_a_bias_of_eight_numbers_is_a_weight_too(values: np.ndarray) -> None:
+    """Wherever it stands: a viewer gets no part of a model, and a small model is made of small tensors."""
+    tensor = numpy_helper.from_array(values, "b")
+    inner = helper.make_graph([helper.make_node("Constant", [], ["c"], value=tensor)], "then", [], [])
+    nodes = (
+        helper.make_node("Constant", [], ["c"], value=tensor),
+        helper.make_node("If", ["x"], ["y"], then_branch=inner, else_branch=inner),
+    )
+    model = model_of(*nodes, initializers=(tensor,))
+    model.functions.add(name="f", domain="d").node.append(nodes[0])
+    model.graph.sparse_initializer.add().values.CopyFrom(tensor)
+    assert tensor.raw_data in model.SerializeToString()
+    found = outlined(model)
+    assert tensor.raw_data not in found.SerializeToString()
+    (kept,) = found.graph.initializer
+    assert (kept.name, list(kept.dims), kept.data_type) == ("b", [8], tensor.data_type)
+    assert [node.op_type for node in found.graph.node] == ["Constant", "If"]
+
+
+def test_small_numbers_in_typed_fields_and_lists_go_too() -> None:
+    tensor = helper.make_tensor("w", TensorProto.FLOAT, [2], [1.25, 2.5])
+    node = helper.make_node("LinearRegressor", ["x"], ["y"], coefficients=[1.25, 2.5], targets=1)
+    found = outlined(model_of(node, initializers=(tensor,)))
+    assert not found.graph.initializer[0].float_data
+    assert {one.name: list(one.floats) for one in found.graph.node[0].attribute} == {"coefficients": [], "targets": []}
+    # a type said twice, the second time as int64, changes nothing
+    twice = tensor.SerializeToString() + bytes([2 << 3, TensorProto.INT64])
+    model = bytes([7 << 3 | 2, len(twice) + 2, 5 << 3 | 2, len(twice)]) + twice
+    assert not onnx.load_from_string(outline(memoryview(model))).graph.initializer[0].float_data
+
+
+def test_shapes_and_axes_stay_byte_for_byte() -> None:
     model = model_of(
         helper.make_node("Reshape", ["x", "shape"], ["y"]),
         initializers=(numpy_helper.from_array(np.array([1, 4096]), "shape"),),
