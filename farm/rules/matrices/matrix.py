@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from farm.contract.blocks import Tolerance
 from farm.contract.cells import Budget
 from farm.rules.matrices.axes import AXES, Value, read_runtime, whole_number
-from farm.rules.matrices.matrix_text import MatrixProblem, read_text
+from farm.rules.matrices.matrix_text import MatrixProblem, read_text, whole_characters
 from farm.rules.matrices.session_sets import SessionSet
 from farm.rules.matrices.settings import SCHEMAS, read_sustained, read_tolerances, read_wish
 from farm.rules.nearest import choice_sentence
@@ -88,7 +88,7 @@ def parse(source: str | Mapping[str, Any], *, allowed: Collection[str] = ()) -> 
 
     `allowed`: names of packages beyond the known distributions that `runtime` may hold.
     """
-    plain = read_text(source) if isinstance(source, str) else source
+    plain = read_text(source) if isinstance(source, str) else whole_characters(source)
     if not isinstance(plain, Mapping) or not plain:
         raise MatrixProblem("The matrix is not a mapping of axes: start with a line like `runtime: [1.29.0, 1.31.1]`.")
     keys = _flatten(plain)

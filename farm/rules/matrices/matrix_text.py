@@ -31,13 +31,13 @@ def read_text(text: str) -> Any:
             f"The matrix file has {len(text):,} characters and at most {MAX_CHARACTERS:,} are read: {_USE_AXES}"
         )
     try:
-        return _checked(_read_json(text) if text.lstrip().startswith("{") else _read_yaml(text))
+        return whole_characters(_read_json(text) if text.lstrip().startswith("{") else _read_yaml(text))
     except RecursionError:
         raise MatrixProblem(f"The matrix is nested deeper than {MAX_DEPTH} levels: axes are lists of values.") from None
 
 
-def _checked(value: Any) -> Any:
-    """The value, if its text can be stored and sent. Raises MatrixProblem for half of a surrogate pair."""
+def whole_characters(value: Any) -> Any:
+    """The plain value, if its text can be stored and sent. Raises MatrixProblem for half of a surrogate pair."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as problem:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -266,3 +267,9 @@ def test_any_plain_values_are_read_or_refused(plain):
     with contextlib.suppress(MatrixProblem):
         read = matrix.parse(plain)
         assert matrix.parse(read.as_plain()) == read
+
+
+@pytest.mark.parametrize("plain", [{"name": "\ud800", "batch": [1]}, {"batch": ["\udfff"]}, {"\ud800": 1}])
+def test_half_a_character_in_a_request_is_refused_before_a_database_sees_it(plain: dict[str, Any]) -> None:
+    with pytest.raises(MatrixProblem, match="half a character"):
+        matrix.parse(plain)
