@@ -6,7 +6,7 @@ from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dashboard.views.access import refused
+from dashboard.views.access import person, refused
 from farm.accounts.refusals import Refusal
 from farm.accounts.selectors import user_of_sign_in_link
 from farm.accounts.services import redeem_sign_in_link
@@ -54,7 +54,9 @@ def _next(request: HttpRequest) -> str:
     is_ours = url_has_allowed_host_and_scheme(
         wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )
-    return wanted if wanted and is_ours else "/"
+    # the administration sends everybody else back here
+    is_in = not wanted.startswith("/admin/") or not request.user.is_authenticated or person(request).is_staff
+    return wanted if wanted and is_ours and is_in else "/"
 
 
 def _kept_private(response: HttpResponseBase) -> HttpResponseBase:

@@ -2,14 +2,18 @@
 
 from importlib.util import find_spec
 
+from django.conf import settings
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
+from django.views.generic import RedirectView
 
 from farm.api.api import api
 from farm.api.metrics import metrics
 from farm.api.node import node_api
 
 urlpatterns: list[URLResolver | URLPattern] = [
+    # nobody guesses passwords at Django's form: people sign in by link, and there is no other way in
+    path("admin/login/", RedirectView.as_view(url=settings.LOGIN_URL, query_string=True)),
     path("admin/", admin.site.urls),
     path("api/v1/", api.urls),
     path("api/node/v1/", node_api.urls),

@@ -157,6 +157,13 @@ def test_a_named_network_is_allowed_and_no_other() -> None:
     assert not is_allowed(ipaddress.ip_address("10.2.2.3"), networks)
 
 
+def test_plain_http_is_for_the_named_networks_and_not_for_the_internet() -> None:
+    with pytest.raises(DeliveryProblem, match="starts with https://") as problem:
+        target_of("http://1.1.1.1/hook", networks=LOOPBACK)
+    assert problem.value.is_permanent
+    assert not target_of("http://127.0.0.1/hook", networks=LOOPBACK).is_tls
+
+
 def test_every_address_of_a_name_has_to_be_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = [(0, 0, 0, "", ("1.1.1.1", 443)), (0, 0, 0, "", ("10.0.0.1", 443))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *a, **k: answers)

@@ -138,6 +138,25 @@ def test_a_link_never_leads_away_from_the_farm(client: Client, owner: User, want
     assert client.post(f"{path}?next={wanted}", {"next": wanted})["Location"] == "/"
 
 
+def test_a_password_opens_nothing_not_even_the_administration(owner: User) -> None:
+    """Django's own sign-in form has no limit of tries; here it is not shown, and not answered."""
+    owner.set_password("correct horse")
+    owner.is_staff = owner.is_superuser = True
+    owner.save()
+    client = Client()
+    answer = client.post("/admin/login/?next=/admin/", {"username": "owner", "password": "correct horse"})
+    assert answer["Location"] == "/sign-in/?next=/admin/"
+    assert client.get("/admin/")["Location"] == "/admin/login/?next=/admin/"
+    client.post(path_of_link(owner))
+    assert client.get("/admin/").status_code == 200
+
+
+def test_a_signed_in_person_who_is_no_administrator_is_not_sent_in_circles(signed_in: Client) -> None:
+    first = signed_in.get("/admin/login/?next=/admin/")
+    assert first["Location"] == "/sign-in/?next=/admin/"
+    assert "next=/admin/" not in signed_in.get(first["Location"])["Location"]
+
+
 def test_signing_out_ends_the_session(signed_in: Client) -> None:
     assert signed_in.get("/sign-in/?next=/runs/")["Location"] == "/runs/"
     assert signed_in.post("/sign-out/")["Location"] == "/sign-in/"
