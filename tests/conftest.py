@@ -12,6 +12,8 @@ from django.test import Client
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from pytest_django import Settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from farm.accounts.models import Membership, Team, User
 from farm.accounts.services import issue_token
@@ -24,6 +26,22 @@ PROJECT = Path(__file__).parents[1]
 # slow generation says something of the machine, which other tests share, and nothing of the code
 hypothesis_settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis_settings.load_profile("shared")
+
+
+# folders whose tests share a farm or a browser that takes long to start: they stay in one process
+SHARING = ("tests/acceptance/browser/", "tests/acceptance/")
+
+
+class SharingScheduling(LoadFileScheduling):
+    """Gives a file to one process, for the fixtures of its own, and a folder of SHARING too."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((folder for folder in SHARING if nodeid.startswith(folder)), super()._split_scope(nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> SharingScheduling | None:
+    return SharingScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(trylast=True)

@@ -60,10 +60,55 @@ STORIES = (
         ("tests.chaos --seed 1 --blocks 200 --database postgres",),
     ),
     Story(
+        "quickstart",
+        "quickstart measures, prints and ends by itself; however it is ended, no process of it is left",
+        4,
+        _tests("tests/acceptance/test_quickstart.py"),
+    ),
+    Story(
+        "commands",
+        "the command line on a farm with a real agent: followed, timed out, cancelled, read, and gone on with",
+        4,
+        _tests("tests/acceptance/test_commands.py", "tests/acceptance/test_more_rounds.py"),
+    ),
+    Story(
+        "faults",
+        "a farm whose agent, gateway, broker or prepare worker is killed in the middle of a run ends it all the same",
+        4,
+        _tests("tests/acceptance/test_faults.py"),
+    ),
+    Story(
+        "digits",
+        "the digit classifier in every precision: accuracy, size and parity on its pages, from real runs",
+        3,
+        _tests("tests/acceptance/test_digits.py"),
+    ),
+    Story(
+        "sample-run",
+        "the sample transformer's verdict on the run's page, without scrolling, as this machine measured it",
+        3,
+        _tests("tests/acceptance/browser/test_sample_run.py"),
+    ),
+    Story(
+        "ladder",
+        "ten releases of ONNX Runtime load exactly the opsets and IR versions that the table says",
+        4,
+        _tests("tests/integration/worker/test_reference_models.py"),
+    ),
+    Story(
+        "null-pairs",
+        "of twenty pairs of the same thing, measured, at most one is called slower or faster",
+        4,
+        _tests("tests/acceptance/test_null_pairs.py"),
+    ),
+    Story(
         "mutants",
-        "2,000 mutants of real models, uploaded: each is told in words, and the web server answers all the while",
-        6,
-        ("tests.bench.mutants --structured 1000 --bytes 1000 --seed 1 --seconds 900",),
+        "2,060 mutants of real models, uploaded: each is told in words, and the web server answers all the while",
+        8,
+        (
+            *_tests("tests/acceptance/test_mutants.py"),
+            "tests.bench.mutants --structured 1000 --bytes 1000 --seed 1 --seconds 900",
+        ),
     ),
     Story(
         "divergence",

@@ -9,7 +9,7 @@ import pytest
 
 from tests.acceptance.conftest import LiveFarm
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
 MODELS = Path(__file__).parents[1] / "models"
 # two threads: a sample of one is measured again and again while other tests keep the cores busy
 ONE_CELL = "budget: quick\nmatrix:\n  runtime: [1.31.1]\n  batch: [2]\n  threads: [2]\n"

@@ -14,7 +14,7 @@ from farm.workshop.samples import making
 from tests.acceptance.conftest import LiveFarm
 
 # it takes about a minute of measuring; what is asserted does not depend on how fast the machine is
-pytestmark = [pytest.mark.slow, pytest.mark.measures, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
 
 ROOT = Path(__file__).resolve().parents[2]
 MATRIX = ROOT / "docs" / "examples" / "digits.yaml"

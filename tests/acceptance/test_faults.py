@@ -14,7 +14,7 @@ import pytest
 from farm.config.embedded.supervisor import Started
 from tests.acceptance.conftest import LiveFarm, live_farm
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
 
 RELU = Path(__file__).parents[1] / "models" / "relu_op13_ir7.onnx"
 # two threads: a sample of one is measured again and again while other tests keep the cores busy

@@ -9,7 +9,7 @@ import pytest
 
 from tests.acceptance.conftest import LiveFarm
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
 MODEL = Path(__file__).parents[1] / "models" / "relu_op17_ir8.onnx"
 # one release three times, on two threads that others disturb: launches of microseconds are not equal within 2 % soon
 SAME = {"budget": "quick", "matrix": {"runtime": ["1.31.1"] * 3, "threads": [2]}}

@@ -8,7 +8,7 @@ from tests.bench.mutants import BLOCKED_S, Prober, Trial, every_mutant, figures_
 MUTANTS = 60
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_each_mutant_is_told_in_words_and_the_web_server_stays_at_hand(farm: LiveFarm) -> None:
     prober = Prober(farm.url, farm.token)
     trial = Trial(farm.url, farm.token, seed=7)

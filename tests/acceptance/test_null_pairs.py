@@ -10,8 +10,7 @@ PAIRS = 20
 ALLOWED = 1
 
 
-@pytest.mark.slow
-@pytest.mark.measures
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_of_twenty_pairs_of_the_same_thing_at_most_one_is_called_slower_or_faster(tmp_path: Path) -> None:
     """Windows of 0.1 s, so that 320 launches fit a test; disturbed launches count, so that no pair lacks a round."""

@@ -60,7 +60,7 @@ def wait_for_line(process: "subprocess.Popen[str]", word: str) -> str:
     raise AssertionError(f"{word!r} was never said")
 
 
-@pytest.mark.measures
+@pytest.mark.long
 def test_once_measures_prints_and_ends(tmp_path: Path) -> None:
     (tmp_path / "matrix.yaml").write_text(MATRIX)
     words = [str(MODEL), "--matrix", str(tmp_path / "matrix.yaml"), "--json", str(tmp_path / "run.json")]
@@ -74,7 +74,14 @@ def test_once_measures_prints_and_ends(tmp_path: Path) -> None:
     assert document["comparisons"][0]["verdict"] in out + err
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 0), (signal.SIGTERM, 0), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [
+        (signal.SIGINT, 0),
+        pytest.param(signal.SIGTERM, 0, marks=pytest.mark.long),
+        pytest.param(signal.SIGKILL, -9, marks=pytest.mark.long),
+    ],
+)
 def test_however_it_ends_no_process_is_left(tmp_path: Path, number: signal.Signals, status: int) -> None:
     process = quickstart(tmp_path / "home", str(MODEL), "--port", str(free_port()))
     wait_for_line(process, "Run ")

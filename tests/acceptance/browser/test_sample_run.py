@@ -12,7 +12,7 @@ from tests.acceptance.browser.conftest import LAPTOP, Watch, press_sign_in, wait
 from tests.acceptance.browser.unscrolled import assert_says_who_how_much_how_sure_and_why
 from tests.acceptance.conftest import LiveFarm
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.measures, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.timeout(400)]
 # the comparison that the default matrix opens with, without its other cells
 MATRIX = {
     "budget": "quick",

@@ -19,6 +19,8 @@ LOADS = {
     "1.15.1": (19, 9), "1.16.3": (19, 9), "1.17.3": (20, 9), "1.18.1": (21, 10), "1.20.1": (21, 10), "1.22.1": (22, 10),
     "1.23.2": (23, 11), "1.24.1": (25, 13), "1.25.0": (26, 13), "1.31.1": (26, 13),
 }  # fmt: skip
+# those that other tests install too; a runtime takes seconds and 140 MB
+SHARED = ("1.20.1", "1.31.1")
 
 
 @pytest.fixture
@@ -47,7 +49,9 @@ def test_every_reference_model_is_right_on_the_newest_runtime(bench: Workbench) 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("release", LOADS)
+@pytest.mark.parametrize(
+    "release", [release if release in SHARED else pytest.param(release, marks=pytest.mark.long) for release in LOADS]
+)
 def test_the_ladder_of_opsets_runs_exactly_where_the_table_says(bench: Workbench, release: str) -> None:
     opset, ir = LOADS[release]
     arms = [bench.arm(i, MODELS / e["file"], runtime=f"onnxruntime=={release}") for i, e in enumerate(LADDER)]
