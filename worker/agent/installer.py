@@ -97,6 +97,7 @@ def make_environment(
     # a folder of our own: uv.toml and pyproject.toml of whatever folder somebody works in may name another index
     _run([uv, "venv", "--quiet", "--clear", "--python", str(python), str(folder)], cwd=folder.parent)
     interpreter = folder / "bin" / "python"
+    before = _interpreter_facts(folder)
     listed = folder / "onnxfarm-requirements.txt"
     listed.write_text("".join(f"{line}\n" for line in requirements.lines))
     options = ["--only-binary", ":all:"]
@@ -108,12 +109,23 @@ def make_environment(
         [uv, "pip", "install", *options, "--python", str(interpreter), "--requirements", str(listed)],
         cwd=folder.parent,
     )
-    _compile(folder, python=interpreter)
+    if _interpreter_facts(folder) != before:
+        raise InstallError("a package replaced the environment's interpreter or its settings; it is not used")
+    _compile(folder, python=python)
     return _probed(interpreter).model_dump()
 
 
+def _interpreter_facts(folder: Path) -> dict[str, str]:
+    """Where the interpreter leads and what it reads first: a wheel may bring files for any place of its environment."""
+    links = {path.name: os.readlink(path) if path.is_symlink() else "" for path in (folder / "bin").glob("python*")}
+    return {**links, "pyvenv.cfg": (folder / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")}
+
+
 def _compile(folder: Path, *, python: Path) -> None:
-    """Byte code for what was unpacked. Without `site` (-S), since its .pth files would run what a package says."""
+    """Byte code for what was unpacked, by the machine's own interpreter.
+
+    Without `site` (-S), since its .pth files would run what a package says.
+    """
     _run([str(python), "-I", "-S", "-m", "compileall", "-q", "-j", "0", str(folder / "lib")], may_fail=True)
 
 

@@ -115,8 +115,9 @@ class RuntimeStore:
             )
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        # an interpreter that was removed from the machine takes its environments with it
-        return found if found.python.exists() else None
+        # an interpreter that was removed from the machine takes its environments with it; a marker that names another
+        # runtime came with a package
+        return found if found.python.exists() and self._place(found.runtime) == place else None
 
     def _install(self, runtime: Runtime) -> Installed:
         place = self._place(runtime)

@@ -1,5 +1,6 @@
 """What a node installs, and what a package may do on it: real wheels, the real installer, the real sandbox."""
 
+import json
 import re
 from pathlib import Path
 
@@ -110,6 +111,37 @@ def test_a_source_archive_is_never_built_on_a_node(tmp_path: Path, offered: Path
     with pytest.raises(RuntimeUnavailableError, match=r"onnxruntime==1\.99\.0 could not be installed"):
         RuntimeStore(tmp_path / "runtimes").provide(runtime("onnxruntime", "1.99.0"))
     assert not (tmp_path / "built").exists()
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("scripts/python", "reserved name"),
+        ("scripts/python3", "reserved name"),
+        ("data/bin/python", "Failed to install"),
+        ("data/pyvenv.cfg", "replaced the environment's interpreter or its settings"),
+    ],
+)
+def test_a_package_cannot_put_itself_in_the_place_of_the_interpreter(
+    place: str, words: str, tmp_path: Path, offered: Path
+) -> None:
+    script = f"#!/bin/sh\ntouch {tmp_path / 'outside'}\n"
+    brought = {f"onnxruntime-1.99.0.data/{place}": script}
+    make_wheel(offered, "onnxruntime", "1.99.0", {**runtime_files(tmp_path), **brought})
+    with pytest.raises(RuntimeUnavailableError, match=words):
+        RuntimeStore(tmp_path / "runtimes").provide(runtime("onnxruntime", "1.99.0"))
+    assert not (tmp_path / "outside").exists()
+    assert not (tmp_path / "runtimes" / "onnxruntime-1.99.0").exists()
+
+
+def test_a_marker_that_a_package_brought_makes_no_runtime_of_another_one(tmp_path: Path, offered: Path) -> None:
+    marker = {"runtime": {"distribution": "onnxruntime", "version": "1.31.1"}, "python": "3.11.7", "bytes": 1,
+              "providers": [], "packages": {}}  # fmt: skip
+    place = tmp_path / "runtimes" / "onnxruntime-1.99.0"
+    (place / "bin").mkdir(parents=True)
+    (place / "bin" / "python").touch()
+    (place / "onnxfarm.json").write_text(json.dumps(marker))
+    assert RuntimeStore(tmp_path / "runtimes").installed() == ()
 
 
 def test_the_folder_that_somebody_works_in_names_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

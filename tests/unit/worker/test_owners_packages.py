@@ -1,0 +1,44 @@
+"""What a node's owner allows by name: by option, by variable, and never by anybody else."""
+
+from pathlib import Path
+
+import pytest
+
+from farm.contract.cells import Runtime
+from worker.agent import main
+from worker.agent.equipment import NodeEquipment
+from worker.agent.gateway import Gateway
+from worker.agent.home import Identity, NodeHome
+from worker.agent.runtimes import RuntimeUnavailableError
+
+FARM = "http://127.0.0.1:9"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> NodeHome:
+    found = NodeHome(tmp_path / "node")
+    found.keep_identity(Identity(url=FARM, node_id="1", name="bench", private_key="x", fingerprint="y"))
+    return found
+
+
+@pytest.mark.parametrize("word", ["https://evil.example/a.whl", "my ort", "-r", "*"])
+def test_a_node_does_not_start_with_an_allowance_that_is_no_name(
+    word: str, home: NodeHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ValueError, match="no name of a package"):
+        main.start(home.folder, allowed=[word])
+    monkeypatch.setenv("ONNXFARM_NODE_ALLOWED_PACKAGES", f"my-ort,{word}")
+    with pytest.raises(ValueError, match="no name of a package"):
+        main.start(home.folder)
+
+
+def test_a_node_refuses_what_its_owner_did_not_allow_though_a_farm_did(
+    home: NodeHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # the farm's own variable says nothing on a node, also where both are one machine
+    monkeypatch.setenv("ONNXFARM_ALLOWED_PACKAGES", "evil-package")
+    with Gateway(FARM) as gateway:
+        equipment = NodeEquipment(home, gateway, allowed=["my-ort"])
+        with pytest.raises(RuntimeUnavailableError, match="Unknown distribution 'evil-package'"):
+            equipment._runtimes.provide(Runtime(distribution="evil-package", version="1.31.1"))
+    assert not (home.folder / "runtimes").exists()
