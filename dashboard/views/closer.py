@@ -7,7 +7,9 @@ from django.views.decorators.http import require_safe
 from dashboard.figures import placed, timeline, warm_up
 from dashboard.views.access import page, person
 from farm.runs import selectors
-from farm.runs.selectors.closer import launches_of, timeline_of
+from farm.runs.selectors.closer import launches_of
+from farm.runs.services import timeline_of
+from farm.runs.services.drawing import WAITS
 
 
 @page
@@ -21,6 +23,7 @@ def closer(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "run": row,
         "cell": cell,
         "figures": [timeline.timeline(found), placed.placed(found), warm_up.warm_up(cell, launches_of(row, cell_id))],
+        "waits": found == WAITS,
         "trace": selectors.traces_of(row, cell_id).first(),
     }
     return render(request, "dashboard/closer.html", context)

@@ -41,6 +41,14 @@ class AttemptState(models.TextChoices):
     CANCELLED = "cancelled"
 
 
+class ReadingState(models.TextChoices):
+    """asked → read | failed; whoever looks again while it is asked has it asked again."""
+
+    ASKED = "asked"
+    READ = "read"
+    FAILED = "failed"
+
+
 class DivergenceState(models.TextChoices):
     """asked → found (an answer, whatever it says) | failed; asked again from any of them."""
 

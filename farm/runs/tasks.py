@@ -7,7 +7,9 @@ from celery import shared_task
 
 from farm.accounts.ticking import tick as ticking
 from farm.fleet.services import mark_offline
+from farm.runs import services
 from farm.runs.services import clear_unnamed, conclude_runs, release_ready_blocks, ring_again, sweep
+from farm.runs.services.drawing import READ_TRACE
 
 log = logging.getLogger(__name__)
 DUTIES: tuple[Callable[[], int], ...] = (
@@ -29,3 +31,8 @@ def tick() -> None:
             duty()
         except Exception:
             log.exception("%s broke in this tick; the next one tries again", duty.__name__)
+
+
+@shared_task(name=READ_TRACE)  # type: ignore[untyped-decorator]
+def read_trace(reading_id: int) -> None:
+    services.read_trace(reading_id)

@@ -26,6 +26,7 @@ _DOING = {
     "reporting": "reading what quantisation did",
     "exposing": "looking between the nodes",
     "outlining": "outlining the graph",
+    "timelines": "reading the trace",
 }
 # problems of the workshop that have a code of their own on a cell
 _CODES = {

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from farm.contract.cells import Recipe
 from farm.contract.evaluation import EvaluationRecipe
 from farm.contract.reasons import ReasonCode
 from farm.rules import recipes
 from farm.rules.runtimes.conversions import OpsetReach
+from farm.rules.tracing.timeline import LONGEST_NAME, Timeline
 from farm.sandbox import leavings
 from farm.workshop import confined, replies
 from farm.workshop.inspection import Coverage, Inspection, ModelProblem, QuantisedReport
@@ -26,10 +27,16 @@ REACH_S = 20.0
 RUN_S = 120.0
 VARIANT_S = 600.0
 OUTLINE_S = 60.0
+TIMELINE_S = 30.0
+# of a raw trace once it is unpacked, of its events, and of the nodes that one inference ran; longer: see Perfetto
+LONGEST_TRACE = 48 * 1024**2
+MOST_EVENTS, MOST_SPANS = 500_000, 20_000
+LARGEST_TIMELINE = 16 * 1024**2
 # what a browser can still lay out; a graph of 20,000 nodes has some 5 MB
 LARGEST_OUTLINE = 64 * 1024**2
 
 WorkshopError = confined.WorkshopError
+_TIMELINE: TypeAdapter[Timeline] = TypeAdapter(Timeline)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,6 +244,25 @@ def make_outline(bundle_dir: Path, main: str, *, out_dir: Path, timeout_s: float
         text = "The process outlining the graph wrote something else than an outline."
         raise WorkshopError(ReasonCode.GARBLED, text)
     return out
+
+
+def read_timeline(folder: Path, name: str, *, out_dir: Path) -> Timeline:
+    """One inference of the gzipped Chrome trace `name` in the folder. Raises WorkshopError with why it is not drawn."""
+    out = out_dir / "timeline.json"
+    place = confined.Place(bundle_dir=folder, main=name, out_dir=out_dir)
+    limits = {"limit_bytes": LONGEST_TRACE, "limit_events": MOST_EVENTS, "limit_spans": MOST_SPANS}
+    order = {**limits, "out": str(out)}
+    confined.answer("timelines:read", order, place=place, timeout_s=TIMELINE_S, as_a=replies.Done)
+    text = "The process reading the trace wrote something else than a timeline."
+    if confined.made(out).stat().st_size > LARGEST_TIMELINE:
+        raise WorkshopError(ReasonCode.GARBLED, text)
+    try:
+        found = _TIMELINE.validate_json(out.read_bytes())
+    except ValidationError as problem:
+        raise WorkshopError(ReasonCode.GARBLED, text) from problem
+    if len(found.spans) > MOST_SPANS or any(len(one.name) > LONGEST_NAME for one in found.spans):
+        raise WorkshopError(ReasonCode.GARBLED, text)
+    return found
 
 
 def report_quantised(

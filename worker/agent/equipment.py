@@ -1,6 +1,5 @@
 """What a node measures with: its runtimes, its artifact cache, the staged runner, and the line to the farm's files."""
 
-import gzip
 import logging
 import shutil
 import tempfile
@@ -17,6 +16,7 @@ from worker.agent import gateway as farm
 from worker.agent.cache import ArtifactCache, FetchError
 from worker.agent.environment import NodeEnvironment
 from worker.agent.home import NodeHome
+from worker.agent.raw_traces import packed_trace
 from worker.agent.runtimes import RuntimeStore, RuntimeUnavailableError
 
 logger = logging.getLogger(__name__)
@@ -165,9 +165,9 @@ class NodeEquipment:
         lease = self._lease
         if lease is None:
             return None
-        packed = gzip.compress(raw.read_bytes(), compresslevel=6)
-        if len(packed) > messages.MAX_TRACE_BYTES:
-            logger.warning("The raw trace of arm %d has %d bytes packed and is not sent.", arm, len(packed))
+        packed = packed_trace(raw)
+        if packed is None:
+            logger.warning("The raw trace of arm %d is too long and is not sent.", arm)
             return None
         order = lease.order
         try:

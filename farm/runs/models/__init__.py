@@ -1,4 +1,4 @@
-from farm.runs.models.attempt import NONE, Attempt, Part, Report, Trace
+from farm.runs.models.attempt import NONE, Attempt, Part, Report, Trace, TraceReading
 from farm.runs.models.block import MAX_FAILURES, Block
 from farm.runs.models.cell import Arm, Cell
 from farm.runs.models.divergence import Divergence
@@ -24,4 +24,5 @@ __all__ = [
     "Report",
     "Run",
     "Trace",
+    "TraceReading",
 ]

@@ -8,7 +8,7 @@ from django.utils import timezone
 from farm.fleet.models import Node
 from farm.registry.models import Blob
 from farm.runs.models.block import Block
-from farm.runs.states import AttemptState
+from farm.runs.states import AttemptState, ReadingState
 
 # stands in for "no arm" and "no round", because NULLs are all different in a unique constraint
 NONE = -1
@@ -107,3 +107,23 @@ class Part(models.Model):
 
     def __str__(self) -> str:
         return f"part of arm {self.arm}, {self.attempt}"
+
+
+class TraceReading(models.Model):
+    """One inference of a raw trace, read in the workshop once somebody looks; asked → read | failed.
+
+    `body`: a farm.rules.tracing.timeline.Timeline as JSON text; `problem`: why there is none.
+    """
+
+    trace = models.OneToOneField(Trace, models.CASCADE, related_name="reading")
+    state = models.CharField(max_length=6, choices=ReadingState.choices, default=ReadingState.ASKED)
+    tries = models.PositiveSmallIntegerField(default=0)
+    asked_at = models.DateTimeField(default=timezone.now)
+    body = models.TextField(blank=True, default="")
+    problem = models.CharField(max_length=500, blank=True, default="")
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"reading of {self.trace}"

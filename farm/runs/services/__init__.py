@@ -3,6 +3,7 @@ from farm.runs.services.clearing import clear_unnamed
 from farm.runs.services.concluding import conclude_runs
 from farm.runs.services.continuing import cancel_run, more_rounds
 from farm.runs.services.diverging import accept_part, ask_divergence
+from farm.runs.services.drawing import read_trace, timeline_of
 from farm.runs.services.feeding import release_ready_blocks
 from farm.runs.services.leasing import claim_block, heartbeat, held_attempt, held_by_token
 from farm.runs.services.planning import plan_run, read_matrix
@@ -26,9 +27,11 @@ __all__ = [
     "more_rounds",
     "plan_run",
     "read_matrix",
+    "read_trace",
     "release_ready_blocks",
     "ring",
     "ring_again",
     "start_run",
     "sweep",
+    "timeline_of",
 ]

@@ -14,6 +14,7 @@ from farm.registry.models import Outline, Version
 from farm.runs.models import Run
 from tests.acceptance.browser.conftest import PHONE, Opening, wait_for_chart
 from tests.integration.dashboard import rows
+from tests.integration.dashboard.test_closer import read as read_trace
 from tests.integration.dashboard.test_closer import store as store_trace
 from tests.integration.dashboard.test_closer import trace
 
@@ -76,6 +77,7 @@ def test_a_file_that_is_gone_is_said_beside_the_table_and_the_page_fits_a_phone(
 
 def test_a_timeline_is_moved_by_keys_and_a_frame_around_points_chooses_cells(opened: Opening, run: Run) -> None:
     store_trace(run, gzip.compress(json.dumps(trace()).encode()), digest="e1" * 32)
+    read_trace(run)
     page = opened(f"/runs/{run.pk}/cells/c1/closer/")
     wait_for_chart(page)
     chart = page.locator("#chart-timeline")

@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from farm.accounts.models import User
 from farm.registry import storage
-from farm.runs.models import Run
-from farm.runs.selectors import closer
+from farm.runs import services
+from farm.runs.models import Run, TraceReading
+from farm.runs.services import drawing
+from farm.workshop import orders
 from tests.integration.dashboard.conftest import client_of
 from tests.integration.dashboard.pages import assert_is_page
 from tests.integration.runs.making import first_block
@@ -38,18 +41,30 @@ def store(run: Run, content: bytes, *, digest: str) -> None:
     first_block(run).attempts.get().traces.create(arm=0, trace_round=0, sha256=digest, bytes=len(content))
 
 
+def read(run: Run) -> None:
+    """What a `prepare` worker does once somebody has looked."""
+    services.timeline_of(run, "c1")
+    for reading in TraceReading.objects.filter(state="asked"):
+        services.read_trace(reading.pk)
+
+
 def address(run: Run) -> str:
     return f"/runs/{run.pk}/cells/c1/closer/"
 
 
 def test_the_timeline_is_drawn_and_stands_as_a_table_too(signed_in: Client, run: Run) -> None:
     store(run, gzip.compress(json.dumps(trace()).encode()), digest="a1" * 32)
+    first = signed_in.get(address(run)).content.decode()
+    assert drawing.WAITS in first
+    assert 'hx-trigger="load delay:2s"' in first
+    read(run)
     page = signed_in.get(address(run))
     words = assert_is_page(page)
     assert "One inference of 620 µs, 77 % of it in nodes; longest: " in words
     assert "All 12 executed nodes of the main graph ran on CPU" in words
     assert "/layers.11/MatMul" in words
     text = page.content.decode()
+    assert "load delay" not in text
     assert 'data-zoom tabindex="0"' in text
     assert 'data-zoom-by="earlier"' in text
     assert "/api/v1/traces/" in text
@@ -59,6 +74,7 @@ def test_the_timeline_is_drawn_and_stands_as_a_table_too(signed_in: Client, run:
 
 def test_a_long_trace_stays_below_the_limit_of_a_figure(signed_in: Client, run: Run) -> None:
     store(run, gzip.compress(json.dumps(trace(nodes=4000)).encode()), digest="a2" * 32)
+    read(run)
     text = signed_in.get(address(run)).content.decode()
     figure = text.split('id="figure-timeline">')[1].split("</script>")[0]
     assert len(figure.encode()) < 300_000
@@ -80,20 +96,57 @@ def test_a_trace_that_cannot_be_drawn_is_a_sentence(
     signed_in: Client, run: Run, content: bytes, sentence: str, digest: str
 ) -> None:
     store(run, content, digest=digest)
+    read(run)
     assert sentence in assert_is_page(signed_in.get(address(run)))
+
+
+def test_a_trace_is_read_in_the_workshop_and_never_by_the_web_process(
+    signed_in: Client, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some kilobytes that unpack without end, and only brackets in them: the page costs a row and no more."""
+    store(run, gzip.compress(b"[" * 60_000_000), digest="f1" * 32)
+    parsed: list[object] = []
+    monkeypatch.setattr("farm.rules.tracing.timeline.timeline", parsed.append)
+    for _ in range(3):
+        assert drawing.WAITS in signed_in.get(address(run)).content.decode()
+    assert (parsed, TraceReading.objects.get().tries) == ([], 1)
+    read(run)
+    assert parsed == []
+    assert "open it in Perfetto" in assert_is_page(signed_in.get(address(run)))
+
+
+@pytest.mark.parametrize(("name", "most"), [("MOST_EVENTS", 30), ("MOST_SPANS", 5)])
+def test_a_trace_with_too_many_events_is_left_to_perfetto(
+    signed_in: Client, run: Run, monkeypatch: pytest.MonkeyPatch, name: str, most: int
+) -> None:
+    monkeypatch.setattr(orders, name, most)
+    store(run, gzip.compress(json.dumps(trace()).encode()), digest="f2" * 32)
+    read(run)
+    assert "open it in Perfetto" in assert_is_page(signed_in.get(address(run)))
+
+
+def test_a_reading_whose_worker_is_lost_is_asked_again_and_then_given_up(signed_in: Client, run: Run) -> None:
+    store(run, gzip.compress(json.dumps(trace()).encode()), digest="f3" * 32)
+    for tries in (1, 2, 3):
+        assert drawing.WAITS in assert_is_page(signed_in.get(address(run)))
+        assert TraceReading.objects.get().tries == tries
+        TraceReading.objects.update(asked_at=timezone.now() - 2 * drawing.ASKED_AGAIN_AFTER)
+    assert drawing.LOST in assert_is_page(signed_in.get(address(run)))
 
 
 def test_a_trace_that_is_too_long_is_left_to_perfetto(
     signed_in: Client, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(closer, "LONGEST_TRACE", 100)
+    monkeypatch.setattr(orders, "LONGEST_TRACE", 100)
     store(run, gzip.compress(json.dumps(trace()).encode()), digest="c1" * 32)
+    read(run)
     assert "open it in Perfetto" in assert_is_page(signed_in.get(address(run)))
 
 
 def test_without_a_trace_or_its_file_the_page_says_so(signed_in: Client, run: Run) -> None:
     assert "No trace of this cell is stored." in assert_is_page(signed_in.get(address(run)))
     first_block(run).attempts.get().traces.create(arm=0, trace_round=0, sha256="d1" * 32, bytes=3)
+    read(run)
     assert "The trace is not stored any more." in assert_is_page(signed_in.get(address(run)))
 
 

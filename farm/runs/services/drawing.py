@@ -1,0 +1,93 @@
+"""Timelines of raw traces: read in the workshop by a `prepare` worker once somebody looks, and kept.
+
+A node sends a trace, so neither the web nor the gateway parses it. The row is the outbox: a hint that is lost is sent
+again by whoever still looks at the page.
+"""
+
+import logging
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+from pydantic import TypeAdapter
+
+from farm.accounts.refusals import Refusal
+from farm.registry.selectors import stored_path
+from farm.registry.services.messages import hint
+from farm.registry.workbench import bench, copy
+from farm.rules.tracing.timeline import Timeline
+from farm.runs.models import Run, Trace, TraceReading
+from farm.runs.selectors.traces import traces_of
+from farm.runs.states import ReadingState
+from farm.workshop import orders
+
+log = logging.getLogger(__name__)
+READ_TRACE: Final = "runs.read_trace"
+NAME: Final = "trace.json.gz"
+ASKED_AGAIN_AFTER: Final = timedelta(seconds=60)
+MOST_TRIES: Final = 3
+WAITS: Final = "The trace is being read; this page shows it in a moment."
+GONE: Final = "The trace is not stored any more."
+LOST: Final = "The farm could not read the trace: its worker was lost. The trace itself can be downloaded."
+BROKEN: Final = "The farm made a mistake of its own while it read the trace; its log says which."
+_TIMELINE: TypeAdapter[Timeline] = TypeAdapter(Timeline)
+
+
+def timeline_of(run: Run, name: str) -> Timeline | str:
+    """The timeline of the cell's first stored trace; else a sentence that says why there is none, WAITS for not yet."""
+    trace = traces_of(run, name).first()
+    if trace is None:
+        return "No trace of this cell is stored."
+    reading = _asked(trace)
+    if reading.state == ReadingState.READ:
+        return _TIMELINE.validate_json(reading.body)
+    return reading.problem if reading.state == ReadingState.FAILED else WAITS
+
+
+def read_trace(reading_id: int) -> None:
+    """Reads a trace that somebody looks at; a second message for the same row does nothing."""
+    asked = TraceReading.objects.filter(pk=reading_id, state=ReadingState.ASKED)
+    reading = asked.select_related("trace").first()
+    if reading is None:
+        return
+    try:
+        found = _read(reading.trace)
+    except orders.WorkshopError as problem:
+        asked.update(state=ReadingState.FAILED, problem=problem.reason.text[:500])
+    except Refusal as refusal:
+        asked.update(state=ReadingState.FAILED, problem=str(refusal)[:500])
+    except Exception:
+        # whatever broke is ours: nobody should wait for ever, and the log has where
+        log.exception("reading %s broke", reading.trace)
+        asked.update(state=ReadingState.FAILED, problem=BROKEN)
+    else:
+        asked.update(state=ReadingState.READ, body=_TIMELINE.dump_json(found).decode())
+
+
+def _asked(trace: Trace) -> TraceReading:
+    """The trace's reading, asked for when nobody has, or when the worker seems to have been lost."""
+    with transaction.atomic():
+        reading, is_new = TraceReading.objects.get_or_create(trace=trace)
+        again = TraceReading.objects.filter(pk=reading.pk, state=ReadingState.ASKED)
+        late = again.filter(asked_at__lt=timezone.now() - ASKED_AGAIN_AFTER)
+        if late.filter(tries__gte=MOST_TRIES).update(state=ReadingState.FAILED, problem=LOST):
+            reading.refresh_from_db()
+        elif is_new or late.exists():
+            (again if is_new else late).update(asked_at=timezone.now(), tries=F("tries") + 1)
+            hint(READ_TRACE, reading.pk)
+    return reading
+
+
+def _read(trace: Trace) -> Timeline:
+    try:
+        stored: Path = stored_path(trace.sha256)
+    except Refusal as missing:
+        raise type(missing)(GONE) from missing
+    with bench() as folder:
+        for name in ("bundle", "out"):
+            (folder / name).mkdir()
+        copy(stored, folder / "bundle" / NAME)
+        return orders.read_timeline(folder / "bundle", NAME, out_dir=folder / "out")

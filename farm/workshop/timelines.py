@@ -1,0 +1,47 @@
+"""One inference of a raw trace, drawn out of the file that a node sent. Runs in the child only."""
+
+import json
+import zlib
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from farm.rules.tracing.timeline import timeline
+from farm.workshop.problems import Problem, answering
+
+GZIP = 16 + zlib.MAX_WBITS
+UNREADABLE = "The trace cannot be read."
+TOO_LONG = "The trace is too long to be drawn here; download it and open it in Perfetto."
+
+
+@answering
+def read(payload: dict[str, Any]) -> dict[str, Any]:
+    """Writes the timeline of the trace {folder, main} to `out` as JSON. Raises Problem: long_trace, no_timeline.
+
+    `limit_bytes`: of the text once unpacked; `limit_events`, `limit_spans`: of what it holds, and of what is drawn.
+    """
+    events = _events(Path(payload["folder"]) / payload["main"], limit_bytes=payload["limit_bytes"])
+    if isinstance(events, list) and len(events) > payload["limit_events"]:
+        raise Problem("long_trace", TOO_LONG)
+    try:
+        found = timeline(events)
+    except (ValueError, OverflowError, RecursionError) as problem:
+        raise Problem("no_timeline", UNREADABLE) from problem
+    if found is None:
+        raise Problem("no_timeline", "The trace holds no whole inference.")
+    if len(found.spans) > payload["limit_spans"]:
+        raise Problem("long_trace", TOO_LONG)
+    Path(payload["out"]).write_text(json.dumps(asdict(found), allow_nan=False))
+    return {}
+
+
+def _events(path: Path, *, limit_bytes: int) -> object:
+    unpacker = zlib.decompressobj(GZIP)
+    try:
+        text = unpacker.decompress(path.read_bytes(), limit_bytes)
+        if unpacker.unconsumed_tail:
+            raise Problem("long_trace", TOO_LONG)
+        parsed = json.loads(text)
+    except (zlib.error, ValueError, RecursionError) as problem:
+        raise Problem("no_timeline", UNREADABLE) from problem
+    return parsed.get("traceEvents") if isinstance(parsed, dict) else parsed

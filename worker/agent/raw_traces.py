@@ -1,0 +1,23 @@
+"""A raw trace on its way to the farm: a model may make it as long as it likes, so it is packed piece by piece."""
+
+import zlib
+from pathlib import Path
+
+from farm.contract.node import MAX_TRACE_BYTES, MAX_TRACE_UNPACKED_BYTES
+
+PIECE_BYTES = 1 << 20
+GZIP = 16 + zlib.MAX_WBITS
+
+
+def packed_trace(raw: Path) -> bytes | None:
+    """The file as gzip; None once it is longer than the farm takes, packed or not."""
+    packer = zlib.compressobj(6, zlib.DEFLATED, GZIP)
+    packed, read = bytearray(), 0
+    with raw.open("rb") as file:
+        while piece := file.read(PIECE_BYTES):
+            read += len(piece)
+            packed += packer.compress(piece)
+            if read > MAX_TRACE_UNPACKED_BYTES or len(packed) > MAX_TRACE_BYTES:
+                return None
+    packed += packer.flush()
+    return bytes(packed) if len(packed) <= MAX_TRACE_BYTES else None
