@@ -1,5 +1,6 @@
 """The `onnxfarm` command. Each subcommand's module is imported when it is called, so that help is quick."""
 
+import sys
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Annotated, Any
@@ -7,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from farm.sandbox import unconfined
 from onnxfarm.problems import main_guard, needs_extra
 
 # name: (module, function or typer app, one line for the help page)
@@ -83,6 +85,8 @@ def main(
 
     Exit codes: 0 done, 1 a gate failed, 2 usage, 3 infrastructure, 4 timeout.
     """
+    # the files are one's own here: where nothing can confine what reads them, that is said and it goes on
+    unconfined.accept(lambda why: print(f"Warning: models run with all your rights. {why}", file=sys.stderr))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from farm.alerts.selectors.changes import releases_since, turns_since
 from farm.alerts.selectors.pages import alert_counts, alerts_in
 from farm.fleet.selectors import nodes_listed
 from farm.fleet.selectors.nodes import nodes_online
+from farm.registry.confining import walls
 from farm.registry.selectors import versions_visible_to
 from farm.runs.selectors import runs_listed
 from farm.runs.selectors.pages import MOST_OPEN, open_run_count, open_runs
@@ -51,6 +52,7 @@ def home(request: HttpRequest) -> HttpResponse:
         "open_count": open_count,
         "recent": first(runs_listed(user).filter(state=RunState.FINISHED), RECENT),
         "nodes": list(nodes_listed(user).order_by("-state", "name")[:NODES]),
+        "walls": walls(),
         "headline": headline(alerts=counts["open"], runs=open_count, online=online, nodes=node_count),
     }
     response = render(request, "dashboard/home.html", context)

@@ -20,6 +20,7 @@ from prometheus_client.registry import Collector
 from farm.accounts.ticking import tick_ages_s
 from farm.api.errors import problem
 from farm.contract.version import CONTRACT_VERSION, PREPARE_QUEUE, TELL_QUEUE, TICK_QUEUE
+from farm.registry.confining import walls
 from farm.runs.broker import lengths
 from farm.runs.selectors.gauges import counts, oldest_queued_s, stored_bytes
 
@@ -35,6 +36,12 @@ class FarmCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield InfoMetricFamily("onnxfarm", "What this farm speaks.", value={"contract": str(CONTRACT_VERSION)})
+        found = walls()
+        value = {"level": found.level, "unsandboxed": "accepted" if found.is_accepted else "refused"}
+        yield InfoMetricFamily("onnxfarm_sandbox", "What holds whatever reads an upload, on this machine.", value=value)
+        yield GaugeMetricFamily(
+            "onnxfarm_reads_uploads", "1 while uploads are read; 0: no sandbox holds.", value=int(found.reads_uploads)
+        )
         for family in counts():
             yield _gauge(f"onnxfarm_{family.name}", family.words, family.labels, family.values)
         yield GaugeMetricFamily(

@@ -9,4 +9,8 @@ class WiringConfig(AppConfig):
 
     def ready(self) -> None:
         import farm.config.allowances
-        import farm.config.celery  # noqa: F401
+        import farm.config.celery
+        import farm.config.checks  # noqa: F401
+        from farm.registry.confining import go_on_if_accepted
+
+        go_on_if_accepted()

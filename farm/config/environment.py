@@ -11,6 +11,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 # a Unix socket's path holds at most 107 bytes on Linux, 103 on macOS
 MAX_SOCKET_PATH = 100
+OWNS_EVERY_MODEL = "yes-i-own-every-model"
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
@@ -63,7 +64,14 @@ class Environment(BaseSettings):
     allowed_packages: str = ""
     # whoever sends it may read /metrics from anywhere; empty: only from this machine
     metrics_token: str = ""
+    # `yes-i-own-every-model`: models are read even where no sandbox holds, with all rights of this farm's processes
+    unsandboxed: str = ""
     log_level: str = "INFO"
+
+    @property
+    def owns_every_model(self) -> bool:
+        """Whether the operator has said, word for word, that uploads may be read without a sandbox."""
+        return self.unsandboxed == OWNS_EVERY_MODEL
 
     @property
     def public_host(self) -> str:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from farm.sandbox import confinement, forks, interpreters, launch
+from farm.sandbox import forks, interpreters, launch, unconfined
 from farm.sandbox.endings import Ending
 from farm.sandbox.launcher import EXIT_NOT_CONFINED
 from farm.sandbox.policy import Level, Policy, SandboxError
@@ -41,9 +41,10 @@ def run_command(
 
     `env` is the child's whole environment; nothing is inherited, so that no secret of ours is. `on_started` is given
     the running child, whose `kill` may be called from another thread.
-    Raises SandboxError when the child could not be started or confined; whatever the child does is an Ending.
+    Raises SandboxError when the child could not be started or confined, NoSandboxError where nothing can confine it and
+    this process has not accepted that; whatever the child does is an Ending.
     """
-    level = policy.level or confinement.available_level()
+    level = policy.level or unconfined.level_to_use()
     where = cwd or _folder(policy)
     words = launch.command(argv, policy=policy, level=level, cwd=where)
     variables = _environment(policy) if env is None else env
@@ -110,7 +111,7 @@ def run_function(
     ours = (_PACKAGE, *interpreters.paths(Path(sys.executable)))
     allowed = replace(policy, read_only=(*policy.read_only, *ours), listed=(*policy.listed, _PACKAGE.parent))
     env = {**_environment(policy), "PYTHONPATH": str(_PACKAGE.parent)}
-    level = policy.level or confinement.available_level()
+    level = policy.level or unconfined.level_to_use()
     if imported and level == "landlock":
         limits = _limits(policy, level=level, timeout_s=timeout_s, reply=max_reply_bytes)
         with contextlib.suppress(forks.ServerGone):

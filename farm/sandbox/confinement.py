@@ -30,12 +30,22 @@ def available_level() -> Level:
     Landlock comes first: nothing stands between us and the child, so that its times and memory are the kernel's own
     figures. bubblewrap serves kernels without Landlock.
     """
-    if sys.platform != "linux":
-        return "none"
-    for level in _BY_PREFERENCE:
-        if why_not(level) is None:
-            return level
-    return "none"
+    return next((level for level in _BY_PREFERENCE if reason(level) is None), "none")
+
+
+@functools.cache
+def reason(level: Level) -> str | None:
+    """Why this level is not used on this machine, None when it can be; tried once a process."""
+    return why_not(level) if sys.platform == "linux" else f"it needs Linux, and this is {sys.platform}"
+
+
+def sentence() -> str:
+    """What an operator has to know where no level holds: why, and what to do."""
+    reasons = "; ".join(f"{level}: {str(reason(level)).rstrip('.')}" for level in _BY_PREFERENCE)
+    return (
+        f"No sandbox holds on this machine ({reasons}). Use Linux 5.13 or newer with Landlock, or install bubblewrap "
+        "and allow user name spaces; both need pyseccomp and libseccomp2."
+    )
 
 
 def why_not(level: Level) -> str | None:

@@ -18,7 +18,8 @@ class Policy:
     `read_only` and `read_write` are files or directories, on top of the system's libraries; of `listed` directories
     only the names can be seen. `memory_bytes` is watched as resident memory; `address_space_bytes` is the kernel's own
     limit, to be left None for GPU runtimes, which reserve far more than they use. `processes` lets the child start
-    others (they die with it); `devices` opens the GPU device files. `level` None takes the strongest that works here.
+    others (they die with it); `devices` opens the GPU device files. `level` None takes the strongest that works here,
+    and none only where the process has accepted that (farm/sandbox/unconfined.py).
     """
 
     read_only: tuple[Path, ...] = ()

@@ -1,5 +1,6 @@
 """Calling a function of the workshop in a confined child, and what its end means in words. Imports no onnx."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +11,15 @@ from pydantic import BaseModel, ValidationError
 from farm.contract.reasons import Reason, ReasonCode
 from farm.sandbox import child, leavings
 from farm.sandbox.endings import Ending
-from farm.sandbox.policy import Policy
+from farm.sandbox.policy import Policy, SandboxError
+from farm.sandbox.unconfined import NoSandboxError
 from farm.workshop.inspection import ModelProblem
 
+log = logging.getLogger(__name__)
+NO_SANDBOX = (
+    "The model was not opened: nothing on this machine can confine the process that would read it. Ask the operator, "
+    "who finds what to do in the log, then have it looked at again."
+)
 _BASE_BYTES = 3 << 30
 _TIMES_BUNDLE = 8
 # what inspecting a version takes; none of it starts a thread, which would not live on in a fork
@@ -106,7 +113,7 @@ def _check_left(folder: Path) -> None:
 def call(
     function: str, payload: dict[str, Any], *, place: Place, timeout_s: float, is_one_of_many: bool = False
 ) -> Ending:
-    """Runs `module:function` of the workshop on the place's model; how it ended.
+    """Runs `module:function` of the workshop on the place's model; how it ended. Raises WorkshopError: sandbox_missing.
 
     `is_one_of_many`: this process will call it again, so that a fork server with its imports is worth its memory.
     """
@@ -119,7 +126,14 @@ def call(
     )
     order = {"folder": str(place.bundle_dir), "main": place.main, **payload}
     imported = _OFTEN if is_one_of_many else ()
-    return child.run_function(f"farm.workshop.{function}", order, policy=policy, timeout_s=timeout_s, imported=imported)
+    name = f"farm.workshop.{function}"
+    try:
+        return child.run_function(name, order, policy=policy, timeout_s=timeout_s, imported=imported)
+    except NoSandboxError as problem:
+        log.error("A model was not opened. %s", problem)
+        raise WorkshopError(ReasonCode.SANDBOX_MISSING, NO_SANDBOX) from problem
+    except SandboxError as problem:
+        raise WorkshopError(ReasonCode.SANDBOX_MISSING, str(problem)) from problem
 
 
 def _files(place: Path) -> list[Path]:

@@ -96,7 +96,12 @@ def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S, is_one
     `is_one_of_many`: the caller inspects all day, so a process with the imports is kept (see `farm.sandbox.forks`).
     """
     place = confined.Place(bundle_dir=bundle_dir, main=main)
-    ending = confined.call("inspecting:inspect", {}, place=place, timeout_s=timeout_s, is_one_of_many=is_one_of_many)
+    try:
+        ending = confined.call(
+            "inspecting:inspect", {}, place=place, timeout_s=timeout_s, is_one_of_many=is_one_of_many
+        )
+    except WorkshopError as error:
+        return Inspection(ok=False, problem=ModelProblem(code=error.reason.code, text=error.reason.text))
     problem = confined.problem_of(ending, "looking into the model")
     if problem is not None:
         return Inspection(ok=False, problem=problem)
@@ -112,7 +117,10 @@ def reach_of(
 ) -> OpsetReach | None:
     """How far the model's operator set can be converted; None where the converter gave no answer, or crashed."""
     place = confined.Place(bundle_dir=bundle_dir, main=main)
-    ending = confined.call("reaching:reach", {}, place=place, timeout_s=timeout_s, is_one_of_many=is_one_of_many)
+    try:
+        ending = confined.call("reaching:reach", {}, place=place, timeout_s=timeout_s, is_one_of_many=is_one_of_many)
+    except WorkshopError:
+        return None
     if confined.problem_of(ending, "converting the model") is not None:
         return None
     try:

@@ -15,6 +15,7 @@ from pathlib import Path
 from celery.exceptions import SecurityWarning
 
 from farm.rules.runtimes import distributions
+from farm.sandbox import unconfined
 from worker.agent import enrolment, facts, logs
 from worker.agent import gateway as farm
 from worker.agent.agent import IDLE_PROBE_S, Agent
@@ -55,6 +56,7 @@ def start(
     home = NodeHome(folder)
     identity = home.identity()
     packages = distributions.read_names(",".join([*allowed, os.environ.get(PACKAGES_VARIABLE, "")]))
+    _go_on_without_a_sandbox()
     # Celery says the same in ten lines
     warnings.filterwarnings("ignore", category=SecurityWarning)
     broker = os.environ.pop(VARIABLE, "")
@@ -69,6 +71,11 @@ def start(
         return Agent(home, gateway=gateway, equipment=equipment, tail=tail, idle_probe_s=idle_probe_s, line=line).run()
 
 
+def _go_on_without_a_sandbox() -> None:
+    """The farm sends a node where none holds its owner's models only, and its own self-test is no stranger's."""
+    unconfined.accept(lambda why: logger.warning("Models run with all rights of this agent. %s", why))
+
+
 def main() -> int:
     """Enrols with the code of the environment where there is no node yet, then starts it."""
     parser = argparse.ArgumentParser(prog="worker.agent.main", description="A node's agent.")
@@ -79,6 +86,7 @@ def main() -> int:
     parser.add_argument("--allow-package", action="append", default=[], help="a package beyond the known distributions")
     options = parser.parse_args()
     home, code = NodeHome(options.home), os.environ.pop(CODE_VARIABLE, None)
+    _go_on_without_a_sandbox()
     try:
         if code and not home.is_enrolled:
             _enrol(home, url=options.url or "", code=code)

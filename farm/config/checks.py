@@ -1,0 +1,32 @@
+"""What `manage.py check` says of a farm's sandbox, beside Django's own checks."""
+
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Info, Tags, Warning, register
+
+from farm.config.environment import OWNS_EVERY_MODEL
+from farm.registry.confining import walls
+
+
+@register(Tags.security)
+def check_override(**_: Any) -> list[CheckMessage]:
+    """A word that is not the one asked for means nothing, and says so."""
+    given = settings.ENVIRONMENT.unsandboxed
+    if given in ("", OWNS_EVERY_MODEL):
+        return []
+    text = f"ONNXFARM_UNSANDBOXED is {given!r}, which changes nothing."
+    return [Error(text, hint=f"Unset it, or write {OWNS_EVERY_MODEL} if that is true.", id="onnxfarm.E002")]
+
+
+@register(Tags.security, deploy=True)
+def check_sandbox(**_: Any) -> list[CheckMessage]:
+    """The level on this machine, and whether uploads are read."""
+    found = walls()
+    if not found.reads_uploads:
+        return [Error(found.advice, id="onnxfarm.E001")]
+    if found.level == "none":
+        return [Warning(found.advice, id="onnxfarm.W001")]
+    text = f"Uploads are read in a sandbox of level {found.level}."
+    hint = f"ONNXFARM_UNSANDBOXED={OWNS_EVERY_MODEL} is set and not needed: unset it." if found.is_accepted else None
+    return [Info(text, hint=hint, id="onnxfarm.I001")]

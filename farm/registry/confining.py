@@ -1,0 +1,60 @@
+"""Whether this farm confines what reads uploads, and what it says where it cannot."""
+
+import logging
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from farm.sandbox import confinement, unconfined
+from farm.sandbox.policy import Level
+
+log = logging.getLogger(__name__)
+OVERRIDE = "ONNXFARM_UNSANDBOXED=yes-i-own-every-model"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Walls:
+    """The level that holds for this process, and whether the operator goes on where it is "none"."""
+
+    level: Level
+    is_accepted: bool
+
+    @property
+    def reads_uploads(self) -> bool:
+        """Whether an upload is opened at all."""
+        return self.level != "none" or self.is_accepted
+
+    @property
+    def sentence(self) -> str:
+        """What a member has to know; empty where all is well."""
+        if self.level != "none":
+            return ""
+        if self.is_accepted:
+            return (
+                "No sandbox holds on this farm's machine: whoever uploads a model may run code with the farm's rights."
+            )
+        return (
+            "No sandbox holds on this farm's machine, so no upload is read. Its operator finds what to do in the log."
+        )
+
+    @property
+    def advice(self) -> str:
+        """What the operator has to know and may do; empty where all is well."""
+        if self.level != "none":
+            return ""
+        if self.is_accepted:
+            return f"{confinement.sentence()} Uploads are read all the same, because of {OVERRIDE}."
+        return f"{confinement.sentence()} No upload is read until then. If every model here is yours: {OVERRIDE}."
+
+
+def walls() -> Walls:
+    """How this process would read an upload; the first call tries the sandbox, which takes a moment."""
+    return Walls(level=confinement.available_level(), is_accepted=settings.UNSANDBOXED)
+
+
+def go_on_if_accepted() -> None:
+    """As the operator has said, at the start of each process of the farm."""
+    if settings.UNSANDBOXED:
+        unconfined.accept(lambda _: log.warning("%s", walls().advice))
+    else:
+        unconfined.refuse()

@@ -1,0 +1,117 @@
+"""A farm on a machine where no sandbox holds: it opens no upload unless its operator owns every model, and says so."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from django.core.checks import run_checks
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from pytest_django import Settings
+
+from farm.accounts.models import User
+from farm.config.environment import Environment
+from farm.registry import services
+from farm.registry.confining import go_on_if_accepted
+from farm.registry.models import Version
+from farm.registry.states import VersionState
+from farm.sandbox import unconfined
+from tests.unwalled import no_walls
+
+__all__ = ["no_walls"]
+pytestmark = pytest.mark.django_db
+ApiOf = Callable[..., Client]
+
+
+@pytest.fixture
+def uploaded(api_of: ApiOf, member: User, models: Path) -> Callable[[], Version]:
+    """Sends a model and has it inspected, as the `prepare` worker does."""
+
+    def upload() -> Version:
+        name = "relu_op13_ir7.onnx"
+        files = [SimpleUploadedFile(name, (models / name).read_bytes())]
+        answer = api_of(member).post("/api/v1/uploads", {"files": files})
+        assert answer.status_code == 202, answer.json()
+        services.inspect_version(answer.json()["id"])
+        return Version.objects.get(pk=answer.json()["id"])
+
+    return upload
+
+
+@pytest.fixture
+def accepted(no_walls: None, settings: Settings) -> None:
+    """The operator has said that every model is theirs."""
+    settings.UNSANDBOXED = True
+    go_on_if_accepted()
+
+
+def messages() -> dict[str, str]:
+    return {
+        str(one.id): one.msg
+        for one in run_checks(include_deployment_checks=True)
+        if str(one.id).startswith("onnxfarm.")
+    }
+
+
+def home(client: Client, person: User) -> str:
+    client.force_login(person)
+    return client.get("/").content.decode()
+
+
+@pytest.mark.usefixtures("no_walls")
+def test_an_upload_is_not_read_without_walls_and_uploader_and_operator_each_learn_why(
+    uploaded: Callable[[], Version], caplog: pytest.LogCaptureFixture
+) -> None:
+    go_on_if_accepted()
+    with caplog.at_level(logging.ERROR):
+        version = uploaded()
+    assert version.state == VersionState.REJECTED
+    assert "nothing on this machine can confine the process that would read it. Ask the operator" in version.problem
+    assert "No seccomp filter can be made here" in caplog.text
+    assert version.inspection is None
+
+
+@pytest.mark.usefixtures("accepted")
+def test_an_operator_who_owns_every_model_has_them_read_and_finds_it_in_the_log(
+    uploaded: Callable[[], Version], caplog: pytest.LogCaptureFixture
+) -> None:
+    assert uploaded().state == VersionState.READY
+    assert "Uploads are read all the same, because of ONNXFARM_UNSANDBOXED" in caplog.text
+
+
+@pytest.mark.usefixtures("no_walls")
+def test_a_farm_without_walls_says_so_wherever_one_looks(client: Client, member: User) -> None:
+    assert "no upload is read" in home(client, member)
+    metrics = client.get("/metrics").content.decode()
+    assert 'onnxfarm_sandbox_info{level="none",unsandboxed="refused"} 1.0' in metrics
+    assert "onnxfarm_reads_uploads 0.0" in metrics
+    assert "No upload is read until then" in messages()["onnxfarm.E001"]
+
+
+@pytest.mark.usefixtures("accepted")
+def test_the_operators_word_is_said_wherever_one_looks(client: Client, member: User) -> None:
+    assert "whoever uploads a model may run code with the farm" in home(client, member)
+    metrics = client.get("/metrics").content.decode()
+    assert 'onnxfarm_sandbox_info{level="none",unsandboxed="accepted"} 1.0' in metrics
+    assert "onnxfarm_reads_uploads 1.0" in metrics
+    assert "Uploads are read all the same" in messages()["onnxfarm.W001"]
+
+
+def test_a_farm_with_walls_says_their_level(client: Client, member: User) -> None:
+    go_on_if_accepted()
+    try:
+        level = unconfined.level_to_use()
+    except unconfined.NoSandboxError as problem:
+        pytest.skip(str(problem))
+    assert f"reads uploads in a sandbox, level {level}" in home(client, member)
+    assert f'onnxfarm_sandbox_info{{level="{level}"' in client.get("/metrics").content.decode()
+    assert messages()["onnxfarm.I001"] == f"Uploads are read in a sandbox of level {level}."
+
+
+@pytest.mark.parametrize("word", ["1", "yes", "YES-I-OWN-EVERY-MODEL", " yes-i-own-every-model"])
+def test_no_other_word_than_the_one_asked_for_opens_uploads(word: str, settings: Settings) -> None:
+    settings.ENVIRONMENT = Environment(unsandboxed=word)
+    assert not settings.ENVIRONMENT.owns_every_model
+    assert word in messages()["onnxfarm.E002"]
+    assert Environment(unsandboxed="yes-i-own-every-model").owns_every_model
