@@ -3,17 +3,16 @@
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import yaml
 
 from dashboard.reading.curl import curl
+from farm.contract.cells import CellSpec
 from farm.contract.document import Cell
 from farm.rules.cells import commands
+from farm.rules.cells.matrices import matrix_of
+from farm.rules.matrices.matrix_text import write_text
 
-# axes whose values a cell tells as a matrix takes them
-AXES = ("runtime", "provider", "batch", "precision", "threads", "optimization", "concurrency")
-DEFAULTS = {"optimization": "all", "concurrency": 1}
+# what a cell measures, and the name of its session set
+Chosen = tuple[CellSpec, str]
 
 
 @dataclass(frozen=True)
@@ -33,25 +32,20 @@ def of_run(run_id: int, *, matrix: str, url: str) -> list[Copy]:
     ]
 
 
-def of_cell(run_id: int, cell: Cell, *, url: str) -> list[Copy]:
+def of_cell(run_id: int, cell: Cell, *, chosen: Chosen, url: str) -> list[Copy]:
     """Every timing of a cell, a matrix of this cell alone, and its timings over HTTP."""
     name = shlex.quote(cell.id)
     return [
         Copy("CLI", f"onnxfarm results {run_id} --timings {name}"),
-        Copy("YAML", matrix_of([cell])),
+        Copy("YAML", matrix_text([chosen])),
         Copy("cURL", curl("GET", f"/runs/{run_id}/cells/{cell.id}/timings.csv", url=url)),
     ]
 
 
-def of_cells(chosen: Iterable[tuple[int, Cell]], *, url: str) -> list[Copy]:
+def of_cells(runs: Iterable[int], *, chosen: Sequence[Chosen], url: str) -> list[Copy]:
     """Cells of any runs: their runs' results, and one matrix that measures them all side by side."""
-    known = list(chosen)
-    runs = list(dict.fromkeys(run_id for run_id, _ in known))
-    return [
-        Copy("CLI", "\n".join(f"onnxfarm results {run_id}" for run_id in runs)),
-        Copy("YAML", matrix_of([cell for _, cell in known])),
-        Copy("cURL", "\n".join(curl("GET", f"/runs/{run_id}/results", url=url) for run_id in runs)),
-    ]
+    cli, request = of_runs(list(dict.fromkeys(runs)), url=url)
+    return [cli, Copy("YAML", matrix_text(chosen)), request]
 
 
 def of_runs(runs: Sequence[int], *, url: str) -> list[Copy]:
@@ -71,15 +65,10 @@ def of_plan(version_id: int, main: str, matrix: str, *, url: str) -> list[Copy]:
     ]
 
 
-def matrix_of(cells: Sequence[Cell]) -> str:
-    """A matrix in which these cells are: every value that they have on each axis."""
-    axes: dict[str, list[Any]] = {}
-    for axis in AXES:
-        values = list(dict.fromkeys(value for cell in cells if (value := getattr(cell, axis)) is not None))
-        if values and values != [DEFAULTS.get(axis)]:
-            axes[axis] = values
-    shapes = list({str(sorted(cell.shapes.items())): dict(cell.shapes) for cell in cells if cell.shapes}.values())
-    if shapes:
-        axes["shapes"] = shapes
-    plain = {"budget": "quick", "matrix": axes}
-    return str(yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, allow_unicode=True))
+def matrix_text(chosen: Sequence[Chosen]) -> str:
+    """A matrix of these cells and of no others; empty where there are none."""
+    if not chosen:
+        return ""
+    names = {spec.digest: name for spec, name in chosen}
+    plain = {"budget": "quick", "matrix": matrix_of([spec for spec, _ in chosen], names=names)}
+    return write_text(plain)

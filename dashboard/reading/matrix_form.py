@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
 from django.conf import settings
 
 from farm.contract.cells import Budget
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.axes import AXES, Value
 from farm.rules.matrices.matrix import Matrix, MatrixProblem
+from farm.rules.matrices.matrix_text import write_text
 from farm.rules.runtimes import providers
 
 PREFIX = "axis-"
@@ -105,4 +105,4 @@ def changed(text: str, name: str, typed: str) -> str:
     written = matrices.parse(plain, allowed=settings.ALLOWED_PACKAGES).as_plain()
     if not written["fail-fast"]:
         del written["fail-fast"]
-    return str(yaml.safe_dump(written, sort_keys=False, default_flow_style=None, allow_unicode=True))
+    return write_text(written)

@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
 from dashboard.words import KINDS
 from farm.accounts.refusals import Invalid, Refusal
 from farm.rules.matrices import matrix as matrices
+from farm.rules.matrices.matrix_text import write_text
 from farm.rules.runtimes.releases import newest
 
 TEXTS = ("name", "label", "team", "distribution", "reference", "matrix", "schedule")
@@ -32,7 +31,7 @@ Typed = dict[str, Any]
 
 def matrix_text(plain: Mapping[str, Any]) -> str:
     """A watch's matrix as people write it."""
-    return str(yaml.safe_dump(dict(plain), sort_keys=False, default_flow_style=None, allow_unicode=True))
+    return write_text(dict(plain))
 
 
 def empty() -> Typed:

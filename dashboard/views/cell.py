@@ -82,7 +82,9 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "log": pages.log_of(row, found.id),
         "machine": node,
         "advice": before.advice if before else [],
-        "copies": copies.of_cell(row.pk, found, url=settings.PUBLIC_URL),
+        "copies": copies.of_cell(
+            row.pk, found, chosen=pages.measured_as([(row.pk, found.id)])[0], url=settings.PUBLIC_URL
+        ),
         "share_subject": f"{row.pk}:{found.id}",
         "may_share": found.p50_ms is not None and selectors.can_write_run(person(request), row),
     }

@@ -16,6 +16,7 @@ from dashboard.views.paging import first, paged_in_order
 from farm.accounts.refusals import Missing
 from farm.contract.numbers import is_row_number
 from farm.runs import selectors
+from farm.runs.selectors import pages
 
 RUNS_SHOWN = 50
 
@@ -38,7 +39,11 @@ def compare(request: HttpRequest) -> HttpResponse:
         "lines": [line for line in side.lines(chosen) if every or line.differs] if len(chosen) > 1 else [],
         "judged": judged,
         "headline": side.headline(chosen, judged),
-        "copies": copies.of_cells([(one.run_id, one.cell) for one in chosen], url=settings.PUBLIC_URL),
+        "copies": copies.of_cells(
+            [one.run_id for one in chosen],
+            chosen=pages.measured_as([(one.run_id, one.cell.id) for one in chosen]),
+            url=settings.PUBLIC_URL,
+        ),
         "share_subject": ",".join(one.key for one in chosen),
         "may_share": all(selectors.can_write_run(user, selectors.run(user, one.run_id)) for one in chosen),
         "may_add": len(chosen) < side.MOST,

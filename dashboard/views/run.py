@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import yaml
 from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -24,6 +23,7 @@ from dashboard.views.whole import MOST_CELLS, Whole, around, head_of, map_of, wh
 from farm.accounts.refusals import Refusal
 from farm.contract.document import Document
 from farm.rules.cells.commands import submit_command
+from farm.rules.matrices.matrix_text import write_text
 from farm.runs import selectors, services
 from farm.runs.selectors import pages
 from farm.runs.states import RunOutcome, RunState
@@ -160,7 +160,7 @@ def _tables(request: HttpRequest, document: Document, address: Address) -> dict[
 
 def matrix_text(row: Any) -> str:
     """A run's matrix as a file."""
-    return str(yaml.safe_dump(row.matrix, sort_keys=False, default_flow_style=None, allow_unicode=True))
+    return write_text(row.matrix)
 
 
 def address_in(run_id: int) -> Callable[[str], str]:

@@ -36,6 +36,19 @@ def read_text(text: str) -> Any:
         raise MatrixProblem(f"The matrix is nested deeper than {MAX_DEPTH} levels: axes are lists of values.") from None
 
 
+def write_text(plain: Any) -> str:
+    """Plain values as the YAML that `read_text` reads back."""
+    text = yaml.dump(plain, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True)
+    return str(text)
+
+
+class _Dumper(yaml.SafeDumper):
+    """A safe dumper that writes a value out wherever it stands."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
 def whole_characters(value: Any) -> Any:
     """The plain value, if its text can be stored and sent. Raises MatrixProblem for half of a surrogate pair."""
     try:

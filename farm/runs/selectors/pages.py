@@ -1,14 +1,16 @@
 """What only pages ask of runs: open blocks as they were planned, one comparison with its operators, a cell's log."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from django.db.models import Count, Max
+from django.db.models import Count, Max, Q
 from pydantic import TypeAdapter
 
+from farm.accounts.refusals import Missing
 from farm.accounts.selectors import Anyone
 from farm.contract import document as doc
+from farm.contract.cells import CellSpec
 from farm.contract.reports import RoundReport
 from farm.registry.models import Model
 from farm.rules.planning.plans import PlannedBlock
@@ -87,6 +89,26 @@ def with_operators(run: Run, comparison: doc.Comparison) -> doc.Comparison:
     found = rows.values_list("operators", flat=True).first()
     operators = _CHANGES.validate_json(found or "[]")
     return comparison.model_copy(update={"operators": operators}) if operators else comparison
+
+
+def measured_as(chosen: Sequence[tuple[int, str]]) -> list[tuple[CellSpec, str]]:
+    """What cells measure, by their runs and the ids they have there, each with the name of its session set.
+
+    Raises Missing for one that there is not.
+    """
+    arms, cells = Q(pk=None), Q(pk=None)
+    for run_id, name in chosen:
+        arms |= Q(block__run=run_id, name=name)
+    known = {(arm.cell.run_id, arm.name): arm.cell for arm in Arm.objects.filter(arms).select_related("cell")}
+    # what the plan refused has no arm
+    refused = [key for key in chosen if key not in known]
+    for run_id, name in refused:
+        cells |= Q(run=run_id, name=name)
+    known |= {(row.run_id, row.name): row for row in Cell.objects.filter(cells)} if refused else {}
+    if gone := next((f"cell {name!r} of run {run_id}" for run_id, name in refused if (run_id, name) not in known), ""):
+        raise Missing(f"There is no {gone}.")
+    rows = [known[key] for key in chosen]
+    return [(row.spec, str(row.labels.get("session", ""))) for row in rows]
 
 
 def log_of(run: Run, name: str) -> str:

@@ -11,11 +11,15 @@ import pytest
 from django.test import Client
 
 from farm.accounts.models import User
+from farm.accounts.refusals import Missing
 from farm.alerts.models import Watch
 from farm.fleet.models import Node
 from farm.registry.models import Version
+from farm.registry.selectors import model_facts
 from farm.rules.matrices import matrix
+from farm.rules.planning import planning
 from farm.runs.models import Run
+from farm.runs.selectors import pages
 from tests.integration.alerts.driving import make_watch, offer
 from tests.integration.dashboard import rows, watching
 from tests.integration.dashboard.pages import assert_is_page
@@ -58,6 +62,18 @@ def test_a_run_a_cell_and_a_comparison_are_copied_as_command_matrix_and_request(
         assert words[:4] == ["curl", "-sS", "-H", "Authorization: Bearer $ONNXFARM_TOKEN"]
         # what the line asks for is there
         assert signed_in.get(re.sub(r"^https?://[^/]+", "", words[4])).status_code == 200
+
+
+def test_the_matrix_that_a_page_copies_is_of_its_very_cells(signed_in: Client, run: Run) -> None:
+    specs = {name: pages.measured_as([(run.pk, name)])[0][0] for name in ("c1", "c5")}
+    chosen = f"/compare/?cells={run.pk}:c1&cells={run.pk}:c5"
+    for path, names in ((f"/runs/{run.pk}/cells/c5/", ["c5"]), (chosen, ["c1", "c5"])):
+        declared = matrix.parse(copied(signed_in, path)["YAML"])
+        plan = planning.plan(declared, model_facts(run.version), seed=run.seed)
+        again = {arm.spec.digest for block in plan.blocks for arm in block.arms}
+        assert again == {specs[name].digest for name in names}
+    with pytest.raises(Missing):
+        pages.measured_as([(run.pk, "c1"), (run.pk, "c99")])
 
 
 def test_what_is_in_the_editor_is_copied_as_its_plan(signed_in: Client, version: Version, node: Node) -> None:

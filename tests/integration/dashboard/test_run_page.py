@@ -232,7 +232,7 @@ def test_a_cells_page_has_its_numbers_operators_facts_log_and_command(signed_in:
         "Is it right? ✓ pass",
         "Example CPU",
         "loaded encoder.onnx",
-        "onnxfarm bench encoder.onnx --ort 1.31.1 --batch 1",
+        "onnxfarm bench encoder.onnx --ort 1.31.1 --provider CPUExecutionProvider --batch 1",
         "shown from 662 timings on",
         "A/A twin",
     ):
