@@ -179,6 +179,18 @@ class Client:
         """A one-off code with the command by which a machine joins."""
         return self._json("POST", "/nodes/invitations", json={"team": team}, is_repeatable=False)
 
+    def lend_node(self, node_id: int, teams: list[str]) -> Json:
+        """Offers a node to these teams, and takes it back from all others."""
+        return self._json("PATCH", f"/nodes/{node_id}", json={"teams": teams})
+
+    def lendings(self) -> list[Json]:
+        """Nodes that are lent or offered, from and to the user's teams."""
+        return self._list("/lendings")
+
+    def answer_lending(self, lending_id: int, what: str) -> Json:
+        """Agree to a lending, or decline it."""
+        return self._json("POST", f"/lendings/{lending_id}/{what}", json={}, is_repeatable=False)
+
     def order_node(self, node_id: int, what: str) -> Json:
         """Approve, drain, resume or revoke a node."""
         return self._json("POST", f"/nodes/{node_id}/{what}", json={}, is_repeatable=False)

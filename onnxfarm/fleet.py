@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from onnxfarm import lendings
 from onnxfarm.account import ServerOption, find_account
 from onnxfarm.client import Client
 from onnxfarm.problems import Usage, main_guard
@@ -20,6 +21,7 @@ def register(app: typer.Typer) -> None:
     app.command("list")(main_guard()(show))
     for what, line in ORDERS.items():
         app.command(what, help=line)(main_guard()(_command(what)))
+    lendings.register(app)
 
 
 def invite(

@@ -41,7 +41,8 @@ def enroll(
     try:
         known = facts.read_facts(busy_window_s=0)
         tested = None if joining.is_enrolled else selftest.at_home(folder)
-        identity, enrolled = enrolment.enrol(
+        join = enrolment.enrol if name else enrolment.enrol_by_host_name
+        identity, enrolled = join(
             joining, url=url, code=token, name=name or main.machine_name(), facts=known, self_test=tested
         )
     except (enrolment.AlreadyEnrolledError, gateway.Rejected, gateway.Stale, ValueError) as problem:

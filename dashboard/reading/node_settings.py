@@ -34,7 +34,7 @@ def shown(node: Any) -> Shown:
         "cache": f"{limits.cache_bytes / GIB:g}",
         "runtimes": f"{limits.runtimes_bytes / GIB:g}",
         "tags": " ".join(node.owner_tags),
-        "teams": ", ".join(team.name for team in node.shared_with.all()),
+        "teams": ", ".join(lending.team.name for lending in node.lendings.select_related("team")),
     }
 
 

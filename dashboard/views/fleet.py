@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from dashboard import numbers
 from dashboard.reading import listed, node_settings, queueing, surroundings
 from dashboard.tables import Entry, Head, Table
-from dashboard.views import downloads
+from dashboard.views import downloads, lendings
 from dashboard.views.access import page, person
 from dashboard.views.paging import paged
 from farm.accounts.refusals import Missing, Refusal
@@ -79,6 +79,7 @@ def _fleet(request: HttpRequest) -> dict[str, Any]:
         "page": nodes,
         "alarms": selectors.of_fleet(user),
         "queues": queueing.table(waiting),
+        "lendings": lendings.offered(request),
     }
 
 
@@ -97,6 +98,7 @@ def node_page(request: HttpRequest, found: Any, *, status: int = 200, **more: ob
         "node": found,
         "facts": found.facts,
         "limits": node_settings.shown(found),
+        "lendings": list(found.lendings.select_related("team", "answered_by")),
         "errors": {},
         "self_test": found.self_test,
         "advice": surroundings.advice(found.facts, before),

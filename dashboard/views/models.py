@@ -100,7 +100,7 @@ def _compatibility(request: HttpRequest, version: Any | None) -> Compatibility |
     """None until the version is inspected."""
     if version is None or version.state != VersionState.READY:
         return None
-    return compatibility_panel(compatibility_of(version, user=person(request)))
+    return compatibility_panel(compatibility_of(version))
 
 
 def _variants(version: Any | None) -> Any | None:

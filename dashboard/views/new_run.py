@@ -107,9 +107,7 @@ def _planned(request: HttpRequest, matrix: str, wish: str = "") -> dict[str, Any
     """The plan in tables, or the one sentence that says why there is none. `wish`: a change to be seen, or nothing."""
     try:
         version = _version(request)
-        planned = services.plan_run(
-            version=version, matrix=matrix, user=person(request), wish=wish.strip()[:20] or None, **for_planning()
-        )
+        planned = services.plan_run(version=version, matrix=matrix, wish=wish.strip()[:20] or None, **for_planning())
     except Refusal as refusal:
         return {"error": str(refusal)}
     nodes = {str(node.pk): node.name for node in nodes_visible_to(person(request))}

@@ -123,7 +123,7 @@ def _model(request: HttpRequest, share: Any) -> Context:
         "model": model,
         "version": version,
         "inspection": inspection(version.inspection) if version and version.inspection else None,
-        "compatibility": compatibility_panel(compatibility_of(version, user=user)) if version and is_ready else None,
+        "compatibility": compatibility_panel(compatibility_of(version)) if version and is_ready else None,
         "figure": charts.of_accuracy(row, selectors.document(row, with_operators=False), nowhere) if row else None,
         "runs": list(selectors.runs_visible_to(user).filter(version__model=model)[:RUNS_SHOWN]),
     }

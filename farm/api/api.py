@@ -20,6 +20,7 @@ ROUTERS = (
     "plan",
     "runs",
     "nodes",
+    "lendings",
     "diverge",
     "watches",
     "alerts",

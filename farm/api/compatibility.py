@@ -36,5 +36,5 @@ class CompatibilityOut(Schema):
 def compatibility_table(request: HttpRequest, version_id: int) -> CompatibilityOut:
     """Every known release of ONNX Runtime: whether it loads this version, why not, and how that is known."""
     user = person(request)
-    rows = compatibility_of(selectors.version(user, version_id), user=user)
+    rows = compatibility_of(selectors.version(user, version_id))
     return CompatibilityOut.model_validate(compatibility.as_plain(rows))

@@ -52,7 +52,5 @@ def plan(request: HttpRequest, payload: PlanOrder) -> PlanOut:
     """Cells, blocks, minutes, comparisons with the smallest change they will see, and refused points with reasons."""
     user = person(request)
     model = version(user, payload.version)
-    found = plan_run(
-        version=model, matrix=payload.matrix, user=user, seed=payload.seed, wish=payload.wish, **for_planning()
-    )
+    found = plan_run(version=model, matrix=payload.matrix, seed=payload.seed, wish=payload.wish, **for_planning())
     return PlanOut(**{name: getattr(found, name) for name in PlanOut.model_fields})

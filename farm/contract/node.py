@@ -41,7 +41,9 @@ MAX_WAIT_S = 30
 # from and to, on a clock of 24 hours
 HOURS = r"^$|^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$"
 
-NodeName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$")]
+# not digits alone: `node:3` in a matrix is the node of that number
+NODE_NAME = r"^(?:[0-9]*[A-Za-z]|[0-9]+[ ._-])[A-Za-z0-9 ._-]*$"
+NodeName = Annotated[str, StringConstraints(pattern=NODE_NAME, max_length=64)]
 Tag = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 Evidence = Annotated[str, StringConstraints(max_length=1000)]
 Health = Literal["pending", "active", "draining", "quarantined", "retired"]

@@ -37,6 +37,16 @@ class NodeEventKind(models.TextChoices):
     SECRET_ISSUED = "secret_issued"
     SETTINGS_CHANGED = "settings_changed"
     REFUSED = "refused"
+    LENDING = "lending"
+    RENAMED = "renamed"
+
+
+class LendingState(models.TextChoices):
+    """asked → agreed ⇄ declined; taken back by the node's side, it is gone."""
+
+    ASKED = "asked"
+    AGREED = "agreed"
+    DECLINED = "declined"
 
 
 # from which healths a node may go to each health
@@ -45,4 +55,10 @@ HEALTH_ARROWS: dict[NodeHealth, tuple[NodeHealth, ...]] = {
     NodeHealth.DRAINING: (NodeHealth.ACTIVE,),
     NodeHealth.QUARANTINED: (NodeHealth.ACTIVE, NodeHealth.DRAINING),
     NodeHealth.RETIRED: (NodeHealth.PENDING, NodeHealth.ACTIVE, NodeHealth.DRAINING, NodeHealth.QUARANTINED),
+}
+
+# from which states a lending may go to each state
+LENDING_ARROWS: dict[LendingState, tuple[LendingState, ...]] = {
+    LendingState.AGREED: (LendingState.ASKED, LendingState.DECLINED),
+    LendingState.DECLINED: (LendingState.ASKED, LendingState.AGREED),
 }

@@ -1,6 +1,7 @@
 """Joining a farm: a key pair made here, a one-off code, a person's approval, and a secret that rotates itself."""
 
 import logging
+import secrets
 import threading
 import time
 from datetime import UTC, datetime
@@ -9,7 +10,7 @@ from farm.contract import node as messages
 from farm.contract import signing
 from farm.contract.reports import Facts
 from farm.contract.version import CONTRACT_VERSION
-from worker.agent.gateway import Gateway, Rejected, Unavailable
+from worker.agent.gateway import Gateway, Rejected, Stale, Unavailable
 from worker.agent.home import Identity, NodeHome
 from worker.agent.mailbox import pause_after
 
@@ -63,6 +64,18 @@ def enrol(
         )
     home.keep_identity(identity)
     return identity, enrolled
+
+
+def enrol_by_host_name(
+    home: NodeHome, *, url: str, code: str, name: str, facts: Facts, self_test: messages.SelfTest | None = None
+) -> tuple[Identity, messages.Enrolled]:
+    """The same under a name that nobody chose: with an ending of its own where another node of the farm has it."""
+    try:
+        return enrol(home, url=url, code=code, name=name, facts=facts, self_test=self_test)
+    except Stale as problem:
+        other = f"{name[:58]}-{secrets.token_hex(2)}"
+        logger.warning("%s This machine joins as %s.", problem, other)
+        return enrol(home, url=url, code=code, name=other, facts=facts, self_test=self_test)
 
 
 def renew_secret(home: NodeHome, gateway: Gateway, identity: Identity) -> messages.SecretGrant:

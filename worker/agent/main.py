@@ -35,6 +35,8 @@ EXIT_USAGE, EXIT_INFRASTRUCTURE = 2, 3
 def machine_name() -> str:
     """This machine's name as a farm takes it."""
     name = re.sub(r"[^A-Za-z0-9 ._-]", "-", platform.node().split(".")[0])[:64]
+    if name.isdecimal():
+        return f"node-{name}"
     return name if re.match(r"[A-Za-z0-9]", name) else "node"
 
 
@@ -111,7 +113,7 @@ def _enrol(home: NodeHome, *, url: str, code: str) -> None:
     deadline = time.monotonic() + FARM_STARTS_S
     while True:
         try:
-            enrolment.enrol(home, url=url, code=code, name=machine_name(), facts=known)
+            enrolment.enrol_by_host_name(home, url=url, code=code, name=machine_name(), facts=known)
             return
         except farm.Unavailable:
             if time.monotonic() > deadline:

@@ -1,6 +1,7 @@
 from farm.fleet.models.event import NodeEvent
+from farm.fleet.models.lending import Lending
 from farm.fleet.models.node import Node
 from farm.fleet.models.noise import NullEstimate
 from farm.fleet.models.secrets import EnrolmentCode, NodeSecret
 
-__all__ = ["EnrolmentCode", "Node", "NodeEvent", "NodeSecret", "NullEstimate"]
+__all__ = ["EnrolmentCode", "Lending", "Node", "NodeEvent", "NodeSecret", "NullEstimate"]

@@ -3,14 +3,19 @@
 from typing import TYPE_CHECKING, Any, Self
 
 from django.conf import settings
+from django.core.validators import RegexValidator
 from django.db import models
+from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Lower
 from django.utils import timezone
 
-from farm.accounts.models import Team
-from farm.contract.node import NodeSettings, SelfTest
+from farm.accounts.models import Membership, Team
+from farm.accounts.states import WRITING_ROLES
+from farm.contract.node import NODE_NAME, NodeSettings, SelfTest
 from farm.contract.reports import Facts
 from farm.contract.version import node_queue, tag_queue
 from farm.fleet.models.event import NodeEvent
+from farm.fleet.models.lending import Lending
 from farm.fleet.states import HEALTH_ARROWS, NodeEventKind, NodeHealth, NodeState
 from farm.rules.hours import is_within
 
@@ -37,17 +42,22 @@ class NodeQuerySet(models.QuerySet["Node"]):
         """Nodes the user owns, or whose team the user manages."""
         if not user.is_authenticated:
             return self.none()
-        return self.filter(models.Q(owner=user) | models.Q(team__in=Team.objects.managed_by(user)))
+        return self.filter(Q(owner=user) | Q(team__in=Team.objects.managed_by(user)))
 
-    def serving(self, team: Team, *, user: "User | None") -> Self:
-        """Nodes that may measure the team's models for this user: the team's own and those shared with it.
+    def vouched(self) -> Self:
+        """Nodes whose owner may run in their team: whoever left, only looks or was deactivated vouches for nothing."""
+        writes = Membership.objects.filter(team=OuterRef("team"), user=OuterRef("owner"), role__in=WRITING_ROLES)
+        return self.filter(Q(owner__is_superuser=True) | Exists(writes), owner__is_active=True)
 
-        A node without a working sandbox measures for its owner alone.
+    def serving(self, team: Team, *, uploader: "User | None") -> Self:
+        """Nodes that may measure a version of the team that `uploader` uploaded: its own, and those it agreed to.
+
+        A node without a working sandbox measures what its owner uploaded, whoever asks.
         """
         # no join, so that nothing has to be made distinct: that would compare whole rows, logs and facts included
-        lent = Node.shared_with.through.objects.filter(team=team).values("node")
-        mine = models.Q(team=team) | models.Q(pk__in=lent)
-        return self.filter(mine, ~models.Q(sandbox="none") | models.Q(owner=user))
+        lent = Lending.objects.in_force().filter(team=team).values("node")
+        walled = ~Q(sandbox="none") if uploader is None else ~Q(sandbox="none") | Q(owner=uploader)
+        return self.vouched().filter(Q(team=team) | Q(pk__in=lent), walled)
 
     def known(self) -> Self:
         """Nodes that may work and have said what they can do."""
@@ -62,9 +72,8 @@ class Node(models.Model):
     """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="nodes")
-    shared_with = models.ManyToManyField(Team, related_name="shared_nodes", blank=True)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="nodes")
-    name = models.CharField(max_length=64)
+    name = models.CharField(max_length=64, validators=[RegexValidator(NODE_NAME, "A node is not named by a number.")])
     public_key = models.CharField(max_length=44, unique=True)
     fingerprint = models.CharField(max_length=40)
     state = models.CharField(max_length=8, choices=NodeState.choices, default=NodeState.OFFLINE)
@@ -99,6 +108,10 @@ class Node(models.Model):
 
     class Meta:
         ordering = ["id"]
+        constraints = [
+            # a matrix names nodes; one that left the farm gives its name free
+            models.UniqueConstraint(Lower("name"), condition=~Q(health="retired"), name="one_node_per_name"),
+        ]
         indexes = [models.Index(fields=["state", "health"])]
 
     def __str__(self) -> str:

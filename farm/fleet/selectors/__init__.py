@@ -1,3 +1,4 @@
+from farm.fleet.selectors.lendings import lending, lendings_to, lendings_visible_to
 from farm.fleet.selectors.nodes import (
     can_manage_node,
     events_of,
@@ -20,6 +21,9 @@ __all__ = [
     "can_manage_node",
     "events_of",
     "false_alarms",
+    "lending",
+    "lendings_to",
+    "lendings_visible_to",
     "margin_of",
     "node",
     "node_by_key",

@@ -49,13 +49,18 @@ def events_of(node: Node) -> QuerySet[NodeEvent]:
 
 def node_by_key(key: int) -> Node | None:
     """A node that may still have a long poll open, as it is now."""
-    return Node.objects.exclude(health__in=(NodeHealth.PENDING, NodeHealth.RETIRED)).filter(pk=key).first()
+    return (
+        Node.objects.exclude(health__in=(NodeHealth.PENDING, NodeHealth.RETIRED))
+        .filter(pk=key, owner__is_active=True)
+        .first()
+    )
 
 
 def node_of_secret(secret: str) -> Node | None:
     """The node that this bearer secret belongs to, if it opens anything now."""
     digest = digest_of_secret(secret)
-    found = NodeSecret.objects.valid().select_related("node").defer(*UNREAD).filter(digest=digest).first()
+    found = NodeSecret.objects.valid().select_related("node__owner").defer(*UNREAD).filter(digest=digest).first()
     if found is None or found.node.health in (NodeHealth.PENDING, NodeHealth.RETIRED):
         return None
-    return found.node
+    # whoever was deactivated or deleted has no machine here either
+    return found.node if found.node.owner is not None and found.node.owner.is_active else None

@@ -6,15 +6,15 @@ from farm.rules.comparing.comparisons import MARGIN
 from farm.rules.planning.plans import NodeOffer
 
 
-def offers(*, team: Team, user: User | None) -> list[NodeOffer]:
-    """Every node that may measure this team's models for this user, with what was proven on it."""
-    nodes = Node.objects.known().serving(team, user=user).defer("log_tail", "self_test_json").order_by("pk")
+def offers(*, team: Team, uploader: User | None) -> list[NodeOffer]:
+    """Every node that may measure what `uploader` uploaded for this team, with what was proven on it."""
+    nodes = Node.objects.known().serving(team, uploader=uploader).defer("log_tail", "self_test_json").order_by("pk")
     return [offer_of(node) for node in nodes]
 
 
-def runtimes_offered(*, team: Team, user: User | None) -> set[str]:
+def runtimes_offered(*, team: Team, uploader: User | None) -> set[str]:
     """The runtimes that these nodes have, as `distribution==version`."""
-    nodes = Node.objects.known().serving(team, user=user).values_list("runtimes", flat=True)
+    nodes = Node.objects.known().serving(team, uploader=uploader).values_list("runtimes", flat=True)
     return {runtime for runtimes in nodes for runtime in runtimes}
 
 

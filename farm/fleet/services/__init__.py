@@ -1,13 +1,25 @@
 from farm.fleet.services.enrolment import approve, enrol, grant_secret, invite
-from farm.fleet.services.health import change_settings, drain, note_block_end, quarantine, resume, revoke, share
+from farm.fleet.services.health import (
+    change_settings,
+    drain,
+    note_block_end,
+    put_aside_unvouched,
+    quarantine,
+    resume,
+    revoke,
+)
+from farm.fleet.services.lending import agree, decline, end_lapsed_lendings, share
 from farm.fleet.services.noise import keep_null_estimate
 from farm.fleet.services.presence import hello, mark_offline, welcome
 from farm.fleet.services.refusals import note_refusal
 
 __all__ = [
+    "agree",
     "approve",
     "change_settings",
+    "decline",
     "drain",
+    "end_lapsed_lendings",
     "enrol",
     "grant_secret",
     "hello",
@@ -16,6 +28,7 @@ __all__ = [
     "mark_offline",
     "note_block_end",
     "note_refusal",
+    "put_aside_unvouched",
     "quarantine",
     "resume",
     "revoke",

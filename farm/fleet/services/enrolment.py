@@ -17,6 +17,7 @@ from farm.contract.version import CONTRACT_VERSION
 from farm.fleet.models import EnrolmentCode, Node, NodeSecret
 from farm.fleet.services.refusals import note_enrolment
 from farm.fleet.services.tags import check_facts
+from farm.fleet.services.vouching import must_be_vouched
 from farm.fleet.states import NodeEventKind, NodeHealth
 
 CODE_PREFIX = "ofe_"
@@ -84,6 +85,7 @@ def approve(*, node: Node, by: User) -> Node:
     """pending → active: from now on the node gets a secret and blocks. Raises NotAllowed, Conflict."""
     if not can_manage(by, team=node.team):
         raise NotAllowed(f"Only an admin of team “{node.team.name}” may approve {node.name}.")
+    must_be_vouched(node)
     with transaction.atomic():
         if node.health != NodeHealth.PENDING or not node.change_health(
             NodeHealth.ACTIVE, NodeEventKind.APPROVED, actor=by
@@ -180,6 +182,8 @@ def _enrolled(enrolment: Enrolment) -> Node:
         raise Conflict("A node with this key has joined already; make a new key pair.", code="known_key")
     if not code.auto_approve:
         _check_pending(code)
+    _must_be_free(enrolment.name)
+    _must_be_welcome(code)
     node = Node.objects.create(
         team=code.team,
         owner=code.created_by,
@@ -197,6 +201,27 @@ def _enrolled(enrolment: Enrolment) -> Node:
     node.log(NodeEventKind.ENROLLED, f"{node.name} joined with the key {node.fingerprint}.", actor=code.created_by)
     record(verb="node enrolled", subject=node.name, actor=code.created_by, team=code.team)
     return node
+
+
+def _must_be_welcome(code: EnrolmentCode) -> None:
+    """Raises NotAllowed for a code whose maker left the team, may only look there, or was deactivated."""
+    by = code.created_by
+    if by is None or not by.is_active or not can_write(by, team=code.team):
+        raise NotAllowed(
+            f"Whoever made this code may not add nodes to team “{code.team.name}” any more.",
+            code="bad_code",
+            hint="Make another with “Add a node” on the farm's fleet page.",
+        )
+
+
+def _must_be_free(name: str) -> None:
+    """Raises Conflict for the name of a node that is part of the farm: a matrix may name it."""
+    if Node.objects.filter(name__iexact=name).exclude(health=NodeHealth.RETIRED).exists():
+        raise Conflict(
+            f"A node named “{name}” is part of this farm already.",
+            code="known_name",
+            hint="Give this one another name with --name, or retire the other first.",
+        )
 
 
 def _proven_node(request: SecretRequest, *, now: datetime) -> Node:

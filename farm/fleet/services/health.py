@@ -9,11 +9,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from farm.accounts.models import User
 from farm.accounts.refusals import Conflict, Invalid, NotAllowed
-from farm.accounts.selectors import team_named
 from farm.accounts.services import record
 from farm.contract.node import NodeSettings, Tag
 from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
+from farm.fleet.services.vouching import must_be_vouched, why_unvouched
 from farm.fleet.states import NodeEventKind, NodeHealth, NodeState
 from farm.rules.hours import is_zone
 
@@ -21,6 +21,7 @@ from farm.rules.hours import is_zone
 QUARANTINE_AFTER = 3
 # reasons that say more about the node than about the cell
 NODE_FAULTS = (ReasonCode.NODE_LOST, ReasonCode.INTERNAL, ReasonCode.ARTIFACT_UNAVAILABLE)
+WORKING = (NodeHealth.ACTIVE, NodeHealth.DRAINING)
 _TAG: TypeAdapter[str] = TypeAdapter(Tag)
 
 
@@ -31,9 +32,10 @@ def drain(*, node: Node, by: User) -> Node:
 
 def resume(*, node: Node, by: User) -> Node:
     """draining or quarantined → active. A pending node is approved instead."""
-    _must_manage(node, by)
+    must_manage(node, by)
     if node.health == NodeHealth.PENDING:
         raise Conflict(f"{node.name} is pending; approve it instead.")
+    must_be_vouched(node)
     with transaction.atomic():
         # what it takes now is its new pace: whoever resumes it has read what was wrong
         Node.objects.filter(pk=node.pk).update(failures=0, self_test_ms=None)
@@ -59,6 +61,13 @@ def quarantine(*, node: Node, reason: str) -> bool:
     return changed
 
 
+def put_aside_unvouched() -> int:
+    """Quarantines nodes whose owner left, so that somebody coming back revives none; gives how many."""
+    unvouched = Node.objects.filter(health__in=WORKING).exclude(pk__in=Node.objects.vouched().values("pk"))
+    rows = unvouched.select_related("owner", "team").defer("facts_json", "log_tail")
+    return sum(quarantine(node=node, reason=why_unvouched(node)) for node in rows)
+
+
 def note_block_end(*, node: Node, reason: Reason | None) -> None:
     """Counts failures that were the node's fault; too many in a row quarantine it, one good block starts anew."""
     if reason is None:
@@ -74,7 +83,7 @@ def note_block_end(*, node: Node, reason: Reason | None) -> None:
 
 def change_settings(*, node: Node, by: User, tags: list[str] | None = None, **settings: Any) -> Node:
     """Sets the owner's tags and limits (fields of NodeSettings). Raises Invalid for a value out of range."""
-    _must_manage(node, by)
+    must_manage(node, by)
     try:
         wanted = NodeSettings.model_validate({**node.settings_json, **settings})
     except ValidationError as problem:
@@ -96,18 +105,6 @@ def change_settings(*, node: Node, by: User, tags: list[str] | None = None, **se
     return node
 
 
-def share(*, node: Node, by: User, teams: list[str]) -> Node:
-    """Which other teams may measure on a node, by name. Raises Missing for a team that `by` does not know."""
-    _must_manage(node, by)
-    wanted = [team_named(name, user=by) for name in dict.fromkeys(teams) if name != node.team.name]
-    with transaction.atomic():
-        node.shared_with.set(wanted)
-        names = ", ".join(team.name for team in wanted) or "nobody else"
-        node.log(NodeEventKind.SETTINGS_CHANGED, f"{node.name} measures for {node.team.name} and {names}.", actor=by)
-        record(verb="node shared", subject=node.name, actor=by, team=node.team, facts={"teams": teams})
-    return node
-
-
 def _checked_tags(tags: list[str]) -> list[str]:
     for tag in tags:
         try:
@@ -120,7 +117,7 @@ def _checked_tags(tags: list[str]) -> list[str]:
 
 
 def _ordered(node: Node, by: User, health: NodeHealth, kind: NodeEventKind, *, verb: str, reason: str = "") -> Node:
-    _must_manage(node, by)
+    must_manage(node, by)
     with transaction.atomic():
         if not node.change_health(health, kind, reason=reason, actor=by):
             raise Conflict(f"{node.name} is {node.health} and cannot become {health}.")
@@ -128,6 +125,7 @@ def _ordered(node: Node, by: User, health: NodeHealth, kind: NodeEventKind, *, v
     return node
 
 
-def _must_manage(node: Node, user: User) -> None:
+def must_manage(node: Node, user: User) -> None:
+    """Raises NotAllowed unless the user owns the node or manages its team."""
     if not Node.objects.managed_by(user).filter(pk=node.pk).exists():
         raise NotAllowed(f"Only the owner of {node.name} or an admin of its team may do that.")

@@ -24,7 +24,7 @@ ONCE_IN: Final = timedelta(minutes=10)
 ROUTINE: Final = ("not_offered", "busy", "pending")
 CLAIM: Final = "claim"
 # said by the enrolment itself, with the machine's name
-ENROLMENT: Final = ("bad_code", "known_key")
+ENROLMENT: Final = ("bad_code", "known_key", "known_name")
 
 
 def note_refusal(*, node: Node | None, secret: str, address: str, status: int, code: str, detail: str) -> None:

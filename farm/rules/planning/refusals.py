@@ -54,9 +54,11 @@ def no_node(spec: CellSpec, fleet: Sequence[NodeOffer]) -> Reason:
 
 
 def has_hardware(node: NodeOffer, hardware: str) -> bool:
-    """Whether a node is what the hardware axis asks for: a tag, all of `a+b`, any of `a|b`, or `node:NAME`."""
+    """Whether a node is what the axis asks for: a tag, all of `a+b`, any of `a|b`, or `node:NAME`, `node:NUMBER`."""
     if hardware.startswith("node:"):
-        return hardware.removeprefix("node:") in (node.id, node.name)
+        wanted = hardware.removeprefix("node:")
+        # no node is named by digits alone, so that a number is always a node's number
+        return wanted == (node.id if wanted.isdecimal() else node.name)
     if "|" in hardware:
         return any(tag in node.tags for tag in hardware.split("|"))
     return all(tag in node.tags for tag in hardware.split("+"))

@@ -4,7 +4,6 @@ import json
 
 from django.db.models import Max
 
-from farm.accounts.models import User
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.fleet.selectors import runtimes_offered
 from farm.registry.models import Version
@@ -19,7 +18,7 @@ CPU = "CPUExecutionProvider"
 NOT_LOADED = (ReasonCode.MODEL_NOT_LOADED, ReasonCode.OPSET_TOO_NEW, ReasonCode.IR_TOO_NEW, ReasonCode.CUSTOM_DOMAIN)
 
 
-def compatibility_of(version: Version, *, user: User | None) -> list[Row]:
+def compatibility_of(version: Version) -> list[Row]:
     """A row for every known release, newer ones learnt from nodes among them. Raises Conflict before inspection.
 
     Measured by cells of the model as it was uploaded, on the CPU provider of the default distribution.
@@ -27,7 +26,7 @@ def compatibility_of(version: Version, *, user: User | None) -> list[Row]:
     facts = model_facts(version)
     unused = (version.inspection or {}).get("unused_opsets") or ()
     stamps = Stamps(facts.opsets, facts.ir_version, facts.custom_domains, tuple(unused))
-    known = runtimes_offered(team=version.model.team, user=user)
+    known = runtimes_offered(team=version.model.team, uploader=version.uploaded_by)
     more = [release for name in known if (release := _release(name))]
     return compatibility.table(stamps, more=more, measured=_measured(version), executed=_executed(version))
 

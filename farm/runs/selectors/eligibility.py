@@ -23,13 +23,23 @@ def why_not(node: Node, block: Block, attempt: int) -> str:
         )
     if block.only_node_id not in (None, node.pk) or (block.first_round and block.only_node_id is None):
         return f"Block {block.pk} goes on at another node, where it was begun."
-    if not Node.objects.serving(block.run.team, user=block.run.requested_by).filter(pk=node.pk).exists():
-        return f"{node.name} does not measure for team “{block.run.team.name}”."
+    if not serves(node, block):
+        return f"{node.name} does not measure for team “{block.run.team.name}”{_bare(node)}."
     if not can_take(node, (arm.spec for arm in block.plan.arms)):
         return f"{node.name} lacks hardware or a provider that block {block.pk} asks for."
     if Block.objects.filter(device=node.device, state=BlockState.LEASED).exists():
         return f"{node.name} is measuring another block; it takes one at a time."
     return ""
+
+
+def serves(node: Node, block: Block) -> bool:
+    """Whether the block's model may be given to the node: both teams agree, and its owner's word or its walls allow."""
+    run = block.run
+    return Node.objects.serving(run.team, uploader=run.version.uploaded_by).filter(pk=node.pk).exists()
+
+
+def _bare(node: Node) -> str:
+    return ", having no sandbox, what its owner did not upload" if node.sandbox == "none" else ""
 
 
 def can_take(node: Node, specs: Iterable[CellSpec]) -> bool:
@@ -40,7 +50,7 @@ def can_take(node: Node, specs: Iterable[CellSpec]) -> bool:
 
 def first_taker(block_id: str, attempt: int, node_ids: Sequence[int]) -> tuple[int | None, bool]:
     """The first of these nodes that may claim the block now, and whether the block is to be had at all."""
-    block = Block.objects.select_related("run__team", "run__requested_by").filter(pk=block_id).first()
+    block = Block.objects.select_related("run__team", "run__version__uploaded_by").filter(pk=block_id).first()
     if block is None or block.state != BlockState.QUEUED or block.attempt != attempt:
         return None, False
     nodes = Node.objects.select_related("team", "owner").defer("log_tail", "facts_json").in_bulk(list(node_ids))

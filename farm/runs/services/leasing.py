@@ -22,7 +22,7 @@ from farm.fleet.models import Node
 from farm.rules.runtimes import distributions
 from farm.runs import clocks
 from farm.runs.models import Attempt, Block
-from farm.runs.selectors.eligibility import why_not
+from farm.runs.selectors.eligibility import serves, why_not
 from farm.runs.services.ending import fail_block, give_up_attempt
 from farm.runs.services.locking import lock_block, lock_run
 from farm.runs.services.ordering import order_of
@@ -32,7 +32,7 @@ TOKEN_PREFIX = "ofa_"
 # beyond what a block's own limits allow: its runtimes are installed and its files fetched within its first lease
 LEASE_GRACE_S = 1800.0
 # what an order is made of is read with its block, without what may be long and is not looked at
-ORDERED = ("run__team", "run__requested_by", "run__version__artifact", "run__version__evaluation")
+ORDERED = ("run__team", "run__version__uploaded_by", "run__version__artifact", "run__version__evaluation")
 UNREAD = ("run__matrix", "run__version__inspection")
 
 
@@ -63,7 +63,7 @@ def claim_block(*, node: Node, block_id: str, attempt: int) -> Lease:
     block = blocks.filter(pk=block_id).first() if is_row_number(block_id) else None
     if block is None:
         raise _stale(block_id, attempt)
-    is_repeated = _holds(node, block, attempt)
+    is_repeated = _holds(node, block, attempt) and serves(node, block)
     refusal = "" if is_repeated else why_not(node, block, attempt)
     if refusal:
         raise Conflict(refusal, code="not_offered")
@@ -109,10 +109,19 @@ def held_attempt(*, node: Node, block_id: str, attempt: int, token: str) -> Held
 
 
 def held_by_token(*, node: Node, token: str) -> Held:
-    """The attempt of this node that the token alone names. Raises NotAllowed."""
-    row = Attempt.objects.select_related("block").filter(token_digest=digest_of_secret(token), node=node).first()
+    """The attempt of this node that the token alone names. Raises NotAllowed, also when the node serves it no more."""
+    related = ("block__run__team", "block__run__version__uploaded_by")
+    row = (
+        Attempt.objects.select_related(*related)
+        .defer("block__run__matrix")
+        .filter(token_digest=digest_of_secret(token), node=node)
+        .first()
+    )
     if row is None:
         raise NotAllowed("The attempt token does not belong to an attempt of this node.", code="bad_token")
+    if not serves(node, row.block):
+        name = row.block.run.team.name
+        raise NotAllowed(f"{node.name} does not measure for team “{name}” any more.", code="not_served")
     return Held(row.block, row)
 
 

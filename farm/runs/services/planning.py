@@ -6,7 +6,6 @@ from typing import Any
 
 from django.conf import settings
 
-from farm.accounts.models import User
 from farm.accounts.refusals import Conflict, Invalid
 from farm.fleet.selectors import offers
 from farm.registry.models import Version
@@ -39,7 +38,6 @@ def plan_run(
     *,
     version: Version,
     matrix: Declared,
-    user: User | None = None,
     seed: int = 0,
     releases: Iterable[str] = (),
     yanked: Mapping[str, str] = NONE_YANKED,
@@ -53,7 +51,7 @@ def plan_run(
     Raises Invalid for a matrix or wish that cannot be read and Conflict for a version that is not ready.
     """
     must_be_ready(version)
-    fleet = with_null_history(offers(team=version.model.team, user=user))
+    fleet = with_null_history(offers(team=version.model.team, uploader=version.uploaded_by))
     facts = model_facts(version)
     declared = _wishing(read_matrix(matrix), wish)
     return planning.plan(declared, facts, fleet, seed=seed, releases=releases, yanked=yanked, with_null_pair=True)

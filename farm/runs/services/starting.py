@@ -46,7 +46,7 @@ def start_run(
     if not can_write(requested_by, team=team):
         raise NotAllowed(f"You may look at the models of team “{team.name}” but not measure them.")
     declared = read_matrix(matrix)
-    plan = plan_run(version=version, matrix=declared, user=requested_by, seed=seed, releases=releases, yanked=yanked)
+    plan = plan_run(version=version, matrix=declared, seed=seed, releases=releases, yanked=yanked)
     if plan.problem:
         raise Unprocessable(plan.problem, code="plan")
     with transaction.atomic():

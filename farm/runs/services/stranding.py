@@ -31,7 +31,7 @@ def why_stranded(block: Block) -> str:
     """Why none of the nodes that a block is bound to will take it, in one sentence; empty while one may."""
     numbers = _nodes_of(block)
     there = Node.objects.exclude(health=NodeHealth.RETIRED).filter(pk__in=numbers)
-    if there.serving(block.run.team, user=block.run.requested_by).exists():
+    if there.serving(block.run.team, uploader=block.run.version.uploaded_by).exists():
         return ""
     if there.exists():
         names = ", ".join(there.values_list("name", flat=True))
@@ -44,7 +44,7 @@ def _bound_to_nodes() -> QuerySet[Block]:
     """Queued blocks that go on at their node, or whose matrix left them no hardware tag to wait for."""
     named = Q(only_node=None) & (Q(hardware__contains="node:") | Q(hardware__contains="|"))
     bound = ~Q(only_node=None) | Q(first_round__gt=0) | named
-    related = ("run__team", "run__requested_by")
+    related = ("run__team", "run__version__uploaded_by")
     return Block.objects.filter(bound, state=BlockState.QUEUED).select_related(*related).order_by("queued_at", "pk")
 
 

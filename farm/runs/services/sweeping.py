@@ -11,10 +11,11 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Now
 
 from farm.contract.reasons import Reason, ReasonCode
+from farm.fleet.models import Lending, Node
 from farm.fleet.states import NodeHealth
 from farm.runs import clocks
 from farm.runs.models import Attempt, Block, Run
@@ -33,8 +34,8 @@ BACKWARD_S = 5.0
 
 
 def sweep(*, moment: clocks.Moment | None = None) -> int:
-    """Takes blocks from nodes that fell silent or were taken out of the farm; gives how many."""
-    taken = _take_from_retired()
+    """Takes blocks from nodes that fell silent, were taken out or serve the team no more; gives how many."""
+    taken = _take_from_others()
     end_stranded()
     for block in _overdue():
         taken += _look_at(block, moment or clocks.now())
@@ -81,11 +82,19 @@ def _take(block: Block, reason: Reason) -> bool:
         return give_up_attempt(current, attempt, reason, state=AttemptState.LOST)
 
 
-def _take_from_retired() -> int:
-    """Blocks of nodes that were revoked meanwhile; their secrets open nothing, so nobody can end them."""
-    held = Block.objects.filter(state=BlockState.LEASED, node__health=NodeHealth.RETIRED).select_related("node")
-    reason = Reason(code=ReasonCode.NODE_LOST, text="The node was taken out of the farm while it measured.")
-    return sum(_take(block, reason) for block in held)
+def _take_from_others() -> int:
+    """Blocks of nodes that were revoked meanwhile, or that the team or their owner does not stand for any more."""
+    lent = Lending.objects.in_force().filter(node=OuterRef("pk"), team=OuterRef(OuterRef("run__team")))
+    serving = Node.objects.vouched().filter(Q(team=OuterRef("run__team")) | Exists(lent), pk=OuterRef("node"))
+    leased = Block.objects.filter(state=BlockState.LEASED).select_related("node")
+    held = leased.filter(Q(node__health=NodeHealth.RETIRED) | ~Exists(serving))
+    return sum(_take(block, _why_taken(block)) for block in held)
+
+
+def _why_taken(block: Block) -> Reason:
+    is_there = block.node is not None and block.node.health != NodeHealth.RETIRED
+    why = "ceased to measure for this team" if is_there else "was taken out of the farm"
+    return Reason(code=ReasonCode.NODE_LOST, text=f"The node {why} while it measured.")
 
 
 def _finish_forgotten_runs() -> None:

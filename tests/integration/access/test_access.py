@@ -27,6 +27,9 @@ OF_ONE_S_OWN = (
     "api/v1/tokens",
     "settings/tokens/",
     "fleet/invite/",
+    # a team's admin answers for it
+    "api/v1/lendings/<int:lending_id>/<what>",
+    "fleet/lendings/<int:lending_id>/<str:what>/",
     "api/node/v1/hello",
     "sign-out/",
 )

@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.reading import watch_form
-from farm.accounts.models import Team, User
+from farm.accounts.models import Membership, Team, User
 from farm.accounts.secrecy import digest_of_secret
 from farm.accounts.services import issue_token
 from farm.accounts.states import Scope
@@ -23,7 +23,7 @@ from farm.alerts.services.channels import create_channel
 from farm.contract.blocks import Lease
 from farm.contract.node import ATTEMPT_TOKEN_HEADER
 from farm.contract.version import CONTRACT_VERSION
-from farm.fleet.models import Node, NodeSecret
+from farm.fleet.models import Lending, Node, NodeSecret
 from farm.registry import storage
 from farm.registry.models import Blob, Version
 from farm.registry.services import begin_upload
@@ -82,6 +82,7 @@ class World:
             "sha256": self._stored(open_run),
             "key": begin_upload(user=owner, name="a.onnx", length=3, team=team.name).key,
             "node_id": self.node.pk,
+            "lending_id": self._lending(other.team),
             "what": "drain",
             **self._found(team, owner, measured),
             "secret": "ofs_nobody-made-this",
@@ -106,6 +107,11 @@ class World:
             "badge_key": badge_key(measured.model_id),
             **self._shared(owner),
         }
+
+    def _lending(self, team: Team) -> int:
+        """The node, offered to the stranger's team by somebody who is in both."""
+        Membership.objects.create(team=team, user=(both := User.objects.create(username="both")))
+        return int(Lending.objects.create(node=self.node, team=team, asked_by=both).pk)
 
     def _shared(self, owner: User) -> dict[str, object]:
         made, url = share(kind="run", subject=str(self.run.pk), by=owner)
@@ -214,6 +220,8 @@ OWN_NAMES: Final[dict[str, dict[str, object]]] = {
     "alerts/<int:alert_id>/<str:what>/": {"what": "note"},
     "watches/<int:watch_id>/<str:what>/": {"what": "pause"},
     "settings/channels/<int:channel_id>/<str:what>/": {"what": "listen"},
+    "api/v1/lendings/<int:lending_id>/<what>": {"what": "agree"},
+    "fleet/lendings/<int:lending_id>/<str:what>/": {"what": "agree"},
     "graph/netron/<str:name>": {"name": "view.js"},
 }
 

@@ -178,7 +178,7 @@ def test_pairs_are_counted_node_by_node_and_new_nodes_have_one_in_every_block(ve
     assert owner is not None
 
     def has_pair() -> bool:
-        (block,) = plan_run(version=version, matrix=TWO, user=owner).blocks
+        (block,) = plan_run(version=version, matrix=TWO).blocks
         return any(arm.twin_of is not None for arm in block.arms)
 
     assert has_pair(), "the node never had one"

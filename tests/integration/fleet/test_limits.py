@@ -132,14 +132,14 @@ def test_a_member_reads_the_limits_and_changes_nothing(node: Node, owner: User, 
     assert node.settings.hours == "20:00-06:00"
 
 
-def test_an_allowed_team_may_measure_on_a_node(node: Node, owner: User) -> None:
+def test_the_teams_of_the_form_are_offered_the_node_and_wait_in_words(node: Node, owner: User) -> None:
     other = Team.objects.create(name="audio")
-    assert not Node.objects.serving(other, user=None).exists()
     Membership.objects.create(team=other, user=owner, role=Role.VIEWER)
-    services.share(node=node, by=owner, teams=["audio"])
-    assert Node.objects.serving(other, user=None).get() == node
-    services.share(node=node, by=owner, teams=[])
-    assert not Node.objects.serving(other, user=None).exists()
+    words = assert_is_page(
+        browser_of(owner).post(f"/fleet/{node.pk}/settings/", {**FORM, "teams": "audio"}, follow=True)
+    )
+    assert "Waits for an admin of audio to agree." in words
+    assert not Node.objects.serving(other, uploader=None).exists()
 
 
 def test_the_api_lists_invites_limits_and_orders(api_of: ApiOf, node: Node, owner: User) -> None:

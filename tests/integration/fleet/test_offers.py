@@ -4,10 +4,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from farm.accounts.models import Team, User
-from farm.fleet.models import Node
+from farm.accounts.models import Membership, Team, User
+from farm.fleet.models import Lending, Node
 from farm.fleet.selectors import offers
 from farm.fleet.services import keep_null_estimate
+from farm.fleet.states import LendingState
 from tests.integration.runs.making import make_node
 
 pytestmark = pytest.mark.django_db
@@ -17,7 +18,7 @@ def queries(team: Team, user: User) -> int:
     with CaptureQueriesContext(
         connection,
     ) as captured:
-        offers(team=team, user=user)
+        offers(team=team, uploader=user)
     return len(captured)
 
 
@@ -28,7 +29,7 @@ def test_a_larger_fleet_takes_no_more_queries(team: Team, owner: User) -> None:
     for number in range(20):
         make_node(team, name=f"many-{number}")
     assert queries(team, owner) == few
-    assert len(offers(team=team, user=owner)) == 22
+    assert len(offers(team=team, uploader=owner)) == 22
 
 
 def test_the_noise_of_a_node_that_has_measured_pairs_is_in_its_offer(team: Team, owner: User) -> None:
@@ -44,7 +45,7 @@ def test_the_noise_of_a_node_that_has_measured_pairs_is_in_its_offer(team: Team,
         log_ratios=[0.01, -0.01, 0.02, 0.0],
         verdict="same",
     )
-    measured, new = offers(team=team, user=owner)
+    measured, new = offers(team=team, uploader=owner)
     assert measured.noise is not None
     assert measured.noise > 0
     assert new.noise is None
@@ -53,6 +54,8 @@ def test_the_noise_of_a_node_that_has_measured_pairs_is_in_its_offer(team: Team,
 def test_a_node_lent_to_many_teams_is_offered_once(team: Team, owner: User, stranger: User) -> None:
     lender = Team.objects.get(name="elsewhere")
     node = make_node(lender, name="lent")
-    node.shared_with.set([team, Team.objects.create(name="third")])
-    assert [offer.name for offer in offers(team=team, user=owner)] == ["lent"]
-    assert [one.name for one in Node.objects.serving(lender, user=stranger)] == ["lent"]
+    for other in (team, Team.objects.create(name="third")):
+        Membership.objects.create(team=other, user=stranger)
+        Lending.objects.create(node=node, team=other, asked_by=stranger, state=LendingState.AGREED)
+    assert [offer.name for offer in offers(team=team, uploader=owner)] == ["lent"]
+    assert [one.name for one in Node.objects.serving(lender, uploader=stranger)] == ["lent"]

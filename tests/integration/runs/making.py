@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from farm.accounts.models import Team, User
+from farm.accounts.models import Membership, Team, User
+from farm.accounts.states import Role
 from farm.contract import signing
 from farm.contract.blocks import Lease
 from farm.contract.reports import EndReport, Reply, Report
@@ -20,7 +21,7 @@ PAIR = {"runtime": ["1.29.0", "1.31.1"], "batch": [1]}
 
 
 def make_node(team: Team, *, name: str = "bench-1", owner: User | None = None, **changes: Any) -> Node:
-    """A node that is there, approved and sandboxed."""
+    """A node that is there, approved and sandboxed; without an owner of its own, one of the team's members has it."""
     known: dict[str, Any] = {
         "health": NodeHealth.ACTIVE,
         "state": NodeState.ONLINE,
@@ -31,9 +32,15 @@ def make_node(team: Team, *, name: str = "bench-1", owner: User | None = None, *
         "seen_at": "2026-01-01T00:00:00Z",
     }
     key = signing.public_key(signing.make_private_key())
-    return Node.objects.create(
-        team=team, owner=owner, name=name, public_key=key, fingerprint=signing.fingerprint(key), **{**known, **changes}
-    )
+    known |= {"owner": owner or _keeper(team), "public_key": key, "fingerprint": signing.fingerprint(key)}
+    return Node.objects.create(team=team, name=name, **{**known, **changes})
+
+
+def _keeper(team: Team) -> User:
+    """A member of the team whose nodes these are."""
+    keeper, _ = User.objects.get_or_create(username=f"keeper of {team.name}")
+    Membership.objects.get_or_create(team=team, user=keeper, defaults={"role": Role.MEMBER})
+    return keeper
 
 
 def make_version(team: Team, *, name: str = "encoder", **found: Any) -> Version:

@@ -87,23 +87,6 @@ def test_a_node_of_another_team_gets_no_block(run: Run, stranger: User) -> None:
         claim(theirs, first_block(run))
 
 
-def test_a_node_shared_with_the_team_gets_its_blocks(run: Run, team: Team, stranger: User) -> None:
-    theirs = make_node(Team.objects.get(name="elsewhere"), name="theirs")
-    theirs.shared_with.add(team)
-    assert claim(theirs, first_block(run)).order.attempt == 1
-
-
-def test_a_node_without_a_sandbox_measures_for_its_owner_alone(version: Version, member: User, owner: User) -> None:
-    bare = make_node(version.model.team, owner=owner, name="bare", sandbox="none")
-    mine = make_run(version, owner)
-    assert claim(bare, first_block(mine)).order.attempt == 1
-    Block.objects.update(state=BlockState.DONE)
-    make_node(version.model.team, name="walled")
-    theirs = make_run(version, member)
-    with pytest.raises(Conflict, match="does not measure for team"):
-        claim(bare, first_block(theirs))
-
-
 def test_a_node_that_lost_a_provider_is_refused(version: Version, team: Team, member: User) -> None:
     node = make_node(team, tags={"cpu": "probe", "openvino": "probe"}, providers=["OpenVINOExecutionProvider"])
     run = make_run(version, member, matrix={"runtime": ["onnxruntime-openvino==1.24.1"], "provider": ["openvino"]})

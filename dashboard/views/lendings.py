@@ -1,0 +1,47 @@
+"""Answers of a team to nodes that others offer it, from the fleet page."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from dashboard.views.access import page, person
+from farm.accounts.refusals import Missing, Refusal
+from farm.accounts.selectors import can_manage
+from farm.fleet import selectors, services
+
+ANSWERS: dict[str, Callable[..., Any]] = {"agree": services.agree, "decline": services.decline}
+# what an admin may answer in each state, and how the button is called
+BUTTONS = {
+    "asked": (("agree", "Agree"), ("decline", "Decline")),
+    "agreed": (("decline", "Take back"),),
+    "declined": (("agree", "Agree after all"),),
+}
+SHOWN = 200
+
+
+def offered(request: HttpRequest) -> list[dict[str, Any]]:
+    """Nodes of others that were offered to the reader's teams, each with what the reader may answer."""
+    user = person(request)
+    return [
+        {"lending": one, "buttons": BUTTONS[one.state] if can_manage(user, team=one.team) else ()}
+        for one in selectors.lendings_to(user)[:SHOWN]
+    ]
+
+
+@page
+@require_POST
+def answer(request: HttpRequest, lending_id: int, what: str) -> HttpResponseBase:
+    """An admin's answer; a refusal is said on the fleet page."""
+    found = selectors.lending(person(request), lending_id)
+    if what not in ANSWERS:
+        raise Missing(f"There is no answer “{what}”.", hint="The fleet page has the answers that fit.")
+    try:
+        done = ANSWERS[what](lending=found, by=person(request))
+        messages.success(request, f"{done.node.name}: {done.words}", extra_tags="good")
+    except Refusal as refusal:
+        messages.error(request, str(refusal), extra_tags="bad")
+    return redirect("dashboard:fleet")
