@@ -25,6 +25,7 @@ from farm.api.doors import STRANGER
 from farm.config.embedded.plan import free_port
 from farm.contract.node import ATTEMPT_TOKEN_HEADER
 from farm.fleet.models import Node
+from farm.registry import storage
 from farm.runs.models import Trace
 from tests.conftest import PROJECT, farm_environment
 from tests.integration.node_api.test_gateway import SECRET, Gateway, known_node, queued_block
@@ -252,20 +253,25 @@ def test_a_compressed_message_is_not_unpacked(gateway: Watched, team: Team) -> N
     assert answer.status_code == 422
 
 
-def test_a_trace_of_a_leased_block_comes_in_and_its_files_go_out(gateway: Watched, team: Team, member: User) -> None:
+def test_a_trace_of_a_leased_block_comes_in_and_its_files_go_out(fresh: Watched, team: Team, member: User) -> None:
     node = known_node(team)
     block = queued_block(team, member)
-    claimed = gateway.post(f"blocks/{block.pk}/claim", node=node, json={"attempt": 1})
+    claimed = fresh.post(f"blocks/{block.pk}/claim", node=node, json={"attempt": 1})
     token = claimed.json()["token"]
     noise = [{"name": "x", "ts": random.Random(number).random()} for number in range(60_000)]
     packed = gzip.compress(json.dumps(noise).encode())
     headers = {"Authorization": f"Bearer {SECRET}{node.name}", ATTEMPT_TOKEN_HEADER: token}
-    url = f"{gateway.url}blocks/{block.pk}/traces/0/0?attempt=1"
+    url = f"{fresh.url}blocks/{block.pk}/traces/0/0?attempt=1"
     in_pieces = (packed[at : at + 50_000] for at in range(0, len(packed), 50_000))
     answer = httpx2.put(url, content=in_pieces, headers=headers, timeout=30)
     assert (answer.status_code, answer.json()) == (200, {"sha256": sha256(packed).hexdigest()})
     assert Trace.objects.get().bytes == len(packed)
-    absent = httpx2.get(f"{gateway.url}files/{'0' * 64}", headers=headers, timeout=20)
+    model = block.run.version.artifact.files.get().blob.sha256
+    place = storage.place(team_id=team.pk, sha256=model)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(b"onnx" * 100_000)
+    assert httpx2.get(f"{fresh.url}files/{model}", headers=headers, timeout=20).content == b"onnx" * 100_000
+    absent = httpx2.get(f"{fresh.url}files/{'0' * 64}", headers=headers, timeout=20)
     assert (absent.status_code, absent.json()["code"]) == (404, "not_found")
-    with_body = httpx2.request("GET", f"{gateway.url}files/{'0' * 64}", content=b"x", headers=headers, timeout=20)
+    with_body = httpx2.request("GET", f"{fresh.url}files/{'0' * 64}", content=b"x", headers=headers, timeout=20)
     assert with_body.status_code == 413
