@@ -31,7 +31,7 @@ LISTS = {
     "/alerts/?state=all": 8,
     "/watches/": 12,
     "/trends/": 13,
-    "/fleet/": 9,
+    "/fleet/": 10,
     "/runtimes/": 6,
     "/compare/": 8,
     "/settings/": 12,
