@@ -10,6 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+# how many times as long as on a quiet machine something may take on one that others use
+PATIENCE = 4.0
+
 
 class Process:
     """A child process with its output in a file; leaving the block ends its whole group."""
@@ -46,8 +49,8 @@ class Process:
 
 
 def wait_for(is_true: Callable[[], bool], *, what: str, seconds: float) -> None:
-    """Wait until something holds; an AssertionError names what did not come."""
-    limit = time.monotonic() + seconds
+    """Wait until something holds; an AssertionError names what did not come. `seconds`: on a quiet machine."""
+    limit = time.monotonic() + PATIENCE * seconds
     while not is_true():
-        assert time.monotonic() < limit, f"{what} did not come within {seconds} s"
+        assert time.monotonic() < limit, f"{what} did not come within {PATIENCE * seconds} s"
         time.sleep(0.05)

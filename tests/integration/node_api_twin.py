@@ -98,7 +98,7 @@ class NodeApiTwin:
         """The bodies of all requests so far whose address ends so."""
         return [body for known, body in list(self.log) if known.endswith(address)]
 
-    def wait_for(self, address: str, *, count: int = 1, within_s: float = 15.0) -> list[dict[str, Any]]:
+    def wait_for(self, address: str, *, count: int = 1, within_s: float = 60.0) -> list[dict[str, Any]]:
         deadline = time.monotonic() + within_s
         while time.monotonic() < deadline:
             if len(self.asked(address)) >= count:

@@ -116,7 +116,7 @@ def test_a_farm_that_goes_away_is_waited_for(twin: NodeApiTwin, start_agent: Sta
     back = NodeApiTwin(port=port, order=ORDER.model_dump(mode="json"))
     try:
         back.offers.put(("b1", 1))
-        back.wait_for("blocks/b1/reports", count=2, within_s=30)
+        back.wait_for("blocks/b1/reports", count=2, within_s=120)
     finally:
         back.close()
 
@@ -156,7 +156,7 @@ def test_a_401_stops_the_agent(twin: NodeApiTwin, start_agent: StartAgent, tmp_p
     refusal = {"detail": "This node was taken out of the farm.", "code": "revoked"}
     twin.override = lambda address, body: (401, refusal)
     twin.offers.put(("b1", 1))
-    assert process.wait(10) == 3
+    assert process.wait(60) == 3
     assert "taken out of the farm" in (tmp_path / "stderr").read_text()
 
 
@@ -169,8 +169,9 @@ def test_a_signal_ends_a_measuring_agent_soon(
     twin.wait_for("blocks/b1/reports")
     began = time.monotonic()
     process.send_signal(number)
-    assert process.wait(10) == 0
-    assert time.monotonic() - began < 5
+    assert process.wait(60) == 0
+    # it would have measured for a minute
+    assert time.monotonic() - began < 30
     assert twin.asked("hello")[-1]["state"] == "leaving"
 
 
@@ -187,4 +188,4 @@ def test_a_node_waits_until_it_is_approved(twin: NodeApiTwin, start_agent: Start
 def test_a_retired_node_stops(twin: NodeApiTwin, start_agent: StartAgent) -> None:
     retired = {"detail": "small was taken out of the farm.", "code": "retired"}
     twin.override = lambda address, body: (403, retired) if address == "secret" else None
-    assert start_agent(twin.url).wait(10) == 3
+    assert start_agent(twin.url).wait(60) == 3

@@ -95,7 +95,7 @@ def test_a_mailbox_asks_only_when_a_message_is_wanted() -> None:
     box = mailbox.Mailbox(fetch, on_refused=lambda sentence: None)
     assert not polls.acquire(timeout=0.1)
     assert box.take(2.0) == OFFER
-    assert polls.acquire(timeout=1)
+    assert polls.acquire(timeout=10)
     assert not polls.acquire(timeout=0.1)
     box.close()
 
@@ -183,7 +183,7 @@ def test_waiting_for_the_machine_ends_when_cancelled(tmp_path: Path, monkeypatch
         host_lock.measuring(patience_s=60, is_cancelled=lambda: True),
     ):
         pass
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
 
 
 def test_what_times_nothing_goes_on_beside_a_busy_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

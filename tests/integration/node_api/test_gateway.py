@@ -97,9 +97,10 @@ def test_a_node_that_waits_is_told_of_a_block_at_once(gateway: Gateway, team: Te
     time.sleep(0.5)
     began = time.monotonic()
     block = queued_block(team, member)
-    waiting.join(15)
+    waiting.join(30)
     assert told == [Hint(str(block.pk), 1)]
-    assert time.monotonic() - began < 3
+    # its poll would have lasted 20 s
+    assert time.monotonic() - began < 10
 
 
 def test_a_node_that_proves_a_tag_while_it_waits_is_told_at_once(gateway: Gateway, team: Team, member: User) -> None:
@@ -116,9 +117,10 @@ def test_a_node_that_proves_a_tag_while_it_waits_is_told_at_once(gateway: Gatewa
     machine.secret = SECRET + node.name
     began = time.monotonic()
     assert machine.hello().status_code == 200
-    waiting.join(15)
+    waiting.join(30)
     assert told == [Hint(str(block.pk), 1)]
-    assert time.monotonic() - began < 3
+    # its poll would have lasted 20 s
+    assert time.monotonic() - began < 10
 
 
 def test_a_message_waits_for_a_node(gateway: Gateway, team: Team, member: User) -> None:

@@ -170,7 +170,7 @@ def test_a_daemonised_grandchild_is_killed_too(confined: Confined) -> None:
     )
     ending = confined(code, limits={"processes": True})
     assert ending.kind == "done"
-    assert ending.wall_s < 5
+    assert ending.wall_s < 30
     assert not alive(marker)
 
 
