@@ -77,12 +77,20 @@ class Place:
     out_dir: Path | None = None
 
 
-def answer(function: str, payload: dict[str, Any], *, place: Place, timeout_s: float, as_a: type[R]) -> R:
+def answer(
+    function: str,
+    payload: dict[str, Any],
+    *,
+    place: Place,
+    timeout_s: float,
+    as_a: type[R],
+    is_one_of_many: bool = False,
+) -> R:
     """What `module:function` of the workshop answers. Raises WorkshopError for its problem, its end, or another answer.
 
-    When it returns, the place's `out_dir` holds plain files and folders only.
+    When it returns, the place's `out_dir` holds plain files and folders only. `is_one_of_many`: see `call`.
     """
-    ending = call(function, payload, place=place, timeout_s=timeout_s)
+    ending = call(function, payload, place=place, timeout_s=timeout_s, is_one_of_many=is_one_of_many)
     problem = problem_of(ending, _DOING[function.split(":")[0]])
     if problem is not None:
         raise WorkshopError(_CODES.get(problem.code, ReasonCode.NOT_SUPPORTED), problem.text)
