@@ -97,11 +97,12 @@ class Door:
     def knock(self, scope: Mapping[str, Any]) -> None:
         """A stranger pays for a question. Raises TooMany."""
         address = address_of(scope)
-        waits = (self._stranger.take(address), self._strangers.take(None))
-        if any(waits):
+        # whoever has used up their own patience takes nothing of everybody's
+        wait_s = self._stranger.take(address) or self._strangers.take(None)
+        if wait_s:
             raise TooMany(
                 f"Too many requests without a node's secret come from {address}, or from everywhere.",
-                retry_s=max(waits),
+                retry_s=wait_s,
                 hint="Wait, then ask again; nodes that the farm knows are not held up.",
             )
 

@@ -105,6 +105,17 @@ def test_all_strangers_together_are_held_up_too() -> None:
     assert farm.asked == doors.STRANGERS.most
 
 
+def test_one_address_that_floods_the_gateway_keeps_no_node_of_another_out() -> None:
+    clock, farm = Clock(), Farm()
+    door = Door(clock)
+    for _ in range(5 * int(doors.STRANGERS.most)):
+        with pytest.raises((UnknownNode, TooMany)):
+            enter(door, farm, secret="ofn_x")
+        clock.now += 0.01
+    # a node that the gateway does not know yet: it was started anew, or the gateway was
+    assert enter(door, farm, secret="ofn_right", client="198.51.100.1") == 7
+
+
 def test_a_node_that_never_stops_is_told_when_to_come_again() -> None:
     clock = Clock()
     door = Door(clock)
