@@ -3,7 +3,7 @@
 import logging
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Min, Q, QuerySet
 
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.version import node_queue
@@ -18,13 +18,47 @@ from farm.runs.states import BlockState
 
 log = logging.getLogger(__name__)
 NODE_PREFIX = node_queue("")
-# looked at in one sweep
+# ended in one sweep
 MOST = 200
+# blocks alike in these wait for the same nodes, and in vain for the same reason
+ALIKE = ("only_node", "queues", "first_round", "run__team", "run__version__uploaded_by")
+RELATED = ("run__team", "run__version__uploaded_by")
+# what may be long and is not looked at
+UNREAD = ("plan_json", "run__matrix", "run__version__inspection")
 
 
 def end_stranded() -> int:
-    """Ends queued blocks of named nodes that left the farm, or measure for the team no more; gives how many."""
-    return sum(_end(block, why) for block in _bound_to_nodes()[:MOST] if (why := why_stranded(block)))
+    """Ends queued blocks of named nodes that left the farm, or measure for the team no more; gives how many.
+
+    The eldest of those that are alike is looked at for all of them: this is asked every second, and most blocks wait
+    rightly, for a node that is busy or switched off.
+    """
+    bound, takers, ended = _bound_to_nodes(), _Takers(), 0
+    groups = list(bound.order_by().values(*ALIKE).annotate(eldest=Min("pk")))
+    eldest = bound.in_bulk([group["eldest"] for group in groups])
+    for group in groups:
+        block = eldest.get(group.pop("eldest"))
+        if block is None or takers.of(block) & set(_nodes_of(block)):
+            continue
+        why = why_stranded(block)
+        ended += sum(_end(one, why) for one in bound.filter(**group)[: MOST - ended]) if why else 0
+    return ended
+
+
+class _Takers:
+    """Which nodes may have a team's models of one uploader, asked once for all of their blocks."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int | None], frozenset[int]] = {}
+
+    def of(self, block: Block) -> frozenset[int]:
+        run = block.run
+        key = (run.team_id, run.version.uploaded_by_id)
+        if key not in self._known:
+            nodes = Node.objects.exclude(health=NodeHealth.RETIRED)
+            serving = nodes.serving(run.team, uploader=run.version.uploaded_by)
+            self._known[key] = frozenset(serving.values_list("pk", flat=True))
+        return self._known[key]
 
 
 def why_stranded(block: Block) -> str:
@@ -44,8 +78,8 @@ def _bound_to_nodes() -> QuerySet[Block]:
     """Queued blocks that go on at their node, or whose matrix left them no hardware tag to wait for."""
     named = Q(only_node=None) & (Q(hardware__contains="node:") | Q(hardware__contains="|"))
     bound = ~Q(only_node=None) | Q(first_round__gt=0) | named
-    related = ("run__team", "run__version__uploaded_by")
-    return Block.objects.filter(bound, state=BlockState.QUEUED).select_related(*related).order_by("queued_at", "pk")
+    blocks = Block.objects.filter(bound, state=BlockState.QUEUED)
+    return blocks.select_related(*RELATED).defer(*UNREAD).order_by("queued_at", "pk")
 
 
 def _nodes_of(block: Block) -> list[int]:

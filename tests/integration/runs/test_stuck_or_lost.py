@@ -1,6 +1,7 @@
 """What used to wait for ever, or to take away what was measured before."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -15,6 +16,7 @@ from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs import clocks, selectors, services
 from farm.runs.models import Attempt, Block, Divergence, Run
+from farm.runs.services import stranding
 from farm.runs.services.leasing import longest_lease_s
 from farm.runs.states import AttemptState, BlockState, DivergenceState, RunOutcome, RunState
 from tests.integration.runs.making import claim, first_block, make_node, make_run, measure, post
@@ -22,6 +24,7 @@ from tests.unit.rules.making import make_check, make_round
 
 pytestmark = pytest.mark.django_db
 ONE = {0: 1.0, 1: 1.0, 2: 1.0}
+RUNTIME = {"runtime": ["1.31.1"]}
 
 
 @pytest.fixture
@@ -89,6 +92,29 @@ def test_a_block_for_a_named_node_that_is_retired_fails_with_the_way_out(
     assert reason.code == ReasonCode.NODE_LOST
     assert "bench-1 was taken out of the farm" in reason.text
     assert "start a new run" in reason.text
+
+
+def test_blocks_that_wait_for_a_node_that_is_switched_off_hide_none_that_wait_in_vain(
+    version: Version, node: Node, member: User, owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stranding, "MOST", 2)
+    gone = make_node(node.team, owner=owner, name="bench-2")
+    patient = [make_run(version, member, matrix={**RUNTIME, "hardware": ["node:bench-1"]}) for _ in range(3)]
+    stranded = [make_run(version, member, matrix={**RUNTIME, "hardware": ["node:bench-2"]}) for _ in range(3)]
+    fleet.revoke(node=gone, by=owner)
+    services.sweep()
+    services.sweep()
+    assert {first_block(run).state for run in stranded} == {BlockState.FAILED}
+    assert {first_block(run).state for run in patient} == {BlockState.QUEUED}
+
+
+def test_a_long_queue_of_a_busy_node_costs_no_questions_a_block(
+    version: Version, node: Node, member: User, django_assert_max_num_queries: Any
+) -> None:
+    for _ in range(5):
+        make_run(version, member, matrix={**RUNTIME, "hardware": ["node:bench-1"]})
+    with django_assert_max_num_queries(3):
+        assert stranding.end_stranded() == 0
 
 
 def test_a_block_for_any_cpu_waits_for_another_node(run: Run, node: Node, owner: User) -> None:
