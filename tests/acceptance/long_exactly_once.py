@@ -4,7 +4,7 @@
 
 Every model is watched from a release that runs it to an older one that does not, so that each round is an alert which
 needs no quiet machine; such an alert is told of once, as it opens, since nobody asks since when. From the call on, one
-of web, gateway, broker, prepare (with beat) and, less often, the node is killed every few seconds and started again,
+of web, gateway, broker, prepare, ticks and, less often, the node is killed every few seconds and started again,
 until every message has been sent. A receiver may see a message twice when its sender was killed before it could note
 the answer: it is known by its id, and dropped.
 """
