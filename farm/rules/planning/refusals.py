@@ -11,6 +11,9 @@ from farm.rules.planning.plans import ModelFacts, NodeOffer
 from farm.rules.runtimes import conversions, distributions, opsets, plugins, providers, releases
 from farm.rules.runtimes.compatibility import Stamps
 
+# a session config entry; the sandbox's filter cannot tell a thread of the caller's from somebody else's process
+AFFINITIES = "session.intra_op_thread_affinities"
+
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
@@ -140,6 +143,17 @@ def _not_converted(spec: CellSpec, about: Circumstances) -> Reason | None:
     return Reason(code=ReasonCode.VARIANT_IMPOSSIBLE, text=text) if why else None
 
 
+def _not_pinned(spec: CellSpec, _: Circumstances) -> Reason | None:
+    """ONNX Runtime pins its threads by their numbers, goes on where that is denied, and would be measured unpinned."""
+    if AFFINITIES not in spec.session.config:
+        return None
+    text = (
+        f"{AFFINITIES} cannot take hold in the sandbox, where a process may not place threads by their number: leave "
+        "it out, and set `threads`."
+    )
+    return Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
+
+
 def _wrong_batch(spec: CellSpec, about: Circumstances) -> Reason | None:
     model, asked = about.model, about.asked_batch
     if asked is None:
@@ -188,6 +202,7 @@ _RULES: tuple[Rule, ...] = (
     _not_loaded,
     _not_converted,
     _no_variant,
+    _not_pinned,
     _wrong_batch,
     _wrong_shapes,
 )

@@ -99,6 +99,13 @@ def test_the_batch_dimension_named_in_shapes_is_the_batch():
     assert (workload.batch, workload.shapes) == (6, {"sequence": 16})
 
 
+def test_threads_that_the_sandbox_lets_nobody_pin_are_not_measured_as_if_they_were_pinned():
+    pinned = {"name": "pinned", "config": {"session.intra_op_thread_affinities": "2"}}
+    reason = only_refusal(planning.plan(matrix.parse({"session": [pinned], "threads": 2}), make_model()))
+    assert reason.code == ReasonCode.NOT_SUPPORTED
+    assert "session.intra_op_thread_affinities cannot take hold in the sandbox" in reason.text
+
+
 def test_session_sets_and_levels_become_session_settings():
     session = {"name": "quiet", "spinning": False, "config": {"a.b": "1"}, "disabled-optimizers": ["X"]}
     plan = planning.plan(matrix.parse({"session": [session], "optimization": "basic", "threads": 4}), make_model())
