@@ -69,6 +69,10 @@ def test_netron_draws_the_graph_with_times_on_its_nodes_and_asks_nobody(opened: 
 
 
 def test_a_file_that_is_gone_is_said_beside_the_table_and_the_page_fits_a_phone(opened: Opening, run: Run) -> None:
+    store_model(run.version)
+    outline = Outline.objects.get().blob
+    assert outline is not None
+    storage.place(team_id=run.version.artifact.team_id, sha256=outline.sha256).unlink()
     page = opened(f"/models/versions/{run.version_id}/graph/", size=PHONE)
     expect(page.locator("#graph-says")).to_contain_text("is not stored any more")
     expect(page.locator("#operators tbody tr")).to_have_count(len(rows.OPERATORS))
