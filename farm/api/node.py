@@ -6,7 +6,7 @@ Long polls are answered apart, by farm.api.gateway.
 from collections.abc import Iterator
 from typing import Any, TypeVar, cast
 
-from django.http import FileResponse, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI, Status
 from ninja.errors import AuthenticationError
 from ninja.security import HttpBearer
@@ -16,6 +16,7 @@ from farm.accounts.refusals import Conflict, Refusal, TooLarge, Unprocessable
 from farm.api import errors
 from farm.api.doors import HINT, UNKNOWN_NODE
 from farm.api.endpoints import SMALL_BYTES, endpoints_at
+from farm.api.outgoing import StoredFile
 from farm.contract import node as messages
 from farm.contract.blocks import Lease
 from farm.contract.reports import Reply
@@ -139,13 +140,13 @@ def put_part(request: HttpRequest, block: str, arm: int, attempt: int) -> messag
 
 
 @node_api.get("/files/{sha256}")
-def file(request: HttpRequest, sha256: str) -> FileResponse:
+def file(request: HttpRequest, sha256: str) -> StoredFile:
     """A file of the block that this node holds."""
     held = services.held_by_token(node=_node(request), token=_token(request))
     if not held.is_current:
         raise Conflict(f"Attempt {held.attempt.number} at block {held.block.pk} is over.", code="stale")
     path = selectors.leased_file(held.block, sha256[:SHA256_LENGTH])
-    return FileResponse(path.open("rb"), content_type="application/octet-stream")
+    return StoredFile(path.open("rb"), content_type="application/octet-stream")
 
 
 def _note(request: HttpRequest, *, status: int, code: str, detail: str) -> None:

@@ -47,6 +47,11 @@ class Watched(Gateway):
         links = [os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")]
         return [link for link in links if str(self.folder) in link] + [str(path) for path in self.folder.iterdir()]
 
+    def peak_bytes(self) -> int:
+        """The most memory that it has ever had."""
+        status = Path(f"/proc/{self.process.child.pid}/status").read_text(encoding="ascii")
+        return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM"))
+
     def post(self, address: str, *, node: Node | None = None, token: str = "", **more: object) -> httpx2.Response:
         headers = {"Authorization": f"Bearer {SECRET + node.name if node else 'ofn_nobody'}"}
         if token:
@@ -275,3 +280,22 @@ def test_a_trace_of_a_leased_block_comes_in_and_its_files_go_out(fresh: Watched,
     assert (absent.status_code, absent.json()["code"]) == (404, "not_found")
     with_body = httpx2.request("GET", f"{fresh.url}files/{'0' * 64}", content=b"x", headers=headers, timeout=20)
     assert with_body.status_code == 413
+
+
+def test_a_large_file_goes_out_piece_by_piece_and_never_lies_in_the_gateway_s_memory(
+    fresh: Watched, team: Team, member: User
+) -> None:
+    node, block = known_node(team), queued_block(team, member)
+    token = fresh.post(f"blocks/{block.pk}/claim", node=node, json={"attempt": 1}).json()["token"]
+    model = block.run.version.artifact.files.get().blob.sha256
+    place = storage.place(team_id=team.pk, sha256=model)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.open("wb") as file:
+        file.truncate(300 * MIB)
+    headers = {"Authorization": f"Bearer {SECRET}{node.name}", ATTEMPT_TOKEN_HEADER: token}
+    before = fresh.peak_bytes()
+    with httpx2.stream("GET", f"{fresh.url}files/{model}", headers=headers, timeout=30) as answer:
+        received = sum(len(piece) for piece in answer.iter_bytes(MIB))
+    assert (answer.status_code, answer.headers["content-length"]) == (200, str(300 * MIB))
+    assert received == 300 * MIB
+    assert fresh.peak_bytes() - before < 50 * MIB
