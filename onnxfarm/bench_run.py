@@ -22,13 +22,13 @@ from onnxfarm.bench_bundle import LocalFiles
 from onnxfarm.bench_orders import Preparation
 from onnxfarm.bench_progress import Follower, followed
 from onnxfarm.problems import Infrastructure
-from worker.agent import host_lock
-from worker.agent.cache import ArtifactCache
-from worker.agent.environment import NodeEnvironment
 from worker.agent.execution import execute_block
-from worker.agent.facts import read_facts
-from worker.agent.runtimes import RuntimeStore
-from worker.agent.staging import stage_runner
+from worker.agent.kit.cache import ArtifactCache
+from worker.agent.kit.environment import NodeEnvironment
+from worker.agent.kit.runtimes import RuntimeStore
+from worker.agent.kit.staging import stage_runner
+from worker.agent.machine import host_lock
+from worker.agent.machine.facts import read_facts
 
 # another measurement on this machine is waited for this long
 LOCK_PATIENCE_S = 3600.0

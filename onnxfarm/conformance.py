@@ -18,9 +18,9 @@ from farm.sandbox import child
 from farm.sandbox.policy import Policy
 from onnxfarm.bench import default_home
 from onnxfarm.problems import Infrastructure, Usage, main_guard
-from worker.agent import conformance as suites
-from worker.agent import staging
-from worker.agent.runtimes import RuntimeStore, RuntimeUnavailableError
+from worker.agent.kit import staging
+from worker.agent.kit.runtimes import RuntimeStore, RuntimeUnavailableError
+from worker.agent.passes import conformance as suites
 
 SCHEMA = "onnxfarm.conformance/1"
 OUTCOMES: tuple[suites.Outcome, ...] = ("pass", "refused", "wrong", "crashed")

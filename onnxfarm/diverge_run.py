@@ -14,12 +14,13 @@ from farm.workshop import orders
 from onnxfarm import bench_bundle, bench_given
 from onnxfarm.bench_run import Home
 from onnxfarm.problems import Infrastructure, Usage
-from worker.agent import diverging, staging
-from worker.agent.divergences import unoptimised
-from worker.agent.launching import Launcher
-from worker.agent.looks import Looker, LookFailedError
-from worker.agent.preparing import PreparedArm
-from worker.agent.runtimes import RuntimeStore, RuntimeUnavailableError
+from worker.agent.kit import staging
+from worker.agent.kit.runtimes import RuntimeStore, RuntimeUnavailableError
+from worker.agent.passes import divergence
+from worker.agent.passes.arms import PreparedArm
+from worker.agent.passes.divergence_questions import unoptimised
+from worker.agent.passes.launches import Launcher
+from worker.agent.passes.looks import Looker, LookFailedError
 
 LOOK_TIMEOUT_S = 300.0
 
@@ -67,13 +68,13 @@ def find(
         work = scratch / "looks"
         work.mkdir()
         say("looking between the nodes")
-        question = diverging.Question(
+        question = divergence.Question(
             folder=model.folder,
             main=model.main,
             inputs=inputs,
             candidate=candidate,
             against=against,
-            reference=str(diverging.side_of(against)) if against is not None else unoptimised(),
+            reference=str(divergence.side_of(against)) if against is not None else unoptimised(),
             out=out,
             work_dir=work,
             variant=variant,
@@ -82,9 +83,9 @@ def find(
         return _answered(question)
 
 
-def _answered(question: diverging.Question) -> DivergenceDocument:
+def _answered(question: divergence.Question) -> DivergenceDocument:
     try:
-        return diverging.diverge(question)
+        return divergence.diverge(question)
     except (LookFailedError, orders.WorkshopError) as problem:
         raise Infrastructure(problem.reason.text) from problem
 

@@ -45,7 +45,7 @@ def evaluate(  # noqa: PLR0913  every option of the command
     """
     with needs_extra("node"):
         from onnxfarm import workbench
-        from worker.agent.evaluating import judge_block
+        from worker.agent.passes.evaluation import judge_block
     axes = {"runtime": ort, "provider": provider, "precision": precision, "threads": "1"}
     declared = matrix_of(None, axes)
     console = console_for(stderr=True)

@@ -34,8 +34,11 @@ def enroll(
 ) -> None:
     """Join a farm. A person there approves this machine by its fingerprint; then it may work."""
     with needs_extra("node"):
-        from worker.agent import enrolment, facts, gateway, main, selftest
+        from worker.agent import main
+        from worker.agent.abilities import selftest
         from worker.agent.home import NodeHome
+        from worker.agent.line import enrolment, gateway
+        from worker.agent.machine import facts
     folder = _folder(home)
     joining = NodeHome(folder)
     try:
@@ -85,8 +88,8 @@ def start(
 def status(home: HomeOption = None, url: UrlOption = None) -> None:
     """Show who this node is and what the farm says of it."""
     with needs_extra("node"):
-        from worker.agent import standing
         from worker.agent.home import NodeHome, NotEnrolledError
+        from worker.agent.line import standing
     try:
         found = standing.read(NodeHome(_folder(home)), url=url)
     except NotEnrolledError as problem:
@@ -104,7 +107,7 @@ def status(home: HomeOption = None, url: UrlOption = None) -> None:
 def runtimes(home: HomeOption = None) -> None:
     """List the runtimes that are installed on this node."""
     with needs_extra("node"):
-        from worker.agent.runtimes import RuntimeStore
+        from worker.agent.kit.runtimes import RuntimeStore
     installed = RuntimeStore(_folder(home) / "runtimes").installed()
     if not installed:
         print("No runtimes yet: they are installed when the first block asks for them.")

@@ -21,8 +21,8 @@ from onnxfarm import bench_bundle, bench_calibration, bench_evaluation, bench_gi
 from onnxfarm.calibration import few_sentence
 from onnxfarm.options import Subject
 from onnxfarm.problems import Infrastructure, Usage
-from worker.agent.facts import read_facts
-from worker.agent.probes import machine_tags
+from worker.agent.abilities.probes import machine_tags
+from worker.agent.machine.facts import read_facts
 
 # a quick block goes on while something is undecided, up to the last of the looks that verdicts are made for
 MOST_ROUNDS = 24

@@ -22,11 +22,14 @@ from farm.workshop.samples import making
 from onnxfarm import bench
 from onnxfarm.bench_bundle import LocalFiles, take_in
 from onnxfarm.bench_orders import Given, Preparation
-from worker.agent import budgets, facts, host_lock, sampling, staging
-from worker.agent.cache import ArtifactCache
-from worker.agent.environment import NodeEnvironment
 from worker.agent.execution import execute_block
-from worker.agent.runtimes import RuntimeStore
+from worker.agent.kit import staging
+from worker.agent.kit.cache import ArtifactCache
+from worker.agent.kit.environment import NodeEnvironment
+from worker.agent.kit.runtimes import RuntimeStore
+from worker.agent.machine import facts, host_lock
+from worker.agent.passes import budgets
+from worker.agent.passes import samples as sampling
 
 REFERENCE_MODELS = Path(__file__).resolve().parents[1] / "models"
 RUNTIME = "onnxruntime==1.31.1"

@@ -24,7 +24,8 @@ from farm.contract.cells import Budget
 from farm.rules.comparing import power, statistics
 from farm.rules.comparing.comparisons import MARGIN
 from tests.bench import blocks, figure
-from worker.agent import budgets, staging
+from worker.agent.kit import staging
+from worker.agent.passes import budgets
 
 # models slow enough that a twentieth of a call is far above what the wrapping itself takes
 SUBJECTS = ("cnn_dyn", "encoder_dyn", "transformer", "convnet")

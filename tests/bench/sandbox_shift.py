@@ -29,14 +29,14 @@ from farm.sandbox.watch import Running
 from tests.bench.figure import publish
 from tests.bench.workbench import prepared, write_fixed
 from tests.integration.worker.making import Workbench
-from worker.agent.budgets import runner_budget
-from worker.agent.gateway import Gateway
-from worker.agent.launching import Answer, Launcher
-from worker.agent.lease import LeaseKeeper
-from worker.agent.passes import runner_order
-from worker.agent.pinning import core_of_block
-from worker.agent.preparing import PreparedArm
-from worker.agent.turns import Launch, lead
+from worker.agent.line.gateway import Gateway
+from worker.agent.line.lease import LeaseKeeper
+from worker.agent.machine.pinning import core_of_block
+from worker.agent.passes.arms import PreparedArm
+from worker.agent.passes.budgets import runner_budget
+from worker.agent.passes.checks import runner_order
+from worker.agent.passes.launches import Answer, Launcher
+from worker.agent.passes.turns import Launch, lead
 
 TARGET = 0.005
 LEASE_S = 2.0

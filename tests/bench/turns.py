@@ -23,13 +23,13 @@ from farm.rules.comparing import verdicts
 from tests.bench.figure import publish
 from tests.bench.workbench import prepared, write_fixed
 from tests.integration.worker.making import Workbench
-from worker.agent.budgets import runner_budget
-from worker.agent.launching import Answer, Launcher
-from worker.agent.passes import runner_order
-from worker.agent.pinning import core_of_block
-from worker.agent.preparing import PreparedArm
-from worker.agent.staging import stage_runner
-from worker.agent.turns import take_turns
+from worker.agent.kit.staging import stage_runner
+from worker.agent.machine.pinning import core_of_block
+from worker.agent.passes.arms import PreparedArm
+from worker.agent.passes.budgets import runner_budget
+from worker.agent.passes.checks import runner_order
+from worker.agent.passes.launches import Answer, Launcher
+from worker.agent.passes.turns import take_turns
 from worker.runner.turns import TURN_NS
 
 WAYS = ("one after the other", "by turns", "by turns on one core")

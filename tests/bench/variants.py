@@ -28,12 +28,12 @@ from onnxfarm import workbench
 from onnxfarm.options import Subject
 from tests.bench.figure import publish
 from tests.integration.worker.making import FACTS, runtime_store
-from worker.agent import passes
-from worker.agent.cache import ArtifactCache
-from worker.agent.environment import NodeEnvironment
-from worker.agent.launching import Launcher
-from worker.agent.preparing import prepare_arms
-from worker.agent.staging import stage_runner
+from worker.agent.kit.cache import ArtifactCache
+from worker.agent.kit.environment import NodeEnvironment
+from worker.agent.kit.staging import stage_runner
+from worker.agent.passes import checks as passes
+from worker.agent.passes.arms import prepare_arms
+from worker.agent.passes.launches import Launcher
 
 PRECISIONS = "fp32,fp16,int8-dynamic,int8-qdq,int8-qdq:per-channel,int8-qoperator"
 OPSETS = "as-is,18,20,21"

@@ -29,11 +29,12 @@ from farm.contract.reports import (
     Sample,
 )
 from farm.rules.judging.summaries import pack_timings
-from worker.agent import enrolment, logs
+from worker.agent import logs
+from worker.agent.abilities.probes import Abilities
 from worker.agent.agent import Agent
-from worker.agent.gateway import Gateway, GatewayError
 from worker.agent.home import NodeHome
-from worker.agent.probes import Abilities
+from worker.agent.line import enrolment
+from worker.agent.line.gateway import Gateway, GatewayError
 
 CPU = "CPUExecutionProvider"
 # eight rounds take about as long as a lease, so that most faults strike blocks that are measured

@@ -12,11 +12,12 @@ from farm.contract import node as messages
 from farm.contract.blocks import Lease
 from farm.contract.cells import Runtime
 from farm.contract.reports import EndReport, Facts, FactsReport, Reply, Report
-from worker.agent import enrolment, logs
+from worker.agent import logs
+from worker.agent.abilities.probes import Abilities
 from worker.agent.agent import Agent
-from worker.agent.gateway import Gateway
 from worker.agent.home import NodeHome
-from worker.agent.probes import Abilities
+from worker.agent.line import enrolment
+from worker.agent.line.gateway import Gateway
 
 FACTS = Facts(hostname="small", os="Linux", arch="x86_64")
 

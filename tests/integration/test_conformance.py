@@ -9,8 +9,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from farm.contract.cells import Runtime
-from worker.agent import conformance, staging
-from worker.agent.runtimes import Installed, RuntimeStore
+from worker.agent.kit import staging
+from worker.agent.kit.runtimes import Installed, RuntimeStore
+from worker.agent.passes import conformance
 
 pytestmark = pytest.mark.slow
 

@@ -15,8 +15,8 @@ from farm.config.embedded import broker as embedded
 from farm.contract.version import MEASURE_TASK
 from farm.runs import broker, lines
 from tests.processes import Process, wait_for
-from worker.agent import gateway
-from worker.agent.lan import DirectLine
+from worker.agent.line import gateway
+from worker.agent.line.lan import DirectLine
 
 QUEUES = ("node.7", "tag.cpu")
 

@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from farm.contract import node as messages
-from worker.agent import gateway as farm
+from worker.agent.line import gateway as farm
 
 URL = "https://farm.example"
 Answer = Callable[[httpx2.Request], httpx2.Response]

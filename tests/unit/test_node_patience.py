@@ -9,11 +9,12 @@ import pytest
 
 from farm.contract.node import Offer, SecretGrant, Welcome
 from farm.contract.reports import EndReport, Facts, Reply
-from worker.agent import enrolment, host_lock, mailbox
-from worker.agent import gateway as farm
 from worker.agent.home import Identity, NodeHome, NotEnrolledError
-from worker.agent.outbox import GivenUpError, Outbox, Spooled
-from worker.agent.presence import Presence
+from worker.agent.line import enrolment, mailbox
+from worker.agent.line import gateway as farm
+from worker.agent.line.outbox import GivenUpError, Outbox, Spooled
+from worker.agent.line.presence import Presence
+from worker.agent.machine import host_lock
 
 OFFER = Offer(queue="node.1", message={"body": ""})
 REPORT = Spooled(block="b", attempt=1, token="t", report=EndReport())

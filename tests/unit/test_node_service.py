@@ -8,7 +8,7 @@ import pytest
 from farm.contract.reports import Facts
 from onnxfarm import service
 from onnxfarm.problems import Usage
-from worker.agent import probes
+from worker.agent.abilities import probes
 from worker.agent.main import machine_name
 
 HOME = Path("/srv/node one")

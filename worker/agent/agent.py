@@ -20,16 +20,17 @@ from farm.contract import node as messages
 from farm.contract.cells import Runtime
 from farm.contract.reports import Facts
 from farm.contract.version import node_queue
-from worker.agent import enrolment, measure_task
-from worker.agent import gateway as farm
-from worker.agent.celery_app import make_app
+from worker.agent import measure_task
+from worker.agent.abilities.probes import Abilities
 from worker.agent.home import NodeHome, write_privately
-from worker.agent.lan import DirectLine
+from worker.agent.line import enrolment
+from worker.agent.line import gateway as farm
+from worker.agent.line.celery_app import make_app
+from worker.agent.line.lan import DirectLine
+from worker.agent.line.mailbox import Mailbox
+from worker.agent.line.outbox import Outbox
+from worker.agent.line.presence import Presence
 from worker.agent.logs import Tail
-from worker.agent.mailbox import Mailbox
-from worker.agent.outbox import Outbox
-from worker.agent.presence import Presence
-from worker.agent.probes import Abilities
 
 logger = logging.getLogger(__name__)
 

@@ -11,13 +11,16 @@ from farm.contract.blocks import Lease
 from farm.contract.cells import Runtime
 from farm.contract.node import SelfTest
 from farm.contract.reports import Facts, Reply, Report
-from worker.agent import execution, facts, host_lock, probes, selftest, staging
-from worker.agent import gateway as farm
-from worker.agent.cache import ArtifactCache, FetchError
-from worker.agent.environment import NodeEnvironment
+from worker.agent import execution
+from worker.agent.abilities import probes, selftest
 from worker.agent.home import NodeHome
-from worker.agent.raw_traces import packed_trace
-from worker.agent.runtimes import RuntimeStore, RuntimeUnavailableError
+from worker.agent.kit import staging
+from worker.agent.kit.cache import ArtifactCache, FetchError
+from worker.agent.kit.environment import NodeEnvironment
+from worker.agent.kit.runtimes import RuntimeStore, RuntimeUnavailableError
+from worker.agent.line import gateway as farm
+from worker.agent.machine import facts, host_lock
+from worker.agent.passes.raw_traces import packed_trace
 
 logger = logging.getLogger(__name__)
 

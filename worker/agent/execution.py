@@ -1,7 +1,7 @@
 """A block, from its order to its end report: facts, checks, first traces, rounds, further traces.
 
 One process at a time, each fresh and sandboxed. What a process does ends its cell at worst, never the block. The
-machine's lock (worker.agent.host_lock) is the caller's: it is held before the block is claimed.
+machine's lock (worker.agent.machine.host_lock) is the caller's: it is held before the block is claimed.
 """
 
 import random
@@ -23,10 +23,11 @@ from farm.contract.reports import (
     Report,
     RoundReport,
 )
-from worker.agent import divergences, engines, evaluating, passes, pinning, rounds, sampling, sustaining, tracing
-from worker.agent.environment import NodeEnvironment
-from worker.agent.launching import CANCELLED, Launcher
-from worker.agent.preparing import PreparedArm, prepare_arms
+from worker.agent.kit.environment import NodeEnvironment
+from worker.agent.machine import pinning
+from worker.agent.passes import checks, divergence_questions, engines, evaluation, rounds, samples, sustained, traces
+from worker.agent.passes.arms import PreparedArm, prepare_arms
+from worker.agent.passes.launches import CANCELLED, Launcher
 
 SendReport = Callable[[Report], Reply]
 _FAILED = (CellStatus.FAILED, CellStatus.CRASHED, CellStatus.TIMEOUT)
@@ -89,7 +90,7 @@ class _Block:
             memory_bytes=order.memory_bytes,
             is_cancelled=is_cancelled,
         )
-        self._mapper = tracing.Mapper(work_dir=folder, memory_bytes=order.memory_bytes)
+        self._mapper = traces.Mapper(work_dir=folder, memory_bytes=order.memory_bytes)
 
     def run(self) -> None:
         reason = None
@@ -130,7 +131,7 @@ class _Block:
     def _check(self, ready: list[PreparedArm]) -> None:
         for arm in ready:
             self._say(arm, "checking")
-            found = sustaining.with_energy(passes.run_check(self._launcher, arm), self._launcher, arm)
+            found = sustained.with_energy(checks.run_check(self._launcher, arm), self._launcher, arm)
             self._stop_if_over()
             if found.reason is None:
                 self._alive.arms[arm.arm] = arm
@@ -144,7 +145,7 @@ class _Block:
 
     def _diverge(self, ready: list[PreparedArm], refused: dict[int, Reason]) -> None:
         """Questions about a block that was measured: nothing of it is measured again."""
-        asked = divergences.Asked(
+        asked = divergence_questions.Asked(
             ready=ready,
             refused=refused,
             launcher=self._launcher,
@@ -152,7 +153,7 @@ class _Block:
             store=self._environment.store_part,
         )
         self._environment.say("looking between the nodes")
-        for found in divergences.answers(self._order, asked):
+        for found in divergence_questions.answers(self._order, asked):
             self._stop_if_over()
             self._report(found)
 
@@ -164,27 +165,27 @@ class _Block:
         profiled = []
         for arm in self._alive.arms.values():
             self._say(arm, "tracing")
-            profiled.append(tracing.profile_arm(self._launcher, arm, trace_round=0))
+            profiled.append(traces.profile_arm(self._launcher, arm, trace_round=0))
             self._stop_if_over()
         self._tell_traces(profiled)
 
     def _evaluate(self) -> None:
         """Labelled data, where there are some; a cell that cannot be judged on them is measured all the same."""
-        for found in evaluating.evaluate_arms(self._launcher, list(self._alive.arms.values()), say=self._say):
+        for found in evaluation.evaluate_arms(self._launcher, list(self._alive.arms.values()), say=self._say):
             self._stop_if_over()
             self._report(found)
 
-    def _tell_traces(self, profiled: list[tracing.Profiled]) -> None:
+    def _tell_traces(self, profiled: list[traces.Profiled]) -> None:
         """Map and report; a trace that failed leaves its cell measured, without placement."""
         self._mapper.learn([one for one in profiled if one.reply is not None])
         for one in profiled:
-            self._report(tracing.report_of(one, self._mapper, store=self._environment.store_trace))
-            tracing.drop(one)
+            self._report(traces.report_of(one, self._mapper, store=self._environment.store_trace))
+            traces.drop(one)
 
     def _measure_rounds(self) -> Reply:
         reply = Reply(go_on=True)
         first = self._order.first_round
-        sampler = sampling.Sampler(
+        sampler = samples.Sampler(
             self._launcher,
             budget=self._order.budget,
             seed=f"{self._order.block}/{self._order.seed}",
@@ -199,7 +200,7 @@ class _Block:
                 break
         return reply
 
-    def _measure_round(self, number: int, sampler: sampling.Sampler) -> list[ArmSample]:
+    def _measure_round(self, number: int, sampler: samples.Sampler) -> list[ArmSample]:
         # what lies between two rounds is the farm's answer, not the agent's own time
         self._launcher.forget_last()
         order = rounds.round_order(list(self._alive.arms), round_number=number, seed=sampler.seed)
@@ -224,7 +225,7 @@ class _Block:
             dice.shuffle(arms)
             for arm in arms:
                 self._say(arm, f"trace {trace_round + 1}")
-                self._tell_traces([tracing.profile_arm(self._launcher, arm, trace_round=trace_round)])
+                self._tell_traces([traces.profile_arm(self._launcher, arm, trace_round=trace_round)])
                 self._stop_if_over()
 
     def _sustain(self) -> None:
@@ -236,7 +237,7 @@ class _Block:
         with self._patient(total_s) as launcher:
             for arm in distinct.values():
                 self._say(arm, f"sustained for {total_s / 60:.3g} min")
-                found = sustaining.run_curve(launcher, arm, total_s=total_s)
+                found = sustained.run_curve(launcher, arm, total_s=total_s)
                 self._stop_if_over()
                 self._report(found)
 

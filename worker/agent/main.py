@@ -16,12 +16,14 @@ from celery.exceptions import SecurityWarning
 
 from farm.rules.runtimes import distributions
 from farm.sandbox import unconfined
-from worker.agent import enrolment, facts, logs
-from worker.agent import gateway as farm
+from worker.agent import logs
 from worker.agent.agent import IDLE_PROBE_S, Agent
 from worker.agent.equipment import NodeEquipment
 from worker.agent.home import NodeHome, NotEnrolledError, default_folder
-from worker.agent.lan import VARIABLE, DirectLine
+from worker.agent.line import enrolment
+from worker.agent.line import gateway as farm
+from worker.agent.line.lan import VARIABLE, DirectLine
+from worker.agent.machine import facts
 
 logger = logging.getLogger(__name__)
 

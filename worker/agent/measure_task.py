@@ -11,11 +11,11 @@ from celery import Celery
 from farm.contract.blocks import Lease
 from farm.contract.reports import Reply, Report
 from farm.contract.version import MEASURE_TASK
-from worker.agent import gateway as farm
-from worker.agent import host_lock
-from worker.agent.lease import LeaseKeeper
-from worker.agent.mailbox import pause_after
-from worker.agent.outbox import GivenUpError, Outbox, Spooled
+from worker.agent.line import gateway as farm
+from worker.agent.line.lease import LeaseKeeper
+from worker.agent.line.mailbox import pause_after
+from worker.agent.line.outbox import GivenUpError, Outbox, Spooled
+from worker.agent.machine import host_lock
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from farm.runs import selectors
 from farm.runs.models import Run
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.pages import assert_is_page
-from worker.agent import quiet
+from worker.agent.machine import quiet
 
 pytestmark = pytest.mark.django_db
 

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 from farm.contract.blocks import ArmOrder, BlockOrder
 from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime
 from farm.contract.reports import CheckReport, EndReport, Facts, Reply, Report, RoundReport, TraceReport
-from worker.agent.cache import ArtifactCache
-from worker.agent.environment import NodeEnvironment
 from worker.agent.execution import execute_block
-from worker.agent.runtimes import RuntimeStore
-from worker.agent.staging import stage_runner
+from worker.agent.kit.cache import ArtifactCache
+from worker.agent.kit.environment import NodeEnvironment
+from worker.agent.kit.runtimes import RuntimeStore
+from worker.agent.kit.staging import stage_runner
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 FACTS = Facts(hostname="test", os="test", arch="x86_64")

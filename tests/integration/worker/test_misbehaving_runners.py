@@ -9,7 +9,7 @@ from farm.contract.blocks import ArmOrder
 from farm.contract.reasons import CellStatus, ReasonCode
 from farm.contract.reports import Report, RoundReport
 from tests.integration.worker.making import MODELS, Workbench, checks, end, of_kind, traces
-from worker.agent.staging import stage_runner
+from worker.agent.kit.staging import stage_runner
 
 MODEL = MODELS / "relu_op21_ir10.onnx"
 

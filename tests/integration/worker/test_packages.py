@@ -11,8 +11,8 @@ from farm.contract.reasons import ReasonCode
 from farm.sandbox import confinement
 from tests.acceptance.release_index import ReleaseIndex
 from tests.integration.worker.wheels import make_source, make_wheel
-from worker.agent.installer import Probed
-from worker.agent.runtimes import RuntimeStore, RuntimeUnavailableError
+from worker.agent.kit.installer import Probed
+from worker.agent.kit.runtimes import RuntimeStore, RuntimeUnavailableError
 
 needs_walls = pytest.mark.skipif(confinement.available_level() == "none", reason="no sandbox works on this machine")
 # it looks like a runtime, and tries what it can on the way
@@ -175,7 +175,7 @@ def test_what_a_package_says_of_itself_is_names_and_numbers_or_nothing(said: str
 def test_an_import_that_never_ends_or_floods_ends_the_installation_with_a_sentence(
     tmp_path: Path, offered: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("worker.agent.installer.PROBE_S", 2.0)
+    monkeypatch.setattr("worker.agent.kit.installer.PROBE_S", 2.0)
     make_wheel(offered, "onnxruntime", "1.99.0", {"onnxruntime/__init__.py": "while True: pass\n"})
     with pytest.raises(RuntimeUnavailableError, match=r"its limit is 2 s"):
         RuntimeStore(tmp_path / "runtimes").provide(runtime("onnxruntime", "1.99.0"))

@@ -13,9 +13,10 @@ from farm.contract.reasons import ReasonCode
 from farm.contract.reports import EndReport
 from farm.contract.sustained import CurveReport
 from tests.integration.worker.making import MODELS, Workbench, checks, of_kind
-from worker.agent import energy, sustaining
-from worker.agent.launching import Launcher
-from worker.agent.preparing import prepare_arms
+from worker.agent.machine import energy
+from worker.agent.passes import sustained
+from worker.agent.passes.arms import prepare_arms
+from worker.agent.passes.launches import Launcher
 
 MODEL = MODELS / "relu_op17_ir8.onnx"
 
@@ -105,9 +106,9 @@ def test_energy_of_an_inference_is_power_times_its_time(bench: Workbench, rapl: 
     with Launcher(
         stage=bench.environment.stage, timeout_s=60, memory_bytes=None, is_cancelled=lambda: False
     ) as launcher:
-        curve = sustaining.run_curve(launcher, ready[0], total_s=3.0, find_meter=lambda cell: meter)
+        curve = sustained.run_curve(launcher, ready[0], total_s=3.0, find_meter=lambda cell: meter)
         (found,) = checks(bench.execute([arm])).values()
-        again = sustaining.with_energy(found, launcher, ready[0], find_meter=lambda cell: meter)
+        again = sustained.with_energy(found, launcher, ready[0], find_meter=lambda cell: meter)
     for point in curve.points:
         assert point.energy_mj is not None
         # ten watts over the point's seconds, shared by its inferences

@@ -9,11 +9,11 @@ import pytest
 from farm.contract.blocks import ArmOrder, Tolerance
 from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime
 from farm.contract.reasons import Reason, ReasonCode
-from worker.agent import diverging
-from worker.agent.launching import Answer, Launcher
-from worker.agent.looks import Looker, LookFailedError
-from worker.agent.preparing import PreparedArm
-from worker.agent.runtimes import Installed
+from worker.agent.kit.runtimes import Installed
+from worker.agent.passes import divergence
+from worker.agent.passes.arms import PreparedArm
+from worker.agent.passes.launches import Answer, Launcher
+from worker.agent.passes.looks import Looker, LookFailedError
 
 MODELS = Path(__file__).parents[2] / "models"
 MODEL = MODELS / "relu_op13_ir7.onnx"
@@ -30,7 +30,7 @@ class OneAnswer:
         return self.answer
 
 
-def question(tmp_path: Path, answer: Answer, **more: Any) -> tuple[diverging.Question, OneAnswer]:
+def question(tmp_path: Path, answer: Answer, **more: Any) -> tuple[divergence.Question, OneAnswer]:
     (tmp_path / "bundle").mkdir()
     (tmp_path / "bundle" / MODEL.name).write_bytes(MODEL.read_bytes())
     for name in ("scratch", "looks", "out"):
@@ -48,7 +48,7 @@ def question(tmp_path: Path, answer: Answer, **more: Any) -> tuple[diverging.Que
         scratch=tmp_path / "scratch",
     )  # fmt: skip
     launcher = OneAnswer(answer)
-    asked = diverging.Question(
+    asked = divergence.Question(
         folder=model.parent, main=MODEL.name, inputs=inputs, reference="the CPU", out=tmp_path / "out",
         candidate=Looker(cast(Launcher, launcher), arm, Tolerance()), work_dir=tmp_path / "looks", **more,
     )  # fmt: skip
@@ -62,7 +62,7 @@ def test_a_side_that_cannot_run_the_whole_model_ends_the_search_with_its_reason(
     why = Reason(code=code, text="It ended.")
     asked, launcher = question(tmp_path, Answer(reason=why))
     with pytest.raises(LookFailedError) as raised:
-        diverging.diverge(asked)
+        divergence.diverge(asked)
     assert raised.value.reason == why
     assert launcher.asked == 1
 
@@ -70,11 +70,11 @@ def test_a_side_that_cannot_run_the_whole_model_ends_the_search_with_its_reason(
 def test_a_search_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
     asked, launcher = question(tmp_path, Answer(), ends_at=time.monotonic() - 1)
     with pytest.raises(LookFailedError, match="took too long"):
-        diverging.diverge(asked)
+        divergence.diverge(asked)
     assert launcher.asked == 0
 
 
 def test_an_answer_that_is_garbled_is_a_reason(tmp_path: Path) -> None:
     asked, _ = question(tmp_path, Answer(reply={"outputs": [{"name": 3}]}))
     with pytest.raises(LookFailedError, match="cannot be read"):
-        diverging.diverge(asked)
+        divergence.diverge(asked)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from farm.contract.cells import CellSpec, Runtime
-from worker.agent import energy
-from worker.agent.energy import Meter, Readings, Unreadable
+from worker.agent.machine import energy
+from worker.agent.machine.energy import Meter, Readings, Unreadable
 
 CELL = CellSpec(artifact_sha256="a" * 64, runtime=Runtime(distribution="onnxruntime", version="1.31.1"))
 

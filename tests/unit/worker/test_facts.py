@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from worker.agent import company, facts, kills, processor, quiet
+from worker.agent.machine import company, facts, kills, processor, quiet
 
 LSCPU = {
     "lscpu": [

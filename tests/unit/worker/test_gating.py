@@ -7,9 +7,9 @@ import pytest
 
 from farm.contract.blocks import ArmOrder
 from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime, SessionSettings
-from worker.agent import sampling
-from worker.agent.preparing import PreparedArm
-from worker.agent.runtimes import Installed
+from worker.agent.kit.runtimes import Installed
+from worker.agent.passes import samples
+from worker.agent.passes.arms import PreparedArm
 
 RUNTIME = Runtime(distribution="onnxruntime", version="1.31.1")
 FILE = FileRef(name="m.onnx", sha256="0" * 64, bytes=1)
@@ -31,12 +31,12 @@ def arm(**cell: Any) -> PreparedArm:
 
 
 def test_one_thread_of_the_cpu_provider_is_gated_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampling, "_is_emulated", lambda: False)
-    assert sampling.is_gated(arm())
-    assert not sampling.is_gated(arm(session=SessionSettings(threads=2)))
-    assert not sampling.is_gated(arm(provider="WebGpuExecutionProvider"))
+    monkeypatch.setattr(samples, "_is_emulated", lambda: False)
+    assert samples.is_gated(arm())
+    assert not samples.is_gated(arm(session=SessionSettings(threads=2)))
+    assert not samples.is_gated(arm(provider="WebGpuExecutionProvider"))
 
 
 def test_an_emulated_processor_is_not_gated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampling, "_is_emulated", lambda: True)
-    assert not sampling.is_gated(arm())
+    monkeypatch.setattr(samples, "_is_emulated", lambda: True)
+    assert not samples.is_gated(arm())

@@ -6,9 +6,9 @@ from typing import Any, cast
 import pytest
 
 from farm.rules.runtimes import providers
-from worker.agent.launching import Launcher
-from worker.agent.preparing import PreparedArm
-from worker.agent.tracing import Profiled, _Reply
+from worker.agent.passes.arms import PreparedArm
+from worker.agent.passes.launches import Launcher
+from worker.agent.passes.traces import Profiled, _Reply
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from farm.contract.cells import Runtime
 from farm.rules.matrices.axes import read_runtime
 from farm.rules.runtimes import plugins, providers, releases
-from worker.agent import locks, recipes
+from worker.agent.kit import locks, requirements
 
 ROOT = Path(__file__).resolve().parents[3]
 LOCKS = sorted((ROOT / "requirements").glob("node-*.txt"))
@@ -15,7 +15,7 @@ LOCKS = sorted((ROOT / "requirements").glob("node-*.txt"))
 
 def requirements_of(text: str, *, own: tuple[str, ...] = ()) -> locks.Requirements:
     runtime = Runtime(distribution=text.partition("==")[0], version=text.partition("==")[2])
-    return locks.requirements_of(runtime, recipes.recipe_of(runtime), own=own)
+    return locks.requirements_of(runtime, requirements.recipe_of(runtime), own=own)
 
 
 @pytest.mark.parametrize("version", releases.ONNXRUNTIME)

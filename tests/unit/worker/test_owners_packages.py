@@ -7,9 +7,9 @@ import pytest
 from farm.contract.cells import Runtime
 from worker.agent import main
 from worker.agent.equipment import NodeEquipment
-from worker.agent.gateway import Gateway
 from worker.agent.home import Identity, NodeHome
-from worker.agent.runtimes import RuntimeUnavailableError
+from worker.agent.kit.runtimes import RuntimeUnavailableError
+from worker.agent.line.gateway import Gateway
 
 FARM = "http://127.0.0.1:9"
 

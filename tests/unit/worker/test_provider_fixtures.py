@@ -10,7 +10,7 @@ import pytest
 
 from farm.contract.reports import Facts
 from farm.rules.runtimes import plugins, providers
-from worker.agent import probes
+from worker.agent.abilities import probes
 from worker.runner import building, engine, faults, profile
 from worker.runner.order import BuildingPart, Order
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from worker.agent import raw_traces
-from worker.agent.raw_traces import packed_trace
+from worker.agent.passes import raw_traces
+from worker.agent.passes.raw_traces import packed_trace
 
 
 def test_a_trace_is_packed_as_gzip(tmp_path: Path) -> None:

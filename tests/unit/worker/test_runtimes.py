@@ -8,9 +8,9 @@ import pytest
 
 from farm.contract.cells import Runtime
 from farm.contract.reasons import ReasonCode
-from worker.agent import installer, recipes
-from worker.agent.runtimes import MARKER, RuntimeStore, RuntimeUnavailableError
-from worker.agent.staging import compile_stage, stage_runner
+from worker.agent.kit import installer, requirements
+from worker.agent.kit.runtimes import MARKER, RuntimeStore, RuntimeUnavailableError
+from worker.agent.kit.staging import compile_stage, stage_runner
 
 
 def runtime(version: str, distribution: str = "onnxruntime") -> Runtime:
@@ -20,38 +20,38 @@ def runtime(version: str, distribution: str = "onnxruntime") -> Runtime:
 @pytest.mark.parametrize(
     ("version", "numpy", "pythons"),
     [
-        ("1.15.0", recipes.NUMPY_1, (8, 11)),
-        ("1.18.1", recipes.NUMPY_1, (8, 12)),
-        ("1.19.2", recipes.NUMPY_2, (8, 12)),
-        ("1.23.2", recipes.NUMPY_2, (10, 13)),
-        ("1.31.1", recipes.NUMPY_2, (11, 14)),
+        ("1.15.0", requirements.NUMPY_1, (8, 11)),
+        ("1.18.1", requirements.NUMPY_1, (8, 12)),
+        ("1.19.2", requirements.NUMPY_2, (8, 12)),
+        ("1.23.2", requirements.NUMPY_2, (10, 13)),
+        ("1.31.1", requirements.NUMPY_2, (11, 14)),
     ],
 )
 def test_a_release_names_its_numpy_and_the_pythons_it_has_wheels_for(
     version: str, numpy: str, pythons: tuple[int, int]
 ) -> None:
-    recipe = recipes.recipe_of(runtime(version))
+    recipe = requirements.recipe_of(runtime(version))
     assert recipe.requirements == (f"onnxruntime=={version}", numpy)
     assert not recipe.with_dependencies
-    assert recipes.python_range(runtime(version)) == pythons
+    assert requirements.python_range(runtime(version)) == pythons
 
 
 def test_a_build_for_gpus_brings_its_libraries() -> None:
-    recipe = recipes.recipe_of(runtime("1.26.0", "onnxruntime-gpu"))
+    recipe = requirements.recipe_of(runtime("1.26.0", "onnxruntime-gpu"))
     assert recipe.requirements[0] == "onnxruntime-gpu[cuda,cudnn]==1.26.0"
     assert recipe.with_dependencies
 
 
 def test_a_plug_in_is_installed_beside_a_pinned_runtime() -> None:
     plugin = runtime("0.4.0", "onnxruntime-ep-webgpu")
-    recipe = recipes.recipe_of(plugin)
-    assert recipe.requirements == ("onnxruntime-ep-webgpu==0.4.0", "onnxruntime==1.31.1", recipes.NUMPY_2)
+    recipe = requirements.recipe_of(plugin)
+    assert recipe.requirements == ("onnxruntime-ep-webgpu==0.4.0", "onnxruntime==1.31.1", requirements.NUMPY_2)
     assert not recipe.with_dependencies
-    assert recipes.python_range(plugin) == (11, 14)
+    assert requirements.python_range(plugin) == (11, 14)
 
 
 def test_an_unknown_distribution_is_tried_with_any_python() -> None:
-    assert recipes.python_range(runtime("1.0", "something-else")) is None
+    assert requirements.python_range(runtime("1.0", "something-else")) is None
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_failed_install_is_a_reason_and_is_remembered_for_a_while(
 def test_a_runtime_whose_python_is_not_on_this_machine_says_which_one_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recipes, "_WHEELS", (((0, 0), (4, 5)),))
+    monkeypatch.setattr(requirements, "_WHEELS", (((0, 0), (4, 5)),))
     with pytest.raises(RuntimeUnavailableError, match=r"install Python 3\.5"):
         RuntimeStore(tmp_path).provide(runtime("1.31.1"))
 

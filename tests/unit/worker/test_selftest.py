@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from worker.agent import probes, selftest, staging
+from worker.agent.abilities import probes, selftest
+from worker.agent.kit import staging
 
 
 @pytest.mark.slow

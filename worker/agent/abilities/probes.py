@@ -1,0 +1,172 @@
+"""What this node can do, each claim with its evidence: hardware tags and the providers that really executed.
+
+A provider list is no evidence: with a GPU build and no CUDA a session asks for CUDA and runs on the CPU, silently. So a
+small model is measured by the same runner as any cell, and the tag is granted when its trace shows the provider.
+"""
+
+import ctypes.util
+import glob
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from farm.contract.blocks import ArmOrder
+from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime
+from farm.contract.node import SelfTest
+from farm.contract.reports import Facts
+from farm.rules.matrices.axes import read_runtime
+from farm.rules.runtimes import providers
+from worker.agent.kit import cache, staging
+from worker.agent.kit.runtimes import Installed
+from worker.agent.passes import checks, launches, traces
+from worker.agent.passes.arms import PreparedArm
+
+logger = logging.getLogger(__name__)
+
+X86 = ("x86_64", "amd64", "i386", "i686", "x86")
+ARM = ("aarch64", "arm64", "armv7l", "armv8l")
+TIMEOUT_S = 120.0
+KEPT = "probes.json"
+
+# where this agent has no ONNX Runtime of its own
+PLAIN = Runtime(distribution="onnxruntime", version="1.31.1")
+# builds by which a provider that the plain one lacks is looked for: short name → runtime
+BUILDS = {one.short: read_runtime(one.probe_with) for one in providers.PROVIDERS if one.probe_with}
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """Tags with their evidence in words, and providers by ORT's names. None are claimed before a probe has run.
+
+    `self_test` is the newest one; a node that did not pass it claims nothing.
+    """
+
+    tags: dict[str, str] = field(default_factory=dict)
+    providers: tuple[str, ...] = ()
+    self_test: SelfTest | None = None
+
+    def __or__(self, other: "Abilities") -> "Abilities":
+        names = dict.fromkeys((*self.providers, *other.providers))
+        tested = other.self_test or self.self_test
+        return Abilities(tags=self.tags | other.tags, providers=tuple(names), self_test=tested)
+
+
+def machine_tags(facts: Facts) -> dict[str, str]:
+    """Tags that the processor itself proves: its architecture and its instruction sets."""
+    arch = facts.arch.lower()
+    tags = {tag: f"architecture {facts.arch}" for tag, names in (("x86", X86), ("arm", ARM)) if arch in names}
+    return tags | {name: f"the processor lists {name}" for name in facts.instruction_sets}
+
+
+def worth_trying(facts: Facts) -> tuple[str, ...]:
+    """Short names of providers that may well run here beside the CPU's; tried when the node has nothing to do."""
+    return tuple(one.short for one in providers.PROVIDERS if one.signs is not None and has_signs(one.signs, facts))
+
+
+def has_signs(signs: providers.Signs, facts: Facts) -> bool:
+    """Whether this machine looks like one that has the provider, which proves nothing."""
+    stands_in = bool(signs.stands_in) and os.environ.get(signs.stands_in) == "1"
+    return (
+        sys.platform in signs.systems
+        and (not signs.machines or facts.arch.lower() in signs.machines)
+        and (not signs.files or stands_in or any(glob.glob(pattern) for pattern in signs.files))
+        and all(ctypes.util.find_library(name) for name in signs.libraries)
+    )
+
+
+def own_build() -> Installed | None:
+    """The ONNX Runtime beside this agent: it proves the CPU provider without installing anything."""
+    try:
+        runtime = Runtime(distribution="onnxruntime", version=version("onnxruntime"))
+    except PackageNotFoundError:
+        return None
+    return Installed(runtime=runtime, folder=Path(sys.prefix))
+
+
+def probe(
+    short: str, *, installed: Installed, stage: Path, folder: Path, is_cancelled: Callable[[], bool]
+) -> Abilities:
+    """Runs the probe model on a provider. Claims nothing when its trace does not show it, and says so in the log."""
+    entry = providers.resolve(short)
+    folder.mkdir(parents=True, exist_ok=True)
+    staging.compile_stage(stage, python=installed.python)
+    arm = _arm(entry, installed=installed, folder=folder)
+    launch = launches.Launcher(stage=stage, timeout_s=TIMEOUT_S, memory_bytes=None, is_cancelled=is_cancelled)
+    with launch as launcher:
+        report = checks.run_check(launcher, arm)
+        if report.reason is not None:
+            logger.warning("%s does not run here on %s: %s", entry.name, installed.runtime, report.reason.text)
+            return Abilities()
+        profiled = traces.profile_arm(launcher, arm, trace_round=0)
+    trace = traces.report_of(profiled, traces.Mapper(work_dir=folder), store=lambda arm, trace_round, path: None)
+    traces.drop(profiled)
+    shown = next((share for share in trace.providers if share.name == entry.name), None)
+    if shown is None:
+        ran = ", ".join(share.name for share in trace.providers) or "nothing"
+        logger.warning("%s was asked for on %s and %s executed.", entry.name, installed.runtime, ran)
+        return Abilities()
+    day = datetime.now(UTC).date()
+    evidence = f"{day}: a trace on {installed.runtime} shows {shown.nodes} of the probe's nodes on {entry.name}"
+    return Abilities(tags={entry.tag: evidence}, providers=(entry.name,))
+
+
+def kept(folder: Path) -> Abilities:
+    """What earlier probes of this node found beside the CPU's."""
+    try:
+        known = json.loads((folder / KEPT).read_text())
+        return Abilities(tags=dict(known["tags"]), providers=tuple(known["providers"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return Abilities()
+
+
+def keep(folder: Path, found: Abilities) -> None:
+    """Remembers them for the next start."""
+    (folder / KEPT).write_text(json.dumps({"tags": found.tags, "providers": list(found.providers)}, indent=2))
+
+
+def _arm(entry: providers.Provider, *, installed: Installed, folder: Path) -> PreparedArm:
+    model, inputs = folder / "bundle" / "probe.onnx", folder / "files" / "inputs.npz"
+    for path in (model, inputs):
+        path.parent.mkdir(exist_ok=True)
+    _write_model(model, inputs)
+    bundle = Bundle(main=model.name, files=(reference_to(model),))
+    cell = CellSpec(
+        artifact_sha256=bundle.digest,
+        runtime=installed.runtime,
+        provider=entry.name,
+        provider_options=dict(entry.defaults),
+    )
+    order = ArmOrder(arm=0, cell=cell, bundle=bundle, source=bundle, inputs=reference_to(inputs))
+    scratch = folder / "scratch"
+    scratch.mkdir(exist_ok=True)
+    return PreparedArm(
+        order=order, installed=installed, model=model, source=model, inputs=inputs, reference=None, scratch=scratch
+    )
+
+
+def _write_model(model: Path, inputs: Path) -> None:
+    """A matrix product and an activation: something for every provider to take, and old enough for every runtime."""
+    import numpy as np
+    from onnx import TensorProto, helper, save
+
+    weights = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"], "product"), helper.make_node("Relu", ["y"], ["z"], "bend")],
+        "probe",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [8, 64])],
+        [helper.make_tensor_value_info("z", TensorProto.FLOAT, [8, 64])],
+        [helper.make_tensor("w", TensorProto.FLOAT, weights.shape, weights.tobytes(), raw=True)],
+    )
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), model)
+    np.savez(inputs, x=np.ones((8, 64), np.float32))
+
+
+def reference_to(path: Path) -> FileRef:
+    """A file as an order names it."""
+    return FileRef(name=path.name, sha256=cache.digest_of_file(path), bytes=path.stat().st_size)

@@ -1,0 +1,146 @@
+"""The golden self-test: a model made of a seed, its right answer by numpy in float64, its time in fresh processes.
+
+It tells a machine that computes wrongly, or much slower than it used to, before anybody relies on its figures.
+"""
+
+import logging
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from farm.contract.blocks import ArmOrder
+from farm.contract.cells import Budget, Bundle, CellSpec
+from farm.contract.node import SelfTest
+from farm.contract.reports import CheckReport
+from worker.agent.abilities import probes
+from worker.agent.kit import staging
+from worker.agent.kit.runtimes import Installed
+from worker.agent.passes import checks, launches, samples
+from worker.agent.passes.arms import PreparedArm
+
+if TYPE_CHECKING:
+    import numpy as np
+
+logger = logging.getLogger(__name__)
+CPU: Final = "CPUExecutionProvider"
+LAUNCHES: Final = 3
+ROWS, WIDTH, LAYERS = 32, 256, 6
+
+
+def at_home(folder: Path) -> SelfTest | None:
+    """The self-test of a machine that joins, on the ONNX Runtime beside this agent; None where there is none yet."""
+    installed = probes.own_build()
+    if installed is None:
+        return None
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="self-test-", dir=folder) as work:
+        stage = staging.stage_runner(Path(work) / "stage")
+        return run(
+            installed,
+            stage=stage,
+            folder=Path(work) / "golden",
+            timeout_s=probes.TIMEOUT_S,
+            is_cancelled=lambda: False,
+        )
+
+
+def run(
+    installed: Installed, *, stage: Path, folder: Path, timeout_s: float, is_cancelled: Callable[[], bool]
+) -> SelfTest:
+    """Runs the golden model on the CPU: once against its right answer, then timed in fresh processes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    staging.compile_stage(stage, python=installed.python)
+    arm = _arm(installed, folder)
+    with launches.Launcher(stage=stage, timeout_s=timeout_s, memory_bytes=None, is_cancelled=is_cancelled) as launcher:
+        check = checks.run_check(launcher, arm)
+        problem = _what_is_wrong(check)
+        if problem:
+            return SelfTest(passed=False, sentence=problem, runtime=str(installed.runtime), max_abs=_max_abs(check))
+        sampler = samples.Sampler(launcher, Budget.QUICK, seed="self-test")
+        taken = [one for number in range(LAUNCHES) for one in sampler.measure([arm], round_number=number)]
+    medians = [one.sample.p50_ms for one in taken if one.sample is not None]
+    if not medians:
+        reason = next((one.reason.text for one in taken if one.reason is not None), "it gave no time")
+        return SelfTest(passed=False, sentence=f"The golden model could not be timed: {reason}"[:1000])
+    return SelfTest(
+        passed=True,
+        sentence=f"The golden model is right on {installed.runtime} and takes {min(medians):.3g} ms.",
+        runtime=str(installed.runtime),
+        max_abs=_max_abs(check),
+        p50_ms=min(medians),
+        launches=len(medians),
+    )
+
+
+def _what_is_wrong(check: CheckReport) -> str:
+    """Why the check does not pass; empty when it does."""
+    if check.reason is not None:
+        return f"The golden model does not run: {check.reason.text}"[:1000]
+    if not check.outputs:
+        return "The golden model gave no output to compare."
+    wrong = sum(output.violations for output in check.outputs)
+    if wrong:
+        return f"The golden model is wrong in {wrong} of {sum(output.elements for output in check.outputs)} values."
+    return ""
+
+
+def _max_abs(check: CheckReport) -> float | None:
+    known = [output.max_abs for output in check.outputs if output.max_abs is not None]
+    return max(known, default=None)
+
+
+def _arm(installed: Installed, folder: Path) -> PreparedArm:
+    model, files, scratch = folder / "bundle" / "golden.onnx", folder / "files", folder / "scratch"
+    for path in (model.parent, files, scratch):
+        path.mkdir(exist_ok=True)
+    _write(model, files)
+    bundle = Bundle(main=model.name, files=(probes.reference_to(model),))
+    cell = CellSpec(artifact_sha256=bundle.digest, runtime=installed.runtime, provider=CPU)
+    order = ArmOrder(arm=0, cell=cell, bundle=bundle, source=bundle, inputs=probes.reference_to(files / "inputs.npz"))
+    return PreparedArm(
+        order=order,
+        installed=installed,
+        model=model,
+        source=model,
+        inputs=files / "inputs.npz",
+        reference=files / "reference.npz",
+        scratch=scratch,
+    )
+
+
+def _write(model: Path, files: Path) -> None:
+    """Layers of a matrix product and a hyperbolic tangent, old enough for every runtime; inputs and the answer."""
+    import numpy as np
+    from onnx import TensorProto, helper, save
+
+    random = np.random.default_rng(20261)
+    weights = [(random.standard_normal((WIDTH, WIDTH)) / WIDTH**0.5).astype(np.float32) for _ in range(LAYERS)]
+    inputs = random.standard_normal((ROWS, WIDTH)).astype(np.float32)
+    nodes: list[Any] = []
+    for number in range(LAYERS):
+        nodes.append(helper.make_node("MatMul", [f"h{number}", f"w{number}"], [f"p{number}"], f"product{number}"))
+        nodes.append(helper.make_node("Tanh", [f"p{number}"], [f"h{number + 1}"], f"bend{number}"))
+    graph = helper.make_graph(
+        nodes,
+        "golden",
+        [helper.make_tensor_value_info("h0", TensorProto.FLOAT, [ROWS, WIDTH])],
+        [helper.make_tensor_value_info(f"h{LAYERS}", TensorProto.FLOAT, [ROWS, WIDTH])],
+        [
+            helper.make_tensor(f"w{number}", TensorProto.FLOAT, one.shape, one.tobytes(), raw=True)
+            for number, one in enumerate(weights)
+        ],
+    )
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), model)
+    np.savez(files / "inputs.npz", h0=inputs)
+    answer: dict[str, Any] = {f"h{LAYERS}": _right_answer(inputs, weights)}
+    np.savez(files / "reference.npz", **answer)
+
+
+def _right_answer(inputs: "np.ndarray[Any, Any]", weights: "list[np.ndarray[Any, Any]]") -> "np.ndarray[Any, Any]":
+    import numpy as np
+
+    hidden = inputs.astype(np.float64)
+    for one in weights:
+        hidden = np.tanh(hidden @ one.astype(np.float64))
+    return hidden.astype(np.float32)

@@ -1,0 +1,34 @@
+"""What a block is measured with: this node's runtimes, artifacts, runner and folders."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from farm.contract.reports import Facts
+from worker.agent.kit.cache import ArtifactCache
+from worker.agent.kit.runtimes import RuntimeStore
+from worker.agent.machine import facts
+
+# (arm, trace round, Chrome-trace JSON) → digest under which it was stored, None: not stored
+StoreTrace = Callable[[int, int, Path], str | None]
+# (arm, zip with the part of a model that shows a difference) → digest under which it was stored, None: not stored
+StorePart = Callable[[int, Path], str | None]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class NodeEnvironment:
+    """The node's side of an order.
+
+    `stage` is the staged runner (worker.agent.kit.staging). `work_dir` holds one folder a block, removed at its end.
+    `say` is told in words what is being done, for logs and progress bars.
+    """
+
+    runtimes: RuntimeStore
+    cache: ArtifactCache
+    stage: Path
+    work_dir: Path
+    store_trace: StoreTrace = lambda arm, trace_round, path: None
+    store_part: StorePart = lambda arm, path: None
+    read_facts: Callable[[], Facts] = facts.read_facts
+    say: Say = field(default=lambda text: None)

@@ -1,0 +1,180 @@
+"""uv, asked to make one environment. Nothing is downloaded but wheels: no interpreters, and no sources to build.
+
+Nothing of a package runs outside the sandbox: it is unpacked and compiled without being imported, and asked who it is
+by a confined child.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, StringConstraints, ValidationError
+
+from farm.contract.base import Message
+from farm.contract.texts import without_controls
+from farm.sandbox import child, interpreters
+from farm.sandbox.policy import Policy, SandboxError
+from worker.agent.kit.locks import Requirements
+
+TIMEOUT_S = 900.0
+PROBE_S = 120.0
+PROBE_BYTES = 8 << 30
+_PROBE = (
+    "import json, onnxruntime as o, importlib.metadata as m, os, sys;"
+    "said = {'version': o.__version__, 'providers': o.get_available_providers(),"
+    " 'python': sys.version.split()[0], 'packages': {d.metadata['Name']: d.version for d in m.distributions()}};"
+    "os.write(int(os.environ['ONNXFARM_REPLY_FD']), json.dumps(said).encode())"
+)
+_MISMATCH = re.compile(r"Hash mismatch for `([^`\s]+)`")
+_Word = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z][0-9A-Za-z._+!-]{0,127}$")]
+
+
+class InstallError(Exception):
+    """The environment could not be made; the message holds the tool's essential line."""
+
+
+@dataclass(frozen=True)
+class Python:
+    """An interpreter present on this machine."""
+
+    path: Path
+    minor: int
+
+
+class Probed(Message):
+    """What an environment says of itself. It is a package's own word: kept and shown, never run or used as a path."""
+
+    version: _Word
+    python: _Word
+    providers: Annotated[
+        tuple[Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]{1,64}$")], ...], Field(max_length=64)
+    ]
+    packages: Annotated[dict[_Word, _Word], Field(max_length=1000)]
+
+
+def uv_program() -> str:
+    """uv's own binary from its wheel, else the one on PATH. Raises InstallError."""
+    try:
+        import uv
+
+        return os.fsdecode(uv.find_uv_bin())
+    except (ImportError, FileNotFoundError):
+        found = shutil.which("uv")
+        if found:
+            return found
+    raise InstallError("uv is not installed beside the agent; install onnxfarm[node], which brings it")
+
+
+def pythons_present() -> list[Python]:
+    """Interpreters of CPython 3 that uv finds on this machine, newest first."""
+    text = _run([uv_program(), "--no-config", "python", "list", "--only-installed", "--output-format", "json"])
+    try:
+        entries = json.loads(text)
+    except ValueError:
+        return []
+    found = [
+        Python(path=Path(entry["path"]), minor=int(entry["version_parts"]["minor"]))
+        for entry in entries
+        if entry.get("implementation") == "cpython" and entry["version_parts"]["major"] == 3 and entry.get("path")
+    ]
+    return sorted(found, key=lambda python: -python.minor)
+
+
+def make_environment(
+    folder: Path, *, python: Path, requirements: Requirements, with_dependencies: bool
+) -> dict[str, object]:
+    """A virtual environment in `folder` with the requirements, compiled. Gives what it says of itself.
+
+    Raises InstallError with the tool's essential line.
+    """
+    uv = uv_program()
+    # a folder of our own: uv.toml and pyproject.toml of whatever folder somebody works in may name another index
+    _run([uv, "venv", "--quiet", "--clear", "--python", str(python), str(folder)], cwd=folder.parent)
+    interpreter = folder / "bin" / "python"
+    before = _interpreter_facts(folder)
+    listed = folder / "onnxfarm-requirements.txt"
+    listed.write_text("".join(f"{line}\n" for line in requirements.lines))
+    options = ["--only-binary", ":all:"]
+    if requirements.is_whole:
+        options.append("--require-hashes")
+    if requirements.is_whole or not with_dependencies:
+        options.append("--no-deps")
+    _run(
+        [uv, "pip", "install", *options, "--python", str(interpreter), "--requirements", str(listed)],
+        cwd=folder.parent,
+    )
+    if _interpreter_facts(folder) != before:
+        raise InstallError("a package replaced the environment's interpreter or its settings; it is not used")
+    _compile(folder, python=python)
+    return _probed(interpreter).model_dump()
+
+
+def _interpreter_facts(folder: Path) -> dict[str, str]:
+    """Where the interpreter leads and what it reads first: a wheel may bring files for any place of its environment."""
+    links = {path.name: os.readlink(path) if path.is_symlink() else "" for path in (folder / "bin").glob("python*")}
+    return {**links, "pyvenv.cfg": (folder / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")}
+
+
+def _compile(folder: Path, *, python: Path) -> None:
+    """Byte code for what was unpacked, by the machine's own interpreter.
+
+    Without `site` (-S), since its .pth files would run what a package says.
+    """
+    _run([str(python), "-I", "-S", "-m", "compileall", "-q", "-j", "0", str(folder / "lib")], may_fail=True)
+
+
+def _probed(interpreter: Path) -> Probed:
+    """Imports the runtime where it can reach nothing. Raises InstallError."""
+    with tempfile.TemporaryDirectory(prefix="onnxfarm-probe-") as scratch:
+        policy = Policy(
+            read_only=interpreters.paths(interpreter), read_write=(Path(scratch),), memory_bytes=PROBE_BYTES
+        )
+        try:
+            ending = child.run_command([str(interpreter), "-I", "-c", _PROBE], policy=policy, timeout_s=PROBE_S)
+        except SandboxError as error:
+            raise InstallError(f"the installed runtime could not be looked at: {error}") from error
+    if not ending.is_done:
+        raise InstallError(essential_line(ending.stderr_tail) if ending.kind == "exited" else ending.sentence())
+    try:
+        return Probed.model_validate_json(without_controls(ending.reply))
+    except ValidationError:
+        raise InstallError(f"the installed runtime does not say its version: {ending.reply[:200]!r}") from None
+
+
+def essential_line(text: str) -> str:
+    """The part of uv's words that says what is wrong, in one line."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    if (other := _MISMATCH.search(plain)) is not None:
+        return (
+            f"the index's file of {other[1]} is not one of those that this agent knows by their sha256; was it a build "
+            f"of your own, allow it by its name: --allow-package {other[1].partition('==')[0]}"
+        )
+    lines = [re.sub(r"^[\s×│├╰─▶╭]+", "", line).strip() for line in plain.splitlines()]
+    lines = [line for line in lines if line and not line.lower().startswith(("using python", "hint:", "resolved"))]
+    for start in ("Because", "cause: Because", "ImportError", "OSError", "Failed to", "error:"):
+        for index, line in enumerate(lines):
+            if line.startswith(start):
+                return " ".join(lines[index : index + 3]).removeprefix("cause: ").removeprefix("error: ")[:500]
+    return " ".join(lines[-2:])[:500] or "it said nothing"
+
+
+def _run(argv: list[str], *, cwd: Path | None = None, may_fail: bool = False) -> str:
+    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV")}
+    environment |= {"UV_PYTHON_DOWNLOADS": "never", "ORT_DISABLE_TELEMETRY": "1", "NO_COLOR": "1"}
+    try:
+        done = subprocess.run(
+            argv, capture_output=True, text=True, env=environment, cwd=cwd, timeout=TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise InstallError(f"{Path(argv[0]).name} took longer than {TIMEOUT_S:.0f} s") from None
+    except OSError as error:
+        raise InstallError(f"{argv[0]} could not be started: {error}") from error
+    if done.returncode != 0 and not may_fail:
+        raise InstallError(essential_line(done.stderr or done.stdout))
+    return done.stdout

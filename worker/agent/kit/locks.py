@@ -1,0 +1,64 @@
+"""What the releases that nodes install consist of: the sha256 of their wheels, and whole environments.
+
+locks.json lies beside this module, so that a node from a wheel has it; deploy/lock-runtimes writes it from
+requirements/node-*.txt and the package index. A release that is not in it is installed by its number alone.
+
+locks.json, version 1: `hashes` of each `name==version`; `environments`: every pin that a runtime needs, with markers.
+"""
+
+import functools
+import json
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from farm.contract.cells import Runtime
+from worker.agent.kit.requirements import Recipe
+
+VERSION = 1
+FILE = Path(__file__).with_name("locks.json")
+_PIN = re.compile(r"([a-z0-9._-]+)(?:\[[a-z,]+\])?(==[0-9A-Za-z.+]+)")
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """Lines for the installer. `is_whole`: they name every package, each with its hashes; nothing else is installed."""
+
+    lines: tuple[str, ...]
+    is_whole: bool
+
+
+def requirements_of(runtime: Runtime, recipe: Recipe, *, own: Collection[str] = ()) -> Requirements:
+    """The recipe's requirements, with hashes wherever they are known.
+
+    `own`: packages that the machine's owner allows by name, whose builds may be the owner's: no hash is asked of them.
+    """
+    hashes, environments = _read()
+    lines = recipe.requirements
+    if recipe.with_dependencies and runtime.distribution not in own:
+        lines = tuple(environments.get(str(runtime), lines))
+    known = {line: hashes.get(pin_of(line), []) for line in lines if pin_of(line).partition("==")[0] not in own}
+    is_closed = not recipe.with_dependencies or lines is not recipe.requirements
+    return Requirements(
+        lines=tuple(" ".join([line, *(f"--hash=sha256:{digest}" for digest in known.get(line, []))]) for line in lines),
+        is_whole=is_closed and all(known.get(line) for line in lines),
+    )
+
+
+def pin_of(line: str) -> str:
+    """`name==version` of a requirement's line, without extras and marker; empty where it pins nothing."""
+    found = _PIN.match(line)
+    return found[1] + found[2] if found is not None else ""
+
+
+def read_lock(text: str) -> dict[str, list[str]]:
+    """The pins of a requirements file as uv writes it, each with its hashes."""
+    lines = [line for line in text.replace("\\\n", " ").splitlines() if line and not line.lstrip().startswith("#")]
+    return {line.partition(" --hash")[0].strip(): re.findall(r"sha256:([0-9a-f]{64})", line) for line in lines}
+
+
+@functools.cache
+def _read() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    known = json.loads(FILE.read_text(encoding="utf-8"))
+    return known["hashes"], known["environments"]

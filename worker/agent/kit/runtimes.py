@@ -1,0 +1,195 @@
+"""The runtimes of a node: one virtual environment each, installed when first asked for, evicted when disk runs short.
+
+<folder>/onnxruntime-1.31.1/            the environment; complete once it holds onnxfarm.json
+<folder>/onnxruntime-1.31.1.lock        held while installing, so that two agents do not install into one folder
+<folder>/onnxruntime-1.31.1.failed      why the last install failed; believed for FAILURE_S seconds
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from farm.contract.cells import Runtime
+from farm.contract.reasons import Reason, ReasonCode
+from farm.rules.runtimes import distributions
+from worker.agent.kit import installer, locks, requirements
+
+MARKER = "onnxfarm.json"
+FAILURE_S = 300.0
+DEFAULT_LIMIT_BYTES = 20 << 30
+
+Say = Callable[[str], None]
+
+
+class RuntimeUnavailableError(Exception):
+    """The runtime cannot be had on this node now; `reason` is what its cells end with."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason.text)
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A runtime that is ready. `providers` are those compiled in, which is no evidence that they work."""
+
+    runtime: Runtime
+    folder: Path
+    python_version: str = ""
+    bytes: int = 0
+    providers: tuple[str, ...] = ()
+    packages: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return self.folder / "bin" / "python"
+
+
+class RuntimeStore:
+    """The runtimes under one folder, which several agents of a user may share."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        limit_bytes: int = DEFAULT_LIMIT_BYTES,
+        say: Say = lambda _: None,
+        allowed: Collection[str] = (),
+    ) -> None:
+        # the real path: interpreters are asked for by it, and sandboxes name it
+        self.folder = Path(os.path.realpath(folder))
+        self.limit_bytes = limit_bytes
+        # packages beyond the known distributions that this machine's owner allows by name
+        self._allowed = frozenset(allowed)
+        self._say = say
+
+    def provide(self, runtime: Runtime, *, keep: Collection[Runtime] = ()) -> Installed:
+        """The runtime, installed first where it is missing; `keep` are never evicted for it.
+
+        Whatever an order says, only a known distribution or an allowed package is installed or used.
+        Raises RuntimeUnavailableError, with the installer's essential line.
+        """
+        refusal = distributions.refusal(runtime, allowed=self._allowed)
+        if refusal is not None:
+            raise RuntimeUnavailableError(Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=refusal))
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self._locked(runtime):
+            found = self._read(self._place(runtime))
+            if found is None:
+                self._raise_if_failed_lately(runtime)
+                self._say(f"installing {runtime}")
+                found = self._install(runtime)
+                self._evict(keep={runtime, *keep})
+        os.utime(found.folder / MARKER)
+        return found
+
+    def installed(self) -> tuple[Installed, ...]:
+        """Every runtime that is ready, in the order of their names."""
+        if not self.folder.is_dir():
+            return ()
+        places = sorted(place for place in self.folder.iterdir() if place.is_dir())
+        return tuple(found for found in map(self._read, places) if found is not None)
+
+    def _place(self, runtime: Runtime) -> Path:
+        return self.folder / f"{runtime.distribution}-{runtime.version}"
+
+    def _read(self, place: Path) -> Installed | None:
+        try:
+            stored = json.loads((place / MARKER).read_text())
+            found = Installed(
+                runtime=Runtime(**stored["runtime"]),
+                folder=place,
+                python_version=stored["python"],
+                bytes=stored["bytes"],
+                providers=tuple(stored["providers"]),
+                packages=stored["packages"],
+            )
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        # an interpreter that was removed from the machine takes its environments with it; a marker that names another
+        # runtime came with a package
+        return found if found.python.exists() and self._place(found.runtime) == place else None
+
+    def _install(self, runtime: Runtime) -> Installed:
+        place = self._place(runtime)
+        try:
+            python = self._choose_python(runtime)
+            recipe = requirements.recipe_of(runtime)
+            said = installer.make_environment(
+                place,
+                python=python,
+                requirements=locks.requirements_of(runtime, recipe, own=self._allowed),
+                with_dependencies=recipe.with_dependencies,
+            )
+        except installer.InstallError as error:
+            shutil.rmtree(place, ignore_errors=True)
+            raise RuntimeUnavailableError(self._remember_failure(runtime, str(error))) from error
+        self._failure_file(runtime).unlink(missing_ok=True)
+        marker: dict[str, Any] = {**said, "runtime": runtime.model_dump(), "bytes": size_of(place)}
+        (place / MARKER).write_text(json.dumps(marker))
+        found = self._read(place)
+        assert found is not None
+        return found
+
+    def _choose_python(self, runtime: Runtime) -> Path:
+        """The agent's own interpreter where the runtime has wheels for it, else the newest one present that fits."""
+        allowed = requirements.python_range(runtime)
+        own = Path(getattr(sys, "_base_executable", sys.executable))
+        if allowed is None or allowed[0] <= sys.version_info.minor <= allowed[1]:
+            return own
+        fitting = [one for one in installer.pythons_present() if allowed[0] <= one.minor <= allowed[1]]
+        if fitting:
+            return fitting[0].path
+        raise installer.InstallError(
+            f"it has wheels for Python 3.{allowed[0]} to 3.{allowed[1]} only and none of these is on this machine; "
+            f"install Python 3.{allowed[1]}"
+        )
+
+    def _raise_if_failed_lately(self, runtime: Runtime) -> None:
+        path = self._failure_file(runtime)
+        with contextlib.suppress(OSError, ValueError):
+            if time.time() - path.stat().st_mtime < FAILURE_S:
+                raise RuntimeUnavailableError(Reason.model_validate_json(path.read_text()))
+
+    def _remember_failure(self, runtime: Runtime, why: str) -> Reason:
+        text = f"{runtime} could not be installed: {why}"
+        reason = Reason(code=ReasonCode.RUNTIME_INSTALL_FAILED, text=text[:2000])
+        self._failure_file(runtime).write_text(reason.model_dump_json())
+        return reason
+
+    def _failure_file(self, runtime: Runtime) -> Path:
+        return self._place(runtime).with_name(f"{self._place(runtime).name}.failed")
+
+    def _evict(self, *, keep: Collection[Runtime]) -> None:
+        """Remove the runtimes used longest ago until the others fit the limit."""
+        present = sorted(self.installed(), key=lambda one: (one.folder / MARKER).stat().st_mtime)
+        total = sum(one.bytes for one in present)
+        for one in present:
+            if total <= self.limit_bytes:
+                return
+            if one.runtime not in keep:
+                self._say(f"removing {one.runtime}, used longest ago, to stay under {self.limit_bytes / 1e9:.1f} GB")
+                (one.folder / MARKER).unlink()
+                shutil.rmtree(one.folder, ignore_errors=True)
+                total -= one.bytes
+
+    @contextlib.contextmanager
+    def _locked(self, runtime: Runtime) -> Iterator[None]:
+        path = self._place(runtime)
+        with open(path.with_name(f"{path.name}.lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of all files below, each hard-linked file counted in full (uv links them from its cache)."""
+    return sum(os.lstat(os.path.join(place, name)).st_size for place, _, names in os.walk(folder) for name in names)

@@ -1,0 +1,47 @@
+"""The node's Celery app: an ordinary worker on the farm's gateway, one block at a time.
+
+What RELIABILITY.md's faults taught: JSON only, no result backend, prefetch 1, no remote control, gossip, mingle or
+events, and no acknowledgement that means anything. Threads, not processes: the runner is a process of its own, and the
+worker's loop stays free for signals.
+"""
+
+from celery import Celery
+from kombu.entity import Queue
+
+from worker.agent.line import transport
+from worker.agent.line.mailbox import Mailbox
+
+SETTINGS = {
+    "accept_content": ["json"],
+    "task_serializer": "json",
+    "result_serializer": "json",
+    "result_backend": None,
+    "task_ignore_result": True,
+    "task_acks_late": True,
+    "worker_prefetch_multiplier": 1,
+    "worker_concurrency": 1,
+    "worker_pool": "threads",
+    "worker_enable_remote_control": False,
+    "worker_send_task_events": False,
+    "task_send_sent_event": False,
+    "worker_hijack_root_logger": False,
+    "worker_redirect_stdouts": False,
+    "worker_cancel_long_running_tasks_on_connection_loss": False,
+    "broker_connection_retry_on_startup": True,
+    "broker_heartbeat": 0,
+    "task_create_missing_queues": True,
+    "timezone": "UTC",
+}
+
+
+def make_app(*, gateway_url: str, queues: tuple[str, ...], mailbox: Mailbox) -> Celery:
+    """The app of one node, consuming `queues` from the gateway."""
+    transport.register()
+    app = Celery("onnxfarm-node", set_as_current=True)
+    app.conf.update(SETTINGS)
+    app.conf.update(
+        broker_url=f"{transport.NAME}+{gateway_url}",
+        broker_transport_options={"mailbox": mailbox},
+        task_queues=[Queue(name, no_declare=True) for name in queues],  # type: ignore[no-untyped-call]
+    )
+    return app

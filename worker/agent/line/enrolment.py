@@ -1,0 +1,123 @@
+"""Joining a farm: a key pair made here, a one-off code, a person's approval, and a secret that rotates itself."""
+
+import logging
+import secrets
+import threading
+import time
+from datetime import UTC, datetime
+
+from farm.contract import node as messages
+from farm.contract import signing
+from farm.contract.reports import Facts
+from farm.contract.version import CONTRACT_VERSION
+from worker.agent.home import Identity, NodeHome
+from worker.agent.line.gateway import Gateway, Rejected, Stale, Unavailable
+from worker.agent.line.mailbox import pause_after
+
+logger = logging.getLogger(__name__)
+
+# the code of the farm's refusal while nobody has approved the node
+PENDING = "pending"
+# how often a node that waits for approval asks, in seconds
+APPROVAL_S = 1.0
+LONGEST_APPROVAL_S = 30.0
+
+
+class AlreadyEnrolledError(RuntimeError):
+    """The folder holds a node already."""
+
+
+class StoppedError(RuntimeError):
+    """The agent was stopped while it waited."""
+
+
+def enrol(
+    home: NodeHome, *, url: str, code: str, name: str, facts: Facts, self_test: messages.SelfTest | None = None
+) -> tuple[Identity, messages.Enrolled]:
+    """Makes this machine a node of the farm at `url`; pending until a person approves its fingerprint.
+
+    Raises AlreadyEnrolledError, and GatewayError with the farm's words (a code used twice or late).
+    """
+    if home.is_enrolled:
+        known = home.identity()
+        raise AlreadyEnrolledError(
+            f"{home.folder} is node {known.name!r} of {known.url} already; start it with `onnxfarm node start`, or "
+            f"choose another folder with --home."
+        )
+    private = signing.make_private_key()
+    enrolment = messages.Enrolment(
+        code=code,
+        name=name,
+        public_key=signing.public_key(private),
+        facts=facts,
+        contract_version=CONTRACT_VERSION,
+        self_test=self_test,
+    )
+    with Gateway(url) as gateway:
+        enrolled = gateway.enrol(enrolment)
+        identity = Identity(
+            url=gateway.url,
+            node_id=enrolled.node_id,
+            name=name,
+            private_key=private,
+            fingerprint=signing.fingerprint(enrolment.public_key),
+        )
+    home.keep_identity(identity)
+    return identity, enrolled
+
+
+def enrol_by_host_name(
+    home: NodeHome, *, url: str, code: str, name: str, facts: Facts, self_test: messages.SelfTest | None = None
+) -> tuple[Identity, messages.Enrolled]:
+    """The same under a name that nobody chose: with an ending of its own where another node of the farm has it."""
+    try:
+        return enrol(home, url=url, code=code, name=name, facts=facts, self_test=self_test)
+    except Stale as problem:
+        other = f"{name[:58]}-{secrets.token_hex(2)}"
+        logger.warning("%s This machine joins as %s.", problem, other)
+        return enrol(home, url=url, code=code, name=other, facts=facts, self_test=self_test)
+
+
+def renew_secret(home: NodeHome, gateway: Gateway, identity: Identity) -> messages.SecretGrant:
+    """Proves the private key, stores the new secret and uses it from now on. Raises GatewayError."""
+    signed_at = int(time.time())
+    signature = signing.sign(identity.private_key, messages.secret_message(identity.node_id, signed_at))
+    request = messages.SecretRequest(node_id=identity.node_id, signed_at=signed_at, signature=signature)
+    grant = gateway.secret(request)
+    home.keep_secret(grant)
+    gateway.use_secret(grant.secret)
+    return grant
+
+
+def is_due(grant: messages.SecretGrant, *, now: datetime | None = None) -> bool:
+    """Whether three quarters of the secret's life are over."""
+    return (now or datetime.now(UTC)) >= grant.rotate_at
+
+
+def approved_secret(
+    home: NodeHome, gateway: Gateway, identity: Identity, *, stop: threading.Event
+) -> messages.SecretGrant:
+    """The secret to start with; waits while the node is pending or the farm is away.
+
+    Raises StoppedError when `stop` is set meanwhile, and Rejected when the farm will not have this node (retired).
+    """
+    grant = home.secret()
+    if grant is not None and not is_due(grant):
+        gateway.use_secret(grant.secret)
+        return grant
+    tries, said = 0, ""
+    while True:
+        tries += 1
+        try:
+            return renew_secret(home, gateway, identity)
+        except Rejected as problem:
+            if problem.code != PENDING:
+                raise
+            sentence, pause = str(problem), min(LONGEST_APPROVAL_S, APPROVAL_S * 1.2 ** min(tries, 32))
+        except Unavailable as problem:
+            sentence, pause = f"The farm does not answer ({problem}); asking again.", pause_after(tries)
+        if sentence != said:
+            logger.warning("%s", sentence)
+            said = sentence
+        if stop.wait(pause):
+            raise StoppedError("The agent was stopped before the node was approved.")

@@ -1,0 +1,85 @@
+"""The farm's broker itself as the source of messages, for a node on the farm's own network.
+
+Everything else stays as it is: claims, files and reports travel by HTTPS, and the database decides. A message is a
+hint; one that this node may not claim is lost with it, and the farm rings the block again within seconds. The node's
+user of the broker may do nothing but BRPOP on the node's own queues (farm.runs.lines).
+"""
+
+import json
+import threading
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
+
+from pydantic import ValidationError
+
+from farm.contract.node import Offer
+from worker.agent.line import gateway
+
+if TYPE_CHECKING:
+    import redis
+
+VARIABLE = "ONNXFARM_NODE_BROKER"
+CONNECT_S = 5.0
+# a node that the farm has named no queues for yet asks again so soon
+UNNAMED_S = 1.0
+
+
+class DirectLine:
+    """One connection to the broker, as the node's own user. Raises ValueError for an address that is none."""
+
+    def __init__(self, url: str) -> None:
+        if urlsplit(url).scheme not in ("redis", "rediss", "unix") or not urlsplit(url).username:
+            raise ValueError(
+                f"{VARIABLE} is not rediss://USER:SECRET@HOST:PORT/0; `manage.py direct_line NODE` prints it."
+            )
+        self._url = url
+        self._client: redis.Redis | None = None
+        self._queues: tuple[str, ...] = ()
+        self._named = threading.Event()
+
+    def listen_to(self, queues: Iterable[str]) -> None:
+        """The queues that the farm named last."""
+        self._queues = tuple(sorted(queues))
+        self._named.set()
+
+    def message(self, *, wait_s: float) -> Offer | None:
+        """The next message of the node's queues, None when there was none within `wait_s` seconds.
+
+        Raises gateway.GatewayError while the broker is away or refuses the node's user.
+        """
+        import redis
+
+        if not self._named.wait(UNNAMED_S) or not self._queues:
+            return None
+        try:
+            heard = self._connected(wait_s).brpop(list(self._queues), timeout=int(max(1, wait_s)))
+            found = cast("tuple[bytes, bytes] | None", heard)
+        except (redis.AuthenticationError, redis.exceptions.NoPermissionError) as problem:
+            raise gateway.GatewayError(
+                f"the broker refuses this node's user ({problem}); `manage.py direct_line NODE` makes it anew"
+            ) from problem
+        except redis.RedisError as problem:
+            raise gateway.Unavailable(f"the broker is away: {problem}") from problem
+        return None if found is None else _offer(*found)
+
+    def close(self) -> None:
+        """Ends the connection; a wait in another thread ends with it."""
+        if self._client is not None:
+            self._client.close()
+
+    def _connected(self, wait_s: float) -> "redis.Redis":
+        import redis
+
+        if self._client is None:
+            self._client = redis.Redis.from_url(
+                self._url, socket_connect_timeout=CONNECT_S, socket_timeout=wait_s + CONNECT_S, max_connections=1
+            )
+        return self._client
+
+
+def _offer(queue: bytes, text: bytes) -> Offer:
+    try:
+        return Offer(queue=queue.decode(), message=json.loads(text))
+    except (ValueError, ValidationError) as problem:
+        raise gateway.GatewayError(f"a message of the broker is no hint: {text[:80]!r}") from problem

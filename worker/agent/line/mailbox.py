@@ -1,0 +1,85 @@
+"""The node's one open request to the farm: a long poll, only while a message is wanted.
+
+A thread keeps polling, so that the worker's own loop stays free for signals. Nothing is asked for while a block is
+measured. When the farm is away the pauses grow, with jitter, so that a thousand nodes do not come back at once.
+"""
+
+import logging
+import queue
+import random
+import threading
+import time
+from collections.abc import Callable
+
+from farm.contract.node import Offer
+from worker.agent.line import gateway
+
+logger = logging.getLogger(__name__)
+
+FIRST_PAUSE_S = 0.5
+LONGEST_PAUSE_S = 10.0
+# an empty answer sooner than this was no long poll: pause before the next one
+SOONEST_EMPTY_S = 1.0
+
+
+def pause_after(failures: int, draw: Callable[[], float] = random.random) -> float:
+    """Seconds to wait after `failures` in a row: doubling up to LONGEST_PAUSE_S, half of it random."""
+    longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(failures - 1, 16))
+    return longest * (0.5 + 0.5 * draw())
+
+
+class Mailbox:
+    """Takes messages one at a time from `fetch`, a long poll that answers an offer or None.
+
+    `on_refused` is called once when the farm does not know this node any more (401): the agent has to stop.
+    """
+
+    def __init__(self, fetch: Callable[[], Offer | None], *, on_refused: Callable[[str], None]) -> None:
+        self._fetch = fetch
+        self._on_refused = on_refused
+        self._offers: queue.Queue[Offer] = queue.Queue()
+        self._wanted = threading.Event()
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._poll, name="mailbox", daemon=True)
+        self._thread.start()
+
+    def take(self, timeout_s: float | None) -> Offer | None:
+        """The next offer, or None when none came within `timeout_s`."""
+        if self._offers.empty():
+            self._wanted.set()
+        try:
+            offer = self._offers.get(timeout=timeout_s)
+        except queue.Empty:
+            return None
+        self._wanted.clear()
+        return offer
+
+    def close(self) -> None:
+        """Stops polling. A poll in flight is left behind: a lost message is a late block, no more."""
+        self._closed.set()
+        self._wanted.set()
+
+    def _poll(self) -> None:
+        failures = 0
+        while True:
+            self._wanted.wait()
+            if self._closed.is_set():
+                return
+            started = time.monotonic()
+            try:
+                offer = self._fetch()
+            except gateway.Refused as problem:
+                self._on_refused(str(problem))
+                return
+            except gateway.GatewayError as problem:  # also a proxy that answers 404 while the farm is replaced
+                failures += 1
+                pause = pause_after(failures)
+                logger.warning("The farm does not answer (%s); asking again in %.1f s.", problem, pause)
+                self._closed.wait(pause)
+                continue
+            failures = 0
+            if offer is not None:
+                self._wanted.clear()
+                self._offers.put(offer)
+            elif time.monotonic() - started < SOONEST_EMPTY_S:
+                self._closed.wait(pause_after(1) + SOONEST_EMPTY_S)

@@ -1,0 +1,127 @@
+"""Reports wait on disk until the farm has answered them, so that neither a crash nor a cut line loses one.
+
+One JSON file a report, named so that they sort in the order they were made. The farm takes a report twice without
+harm (idempotent by attempt, kind, arm and round).
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+
+from farm.contract.reports import Reply, Report
+from worker.agent.home import write_privately
+from worker.agent.line import gateway as farm
+from worker.agent.line.mailbox import pause_after
+
+logger = logging.getLogger(__name__)
+
+# after that the attempt is long over; a report of it would only be answered 409
+OLDEST_S = 24 * 3600
+
+
+class GivenUpError(RuntimeError):
+    """A report was not answered before the attempt was cancelled; it stays in the spool."""
+
+
+class Spooled(BaseModel):
+    """A report with what is needed to send it again after a restart."""
+
+    block: str
+    attempt: int
+    token: str
+    report: Report
+
+
+class Outbox:
+    """The spool of one node."""
+
+    def __init__(self, folder: Path, gateway: farm.Gateway) -> None:
+        self._folder = folder
+        self._gateway = gateway
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def send(self, spooled: Spooled, *, is_cancelled: Callable[[], bool]) -> Reply:
+        """Keeps the report and sends it until it is answered, with growing pauses.
+
+        Raises Stale or Rejected (the farm answered no: nothing is kept), Refused (kept), GivenUpError once
+        `is_cancelled` (kept).
+        """
+        return self._send(self._keep(spooled), spooled, is_cancelled=is_cancelled)
+
+    def flush(self, *, is_cancelled: Callable[[], bool]) -> int:
+        """Sends what an earlier agent left behind, oldest first; gives how many were answered. Raises Refused."""
+        answered = 0
+        for path in sorted(self._folder.glob("*.json")):
+            spooled = _read(path)
+            if spooled is None:
+                continue
+            try:
+                self._send(path, spooled, is_cancelled=is_cancelled)
+            except (farm.Stale, farm.Rejected) as problem:
+                logger.info("A report of an earlier attempt at block %s is late: %s", spooled.block, problem)
+            except GivenUpError:
+                return answered
+            answered += 1
+        return answered
+
+    def _send(self, path: Path | None, spooled: Spooled, *, is_cancelled: Callable[[], bool]) -> Reply:
+        failures = 0
+        while True:
+            try:
+                return self._send_once(path, spooled)
+            except farm.Unavailable as problem:
+                failures += 1
+                pause = pause_after(failures)
+                logger.warning("A report waits (%s); sending it again in %.1f s.", problem, pause)
+            _wait(pause, is_cancelled)
+            if is_cancelled():
+                raise GivenUpError(f"A report of block {spooled.block} was not answered before the agent let go of it.")
+
+    def _send_once(self, path: Path | None, spooled: Spooled) -> Reply:
+        try:
+            reply = self._gateway.report(
+                spooled.block, attempt=spooled.attempt, token=spooled.token, report=spooled.report
+            )
+        except (farm.Stale, farm.Rejected):
+            _drop(path)
+            raise
+        _drop(path)
+        return reply
+
+    def _keep(self, spooled: Spooled) -> Path | None:
+        with self._lock:
+            self._count += 1
+            name = f"{time.time_ns():020d}-{self._count:06d}.json"
+        path = self._folder / name
+        try:
+            write_privately(path, spooled.model_dump_json())
+        except OSError as problem:  # a full disk: the report is sent all the same, it just outlives no crash
+            logger.warning("A report cannot be kept on disk (%s).", problem)
+            return None
+        return path
+
+
+def _drop(path: Path | None) -> None:
+    if path is not None:
+        path.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> Spooled | None:
+    try:
+        if time.time() - path.stat().st_mtime < OLDEST_S:
+            return Spooled.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as problem:
+        logger.warning("%s cannot be read and is dropped: %s", path, problem)
+    path.unlink(missing_ok=True)
+    return None
+
+
+def _wait(pause_s: float, is_cancelled: Callable[[], bool]) -> None:
+    end = time.monotonic() + pause_s
+    while time.monotonic() < end and not is_cancelled():
+        time.sleep(0.1)

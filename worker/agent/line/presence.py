@@ -1,0 +1,103 @@
+"""A node's hellos: what it is and can do, said at start, every minute, and at the end; and its secret's rotation."""
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Literal
+
+from farm.contract import node as messages
+from farm.contract.cells import Runtime
+from farm.contract.reports import Facts
+from farm.contract.version import CONTRACT_VERSION
+from worker.agent.abilities.probes import Abilities
+from worker.agent.home import Identity, NodeHome
+from worker.agent.line import enrolment
+from worker.agent.line import gateway as farm
+from worker.agent.line.mailbox import pause_after
+
+logger = logging.getLogger(__name__)
+
+State = Literal["idle", "measuring", "leaving"]
+
+
+class Presence:
+    """Says hello and follows the farm's answers: `on_welcome` gets each of them."""
+
+    def __init__(
+        self,
+        home: NodeHome,
+        gateway: farm.Gateway,
+        identity: Identity,
+        *,
+        facts: Callable[[], Facts],
+        runtimes: Callable[[], tuple[Runtime, ...]],
+        block: Callable[[], str | None],
+        log_tail: Callable[[], str],
+    ) -> None:
+        self._home, self._gateway, self._identity = home, gateway, identity
+        self._facts, self._runtimes, self._block, self._log_tail = facts, runtimes, block, log_tail
+        self.abilities = Abilities()
+        self._welcome: messages.Welcome | None = None
+        self._changed = threading.Event()
+
+    @property
+    def settings(self) -> messages.NodeSettings:
+        """What the owner set; the defaults before the first hello."""
+        return self._welcome.settings if self._welcome else messages.NodeSettings()
+
+    def hello(self, *, is_leaving: bool = False) -> messages.Welcome:
+        """One hello. Raises GatewayError."""
+        block = self._block()
+        state: State = "leaving" if is_leaving else "measuring" if block else "idle"
+        welcome = self._gateway.hello(
+            messages.Hello(
+                contract_version=CONTRACT_VERSION,
+                facts=self._facts(),
+                tags=self.abilities.tags,
+                providers=self.abilities.providers,
+                runtimes=self._runtimes(),
+                state=state,
+                block=block,
+                log_tail=self._log_tail(),
+                self_test=self.abilities.self_test,
+            )
+        )
+        if welcome.sentence and (self._welcome is None or welcome.sentence != self._welcome.sentence):
+            logger.warning("The farm says: %s", welcome.sentence)
+        self._welcome = welcome
+        return welcome
+
+    def say_again(self) -> None:
+        """Something changed: the next hello is due now."""
+        self._changed.set()
+
+    def keep(
+        self,
+        *,
+        stop: threading.Event,
+        on_welcome: Callable[[messages.Welcome], None],
+        on_refused: Callable[[str], None],
+    ) -> None:
+        """Says hello until `stop`; the body of a thread."""
+        failures = 0
+        while not stop.is_set():
+            self._changed.wait(pause_after(failures) if failures else self.settings.hello_every_s)
+            self._changed.clear()
+            if stop.is_set():
+                return
+            try:
+                self._renew_secret()
+                on_welcome(self.hello())
+                failures = 0
+            except farm.Refused as problem:
+                on_refused(str(problem))
+                return
+            except (farm.GatewayError, OSError) as problem:  # OSError: a full disk keeps no secret and no ready file
+                failures += 1
+                logger.warning("A hello came to nothing: %s", problem)
+
+    def _renew_secret(self) -> None:
+        grant = self._home.secret()
+        if grant is None or enrolment.is_due(grant):
+            enrolment.renew_secret(self._home, self._gateway, self._identity)
+            logger.info("This node's secret was renewed.")

@@ -1,0 +1,88 @@
+"""An arm made ready: its runtime installed, its files in the block's folder."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from farm.contract.blocks import ArmOrder, BlockOrder
+from farm.contract.cells import Bundle, FileRef
+from farm.contract.reasons import Reason
+from worker.agent.kit import cache, staging
+from worker.agent.kit.environment import NodeEnvironment
+from worker.agent.kit.runtimes import Installed, RuntimeUnavailableError
+
+
+@dataclass(frozen=True)
+class PreparedArm:
+    """Everything a runner of this arm needs. Paths are real and inside the block's folder."""
+
+    order: ArmOrder
+    installed: Installed
+    model: Path
+    source: Path
+    inputs: Path
+    reference: Path | None
+    scratch: Path
+    evaluation: Path | None = None
+
+    @property
+    def arm(self) -> int:
+        return self.order.arm
+
+    @property
+    def engines(self) -> Path:
+        """Where a provider that compiles keeps its engine, from one launch to the next."""
+        return self.scratch / "engines"
+
+    @property
+    def is_variant(self) -> bool:
+        """Whether the measured graph is another one than the uploaded."""
+        return self.order.bundle.digest != self.order.source.digest
+
+
+def prepare_arms(
+    order: BlockOrder, *, environment: NodeEnvironment, folder: Path, is_cancelled: Callable[[], bool]
+) -> tuple[list[PreparedArm], dict[int, Reason]]:
+    """Install and copy what every arm needs; an arm that cannot have it gets its reason, the others go on."""
+    ready: list[PreparedArm] = []
+    refused: dict[int, Reason] = {}
+    for arm in order.arms:
+        if is_cancelled():
+            break
+        try:
+            ready.append(_prepare(arm, block=order, environment=environment, folder=folder))
+        except (RuntimeUnavailableError, cache.ArtifactUnavailableError) as error:
+            refused[arm.arm] = error.reason
+    return ready, refused
+
+
+def _prepare(arm: ArmOrder, *, block: BlockOrder, environment: NodeEnvironment, folder: Path) -> PreparedArm:
+    keep = {other.cell.runtime for other in block.arms}
+    installed = environment.runtimes.provide(arm.cell.runtime, keep=keep)
+    staging.compile_stage(environment.stage, python=installed.python)
+    needed = cache.digests_of(block)
+
+    def bundle(what: Bundle) -> Path:
+        place = folder / "bundles" / what.digest[:32]
+        if place.is_dir():
+            return place / what.main
+        return environment.cache.place_bundle(what, place, keep=needed)
+
+    def file(what: FileRef) -> Path:
+        place = folder / "files"
+        place.mkdir(parents=True, exist_ok=True)
+        target = place / f"{what.sha256}.npz"
+        return target if target.exists() else environment.cache.place(what, place, name=target.name, keep=needed)
+
+    scratch = folder / f"arm-{arm.arm}"
+    scratch.mkdir(parents=True, exist_ok=True)
+    return PreparedArm(
+        order=arm,
+        installed=installed,
+        model=bundle(arm.bundle),
+        source=bundle(arm.source),
+        inputs=file(arm.inputs),
+        reference=file(arm.reference) if arm.reference else None,
+        scratch=scratch,
+        evaluation=file(arm.evaluation.data) if arm.evaluation else None,
+    )

@@ -1,0 +1,69 @@
+"""Orders to the runner, and the check pass. Samples are those of sampling.py, traces those of tracing.py."""
+
+from typing import Any
+
+from pydantic import ValidationError
+
+from farm.contract.reports import CheckReport
+from farm.rules.runtimes import plugins, providers
+from worker.agent.passes.arms import PreparedArm
+from worker.agent.passes.launches import Launcher, garbled
+
+RUNNER_ORDER_VERSION = 1
+CPU = "CPUExecutionProvider"
+# outputs of the check, for the comparison of engine and engine
+KEPT = "outputs.npz"
+_LOG_CHARACTERS = 4_000
+
+
+def run_check(launcher: Launcher, arm: PreparedArm) -> CheckReport:
+    """The check pass of an arm."""
+    order = {**runner_order(arm, "check"), "keep": str(arm.scratch / KEPT)}
+    answer = launcher.launch(arm, order, work_dir=arm.scratch)
+    reply = {key: value for key, value in answer.reply.items() if key in CheckReport.model_fields}
+    facts = {
+        "arm": arm.arm,
+        "packages": arm.installed.packages,
+        "log_tail": answer.log_tail[-_LOG_CHARACTERS:],
+    }
+    try:
+        report = CheckReport(**{**reply, **facts, "reason": answer.reason})
+    except ValidationError as error:
+        return CheckReport(**facts, reason=garbled(first_problem(error)))
+    return report
+
+
+def runner_order(arm: PreparedArm, kind: str) -> dict[str, Any]:
+    """What every pass is told; keys are those of worker.runner.order."""
+    cell = arm.order.cell
+    return {
+        "version": RUNNER_ORDER_VERSION,
+        "kind": kind,
+        "model": str(arm.model),
+        "inputs": str(arm.inputs),
+        "reference": str(arm.reference) if arm.reference else None,
+        "atol": arm.order.tolerance.atol,
+        "rtol": arm.order.tolerance.rtol,
+        "tolerances": {name: [one.atol, one.rtol] for name, one in arm.order.tolerances.items()},
+        "provider": cell.provider,
+        "provider_options": cell.provider_options,
+        "plugin": plugins.module_for(cell.runtime, cell.provider),
+        "building": _building(arm),
+        "session": cell.session.model_dump(mode="json"),
+        "batch": cell.workload.batch,
+        "concurrency": cell.workload.concurrency,
+    }
+
+
+def _building(arm: PreparedArm) -> dict[str, Any] | None:
+    entry = providers.find(arm.order.cell.provider)
+    if entry is None or entry.building is None:
+        return None
+    part = entry.building
+    return {"cache": part.cache, "folder": str(arm.engines), "shapes": list(part.shapes)}
+
+
+def first_problem(error: ValidationError) -> str:
+    """Where an answer is wrong first, and how."""
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

@@ -1,0 +1,92 @@
+"""Runs a conformance suite on one runtime: one process for many cases, started again past a case that ends it."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from farm.sandbox import child, interpreters
+from farm.sandbox.endings import Ending
+from farm.sandbox.policy import Policy
+from worker.agent.kit.runtimes import Installed
+from worker.agent.passes.checks import RUNNER_ORDER_VERSION
+
+Outcome = Literal["pass", "refused", "wrong", "crashed"]
+
+# a process that ends none of its cases in this time hangs
+PROCESS_TIMEOUT_S = 60.0
+MEMORY_BYTES = 4 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class CaseOutcome:
+    """How one case ended; `text` says why it did not pass."""
+
+    case: str
+    outcome: Outcome
+    text: str = ""
+
+
+def run_suite(
+    suite: Path,
+    *,
+    runtime: Installed,
+    stage: Path,
+    work: Path,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> list[CaseOutcome]:
+    """Outcomes of every case of `suite` on the CPU provider of `runtime`, in the order of their names.
+
+    `stage` is the staged runner, `work` a writable folder for the ledger.
+    """
+    ledger = work / "ledger.jsonl"
+    ledger.touch()
+    total = sum(1 for _ in suite.iterdir())
+    while True:
+        ending = _run_process(suite, runtime=runtime, stage=stage, ledger=ledger)
+        outcomes, unfinished = _read(ledger)
+        if unfinished is None and not ending.is_done:
+            raise RuntimeError(f"The conformance process of {runtime.runtime} ended early. {ending.sentence()}")
+        if unfinished is not None:
+            crash = {"case": unfinished, "outcome": "crashed", "text": ending.sentence()}
+            with ledger.open("a") as lines:
+                lines.write(json.dumps(crash) + "\n")
+            outcomes[unfinished] = CaseOutcome(**crash)  # type: ignore[arg-type]
+        on_progress(len(outcomes))
+        if len(outcomes) >= total:
+            return [outcomes[name] for name in sorted(outcomes)]
+
+
+def _run_process(suite: Path, *, runtime: Installed, stage: Path, ledger: Path) -> Ending:
+    order: dict[str, Any] = {
+        "version": RUNNER_ORDER_VERSION,
+        "kind": "conformance",
+        "model": str(suite),
+        "inputs": str(ledger),
+        "provider": "CPUExecutionProvider",
+    }
+    policy = Policy(
+        read_only=(*interpreters.paths(runtime.python), stage, suite),
+        read_write=(ledger.parent,),
+        memory_bytes=MEMORY_BYTES,
+    )
+    return child.run_command(
+        [str(runtime.python), "-I", str(stage)],
+        policy=policy,
+        timeout_s=PROCESS_TIMEOUT_S,
+        stdin=json.dumps(order).encode(),
+        cwd=ledger.parent,
+    )
+
+
+def _read(ledger: Path) -> tuple[dict[str, CaseOutcome], str | None]:
+    """Outcomes so far, and the case that was started and did not end."""
+    outcomes: dict[str, CaseOutcome] = {}
+    started: str | None = None
+    for line in ledger.read_text().splitlines():
+        entry = json.loads(line)
+        started = entry["case"] if entry["outcome"] == "started" else None
+        if started is None:
+            outcomes[entry["case"]] = CaseOutcome(**entry)
+    return outcomes, started

@@ -1,0 +1,55 @@
+"""Engine against engine: the outputs that the arms of a block kept in their checks, compared in one process."""
+
+import os
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from farm.contract.reports import EnginesReport
+from farm.rules.parity import preset_between
+from farm.sandbox import leavings
+from worker.agent.passes.arms import PreparedArm
+from worker.agent.passes.checks import KEPT, runner_order
+from worker.agent.passes.launches import Launcher, garbled
+
+
+def compare_engines(launcher: Launcher, arms: Sequence[PreparedArm]) -> EnginesReport | None:
+    """Every two arms that were given the same inputs; None where there are no two."""
+    kept = {arm.arm: place for arm in arms if (place := _shared(arm)) is not None}
+    by_number = {arm.arm: arm for arm in arms if arm.arm in kept}
+    pairs = [
+        _pair(by_number[one], by_number[other], kept)
+        for one, other in combinations(sorted(kept), 2)
+        if by_number[one].inputs == by_number[other].inputs
+    ]
+    if not pairs:
+        return None
+    runs = by_number[pairs[0]["one"]]
+    answer = launcher.launch(runs, {**runner_order(runs, "engines"), "pairs": pairs}, work_dir=runs.scratch)
+    if answer.reason is not None:
+        return EnginesReport(reason=answer.reason)
+    try:
+        return EnginesReport.model_validate({name: answer.reply.get(name) for name in ("pairs", "left_out")})
+    except ValidationError as error:
+        return EnginesReport(reason=garbled(f"{error.error_count()} fields of its comparison are wrong"))
+
+
+def _shared(arm: PreparedArm) -> Path | None:
+    """The arm's outputs where every runner of the block may read them; None when its check kept none."""
+    own = arm.scratch / KEPT
+    if not leavings.is_plain(own):
+        return None
+    place = arm.inputs.parent / f"outputs-{arm.arm}.npz"
+    os.replace(own, place)
+    return place
+
+
+def _pair(one: PreparedArm, other: PreparedArm, kept: dict[int, Path]) -> dict[str, Any]:
+    tolerance = preset_between(one.order.cell, other.order.cell).tolerance
+    return {
+        **{"one": one.arm, "other": other.arm, "atol": tolerance.atol, "rtol": tolerance.rtol},
+        **{"one_path": str(kept[one.arm]), "other_path": str(kept[other.arm])},
+    }

@@ -1,0 +1,112 @@
+"""The evaluation phase of a block: each variant on each runtime and provider judged once on labelled data."""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from farm.contract.base import digest_of
+from farm.contract.blocks import BlockOrder
+from farm.contract.evaluation import AccuracyReport
+from farm.contract.reasons import Reason, ReasonCode
+from farm.contract.reports import CheckReport, Reply, Report
+from worker.agent.kit.environment import NodeEnvironment
+from worker.agent.passes.arms import PreparedArm, prepare_arms
+from worker.agent.passes.checks import runner_order
+from worker.agent.passes.launches import Launcher, garbled
+
+# of one process, and of all of a block together: accuracy is beside the point of a block, which is its rounds
+ONE_S = 60.0
+ALL_S = 240.0
+# loading numpy, the runtime and the model is not part of ONE_S
+_START_S = 60.0
+
+
+def evaluate_arms(
+    launcher: Launcher, arms: Sequence[PreparedArm], *, say: Callable[[PreparedArm, str], None]
+) -> Iterator[AccuracyReport]:
+    """A report for every arm that has labelled data. Arms that differ only in their workload share one measurement."""
+    known: dict[str, AccuracyReport] = {}
+    ends_at = time.monotonic() + ALL_S
+    for arm in arms:
+        if arm.evaluation is None:
+            continue
+        key = _key(arm)
+        if key not in known:
+            say(arm, "evaluating")
+            known[key] = _evaluated(launcher, arm) if time.monotonic() < ends_at else _too_late(arm)
+        yield known[key].model_copy(update={"arm": arm.arm})
+
+
+def judge_block(
+    order: BlockOrder,
+    *,
+    report: Callable[[Report], Reply],
+    environment: NodeEnvironment,
+    is_cancelled: Callable[[], bool],
+) -> None:
+    """Only the labelled data of a block: nothing is checked, traced or timed. Arms that cannot be had get a check."""
+    folder = Path(tempfile.mkdtemp(prefix="judged-", dir=_made(environment.work_dir)))
+    launcher = Launcher(
+        stage=environment.stage,
+        timeout_s=order.runner_timeout_s,
+        memory_bytes=order.memory_bytes,
+        is_cancelled=is_cancelled,
+    )
+
+    def say(arm: PreparedArm, what: str) -> None:
+        environment.say(f"{what}: {arm.order.cell.runtime}, {arm.order.cell.recipe.precision}, arm {arm.arm}")
+
+    try:
+        ready, refused = prepare_arms(order, environment=environment, folder=folder, is_cancelled=is_cancelled)
+        for arm, reason in refused.items():
+            report(CheckReport(arm=arm, reason=reason))
+        with launcher:
+            for found in evaluate_arms(launcher, ready, say=say):
+                report(found)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder.resolve()
+
+
+def _key(arm: PreparedArm) -> str:
+    """What outputs depend on; batch, concurrency and the number of threads are no part of it."""
+    cell = arm.order.cell
+    session = cell.session.model_dump(mode="json", include={"optimization", "disabled_optimizers", "config"})
+    parts = [arm.order.bundle.digest, str(cell.runtime), cell.provider, cell.provider_options, session]
+    return digest_of(parts)
+
+
+def _evaluated(launcher: Launcher, arm: PreparedArm) -> AccuracyReport:
+    assert arm.order.evaluation is not None
+    recipe, data = arm.order.evaluation.recipe, arm.order.evaluation.data
+    order: dict[str, Any] = {
+        **runner_order(arm, "evaluation"),
+        "evaluation": {"data": str(arm.evaluation), **recipe.model_dump(mode="json"), "most_s": ONE_S},
+    }
+    answer = launcher.launch(arm, order, work_dir=arm.scratch, timeout_s=ONE_S + _START_S)
+    known: dict[str, Any] = {"arm": arm.arm, "measured_arm": arm.arm, "recipe": recipe, "data_sha256": data.sha256}
+    known["wall_s"] = answer.wall_ms / 1000
+    if answer.reason is not None:
+        return AccuracyReport(**known, reason=answer.reason)
+    try:
+        judged = {name: answer.reply[name] for name in ("n", "output", "samples")}
+        return AccuracyReport(**known, **judged)
+    except (KeyError, ValidationError) as error:
+        detail = error.errors()[0]["msg"] if isinstance(error, ValidationError) else f"it lacks {error}"
+        return AccuracyReport(**known, reason=garbled(str(detail)))
+
+
+def _too_late(arm: PreparedArm) -> AccuracyReport:
+    assert arm.order.evaluation is not None
+    text = f"The block's {ALL_S:.0f} s for labelled data were over before this cell: give fewer samples or variants."
+    reason = Reason(code=ReasonCode.TIMEOUT, text=text)
+    return AccuracyReport(arm=arm.arm, recipe=arm.order.evaluation.recipe, reason=reason)

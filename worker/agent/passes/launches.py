@@ -1,0 +1,218 @@
+"""One runner process: launched in the sandbox, watched, its ending turned into an answer or a reason."""
+
+import contextlib
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from farm.contract.reasons import Reason, ReasonCode
+from farm.rules.runtimes import providers
+from farm.sandbox import child, interpreters, leavings
+from farm.sandbox.endings import Ending
+from farm.sandbox.policy import Policy, SandboxError
+from farm.sandbox.watch import Running
+from worker.agent.machine.kills import judged, kernel_kills
+from worker.agent.passes.arms import PreparedArm
+
+# a check with many outputs, or the executed nodes of a large model
+MAX_REPLY_BYTES = 16 << 20
+CANCEL_POLL_S = 0.25
+
+# names of what the process may find in its environment; of ours it inherits what its provider's entry names
+_ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    "ORT_DISABLE_TELEMETRY": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+
+
+@dataclass
+class Answer:
+    """What one process came to: its decoded reply or a reason, and how it ended."""
+
+    reply: dict[str, Any] = field(default_factory=dict)
+    reason: Reason | None = None
+    ending: Ending | None = None
+    log_tail: str = ""
+
+    @property
+    def wall_ms(self) -> float:
+        return self.ending.wall_s * 1000 if self.ending else 0.0
+
+
+class Launcher:
+    """Starts the runners of one block and ends those that are alive when the block is cancelled.
+
+    `gaps_s` collects the seconds that the agent itself spends before it launches a process: since the one before it
+    ended, or was ready for its turns.
+    """
+
+    def __init__(
+        self, *, stage: Path, timeout_s: float, memory_bytes: int | None, is_cancelled: Callable[[], bool]
+    ) -> None:
+        self._stage = stage
+        self.timeout_s = timeout_s
+        self._memory_bytes = memory_bytes
+        self._is_cancelled = is_cancelled
+        self._running: set[Running] = set()
+        self._over = threading.Event()
+        self._free_since: float | None = None
+        self.gaps_s: list[float] = []
+
+    def __enter__(self) -> "Launcher":
+        threading.Thread(target=self._end_when_cancelled, daemon=True, name="cancel-watch").start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+
+    def forget_last(self) -> None:
+        """What comes next is no gap between two samples."""
+        self._free_since = None
+
+    def free_at(self, moment: float) -> None:
+        """From this moment (of time.monotonic) on only the agent keeps the next process from being launched."""
+        self._free_since = moment
+
+    def launch(
+        self,
+        arm: PreparedArm,
+        order: dict[str, Any],
+        *,
+        work_dir: Path,
+        timeout_s: float | None = None,
+        on_started: Callable[[Running], None] | None = None,
+    ) -> Answer:
+        """Run one pass of an arm, for `timeout_s` at most where that is less than the block's own limit.
+
+        Whatever the process does is an Answer; it never raises for it. `on_started` is given the running process.
+        """
+        if self._is_cancelled():
+            return Answer(reason=CANCELLED)
+        entry = providers.find(arm.order.cell.provider)
+        policy = self._policy(arm, entry, work_dir=work_dir)
+        kills = kernel_kills()
+        launched_ns = time.monotonic_ns()
+        try:
+            with self._watching(on_started) as started:
+                ending = child.run_command(
+                    [str(arm.installed.python), "-I", str(self._stage)],
+                    policy=policy,
+                    timeout_s=min(self.timeout_s, timeout_s or self.timeout_s),
+                    stdin=json.dumps({**order, "launched_ns": launched_ns, "work_dir": str(work_dir)}).encode(),
+                    env={**_ENVIRONMENT, **_inherited(entry), "HOME": str(work_dir), "TMPDIR": str(work_dir)},
+                    cwd=work_dir,
+                    max_reply_bytes=MAX_REPLY_BYTES,
+                    on_started=started,
+                )
+        except SandboxError as error:
+            return Answer(reason=Reason(code=ReasonCode.SANDBOX_MISSING, text=str(error)[:2000]))
+        self.free_at(launched_ns / 1e9 + ending.wall_s)
+        return read_ending(judged(ending, before=kills, after=kernel_kills()))
+
+    def _policy(self, arm: PreparedArm, entry: providers.Provider | None, *, work_dir: Path) -> Policy:
+        """What the arm's process may see: its interpreter, the stage, the model, its inputs; engines it may keep."""
+        if entry is not None and entry.building is not None:
+            leavings.folder(arm.engines)
+        return Policy(
+            read_only=(*interpreters.paths(arm.installed.python), self._stage, arm.model.parent, arm.inputs.parent),
+            read_write=(work_dir, arm.engines) if leavings.is_folder(arm.engines) else (work_dir,),
+            memory_bytes=self._memory_bytes,
+            devices=entry is not None and providers.needs_devices(entry, arm.order.cell.provider_options),
+        )
+
+    @contextlib.contextmanager
+    def _watching(self, on_started: Callable[[Running], None] | None) -> Iterator[Callable[[Running], None]]:
+        """What is told of the process as it starts; inside the `with` it can be ended from outside."""
+        alive: list[Running] = []
+
+        def started(running: Running) -> None:
+            alive.append(running)
+            self._watch(running)
+            if on_started is not None:
+                on_started(running)
+
+        try:
+            yield started
+        finally:
+            self._running.difference_update(alive)
+
+    def _watch(self, running: Running) -> None:
+        self._running.add(running)
+        if self._free_since is not None:
+            self.gaps_s.append(time.monotonic() - self._free_since)
+
+    def _end_when_cancelled(self) -> None:
+        while not self._over.wait(CANCEL_POLL_S):
+            alive = self._running.copy()
+            if alive and self._is_cancelled():
+                for running in alive:
+                    running.kill()
+
+
+CANCELLED = Reason(code=ReasonCode.CANCELLED, text="The block was cancelled before this was measured; start it again.")
+
+
+def _inherited(entry: providers.Provider | None) -> dict[str, str]:
+    return {name: os.environ[name] for name in entry.environment if name in os.environ} if entry is not None else {}
+
+
+def read_ending(ending: Ending) -> Answer:
+    """The decoded reply of a process, or the reason why there is none."""
+    answer = Answer(ending=ending, log_tail=ending.stderr_tail[-20_000:])
+    answer.reason = _reason_of_kind(ending)
+    if answer.reason is not None:
+        return answer
+    try:
+        reply = ending.answer()
+    except (ValueError, RecursionError):
+        reply = None
+    if not isinstance(reply, dict):
+        said = "nothing" if not ending.reply else f"{ending.reply[:60]!r}"
+        answer.reason = garbled(f"it answered {said} where a JSON object was expected")
+        return answer
+    stated = reply.pop("reason", None)
+    answer.reply = reply
+    if stated is not None:
+        answer.reason = _stated(stated)
+    return answer
+
+
+def garbled(detail: str) -> Reason:
+    """The reason of a reply that does not hold what it should."""
+    return Reason(
+        code=ReasonCode.GARBLED,
+        text=f"The runner's answer cannot be read: {detail}. Run the cell again; if it stays, report the model."[:2000],
+    )
+
+
+def _stated(stated: Any) -> Reason:
+    try:
+        text = str(stated["text"])
+        return Reason(code=ReasonCode(stated["code"]), text=(text[:1].upper() + text[1:])[:2000])
+    except (TypeError, KeyError, ValueError):
+        return garbled(f"its reason is {stated!r:.200}")
+
+
+def _reason_of_kind(ending: Ending) -> Reason | None:
+    codes = {
+        "exited": (ReasonCode.CRASHED, "Look at the log; another runtime or provider may do better."),
+        "crashed": (ReasonCode.CRASHED, "Another runtime or provider may do better."),
+        "timeout": (ReasonCode.TIMEOUT, "Give the cell more time, or a smaller batch or shapes."),
+        "flooded": (ReasonCode.FLOODED, "The model or its provider prints without end; nothing of it was kept."),
+        "out_of_memory": (ReasonCode.OUT_OF_MEMORY, "Give the cell a smaller batch or shapes, or more memory."),
+    }
+    if ending.kind == "cancelled":
+        return CANCELLED
+    if ending.kind not in codes:
+        return None
+    code, advice = codes[ending.kind]
+    # the sandbox speaks of "it"
+    sentence = ending.sentence().replace("It ", "The runner ", 1)
+    return Reason(code=code, text=f"{sentence} {advice}"[:2000])

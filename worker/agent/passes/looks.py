@@ -1,0 +1,67 @@
+"""Looks at single tensors: one inference of an arm's runtime on another model, compared with a reference."""
+
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from farm.contract.blocks import Tolerance
+from farm.contract.divergence import TensorLook
+from farm.contract.reasons import Reason
+from farm.sandbox import leavings
+from worker.agent.passes.arms import PreparedArm
+from worker.agent.passes.checks import runner_order
+from worker.agent.passes.launches import Answer, Launcher, garbled
+
+_LOOKS: TypeAdapter[list[TensorLook]] = TypeAdapter(list[TensorLook])
+_REFERENCE = "look-reference.npz"
+_KEPT = "look-outputs.npz"
+
+
+class LookFailedError(Exception):
+    """The runtime could not be asked; `reason` says why in words."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason.text)
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Looker:
+    """One side of a divergence: an arm whose session settings are used for whatever model it is given."""
+
+    launcher: Launcher
+    arm: PreparedArm
+    tolerance: Tolerance
+
+    def compare(self, model: Path, *, inputs: Path, reference: Path) -> list[TensorLook]:
+        """The model's outputs against the reference's (`.npz`). Raises LookFailedError."""
+        # the child sees the model's folder, the inputs' and its own
+        place = leavings.lay(reference, self.arm.scratch / _REFERENCE)
+        answer = self._asked(model, inputs, reference=str(place))
+        try:
+            return _LOOKS.validate_python(answer.reply.get("outputs"))
+        except ValidationError as problem:
+            raise LookFailedError(garbled(f"{problem.error_count()} fields of its outputs are wrong")) from problem
+
+    def keep(self, model: Path, *, inputs: Path, out: Path) -> None:
+        """Writes the model's outputs to `out` (`.npz`). Raises LookFailedError."""
+        place = self.arm.scratch / _KEPT
+        self._asked(model, inputs, reference=None, keep=str(place))
+        if not leavings.is_plain(place):
+            raise LookFailedError(garbled("it kept no outputs"))
+        shutil.move(place, out)
+
+    def _asked(self, model: Path, inputs: Path, **more: Any) -> Answer:
+        order = {
+            **runner_order(self.arm, "look"),
+            **{"model": str(model), "inputs": str(inputs), "reference": None},
+            **{"atol": self.tolerance.atol, "rtol": self.tolerance.rtol, **more},
+        }
+        on = replace(self.arm, model=model, inputs=inputs)
+        answer = self.launcher.launch(on, order, work_dir=self.arm.scratch)
+        if answer.reason is not None:
+            raise LookFailedError(answer.reason)
+        return answer

@@ -1,0 +1,138 @@
+"""One round of a block: a sample an arm, by turns where that is possible, each measured again while it is disturbed."""
+
+import functools
+import os
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import psutil
+from pydantic import ValidationError
+
+from farm.contract.cells import Budget
+from farm.contract.reports import ArmSample, Sample
+from farm.rules.runtimes import providers
+from worker.agent.machine import processor
+from worker.agent.passes import budgets, turns
+from worker.agent.passes.arms import PreparedArm
+from worker.agent.passes.checks import CPU, first_problem, runner_order
+from worker.agent.passes.launches import Answer, Launcher, garbled
+
+# thread CPU time / wall below this: something else ran on the core
+CPU_SHARE_GATE = 0.95
+MAX_REMEASURES = 3
+# arms that are alive together may fill this part of the free memory
+MEMORY_SHARE = 0.5
+
+
+@dataclass
+class Sampler:
+    """What the rounds of a block have in common. `core`: what its one-thread processes keep to, where that is known.
+
+    `peaks`: bytes each arm's check took; an arm that is missing here measures alone.
+    """
+
+    launcher: Launcher
+    budget: Budget
+    seed: str
+    core: int | None = None
+    peaks: dict[int, int] = field(default_factory=dict)
+
+    def measure(self, arms: Sequence[PreparedArm], *, round_number: int) -> Iterator[ArmSample]:
+        """A sample of each arm, in this order; those that took turns come all at once."""
+        if not can_take_turns(arms, peaks=self.peaks):
+            for position, arm in enumerate(arms):
+                yield self._alone(arm, position=position)
+            return
+        dice = random.Random(f"{self.seed}/{round_number}/turns")
+        taken = self._by_turns(list(enumerate(arms)), remeasured=0, dice=dice)
+        for again in range(1, MAX_REMEASURES + 1):
+            disturbed = [(p, arm) for p, arm in enumerate(arms) if _is_disturbed(taken[p])]
+            if not disturbed:
+                break
+            taken |= self._by_turns(disturbed, remeasured=again, dice=dice)
+        yield from (taken[position] for position in range(len(arms)))
+
+    def _by_turns(
+        self, places: Sequence[tuple[int, PreparedArm]], *, remeasured: int, dice: random.Random
+    ) -> dict[int, ArmSample]:
+        answers = turns.take_turns(self.launcher, [(arm, self._order(arm)) for _, arm in places], dice=dice)
+        return {
+            position: as_sample(answer, arm=arm, position=position, remeasured=remeasured)
+            for (position, arm), answer in zip(places, answers, strict=True)
+        }
+
+    def _alone(self, arm: PreparedArm, *, position: int) -> ArmSample:
+        for remeasured in range(MAX_REMEASURES + 1):
+            answer = self.launcher.launch(arm, self._order(arm), work_dir=arm.scratch)
+            taken = as_sample(answer, arm=arm, position=position, remeasured=remeasured)
+            if not _is_disturbed(taken):
+                break
+        return taken
+
+    def _order(self, arm: PreparedArm) -> dict[str, Any]:
+        return {
+            **runner_order(arm, "sample"),
+            "budget": budgets.runner_budget(self.budget),
+            "gate_cpu_share": CPU_SHARE_GATE if is_gated(arm) else None,
+            "core": self.core if is_gated(arm) else None,
+        }
+
+
+def can_take_turns(arms: Sequence[PreparedArm], *, peaks: dict[int, int]) -> bool:
+    """Whether these arms' processes may be alive together: host memory only, room for all, one session each.
+
+    A device of its own would be shared by their contexts; sessions side by side are a workload of their own.
+    """
+    if len(arms) < 2 or not hasattr(os, "mkfifo"):
+        return False
+    if any(arm.arm not in peaks or not _is_on_host(arm) for arm in arms):
+        return False
+    return sum(peaks[arm.arm] for arm in arms) <= MEMORY_SHARE * psutil.virtual_memory().available
+
+
+def is_gated(arm: PreparedArm) -> bool:
+    """Contention is judged on one-thread workloads of the CPU provider: elsewhere other threads do the work.
+
+    Nor is it on an emulated processor, whose latencies are compared with nothing and cost twenty times as much.
+    """
+    cell = arm.order.cell
+    return (
+        not _is_emulated()
+        and cell.provider == CPU
+        and cell.session.threads == 1
+        and cell.session.execution_mode == "sequential"
+        and cell.workload.concurrency == 1
+    )
+
+
+def as_sample(answer: Answer, *, arm: PreparedArm, position: int, remeasured: int) -> ArmSample:
+    """The sample in an answer, or the reason why there is none."""
+    if answer.reason is not None:
+        return ArmSample(arm=arm.arm, position=position, reason=answer.reason)
+    try:
+        phases = {name: float(spent) for name, spent in dict(answer.reply.get("phases_ms", {})).items()}
+        phases["exit"] = max(0.0, answer.wall_ms - sum(phases.values()))
+        phases["process"] = answer.wall_ms
+        sample = Sample(**{**dict(answer.reply["sample"]), "remeasured": remeasured, "phases_ms": phases})
+    except (ValidationError, KeyError, TypeError, ValueError) as error:
+        detail = first_problem(error) if isinstance(error, ValidationError) else repr(error)
+        return ArmSample(arm=arm.arm, position=position, reason=garbled(detail))
+    return ArmSample(arm=arm.arm, position=position, sample=sample)
+
+
+@functools.cache
+def _is_emulated() -> bool:
+    return processor.is_emulated()
+
+
+def _is_on_host(arm: PreparedArm) -> bool:
+    cell = arm.order.cell
+    # OpenVINO is one provider on several devices
+    is_elsewhere = cell.provider_options.get("device_type", "CPU").upper() != "CPU"
+    return providers.resolve(cell.provider).device == "cpu" and not is_elsewhere and cell.workload.concurrency == 1
+
+
+def _is_disturbed(taken: ArmSample) -> bool:
+    return taken.sample is not None and taken.sample.is_disturbed

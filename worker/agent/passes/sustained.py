@@ -1,0 +1,112 @@
+"""Passes that go on: a cell's curve over minutes, and the energy of its inference."""
+
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from farm.contract.cells import Budget
+from farm.contract.reports import CheckReport
+from farm.contract.sustained import CurvePoint, CurveReport, Energy
+from farm.rules.sustained import point_seconds
+from worker.agent.machine import energy
+from worker.agent.passes import budgets
+from worker.agent.passes.arms import PreparedArm
+from worker.agent.passes.checks import runner_order
+from worker.agent.passes.launches import Answer, Launcher, garbled
+
+# long enough for counters that are updated ten times a second
+ENERGY_S = 3.0
+
+FindMeter = Callable[[Any], energy.Meter]
+
+
+class _Point(BaseModel):
+    """A point in the runner's answer."""
+
+    model_config = ConfigDict(extra="forbid")
+    began_ns: int
+    ended_ns: int
+    n: int = Field(ge=1)
+    p50_ms: float = Field(gt=0)
+    p90_ms: float = Field(gt=0)
+
+
+class _Points(BaseModel):
+    points: tuple[_Point, ...] = Field(min_length=1)
+
+
+def run_curve(
+    launcher: Launcher, arm: PreparedArm, *, total_s: float, find_meter: FindMeter = energy.meter_of
+) -> CurveReport:
+    """One process that runs for `total_s` seconds, in points."""
+    try:
+        meter = find_meter(arm.order.cell)
+    except energy.Unreadable:
+        meter = None
+    answer, points, readings = _run(launcher, arm, total_s=total_s, point_s=point_seconds(total_s), meter=meter)
+    if answer.reason is not None:
+        return CurveReport(arm=arm.arm, reason=answer.reason)
+    spent = energy.per_inference_mj(readings, [(one.began_ns, one.ended_ns, one.n) for one in points])
+    start = points[0].began_ns
+    return CurveReport(
+        arm=arm.arm,
+        points=tuple(
+            CurvePoint(
+                at_s=(one.began_ns - start) / 1e9,
+                span_s=(one.ended_ns - one.began_ns) / 1e9,
+                n=one.n,
+                p50_ms=one.p50_ms,
+                p90_ms=one.p90_ms,
+                energy_mj=spent[place],
+            )
+            for place, one in enumerate(points)
+        ),
+    )
+
+
+def with_energy(
+    found: CheckReport, launcher: Launcher, arm: PreparedArm, *, find_meter: FindMeter = energy.meter_of
+) -> CheckReport:
+    """The check of an arm with the energy of its inference, or the words that there is none to be read.
+
+    Costs a process of its own, and only where a meter can be read.
+    """
+    if found.reason is not None:
+        return found
+    return found.model_copy(update={"energy": _energy(launcher, arm, find_meter=find_meter)})
+
+
+def _energy(launcher: Launcher, arm: PreparedArm, *, find_meter: FindMeter) -> Energy:
+    try:
+        meter = find_meter(arm.order.cell)
+    except energy.Unreadable as problem:
+        return Energy(text=str(problem)[:500])
+    answer, points, readings = _run(launcher, arm, total_s=ENERGY_S, point_s=ENERGY_S, meter=meter)
+    if answer.reason is not None:
+        return Energy(text=f"not measured: {answer.reason.text}"[:500])
+    (spent, *_) = energy.per_inference_mj(readings, [(one.began_ns, one.ended_ns, one.n) for one in points])
+    if spent is None:
+        return Energy(text=f"{energy.NOT_READABLE}: {meter.name} did not move in {ENERGY_S:.0f} s")
+    return Energy(mj=spent, text=f"{meter.name}: everything on it, over {ENERGY_S:.0f} s")
+
+
+def _run(
+    launcher: Launcher, arm: PreparedArm, *, total_s: float, point_s: float, meter: energy.Meter | None
+) -> tuple[Answer, tuple[_Point, ...], energy.Readings]:
+    order = {
+        **runner_order(arm, "sustained"),
+        "budget": budgets.runner_budget(Budget.QUICK),
+        "sustained_s": total_s,
+        "point_s": point_s,
+    }
+    with energy.reading(meter) as readings:
+        answer = launcher.launch(arm, order, work_dir=arm.scratch)
+    points: tuple[_Point, ...] = ()
+    if answer.reason is None:
+        try:
+            points = _Points.model_validate(answer.reply).points
+        except ValidationError as error:
+            first = error.errors()[0]
+            answer.reason = garbled(f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+    return answer, points, readings

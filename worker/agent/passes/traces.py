@@ -1,0 +1,217 @@
+"""The trace pass of an arm: profile, then back to the model's own nodes."""
+
+import contextlib
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from farm.contract.reasons import Reason
+from farm.contract.reports import Operator, ProviderShare, TraceReport
+from farm.rules.judging.alignment import Origin
+from farm.rules.tracing import mapping
+from farm.rules.tracing.graphs import Graph
+from farm.sandbox import leavings
+from worker.agent.kit.environment import StoreTrace
+from worker.agent.passes import budgets, graphs
+from worker.agent.passes.arms import PreparedArm
+from worker.agent.passes.checks import runner_order
+from worker.agent.passes.launches import Launcher, garbled
+
+# a report stays under 1 MB: the slowest operators one by one, the others in one sum a provider
+MAX_OPERATORS = 2_000
+# nodes by which ONNX Runtime copies tensors between devices: the evidence of fallback
+COPY_TO_HOST = "MemcpyToHost"
+COPY_TO_DEVICE = "MemcpyFromHost"
+
+
+class _Row(BaseModel):
+    """An executed node in the runner's answer; times are sums over all runs, in µs."""
+
+    model_config = ConfigDict(extra="forbid")
+    path: tuple[str, ...]
+    name: str
+    op_type: str
+    provider: str
+    index: int
+    total_us: int = Field(ge=0)
+    calls: int = Field(ge=1)
+
+    def executed(self) -> mapping.Executed:
+        return mapping.Executed(
+            name=self.name, op_type=self.op_type, provider=self.provider, index=self.index, path=self.path
+        )
+
+
+class _Group(BaseModel):
+    provider: str
+    nodes: tuple[tuple[str, str], ...]
+
+
+class _Reply(BaseModel):
+    runs: int = Field(ge=0)
+    executed: tuple[_Row, ...]
+    assigned: tuple[_Group, ...] = ()
+    raw: str = Field(pattern=r"^[A-Za-z0-9_.-]+$")
+    optimized: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_.-]+$")
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """One profiled process, not mapped yet."""
+
+    arm: PreparedArm
+    trace_round: int
+    reason: Reason | None = None
+    reply: _Reply | None = None
+    folder: Path | None = None
+
+    @property
+    def optimized(self) -> Path | None:
+        """The graph that ONNX Runtime saved."""
+        return self._left(self.reply.optimized) if self.reply is not None else None
+
+    @property
+    def raw(self) -> Path | None:
+        """The profile that ONNX Runtime wrote."""
+        return self._left(self.reply.raw) if self.reply is not None else None
+
+    def _left(self, name: str | None) -> Path | None:
+        """The plain file of this name in the folder. It is looked for there, because a reply names what it likes."""
+        if self.folder is None or name is None:
+            return None
+        found = leavings.names(self.folder, re.escape(name))
+        return self.folder / found[0] if found else None
+
+
+def profile_arm(launcher: Launcher, arm: PreparedArm, *, trace_round: int) -> Profiled:
+    """Run the trace pass; what it left lies in a folder of its own until `drop`."""
+    folder = Path(tempfile.mkdtemp(prefix="trace-", dir=arm.scratch))
+    order = {**runner_order(arm, "trace"), "trace_runs": budgets.TRACE_RUNS, "trace_s": budgets.TRACE_S}
+    answer = launcher.launch(arm, order, work_dir=folder)
+    if answer.reason is not None:
+        return Profiled(arm=arm, trace_round=trace_round, reason=answer.reason, folder=folder)
+    try:
+        reply = _Reply.model_validate(answer.reply)
+    except ValidationError as error:
+        reason = garbled(str(error.errors()[0]["msg"]))
+        return Profiled(arm=arm, trace_round=trace_round, reason=reason, folder=folder)
+    return Profiled(arm=arm, trace_round=trace_round, reply=reply, folder=folder)
+
+
+@dataclass
+class Mapper:
+    """Graphs of a block, each parsed once, in as few children as possible."""
+
+    work_dir: Path
+    memory_bytes: int | None = None
+    _models: dict[Path, Graph | None] = field(default_factory=dict)
+    _optimized: dict[int, Graph | None] = field(default_factory=dict)
+
+    def learn(self, profiled: Sequence[Profiled]) -> None:
+        """Read the graphs of these traces that are not known yet; an arm's optimised graph stays the same."""
+        models = {path for one in profiled for path in (one.arm.model, one.arm.source)} - self._models.keys()
+        saved = {one.arm.arm: one.optimized for one in profiled if one.optimized and one.arm.arm not in self._optimized}
+        paths = [*sorted(models), *(path for path in saved.values() if path)]
+        if not paths:
+            return
+        read = graphs.read_graphs(paths, work_dir=self.work_dir, memory_bytes=self.memory_bytes)
+        self._models |= dict(zip(sorted(models), read, strict=False))
+        self._optimized |= dict(zip(saved, read[len(models) :], strict=True))
+
+    def origins(self, profiled: Profiled) -> list[Origin]:
+        """Origins of the executed nodes, in order; unmapped where the graph could not be read."""
+        assert profiled.reply is not None
+        executed = [row.executed() for row in profiled.reply.executed]
+        model, source = self._models.get(profiled.arm.model), self._models.get(profiled.arm.source)
+        if model is None or source is None:
+            return [mapping.UNMAPPED] * len(executed)
+        return mapping.map_executed(
+            executed,
+            source=source,
+            model=model if profiled.arm.is_variant else source,
+            optimized=self._optimized.get(profiled.arm.arm),
+            assigned=[
+                mapping.Assigned(provider=group.provider, labels=tuple(name for name, _ in group.nodes if name))
+                for group in profiled.reply.assigned
+            ],
+        )
+
+
+def report_of(profiled: Profiled, mapper: Mapper, *, store: StoreTrace) -> TraceReport:
+    """The report of one trace; the raw file of an arm's first trace is stored."""
+    arm, trace_round = profiled.arm.arm, profiled.trace_round
+    reply = profiled.reply
+    if reply is None or profiled.folder is None:
+        return TraceReport(arm=arm, trace_round=trace_round, reason=profiled.reason)
+    if reply.runs == 0:
+        return TraceReport(arm=arm, trace_round=trace_round, reason=garbled("the profile holds no complete run"))
+    origins = mapper.origins(profiled)
+    raw = profiled.raw
+    return TraceReport(
+        arm=arm,
+        trace_round=trace_round,
+        runs=reply.runs,
+        providers=_shares(reply.executed),
+        operators=_operators(reply, origins),
+        copies_to_device=_copies(reply, COPY_TO_DEVICE),
+        copies_to_host=_copies(reply, COPY_TO_HOST),
+        mapped_share=mapping.mapped_share(origins),
+        raw_sha256=store(arm, trace_round, raw) if trace_round == 0 and raw is not None else None,
+    )
+
+
+def drop(profiled: Profiled) -> None:
+    """Remove what the process left behind."""
+    if profiled.folder is not None:
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(profiled.folder)
+
+
+def _shares(rows: Sequence[_Row]) -> tuple[ProviderShare, ...]:
+    total = sum(row.total_us for row in rows)
+    names = dict.fromkeys(row.provider for row in rows)
+    shares = []
+    for name in names:
+        own = [row for row in rows if row.provider == name]
+        # durations are whole µs: a model whose every node takes less has no measurable time, and counts stand in
+        share = sum(row.total_us for row in own) / total if total else len(own) / len(rows)
+        shares.append(ProviderShare(name=name, nodes=len(own), time_share=share))
+    return tuple(sorted(shares, key=lambda one: -one.time_share))
+
+
+def _operators(reply: _Reply, origins: Sequence[Origin]) -> tuple[Operator, ...]:
+    operators = [
+        Operator(
+            node=origin.node or "/".join((*row.path, row.name)) or row.op_type,
+            covers=origin.covers,
+            op_type=row.op_type,
+            provider=row.provider,
+            time_us=row.total_us / reply.runs,
+            calls=max(1, round(row.calls / reply.runs)),
+        )
+        for row, origin in zip(reply.executed, origins, strict=True)
+    ]
+    operators.sort(key=lambda one: -one.time_us)
+    return (*operators[:MAX_OPERATORS], *_sum_of(operators[MAX_OPERATORS:]))
+
+
+def _sum_of(rest: Sequence[Operator]) -> list[Operator]:
+    providers = dict.fromkeys(one.provider for one in rest)
+    return [
+        Operator(
+            node=f"{sum(one.provider == name for one in rest)} further nodes",
+            op_type="",
+            provider=name,
+            time_us=sum(one.time_us for one in rest if one.provider == name),
+        )
+        for name in providers
+    ]
+
+
+def _copies(reply: _Reply, op_type: str) -> int:
+    return round(sum(row.calls for row in reply.executed if row.op_type == op_type) / reply.runs)

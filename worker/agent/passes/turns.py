@@ -1,0 +1,134 @@
+"""A round whose arms take turns: their processes are alive together, and one of them measures at a time.
+
+A shared machine changes its speed by a tenth within seconds. Arms that are measured one after the other carry that into
+their ratio; arms that take turns of some milliseconds see the same of it. docs/measuring.md says what this gains.
+"""
+
+import os
+import random
+import select
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from farm.sandbox import leavings
+from farm.sandbox.watch import Running
+from worker.agent.passes.arms import PreparedArm
+from worker.agent.passes.launches import Answer, Launcher
+
+# the words of worker.runner.turns, which runs in another environment
+GO, MORE = b"g", b"m"
+ENDED = b""
+LISTEN_S = 0.05
+
+
+# starts a process whose pipes lie in this folder, tells of it once it runs, and answers when it has ended
+Launch = Callable[[str, Callable[[Running], None]], Answer]
+
+
+class Seat:
+    """One process: launched, then waiting for its turn. Only its watch runs in a thread of its own."""
+
+    def __init__(self, launch: Launch, *, folder: Path, threads: ThreadPoolExecutor) -> None:
+        self._launch = launch
+        self._folder = folder
+        self._threads = threads
+        self._running: Running | None = None
+
+    def __enter__(self) -> "Seat":
+        leavings.clear(self._folder)
+        self._folder.mkdir()
+        self._go, self._said = (_pipe(self._folder / name) for name in ("go", "said"))
+        self._future: Future[Answer] = self._threads.submit(self._launch, str(self._folder), self._started)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._running is not None and not self._future.done():
+            self._running.kill()
+        os.close(self._go)
+        os.close(self._said)
+
+    def _started(self, running: Running) -> None:
+        self._running = running
+
+    def listen(self) -> bytes:
+        """What the process says next; ENDED when it has ended instead. Its clock runs meanwhile."""
+        while True:
+            is_over = self._future.done()
+            heard, _, _ = select.select([self._said], [], [], 0.0 if is_over else LISTEN_S)
+            if heard:
+                if self._running is not None:
+                    self._running.stop_clock()
+                return os.read(self._said, 1)
+            if is_over:
+                return ENDED
+
+    def take_turn(self) -> bytes:
+        """Let it measure until it hands over; what it says then."""
+        self._wake()
+        return self.listen()
+
+    def leave(self) -> Answer:
+        """Let it summarise and end; its answer."""
+        if not self._future.done():
+            self._wake()
+        return self._future.result()
+
+    def _wake(self) -> None:
+        if self._running is not None:
+            self._running.start_clock()
+        os.write(self._go, GO)
+
+
+def take_turns(
+    launcher: Launcher, orders: Sequence[tuple[PreparedArm, dict[str, Any]]], *, dice: random.Random
+) -> list[Answer]:
+    """The answers to one sample's order an arm, in their order."""
+
+    def launch_of(arm: PreparedArm, order: dict[str, Any]) -> Launch:
+        def launch(folder: str, on_started: Callable[[Running], None]) -> Answer:
+            return launcher.launch(arm, {**order, "turns": folder}, work_dir=arm.scratch, on_started=on_started)
+
+        return launch
+
+    launches = [(launch_of(arm, order), arm.scratch / "turns") for arm, order in orders]
+    return lead(launches, dice=dice, limit_s=launcher.timeout_s * len(orders), on_ready=launcher.free_at)
+
+
+def lead(
+    launches: Sequence[tuple[Launch, Path]],
+    *,
+    dice: random.Random,
+    limit_s: float,
+    on_ready: Callable[[float], None] = lambda moment: None,
+) -> list[Answer]:
+    """Starts the processes, each with a folder for its pipes, gives them turns until all have measured; their answers.
+
+    They start one after the other, so that nobody warms up beside another's start, and end the same way. The order of
+    turns is drawn anew each time around. A process that dies or hangs ends its own sample alone.
+    """
+    with ExitStack() as stack:
+        threads = stack.enter_context(ThreadPoolExecutor(max_workers=len(launches), thread_name_prefix="turns"))
+        seats, at_work = [], []
+        for launch, folder in launches:
+            seat = stack.enter_context(Seat(launch, folder=folder, threads=threads))
+            seats.append(seat)
+            if seat.listen() == MORE:
+                at_work.append(seat)
+            on_ready(time.monotonic())
+        # each process has its own limit; this one is for processes that hand over without an end
+        limit = time.monotonic() + limit_s
+        while at_work and time.monotonic() < limit:
+            dice.shuffle(at_work)
+            at_work = [seat for seat in at_work if seat.take_turn() == MORE]
+        return [seat.leave() for seat in seats]
+
+
+def _pipe(path: Path) -> int:
+    """A named pipe, open at both ends, so that neither side ever waits for the other to open it."""
+    os.mkfifo(path, 0o600)
+    return os.open(path, os.O_RDWR | os.O_NONBLOCK)
