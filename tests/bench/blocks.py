@@ -19,9 +19,9 @@ from farm.rules.matrices import matrix as matrices
 from farm.rules.planning import planning
 from farm.rules.planning.plans import PlannedBlock
 from farm.workshop.samples import making
-from onnxfarm import bench
-from onnxfarm.bench_bundle import LocalFiles, take_in
-from onnxfarm.bench_orders import Given, Preparation
+from onnxfarm.commands import bench
+from onnxfarm.here.bundle import LocalFiles, take_in
+from onnxfarm.here.orders import Given, Preparation
 from worker.agent.execution import execute_block
 from worker.agent.kit import staging
 from worker.agent.kit.cache import ArtifactCache

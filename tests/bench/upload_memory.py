@@ -121,8 +121,8 @@ def _send_over_a_bad_line(
     options: argparse.Namespace, address: str, token: str, *, size: int, folder: Path
 ) -> dict[str, Any]:
     """The client's own upload, through a proxy that cuts it."""
-    from onnxfarm.account import Account
-    from onnxfarm.client import Client
+    from onnxfarm.remote.account import Account
+    from onnxfarm.remote.client import Client
     from tests.bench.cutting import CuttingProxy
 
     os.environ["XDG_CACHE_HOME"] = str(folder / "cache")

@@ -13,9 +13,9 @@ from farm.rules.matrices import matrix as matrices
 from farm.workshop import arrays
 from farm.workshop.samples import digits
 from farm.workshop.samples import making as samples
-from onnxfarm import workbench
-from onnxfarm.calibration import few_sentence, names_and_files, sets_in
-from onnxfarm.options import Subject
+from onnxfarm.calibration_files import few_sentence, names_and_files, sets_in
+from onnxfarm.commands.options import Subject
+from onnxfarm.here import workbench
 from onnxfarm.problems import Usage
 
 pytestmark = pytest.mark.slow

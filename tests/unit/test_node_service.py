@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from farm.contract.reports import Facts
-from onnxfarm import service
+from onnxfarm.here import service
 from onnxfarm.problems import Usage
 from worker.agent.abilities import probes
 from worker.agent.main import machine_name

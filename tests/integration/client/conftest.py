@@ -9,9 +9,9 @@ from typer.testing import CliRunner, Result
 from farm.accounts.models import User
 from farm.accounts.services import issue_token
 from farm.accounts.states import Scope
-from onnxfarm.account import Account
-from onnxfarm.client import Client
 from onnxfarm.main import app
+from onnxfarm.remote.account import Account
+from onnxfarm.remote.client import Client
 
 Command = Callable[..., Result]
 

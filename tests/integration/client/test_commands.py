@@ -8,9 +8,9 @@ import pytest
 from typer.testing import Result
 
 from farm.registry.models import Version
-from onnxfarm.account import Account, config_file
-from onnxfarm.client import Client
 from onnxfarm.problems import Usage
+from onnxfarm.remote.account import Account, config_file
+from onnxfarm.remote.client import Client
 from tests.processes import Process
 
 Command = Callable[..., Result]

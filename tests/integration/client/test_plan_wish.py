@@ -6,9 +6,9 @@ import pytest
 from rich.console import Console
 
 from farm.accounts.models import Team, User
-from onnxfarm.client import Client
-from onnxfarm.plan import show_plan
+from onnxfarm.commands.plan import show_plan
 from onnxfarm.problems import Usage
+from onnxfarm.remote.client import Client
 from tests.integration.dashboard import rows
 
 TWO = {"budget": "standard", "matrix": {"runtime": ["1.29.0", "1.31.1"], "threads": [1]}}

@@ -84,19 +84,19 @@ def test_a_watch_is_called_and_its_outcome_is_the_exit_code(
     offer("1.29.0", "1.30.0")
     watch = make_watch(version, member, on_release=False)
     # the farm's own beat, which does not run here, is taken a step in each pause
-    monkeypatch.setattr("onnxfarm.watch.time.sleep", lambda seconds: Lab(node).live())
+    monkeypatch.setattr("onnxfarm.commands.watch.time.sleep", lambda seconds: Lab(node).live())
     done = onnxfarm("watch", "run", watch.name, "--candidate", "1.30.0", "--wait")
     assert done.exit_code == 0, done.output
     assert "1.29.0 → 1.30.0" in done.stderr
     slow = Lab(node, p50_ms=slower_from("1.30.0"))
-    monkeypatch.setattr("onnxfarm.watch.time.sleep", lambda seconds: slow.live())
+    monkeypatch.setattr("onnxfarm.commands.watch.time.sleep", lambda seconds: slow.live())
     assert "slower than 1.29.0" in sentence(
         onnxfarm("watch", "run", watch.pk, "--candidate", "1.30.0", "--wait"), code=1
     )
-    monkeypatch.setattr("onnxfarm.watch.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("onnxfarm.commands.watch.time.sleep", lambda seconds: None)
     late = onnxfarm("watch", "run", watch.pk, "--candidate", "1.30.0", "--wait", "--timeout", "0.0001")
     assert "they go on" in sentence(late, code=4)
-    monkeypatch.setattr("onnxfarm.watch.time.sleep", lambda seconds: WatchRound.objects.all().delete())
+    monkeypatch.setattr("onnxfarm.commands.watch.time.sleep", lambda seconds: WatchRound.objects.all().delete())
     gone = onnxfarm("watch", "run", watch.pk, "--candidate", "1.30.0", "--wait")
     assert "1 of 1 rounds are gone" in sentence(gone, code=3)
     WatchRound.objects.filter(state=RoundState.WAITING).update(

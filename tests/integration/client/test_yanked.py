@@ -15,13 +15,13 @@ from farm.alerts.selectors.releases import published as known_to_the_farm
 from farm.alerts.services.index import look_for_releases
 from farm.registry.models import Version
 from farm.rules.matrices import matrix as matrices
-from onnxfarm.client import Client
-from onnxfarm.gate_benches import Given, Remote
+from onnxfarm.commands.gate_benches import Given, Remote
+from onnxfarm.commands.options import Subject
+from onnxfarm.commands.plan import show_plan
+from onnxfarm.here.published import published
 from onnxfarm.main import app
-from onnxfarm.options import Subject
-from onnxfarm.plan import show_plan
 from onnxfarm.problems import Usage
-from onnxfarm.published import published
+from onnxfarm.remote.client import Client
 from tests.acceptance.release_index import ReleaseIndex
 from tests.conftest import MODELS
 from tests.integration.dashboard.rows import make_node, make_version

@@ -5,9 +5,9 @@ import socket
 import httpx2
 import pytest
 
-from onnxfarm.account import Account, checked_address, find_account, keep
-from onnxfarm.client import Client
 from onnxfarm.problems import Infrastructure, Usage
+from onnxfarm.remote.account import Account, checked_address, find_account, keep
+from onnxfarm.remote.client import Client
 
 HERE = ["http://127.0.0.1:8000", "http://localhost:8000/", "http://[::1]:8000", "http://127.8.8.8", "HTTP://LOCALHOST"]
 # by their looks, by a name that may resolve to anything, by what stands before an @, by the network's other spellings
@@ -88,7 +88,7 @@ def test_a_redirect_never_carries_the_token_on(status: int, location: str) -> No
 
 def test_plain_http_to_this_machine_goes_through_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     """A proxy of the environment would get the token in the clear."""
-    monkeypatch.setattr("onnxfarm.client.waits", lambda: iter([None]))
+    monkeypatch.setattr("onnxfarm.remote.client.waits", lambda: iter([None]))
     with socket.create_server(("127.0.0.1", 0)) as proxy, socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from onnxfarm.bundle import files_of
 from onnxfarm.main import app
+from onnxfarm.model_files import files_of
 from onnxfarm.problems import Usage
 
 MODELS = Path(__file__).parents[2] / "models"

@@ -8,10 +8,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from onnxfarm import resumable
-from onnxfarm.account import Account
-from onnxfarm.client import Client
 from onnxfarm.problems import Infrastructure, Usage
+from onnxfarm.remote import resumable
+from onnxfarm.remote.account import Account
+from onnxfarm.remote.client import Client
 
 PIECE = 1000
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import httpx2
 import pytest
 
-from onnxfarm.account import Account
-from onnxfarm.client import Client
 from onnxfarm.problems import Infrastructure, Usage
+from onnxfarm.remote.account import Account
+from onnxfarm.remote.client import Client
 
 Handler = Callable[[httpx2.Request], httpx2.Response]
 

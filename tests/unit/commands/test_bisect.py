@@ -15,7 +15,7 @@ from farm.rules.narrowing import release_order
 from farm.rules.runtimes.listings import Listing
 from farm.rules.runtimes.releases import ONNXRUNTIME
 from farm.rules.watching import Rule
-from onnxfarm import bisect_run
+from onnxfarm.here import bisection
 from onnxfarm.main import app
 from onnxfarm.problems import Infrastructure, Usage
 from tests.conftest import MODELS
@@ -38,8 +38,8 @@ def runtime(version: str) -> Runtime:
 def search(bench: MadeUpBench, *, good: str = "1.15.0", bad: str = "1.31.1", rule: Rule = RULE) -> dict[str, Any]:
     sides = runtime(good), runtime(bad)
     declared = matrices.parse({"batch": [1], "precision": ["fp32"]})
-    versions = bisect_run.candidates(*sides)
-    return bisect_run.Search(bench, declared, rule, *sides, versions=versions).run()
+    versions = bisection.candidates(*sides)
+    return bisection.Search(bench, declared, rule, *sides, versions=versions).run()
 
 
 def slower_from(first: str, factor: float = 1.24) -> MadeUpBench:
@@ -77,8 +77,8 @@ def test_only_the_cell_that_changed_most_is_measured_on() -> None:
     )
     sides = runtime("1.30.0"), runtime("1.31.1")
     declared = matrices.parse({"batch": [1, 8], "precision": ["fp32"]})
-    versions = bisect_run.candidates(*sides)
-    answer = bisect_run.Search(bench, declared, RULE, *sides, versions=versions).run()
+    versions = bisection.candidates(*sides)
+    answer = bisection.Search(bench, declared, RULE, *sides, versions=versions).run()
     assert [len(versions) for versions in bench.measured] == [4, 2]
     assert answer["first_bad"] == "1.31.1"
 
@@ -131,11 +131,11 @@ def test_a_release_without_a_wheel_is_the_askers_affair_only_while_the_index_ans
     bench = MadeUpBench(checks=lambda spec: {"reason": reason} if spec.runtime.version == "1.15.0" else {})
     with pytest.raises(Infrastructure, match="index does not answer"):
         search(bench)
-    monkeypatch.setattr("onnxfarm.published.asked_of", lambda distribution: Listing(("1.31.1",)))
+    monkeypatch.setattr("onnxfarm.here.published.asked_of", lambda distribution: Listing(("1.31.1",)))
     with pytest.raises(Usage, match="wheels for Python"):
         search(bench)
     # what the index has for this Python was kept from being installed by something else
-    monkeypatch.setattr("onnxfarm.published.asked_of", lambda distribution: Listing(("1.15.0", "1.31.1")))
+    monkeypatch.setattr("onnxfarm.here.published.asked_of", lambda distribution: Listing(("1.15.0", "1.31.1")))
     with pytest.raises(Infrastructure, match="wheels for Python"):
         search(bench)
 
@@ -185,6 +185,6 @@ def test_a_model_that_no_release_loads_ends_with_2(tmp_path: Path) -> None:
 
 def test_a_new_release_of_the_index_may_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     listing = Listing(("1.32.0", "1.31.1", "1.14.9", "1.33.0rc1"))
-    monkeypatch.setattr("onnxfarm.bisect_run.asked_of", lambda distribution: listing)
-    versions = bisect_run.candidates(runtime("1.31.0"), runtime("1.32.0"))
+    monkeypatch.setattr("onnxfarm.here.bisection.asked_of", lambda distribution: listing)
+    versions = bisection.candidates(runtime("1.31.0"), runtime("1.32.0"))
     assert versions == ["1.31.0", "1.31.1", "1.32.0"]

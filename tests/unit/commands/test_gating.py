@@ -10,9 +10,9 @@ from farm.contract.cells import CellSpec, Runtime
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.matrices import matrix as matrices
 from farm.rules.reporting.gate import CHECKS
-from onnxfarm.gate_benches import Given, Local
-from onnxfarm.gate_judging import Outcome, run_gate
-from onnxfarm.options import Subject
+from onnxfarm.commands.gate_benches import Given, Local
+from onnxfarm.commands.options import Subject
+from onnxfarm.here.gate import Outcome, run_gate
 from tests.unit.commands.made_up import MadeUpBench
 from tests.unit.rules.making import make_output
 

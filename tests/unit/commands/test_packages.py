@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from onnxfarm.bench_options import matrix_of, with_settings
+from onnxfarm.commands.bench_options import matrix_of, with_settings
 from onnxfarm.main import app
 from onnxfarm.problems import Usage
 

@@ -16,7 +16,7 @@ from farm.rules.narrowing import release_order
 from farm.rules.runtimes.listings import Listing
 from farm.rules.runtimes.releases import ONNXRUNTIME
 from farm.rules.sweeping import lines_of
-from onnxfarm import sweep_page, sweep_run
+from onnxfarm.here import sweep, sweep_page
 from onnxfarm.main import app
 from onnxfarm.problems import Infrastructure
 from tests.conftest import MODELS
@@ -26,7 +26,7 @@ from tests.unit.commands.made_up import MadeUpBench
 @pytest.fixture(autouse=True)
 def _no_index(monkeypatch: pytest.MonkeyPatch) -> None:
     """The package index offers nothing beyond what is known here."""
-    monkeypatch.setattr("onnxfarm.published.asked_of", lambda distribution: Listing())
+    monkeypatch.setattr("onnxfarm.here.published.asked_of", lambda distribution: Listing())
 
 
 def steps(spec: CellSpec) -> float:
@@ -41,7 +41,7 @@ def swept(
     bench: MadeUpBench, *, versions: tuple[str, ...] = ONNXRUNTIME, reference: str = "1.29.0", **axes: Any
 ) -> dict[str, Any]:
     declared = matrices.parse({"batch": [1], "precision": ["fp32"], "provider": ["cpu"], **axes})
-    return sweep_run.swept(bench, declared, sweep_run.Runtimes("onnxruntime", versions, reference))
+    return sweep.swept(bench, declared, sweep.Runtimes("onnxruntime", versions, reference))
 
 
 def test_every_release_is_a_ratio_to_the_reference_and_changes_are_marked() -> None:

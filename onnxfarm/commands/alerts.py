@@ -1,0 +1,179 @@
+"""`onnxfarm alerts`: what somebody must look at, and what is done with it."""
+
+import json
+import sys
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from onnxfarm.problems import Usage, main_guard
+from onnxfarm.remote.account import ServerOption, find_account
+from onnxfarm.remote.watches import WatchClient
+from onnxfarm.screen import console_for
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+LISTS = ("open", "snoozed", "infra", "resolved", "invalid", "all")
+AlertArgument = Annotated[int, typer.Argument(metavar="ALERT", min=1, help="An alert's number.")]
+NoteOption = Annotated[str, typer.Option(help="A note for the log.")]
+ReasonOption = Annotated[str, typer.Option(help="Why, in a sentence.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print what the farm answers.")]
+
+
+@app.command("list")
+@main_guard()
+def list_alerts(
+    which: Annotated[str, typer.Option("--list", help=f"Of {', '.join(LISTS)}.")] = "open",
+    server: ServerOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List alerts of your teams; by default those that somebody has to look at now."""
+    if which not in LISTS:
+        raise Usage(f"--list {which!r} is none of {', '.join(LISTS)}.")
+    with WatchClient(find_account(server)) as client:
+        found = client.alerts(which=which)
+    if as_json:
+        _print(found)
+        return
+    console = console_for()
+    if not found:
+        console.print(f"No {'' if which == 'all' else which + ' '}alerts.", highlight=False)
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for head in ("alert", "state", "release", "model", "node", "what"):
+        table.add_column(head)
+    for one in found:
+        state = f"{one['state']}, snoozed" if one["is_snoozed"] else one["state"]
+        table.add_row(str(one["id"]), state, one["release"], one["model"], one["node"], one["sentence"])
+    console.print(table)
+
+
+@app.command()
+@main_guard()
+def show(alert: AlertArgument, server: ServerOption = None, as_json: JsonOption = False) -> None:
+    """Print an alert: what changed, why, since when, the work-around, and its log."""
+    with WatchClient(find_account(server)) as client:
+        found = client.alert(alert)
+    if as_json:
+        _print(found)
+        return
+    console = console_for()
+    for line in _lines(found):
+        console.print(Text(line), soft_wrap=True)
+
+
+@app.command()
+@main_guard()
+def ack(
+    alert: AlertArgument,
+    note: NoteOption = "",
+    assignee: Annotated[str, typer.Option(help="Who looks at it; default: you.")] = "",
+    server: ServerOption = None,
+) -> None:
+    """Say that somebody looks at it."""
+    _order(server, alert, "acknowledge", note=note, assignee=assignee)
+
+
+@app.command()
+@main_guard()
+def assign(
+    alert: AlertArgument, assignee: Annotated[str, typer.Argument(help="A member.")], server: ServerOption = None
+) -> None:
+    """Give it to a member of its team."""
+    _order(server, alert, "assign", assignee=assignee)
+
+
+@app.command()
+@main_guard()
+def snooze(
+    alert: AlertArgument,
+    until: Annotated[str, typer.Option(help="A day or moment, e.g. 2026-12-24 or 2026-12-24T08:00Z.")] = "",
+    release: Annotated[str, typer.Option(help="Until this release, or a later one, was measured.")] = "",
+    server: ServerOption = None,
+) -> None:
+    """Hear nothing of it for a while."""
+    given = {"until": _moment(until)} if until else {}
+    _order(server, alert, "snooze", **given, **({"release": release} if release else {}))
+
+
+@app.command()
+@main_guard()
+def invalid(alert: AlertArgument, reason: ReasonOption, server: ServerOption = None) -> None:
+    """Say that it is no change; digests count it among the false alerts."""
+    _order(server, alert, "invalid", reason=reason)
+
+
+@app.command()
+@main_guard()
+def infra(alert: AlertArgument, reason: ReasonOption, server: ServerOption = None) -> None:
+    """Say that the farm or a machine was to blame."""
+    _order(server, alert, "infra", reason=reason)
+
+
+@app.command()
+@main_guard()
+def reopen(alert: AlertArgument, note: NoteOption = "", server: ServerOption = None) -> None:
+    """Open it again."""
+    _order(server, alert, "reopen", note=note)
+
+
+@app.command()
+@main_guard()
+def note(
+    alert: AlertArgument, text: Annotated[str, typer.Argument(help="For the log.")], server: ServerOption = None
+) -> None:
+    """Keep a note beside it and in its log."""
+    _order(server, alert, "notes", note=text)
+
+
+@app.command("bisect")
+@main_guard()
+def bisect_alert(
+    alert: AlertArgument,
+    good: Annotated[str, typer.Option(help="Default: the alert's own.")] = "",
+    bad: Annotated[str, typer.Option(help="Default: the alert's own.")] = "",
+    server: ServerOption = None,
+) -> None:
+    """Let the farm look for the first bad release; `onnxfarm alerts show` tells the answer."""
+    with WatchClient(find_account(server)) as client:
+        asked = client.order(alert, "bisections", good=good, bad=bad)
+    _say(f"Bisection {asked['id']} of alert {alert} is {asked['state']}; each step is one run.")
+
+
+def _order(server: str | None, alert: int, what: str, **body: Any) -> None:
+    with WatchClient(find_account(server)) as client:
+        found = client.order(alert, what, **body)
+    said = found["events"][-1]["text"] if found["events"] else ""
+    state = f"{found['state']}, snoozed" if found["is_snoozed"] else found["state"]
+    _say(f"Alert {alert} is {state}. {said}".strip())
+
+
+def _moment(text: str) -> str:
+    """A moment as the farm takes it; one without a zone is UTC. Raises Usage."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as problem:
+        raise Usage(f"--until {text!r} is no moment: write it like 2026-12-24 or 2026-12-24T08:00Z.") from problem
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).isoformat()
+
+
+def _lines(alert: dict[str, Any]) -> list[str]:
+    lines = [f"Alert {alert['id']}, {alert['state']}: {alert['sentence']}", ""]
+    for symptom in alert["symptoms"]:
+        lines.append(f"  {symptom['kind']}: {symptom['text']}")
+        lines += [f"    {symptom['explanation']}"] if symptom["explanation"] else []
+    for one in alert["investigations"]:
+        lines.append(f"  {one['kind'].replace('_', ' ')}: {one['sentence'] or one['state']}")
+    lines += ["", *(f"  {one['at'][:16]} {one['kind']}: {one['text']}" for one in alert["events"]), "", alert["url"]]
+    return lines
+
+
+def _say(text: str) -> None:
+    Console(stderr=True).print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def _print(plain: Any) -> None:
+    sys.stdout.write(json.dumps(plain, indent=2, ensure_ascii=False) + "\n")

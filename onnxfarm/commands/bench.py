@@ -1,0 +1,175 @@
+"""`onnxfarm bench MODEL`: the farm's blocks, rounds and verdicts on this machine, without any server."""
+
+import os
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+from rich.console import Console
+
+from farm.contract.document import Document
+from farm.contract.reasons import ReasonCode
+from farm.rules.matrices import matrix as matrices
+from onnxfarm.calibration_files import CALIBRATION_HELP
+from onnxfarm.commands.bench_options import matrix_of, sizes_of, tolerances_of, with_settings
+from onnxfarm.commands.options import (
+    BatchOption,
+    BudgetOption,
+    DocumentOption,
+    ExpectedOption,
+    HomeOption,
+    InputsOption,
+    ModelArgument,
+    OptimizationOption,
+    PackagesOption,
+    PrecisionOption,
+    ProviderOption,
+    SeedOption,
+    ShapeOption,
+    Subject,
+    ThreadsOption,
+)
+from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, needs_extra
+from onnxfarm.screen import console_for, show
+
+HOME_VARIABLE = "ONNXFARM_HOME"
+
+SustainedOption = Annotated[
+    float | None, typer.Option(metavar="MINUTES", help="Then let each cell work on for so long; at most 30.")
+]
+ToleranceOption = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=ATOL[,RTOL]", help="Judge an output by its own; repeat.")
+]
+EvaluationOption = Annotated[
+    Path | None, typer.Option(metavar="NPZ", help="Labelled data: inputs by name and `labels`.")
+]
+RecipeOption = Annotated[
+    str, typer.Option(help="How outputs are judged on them: top1 (default), top5, mse, softmax+mse, …@OUTPUT.")
+]
+DivergeOption = Annotated[
+    bool, typer.Option("--diverge", help="Where outputs changed between runtimes, name the first divergent node.")
+]
+TimingsOption = Annotated[Path | None, typer.Option(metavar="DIR", help="Write every timing there, a CSV file a cell.")]
+
+
+class Options(NamedTuple):
+    """What is done beside the rounds. `recipe`: how outputs are judged on the labelled data of `evaluation`."""
+
+    home: Path
+    timings_dir: Path | None = None
+    calibration: Path | None = None
+    evaluation: Path | None = None
+    recipe: str = "top1"
+    is_diverging: bool = False
+
+
+@main_guard()
+def bench(  # noqa: PLR0913  every option of the command
+    model: ModelArgument,
+    ort: Annotated[
+        str | None, typer.Option(help="Runtimes, e.g. 1.29.0,1.31.1 or onnxruntime-openvino==1.24.1.")
+    ] = None,
+    provider: ProviderOption = None,
+    batch: BatchOption = None,
+    shape: ShapeOption = None,
+    threads: ThreadsOption = None,
+    precision: PrecisionOption = None,
+    opset: Annotated[str | None, typer.Option(help="as-is, max-of-runtime, or a number.")] = None,
+    optimization: OptimizationOption = None,
+    concurrency: Annotated[str | None, typer.Option(help="Sessions at once, e.g. 1,4.")] = None,
+    budget: BudgetOption = None,
+    sustained: SustainedOption = None,
+    tolerance: ToleranceOption = None,
+    matrix: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A matrix file, - for stdin, or JSON text.")
+    ] = None,
+    inputs: InputsOption = None,
+    expected: ExpectedOption = None,
+    calibration: Annotated[Path | None, typer.Option(metavar="NPZ|DIR", help=CALIBRATION_HELP)] = None,
+    evaluation: EvaluationOption = None,
+    recipe: RecipeOption = "",
+    seed: SeedOption = 0,
+    diverge: DivergeOption = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 when a cell was refused or failed.")] = False,
+    json_file: DocumentOption = None,
+    timings: TimingsOption = None,
+    allow_package: PackagesOption = None,
+    home: HomeOption = None,
+) -> None:
+    """Measure a model here, cells side by side in interleaved rounds, and judge them as a farm does.
+
+    Exit code 0: it ran, whatever the verdicts; 1: a cell did not, with --strict; 2: something given cannot be used.
+    """
+    axes = {"runtime": ort, "provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
+    axes |= {"precision": precision, "opset": opset, "optimization": optimization, "concurrency": concurrency}
+    declared = matrix_of(matrix, {**axes, "budget": budget}, packages=allow_package)
+    declared = with_settings(declared, sustained=sustained, tolerance=tolerances_of(tolerance))
+    if diverge and allow_package:
+        raise Usage("--diverge looks into known distributions: leave out --allow-package, or --diverge.")
+    if recipe and evaluation is None:
+        raise Usage("--recipe says how labelled data are judged: add them with --evaluation.")
+    console = console_for(stderr=True)
+    options = Options(
+        home or default_home(), _folder(timings), calibration, evaluation, recipe or "top1", is_diverging=diverge
+    )
+    document = _measured(Subject(model, inputs, expected, seed), declared, options, console=console)
+    _show(document, console=console, json_file=json_file)
+    _judge(document, strict=strict)
+
+
+def _measured(subject: Subject, declared: matrices.Matrix, options: Options, *, console: Console) -> Document:
+    with needs_extra("node"):
+        from onnxfarm.here import workbench
+    with workbench.opened(subject, home=options.home, console=console) as bench:
+        bench.template.timings_dir = options.timings_dir
+        bench.template.allowed = declared.allowed
+        if options.calibration is not None:
+            bench.calibrate(options.calibration)
+        if options.evaluation is not None:
+            bench.label(options.evaluation, options.recipe)
+        # stopped by Ctrl-C, what was measured is kept
+        document = bench.template.measure(bench.plan(declared))
+    if options.is_diverging:
+        from onnxfarm.commands.bench_divergence import with_nodes
+
+        return with_nodes(document, model=subject.model, inputs=subject.inputs, home=options.home, console=console)
+    return document
+
+
+def _folder(wanted: Path | None) -> Path | None:
+    """The folder, made when it is missing. Raises Usage before anything is measured."""
+    if wanted is None:
+        return None
+    try:
+        wanted.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise Usage(f"--timings {wanted} is no folder ({problem.strerror}): give another one.") from problem
+    return wanted.resolve()
+
+
+def default_home() -> Path:
+    """Where the commands that measure without a farm keep their runtimes."""
+    chosen = os.environ.get(HOME_VARIABLE)
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "onnxfarm"
+
+
+def _show(document: Document, *, console: Console, json_file: Path | None) -> None:
+    from onnxfarm.commands.results import write_json
+
+    if json_file is not None:
+        write_json(document, json_file)
+    show(document, console=console)
+
+
+def _judge(document: Document, *, strict: bool) -> None:
+    """Raise Infrastructure when no runtime could be installed, and with `strict` GateFailed for a cell not done."""
+    missing = [cell for cell in document.cells if cell.status != "done"]
+    reasons = {cell.reason.code for cell in missing if cell.reason}
+    if len(missing) == len(document.cells) and reasons == {ReasonCode.RUNTIME_INSTALL_FAILED}:
+        raise Infrastructure(
+            "No runtime could be installed; the installer's words are above. Is a package index in reach?"
+        )
+    if strict and missing:
+        raise GateFailed(f"{len(missing)} of {len(document.cells)} cells were refused or did not finish (--strict).")

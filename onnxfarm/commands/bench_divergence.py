@@ -1,0 +1,52 @@
+"""What `bench --diverge` adds: the node behind a change of outputs between two runtimes."""
+
+from pathlib import Path
+
+from rich.console import Console
+
+from farm.contract.document import Cell, Document, EngineParity
+from farm.rules.matrices import matrix as matrices
+from farm.rules.reporting import parities
+from onnxfarm.commands import diverge
+from onnxfarm.here.divergence import Asked
+
+# each takes some thirty short processes
+MOST = 3
+
+
+def with_nodes(document: Document, *, model: Path, inputs: Path | None, home: Path, console: Console) -> Document:
+    """The document with the first divergent node of each change between runtimes; at most MOST are looked into.
+
+    Raises Usage and Infrastructure as `diverge` does.
+    """
+    named: dict[tuple[str, str], EngineParity] = {}
+    for old, new, pair in parities.runtime_changes(document)[:MOST]:
+        if pair.command:
+            found = diverge.run(
+                _asked(old, new, model=model, inputs=inputs, seed=document.seed), home=home, out=None, console=console
+            )
+            node = found.found.node if found.found is not None else ""
+            told = {"node": node, "divergence": found.sentence}
+            named[new.id, old.id] = pair.model_copy(update=told)
+    cells = [_told(cell, named) for cell in document.cells]
+    return document.model_copy(update={"cells": cells})
+
+
+def _told(cell: Cell, named: dict[tuple[str, str], EngineParity]) -> Cell:
+    return cell.model_copy(update={"engines": [named.get((cell.id, pair.cell), pair) for pair in cell.engines]})
+
+
+def _asked(old: Cell, new: Cell, *, model: Path, inputs: Path | None, seed: int) -> Asked:
+    threads = str(new.threads)
+    # seeded inputs are those of the cells: the same seed, batch and shapes
+    return Asked(
+        model=model,
+        candidate=matrices.from_options(
+            None, runtime=new.runtime, provider=new.provider, precision=new.precision, threads=threads
+        ),
+        against=matrices.from_options(None, runtime=old.runtime, threads=threads),
+        inputs=inputs,
+        batch=None if inputs is not None else new.batch,
+        shapes=new.shapes,
+        seed=seed,
+    )

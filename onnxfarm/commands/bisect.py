@@ -1,0 +1,153 @@
+"""`onnxfarm bisect MODEL --good 1.20.1 --bad 1.31.1`: which release made the model worse, on this machine.
+
+The JSON document, `onnxfarm.bisect/1`, holds the sentence, the first bad release with the ratio to the good one and its
+95 % interval, every step with its own, and the minutes it took.
+"""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from pydantic import ValidationError
+from rich.console import Console
+
+from farm.contract.cells import Runtime
+from farm.rules.matrices.axes import DEFAULT_DISTRIBUTION, read_runtime
+from farm.rules.matrices.matrix import Matrix
+from farm.rules.matrices.matrix_text import MatrixProblem
+from farm.rules.narrowing import unpaired_sentence
+from farm.rules.nearest import choice_sentence
+from farm.rules.watching import KINDS, Rule
+from onnxfarm.commands.bench import default_home
+from onnxfarm.commands.bench_options import matrix_of, sizes_of
+from onnxfarm.commands.options import (
+    BudgetOption,
+    ExpectedOption,
+    HomeOption,
+    InputsOption,
+    ModelArgument,
+    OptimizationOption,
+    PrecisionOption,
+    ProviderOption,
+    RuntimelessMatrixOption,
+    SeedOption,
+    ShapeOption,
+    Subject,
+    ThreadsOption,
+)
+from onnxfarm.commands.results import write_text
+from onnxfarm.problems import Usage, main_guard, needs_extra
+from onnxfarm.screen import console_for
+
+# what is looked for unless --for names one kind; the others are single figures of a check pass, and noisy
+DEFAULT_KINDS = ("slower", "parity", "placement", "failed")
+
+
+KindOption = Annotated[
+    str, typer.Option("--for", help=f"Look for one kind of change: {', '.join(KINDS)}; default: the gravest.")
+]
+ThresholdOption = Annotated[float, typer.Option(help="Slower counts beyond this fraction; 0.05 lets 5 % pass.")]
+OneBatchOption = Annotated[str | None, typer.Option(help="Batch size, or several: the one that changed most is used.")]
+AnswerOption = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the answer and its steps; - is stdout.")
+]
+ReportOption = Annotated[
+    Path | None, typer.Option(metavar="FILE.zip", help="Write all that repeats the first bad release's change.")
+]
+
+
+@main_guard()
+def bisect(  # noqa: PLR0913  every option of the command
+    model: ModelArgument,
+    good: Annotated[str, typer.Option(help="A release it was well with, e.g. 1.20.1.")],
+    bad: Annotated[str, typer.Option(help="A later release it is worse with, e.g. 1.31.1.")],
+    kind: KindOption = "",
+    threshold: ThresholdOption = 0.05,
+    provider: ProviderOption = None,
+    batch: OneBatchOption = None,
+    shape: ShapeOption = None,
+    threads: ThreadsOption = None,
+    precision: PrecisionOption = None,
+    optimization: OptimizationOption = None,
+    budget: BudgetOption = None,
+    matrix: RuntimelessMatrixOption = None,
+    inputs: InputsOption = None,
+    expected: ExpectedOption = None,
+    seed: SeedOption = 0,
+    json_file: AnswerOption = None,
+    report: ReportOption = None,
+    home: HomeOption = None,
+) -> None:
+    """Find the first bad release by halving: each step measures the good one and one other side by side."""
+    rule, sides = _rule(kind, threshold), _sides(good, bad)
+    axes = {"provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
+    declared = matrix_of(matrix, {**axes, "precision": precision, "optimization": optimization, "budget": budget})
+    if "runtime" in declared.axes:
+        raise Usage("A bisection sets the runtimes by --good and --bad: leave `runtime` out of the matrix.")
+    if (sentence := unpaired_sentence(declared)) is not None:
+        raise Usage(sentence)
+    question = _Question(Subject(model, inputs, expected, seed), declared, rule, sides)
+    console = console_for(stderr=True)
+    answer = _answered(question, home=home or default_home(), report=report, console=console)
+    if json_file is not None:
+        write_text(json.dumps(answer, indent=2, ensure_ascii=False) + "\n", json_file)
+    _tell(answer, console=console)
+
+
+class _Question(NamedTuple):
+    """What is asked: since which release, between two, is a subject worse in a matrix by a rule."""
+
+    subject: Subject
+    declared: Matrix
+    rule: Rule
+    sides: tuple[Runtime, Runtime]
+
+
+def _answered(question: _Question, *, home: Path, report: Path | None, console: Console) -> dict[str, Any]:
+    """The search on this machine, and the report of what it found. Raises Usage, Infrastructure."""
+    with needs_extra("node"):
+        from onnxfarm.here import bisection, workbench
+    good, bad = question.sides
+    versions = bisection.candidates(good, bad)
+    releases = [f"{good.distribution}=={version}" for version in versions]
+    with workbench.opened(question.subject, home=home, console=console, releases=releases) as bench:
+        search = bisection.Search(bench, question.declared, question.rule, good, bad, versions=tuple(versions))
+        answer = search.run()
+        if report is not None:
+            from onnxfarm.here.report import write_report
+
+            document, plan = search.evidence[answer["first_bad"]]
+            cells = tuple(answer["cells"])
+            write_report(bench, plan, document, sides=cells, path=report, since=answer["sentence"])
+    return answer
+
+
+def _rule(kind: str, threshold: float) -> Rule:
+    if kind and kind not in KINDS:
+        raise Usage(f"--for: {choice_sentence('kind', kind, KINDS)}")
+    try:
+        return Rule.model_validate({"latency": threshold, "kinds": [kind] if kind else list(DEFAULT_KINDS)})
+    except ValidationError as problem:
+        raise Usage(f"--threshold {threshold:g} is no fraction from 0 to 100, like 0.05 for 5 %.") from problem
+
+
+def _sides(good: str, bad: str) -> tuple[Runtime, Runtime]:
+    """Both releases, of one distribution. Raises Usage."""
+    try:
+        sides = read_runtime(good), read_runtime(bad)
+    except MatrixProblem as problem:
+        raise Usage(str(problem)) from problem
+    if sides[0].distribution != sides[1].distribution:
+        raise Usage(
+            f"--good is of {sides[0].distribution} and --bad of {sides[1].distribution}: name two releases of one, "
+            f"such as {DEFAULT_DISTRIBUTION}."
+        )
+    return sides
+
+
+def _tell(answer: dict[str, Any], *, console: Console) -> None:
+    lines = ["", answer["sentence"], *([answer["change"]] if answer["change"] else [])]
+    lines += [f"{answer['explanation']}."] if answer["explanation"] else []
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)

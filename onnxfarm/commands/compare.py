@@ -1,0 +1,135 @@
+"""`onnxfarm compare OLD.json NEW.json`: two bench documents, and what their distance in time allows to say.
+
+Cells are matched by what they measure. Their launches were not interleaved, so that every change of the machine between
+the two files is in the ratio too: the verdict is `not comparable`, with the command that measures both in one block.
+The answer is `onnxfarm.compare/1`.
+"""
+
+import dataclasses
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from farm.rules.comparing import comparisons, confounders
+from farm.rules.comparing.comparisons import MARGIN, Comparison
+from onnxfarm import documents
+from onnxfarm.commands.verdict import Arms, judge
+from onnxfarm.documents import checked_samples, read_object
+from onnxfarm.here import matching
+from onnxfarm.here.matching import Cell, Match
+from onnxfarm.problems import Usage, main_guard
+
+SCHEMA = "onnxfarm.compare/1"
+BENCH_SCHEMA = "onnxfarm.bench/1"
+NOT_INTERLEAVED = "They were measured at different moments, not side by side in one block."
+MOST_CONFOUNDERS_TOLD = 3
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Bench:
+    """What a comparison needs of a bench document. `silent` cells were not measured: (cell, why)."""
+
+    machine: Mapping[str, Any]
+    done: list[Cell]
+    silent: list[tuple[Cell, str]]
+
+
+@main_guard()
+def compare(
+    old: Annotated[Path, typer.Argument(metavar="OLD.json", help="What `onnxfarm bench --json` wrote before.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW.json", help="What it wrote later.")],
+    margin: Annotated[float, typer.Option(help="Changes up to this fraction are of no consequence.")] = MARGIN,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+) -> None:
+    """Show two bench files side by side, and the command that would make them comparable."""
+    before, after = (read_bench(path) for path in (old, new))
+    matches, only_old, only_new = matching.match_cells(before.done, after.done)
+    unmatched = [*_told(only_old, before.silent, path=old), *_told(only_new, after.silent, path=new)]
+    if not matches:
+        raise Usage(
+            f"{old} and {new} have no measured cell in common: {' '.join(entry['reason'] for entry in unmatched)}"
+        )
+    differing = confounders.confounders(before.machine, after.machine)
+    judged = judge([_arms(match, old=old, new=new) for match in matches], margin=margin)
+    entries = [_entry(match, one, differing=differing) for match, one in zip(matches, judged, strict=True)]
+    for entry in entries:
+        print(entry["sentence"], file=sys.stderr if as_json else sys.stdout)
+    for entry in unmatched:
+        print(entry["reason"], file=sys.stderr if as_json else sys.stdout)
+    if as_json:
+        is_other = confounders.is_other_hardware(before.machine, after.machine)
+        answer = {"schema": SCHEMA, "interleaved": False, "different_hardware": is_other, "confounders": differing}
+        print(documents.as_json({**answer, "comparisons": entries, "unmatched": unmatched}))
+
+
+def read_bench(path: Path) -> Bench:
+    """A bench document's machine and cells. Raises Usage when it is another file or its cells are none."""
+    document = read_object(path)
+    if document.get("schema") != BENCH_SCHEMA:
+        raise Usage(
+            f"{path} has the schema {document.get('schema')!r}: give files of `onnxfarm bench`, {BENCH_SCHEMA}."
+        )
+    machine, cells = document.get("machine"), document.get("cells")
+    if not isinstance(machine, dict) or not isinstance(cells, list):
+        raise Usage(f"{path} lacks its machine or its cells: it is not a whole file of `onnxfarm bench`.")
+    for place, cell in enumerate(cells):
+        if not isinstance(cell, dict) or not isinstance(cell.get("id"), str) or not isinstance(cell.get("status"), str):
+            raise Usage(f"{path}: cells[{place}] has no id and status: it is not a whole file of `onnxfarm bench`.")
+    arms = [cell for cell in cells if not cell.get("twin_of")]
+    done = [cell for cell in arms if cell["status"] == "done"]
+    return Bench(machine, done, [(cell, _why(cell)) for cell in arms if cell["status"] != "done"])
+
+
+def _why(cell: Cell) -> str:
+    reason = cell.get("reason")
+    text = reason.get("text") if isinstance(reason, dict) else None
+    return f"was not measured ({cell['status']}){f': {text}' if text else '.'}"
+
+
+def _told(alone: Sequence[Cell], silent: Sequence[tuple[Cell, str]], *, path: Path) -> list[dict[str, str]]:
+    """Why a cell is in no comparison."""
+    told = [(cell, "has no counterpart, or several that it could be meant for.") for cell in alone]
+    return [
+        {"file": str(path), "cell": cell["id"], "reason": f"{path}: {matching.label(cell)} ({cell['id']}) {why}"}
+        for cell, why in [*told, *silent]
+    ]
+
+
+def _arms(match: Match, *, old: Path, new: Path) -> Arms:
+    sides = []
+    for cell, path in ((match.old, old), (match.new, new)):
+        samples = checked_samples(cell.get("samples_ms"), where=f"{path}: {cell['id']}: samples_ms")
+        if len(samples) < 2:
+            raise Usage(f"{path}: {cell['id']} has {len(samples)} sample(s): a comparison needs at least 2 launches.")
+        sides.append(samples)
+    return Arms(*sides)
+
+
+def _entry(match: Match, judged: Comparison, *, differing: Sequence[str]) -> dict[str, Any]:
+    repeat = matching.repeat_in_one_block(match)
+    told = [*differing[:MOST_CONFOUNDERS_TOLD]]
+    if len(differing) > len(told):
+        told.append(f"{len(differing) - len(told)} more facts of the machine differ.")
+    way_out = f"Measure both in one block: {repeat.command}" if repeat else _two_models(match)
+    comparison = comparisons.not_comparable(judged, reasons=[NOT_INTERLEAVED, *told, way_out])
+    axes = ", ".join(f"{axis} {a} → {b}" for axis, (a, b) in match.differs.items()) or "nothing but the moment differs"
+    return {
+        "baseline": match.old["id"],
+        "candidate": match.new["id"],
+        "differs": {axis: list(sides) for axis, sides in match.differs.items()},
+        "interleaved": False,
+        "baseline_p50_ms": match.old.get("p50_ms"),
+        "candidate_p50_ms": match.new.get("p50_ms"),
+        **dataclasses.asdict(comparison),
+        "command": repeat.command if repeat else None,
+        "matrix": repeat.matrix if repeat else None,
+        "sentence": f"{matching.label(match.new)} ({axes}): {comparisons.sentence(comparison)}",
+    }
+
+
+def _two_models(match: Match) -> str:
+    old, new = (str(sha256)[:12] for sha256 in match.differs["model_sha256"])
+    return f"The models differ ({old} and {new}), and one block measures one model: compare each over its runtimes."

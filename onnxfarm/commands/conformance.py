@@ -1,0 +1,106 @@
+"""`onnxfarm conformance`: the ONNX package's own operator tests, per runtime."""
+
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from farm.contract.cells import Runtime
+from farm.rules.runtimes import distributions
+from farm.sandbox import child
+from farm.sandbox.policy import Policy
+from onnxfarm.commands.bench import default_home
+from onnxfarm.problems import Infrastructure, Usage, main_guard
+from worker.agent.kit import staging
+from worker.agent.kit.runtimes import RuntimeStore, RuntimeUnavailableError
+from worker.agent.passes import conformance as suites
+
+SCHEMA = "onnxfarm.conformance/1"
+OUTCOMES: tuple[suites.Outcome, ...] = ("pass", "refused", "wrong", "crashed")
+
+
+@main_guard()
+def conformance(
+    ort: Annotated[str, typer.Option(help="ONNX Runtime versions, separated by commas.")],
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the report here; - is stdout.")] = None,
+    home: Annotated[Path | None, typer.Option(help="Where runtimes are kept.")] = None,
+    quiet: Annotated[bool, typer.Option(help="Counts only, without the cases.")] = False,
+) -> None:
+    """Run the ONNX backend node tests with plain tensors on each runtime, and say which pass and why others do not."""
+    runtimes = [_runtime(text) for text in ort.split(",") if text.strip()]
+    if not runtimes:
+        raise Usage("--ort names no version; write for example --ort 1.24.4,1.31.1.")
+    say = Console(stderr=True)
+    with tempfile.TemporaryDirectory(prefix="onnxfarm-conformance-") as folder:
+        suite, counts = _make_suite(Path(folder))
+        say.print(f"{counts['cases']} cases with plain tensors; {counts['left_out']} others left out.")
+        place = home or default_home()
+        reports = [_run(runtime, suite=suite, home=place, work=Path(folder), say=say) for runtime in runtimes]
+    document = {"schema": SCHEMA, **counts, "runtimes": reports}
+    _print(reports, say=say, quiet=quiet)
+    if json_file is not None:
+        text = json.dumps(document, indent=2)
+        sys.stdout.write(text + "\n") if str(json_file) == "-" else json_file.write_text(text)
+
+
+def _runtime(text: str) -> Runtime:
+    try:
+        return distributions.read(text)
+    except distributions.RuntimeProblem as problem:
+        raise Usage(f"--ort: {problem}") from problem
+
+
+def _make_suite(folder: Path) -> tuple[Path, dict[str, int]]:
+    suite = folder / "suite"
+    suite.mkdir()
+    ending = child.run_function(
+        "farm.workshop.conformance:write_suite", str(suite), policy=Policy(read_write=(folder,)), timeout_s=300
+    )
+    if not ending.is_done:
+        raise Infrastructure(f"The suite could not be written. {ending.sentence()}")
+    counts: dict[str, int] = ending.answer()
+    return suite, counts
+
+
+def _run(runtime: Runtime, *, suite: Path, home: Path, work: Path, say: Console) -> dict[str, Any]:
+    store = RuntimeStore(home / "runtimes", say=lambda text: say.print(text))
+    try:
+        installed = store.provide(runtime)
+    except RuntimeUnavailableError as error:
+        raise Usage(error.reason.text) from error
+    stage = staging.stage_runner(home)
+    own = work / str(runtime)
+    own.mkdir()
+    began = time.monotonic()
+    outcomes = suites.run_suite(suite, runtime=installed, stage=stage, work=own)
+    return {
+        "runtime": str(runtime),
+        "seconds": round(time.monotonic() - began, 1),
+        "counts": {name: sum(one.outcome == name for one in outcomes) for name in OUTCOMES},
+        "cases": [{"case": one.case, "outcome": one.outcome, "text": one.text} for one in outcomes],
+    }
+
+
+def _print(reports: list[dict[str, Any]], *, say: Console, quiet: bool) -> None:
+    table = Table("runtime", *OUTCOMES, "seconds")
+    for report in reports:
+        table.add_row(report["runtime"], *(str(report["counts"][name]) for name in OUTCOMES), str(report["seconds"]))
+    say.print(table)
+    for report in () if quiet else reports:
+        _print_cases(report, say=say)
+
+
+def _print_cases(report: dict[str, Any], *, say: Console) -> None:
+    for case in report["cases"]:
+        if case["outcome"] in ("wrong", "crashed"):
+            say.print(f"{report['runtime']} {case['outcome']} {case['case']}: {case['text']}", highlight=False)
+    reasons = Counter(case["text"] for case in report["cases"] if case["outcome"] == "refused")
+    for text, count in reasons.most_common(10):
+        say.print(f"{report['runtime']} refused {count}×: {text}", highlight=False)

@@ -1,0 +1,151 @@
+"""`onnxfarm diverge MODEL --ort CANDIDATE`: the first tensor of a model that a runtime computes otherwise."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from farm.contract.divergence import DivergenceDocument, Spread
+from farm.rules.matrices import matrix as matrices
+from farm.rules.matrices.matrix_text import MatrixProblem
+from onnxfarm.commands.bench import default_home
+from onnxfarm.commands.bench_options import sizes_of
+from onnxfarm.commands.results import write_text
+from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, needs_extra
+from onnxfarm.screen import console_for
+
+if TYPE_CHECKING:
+    from onnxfarm.here.divergence import Asked
+
+MODEL_HELP = "An .onnx (its external data is found), or a .zip."
+
+
+@main_guard()
+def diverge(  # noqa: PLR0913  every option of the command
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help=MODEL_HELP)],
+    ort: Annotated[str, typer.Option(help="The runtime in question, e.g. 1.21.1 or onnxruntime-openvino==1.24.1.")],
+    against: Annotated[
+        str | None, typer.Option(help="Another runtime as the reference; default: the CPU without optimisations.")
+    ] = None,
+    provider: Annotated[str, typer.Option(help="Execution provider of --ort, e.g. cpu, openvino.")] = "cpu",
+    level: Annotated[str, typer.Option(help="Optimisations of --ort: disable, basic, extended, all.")] = "all",
+    precision: Annotated[str, typer.Option(help="A variant against the FP32 original: fp16, …")] = "fp32",
+    inputs: Annotated[Path | None, typer.Option(metavar="NPZ", help="Inputs by name; default: seeded ones.")] = None,
+    batch: Annotated[int | None, typer.Option(help="Batch size of seeded inputs.")] = None,
+    shape: Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help="A dynamic dimension; repeat.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of inputs.")] = 0,
+    threads: Annotated[int, typer.Option(help="Intra-op threads.")] = 1,
+    atol: Annotated[float | None, typer.Option(help="Absolute tolerance; default: the precision's.")] = None,
+    rtol: Annotated[float | None, typer.Option(help="Relative tolerance; default: the precision's.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write the smallest part of the model that shows it there.")
+    ] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write it; - is stdout.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 when an output differs.")] = False,
+    home: Annotated[Path | None, typer.Option(metavar="DIR", help="Where runtimes are kept.")] = None,
+) -> None:
+    """Find the first tensor beyond tolerance, its node, and the smallest part of the model that shows it.
+
+    Exit code 0: it was looked for, whatever was found; 1: an output differs, with --strict; 2: something given cannot
+    be used; 3: a runtime could not be installed or run.
+    """
+    with needs_extra("node"):
+        from onnxfarm.here.divergence import Asked
+    axes = {"runtime": ort, "provider": provider, "optimization": level, "precision": precision}
+    asked = Asked(
+        model=model,
+        candidate=_matrix(**axes, threads=str(threads)),
+        against=_matrix(runtime=against, threads=str(threads)) if against is not None else None,
+        inputs=inputs,
+        batch=batch,
+        shapes=(sizes_of(shape) or [{}])[0],
+        seed=seed,
+        tolerances=(atol, rtol),
+    )
+    console = console_for(stderr=True)
+    document = run(asked, home=home or default_home(), out=out, console=console)
+    if json_file is not None:
+        write_text(document.to_json() + "\n", json_file)
+    _show(document, out=out, console=console)
+    if strict and document.output is not None:
+        raise GateFailed(f"The output {document.output.name} differs from {document.reference} (--strict).")
+
+
+def run(asked: "Asked", *, home: Path, out: Path | None, console: Console) -> DivergenceDocument:
+    """Looks for it, in a folder below `home`. Raises Usage, Infrastructure."""
+    from onnxfarm.here import bench, divergence
+
+    with _scratch(home) as folder, bench.stopped_by_signals() as is_cancelled:
+        place = _out_folder(out) if out is not None else folder / "out"
+        place.mkdir(exist_ok=True)
+        return divergence.find(
+            asked,
+            home=bench.Home(home.resolve()),
+            scratch=folder,
+            out=place,
+            say=lambda text: console.print(text, style="dim", highlight=False),
+            is_cancelled=is_cancelled,
+        )
+
+
+@contextmanager
+def _scratch(home: Path) -> Iterator[Path]:
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        scratch = tempfile.TemporaryDirectory(prefix="diverge-", dir=home)
+    except OSError as problem:
+        text = f"{home} cannot be written ({problem.strerror}): give another folder with --home."
+        raise Infrastructure(text) from problem
+    with scratch as name:
+        yield Path(name).resolve()
+
+
+def _out_folder(out: Path) -> Path:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise Usage(f"--out {out} is no folder ({problem.strerror}): give another one.") from problem
+    return out.resolve()
+
+
+def _matrix(**axes: Any) -> matrices.Matrix:
+    """One point of a matrix, written as the options of `bench` are. Raises Usage."""
+    try:
+        return matrices.from_options(None, **axes)
+    except MatrixProblem as problem:
+        raise Usage(str(problem)) from problem
+
+
+def _show(document: DivergenceDocument, *, out: Path | None, console: Console) -> None:
+    console.print(f"\n{document.sentence}\n", style="bold", highlight=False, markup=False)
+    if document.found is None:
+        return
+    look, part = document.found.look, document.found.part
+    if look is not None:
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        for head in (document.found.tensor, "minimum", "maximum", "mean", "std", "NaN", "Inf"):
+            table.add_column(head, justify="left" if head == document.found.tensor else "right")
+        for name, spread in ((str(document.candidate), look.candidate), (document.reference, look.reference)):
+            if spread is not None:
+                table.add_row(name, *_spread(spread))
+        console.print(table)
+        beyond = f"{look.violations:,} of {look.elements:,} values are beyond tolerance"
+        at = look.furthest
+        where = f"; at {list(at.index)} {at.candidate:g} where {at.reference:g} is right" if at is not None else ""
+        console.print(beyond + where, highlight=False, markup=False)
+    if out is not None:
+        said = "It shows the difference when run from there" if part.shows_it else "It does not show it by itself"
+        console.print(f"Written to {out}: {', '.join(part.files)}. {said}.", highlight=False, markup=False)
+        if part.command:
+            console.print(f"  {part.command}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _spread(spread: Spread) -> list[str]:
+    numbers = (spread.minimum, spread.maximum, spread.mean, spread.std)
+    shown = ["" if number is None else f"{number:.6g}" for number in numbers]
+    return [*shown, str(spread.nan_count), str(spread.inf_count)]

@@ -1,0 +1,134 @@
+"""`onnxfarm evaluate MODEL --data FILE`: is a model right on labelled data, by variant, runtime and provider, here."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from farm.contract.document import Cell, Document
+from farm.contract.reasons import CellStatus
+from farm.rules.reporting.accuracy_words import is_worse, percentage
+from farm.rules.reporting.wording import signed, three_digits
+from onnxfarm.calibration_files import CALIBRATION_HELP
+from onnxfarm.commands.bench import default_home
+from onnxfarm.commands.bench_options import matrix_of
+from onnxfarm.commands.options import Subject
+from onnxfarm.problems import GateFailed, Infrastructure, main_guard, needs_extra
+from onnxfarm.screen import console_for
+
+LATEST = "1.31.1"
+
+
+@main_guard()
+def evaluate(  # noqa: PLR0913  every option of the command
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="An .onnx (its external data is found), or a .zip.")],
+    data: Annotated[Path, typer.Option(metavar="NPZ", help="Labelled data: inputs by name and `labels`.")],
+    recipe: Annotated[str, typer.Option(help="top1, top5, mse, softmax+mse, threshold=0.5, …@OUTPUT.")] = "top1",
+    ort: Annotated[str, typer.Option(help="Runtimes, e.g. 1.29.0,1.31.1.")] = LATEST,
+    provider: Annotated[str, typer.Option(help="Execution providers, e.g. cpu,openvino.")] = "cpu",
+    precision: Annotated[str, typer.Option(help="fp32, fp16, int8-dynamic, int8-qdq:per-channel, …")] = "fp32",
+    calibration: Annotated[Path | None, typer.Option(metavar="DATA", help=CALIBRATION_HELP)] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the document; - is stdout.")
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit 1 when a cell is worse than FP32, or has none.")
+    ] = False,
+    home: Annotated[Path | None, typer.Option(metavar="DIR", help="Where runtimes are kept.")] = None,
+) -> None:
+    """Judge a model and its variants on labelled data, sample by sample against FP32. Nothing is timed.
+
+    Exit code 0: it ran; 1: a cell lost accuracy or has none, with --strict; 2: something given cannot be used.
+    """
+    with needs_extra("node"):
+        from onnxfarm.here import workbench
+        from worker.agent.passes.evaluation import judge_block
+    axes = {"runtime": ort, "provider": provider, "precision": precision, "threads": "1"}
+    declared = matrix_of(None, axes)
+    console = console_for(stderr=True)
+    place = home or default_home()
+    with workbench.opened(Subject(model), home=place, console=console) as bench:
+        if calibration is not None:
+            bench.calibrate(calibration)
+        bench.label(data, recipe)
+        bench.template.execute = judge_block
+        document = _judged(bench.template.measure(bench.plan(declared)))
+        if bench.template.is_cancelled():
+            raise Infrastructure("It was stopped before the end.")
+    _show(document, console=console, json_file=json_file)
+    _gate(document, strict=strict)
+
+
+def _judged(document: Document) -> Document:
+    """The document of blocks that were not timed: a cell is done when it has an accuracy. Twins are left out."""
+    cells = [_ended(cell) for cell in document.cells if cell.twin_of is None]
+    known = sum(cell.status == CellStatus.DONE for cell in cells)
+    sentence = f"{known} of {len(cells)} cells were judged on labelled data."
+    return document.model_copy(update={"cells": cells, "comparisons": [], "sentence": sentence})
+
+
+def _ended(cell: Cell) -> Cell:
+    found = cell.accuracy
+    if found is None:
+        return cell
+    status = CellStatus.DONE if found.reason is None else found.reason.status
+    return cell.model_copy(update={"status": status, "reason": found.reason})
+
+
+def _show(document: Document, *, console: Console, json_file: Path | None) -> None:
+    if json_file is not None:
+        from onnxfarm.commands.results import write_json
+
+        write_json(document, json_file)
+    console.print(Text(f"\n{document.sentence}\n", style="bold"))
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for head in ("cell", "runtime", "provider", "variant"):
+        table.add_column(head)
+    for head in ("bytes", "accuracy", "interval", "against FP32"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for cell in document.cells:
+        table.add_row(*_identity(cell), *_figures(cell))
+    console.print(table)
+    for cell in document.cells:
+        if cell.reason is not None:
+            console.print(Text(f"{signed(cell.status)} {cell.id}: {cell.reason.text}"), soft_wrap=True)
+
+
+def _identity(cell: Cell) -> list[str]:
+    return [cell.id, cell.runtime, cell.provider.removesuffix("ExecutionProvider"), cell.recipe or cell.precision]
+
+
+def _figures(cell: Cell) -> list[str | Text]:
+    found = cell.accuracy
+    size = "" if cell.model_bytes is None else f"{cell.model_bytes:,}"
+    if found is None or found.value is None or found.ci_low is None or found.ci_high is None:
+        return [size, "not measured", "", ""]
+    is_share = found.higher_is_better
+    value = percentage(found.value) if is_share else three_digits(found.value)
+    low, high = (percentage(end) if is_share else three_digits(end) for end in (found.ci_low, found.ci_high))
+    return [size, value, f"{low} to {high}", Text(_difference(cell), style="bold yellow" if is_worse(found) else "")]
+
+
+def _difference(cell: Cell) -> str:
+    found = cell.accuracy
+    if found is None or found.difference is None:
+        return ""
+    scale = 100.0 if found.higher_is_better else 1.0
+    ends = (found.difference, found.difference_low or 0.0, found.difference_high or 0.0)
+    own, low, high = (f"{scale * end:+.3g}" for end in ends)
+    return f"{own}{' points' if found.higher_is_better else ''} ({low} to {high})"
+
+
+def _gate(document: Document, *, strict: bool) -> None:
+    """Raise Infrastructure when nothing could be judged for want of runtimes; with `strict` GateFailed."""
+    missing = [cell.id for cell in document.cells if cell.status != CellStatus.DONE]
+    worse = [cell.id for cell in document.cells if cell.accuracy is not None and is_worse(cell.accuracy)]
+    if strict and (missing or worse):
+        said = [
+            f"{', '.join(worse)} lost accuracy" if worse else "",
+            f"{', '.join(missing)} had none" if missing else "",
+        ]
+        raise GateFailed(f"{' and '.join(filter(None, said))} (--strict).")

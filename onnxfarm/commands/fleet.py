@@ -1,0 +1,86 @@
+"""`onnxfarm node invite|list|approve|drain|resume|revoke`: the farm's nodes, from anybody's terminal."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from onnxfarm.commands import lendings
+from onnxfarm.problems import Usage, main_guard
+from onnxfarm.remote.account import ServerOption, find_account
+from onnxfarm.remote.client import Client
+
+NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Its number or name, as `onnxfarm node list` shows.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Put the commands into `onnxfarm node`."""
+    app.command("invite")(main_guard()(invite))
+    app.command("list")(main_guard()(show))
+    for what, line in ORDERS.items():
+        app.command(what, help=line)(main_guard()(_command(what)))
+    lendings.register(app)
+
+
+def invite(
+    team: Annotated[str, typer.Option(help="The team that the machine will belong to; default: your first.")] = "",
+    server: ServerOption = None,
+) -> None:
+    """Make a one-off code; prints the command to type on the machine that joins."""
+    with Client(find_account(server)) as client:
+        made = client.invite_node(team=team)
+    print(made["command"])
+    print(f"It works once, until {made['expires_at']}. Then: onnxfarm node list", file=sys.stderr)
+
+
+def show(server: ServerOption = None) -> None:
+    """List the nodes of your teams."""
+    with Client(find_account(server)) as client:
+        nodes = client.nodes()
+    if not nodes:
+        print("No nodes yet: `onnxfarm node invite` prints the command by which a machine joins.")
+        return
+    table = Table("node", "name", "state", "health", "tags", "fingerprint", "self-test", box=None, pad_edge=False)
+    for node in nodes:
+        tags = " ".join([*node["tags"], *node["owner_tags"]]) or "none proven yet"
+        tested = node["self_test"]["sentence"] if node["self_test"] else "not run yet"
+        table.add_row(str(node["id"]), node["name"], node["state"], node["health"], tags, node["fingerprint"], tested)
+    Console(soft_wrap=True).print(table)
+
+
+ORDERS = {
+    "approve": "Let a node that has joined work, once its fingerprint was compared.",
+    "drain": "Let a node end its block and give it no other.",
+    "resume": "Let a drained or quarantined node work again.",
+    "revoke": "Take a node out of the farm for good.",
+}
+
+
+def _command(what: str) -> Any:
+    def order(
+        node: NodeArgument,
+        fingerprint: Annotated[
+            str, typer.Option(help="The order is given only if the node has this fingerprint.")
+        ] = "",
+        server: ServerOption = None,
+    ) -> None:
+        with Client(find_account(server)) as client:
+            found = _found(client.nodes(), node)
+            if fingerprint and fingerprint != found["fingerprint"]:
+                raise Usage(f"{found['name']} has the fingerprint {found['fingerprint']}, not {fingerprint}.")
+            done = client.order_node(found["id"], what)
+        print(f"{done['name']} is {done['health']}.")
+
+    return order
+
+
+def _found(nodes: list[dict[str, Any]], wanted: str) -> dict[str, Any]:
+    """The node of that number or name. Raises Usage when there is none, or several."""
+    found = [node for node in nodes if wanted == str(node["id"])] or [n for n in nodes if wanted == n["name"]]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise Usage(f"There is no node “{wanted}” that you may see: `onnxfarm node list` shows them.")
+    raise Usage(f"{len(found)} nodes are called {wanted}: give a number, as `onnxfarm node list` shows it.")

@@ -1,0 +1,196 @@
+"""`onnxfarm gate MODEL --baseline 1.29.0 --candidate 1.31.1`: may the candidate replace the baseline?
+
+Measured on this machine, or on a farm with --server. Exit code 0: yes; 1: no; 2: what was given cannot be used; 3: it
+could not be measured; 4: it took longer than --timeout.
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from farm.contract.cells import Runtime
+from farm.contract.document import Document
+from farm.rules.matrices import matrix as matrices
+from farm.rules.matrices.axes import read_runtime
+from farm.rules.matrices.matrix import Matrix
+from farm.rules.matrices.matrix_text import MatrixProblem
+from farm.rules.narrowing import unpaired_sentence
+from farm.rules.nearest import choice_sentence
+from onnxfarm.commands import gate_files
+from onnxfarm.commands.bench_options import matrix_of, sizes_of
+from onnxfarm.commands.options import (
+    BatchOption,
+    BudgetOption,
+    ExpectedOption,
+    HomeOption,
+    InputsOption,
+    ModelArgument,
+    PrecisionOption,
+    ProviderOption,
+    RuntimelessMatrixOption,
+    SeedOption,
+    ShapeOption,
+    Subject,
+    ThreadsOption,
+)
+from onnxfarm.here.published import beyond, refuse_uninstalled
+from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, needs_extra
+from onnxfarm.screen import console_for, show
+
+if TYPE_CHECKING:
+    from onnxfarm.here.gate import Outcome
+
+DEFAULT_CHECKS = "slower,parity,placement,failed"
+MOST_ROUNDS = 96
+
+FailOnOption = Annotated[
+    str, typer.Option(help="Of slower, parity, placement, failed, undecided: what fails the gate.")
+]
+ConfirmOption = Annotated[
+    bool, typer.Option("--confirm/--no-confirm", help="Fail on a change of latency once a fresh block shows it.")
+]
+FarmOption = Annotated[
+    str | None, typer.Option("--server", metavar="URL", help="Measure on this farm; default: on this machine.")
+]
+SummaryOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Markdown; also added to $GITHUB_STEP_SUMMARY.")
+]
+BenchmarkOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="For github-action-benchmark's customSmallerIsBetter.")
+]
+BenchDocumentOption = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="The bench document; - is stdout.")
+]
+
+
+@main_guard()
+def gate(  # noqa: PLR0913  every option of the command
+    model: ModelArgument,
+    baseline: Annotated[str, typer.Option(help="What is used now, e.g. 1.29.0 or onnxruntime-openvino==1.24.1.")],
+    candidate: Annotated[str, typer.Option(help="What would replace it, e.g. 1.31.1.")],
+    fail_on: FailOnOption = DEFAULT_CHECKS,
+    provider: ProviderOption = None,
+    batch: BatchOption = None,
+    shape: ShapeOption = None,
+    threads: ThreadsOption = None,
+    precision: PrecisionOption = None,
+    budget: BudgetOption = None,
+    matrix: RuntimelessMatrixOption = None,
+    inputs: InputsOption = None,
+    expected: ExpectedOption = None,
+    seed: SeedOption = 0,
+    rounds: Annotated[int, typer.Option(help="A block goes on up to so many while something is undecided.")] = 24,
+    confirm: ConfirmOption = True,
+    server: FarmOption = None,
+    timeout: Annotated[float | None, typer.Option(metavar="MINUTES", help="Give up after so long.")] = None,
+    summary: SummaryOption = None,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="JUnit XML.")] = None,
+    benchmark_json: BenchmarkOption = None,
+    json_file: BenchDocumentOption = None,
+    home: HomeOption = None,
+) -> None:
+    """Measure a model with two runtimes side by side, and fail when the candidate is worse."""
+    checks, sides = _checks(fail_on), _sides(baseline, candidate)
+    axes = {"provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
+    declared = _declared(matrix, {**axes, "precision": precision, "budget": budget}, sides)
+    where = _Where(Subject(model, inputs, expected, seed), server, home, rounds=rounds, timeout_min=timeout)
+    console = console_for(stderr=True)
+    outcome = _outcome(where, declared, sides, fail_on=checks, confirm=confirm, console=console)
+    gate_files.write(outcome, summary=summary, junit=junit, benchmark_json=benchmark_json, json_file=json_file)
+    _tell(outcome.document, outcome.headline, console=console)
+    if outcome.infra:
+        if server is None:
+            refuse_uninstalled(outcome.document)
+        raise Infrastructure(f"It could not be measured: {outcome.infra[0]}")
+    if not outcome.answer.is_passed:
+        raise GateFailed(outcome.headline)
+
+
+@dataclass(frozen=True)
+class _Where:
+    """Where and for how long it is measured. `server` None: on this machine, whose runtimes are in `home`."""
+
+    subject: Subject
+    server: str | None
+    home: Path | None
+    rounds: int
+    timeout_min: float | None
+
+    def must_make_sense(self) -> None:
+        """Raises Usage."""
+        if self.subject.expected is not None and self.subject.inputs is None:
+            raise Usage("--expected says what certain inputs give: add them with --inputs.")
+        if not 1 <= self.rounds <= MOST_ROUNDS:
+            raise Usage(f"--rounds is {self.rounds}: give 1 to {MOST_ROUNDS}.")
+        if self.timeout_min is not None and self.timeout_min <= 0:
+            raise Usage(f"--timeout {self.timeout_min:g} is no time: give minutes above 0.")
+
+
+def _outcome(
+    where: _Where,
+    declared: Matrix,
+    sides: tuple[Runtime, Runtime],
+    *,
+    fail_on: tuple[Any, ...],
+    confirm: bool,
+    console: Console,
+) -> "Outcome":
+    """Measures and judges. Raises Usage, Infrastructure and TimedOut."""
+    where.must_make_sense()
+    with needs_extra("node"):
+        from onnxfarm.commands import gate_benches
+        from onnxfarm.here import gate as gate_judging
+    releases = beyond(sides) if where.server is None else ()
+    deadline = None if where.timeout_min is None else time.monotonic() + 60.0 * where.timeout_min
+    given = gate_benches.Given(where.subject, deadline, rounds=where.rounds, releases=releases)
+    old, new = sides
+    with gate_benches.bench_for(given, server=where.server, home=where.home, console=console) as bench:
+        return gate_judging.run_gate(bench, declared, old=old, new=new, fail_on=fail_on, confirm=confirm)
+
+
+def _checks(text: str) -> tuple[Any, ...]:
+    from farm.rules.reporting.gate import CHECKS
+
+    named = [part.strip() for part in text.split(",") if part.strip()]
+    for one in named:
+        if one not in CHECKS:
+            raise Usage(f"--fail-on: {choice_sentence('check', one, CHECKS)}")
+    if not named:
+        raise Usage(f"--fail-on names nothing, so that the gate could not fail: choose of {', '.join(CHECKS)}.")
+    return tuple(named)
+
+
+def _sides(baseline: str, candidate: str) -> tuple[Runtime, Runtime]:
+    """Both runtimes. Raises Usage."""
+    old, new = _runtime(baseline, "--baseline"), _runtime(candidate, "--candidate")
+    if old == new:
+        raise Usage(f"--baseline and --candidate are both {old}: name two runtimes.")
+    return old, new
+
+
+def _runtime(text: str, option: str) -> Runtime:
+    try:
+        return read_runtime(text)
+    except MatrixProblem as problem:
+        raise Usage(f"{option}: {problem}") from problem
+
+
+def _declared(text: str | None, axes: dict[str, Any], sides: tuple[Runtime, Runtime]) -> Matrix:
+    base = matrix_of(text, {}) if text is not None else None
+    if base is not None and "runtime" in base.axes:
+        raise Usage("A gate sets the runtimes by --baseline and --candidate: leave `runtime` out of the matrix.")
+    if base is not None and (sentence := unpaired_sentence(base)) is not None:
+        raise Usage(sentence)
+    try:
+        return matrices.from_options(base, **axes, runtime=[str(side) for side in sides])
+    except MatrixProblem as problem:
+        raise Usage(str(problem)) from problem
+
+
+def _tell(document: Document, headline: str, *, console: Console) -> None:
+    show(document, console=console, address=document.url or "")
+    console.print(f"\n{headline}", highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,110 @@
+"""`onnxfarm inspect MODEL`: what a model is and what was found in it, on this machine, in the sandbox."""
+
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from farm.rules.findings import EXPLANATIONS
+from farm.rules.runtimes import compatibility as rules
+from farm.rules.runtimes.compatibility import Row, Stamps
+from onnxfarm.model_files import files_of
+from onnxfarm.problems import Usage, main_guard, needs_extra
+
+if TYPE_CHECKING:
+    from farm.workshop.inspection import Inspection, Port
+
+MOST_OPERATORS = 12
+
+
+@main_guard()
+def inspect(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="An .onnx; its external data is found beside it.")],
+    compatibility: Annotated[
+        bool, typer.Option("--compatibility", help="Show which releases of ONNX Runtime load it.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Show a model's inputs, outputs, opsets, operators and findings. No farm is needed."""
+    found = look_into(model)
+    if as_json:
+        plain = found.model_dump(mode="json")
+        if compatibility:
+            plain["compatibility"] = rules.as_plain(table_of(found))
+        sys.stdout.write(json.dumps(plain, indent=2) + "\n")
+        return
+    console = Console()
+    _show(model, found, console=console)
+    if compatibility:
+        _show_compatibility(table_of(found), console=console)
+
+
+def table_of(found: "Inspection") -> list[Row]:
+    """A row for each known release. Nothing is run here, so every row is derived from the model's stamps."""
+    return rules.table(Stamps(found.opsets, found.ir_version, found.custom_domains, found.unused_opsets))
+
+
+def _show_compatibility(rows: list[Row], *, console: Console) -> None:
+    console.print(f"\n{rules.verdict(rows)}\n", style="bold", highlight=False)
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for head in ("ONNX Runtime", "", "known by"):
+        table.add_column(head, no_wrap=head != "")
+    for first, last, row in rules.in_ranges(rows):
+        table.add_row(first if first == last else f"{first} – {last}", row.sentence(), row.basis)
+    console.print(table)
+
+
+def look_into(model: Path) -> "Inspection":
+    """The inspection of a model on disk. Raises Usage with the sentence that says what is wrong with it."""
+    with needs_extra("node"):
+        from farm.workshop import orders
+    files = files_of(model)
+    if model.suffix.lower() == ".zip":
+        raise Usage(f"{model.name} is a zip: unpack it and give the .onnx in it.")
+    with tempfile.TemporaryDirectory(prefix="onnxfarm-inspect-") as folder:
+        for path in files:
+            shutil.copyfile(path, Path(folder) / path.name)
+        found = orders.inspect(Path(folder), model.name)
+    if found.problem is not None:
+        raise Usage(found.problem.text)
+    return found
+
+
+def _show(model: Path, found: "Inspection", *, console: Console) -> None:
+    console.print(f"\n{model.name}: {_summary(found)}\n", style="bold", highlight=False, markup=False)
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for head in ("", "name", "type", "shape"):
+        table.add_column(head)
+    for kind, ports in (("input", found.inputs), ("output", found.outputs)):
+        for port in ports:
+            table.add_row(kind, port.name, port.dtype, _shape(port))
+    console.print(table)
+    top = sorted(found.operators.items(), key=lambda entry: -entry[1])[:MOST_OPERATORS]
+    console.print(f"operators: {', '.join(f'{count} {name}' for name, count in top)}", highlight=False, markup=False)
+    for finding in found.findings:
+        console.print(f"! {_words(finding)}", highlight=False, markup=False, soft_wrap=True)
+    if not found.findings:
+        console.print("no findings", highlight=False)
+
+
+def _summary(found: "Inspection") -> str:
+    versions = ", ".join(f"{domain or 'opset'} {version}" for domain, version in found.opsets.items())
+    size = (found.main_bytes + found.data_bytes) / 1e6
+    parts = [f"{found.nodes} nodes", f"{found.parameters:,} parameters", f"{size:.1f} MB", versions]
+    return ", ".join([*parts, f"IR {found.ir_version}", *(["quantised"] if found.is_quantised else [])])
+
+
+def _shape(port: "Port") -> str:
+    return "unknown rank" if port.shape is None else "×".join(str(dim) for dim in port.shape) or "scalar"
+
+
+def _words(finding: Any) -> str:
+    known = EXPLANATIONS.get(finding.id)
+    count = f" ({finding.count}×)" if finding.count > 1 else ""
+    return f"{finding.id}: {finding.detail}{count}" + (f" {known.why} {known.fix}" if known else "")

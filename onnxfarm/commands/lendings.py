@@ -1,0 +1,93 @@
+"""`onnxfarm node lend|take-back|lendings|agree|decline`: nodes that teams lend to each other."""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from onnxfarm.problems import Usage, main_guard
+from onnxfarm.remote.account import ServerOption, find_account
+from onnxfarm.remote.client import Client
+
+NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Its number or name.")]
+TeamArgument = Annotated[str, typer.Argument(metavar="TEAM", help="The team that it shall measure for.")]
+LendingArgument = Annotated[int, typer.Argument(metavar="LENDING", help="As `onnxfarm node lendings` numbers them.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Put the commands into `onnxfarm node`."""
+    for name, command in COMMANDS.items():
+        app.command(name)(main_guard()(command))
+
+
+def lend(node: NodeArgument, team: TeamArgument, server: ServerOption = None) -> None:
+    """Offer a node of yours to another team; an admin there has to agree."""
+    with Client(find_account(server)) as client:
+        _set_teams(client, node, add=team)
+        found = [one for one in client.lendings() if one["team"] == team]
+    print("\n".join(f"{one['node']}: {one['sentence']}" for one in found if node in (one["node"], str(one["node_id"]))))
+
+
+def take_back(node: NodeArgument, team: TeamArgument, server: ServerOption = None) -> None:
+    """Let a node of yours measure for a team no more."""
+    with Client(find_account(server)) as client:
+        _set_teams(client, node, remove=team)
+    print(f"{node} measures for {team} no more.")
+
+
+def lendings(server: ServerOption = None) -> None:
+    """List nodes that are lent or offered: yours to others, and others' to your teams."""
+    with Client(find_account(server)) as client:
+        found = client.lendings()
+    if not found:
+        print("No node is lent: `onnxfarm node lend NODE TEAM` offers one.")
+        return
+    table = Table("lending", "node", "of", "for", "sandbox", "fingerprint", "where it stands", box=None, pad_edge=False)
+    for one in found:
+        of = f"{one['owner'] or 'nobody'}, {one['from_team']}"
+        words = (str(one["id"]), one["node"], of, one["team"], one["sandbox"], one["fingerprint"], one["sentence"])
+        table.add_row(*words)
+    Console(soft_wrap=True).print(table)
+
+
+def agree(lending: LendingArgument, server: ServerOption = None) -> None:
+    """Let a node of others measure your team's models, once its fingerprint was compared."""
+    _answer(lending, "agree", server)
+
+
+def decline(lending: LendingArgument, server: ServerOption = None) -> None:
+    """Let a node of others have none of your team's models, or no more of them."""
+    _answer(lending, "decline", server)
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "lend": lend,
+    "take-back": take_back,
+    "lendings": lendings,
+    "agree": agree,
+    "decline": decline,
+}
+
+
+def _answer(lending: int, what: str, server: str | None) -> None:
+    with Client(find_account(server)) as client:
+        done = client.answer_lending(lending, what)
+    print(f"{done['node']}: {done['sentence']}")
+
+
+def _set_teams(client: Client, wanted: str, *, add: str = "", remove: str = "") -> None:
+    node = _node(client.nodes(), wanted)
+    teams = [one["team"] for one in client.lendings() if one["node_id"] == node["id"]]
+    if remove and remove not in teams:
+        raise Usage(f"{node['name']} is not offered to {remove}: `onnxfarm node lendings` shows what is.")
+    client.lend_node(node["id"], sorted({*teams, add} - {remove, ""}))
+
+
+def _node(nodes: list[dict[str, Any]], wanted: str) -> dict[str, Any]:
+    """The node of that number or name: no name is a number."""
+    for node in nodes:
+        if wanted in (str(node["id"]), node["name"]) and node["health"] != "retired":
+            return node
+    raise Usage(f"There is no node “{wanted}” that you may see: `onnxfarm node list` shows them.")

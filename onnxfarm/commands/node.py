@@ -1,0 +1,161 @@
+"""`onnxfarm node …`: join a farm, work for it, look at it, have it started by the system."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from onnxfarm.commands import fleet
+from onnxfarm.commands.options import PackagesOption
+from onnxfarm.here import service
+from onnxfarm.problems import Infrastructure, Usage, main_guard, needs_extra
+
+app = typer.Typer(no_args_is_help=True, help="Make this machine a node of a farm.")
+
+fleet.register(app)
+
+HomeOption = Annotated[
+    Path | None, typer.Option("--home", metavar="FOLDER", help="The node's folder; default: $ONNXFARM_NODE_HOME.")
+]
+UrlOption = Annotated[str | None, typer.Option("--url", help="The farm's address, when it has moved.")]
+
+
+@app.command()
+@main_guard()
+def enroll(
+    url: Annotated[str, typer.Argument(metavar="URL", help="The farm's address, https://…")],
+    token: Annotated[str, typer.Option("--token", metavar="CODE", help="The one-off code of “Add a node”.")],
+    name: Annotated[str | None, typer.Option(help="How the farm shows this machine; default: its host name.")] = None,
+    home: HomeOption = None,
+) -> None:
+    """Join a farm. A person there approves this machine by its fingerprint; then it may work."""
+    with needs_extra("node"):
+        from worker.agent import main
+        from worker.agent.abilities import selftest
+        from worker.agent.home import NodeHome
+        from worker.agent.line import enrolment, gateway
+        from worker.agent.machine import facts
+    folder = _folder(home)
+    joining = NodeHome(folder)
+    try:
+        known = facts.read_facts(busy_window_s=0)
+        tested = None if joining.is_enrolled else selftest.at_home(folder)
+        join = enrolment.enrol if name else enrolment.enrol_by_host_name
+        identity, enrolled = join(
+            joining, url=url, code=token, name=name or main.machine_name(), facts=known, self_test=tested
+        )
+    except (enrolment.AlreadyEnrolledError, gateway.Rejected, gateway.Stale, ValueError) as problem:
+        raise Usage(_sentence(problem)) from problem
+    except gateway.GatewayError as problem:
+        raise Infrastructure(f"{url} cannot be reached: {problem}") from problem
+    print(f"This machine is node {identity.name!r} of {identity.url}, kept in {folder}.")
+    print(f"Fingerprint: {identity.fingerprint}")
+    if tested is not None:
+        print(f"Self-test: {tested.sentence}")
+    if enrolled.health == "pending":
+        print("Have an admin of the farm compare it and approve the node. Then, or now: onnxfarm node start")
+    else:
+        print("Start it with: onnxfarm node start")
+
+
+@app.command()
+@main_guard()
+def start(
+    home: HomeOption = None,
+    url: UrlOption = None,
+    probe: Annotated[
+        list[str] | None, typer.Option(metavar="PROVIDER", help="Prove this provider before the first block.")
+    ] = None,
+    allow_package: PackagesOption = None,
+) -> None:
+    """Work for the farm until Ctrl-C."""
+    with needs_extra("node"):
+        from worker.agent import main
+        from worker.agent.home import NotEnrolledError
+    try:
+        status = main.start(_folder(home), url=url, probe_first=tuple(probe or ()), allowed=allow_package or ())
+    except (NotEnrolledError, ValueError) as problem:
+        raise Usage(_sentence(problem)) from problem
+    raise typer.Exit(status)
+
+
+@app.command()
+@main_guard()
+def status(home: HomeOption = None, url: UrlOption = None) -> None:
+    """Show who this node is and what the farm says of it."""
+    with needs_extra("node"):
+        from worker.agent.home import NodeHome, NotEnrolledError
+        from worker.agent.line import standing
+    try:
+        found = standing.read(NodeHome(_folder(home)), url=url)
+    except NotEnrolledError as problem:
+        raise Usage(_sentence(problem)) from problem
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for label, value in found.rows():
+        table.add_row(label, value)
+    Console().print(table)
+    if found.problem:
+        raise Infrastructure(found.problem)
+
+
+@app.command()
+@main_guard()
+def runtimes(home: HomeOption = None) -> None:
+    """List the runtimes that are installed on this node."""
+    with needs_extra("node"):
+        from worker.agent.kit.runtimes import RuntimeStore
+    installed = RuntimeStore(_folder(home) / "runtimes").installed()
+    if not installed:
+        print("No runtimes yet: they are installed when the first block asks for them.")
+        return
+    table = Table("runtime", "Python", "MB", "providers in its build", box=None, pad_edge=False)
+    for one in installed:
+        shown = ", ".join(name.removesuffix("ExecutionProvider") for name in one.providers)
+        table.add_row(str(one.runtime), one.python_version, f"{one.bytes / 1e6:.0f}", shown)
+    Console().print(table)
+
+
+@app.command("install-service")
+@main_guard()
+def install_service(
+    home: HomeOption = None,
+    print_only: Annotated[bool, typer.Option("--print", help="Only show the file.")] = False,
+    allow_package: PackagesOption = None,
+) -> None:
+    """Have systemd (Linux) or launchd (macOS) start this node with the machine, for this user."""
+    unit = service.unit_for(sys.platform, command=_start_command(allow_package or ()), home=_folder(home).resolve())
+    if print_only:
+        print(unit.text, end="")
+        return
+    unit.path.parent.mkdir(parents=True, exist_ok=True)
+    unit.path.write_text(unit.text)
+    print(f"Wrote {unit.path}. Start it, now and with the machine:")
+    for line in unit.next_steps:
+        print(f"  {line}")
+
+
+def _start_command(allowed: Sequence[str]) -> list[str]:
+    """This same command, by full paths."""
+    program = Path(sys.argv[0]).resolve()
+    words = [str(program)] if os.access(program, os.X_OK) else [sys.executable, "-m", "onnxfarm.main"]
+    return [*words, "node", "start", *(f"--allow-package={name}" for name in allowed)]
+
+
+def _folder(home: Path | None) -> Path:
+    with needs_extra("node"):
+        from worker.agent.home import default_folder
+    return home or default_folder()
+
+
+def _sentence(problem: Exception) -> str:
+    """A problem's own words; of pydantic's many lines the first that says something."""
+    errors = getattr(problem, "errors", None)
+    if errors is None:
+        return str(problem)
+    first = errors()[0]
+    return f"{'.'.join(map(str, first['loc']))} {first['msg'][:1].lower()}{first['msg'][1:]}; got {first['input']!r}."

@@ -1,0 +1,41 @@
+"""`onnxfarm report ALERT`: what is needed to file an alert upstream, as a zip and the text of an issue."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from onnxfarm.commands.results import STDOUT, write_text
+from onnxfarm.problems import Usage, main_guard
+from onnxfarm.remote.account import ServerOption, find_account
+from onnxfarm.remote.watches import WatchClient
+
+
+@main_guard()
+def report(
+    alert: Annotated[int, typer.Argument(metavar="ALERT", min=1, help="The alert's number.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The zip; default: alert-‹number›.zip.")
+    ] = None,
+    issue: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the issue's text there, and no zip; - is stdout.")
+    ] = None,
+    server: ServerOption = None,
+) -> None:
+    """Fetch an alert's report: the model, its inputs, samples, facts, lock files, and one command that repeats it."""
+    if issue is not None and output is not None:
+        raise Usage("--issue writes the text alone, which is in the zip too: leave one of --issue and --output out.")
+    path = output or Path(f"alert-{alert}.zip")
+    if issue is None and path == STDOUT:
+        raise Usage("A zip is not for a terminal: give --output the path of a file.")
+    with WatchClient(find_account(server)) as client:
+        if issue is not None:
+            write_text(client.issue(alert), issue)
+            return
+        content = client.report(alert)
+    try:
+        path.write_bytes(content)
+    except OSError as problem:
+        raise Usage(f"{path} cannot be written ({problem.strerror}): give the path of a .zip.") from problem
+    print(f"{path}: unpack it and run `python repeat.py`; issue.md is a text for the tracker.", file=sys.stderr)

@@ -1,0 +1,56 @@
+"""`onnxfarm status [RUN]`: your runs, or how far one is."""
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from onnxfarm.commands.submit import address_of
+from onnxfarm.problems import main_guard
+from onnxfarm.remote.account import ServerOption, find_account
+from onnxfarm.remote.client import Client
+from onnxfarm.remote.following import follow, standing_of
+
+
+@main_guard()
+def status(
+    run: Annotated[str | None, typer.Argument(metavar="RUN", help="The run's number; without it, all runs.")] = None,
+    server: ServerOption = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Follow the run to its end.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what the farm answers.")] = False,
+) -> None:
+    """Show your newest runs, or how far one run is."""
+    console = Console(stderr=as_json)
+    with Client(find_account(server)) as client:
+        if run is None:
+            answer: object = client.runs()
+            show = _table(client.runs())
+        else:
+            found = follow(client, run, console=Console(stderr=True)) if wait else client.run(run)
+            answer, show = found, f"{_words(found)}\n{address_of(found, client)}"
+    if as_json:
+        sys.stdout.write(json.dumps(answer, indent=2) + "\n")
+    else:
+        console.print(show, highlight=False, soft_wrap=True)
+
+
+def _words(run: dict[str, object]) -> str:
+    state = str(run.get("outcome") or run.get("state"))
+    sentence = f" {run['sentence']}" if run.get("sentence") else ""
+    return f"Run {run['id']}: {state}, {standing_of(run).words}.{sentence}"
+
+
+def _table(runs: list[dict[str, object]]) -> Table | str:
+    if not runs:
+        return "No runs yet. Start one: onnxfarm submit model.onnx --wait"
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for head in ("run", "model", "state", "progress", "started"):
+        table.add_column(head)
+    for run in runs:
+        state = str(run.get("outcome") or run.get("state"))
+        model, created = str(run.get("model", "")), str(run.get("created_at", ""))[:16].replace("T", " ")
+        table.add_row(str(run["id"]), model, state, standing_of(run).words, f"{created} UTC")
+    return table

@@ -1,0 +1,105 @@
+"""`onnxfarm sweep MODEL --ort all`: one model over many releases, each beside a pinned reference in the same block.
+
+The JSON document, `onnxfarm.sweep/1`, holds a line for each cell and provider: every release as a ratio to the
+reference with its 95 % interval, and the change points between neighbours.
+"""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from farm.rules.matrices.axes import DEFAULT_DISTRIBUTION
+from farm.rules.nearest import choice_sentence
+from farm.rules.ranges import ALL, RangeProblem, versions_in
+from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
+from onnxfarm.commands.bench import default_home
+from onnxfarm.commands.bench_options import matrix_of, sizes_of
+from onnxfarm.commands.options import (
+    BudgetOption,
+    HomeOption,
+    InputsOption,
+    ModelArgument,
+    SeedOption,
+    ShapeOption,
+    Subject,
+    ThreadsOption,
+)
+from onnxfarm.commands.results import write_text
+from onnxfarm.here.published import published
+from onnxfarm.problems import Usage, main_guard, needs_extra
+from onnxfarm.screen import console_for
+
+
+@main_guard()
+def sweep(  # noqa: PLR0913  every option of the command
+    model: ModelArgument,
+    ort: Annotated[str, typer.Option(help="Releases: all, 1.15..1.31, or 1.20.1,1.29.0.")] = ALL,
+    reference: Annotated[str, typer.Option(help="The release that stands in every block; default: the newest.")] = "",
+    distribution: Annotated[str, typer.Option(help="Whose releases they are.")] = DEFAULT_DISTRIBUTION,
+    provider: Annotated[str, typer.Option(help="Execution providers, e.g. cpu; a line each.")] = "cpu",
+    batch: Annotated[str | None, typer.Option(help="Batch sizes, e.g. 1; a line each.")] = None,
+    shape: ShapeOption = None,
+    threads: ThreadsOption = None,
+    precision: Annotated[str | None, typer.Option(help="fp32, fp16, int8-dynamic, …; a line each.")] = None,
+    budget: BudgetOption = None,
+    inputs: InputsOption = None,
+    seed: SeedOption = 0,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the lines; - is stdout.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page with a chart, complete in itself.")
+    ] = None,
+    home: HomeOption = None,
+) -> None:
+    """Measure one model over all releases, and mark where it became slower or faster."""
+    versions, pinned = _releases(distribution, ort, reference)
+    axes = {"batch": batch, "shapes": sizes_of(shape), "threads": threads, "precision": precision, "budget": budget}
+    declared = matrix_of(None, {**axes, "provider": provider})
+    with needs_extra("node"):
+        from onnxfarm.here import sweep as sweep_run
+        from onnxfarm.here import workbench
+    if html is not None:
+        with needs_extra("server"):
+            from onnxfarm.here import sweep_page
+    console = console_for(stderr=True)
+    releases = [f"{distribution}=={version}" for version in {*versions, pinned}]
+    place = home or default_home()
+    subject = Subject(model, inputs, seed=seed)
+    with workbench.opened(subject, home=place, console=console, releases=releases) as bench:
+        runtimes = sweep_run.Runtimes(distribution, tuple(versions), pinned)
+        found = sweep_run.swept(bench, declared, runtimes)
+    if json_file is not None:
+        write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", json_file)
+    if html is not None:
+        write_text(sweep_page.page_of(found), html)
+    _tell(found, console=console)
+
+
+def _releases(distribution: str, ort: str, reference: str) -> tuple[list[str], str]:
+    """The releases in order, and the one that stands in every block. Raises Usage."""
+    if distribution not in EVERY_DISTRIBUTION:
+        raise Usage(f"--distribution: {choice_sentence('distribution', distribution, EVERY_DISTRIBUTION)}")
+    known = published(distribution)
+    try:
+        versions = versions_in(ort, known)
+        (pinned,) = versions_in(reference, known) if reference else versions[-1:]
+    except RangeProblem as problem:
+        raise Usage(str(problem)) from problem
+    except ValueError as problem:
+        raise Usage(f"--reference {reference!r} names several releases: pin one.") from problem
+    return versions, pinned
+
+
+def _tell(found: dict[str, Any], *, console: Console) -> None:
+    for line in found["lines"]:
+        console.print(f"\n{line['sentence']}", highlight=False, markup=False, soft_wrap=True)
+        for turn in line["turns"]:
+            if turn["explanation"]:
+                console.print(
+                    f"  {turn['after']}: {turn['explanation']}", highlight=False, markup=False, soft_wrap=True
+                )
+    console.print(f"\nIt took {found['minutes']:.1f} minutes.", highlight=False)

@@ -1,0 +1,216 @@
+"""`onnxfarm watch add | list | run | pause | resume | remove`: a farm's standing orders."""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from onnxfarm.commands.submit import read_matrix
+from onnxfarm.problems import GateFailed, Infrastructure, TimedOut, Usage, main_guard
+from onnxfarm.remote.account import ServerOption, find_account
+from onnxfarm.remote.watches import WatchClient
+from onnxfarm.screen import console_for
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+WatchArgument = Annotated[str, typer.Argument(metavar="WATCH", help="A watch's number or name.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print what the farm answers.")]
+POLL_S = 2.0
+
+
+@app.command()
+@main_guard()
+def add(  # noqa: PLR0913  every option of the command
+    name: Annotated[str, typer.Argument(help="What the watch is called.")],
+    reference: Annotated[str, typer.Option(help="The pinned release that stands in every block, e.g. 1.29.0.")],
+    model: Annotated[list[str] | None, typer.Option(help="A model's number or name; repeat.")] = None,
+    label: Annotated[str, typer.Option(help="Every model of the registry that has this label.")] = "",
+    matrix: Annotated[
+        Path | None, typer.Option("--matrix", metavar="FILE", help="A matrix without `runtime`; default: the farm's.")
+    ] = None,
+    rule: Annotated[
+        str, typer.Option(metavar="JSON", help='What alerts, e.g. {"latency": 0.1, "kinds": ["slower", "parity"]}.')
+    ] = "",
+    distribution: Annotated[str, typer.Option(help="What is watched on the package index.")] = "onnxruntime",
+    schedule: Annotated[str, typer.Option(help="Five fields of cron, UTC, e.g. '0 3 * * 1'.")] = "",
+    on_release: Annotated[bool, typer.Option(help="Measure when a release appears.")] = True,
+    on_version: Annotated[bool, typer.Option(help="Measure when a model gets a new version.")] = True,
+    prereleases: Annotated[bool, typer.Option(help="Pre-releases count as releases.")] = False,
+    channel: Annotated[list[int] | None, typer.Option(help="A channel's number; repeat. Default: the team's.")] = None,
+    team: Annotated[str, typer.Option(help="Default: your first team.")] = "",
+    server: ServerOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a watch: its models are measured again whenever something new appears."""
+    order: dict[str, Any] = {
+        "name": name,
+        "reference": reference,
+        "models": [int(one) if one.isdecimal() else one for one in model or []],
+        "label": label,
+        "distribution": distribution,
+        "schedule": schedule,
+        "on_release": on_release,
+        "on_version": on_version,
+        "with_prereleases": prereleases,
+        "team": team,
+        "channels": channel or [],
+    }
+    if (declared := read_matrix(matrix)) is not None:
+        order["matrix"] = declared
+    if rule:
+        order["rule"] = _rule(rule)
+    with WatchClient(find_account(server)) as client:
+        made = client.create_watch(order)
+    _say(f"Watch {made['id']}: {made['url']}")
+    _print(made) if as_json else print(made["id"])
+
+
+@app.command("list")
+@main_guard()
+def list_watches(server: ServerOption = None, as_json: JsonOption = False) -> None:
+    """List the watches of your teams."""
+    with WatchClient(find_account(server)) as client:
+        found = client.watches()
+    if as_json:
+        _print(found)
+        return
+    console = console_for()
+    if not found:
+        console.print("No watches yet. Make one: onnxfarm watch add NAME --model MODEL --reference 1.29.0")
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for head in ("watch", "name", "team", "models", "reference", "when", "state"):
+        table.add_column(head)
+    for one in found:
+        table.add_row(str(one["id"]), one["name"], one["team"], _models(one), one["reference"], _when(one), _state(one))
+    console.print(table)
+
+
+@app.command()
+@main_guard()
+def run(
+    watch: WatchArgument,
+    candidate: Annotated[str, typer.Option(help="The release to judge; default: the newest.")] = "",
+    baseline: Annotated[str, typer.Option(help="What it is compared with; default: the reference.")] = "",
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Follow the rounds to their end; exit 1 when one alerts.")
+    ] = False,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="MINUTES", help="With --wait, give up after so long.")
+    ] = None,
+    server: ServerOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure a watch's models now, as a pipeline would.
+
+    With --wait, exit code 0: nothing to look at; 1: an alert; 3: it could not be measured; 4: it took too long.
+    """
+    asked = {key: text for key, text in (("candidate", candidate), ("baseline", baseline)) if text}
+    with WatchClient(find_account(server)) as client:
+        found = client.watch_named(watch)
+        rounds = client.call_watch(found["id"], **asked)
+        for one in rounds:
+            _say(f"Round {one['id']}: {one['model']} v{one['version']}, {one['old']} → {one['new']}")
+        if wait:
+            rounds = _followed(client, found["id"], {one["id"] for one in rounds}, minutes=timeout)
+    if as_json:
+        _print(rounds)
+    if wait:
+        _judge(rounds)
+
+
+@app.command()
+@main_guard()
+def pause(watch: WatchArgument, server: ServerOption = None) -> None:
+    """Let a watch measure nothing by itself, until it is resumed."""
+    _switch(watch, server, is_active=False)
+
+
+@app.command()
+@main_guard()
+def resume(watch: WatchArgument, server: ServerOption = None) -> None:
+    """Let a paused watch go on."""
+    _switch(watch, server, is_active=True)
+
+
+@app.command()
+@main_guard()
+def remove(
+    watch: WatchArgument,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it: its rounds and alerts go with it.")] = False,
+    server: ServerOption = None,
+) -> None:
+    """Take a watch out, with its rounds and alerts; its runs stay."""
+    with WatchClient(find_account(server)) as client:
+        found = client.watch_named(watch)
+        if not yes:
+            raise Usage(f"Watch {found['id']}, “{found['name']}”, goes with its rounds and alerts: add --yes.")
+        client.remove_watch(found["id"])
+    _say(f"Watch {found['id']} is removed.")
+
+
+def _switch(watch: str, server: str | None, *, is_active: bool) -> None:
+    with WatchClient(find_account(server)) as client:
+        found = client.watch_named(watch)
+        client.change_watch(found["id"], is_active=is_active)
+    _say(f"Watch {found['id']} {'goes on' if is_active else 'is paused'}.")
+
+
+def _followed(client: WatchClient, watch_id: int, wanted: set[int], *, minutes: float | None) -> list[dict[str, Any]]:
+    """The rounds once all of them are judged. Raises TimedOut."""
+    limit = None if minutes is None else time.monotonic() + 60.0 * minutes
+    said: dict[int, str] = {}
+    while True:
+        rounds = client.rounds(watch_id, wanted)
+        for one in rounds:
+            if said.get(one["id"]) != one["state"]:
+                said[one["id"]] = one["state"]
+                _say(f"Round {one['id']}: {one['state']}{': ' + one['sentence'] if one['sentence'] else ''}")
+        if all(one["state"] == "judged" for one in rounds):
+            return rounds
+        if limit is not None and time.monotonic() > limit:
+            raise TimedOut(f"The rounds are not judged after {minutes:g} minutes; they go on.")
+        time.sleep(POLL_S)
+
+
+def _judge(rounds: list[dict[str, Any]]) -> None:
+    for outcome, problem in (("alert", GateFailed), ("infra", Infrastructure)):
+        found = [one["sentence"] for one in rounds if one["outcome"] == outcome]
+        if found:
+            raise problem(found[0])
+
+
+def _rule(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError as problem:
+        raise Usage(f'--rule is no JSON ({problem}): write it like {{"latency": 0.1}}.') from problem
+    if not isinstance(found, dict):
+        raise Usage('--rule is not an object: write it like {"latency": 0.1}.')
+    return found
+
+
+def _models(watch: dict[str, Any]) -> str:
+    names = [one["name"] for one in watch["models"]] + ([f"label {watch['label']}"] if watch["label"] else [])
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _when(watch: dict[str, Any]) -> str:
+    parts = ["release"] * watch["on_release"] + ["version"] * watch["on_version"]
+    return ", ".join([*parts, *([watch["schedule"]] if watch["schedule"] else [])]) or "when called"
+
+
+def _state(watch: dict[str, Any]) -> str:
+    return str(watch["problem"]) or ("watching" if watch["is_active"] else "paused")
+
+
+def _say(text: str) -> None:
+    Console(stderr=True).print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def _print(plain: Any) -> None:
+    sys.stdout.write(json.dumps(plain, indent=2, ensure_ascii=False) + "\n")

@@ -1,0 +1,181 @@
+"""The run behind `bench`: prepare, measure, judge, put together. The same blocks and rules as on a farm."""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from rich.console import Console
+
+from farm.contract.blocks import BlockOrder
+from farm.contract.document import Document
+from farm.contract.reports import Facts, Reply, Report
+from farm.rules.judging.judging import BlockJudge
+from farm.rules.planning.plans import ModelFacts, Plan, PlannedBlock
+from farm.rules.reporting import documents, timings
+from farm.rules.reporting.records import BlockRecord, RunRecord
+from onnxfarm.here.bundle import LocalFiles
+from onnxfarm.here.orders import Preparation
+from onnxfarm.here.progress import Follower, followed
+from onnxfarm.problems import Infrastructure
+from worker.agent.execution import execute_block
+from worker.agent.kit.cache import ArtifactCache
+from worker.agent.kit.environment import NodeEnvironment
+from worker.agent.kit.runtimes import RuntimeStore
+from worker.agent.kit.staging import stage_runner
+from worker.agent.machine import host_lock
+from worker.agent.machine.facts import read_facts
+
+# another measurement on this machine is waited for this long
+LOCK_PATIENCE_S = 3600.0
+
+
+class Execute(Protocol):
+    """What a node does with the order of a block: worker.agent.execution.execute_block, or a part of it."""
+
+    def __call__(
+        self,
+        order: BlockOrder,
+        *,
+        report: Callable[[Report], Reply],
+        environment: NodeEnvironment,
+        is_cancelled: Callable[[], bool],
+    ) -> None: ...
+
+
+@dataclass(frozen=True)
+class Home:
+    """bench's own folder: runtimes and runner are kept for the next time, everything else goes when it ends."""
+
+    folder: Path
+
+    @property
+    def runtimes(self) -> Path:
+        return self.folder / "runtimes"
+
+    @property
+    def stages(self) -> Path:
+        return self.folder / "runners"
+
+
+@dataclass
+class Run:
+    """One call of bench."""
+
+    home: Home
+    scratch: Path
+    files: LocalFiles
+    model: ModelFacts
+    preparation: Preparation
+    console: Console
+    seed: int = 0
+    command: str = ""
+    is_cancelled: Callable[[], bool] = lambda: False
+    # where every timing of every cell is written, a CSV file a cell
+    timings_dir: Path | None = None
+    # what is done with each block: measured, or only judged on labelled data
+    execute: Execute = execute_block
+    # packages beyond the known distributions that may be installed here
+    allowed: frozenset[str] = frozenset()
+    _facts: Facts | None = field(default=None, init=False)
+
+    def measure(self, plan: Plan) -> Document:
+        """Measure every block and put the document together. Raises Infrastructure when the machine is taken."""
+        records: list[BlockRecord] = []
+        with followed(plan.blocks, console=self.console) as follower:
+            self.preparation.say = follower.say
+            for number, block in enumerate(plan.blocks, start=1):
+                if self.is_cancelled():
+                    break
+                follower.start_block(number, of=len(plan.blocks), arms=len(block.arms))
+                records.append(self._measure_block(block, follower=follower))
+        facts = self._facts or read_facts(busy_window_s=0)
+        return documents.assemble(
+            RunRecord(
+                model=self.model,
+                blocks=records,
+                refused=plan.refused,
+                machine=facts.model_dump(mode="json"),
+                seed=self.seed,
+                budget=plan.budget,
+                references=self.preparation.references,
+                sizes=self.preparation.sizes,
+                created_at=datetime.now(UTC).isoformat(timespec="seconds"),
+                command=self.command,
+            )
+        )
+
+    def _measure_block(self, block: PlannedBlock, *, follower: Follower) -> BlockRecord:
+        judge = BlockJudge(block)
+        reports: list[Report] = []
+
+        def report(message: Report) -> Reply:
+            reports.append(message)
+            follower.take(message)
+            return judge.take(message)
+
+        order, refused = self.preparation.order(block, seed=self.seed)
+        for check in refused:
+            report(check)
+        if order is not None:
+            with self._machine():
+                self.execute(
+                    order,
+                    report=report,
+                    environment=self._environment(follower),
+                    is_cancelled=self.is_cancelled,
+                )
+        if self.timings_dir is not None:
+            write_timings(judge, self.timings_dir)
+        return BlockRecord(block=block, reports=tuple(reports), node=self._facts.hostname if self._facts else None)
+
+    def _environment(self, follower: Follower) -> NodeEnvironment:
+        def facts() -> Facts:
+            self._facts = read_facts()
+            return self._facts
+
+        return NodeEnvironment(
+            runtimes=RuntimeStore(self.home.runtimes, say=follower.say, allowed=self.allowed),
+            cache=ArtifactCache(self.scratch / "cache", fetch=self.files.fetch),
+            stage=stage_runner(self.home.stages),
+            work_dir=self.scratch / "work",
+            read_facts=facts,
+            say=follower.say,
+        )
+
+    @contextlib.contextmanager
+    def _machine(self) -> Iterator[None]:
+        """One measurement at a time, whoever owns it."""
+        try:
+            with host_lock.measuring(patience_s=LOCK_PATIENCE_S, is_cancelled=self.is_cancelled):
+                yield
+        except host_lock.BusyError as problem:
+            raise Infrastructure(f"{problem} Try again when it has ended.") from problem
+
+
+def write_timings(judge: BlockJudge, folder: Path) -> None:
+    """Every timing of each arm into a file named after it. Raises Infrastructure when the folder takes none."""
+    try:
+        for arm in judge.block.arms:
+            with (folder / f"{arm.id}.timings.csv").open("w", encoding="utf-8") as file:
+                file.writelines(timings.csv_lines(judge.evidence, arm.arm))
+    except OSError as problem:
+        raise Infrastructure(f"{folder} takes no timings ({problem.strerror}): is the disk full?") from problem
+
+
+@contextlib.contextmanager
+def stopped_by_signals(
+    signals: Sequence[signal.Signals] = (signal.SIGINT, signal.SIGTERM),
+) -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C was pressed: the running process is ended and what was measured is kept."""
+    stop = threading.Event()
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in signals}
+    try:
+        yield stop.is_set
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

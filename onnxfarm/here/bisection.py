@@ -1,0 +1,204 @@
+"""The search behind `onnxfarm bisect`: show that bad is bad, then halve, the good release beside each probe."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from farm.contract.cells import Runtime
+from farm.contract.document import Document
+from farm.contract.reasons import CellStatus
+from farm.rules import watching
+from farm.rules.bisection import Bisection, BisectionProblem, Outcome
+from farm.rules.comparing.sides import compared
+from farm.rules.matrices.matrix import Matrix
+from farm.rules.narrowing import narrowed, with_runtimes
+from farm.rules.planning.plans import Plan
+from farm.rules.probing import Sought, Step, read_step
+from farm.rules.reporting.sentences import explanation
+from farm.rules.reporting.wording import change, counted
+from farm.rules.runtimes.releases import unknown_sentence
+from farm.rules.watching import Finding, Pair, Rule
+from onnxfarm.here import workbench
+from onnxfarm.here.published import asked_of, published, refuse_uninstalled, refuse_yanked
+from onnxfarm.here.workbench import Bench
+from onnxfarm.problems import Infrastructure, Usage
+
+SCHEMA = "onnxfarm.bisect/1"
+# what a quick block has; enough to tell a change of a fifth from none
+FEWEST_ROUNDS = 8
+
+
+def candidates(good: Runtime, bad: Runtime) -> list[str]:
+    """Published releases from good to bad, in order. Raises Usage for an unknown or yanked one, or both swapped."""
+    listing = asked_of(good.distribution)
+    versions = published(good.distribution, listing)
+    for side in (good, bad):
+        refuse_yanked(side, listing)
+        if side.version not in versions:
+            raise Usage(unknown_sentence(side) or f"{side} is not on the package index.")
+    if good == bad:
+        raise Usage(f"--good and --bad are both {good}: name two releases.")
+    try:
+        Bisection(versions, good=good.version, bad=bad.version)
+    except BisectionProblem as problem:
+        raise Usage(str(problem)) from problem
+    return versions[versions.index(good.version) : versions.index(bad.version) + 1]
+
+
+@dataclass
+class Search:
+    """One question. `steps`: plain values of what was measured, in order."""
+
+    bench: Bench
+    matrix: Matrix
+    rule: Rule
+    good: Runtime
+    bad: Runtime
+    versions: Sequence[str]
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    # what was measured of each release
+    evidence: dict[str, tuple[Document, Plan]] = field(default_factory=dict)
+    _began: float = field(default_factory=time.monotonic)
+
+    def run(self) -> dict[str, Any]:
+        """The answer as plain values. Raises Usage when the question is wrong, Infrastructure."""
+        document, positions, minutes = self._measured(self.matrix, self.bad)
+        finding = self._shown(document)
+        comparison = compared(document, finding.baseline, finding.candidate)
+        size = (comparison.ratio, comparison.ci_low) if comparison is not None else (None, None)
+        sought = Sought(finding.kind, finding.series, *size)
+        search = Bisection(self.versions, good=self.good.version, bad=self.bad.version)
+        self._note(read_step(document, self.rule, sought, **self._names(self.bad)), document, self.bad, minutes)
+        search.next_probe()
+        search.record(self.bad.version, Outcome.BAD)
+        point = narrowed(self.matrix_of(self.bad), [positions[finding.candidate]], runtimes=[self.good, self.bad])
+        while (version := search.next_probe()) is not None:
+            probe = Runtime(distribution=self.good.distribution, version=version)
+            step = self._probed(point, probe, sought)
+            search.record(version, step.outcome)
+        return self._answer(search, sought)
+
+    def _probed(self, point: Matrix, probe: Runtime, sought: Sought) -> Step:
+        """The step of one release: the fewest rounds first, more of them where those do not tell."""
+        spent = 0.0
+        for most_rounds in (FEWEST_ROUNDS, workbench.MOST_ROUNDS):
+            document, _, minutes = self._measured(point, probe, most_rounds=most_rounds)
+            spent += minutes
+            step = read_step(document, self.rule, sought, **self._names(probe))
+            if step.outcome is not Outcome.SKIPPED or step.ratio is None:
+                break
+        self._note(step, document, probe, spent)
+        return step
+
+    def matrix_of(self, probe: Runtime) -> Matrix:
+        """The matrix with the good release and a probed one."""
+        return with_runtimes(self.matrix, [self.good, probe])
+
+    def _measured(
+        self, matrix: Matrix, probe: Runtime, *, most_rounds: int = workbench.MOST_ROUNDS
+    ) -> tuple[Document, dict[str, Any], float]:
+        """The document, where its cells stand in the matrix, and the minutes it took."""
+        began = time.monotonic()
+        plan = self.bench.plan(with_runtimes(matrix, [self.good, probe]))
+        positions = {arm.id: arm.positions for block in plan.blocks for arm in block.arms}
+        positions |= {point.id: point.positions for point in plan.refused}
+        self.bench.console.print(
+            f"step {len(self.steps) + 1}: {self.good} beside {probe.version}", highlight=False, markup=False
+        )
+        plan = workbench.reshaped(plan, lambda block: workbench.along(block, most_rounds=most_rounds))
+        document = self.bench.measure(plan)
+        self.evidence[probe.version] = document, plan
+        return document, positions, (time.monotonic() - began) / 60.0
+
+    def _names(self, probe: Runtime) -> dict[str, str]:
+        return {"old": str(self.good), "new": str(probe)}
+
+    def _shown(self, document: Document) -> Finding:
+        """What bad is worse in. Raises Usage when it is not, or when a side cannot be measured at all."""
+        found = watching.pairs(document, **self._names(self.bad))
+        self._must_run(document, found)
+        judgement = watching.judge(document, self.rule, **self._names(self.bad))
+        if judgement.findings:
+            return watching.worst(judgement.findings)
+        if judgement.infra:
+            raise Infrastructure(f"It could not be measured: {judgement.infra[0]}")
+        said = [*(one.text for one in judgement.undecided), *judgement.news]
+        because = f" {said[0]}" if said else ""
+        raise Usage(
+            f"{self.bad.version} was called bad, but here it is not worse than {self.good.version}, beyond what "
+            f"--threshold lets pass.{because}"
+        )
+
+    def _must_run(self, document: Document, pairs: Sequence[Pair]) -> None:
+        """Whether the good release runs the model. Raises Usage, or Infrastructure where the index may be to blame."""
+        refuse_uninstalled(document)
+        if any(pair.old.status is CellStatus.DONE for pair in pairs):
+            return
+        reasons = {str(cell.runtime): cell.reason.text for cell in document.cells if cell.reason is not None}
+        why = reasons.get(str(self.good), "It was not measured.")
+        if any(pair.new.status is CellStatus.DONE for pair in pairs):
+            raise Usage(f"{self.good.version} was called good, but here it does not run the model: {why}")
+        raise Usage(f"Neither {self.good.version} nor {self.bad.version} runs the model: {why}")
+
+    def _note(self, step: Step, document: Document, probe: Runtime, minutes: float) -> None:
+        """Keep a step and say it."""
+        comparison = next(
+            (p.comparison for p in watching.pairs(document, **self._names(probe)) if p.comparison is not None), None
+        )
+        why = (explanation(comparison) or "") if comparison is not None and step.outcome is Outcome.BAD else ""
+        plain = {"version": probe.version, **step.as_plain(), "minutes": round(minutes, 2), "explanation": why}
+        self.steps.append(plain)
+        size = f", {_size(plain)}" if _size(plain) else ""
+        reason = f": {step.text}" if step.outcome is Outcome.SKIPPED else ""
+        self.bench.console.print(
+            f"  {probe.version} is {step.outcome}{size} ({minutes:.1f} min){reason}", highlight=False, markup=False
+        )
+
+    def _answer(self, search: Bisection, sought: Sought) -> dict[str, Any]:
+        found = search.answer()
+        minutes = (time.monotonic() - self._began) / 60.0
+        turn = next(step for step in self.steps if step["version"] == found.first_bad)
+        sentence = found.sentence()
+        return {
+            "schema": SCHEMA,
+            "model": self.bench.name,
+            "distribution": self.good.distribution,
+            "good": self.good.version,
+            "bad": self.bad.version,
+            "kind": sought.kind,
+            "sentence": f"{sentence[:1].upper()}{sentence[1:]} It took {minutes:.1f} minutes over "
+            f"{counted(len(self.versions), 'version')}.",
+            "change": turn["text"],
+            "first_bad": found.first_bad,
+            "last_good": found.last_good,
+            "suspects": list(found.suspects),
+            "is_exact": found.is_exact,
+            "is_monotone": found.is_monotone,
+            "turns": [{"before": t.before, "after": t.after, "turned": t.turned.value} for t in found.turns],
+            "cells": self._cells(found.first_bad, sought),
+            "ratio": turn["ratio"],
+            "low": turn["low"],
+            "high": turn["high"],
+            "explanation": turn["explanation"],
+            "skipped": [step["version"] for step in self.steps if step["outcome"] == Outcome.SKIPPED],
+            "probes": found.probes,
+            "minutes": round(minutes, 2),
+            "versions": list(self.versions),
+            "steps": self.steps,
+        }
+
+    def _cells(self, version: str, sought: Sought) -> list[str]:
+        """The names of the compared cells in what was measured of a release."""
+        probe = Runtime(distribution=self.good.distribution, version=version)
+        pairs = watching.pairs(self.evidence[version][0], **self._names(probe))
+        mine = next(pair for pair in pairs if pair.series == sought.series)
+        return [mine.old.id, mine.new.id]
+
+
+def _size(step: dict[str, Any]) -> str:
+    """`24 % (21–26 %)` with its direction, where there is a ratio."""
+    if step["ratio"] is None or step["low"] is None or step["high"] is None:
+        return ""
+    size, interval = change(step["ratio"], step["low"], step["high"])
+    return f"{size} {'slower' if step['ratio'] >= 1.0 else 'faster'} than the good one ({interval})"

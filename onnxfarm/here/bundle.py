@@ -1,0 +1,155 @@
+"""A model on disk as a bundle: its files by digest, and what inspection finds in it."""
+
+import contextlib
+import hashlib
+import re
+import shutil
+import stat
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from farm.contract.cells import Bundle, FileRef
+from farm.rules.planning.plans import ModelFacts
+from farm.rules.runtimes.conversions import OpsetReach
+from farm.workshop import orders
+from farm.workshop.inspection import Inspection
+from onnxfarm.model_files import files_of
+from onnxfarm.problems import Infrastructure, Usage
+
+MAX_ZIP_ENTRIES = 64
+MAX_UNPACKED_BYTES = 64 << 30
+_NAME = re.compile(r"^[A-Za-z0-9._-]{1,128}$")
+
+
+@dataclass
+class LocalFiles:
+    """Files by digest: what the agent fetches on a farm, it copies here."""
+
+    paths: dict[str, Path] = field(default_factory=dict)
+
+    def add(self, path: Path, *, name: str | None = None) -> FileRef:
+        """Take a file in; it must stay where it is."""
+        with path.open("rb") as opened:
+            digest = hashlib.file_digest(opened, "sha256").hexdigest()
+        self.paths[digest] = path
+        return FileRef(name=name or path.name, sha256=digest, bytes=path.stat().st_size)
+
+    def bundle(self, folder: Path, main: str, *, names: Sequence[str] | None = None) -> Bundle:
+        """Files of a folder as a bundle, the model first: those of these names, or all."""
+        known = names if names is not None else sorted(path.name for path in folder.iterdir() if path.is_file())
+        others = [name for name in known if name != main]
+        return Bundle(main=main, files=tuple(self.add(folder / name) for name in (main, *others)))
+
+    def fetch(self, digest: str, to: Path) -> None:
+        """Copy the file with this digest."""
+        shutil.copyfile(self.paths[digest], to)
+
+
+@dataclass(frozen=True)
+class Uploaded:
+    """The model as it would lie on a farm. `folder` holds its files, `main` the .onnx."""
+
+    folder: Path
+    main: str
+    bundle: Bundle
+    inspection: Inspection
+
+    def facts(self, *, inputs: FileRef | None, inputs_batch: int | None) -> ModelFacts:
+        """What planning must know."""
+        found = self.inspection
+        return ModelFacts(
+            name=Path(self.main).stem,
+            main=self.main,
+            bundle_sha256=self.bundle.digest,
+            main_sha256=self.bundle.main_sha256,
+            opsets=found.opsets,
+            ir_version=found.ir_version,
+            unused_opsets=found.unused_opsets,
+            opset_reach=found.opset_reach or OpsetReach(),
+            custom_domains=found.custom_domains,
+            batch=found.batch,
+            dims={name: None for name in found.dims if name != found.batch},
+            is_quantised=found.is_quantised,
+            inputs_sha256=inputs.sha256 if inputs else None,
+            inputs_batch=inputs_batch,
+        )
+
+
+def take_in(model: Path, *, folder: Path, files: LocalFiles) -> Uploaded:
+    """Copy the model with its data into `folder` and inspect it. Raises Usage with the sentence of what is wrong."""
+    folder.mkdir(parents=True)
+    try:
+        main = _gather(files_of(model), folder)
+    except OSError as problem:
+        raise Infrastructure(
+            f"{model} could not be copied to {folder} ({problem.strerror}): is the disk full?"
+        ) from problem
+    inspection = orders.inspect(folder, main)
+    if inspection.problem is not None:
+        raise Usage(f"{model}: {inspection.problem.text}")
+    return Uploaded(folder=folder, main=main, bundle=files.bundle(folder, main), inspection=inspection)
+
+
+def _gather(paths: list[Path], folder: Path) -> str:
+    """The name of the .onnx among the files laid into the folder."""
+    if paths[0].suffix.lower() == ".zip":
+        return _unzip(paths[0], folder)
+    model, *data = paths
+    # the model's own name is free to change; its data's names stand in the model
+    main = model.name if _NAME.match(model.name) else re.sub(r"[^A-Za-z0-9._-]", "_", model.name)[-128:]
+    shutil.copyfile(model, folder / main)
+    for path in data:
+        if not _NAME.match(path.name):
+            raise Usage(f"The data file {path.name!r} has a name with other signs than A-Z a-z 0-9 . _ -; rename it.")
+        shutil.copyfile(path, folder / path.name)
+    return main
+
+
+def _unzip(archive: Path, folder: Path) -> str:
+    with _opened(archive) as zipped:
+        entries = [entry for entry in zipped.infolist() if not entry.is_dir()]
+        _judge(archive, entries)
+        for entry in entries:
+            with zipped.open(entry) as source, (folder / entry.filename).open("wb") as target:
+                _copy(source, target, at_most=entry.file_size)
+    models = [entry.filename for entry in entries if entry.filename.lower().endswith(".onnx")]
+    if len(models) != 1:
+        raise Usage(f"{archive.name} holds {len(models)} .onnx files where one is needed.")
+    return models[0]
+
+
+def _judge(archive: Path, entries: list[zipfile.ZipInfo]) -> None:
+    if not 0 < len(entries) <= MAX_ZIP_ENTRIES:
+        raise Usage(f"{archive.name} holds {len(entries)} files; 1 to {MAX_ZIP_ENTRIES} are taken.")
+    for entry in entries:
+        if not _NAME.match(entry.filename):
+            raise Usage(f"{archive.name} holds {entry.filename[:80]!r}: zip the files without folders (zip -j).")
+        if stat.S_ISLNK(entry.external_attr >> 16):
+            raise Usage(f"{archive.name} holds a link, {entry.filename}: zip the file itself.")
+    if len({entry.filename for entry in entries}) < len(entries):
+        raise Usage(f"{archive.name} holds two files of one name.")
+    if sum(entry.file_size for entry in entries) > MAX_UNPACKED_BYTES:
+        raise Usage(f"{archive.name} unpacks to more than {MAX_UNPACKED_BYTES // 2**30} GiB.")
+
+
+@contextlib.contextmanager
+def _opened(archive: Path) -> Iterator[zipfile.ZipFile]:
+    try:
+        with zipfile.ZipFile(archive) as zipped:
+            yield zipped
+    except (zipfile.BadZipFile, NotImplementedError, EOFError, RuntimeError) as problem:
+        raise Usage(
+            f"{archive.name} is a damaged or locked zip ({problem}): zip it again, without a password."
+        ) from problem
+
+
+def _copy(source: IO[bytes], target: IO[bytes], *, at_most: int) -> None:
+    left = at_most
+    while chunk := source.read(min(1 << 20, left + 1)):
+        left -= len(chunk)
+        if left < 0:
+            raise zipfile.BadZipFile("an entry is longer than its directory says")
+        target.write(chunk)

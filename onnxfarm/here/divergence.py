@@ -1,0 +1,173 @@
+"""The search behind `diverge`: one model, one or two sides on this machine, the same runners as `bench`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from farm.contract.blocks import ArmOrder, Tolerance
+from farm.contract.cells import CellSpec, FileRef
+from farm.contract.divergence import DivergenceDocument
+from farm.rules.matrices.matrix import Matrix
+from farm.rules.parity import Preset, preset_for
+from farm.rules.planning import planning
+from farm.workshop import orders
+from onnxfarm.here import bundle
+from onnxfarm.here import given as bench_given
+from onnxfarm.here.bench import Home
+from onnxfarm.problems import Infrastructure, Usage
+from worker.agent.kit import staging
+from worker.agent.kit.runtimes import RuntimeStore, RuntimeUnavailableError
+from worker.agent.passes import divergence
+from worker.agent.passes.arms import PreparedArm
+from worker.agent.passes.divergence_questions import unoptimised
+from worker.agent.passes.launches import Launcher
+from worker.agent.passes.looks import Looker, LookFailedError
+
+LOOK_TIMEOUT_S = 300.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What the command was given. `tolerances`: absolute and relative; None: the precision's."""
+
+    model: Path
+    candidate: Matrix
+    against: Matrix | None
+    inputs: Path | None = None
+    batch: int | None = None
+    shapes: dict[str, int]
+    seed: int = 0
+    tolerances: tuple[float | None, float | None] = (None, None)
+
+
+@dataclass(frozen=True)
+class _Bench:
+    """This machine's side of the search."""
+
+    store: RuntimeStore
+    launcher: Launcher
+    stage: Path
+    folder: Path
+
+
+def find(
+    asked: Asked, *, home: Home, scratch: Path, out: Path, say: Callable[[str], None], is_cancelled: Callable[[], bool]
+) -> DivergenceDocument:
+    """The answer, and the part that shows it in `out`. Raises Usage, Infrastructure."""
+    files = bundle.LocalFiles()
+    model = bundle.take_in(asked.model, folder=scratch / "model", files=files)
+    spec = _spec(asked.candidate, asked, model)
+    other = _spec(asked.against, asked, model) if asked.against is not None else None
+    inputs = _inputs(asked, model, folder=scratch, files=files)
+    variant = _variant(model, spec, folder=scratch / "variant")
+    preset = _preset(spec, asked)
+    store, stage = RuntimeStore(home.runtimes, say=say), staging.stage_runner(home.stages)
+    with Launcher(stage=stage, timeout_s=LOOK_TIMEOUT_S, memory_bytes=None, is_cancelled=is_cancelled) as launcher:
+        bench = _Bench(store, launcher, stage, scratch)
+        candidate = _looker(spec, model, inputs, bench=bench, preset=preset)
+        against = _looker(other, model, inputs, bench=bench, preset=preset) if other is not None else None
+        work = scratch / "looks"
+        work.mkdir()
+        say("looking between the nodes")
+        question = divergence.Question(
+            folder=model.folder,
+            main=model.main,
+            inputs=inputs,
+            candidate=candidate,
+            against=against,
+            reference=str(divergence.side_of(against)) if against is not None else unoptimised(),
+            out=out,
+            work_dir=work,
+            variant=variant,
+            preset=preset,
+        )
+        return _answered(question)
+
+
+def _answered(question: divergence.Question) -> DivergenceDocument:
+    try:
+        return divergence.diverge(question)
+    except (LookFailedError, orders.WorkshopError) as problem:
+        raise Infrastructure(problem.reason.text) from problem
+
+
+def _spec(matrix: Matrix, asked: Asked, model: bundle.Uploaded) -> CellSpec:
+    """The one cell that the options name. Raises Usage with the reason of one that cannot run."""
+    plan = planning.plan(matrix, model.facts(inputs=None, inputs_batch=None), seed=asked.seed)
+    refused = [point.reason.text for point in plan.refused]
+    if refused or plan.problem:
+        raise Usage(refused[0] if refused else str(plan.problem))
+    specs = [arm.spec for block in plan.blocks for arm in block.arms]
+    if len(specs) != 1:
+        raise Usage(f"The options name {len(specs)} cells, and one is compared at a time: give one value each.")
+    return specs[0]
+
+
+def _preset(spec: CellSpec, asked: Asked) -> Preset:
+    usual = preset_for(spec.recipe.precision)
+    atol, rtol = asked.tolerances
+    if atol is None and rtol is None:
+        return usual
+    if min(atol or 0.0, rtol or 0.0) < 0:
+        raise Usage("--atol and --rtol are differences: give numbers from 0.")
+    return Preset(
+        "own",
+        atol=usual.atol if atol is None else atol,
+        rtol=usual.rtol if rtol is None else rtol,
+    )
+
+
+def _inputs(asked: Asked, model: bundle.Uploaded, *, folder: Path, files: bundle.LocalFiles) -> Path:
+    if asked.inputs is not None:
+        given = bench_given.take_given(model, inputs=asked.inputs, expected=None, folder=folder, files=files)
+        assert given.inputs is not None
+        return files.paths[given.inputs.sha256]
+    out = folder / "inputs"
+    out.mkdir()
+    try:
+        made = orders.prepare_inputs(
+            model.folder, model.main, out_dir=out, batch=asked.batch, shapes=asked.shapes, seed=asked.seed
+        )
+    except orders.WorkshopError as problem:
+        raise Usage(problem.reason.text) from problem
+    return made.path
+
+
+def _variant(model: bundle.Uploaded, spec: CellSpec, *, folder: Path) -> Path | None:
+    if spec.recipe.is_identity:
+        return None
+    folder.mkdir()
+    try:
+        return orders.make_variant(model.folder, model.main, recipe=spec.recipe, out_dir=folder).folder
+    except orders.WorkshopError as problem:
+        raise Usage(problem.reason.text) from problem
+
+
+def _looker(spec: CellSpec, model: bundle.Uploaded, inputs: Path, *, bench: _Bench, preset: Preset) -> Looker:
+    """A side: its runtime installed, its own folder. Raises Infrastructure."""
+    try:
+        installed = bench.store.provide(spec.runtime)
+    except RuntimeUnavailableError as problem:
+        raise Infrastructure(problem.reason.text) from problem
+    staging.compile_stage(bench.stage, python=installed.python)
+    tolerance = preset.tolerance
+    scratch = bench.folder / f"side-{spec.digest[:16]}"
+    scratch.mkdir(exist_ok=True)
+    order = ArmOrder(
+        arm=0,
+        cell=spec,
+        bundle=model.bundle,
+        source=model.bundle,
+        inputs=FileRef(name="inputs.npz", sha256="0" * 64, bytes=inputs.stat().st_size),
+        tolerance=Tolerance(atol=tolerance.atol, rtol=tolerance.rtol),
+    )
+    arm = PreparedArm(
+        order=order,
+        installed=installed,
+        model=model.folder / model.main,
+        source=model.folder / model.main,
+        inputs=inputs,
+        reference=None,
+        scratch=scratch,
+    )
+    return Looker(bench.launcher, arm, tolerance)

@@ -1,0 +1,195 @@
+"""From a planned block to the order that a node executes: variants, inputs and references, each made once."""
+
+import contextlib
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar, cast
+
+from farm.contract.blocks import ArmOrder, BlockOrder
+from farm.contract.cells import Bundle, CellSpec, FileRef, Recipe
+from farm.contract.evaluation import EvaluationOrder
+from farm.contract.reports import CheckReport
+from farm.rules.judging.judging import most_rounds
+from farm.rules.parity import preset_for
+from farm.rules.planning.plans import PlannedBlock
+from farm.rules.runtimes import opsets, plugins
+from farm.workshop import orders
+from onnxfarm.here.bundle import LocalFiles, Uploaded
+
+EXPECTED = "expected"
+# variants made at the same time
+MOST_CHILDREN = 4
+
+Say = Callable[[str], None]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the user gave beside the model: inputs, the batch they hold, and the outputs they should give."""
+
+    inputs: FileRef | None = None
+    batch: int | None = None
+    expected: FileRef | None = None
+
+
+@dataclass
+class Preparation:
+    """Everything a block's arms need, made by the workshop and kept by what it was made from.
+
+    `references`: what outputs are compared with, in words, and `sizes`: bytes of their bundles, both by cell digest.
+    """
+
+    model: Uploaded
+    files: LocalFiles
+    given: Given
+    folder: Path
+    say: Say
+    references: dict[str, str] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    evaluation: EvaluationOrder | None = None
+    calibration: FileRef | None = None
+    _made: dict[tuple[object, ...], object] = field(default_factory=dict)
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def order(self, block: PlannedBlock, *, seed: int) -> tuple[BlockOrder | None, list[CheckReport]]:
+        """The order of a block, and a report for each arm that cannot be prepared; None when no arm can."""
+        arms: list[ArmOrder] = []
+        refused: list[CheckReport] = []
+        self._make_variants(block)
+        for arm in block.arms:
+            try:
+                arms.append(self._arm(arm.arm, arm.spec).model_copy(update={"tolerances": block.tolerances}))
+            except orders.WorkshopError as error:
+                refused.append(CheckReport(arm=arm.arm, reason=error.reason))
+        if not arms:
+            return None, refused
+        order = BlockOrder(
+            block=block.id,
+            attempt=1,
+            budget=block.budget,
+            seed=seed,
+            max_rounds=most_rounds(block.max_rounds),
+            runner_timeout_s=block.runner_timeout_s,
+            block_timeout_s=block.block_timeout_s,
+            sustained_s=block.sustained_s,
+            arms=tuple(arms),
+        )
+        return order, refused
+
+    def _arm(self, number: int, spec: CellSpec) -> ArmOrder:
+        inputs = self._inputs(spec)
+        reference, made_by = self._reference(inputs)
+        if made_by:
+            self.references[spec.digest] = made_by
+        bundle = self._variant(spec)
+        self.sizes[spec.digest] = sum(file.bytes for file in bundle.files)
+        return ArmOrder(
+            arm=number,
+            cell=spec,
+            bundle=bundle,
+            source=self.model.bundle,
+            inputs=inputs,
+            reference=reference,
+            tolerance=preset_for(spec.recipe.precision).tolerance,
+            evaluation=self.evaluation,
+        )
+
+    def _inputs(self, spec: CellSpec) -> FileRef:
+        if self.given.inputs is not None:
+            return self.given.inputs
+        work = spec.workload
+
+        def make() -> FileRef:
+            out = self._fresh("inputs")
+            made = orders.prepare_inputs(
+                self.model.folder,
+                self.model.main,
+                out_dir=out,
+                batch=work.batch,
+                shapes=work.shapes,
+                seed=work.seed,
+            )
+            return self.files.add(made.path, name="inputs.npz")
+
+        return self._once(("inputs", work.batch, tuple(sorted(work.shapes.items())), work.seed), make)
+
+    def _reference(self, inputs: FileRef) -> tuple[FileRef | None, str]:
+        """The expected outputs, else those of the CPU without optimisations; none where the model does not run so."""
+        if self.given.expected is not None:
+            return self.given.expected, EXPECTED
+
+        def make() -> tuple[FileRef | None, str]:
+            self.say("making the reference outputs")
+            try:
+                made = orders.make_reference(
+                    self.model.folder,
+                    self.model.main,
+                    inputs=self.files.paths[inputs.sha256],
+                    out_dir=self._fresh("reference"),
+                )
+            except orders.WorkshopError as error:
+                self.say(f"no reference outputs: {error.reason.text}")
+                return None, ""
+            return self.files.add(made.path, name="reference.npz"), made.made_by
+
+        return self._once(("reference", inputs.sha256), make)
+
+    def _make_variants(self, block: PlannedBlock) -> None:
+        """Make the missing ones side by side, for nothing is measured meanwhile; each has a sandbox of its own."""
+        missing = {_key(arm.spec.recipe): arm.spec for arm in block.arms}
+        with ThreadPoolExecutor(max_workers=min(MOST_CHILDREN, os.cpu_count() or 1)) as pool:
+            list(pool.map(self._tried, missing.values()))
+
+    def _tried(self, spec: CellSpec) -> None:
+        with contextlib.suppress(orders.WorkshopError):  # the arm says it
+            self._variant(spec)
+
+    def _variant(self, spec: CellSpec) -> Bundle:
+        if spec.recipe.is_identity:
+            return self.model.bundle
+        opset = self._opset(spec)
+
+        def make() -> Bundle:
+            self.say(f"making the variant {spec.recipe.precision}, opset {opset or spec.recipe.opset}")
+            made = orders.make_variant(
+                self.model.folder,
+                self.model.main,
+                recipe=spec.recipe,
+                out_dir=self._fresh("variant"),
+                opset=opset,
+                calibration=self.files.paths[self.calibration.sha256] if self.calibration else None,
+            )
+            return self.files.bundle(made.folder, made.main, names=made.files)
+
+        return self._once(("variant", _key(spec.recipe), opset), make)
+
+    def _opset(self, spec: CellSpec) -> int | None:
+        return (
+            opsets.max_opset(plugins.core_of(spec.runtime).version) if spec.recipe.opset == "max-of-runtime" else None
+        )
+
+    def _fresh(self, what: str) -> Path:
+        place = self.folder / f"{what}-{next(self._numbers)}"
+        place.mkdir(parents=True)
+        return place
+
+    def _once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
+        """What was made from this key, or the reason why it could not be."""
+        if key not in self._made:
+            try:
+                self._made[key] = make()
+            except orders.WorkshopError as error:
+                self._made[key] = error
+        made = self._made[key]
+        if isinstance(made, orders.WorkshopError):
+            raise made
+        return cast(T, made)
+
+
+def _key(recipe: Recipe) -> str:
+    return recipe.model_dump_json()

@@ -1,0 +1,160 @@
+"""A model that is taken in once and measured several times on this machine, each time with another matrix."""
+
+import contextlib
+import shlex
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from rich.console import Console
+
+from farm.contract.document import Document
+from farm.rules.matrices.matrix import Matrix
+from farm.rules.planning import planning
+from farm.rules.planning.plans import Plan, PlannedBlock
+from farm.rules.runtimes.conversions import OpsetReach
+from farm.workshop import orders
+from onnxfarm.calibration_files import few_sentence
+from onnxfarm.commands.options import Subject
+from onnxfarm.here import bench, bundle, calibration, evaluation
+from onnxfarm.here import given as bench_given
+from onnxfarm.here import orders as bench_orders
+from onnxfarm.problems import Infrastructure, Usage
+from worker.agent.abilities.probes import machine_tags
+from worker.agent.machine.facts import read_facts
+
+# a quick block goes on while something is undecided, up to the last of the looks that verdicts are made for
+MOST_ROUNDS = 24
+
+Reshape = Callable[[PlannedBlock], PlannedBlock]
+
+
+class Bench(Protocol):
+    """A model on a machine, to be measured with one plan after another."""
+
+    @property
+    def name(self) -> str:
+        """The model's."""
+
+    @property
+    def console(self) -> Console:
+        """Where people are told."""
+
+    def plan(self, matrix: Matrix) -> Plan:
+        """What would be measured. Raises Usage when the matrix cannot be meant."""
+
+    def measure(self, plan: Plan) -> Document:
+        """Measure a plan, perhaps a reshaped one. Raises Infrastructure when it was stopped or the machine is taken."""
+
+
+@dataclass
+class Workbench:
+    """This machine. `releases`: runtimes that exist beyond those known here, as `distribution==version`."""
+
+    template: bench.Run
+    releases: tuple[str, ...] = ()
+    given: bench_orders.Given = field(default_factory=bench_orders.Given)
+
+    @property
+    def name(self) -> str:
+        return self.template.model.name
+
+    @property
+    def console(self) -> Console:
+        return self.template.console
+
+    def plan(self, matrix: Matrix) -> Plan:
+        bench_given.refuse_contradiction(matrix, self.given, model=self.template.preparation.model)
+        run = self.template
+        if any(wanted != "as-is" for wanted in matrix.axes.get("opset", ())):
+            reach = orders.reach_of(run.preparation.model.folder, run.preparation.model.main)
+            run.model = run.model.model_copy(update={"opset_reach": reach or OpsetReach()})
+        tags = machine_tags(read_facts(busy_window_s=0))
+        found = planning.plan(matrix, run.model, seed=run.seed, releases=self.releases, machine=tags)
+        if found.problem is not None:
+            raise Usage(found.problem)
+        return found
+
+    def label(self, data: Path, recipe: str) -> None:
+        """Judge every cell on labelled data. Raises Usage when they do not fit the model."""
+        run = self.template
+        run.preparation.evaluation = evaluation.take_evaluation(
+            run.preparation.model, data, recipe=recipe, folder=run.scratch, files=run.files
+        )
+
+    def calibrate(self, data: Path) -> None:
+        """Read the ranges of static recipes off these samples. Raises Usage when they do not fit the model."""
+        run = self.template
+        samples, count = calibration.take_calibration(run.preparation.model, data, folder=run.scratch, files=run.files)
+        run.preparation.calibration = samples
+        run.model = run.model.model_copy(update={"calibration_sha256": samples.sha256})
+        if few_sentence(count):
+            run.console.print(few_sentence(count), highlight=False, soft_wrap=True)
+
+    def measure(self, plan: Plan) -> Document:
+        document = self.template.measure(plan)
+        if self.template.is_cancelled():
+            raise Infrastructure("It was stopped before the end.")
+        return document
+
+
+def reshaped(plan: Plan, reshape: Reshape) -> Plan:
+    """The plan with each of its blocks changed."""
+    return plan.model_copy(update={"blocks": tuple(reshape(block) for block in plan.blocks)})
+
+
+def along(block: PlannedBlock, *, axis: str = "runtime", most_rounds: int = MOST_ROUNDS) -> PlannedBlock:
+    """The block with its comparisons along one axis alone, which go on while one of them is undecided."""
+    kept = tuple(one for one in block.comparisons if one.axis == axis)
+    return block.model_copy(update={"comparisons": kept, "max_rounds": max(block.max_rounds, most_rounds)})
+
+
+@contextlib.contextmanager
+def opened(
+    subject: Subject,
+    *,
+    home: Path,
+    console: Console,
+    releases: Sequence[str] = (),
+    is_late: Callable[[], bool] = lambda: False,
+) -> Iterator[Workbench]:
+    """The subject, inspected, with its own scratch folder, until the `with` ends. Raises Usage, Infrastructure."""
+    if subject.expected is not None and subject.inputs is None:
+        raise Usage("--expected says what certain inputs give: add them with --inputs.")
+    with scratch_in(home) as folder, bench.stopped_by_signals() as is_stopped:
+        files = bundle.LocalFiles()
+        uploaded = bundle.take_in(subject.model, folder=folder / "model", files=files)
+        given = bench_given.take_given(
+            uploaded, inputs=subject.inputs, expected=subject.expected, folder=folder, files=files
+        )
+        template = bench.Run(
+            home=bench.Home(home.resolve()),
+            scratch=folder,
+            files=files,
+            model=uploaded.facts(inputs=given.inputs, inputs_batch=given.batch),
+            preparation=bench_orders.Preparation(
+                model=uploaded, files=files, given=given, folder=folder / "made", say=lambda text: None
+            ),
+            console=console,
+            seed=subject.seed,
+            command=shlex.join(["onnxfarm", *sys.argv[1:]]),
+            is_cancelled=lambda: is_stopped() or is_late(),
+        )
+        yield Workbench(template, releases=tuple(releases), given=given)
+
+
+@contextlib.contextmanager
+def scratch_in(home: Path) -> Iterator[Path]:
+    """A folder of one's own under the home. Raises Infrastructure when the home takes none."""
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        scratch = tempfile.TemporaryDirectory(prefix="bench-", dir=home)
+    except OSError as problem:
+        raise Infrastructure(
+            f"{home} cannot be written ({problem.strerror}): give another folder with --home."
+        ) from problem
+    with scratch as name:
+        yield Path(name).resolve()

@@ -1,0 +1,147 @@
+"""Which farm, and with which token: an option, then the environment, then the file that `onnxfarm login` writes."""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+import typer
+
+from onnxfarm.problems import Infrastructure, Usage, main_guard
+
+SERVER_VARIABLE = "ONNXFARM_SERVER"
+TOKEN_VARIABLE = "ONNXFARM_TOKEN"
+
+ServerOption = Annotated[
+    str | None, typer.Option("--server", metavar="URL", help=f"The farm's address; default: ${SERVER_VARIABLE}.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A farm's address without a slash at its end, and the token to send there.
+
+    Raises Usage for an address that a token must not be sent to; see `checked_address`.
+    """
+
+    server: str
+    token: str
+
+    def __post_init__(self) -> None:
+        checked_address(self.server)
+
+
+def find_account(server: str | None = None) -> Account:
+    """The account to use. Raises Usage when no farm is named or there is no token for it."""
+    kept = _read()
+    address = server or os.environ.get(SERVER_VARIABLE) or kept.get("default")
+    if not address:
+        raise Usage(
+            f"No farm is named: give --server URL, set {SERVER_VARIABLE}, or run `onnxfarm login --server URL` once."
+        )
+    address = checked_address(str(address))
+    token = os.environ.get(TOKEN_VARIABLE) or kept.get("tokens", {}).get(address)
+    if not token:
+        raise Usage(
+            f"There is no token for {address}: set {TOKEN_VARIABLE}, or run `onnxfarm login --server {address}`. "
+            f"Tokens are made on the farm's settings page."
+        )
+    return Account(address, str(token).strip())
+
+
+def checked_address(address: str) -> str:
+    """An address as it is kept. Raises Usage unless it names a host, by https://, or this machine by http://.
+
+    A name that leads to this machine is taken for it only if it is `localhost`: what others resolve to may change.
+    """
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise Usage(
+            f"“{address}” is not a farm's address: write it like https://farm.example or http://127.0.0.1:8000."
+        )
+    if parts.username is not None or "\\" in address or not address.isprintable() or " " in address:
+        raise Usage(f"“{address}” is not a farm's address: it holds no user, no spaces and no backslashes.")
+    if parts.scheme == "http" and not _is_this_machine(parts.hostname):
+        raise Usage(
+            f"{address} is plain HTTP to another machine, where anybody on the way could read the token. "
+            f"Use https://{parts.netloc}, or a tunnel to the farm: ssh -L 8000:127.0.0.1:8000 {parts.hostname}, "
+            "then http://127.0.0.1:8000."
+        )
+    return address.rstrip("/")
+
+
+def _is_this_machine(host: str) -> bool:
+    """Whether a host is `localhost` or an address of the loopback interface."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def keep(account: Account) -> Path:
+    """Write the account to the file, readable by nobody else, as the default farm; answers the file."""
+    path = config_file()
+    kept = _read()
+    tokens = {**kept.get("tokens", {}), account.server: account.token}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        draft = path.with_suffix(".new")
+        draft.unlink(missing_ok=True)
+        draft.touch(mode=0o600)
+        draft.write_text(json.dumps({"default": account.server, "tokens": tokens}, indent=2) + "\n")
+        draft.replace(path)
+    except OSError as problem:
+        raise Infrastructure(f"{path} cannot be written ({problem.strerror}).") from problem
+    return path
+
+
+def config_file() -> Path:
+    """Where farms and tokens are kept."""
+    base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    return Path(base) / "onnxfarm" / "farms.json"
+
+
+@main_guard()
+def login(
+    server: Annotated[str, typer.Option("--server", metavar="URL", help="The farm's address.")],
+    token: Annotated[
+        str | None, typer.Option(help=f"Default: ${TOKEN_VARIABLE}, else it is asked for and not shown.")
+    ] = None,
+) -> None:
+    """Check a token with a farm, then remember both; later commands need no --server."""
+    from onnxfarm.remote.client import Client
+
+    secret = token or os.environ.get(TOKEN_VARIABLE) or _ask()
+    account = Account(checked_address(server), secret.strip())
+    with Client(account) as client:
+        me = client.me()
+    path = keep(account)
+    teams = ", ".join(team["name"] for team in me["teams"]) or "no team"
+    print(f"Signed in to {account.server} as {me['username']} ({teams}); kept in {path}.", file=sys.stderr)
+
+
+def _ask() -> str:
+    if not sys.stdin.isatty():
+        return sys.stdin.readline()
+    answer: str = typer.prompt("Token", hide_input=True)
+    return answer
+
+
+def _read() -> Mapping[str, Any]:
+    path = config_file()
+    try:
+        kept = json.loads(path.read_text())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as problem:
+        raise Usage(f"{path} cannot be read ({problem}): remove it and run `onnxfarm login` again.") from problem
+    if not isinstance(kept, dict) or not isinstance(kept.get("tokens", {}), dict):
+        raise Usage(f"{path} is not a file of `onnxfarm login`: remove it and log in again.")
+    return kept

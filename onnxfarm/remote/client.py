@@ -1,0 +1,281 @@
+"""The Python client of a farm's API.
+
+    with Client(find_account()) as farm:
+        version = farm.upload(Path("model.onnx"))
+        run = farm.start(version["id"], matrix)
+
+Answers are the API's JSON (see /api/v1/docs on the farm). A refusal raises Usage with the farm's own sentence, a farm
+that is away or broken Infrastructure. Requests that may be sent twice without harm are repeated when the farm is away.
+"""
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self, cast
+from urllib.parse import quote
+
+import httpx2
+
+from farm.contract.texts import without_controls
+from onnxfarm.calibration_files import names_and_files
+from onnxfarm.problems import Infrastructure, Usage
+from onnxfarm.remote.account import Account
+from onnxfarm.remote.answers import AWAY, accepted, waits
+from onnxfarm.remote.resumable import Sender, is_large
+
+API = "/api/v1"
+# an upload's answer comes after the farm has forced it to its disk
+TIMEOUT = httpx2.Timeout(connect=10.0, read=120.0, write=120.0, pool=10.0)
+
+Json = dict[str, Any]
+
+
+class Client:
+    """A connection to one farm with one token. `transport` is the seam for tests."""
+
+    def __init__(
+        self,
+        account: Account,
+        *,
+        transport: httpx2.BaseTransport | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.account = account
+        self._sleep = sleep
+        self._http = httpx2.Client(
+            base_url=account.server + API,
+            headers={"Authorization": f"Bearer {account.token}", "Accept": "application/json"},
+            timeout=TIMEOUT,
+            transport=transport,
+            # the token goes to the address that was named, and nowhere that its answer points to
+            follow_redirects=False,
+            # nor through a proxy, from where plain HTTP would go on over the network
+            trust_env=account.server.startswith("https://"),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http.close()
+
+    def me(self) -> Json:
+        """Who the token belongs to, with their teams."""
+        return self._json("GET", "/me")
+
+    def models(self, *, search: str = "") -> list[Json]:
+        """Every model of the user's teams, by name."""
+        found: list[Json] = []
+        while True:
+            page = self._list("/models", params={"after": len(found), "limit": 100, "search": search})
+            found += page
+            if len(page) < 100:
+                return found
+
+    def version(self, version_id: int) -> Json:
+        """One version with its state: pending, inspecting, ready or rejected."""
+        return self._json("GET", f"/versions/{version_id}")
+
+    def upload(
+        self,
+        files: Sequence[Path],
+        *,
+        roles: Mapping[str, Path] | None = None,
+        fields: Mapping[str, str] | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> Json:
+        """Upload a bundle: `files` (the .onnx with its external data, or one .zip) and files by role (`inputs`, …).
+
+        A folder is one of ONNX's own test data, as calibration data may be.
+
+        `fields`: model, note, team. `progress` is given the bytes of each piece sent. The same bundle sent again is
+        the same version, so a broken upload is repeated from its start; a large one goes on where it was cut.
+        """
+        named = [("files", path.name, path) for path in files]
+        named += [(role, name, file) for role, path in (roles or {}).items() for name, file in names_and_files(path)]
+        if is_large([path for _, _, path in named]):
+            return self._upload_in_pieces(named, fields or {}, progress=progress)
+
+        def send() -> httpx2.Response:
+            with contextlib.ExitStack() as opened:
+                parts = [
+                    (
+                        field,
+                        (name, _Counted(opened.enter_context(_open(path)), progress), "application/octet-stream"),
+                    )
+                    for field, name, path in named
+                ]
+                return self._http.post("/uploads", files=cast(Any, parts), data=dict(fields or {}))
+
+        return _object(self._send(send, is_repeatable=True))
+
+    def plan(self, version_id: int, matrix: Mapping[str, Any] | None, *, wish: str | None = None) -> Json:
+        """What a matrix would measure: cells, blocks, minutes, refused points, comparisons; what a wish costs."""
+        order = _order(version_id, matrix) | ({} if wish is None else {"wish": wish})
+        return self._json("POST", "/plan", json=order, is_repeatable=True)
+
+    def start(self, version_id: int, matrix: Mapping[str, Any] | None, *, seed: int | None = None) -> Json:
+        """Start a run. Not repeated once the request was sent: the farm may have taken it."""
+        order = _order(version_id, matrix) | ({} if seed is None else {"seed": seed})
+        return self._json("POST", "/runs", json=order, is_repeatable=False)
+
+    def runs(self) -> list[Json]:
+        """The newest runs of the user's teams."""
+        return self._list("/runs")
+
+    def run(self, run_id: str) -> Json:
+        """One run with its progress."""
+        return self._json("GET", f"/runs/{_id(run_id)}")
+
+    def document(self, run_id: str) -> Json:
+        """The bench document of a run, partial while it goes on."""
+        return self._json("GET", f"/runs/{_id(run_id)}/results")
+
+    def csv(self, run_id: str) -> str:
+        """The cells of a run as CSV."""
+        return self._request("GET", f"/runs/{_id(run_id)}/results.csv").text
+
+    def timings(self, run_id: str, cell: str) -> str:
+        """Every timing behind a cell as CSV, in nanoseconds."""
+        return self._request("GET", f"/runs/{_id(run_id)}/cells/{quote(cell, safe='')}/timings.csv").text
+
+    def cancel(self, run_id: str) -> Json:
+        """Stop a run; stopping it again changes nothing."""
+        return self._json("POST", f"/runs/{_id(run_id)}/cancel", json={}, is_repeatable=True)
+
+    def more(self, run_id: str, *, rounds: int, blocks: Sequence[str] = ()) -> Json:
+        """Measure more rounds of a run's blocks; of all undecided ones when none are named."""
+        order: Json = {"rounds": rounds} | ({"blocks": list(blocks)} if blocks else {})
+        return self._json("POST", f"/runs/{_id(run_id)}/more", json=order, is_repeatable=False)
+
+    def _upload_in_pieces(
+        self,
+        named: Sequence[tuple[str, str, Path]],
+        fields: Mapping[str, str],
+        *,
+        progress: Callable[[int], None] | None,
+    ) -> Json:
+        sender = Sender(self._http, server=self.account.server, sleep=self._sleep, progress=progress)
+        said = dict(fields)
+        team = said.pop("team", "")
+        parts = []
+        for field, name, path in named:
+            part = {"upload": sender.send(path, name=name, team=team)}
+            parts.append(part if field == "files" else {**part, "role": field})
+        version = self._json("POST", "/uploads/complete", json={"files": parts, **said})
+        sender.forget()
+        return version
+
+    def nodes(self) -> list[Json]:
+        """Nodes of the user's teams."""
+        return self._list("/nodes")
+
+    def invite_node(self, *, team: str = "") -> Json:
+        """A one-off code with the command by which a machine joins."""
+        return self._json("POST", "/nodes/invitations", json={"team": team}, is_repeatable=False)
+
+    def lend_node(self, node_id: int, teams: list[str]) -> Json:
+        """Offers a node to these teams, and takes it back from all others."""
+        return self._json("PATCH", f"/nodes/{node_id}", json={"teams": teams})
+
+    def lendings(self) -> list[Json]:
+        """Nodes that are lent or offered, from and to the user's teams."""
+        return self._list("/lendings")
+
+    def answer_lending(self, lending_id: int, what: str) -> Json:
+        """Agree to a lending, or decline it."""
+        return self._json("POST", f"/lendings/{lending_id}/{what}", json={}, is_repeatable=False)
+
+    def order_node(self, node_id: int, what: str) -> Json:
+        """Approve, drain, resume or revoke a node."""
+        return self._json("POST", f"/nodes/{node_id}/{what}", json={}, is_repeatable=False)
+
+    def _json(self, method: str, path: str, *, is_repeatable: bool = True, **options: Any) -> Json:
+        return _object(self._request(method, path, is_repeatable=is_repeatable, **options))
+
+    def _list(self, path: str, *, method: str = "GET", **options: Any) -> list[Json]:
+        answer = _parsed(self._request(method, path, **options))
+        if not isinstance(answer, list):
+            raise Infrastructure(f"{self.account.server} answered {path} with something other than a list.")
+        return answer
+
+    def _request(self, method: str, path: str, *, is_repeatable: bool = True, **options: Any) -> httpx2.Response:
+        return self._send(lambda: self._http.request(method, path, **options), is_repeatable=is_repeatable)
+
+    def _send(self, send: Callable[[], httpx2.Response], *, is_repeatable: bool) -> httpx2.Response:
+        """Send, and again after a pause while the farm is away; raises for a refusal."""
+        for wait_s in waits():
+            try:
+                response = send()
+            except (httpx2.ConnectError, httpx2.ConnectTimeout) as problem:
+                last: Exception = problem
+            except httpx2.TransportError as problem:
+                if not is_repeatable:
+                    raise Infrastructure(
+                        f"{self.account.server} stopped answering ({problem}); first see `onnxfarm status`."
+                    ) from problem
+                last = problem
+            else:
+                if response.status_code not in AWAY or not is_repeatable or wait_s is None:
+                    return accepted(response)
+                last = httpx2.TransportError(f"status {response.status_code}")
+            if wait_s is not None:
+                self._sleep(wait_s)
+        raise Infrastructure(f"{self.account.server} cannot be reached ({last}): is the farm running?") from last
+
+
+class _Counted:
+    """A file whose reading is reported, for a progress bar."""
+
+    def __init__(self, file: BinaryIO, progress: Callable[[int], None] | None) -> None:
+        self._file = file
+        self._progress = progress
+
+    def read(self, size: int = -1) -> bytes:
+        piece = self._file.read(size)
+        if self._progress is not None:
+            self._progress(len(piece))
+        return piece
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def _open(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as problem:
+        raise Usage(f"{path} cannot be read ({problem.strerror}): give the path of a file.") from problem
+
+
+def _order(version_id: int, matrix: Mapping[str, Any] | None) -> Json:
+    return {"version": version_id} | ({} if matrix is None else {"matrix": matrix})
+
+
+def _id(text: str) -> str:
+    """A run's number as it stands in an address."""
+    if not text.isdecimal():
+        raise Usage(f"“{text}” is not a run: give its number, as `onnxfarm status` lists it.")
+    return text
+
+
+def _parsed(response: httpx2.Response) -> Any:
+    try:
+        # what members and nodes wrote is printed on terminals
+        return json.loads(without_controls(response.content))
+    except ValueError as problem:
+        raise Infrastructure(
+            f"{response.request.url} did not answer in JSON: is this the address of a farm?"
+        ) from problem
+
+
+def _object(response: httpx2.Response) -> Json:
+    answer = _parsed(response)
+    if not isinstance(answer, dict):
+        raise Infrastructure(f"{response.request.url} answered with something other than an object.")
+    return answer

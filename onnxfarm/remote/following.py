@@ -1,0 +1,104 @@
+"""A run followed to its end in the terminal: a bar where there is one, plain lines elsewhere."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
+from onnxfarm.problems import TimedOut
+from onnxfarm.remote.client import Client
+
+POLL_S = 0.7
+# without a terminal, say something at least this often while nothing changes
+LINE_EVERY_S = 30.0
+
+Say = Callable[["Standing"], None]
+
+
+class Standing(NamedTuple):
+    """How far a run is; `share` of its work, 0–1. `minutes_left` is None while nobody can tell."""
+
+    done: int
+    planned: int
+    share: float
+    block: str
+    minutes_left: float | None
+    is_finished: bool
+
+    @property
+    def words(self) -> str:
+        """Cells, block and minutes left in one line."""
+        parts = [f"{self.done}/{self.planned} cells"]
+        if self.block:
+            parts.append(self.block)
+        if self.minutes_left is not None and not self.is_finished:
+            parts.append(f"about {self.minutes_left:.0f} min left" if self.minutes_left >= 1 else "under 1 min left")
+        return ", ".join(parts)
+
+
+def follow(client: Client, run_id: str, *, console: Console, timeout_s: float | None = None) -> dict[str, Any]:
+    """Wait for a run to end and show how far it is; answers the run. Raises TimedOut after `timeout_s`."""
+    limit = time.monotonic() + timeout_s if timeout_s is not None else None
+    with _shown(console) as say:
+        while True:
+            run = client.run(run_id)
+            standing = standing_of(run)
+            say(standing)
+            if standing.is_finished:
+                return run
+            if limit is not None and time.monotonic() > limit:
+                raise TimedOut(
+                    f"Run {run_id} is not finished after {timeout_s:.0f} s ({standing.words}); it goes on: "
+                    f"`onnxfarm status {run_id}`."
+                )
+            time.sleep(POLL_S)
+
+
+def standing_of(run: dict[str, Any]) -> Standing:
+    """How far a run is, from the API's answer."""
+    progress = run.get("progress") or {}
+    return Standing(
+        done=int(progress.get("cells_done") or 0),
+        planned=int(progress.get("cells_planned") or 0),
+        share=float(progress.get("share") or 0.0),
+        block=str(progress.get("block") or ""),
+        minutes_left=progress.get("minutes_left"),
+        is_finished=run.get("state") == "finished",
+    )
+
+
+@contextlib.contextmanager
+def _shown(console: Console) -> Iterator[Say]:
+    if console.is_terminal:
+        with _bar(console) as say:
+            yield say
+    else:
+        yield _lines(console)
+
+
+@contextlib.contextmanager
+def _bar(console: Console) -> Iterator[Say]:
+    columns = (SpinnerColumn(), BarColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("starting", total=1.0)
+
+        def say(standing: Standing) -> None:
+            # the cells of a block end together, so the bar moves by rounds
+            progress.update(task, completed=standing.share, description=standing.words)
+
+        yield say
+
+
+def _lines(console: Console) -> Say:
+    said: list[Any] = [None, 0.0]
+
+    def say(standing: Standing) -> None:
+        now = time.monotonic()
+        if (standing.done, standing.block) != said[0] or now - said[1] > LINE_EVERY_S:
+            said[:] = [(standing.done, standing.block), now]
+            console.print(standing.words, highlight=False, soft_wrap=True)
+
+    return say

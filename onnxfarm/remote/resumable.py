@@ -1,0 +1,187 @@
+"""Sending a large file in pieces, so that a cut connection costs one piece. The farm's side of tus 1.0.
+
+What has been begun is remembered in a small file, so that the command given again goes on where it was stopped.
+"""
+
+import base64
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import httpx2
+
+from onnxfarm.problems import Infrastructure, Usage
+from onnxfarm.remote.answers import AWAY, FIRST_WAIT_S, LONGEST_WAIT_S, TRIES, accepted, waits
+
+# files of a bundle that is larger than this are sent in pieces
+LARGE_BYTES: Final = 32 * 1024**2
+PIECE_BYTES: Final = 8 * 1024**2
+TUS: Final = {"Tus-Resumable": "1.0.0"}
+MOST_REMEMBERED: Final = 100
+# what is answered when the farm and this side disagree about what has arrived: ask for the offset, go on
+ASK_AGAIN: Final = (409, 460)
+GONE: Final = (404, 410)
+
+Progress = Callable[[int], None]
+
+
+class Sender:
+    """Sends the files of one bundle; `progress` is given the bytes of each piece that has arrived."""
+
+    def __init__(
+        self,
+        http: httpx2.Client,
+        *,
+        server: str,
+        sleep: Callable[[float], None],
+        progress: Progress | None = None,
+    ) -> None:
+        self._http = http
+        self._server = server
+        self._sleep = sleep
+        self._progress = progress
+        self._marks: list[str] = []
+
+    def send(self, path: Path, *, name: str, team: str = "") -> str:
+        """The whole file, from where it was stopped; answers the key of its upload."""
+        known = _remembered()
+        mark = f"{self._server} {team} {name} {_mark_of(path)}"
+        self._marks.append(mark)
+        key = known.get(mark, "")
+        offset = self._offset(key) if key else None
+        if offset is None:
+            key = self._begin(path, name=name, team=team)
+            offset = 0
+            _remember({**known, mark: key})
+        with _open(path) as file:
+            self._send_from(file, key, offset=offset, size=path.stat().st_size)
+        return key
+
+    def forget(self) -> None:
+        """Call once the files have become a version: sent again, they are another upload."""
+        _remember({mark: key for mark, key in _remembered().items() if mark not in self._marks})
+
+    def _begin(self, path: Path, *, name: str, team: str) -> str:
+        said = {"filename": name, **({"team": team} if team else {})}
+        headers = {**TUS, "Upload-Length": str(path.stat().st_size), "Upload-Metadata": _metadata(said)}
+        response = self._patiently(lambda: self._http.post("/uploads/files", headers=headers))
+        return response.headers["Location"].rstrip("/").rpartition("/")[2]
+
+    def _offset(self, key: str) -> int | None:
+        """How far the farm is; None when it knows nothing of this upload."""
+        response = self._patiently(lambda: self._http.head(f"/uploads/files/{key}", headers=TUS), taken=GONE)
+        return None if response.status_code in GONE else int(response.headers["Upload-Offset"])
+
+    def _send_from(self, file: BinaryIO, key: str, *, offset: int, size: int) -> None:
+        self._show(offset)
+        failures = 0
+        while offset < size:
+            file.seek(offset)
+            piece = file.read(PIECE_BYTES)
+            if not piece:
+                raise Usage(f"{file.name} has become shorter while it was sent: send it again.")
+            reached = self._send_piece(key, piece, offset=offset)
+            failures = failures + 1 if reached <= offset else 0
+            if failures > TRIES:
+                raise Infrastructure(f"{self._server} does not take {file.name} beyond {offset:,} bytes.")
+            if failures:
+                self._sleep(min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**failures))
+            self._show(reached - offset)
+            offset = reached
+
+    def _send_piece(self, key: str, piece: bytes, *, offset: int) -> int:
+        """Sends one piece; answers where the upload then is, by the farm's own word after any trouble."""
+        headers = {
+            **TUS,
+            "Content-Type": "application/offset+octet-stream",
+            "Upload-Offset": str(offset),
+            "Upload-Checksum": f"sha256 {base64.b64encode(hashlib.sha256(piece).digest()).decode()}",
+        }
+        try:
+            response = self._http.patch(f"/uploads/files/{key}", content=piece, headers=headers)
+        except httpx2.TransportError:
+            return self._asked(key)
+        if response.status_code in (*ASK_AGAIN, *AWAY):
+            return self._asked(key)
+        return int(accepted(response).headers["Upload-Offset"])
+
+    def _asked(self, key: str) -> int:
+        offset = self._offset(key)
+        if offset is None:
+            raise Infrastructure(f"{self._server} has lost the upload: give the command again.")
+        return offset
+
+    def _patiently(self, send: Callable[[], httpx2.Response], *, taken: tuple[int, ...] = ()) -> httpx2.Response:
+        """Sends again after a pause while the farm is away."""
+        last = ""
+        for wait_s in waits():
+            try:
+                response = send()
+            except httpx2.TransportError as problem:
+                last = str(problem)
+            else:
+                if response.status_code in taken:
+                    return response
+                if response.status_code not in AWAY:
+                    return accepted(response)
+                last = f"status {response.status_code}"
+            if wait_s is not None:
+                self._sleep(wait_s)
+        raise Infrastructure(f"{self._server} cannot be reached ({last}): is the farm running?")
+
+    def _show(self, size: int) -> None:
+        if self._progress is not None and size:
+            self._progress(size)
+
+
+def is_large(paths: list[Path]) -> bool:
+    """Whether a bundle is worth being sent in pieces."""
+    return sum(path.stat().st_size for path in paths if path.is_file()) > LARGE_BYTES
+
+
+def memory_file() -> Path:
+    """Where begun uploads are remembered."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "onnxfarm" / "uploads.json"
+
+
+def _remembered() -> dict[str, str]:
+    """Keys of begun uploads, by server and file; nothing when the file is not there or not ours."""
+    with contextlib.suppress(OSError, ValueError):
+        known: Any = json.loads(memory_file().read_text())
+        if isinstance(known, dict):
+            return {str(mark): str(key) for mark, key in known.items()}
+    return {}
+
+
+def _remember(known: Mapping[str, str]) -> None:
+    """A cache: when it cannot be written, an upload begins anew next time."""
+    newest = dict(list(known.items())[-MOST_REMEMBERED:])
+    with contextlib.suppress(OSError):
+        path = memory_file()
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        draft = path.with_suffix(f".{os.getpid()}")
+        draft.touch(mode=0o600)
+        draft.write_text(json.dumps(newest))
+        draft.replace(path)
+
+
+def _mark_of(path: Path) -> str:
+    """A file as it is now: another size or time of change is another file."""
+    known = path.stat()
+    return f"{path.resolve()} {known.st_size} {known.st_mtime_ns}"
+
+
+def _metadata(pairs: Mapping[str, str]) -> str:
+    return ",".join(f"{name} {base64.b64encode(value.encode()).decode()}" for name, value in pairs.items())
+
+
+def _open(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as problem:
+        raise Usage(f"{path} cannot be read ({problem.strerror}): give the path of a file.") from problem
