@@ -23,7 +23,7 @@ NO_SANDBOX = (
 _BASE_BYTES = 3 << 30
 _TIMES_BUNDLE = 8
 # what inspecting a version takes; none of it starts a thread, which would not live on in a fork
-_OFTEN = ("farm.workshop.warming:warm",)
+_OFTEN = ("farm.workshop.child.warm_up:warm",)
 _DOING = {
     "feeding": "preparing the inputs",
     "reference": "making the reference",

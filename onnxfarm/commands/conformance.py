@@ -61,7 +61,7 @@ def _make_suite(folder: Path) -> tuple[Path, dict[str, int]]:
     suite = folder / "suite"
     suite.mkdir()
     ending = child.run_function(
-        "farm.workshop.conformance:write_suite", str(suite), policy=Policy(read_write=(folder,)), timeout_s=300
+        "farm.workshop.child.conformance:write_suite", str(suite), policy=Policy(read_write=(folder,)), timeout_s=300
     )
     if not ending.is_done:
         raise Infrastructure(f"The suite could not be written. {ending.sentence()}")

@@ -1,4 +1,4 @@
-"""Samples judged against their labels, in the runner: the rules of farm.workshop.evaluating, which it cannot import.
+"""Samples judged against their labels in the runner: rules of farm.workshop.child.evaluation, which it cannot import.
 
 The farm has looked at the data before: what does not fit here is an output that this runtime or variant makes unlike
 the others.

@@ -7,7 +7,7 @@ import pytest
 
 from farm.contract.evaluation import AccuracyReport, EvaluationRecipe
 from farm.rules import evaluation
-from farm.workshop import evaluating
+from farm.workshop.child import evaluation as evaluating
 from worker.runner import evaluation as runner
 from worker.runner import faults, scoring
 

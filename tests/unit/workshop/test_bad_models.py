@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from farm.workshop import confined, orders
-from farm.workshop.inspecting import inspect
+from farm.workshop.child.inspection import inspect
 from tests.unit.workshop import making
 
 MODELS = Path(__file__).parents[2] / "models"

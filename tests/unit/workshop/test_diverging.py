@@ -11,8 +11,8 @@ from onnx import helper
 
 from farm.contract.cells import Recipe
 from farm.contract.reports import OutputParity
-from farm.workshop import arrays, diverging, orders
-from farm.workshop.diverging import Look, Sides
+from farm.workshop import arrays, divergence, orders
+from farm.workshop.divergence import Look, Sides
 from farm.workshop.samples import making as samples
 from tests.unit.workshop import making
 from worker.runner.parity import compare_output
@@ -31,7 +31,7 @@ def optimised(look: Look) -> dict[str, np.ndarray]:
     return dict(zip(names, session.run(names, arrays.read_npz(look.inputs)), strict=True))
 
 
-def comparing(run: Run, *, atol: float = 1e-5, rtol: float = 1e-4) -> diverging.Compare:
+def comparing(run: Run, *, atol: float = 1e-5, rtol: float = 1e-4) -> divergence.Compare:
     def compare(look: Look) -> Sequence[OutputParity]:
         reference = arrays.read_npz(look.reference)
         facts = [compare_output(n, v, reference.get(n), atol=atol, rtol=rtol) for n, v in run(look).items()]
@@ -65,7 +65,7 @@ def prepared(folder: Path, main: str, work: Path) -> Path:
 def test_a_node_that_computes_wrongly_is_named_after_few_looks(tmp_path: Path) -> None:
     samples.write_model("convnet", tmp_path / "in")
     inputs = prepared(tmp_path / "in", "convnet.onnx", tmp_path / "work")
-    found = diverging.first_divergence(
+    found = divergence.first_divergence(
         tmp_path / "in", "convnet.onnx", inputs=inputs, work_dir=tmp_path / "work",
         sides=Sides(compare=comparing(miscounting("Conv", "block_inner"))),
     )  # fmt: skip
@@ -81,7 +81,7 @@ def test_a_node_that_computes_wrongly_is_named_after_few_looks(tmp_path: Path) -
 def test_a_quantised_convolution_that_lands_one_quantum_away_is_cut_out(tmp_path: Path) -> None:
     folder = making.save(onnx.load(MODELS / "qdq_bias.onnx"), tmp_path / "in")
     (tmp_path / "work").mkdir()
-    found = diverging.first_divergence(
+    found = divergence.first_divergence(
         folder, "model.onnx", inputs=MODELS / "qdq_bias.inputs.npz", work_dir=tmp_path / "work",
         sides=Sides(compare=comparing(optimised)),
     )  # fmt: skip
@@ -100,7 +100,7 @@ def test_outputs_that_agree_have_no_divergence(tmp_path: Path) -> None:
     samples.write_model("digits", tmp_path / "in")
     inputs = prepared(tmp_path / "in", "digits.onnx", tmp_path / "work")
     assert (
-        diverging.first_divergence(
+        divergence.first_divergence(
             tmp_path / "in",
             "digits.onnx",
             inputs=inputs,
@@ -118,7 +118,7 @@ def test_a_variant_is_looked_at_where_both_have_a_tensor(tmp_path: Path) -> None
     orders.make_variant(
         tmp_path / "in", "digits.onnx", recipe=Recipe(precision="int8-dynamic"), out_dir=tmp_path / "variant"
     )
-    found = diverging.first_divergence(
+    found = divergence.first_divergence(
         tmp_path / "in", "digits.onnx", inputs=inputs, work_dir=tmp_path / "work",
         sides=Sides(compare=comparing(optimised)), variant_dir=tmp_path / "variant",
     )  # fmt: skip
@@ -132,7 +132,7 @@ def test_another_reference_than_the_cpu_without_optimisations_can_be_given(tmp_p
     inputs = prepared(tmp_path / "in", "digits.onnx", tmp_path / "work")
     conv = next(node for node in onnx.load(tmp_path / "in" / "digits.onnx").graph.node if node.op_type == "Conv")
     wrong = miscounting("Conv", conv.name)
-    found = diverging.first_divergence(
+    found = divergence.first_divergence(
         tmp_path / "in", "digits.onnx", inputs=inputs, work_dir=tmp_path / "work", sides=Sides(
             compare=comparing(optimised), refer=lambda look: void(arrays.write_npz(look.reference, wrong(look)))
         ),
@@ -153,12 +153,12 @@ def test_a_look_inside_that_does_not_run_accuses_nobody(tmp_path: Path) -> None:
 
     def fragile(look: Look) -> Sequence[OutputParity]:
         if not whole:
-            raise diverging.CandidateError("it takes only the whole model")
+            raise divergence.CandidateError("it takes only the whole model")
         whole.clear()
         return wrong(look)
 
     with pytest.raises(orders.WorkshopError, match="so none was cut out"):
-        diverging.first_divergence(
+        divergence.first_divergence(
             tmp_path / "in", "digits.onnx", inputs=inputs, work_dir=tmp_path / "work", sides=Sides(compare=fragile)
         )
 
@@ -170,6 +170,6 @@ def test_a_runtime_that_fails_is_not_hidden(tmp_path: Path) -> None:
     samples.write_model("digits", tmp_path / "in")
     inputs = prepared(tmp_path / "in", "digits.onnx", tmp_path / "work")
     with pytest.raises(RuntimeError, match="went away"):
-        diverging.first_divergence(
+        divergence.first_divergence(
             tmp_path / "in", "digits.onnx", inputs=inputs, work_dir=tmp_path / "work", sides=Sides(compare=broken)
         )

@@ -8,7 +8,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from farm.contract.evaluation import MAX_SAMPLES, EvaluationRecipe
-from farm.workshop import arrays, evaluating, orders
+from farm.workshop import arrays, orders
+from farm.workshop.child import evaluation
 from farm.workshop.problems import Problem
 from farm.workshop.samples import digits
 from farm.workshop.samples import making as samples
@@ -18,7 +19,7 @@ SCORES = np.array([[0.1, 0.7, 0.2], [0.5, 0.3, 0.2], [0.2, 0.2, 0.6]], np.float3
 
 
 def judged(metric: str, outputs: np.ndarray, labels: list[Any]) -> list[Any]:
-    found: list[Any] = evaluating.judge(outputs, np.array(labels), metric=metric).tolist()
+    found: list[Any] = evaluation.judge(outputs, np.array(labels), metric=metric).tolist()
     return found
 
 
@@ -83,7 +84,7 @@ def checked(tmp_path: Path, model: Any, data: dict[str, np.ndarray], **recipe: A
         "folder": str(folder), "main": "model.onnx", "data": str(path), "out": str(tmp_path / "accepted.npz"),
         "metric": "top1", "output": None, "apply": None, "threshold": 0.5,
     }  # fmt: skip
-    return evaluating.check({**payload, **recipe})
+    return evaluation.check({**payload, **recipe})
 
 
 def test_a_fixed_batch_takes_any_number_of_samples(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from farm.rules.findings import EXPLANATIONS
-from farm.workshop import looking
-from farm.workshop.inspecting import inspect
+from farm.workshop.child import findings
+from farm.workshop.child.inspection import inspect
 from tests.unit.workshop import making
 
 Model = onnx.ModelProto
@@ -201,8 +201,8 @@ def test_a_finding_is_made_where_it_is_due_and_nowhere_else(
 
 def test_a_file_near_the_limit_of_protobuf_is_found() -> None:
     facts = {"main_bytes": 1_900_000_000}
-    assert [finding["id"] for finding in looking._near_2gb(making.relu(), facts)] == ["near_2gb"]
-    assert not list(looking._near_2gb(making.relu(), {"main_bytes": 1_000_000}))
+    assert [finding["id"] for finding in findings._near_2gb(making.relu(), facts)] == ["near_2gb"]
+    assert not list(findings._near_2gb(making.relu(), {"main_bytes": 1_000_000}))
 
 
 def test_a_file_over_the_limit_of_protobuf_is_refused_before_it_is_read(tmp_path: Path) -> None:

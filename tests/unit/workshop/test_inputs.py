@@ -9,7 +9,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from farm.contract.reasons import ReasonCode
-from farm.workshop import arrays, feeding, orders
+from farm.workshop import arrays, orders
+from farm.workshop.child import inputs as feeding
 from tests.unit.workshop import making
 
 MODELS = Path(__file__).parents[2] / "models"

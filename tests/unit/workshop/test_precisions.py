@@ -8,11 +8,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from farm.workshop import arrays, calibrating, quantised, reference
+from farm.workshop import arrays
+from farm.workshop.child import calibration, quantised, reference
+from farm.workshop.child.variants import make_variant
 from farm.workshop.problems import Problem
 from farm.workshop.samples import digits
 from farm.workshop.samples import making as samples
-from farm.workshop.variants import make_variant
 from tests.unit.workshop import making
 
 
@@ -102,8 +103,8 @@ def test_without_calibration_data_random_samples_are_marked_as_such(classifier: 
     assert "random samples, not with real data" in history[1]
 
 
-def feeds(model: onnx.ModelProto, tmp_path: Path, **inputs: np.ndarray) -> tuple[calibrating.Feeds, list[str]]:
-    return calibrating.feeds_of(model, arrays.write_npz(tmp_path / "c.npz", inputs))
+def feeds(model: onnx.ModelProto, tmp_path: Path, **inputs: np.ndarray) -> tuple[calibration.Feeds, list[str]]:
+    return calibration.feeds_of(model, arrays.write_npz(tmp_path / "c.npz", inputs))
 
 
 def test_few_samples_are_warned_about_and_some_advised_against(tmp_path: Path) -> None:
@@ -158,4 +159,4 @@ def test_fewer_samples_than_a_fixed_batch_are_refused(tmp_path: Path) -> None:
 def test_calibration_data_that_are_no_archive_are_refused(tmp_path: Path) -> None:
     (tmp_path / "c.npz").write_bytes(b"nothing")
     with pytest.raises(Problem, match=r"c\.npz is no \.npz archive"):
-        calibrating.feeds_of(making.linear(), tmp_path / "c.npz")
+        calibration.feeds_of(making.linear(), tmp_path / "c.npz")

@@ -6,9 +6,9 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from farm.workshop import orders
-from farm.workshop.reaching import reach
+from farm.workshop.child.reach import reach
+from farm.workshop.child.variants import make_variant
 from farm.workshop.samples import making as samples
-from farm.workshop.variants import make_variant
 from tests.unit.workshop import making
 
 

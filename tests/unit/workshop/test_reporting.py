@@ -7,9 +7,9 @@ import pytest
 
 from farm.contract.cells import Recipe
 from farm.workshop import arrays, orders
+from farm.workshop.child.variants import make_variant
 from farm.workshop.samples import digits
 from farm.workshop.samples import making as samples
-from farm.workshop.variants import make_variant
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import OutputParity
 from farm.rules.cells.commands import diverge_command
 from farm.rules.parity import FP32, Preset, judge
-from farm.workshop import arrays, diverging
-from farm.workshop.diverging import Divergence, Look
+from farm.workshop import arrays, divergence
+from farm.workshop.divergence import Divergence, Look
 from worker.agent.passes.launches import garbled
 from worker.agent.passes.looks import Looker, LookFailedError
 
@@ -50,19 +50,19 @@ def diverge(question: Question) -> doc.DivergenceDocument:
     """Where candidate and reference part. Raises WorkshopError, and LookFailedError when a side could not be asked."""
     try:
         return _answered(question)
-    except diverging.CandidateError as problem:
+    except divergence.CandidateError as problem:
         raise LookFailedError(_reason_of(problem)) from problem
     except arrays.ArraysError as problem:
         raise LookFailedError(garbled(str(problem))) from problem
 
 
 def _answered(asked: Question) -> doc.DivergenceDocument:
-    found = diverging.first_divergence(
+    found = divergence.first_divergence(
         asked.folder,
         asked.main,
         inputs=asked.inputs,
         work_dir=asked.work_dir,
-        sides=diverging.Sides(
+        sides=divergence.Sides(
             compare=lambda look: _compared(asked.candidate, look),
             refer=_refer(asked.against) if asked.against is not None else None,
             preset=asked.preset,
@@ -109,7 +109,7 @@ def _compared(looker: Looker, look: Look) -> list[doc.TensorLook]:
         return looker.compare(look.folder / look.main, inputs=look.inputs, reference=look.reference)
 
 
-def _refer(looker: Looker) -> diverging.Refer:
+def _refer(looker: Looker) -> divergence.Refer:
     def refer(look: Look) -> None:
         with _as_candidate():
             looker.keep(look.folder / look.main, inputs=look.inputs, out=look.reference)
@@ -131,10 +131,10 @@ def _as_candidate() -> Iterator[None]:
     except LookFailedError as problem:
         if problem.reason.code == ReasonCode.CANCELLED:
             raise
-        raise diverging.CandidateError(problem.reason.text) from problem
+        raise divergence.CandidateError(problem.reason.text) from problem
 
 
-def _reason_of(problem: diverging.CandidateError) -> Reason:
+def _reason_of(problem: divergence.CandidateError) -> Reason:
     cause = problem.__cause__
     return cause.reason if isinstance(cause, LookFailedError) else garbled(str(problem))
 

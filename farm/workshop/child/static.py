@@ -8,7 +8,8 @@ import onnx
 from onnxruntime.quantization import CalibrationMethod, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
-from farm.workshop import calibrating, options, quantising, saving
+from farm.workshop import options
+from farm.workshop.child import calibration, quantisation, storage
 from farm.workshop.problems import Problem, first_line
 
 _FORMATS = {"int8-qdq": QuantFormat.QDQ, "int8-qoperator": QuantFormat.QOperator}
@@ -30,17 +31,17 @@ def static(
     quantising_failed.
     """
     read = options.read(chosen, precision=precision, nodes=[node.name for node in model.graph.node])
-    quantising.check_plain(model)
+    quantisation.check_plain(model)
     given = Path(more["calibration"]) if more.get("calibration") else None
-    feeds, said = calibrating.feeds_of(model, given)
+    feeds, said = calibration.feeds_of(model, given)
     activation = read.activation or "uint8"
-    left = quantising.mistaken(model)
+    left = quantisation.mistaken(model)
     source, made = _prepared(model, work), work / "quantised.onnx"
     try:
         quantize_static(
             source,
             made,
-            calibrating.Reader(feeds),
+            calibration.Reader(feeds),
             quant_format=_FORMATS[precision],
             op_types_to_quantize=read.op_types or None,
             per_channel=read.per_channel,
@@ -48,15 +49,15 @@ def static(
             activation_type=_TYPES[activation],
             weight_type=_TYPES[read.weight],
             nodes_to_exclude=[*read.exclude_nodes, *left],
-            use_external_data_format=saving.is_large(model),
+            use_external_data_format=storage.is_large(model),
             calibrate_method=_METHODS[read.calibration],
             extra_options={"ActivationSymmetric": read.symmetric},
         )
     except Exception as error:  # many kinds, undocumented
         raise Problem("quantising_failed", f"Static quantisation failed ({first_line(error)}).") from error
     how = f"{precision}, activations {activation}, weights {read.weight}, ranges by {read.calibration}{read.sentence()}"
-    after, history = quantising.finish(model, onnx.load(made), how=how)
-    return after, [*history, *said, *quantising.left_sentences(left)]
+    after, history = quantisation.finish(model, onnx.load(made), how=how)
+    return after, [*history, *said, *quantisation.left_sentences(left)]
 
 
 def _prepared(model: onnx.ModelProto, work: Path) -> Path:
@@ -68,10 +69,10 @@ def _prepared(model: onnx.ModelProto, work: Path) -> Path:
     source = onnx.ModelProto()
     source.CopyFrom(model)
     del source.graph.value_info[:]
-    saving.write(source, work, "plain.onnx")
+    storage.write(source, work, "plain.onnx")
     for skip in (False, True):
         try:
-            quant_pre_process(plain, prepared, skip_symbolic_shape=skip, save_as_external_data=saving.is_large(model))
+            quant_pre_process(plain, prepared, skip_symbolic_shape=skip, save_as_external_data=storage.is_large(model))
         except Exception as error:  # the tool raises bare Exception
             if skip:
                 text = f"Preparing the model for quantisation failed ({first_line(error)})."

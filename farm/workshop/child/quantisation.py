@@ -8,7 +8,8 @@ import onnxruntime
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
 from farm.rules.runtimes.opsets import ONNX_DOMAINS, natural_ir
-from farm.workshop import options, quantised, reference, saving, stamps
+from farm.workshop import options
+from farm.workshop.child import quantised, reference, stamps, storage
 from farm.workshop.problems import Problem, first_line, shown
 
 _TYPES = {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}
@@ -26,7 +27,7 @@ def dynamic(model: onnx.ModelProto, *, work: Path, chosen: Mapping[str, str]) ->
     plain = onnx.ModelProto()
     plain.CopyFrom(model)
     del plain.graph.value_info[:]
-    saving.write(plain, work, "plain.onnx")
+    storage.write(plain, work, "plain.onnx")
     left = mistaken(model)
     try:
         quantize_dynamic(
@@ -37,7 +38,7 @@ def dynamic(model: onnx.ModelProto, *, work: Path, chosen: Mapping[str, str]) ->
             reduce_range=read.reduce_range,
             weight_type=_TYPES[read.weight],
             nodes_to_exclude=[*read.exclude_nodes, *left],
-            use_external_data_format=saving.is_large(model),
+            use_external_data_format=storage.is_large(model),
         )
     except Exception as error:  # ValueError, RuntimeError, AssertionError and others, undocumented
         raise Problem("quantising_failed", f"Dynamic quantisation failed ({first_line(error)}).") from error
@@ -84,7 +85,7 @@ def finish(before: onnx.ModelProto, after: onnx.ModelProto, *, how: str) -> tupl
 
 def check_loads(before: onnx.ModelProto, after: onnx.ModelProto, *, doing: str) -> None:
     """Raises Problem: quantising_failed, when the tool made a model that no longer loads here as the original does."""
-    if saving.is_large(before):
+    if storage.is_large(before):
         return
     try:
         reference.load(before.SerializeToString())

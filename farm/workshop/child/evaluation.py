@@ -9,7 +9,9 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from farm.contract.evaluation import MAX_SAMPLES
-from farm.workshop import arrays, feeding, reading, signature
+from farm.workshop import arrays
+from farm.workshop.child import inputs as feeding
+from farm.workshop.child import model_file, signature
 from farm.workshop.problems import Problem, answering, first_line, shown
 
 LABELS = "labels"
@@ -28,7 +30,7 @@ def check(payload: Mapping[str, Any]) -> dict[str, Any]:
     node, in worker.runner.scoring. Raises Problem: bad_arrays, bad_labels, bad_output, too_many_samples, inputs_*,
     not_loaded, inference_failed.
     """
-    facts = signature.of(reading.read(Path(payload["folder"]), payload["main"]))
+    facts = signature.of(model_file.read(Path(payload["folder"]), payload["main"]))
     inputs, labels = _opened(Path(payload["data"]))
     if len(labels) > MAX_SAMPLES:
         text = f"There are {len(labels):,} samples; at most {MAX_SAMPLES:,} are taken: give a random part of them."

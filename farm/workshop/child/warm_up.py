@@ -7,16 +7,16 @@ never on a model of anybody else.
 import onnx
 from onnx import TensorProto, helper
 
-from farm.workshop import conversion, inspecting, looking, reaching
+from farm.workshop.child import conversion, findings, inspection, reach
 
-__all__ = ["inspecting", "reaching", "warm"]
+__all__ = ["inspection", "reach", "warm"]
 _OPSET = 17
 
 
 def warm() -> None:
     """Makes the schemas and adapters of every operator known to this process."""
     model = _own_model()
-    looking.checked(model)
+    findings.checked(model)
     for target in (_OPSET + 1, _OPSET - 1):
         conversion.stepped(model, target)
 

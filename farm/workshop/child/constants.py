@@ -8,7 +8,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
-from farm.workshop import external, walking
+from farm.workshop.child import external, walk
 
 _LARGEST = 1 << 20
 
@@ -16,11 +16,11 @@ _LARGEST = 1 << 20
 def values(model: onnx.ModelProto, *, names: Collection[str]) -> dict[str, NDArray[Any]]:
     """The known values among these names, of any graph; large and external tensors are left out."""
     found: dict[str, NDArray[Any]] = {}
-    for graph in walking.graphs(model):
+    for graph in walk.graphs(model):
         for tensor in graph.initializer:
             if tensor.name in names and (value := _array(tensor)) is not None:
                 found[tensor.name] = value
-    for node in walking.nodes(model):
+    for node in walk.nodes(model):
         if node.op_type == "Constant" and node.output and node.output[0] in names:
             value = _constant(node)
             if value is not None:

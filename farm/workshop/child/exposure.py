@@ -10,7 +10,8 @@ from typing import Any
 import onnx
 from onnx import helper
 
-from farm.workshop import arrays, reading, reference, saving, walking
+from farm.workshop import arrays
+from farm.workshop.child import model_file, reference, storage, walk
 from farm.workshop.problems import Problem, answering
 
 _MAX_NODES = 50_000
@@ -19,7 +20,7 @@ _MAX_NODES = 50_000
 @answering
 def graph(payload: Mapping[str, Any]) -> dict[str, Any]:
     """The nodes of {folder, main} in order, its outputs and the names of what it stores. Raises Problem: too_large."""
-    model = reading.read(Path(payload["folder"]), payload["main"])
+    model = model_file.read(Path(payload["folder"]), payload["main"])
     if len(model.graph.node) > _MAX_NODES:
         raise Problem("too_large", f"The graph has more than {_MAX_NODES:,} nodes, too many to look between them.")
     return {
@@ -39,7 +40,7 @@ def expose(payload: Mapping[str, Any]) -> dict[str, Any]:
     Raises Problem: no_tensor, and those of a reference.
     """
     folder = Path(payload["folder"])
-    model = reading.read(folder, payload["main"], with_data=True)
+    model = model_file.read(folder, payload["main"], with_data=True)
     made = {name for node in model.graph.node for name in node.output}
     missing = [name for name in payload["tensors"] if name not in made]
     if missing:
@@ -59,7 +60,7 @@ def cut(payload: Mapping[str, Any]) -> dict[str, Any]:
 
     Its inputs are the arrays of `inputs` (an `.npz`), with their very shapes; its outputs are `tensors`.
     """
-    model = reading.read(Path(payload["folder"]), payload["main"], with_data=True)
+    model = model_file.read(Path(payload["folder"]), payload["main"], with_data=True)
     nodes = [model.graph.node[place] for place in payload["places"]]
     given = arrays.read_npz(Path(payload["inputs"]))
     inputs = [
@@ -78,7 +79,7 @@ def cut(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 def _write(model: onnx.ModelProto, payload: Mapping[str, Any]) -> None:
     out = Path(payload["out"])
-    saving.write(model, out, payload["main"])
+    storage.write(model, out, payload["main"])
     if payload["with_reference"]:
         values, _ = reference.outputs_of(out / payload["main"], arrays.read_npz(Path(payload["inputs"])))
         arrays.write_npz(out / "reference.npz", values)
@@ -87,7 +88,7 @@ def _write(model: onnx.ModelProto, payload: Mapping[str, Any]) -> None:
 def _reads(node: onnx.NodeProto) -> Iterator[str]:
     """What a node reads, what graphs inside it take from around them included."""
     yield from (name for name in node.input if name)
-    for inner in walking.inner_graphs(node):
+    for inner in walk.inner_graphs(node):
         own = {value.name for value in inner.input} | {tensor.name for tensor in inner.initializer}
         made = {name for below in inner.node for name in below.output}
         names = [name for below in inner.node for name in _reads(below)] + [value.name for value in inner.output]

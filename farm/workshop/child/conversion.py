@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from onnx import inliner, version_converter
 
 from farm.rules.runtimes import conversions
-from farm.workshop import feeding, reference, signature, sizes, stamps
+from farm.workshop import sizes
+from farm.workshop.child import inputs as feeding
+from farm.workshop.child import reference, signature, stamps
 from farm.workshop.problems import Problem, first_line, shown
 
 _NO_ADAPTER = (

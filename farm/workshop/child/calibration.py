@@ -11,7 +11,8 @@ import numpy as np
 import onnx
 from onnxruntime.quantization import CalibrationDataReader
 
-from farm.workshop import arrays, feeding, reading, signature, sizes
+from farm.workshop import arrays, sizes
+from farm.workshop.child import inputs, model_file, signature
 from farm.workshop.problems import Problem, answering, shown
 
 _RANDOM_SAMPLES = 100
@@ -47,7 +48,7 @@ def accept(payload: Mapping[str, Any]) -> dict[str, Any]:
     `data`: an `.npz`, or None; then `sets` holds lists of ONNX's own `input_N.pb`, one list a set of test data.
     Raises Problem: bad_calibration, bad_arrays.
     """
-    model = reading.read(Path(payload["folder"]), payload["main"])
+    model = model_file.read(Path(payload["folder"]), payload["main"])
     facts, out = signature.of(model), Path(payload["out"])
     if payload["data"] is None:
         samples = _joined([[Path(name) for name in files] for files in payload["sets"]], facts)
@@ -65,7 +66,7 @@ def _joined(sets: list[list[Path]], facts: Mapping[str, Any]) -> arrays.Arrays:
         if len(files) != len(ports):
             text = f"A set of test data has {len(files)} inputs, the model takes {len(ports)}: one input_N.pb for each."
             raise Problem("bad_calibration", text)
-    read = [dict(zip(ports, map(feeding.tensor_file, files), strict=True)) for files in sets]
+    read = [dict(zip(ports, map(inputs.tensor_file, files), strict=True)) for files in sets]
     join = np.stack if facts["batch"] is None else np.concatenate
     try:
         return {name: join([one[name] for one in read]) for name in ports}
@@ -100,7 +101,7 @@ def _checked_feeds(samples: arrays.Arrays, facts: Mapping[str, Any]) -> Feeds:
     feeds = list(_cut(samples, facts, count=_count(samples, facts)))
     for feed in feeds:
         try:
-            feeding.check_given(feed, dict(facts))
+            inputs.check_given(feed, dict(facts))
         except Problem as problem:
             text = problem.text.replace("The given inputs", "The calibration data")
             raise Problem("bad_calibration", text.replace("The given input", "The calibration input")) from problem
@@ -113,7 +114,7 @@ def _random(model: onnx.ModelProto, facts: Mapping[str, Any]) -> tuple[Feeds, li
     rounds = -(-_RANDOM_SAMPLES // at_once)
     batch = at_once if own is not None else None
     chosen = sizes.resolve(facts, batch=batch, shapes={})
-    feeds = [feeding.seeded(model, dict(facts), chosen=chosen, seed=1000 + number) for number in range(rounds)]
+    feeds = [inputs.seeded(model, dict(facts), chosen=chosen, seed=1000 + number) for number in range(rounds)]
     text = (
         f"Calibrated with {rounds * at_once} random samples, not with real data: expect other accuracy with real data."
     )

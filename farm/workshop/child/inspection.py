@@ -10,7 +10,7 @@ import onnx
 from onnx import TensorProto
 
 from farm.rules.runtimes import opsets
-from farm.workshop import external, functions, looking, quantised, reading, signature, walking
+from farm.workshop.child import external, findings, functions, model_file, quantised, signature, walk
 from farm.workshop.problems import Problem, answering, shown
 
 _MAX_OPERATORS = 500
@@ -20,7 +20,7 @@ _MAX_OPERATORS = 500
 def inspect(payload: dict[str, str]) -> dict[str, Any]:
     """The fields of an `inspection.Inspection` for {folder, main}."""
     folder, main = Path(payload["folder"]), payload["main"]
-    model = reading.read(folder, main)
+    model = model_file.read(folder, main)
     try:
         return _facts(model, folder=folder, main=main)
     except (TypeError, ValueError, AttributeError, LookupError) as error:
@@ -33,7 +33,7 @@ def inspect(payload: dict[str, str]) -> dict[str, Any]:
 def _facts(model: onnx.ModelProto, *, folder: Path, main: str) -> dict[str, Any]:
     functions.check_size(model)
     facts = {**signature.of(model), **_file_facts(folder, main, model), **_graph_facts(model)}
-    facts["findings"] = looking.findings(model, facts=facts)
+    facts["findings"] = findings.findings(model, facts=facts)
     return facts
 
 
@@ -48,13 +48,13 @@ def opset_imports(model: onnx.ModelProto) -> dict[str, int]:
 
 def used_domains(model: onnx.ModelProto) -> set[str]:
     """Domains of the nodes, ONNX's own under the empty name."""
-    return {"" if node.domain == "ai.onnx" else shown(node.domain) for node in walking.nodes(model)}
+    return {"" if node.domain == "ai.onnx" else shown(node.domain) for node in walk.nodes(model)}
 
 
 def custom_domains(model: onnx.ModelProto) -> list[str]:
     """Domains of operators that neither the model's own functions nor ONNX Runtime define."""
     own = {(function.domain, function.name) for function in model.functions}
-    used = {node.domain for node in walking.nodes(model) if (node.domain, node.op_type) not in own}
+    used = {node.domain for node in walk.nodes(model) if (node.domain, node.op_type) not in own}
     return sorted(shown(domain) for domain in used if opsets.is_custom(domain))
 
 
@@ -76,8 +76,8 @@ def _file_facts(folder: Path, main: str, model: onnx.ModelProto) -> dict[str, An
 
 def _graph_facts(model: onnx.ModelProto) -> dict[str, Any]:
     imports, used = opset_imports(model), used_domains(model)
-    everywhere = Counter(_operator(node) for node in walking.nodes(model))
-    stored = [tensor for tensor in walking.tensors(model) if tensor.data_type != TensorProto.UNDEFINED]
+    everywhere = Counter(_operator(node) for node in walk.nodes(model))
+    stored = [tensor for tensor in walk.tensors(model) if tensor.data_type != TensorProto.UNDEFINED]
     return {
         "opsets": imports,
         "unused_opsets": sorted(set(imports) - used - {function.domain for function in model.functions}),
@@ -85,7 +85,7 @@ def _graph_facts(model: onnx.ModelProto) -> dict[str, Any]:
         "nodes_below": sum(everywhere.values()) - len(model.graph.node),
         "functions": len(model.functions),
         "operators": dict(everywhere.most_common(_MAX_OPERATORS)),
-        "subgraphs": dict(Counter(node.op_type for node in walking.nodes(model) if any(walking.inner_graphs(node)))),
+        "subgraphs": dict(Counter(node.op_type for node in walk.nodes(model) if any(walk.inner_graphs(node)))),
         "custom_domains": custom_domains(model),
         "parameters": sum(external.elements(tensor) for tensor in stored),
         "parameters_bytes": sum(external.tensor_bytes(tensor) for tensor in stored),

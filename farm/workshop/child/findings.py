@@ -9,7 +9,7 @@ import onnx
 from onnx import TensorProto
 
 from farm.rules.runtimes import opsets
-from farm.workshop import constants, external, quantised, walking
+from farm.workshop.child import constants, external, quantised, walk
 from farm.workshop.problems import first_line, shown
 
 _NEAR_2GB = 1_800_000_000
@@ -56,7 +56,7 @@ def _without_data(model: onnx.ModelProto) -> onnx.ModelProto:
         return model
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
-    for tensor in walking.tensors(copy):
+    for tensor in walk.tensors(copy):
         if external.fields(tensor):
             tensor.data_location = TensorProto.DEFAULT
             del tensor.external_data[:]
@@ -68,7 +68,7 @@ def _without_data(model: onnx.ModelProto) -> onnx.ModelProto:
 def _training_mode(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
     flags = constants.values(model, names=_third_inputs(model))
     where = []
-    for node in walking.nodes(model):
+    for node in walk.nodes(model):
         attributes = {attribute.name: attribute.i for attribute in node.attribute}
         is_dropout = node.op_type == "Dropout" and len(node.input) > 2 and bool(flags.get(node.input[2], False))
         if is_dropout or (node.op_type == "BatchNormalization" and attributes.get("training_mode") == 1):
@@ -78,7 +78,7 @@ def _training_mode(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
 
 
 def _third_inputs(model: onnx.ModelProto) -> set[str]:
-    return {node.input[2] for node in walking.nodes(model) if node.op_type == "Dropout" and len(node.input) > 2}
+    return {node.input[2] for node in walk.nodes(model) if node.op_type == "Dropout" and len(node.input) > 2}
 
 
 def _fixed_shapes(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import onnx
 
-from farm.workshop import constants, walking
+from farm.workshop.child import constants, walk
 
 # their output holds the same numbers as their first input
 _PASSES_ON = {
@@ -27,7 +27,7 @@ COUNT = -1
 def upper_bounds(model: onnx.ModelProto, inputs: list[str]) -> dict[str, int]:
     """Exclusive upper bound of each input that indexes something of known size; COUNT for one that is a count."""
     shapes = _known_shapes(model)
-    nodes = list(walking.nodes(model, with_functions=False))
+    nodes = list(walk.nodes(model, with_functions=False))
     depths = constants.values(model, names={n.input[1] for n in nodes if n.op_type == "OneHot" and len(n.input) > 1})
     found: dict[str, int] = {}
     for name in inputs:
@@ -66,7 +66,7 @@ def _size(shape: list[int] | None, axis: int) -> Iterator[int]:
 
 def _known_shapes(model: onnx.ModelProto) -> dict[str, list[int]]:
     """Shapes by tensor name, 0 where a size is not known."""
-    shapes = {tensor.name: list(tensor.dims) for graph in walking.graphs(model) for tensor in graph.initializer}
+    shapes = {tensor.name: list(tensor.dims) for graph in walk.graphs(model) for tensor in graph.initializer}
     for value in (*model.graph.input, *model.graph.value_info):
         if value.type.HasField("tensor_type"):
             shapes.setdefault(value.name, [dim.dim_value for dim in value.type.tensor_type.shape.dim])

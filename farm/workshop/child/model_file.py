@@ -6,7 +6,7 @@ from pathlib import Path
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
-from farm.workshop import external, functions
+from farm.workshop.child import external, functions
 from farm.workshop.problems import Problem, first_line, shown
 
 _MAX_PROTOBUF = (1 << 31) - 1

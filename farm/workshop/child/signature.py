@@ -6,7 +6,7 @@ from typing import Any
 import onnx
 from onnx import TensorProto, helper
 
-from farm.workshop import walking
+from farm.workshop.child import walk
 from farm.workshop.problems import Problem, shown
 
 _MAX_PORTS = 1024
@@ -153,5 +153,5 @@ def _is_time_major(model: onnx.ModelProto, inputs: set[str]) -> bool:
         and node.input
         and node.input[0] in inputs
         and not any(attribute.name == "layout" and attribute.i == 1 for attribute in node.attribute)
-        for node in walking.nodes(model, with_functions=False)
+        for node in walk.nodes(model, with_functions=False)
     )

@@ -7,7 +7,17 @@ from typing import Any
 
 import onnx
 
-from farm.workshop import conversion, external, halving, options, quantising, reading, reporting, saving, static
+from farm.workshop import options
+from farm.workshop.child import (
+    conversion,
+    external,
+    half_precision,
+    model_file,
+    quantisation,
+    quantisation_report,
+    static,
+    storage,
+)
 from farm.workshop.problems import answering
 
 
@@ -18,7 +28,7 @@ def make_variant(payload: Mapping[str, Any]) -> dict[str, Any]:
     `opset` is a number, or None to keep it; `calibration` serves static quantisation. Answers the files
     written, what was done, in sentences, and which operators a quantiser took. Raises Problem, as each step says.
     """
-    model = original = reading.read(Path(payload["folder"]), payload["main"], with_data=True)
+    model = original = model_file.read(Path(payload["folder"]), payload["main"], with_data=True)
     history: list[str] = []
     if payload["opset"] is not None:
         before = model
@@ -26,10 +36,10 @@ def make_variant(payload: Mapping[str, Any]) -> dict[str, Any]:
         history += conversion.check_same(before, model) if history else ["The model has this opset already."]
     with tempfile.TemporaryDirectory(dir=payload["out"]) as work:
         model, more = _in_precision(model, payload, work=Path(work))
-    had_data = bool(external.files(reading.read(Path(payload["folder"]), payload["main"])))
-    files = saving.write(model, Path(payload["out"]), payload["main"], with_data=had_data)
+    had_data = bool(external.files(model_file.read(Path(payload["folder"]), payload["main"])))
+    files = storage.write(model, Path(payload["out"]), payload["main"], with_data=had_data)
     is_int8 = payload["precision"].startswith("int8")
-    coverage = reporting.coverage(original, model) if is_int8 else []
+    coverage = quantisation_report.coverage(original, model) if is_int8 else []
     return {"files": files, "history": [*history, *more], "coverage": coverage}
 
 
@@ -41,7 +51,7 @@ def _in_precision(
         options.read(chosen, precision=precision)
         return model, []
     if precision == "fp16":
-        return halving.half(model, chosen=chosen)
+        return half_precision.half(model, chosen=chosen)
     if precision == "int8-dynamic":
-        return quantising.dynamic(model, work=work, chosen=chosen)
+        return quantisation.dynamic(model, work=work, chosen=chosen)
     return static.static(model, work=work, precision=precision, chosen=chosen, more=payload)

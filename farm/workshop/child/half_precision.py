@@ -6,7 +6,8 @@ import onnx
 from onnx import TensorProto
 from onnxruntime.transformers.float16 import DEFAULT_OP_BLOCK_LIST, convert_float_to_float16
 
-from farm.workshop import options, quantising, walking
+from farm.workshop import options
+from farm.workshop.child import quantisation, walk
 from farm.workshop.problems import Problem, first_line
 
 
@@ -16,8 +17,8 @@ def half(model: onnx.ModelProto, *, chosen: Mapping[str, str]) -> tuple[onnx.Mod
     Raises Problem: already_quantised, nothing_halved, halving_failed, bad_option.
     """
     read = options.read(chosen, precision="fp16", nodes=[node.name for node in model.graph.node])
-    quantising.check_plain(model)
-    if not any(tensor.data_type == TensorProto.FLOAT for tensor in walking.tensors(model)):
+    quantisation.check_plain(model)
+    if not any(tensor.data_type == TensorProto.FLOAT for tensor in walk.tensors(model)):
         raise Problem("nothing_halved", "The model holds no float32 weights, so fp16 would change nothing.")
     made = onnx.ModelProto()
     made.CopyFrom(model)
@@ -32,7 +33,7 @@ def half(model: onnx.ModelProto, *, chosen: Mapping[str, str]) -> tuple[onnx.Mod
     except Exception as error:  # ValueError, RuntimeError, AttributeError and others, undocumented
         raise Problem("halving_failed", f"Conversion to float16 failed ({first_line(error)}).") from error
     made.ir_version = model.ir_version
-    quantising.check_loads(model, made, doing="float16")
+    quantisation.check_loads(model, made, doing="float16")
     return made, [_sentence(made, read)]
 
 

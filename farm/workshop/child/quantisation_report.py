@@ -15,7 +15,7 @@ import onnx
 from numpy.typing import NDArray
 from onnxruntime.quantization import qdq_loss_debug
 
-from farm.workshop import calibrating, constants, reading, saving
+from farm.workshop.child import calibration, constants, model_file, storage
 from farm.workshop.problems import Problem, answering, first_line
 
 # operators that quantisation is for; what else there is costs little or cannot be quantised
@@ -32,8 +32,8 @@ def report(payload: Mapping[str, Any]) -> dict[str, Any]:
 
     `data`: samples to compare on, None for random ones. Errors are null for forms other than QDQ.
     """
-    original = reading.read(Path(payload["folder"]), payload["main"], with_data=True)
-    variant = reading.read(Path(payload["variant"]), payload["main"], with_data=True)
+    original = model_file.read(Path(payload["folder"]), payload["main"], with_data=True)
+    variant = model_file.read(Path(payload["variant"]), payload["main"], with_data=True)
     is_qdq = any(node.op_type == "DequantizeLinear" for node in variant.graph.node)
     given = Path(payload["data"]) if payload["data"] else None
     return {
@@ -79,7 +79,7 @@ def errors(
     original: onnx.ModelProto, variant: onnx.ModelProto, *, given: Path | None, out: Path
 ) -> list[dict[str, Any]]:
     """Tensors by how much quantisation spoilt them, worst first: against the original, and by their own rounding."""
-    feeds, _ = calibrating.feeds_of(original, given)
+    feeds, _ = calibration.feeds_of(original, given)
     makers = {name: node for node in original.graph.node for name in node.output}
     with tempfile.TemporaryDirectory(dir=out) as work:
         try:
@@ -101,16 +101,16 @@ def _row(tensor: str, maker: onnx.NodeProto | None, measured: Mapping[str, float
 
 
 def _measured(
-    original: onnx.ModelProto, variant: onnx.ModelProto, feeds: calibrating.Feeds, work: Path
+    original: onnx.ModelProto, variant: onnx.ModelProto, feeds: calibration.Feeds, work: Path
 ) -> dict[str, dict[str, float]]:
     collected: list[Activations] = []
     for name, model in (("variant", variant), ("original", original)):
-        saving.write(model, work, f"{name}.onnx")
-        looked_into, large = work / f"{name}.open.onnx", saving.is_large(model)
+        storage.write(model, work, f"{name}.onnx")
+        looked_into, large = work / f"{name}.open.onnx", storage.is_large(model)
         qdq_loss_debug.modify_model_output_intermediate_tensors(
             work / f"{name}.onnx", looked_into, save_as_external_data=large
         )
-        collected.append(qdq_loss_debug.collect_activations(str(looked_into), calibrating.Reader(feeds)))
+        collected.append(qdq_loss_debug.collect_activations(str(looked_into), calibration.Reader(feeds)))
     matched = qdq_loss_debug.create_activation_matching(*collected)
     measured: dict[str, dict[str, float]] = qdq_loss_debug.compute_activation_error(matched)
     return measured

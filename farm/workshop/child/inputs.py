@@ -10,7 +10,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
-from farm.workshop import arrays, bounds, reading, signature, sizes
+from farm.workshop import arrays, sizes
+from farm.workshop.child import bounds, model_file, signature
 from farm.workshop.problems import Problem, answering, first_line, shown
 
 _MAX_BYTES = 2 << 30
@@ -92,7 +93,7 @@ def check_given(given: arrays.Arrays, facts: Facts) -> dict[str, int]:
 
 
 def _opened(payload: Mapping[str, Any]) -> tuple[onnx.ModelProto, Facts]:
-    model = reading.read(Path(payload["folder"]), payload["main"])
+    model = model_file.read(Path(payload["folder"]), payload["main"])
     return model, signature.of(model)
 
 
