@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from dashboard import words
 from farm.contract.document import Cell
-from farm.rules.recipes import precision_words
+from farm.rules.cells.recipes import precision_words
 
 
 class Axis(NamedTuple):

@@ -7,9 +7,9 @@ from rich.table import Table
 from rich.text import Text
 
 from farm.contract.document import Cell, Comparison, Document, EngineParity
-from farm.rules.recipes import precision_words
+from farm.rules.cells.numbers import change, microseconds, milliseconds, percent, signed, three_digits
+from farm.rules.cells.recipes import precision_words
 from farm.rules.reporting.accuracy_words import is_worse, percentage
-from farm.rules.reporting.wording import change, microseconds, milliseconds, percent, signed, three_digits
 
 # of the largest change, so many operators are named
 NAMED_OPERATORS = 3

@@ -9,7 +9,7 @@ from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.reading import accuracy
 from farm.contract.document import Cell
-from farm.rules.accuracy import pareto_front, undominated
+from farm.rules.quality.accuracy import pareto_front, undominated
 
 NAME = "pareto"
 NONE = "No cell was judged on labelled data: add some on the model’s page, an .npz of inputs and labels, and run again."

@@ -8,8 +8,8 @@ from dashboard import axes, numbers
 from dashboard.figures.figure import Address
 from dashboard.tables import Entry, Head, Table, verdict_entry
 from farm.contract.document import Accuracy, Cell
-from farm.rules import quantisation
-from farm.rules.evaluation import recipe_text
+from farm.rules.quality import quantisation
+from farm.rules.quality.evaluation import recipe_text
 from farm.rules.reporting.accuracy_words import is_worse
 
 HEADS = (

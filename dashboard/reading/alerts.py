@@ -7,10 +7,10 @@ from typing import Any
 
 from dashboard import numbers, words
 from dashboard.words import Sign, kind_of
-from farm.rules.narrowing import release_order
+from farm.rules.matrices.narrowing import release_order
 
 BROKEN = "What the farm could not measure"
-# as farm.rules.watching orders findings: wrong before failed before slower
+# as farm.rules.changes.watching orders findings: wrong before failed before slower
 ORDER = ("parity", "failed", "slower", "placement", "session", "first", "memory")
 
 

@@ -7,7 +7,7 @@ from dashboard.figures.figure import Address
 from dashboard.tables import Entry, Head, Table
 from dashboard.words import Sign, sign_of
 from farm.contract.document import Cell, EngineParity
-from farm.rules.parity import LEVELS
+from farm.rules.quality.parity import LEVELS
 
 HEADS = (Head("Against"), Head("Verdict"), Head("largest difference", is_number=True), Head("In words", is_text=True))
 DIFFERS = Sign("≠", "differs", "warn")

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from dashboard import numbers, words
 from dashboard.tables import Entry, Head, Table
-from farm.rules.best import Best, Setting, best_settings
+from farm.rules.reporting.best import Best, Setting, best_settings
 
 HEADS = (
     Head("Machine"),

@@ -7,7 +7,7 @@ from typing import Any
 from dashboard import numbers
 from dashboard.reading.facts import Fact
 from dashboard.tables import Entry, Head, Table
-from farm.rules.findings import EXPLANATIONS
+from farm.rules.quality.findings import EXPLANATIONS
 
 OPERATORS_SHOWN = 30
 PORT_HEADS = (Head("Name"), Head("Side"), Head("Type"), Head("Shape"))

@@ -8,7 +8,7 @@ from typing import Any
 from django.urls import reverse
 
 from dashboard import numbers, words
-from farm.rules.narrowing import release_order
+from farm.rules.matrices.narrowing import release_order
 from farm.rules.runtimes import opsets, providers
 
 # nodes that a place names; further ones are counted

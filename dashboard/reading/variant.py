@@ -10,7 +10,8 @@ from dashboard.tables import Entry, Head, Table, verdict_entry
 from farm.contract.document import Cell
 from farm.registry.selectors import coverage_of, quantised_report
 from farm.registry.states import MakingState
-from farm.rules import recipes, variant_advice
+from farm.rules.cells import recipes
+from farm.rules.quality import variant_advice
 
 COVERAGE_HEADS = (
     Head("Operator"),

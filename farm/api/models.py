@@ -10,7 +10,7 @@ from pydantic import Field
 from farm.api.auth import person
 from farm.registry import selectors, services
 from farm.registry.models import Artifact, EvaluationData, Model, Version
-from farm.rules.evaluation import recipe_text
+from farm.rules.quality.evaluation import recipe_text
 
 router = Router(tags=["registry"])
 PAGE = 100

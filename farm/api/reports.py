@@ -11,7 +11,7 @@ from farm.accounts.selectors import can_write
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import reports
 from farm.api.auth import person
-from farm.rules.reporting import report
+from farm.rules.changes import report
 
 router = Router(tags=["alerts"])
 # a larger report waits on the disk until it is sent

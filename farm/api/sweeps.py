@@ -10,12 +10,12 @@ from farm.accounts.refusals import Invalid
 from farm.alerts.selectors import releases
 from farm.api.auth import person
 from farm.registry.selectors import version
+from farm.rules.changes.sweeping import lines_of
 from farm.rules.matrices.matrix import MatrixProblem, parse
-from farm.rules.narrowing import unpaired_sentence
-from farm.rules.nearest import choice_sentence
-from farm.rules.ranges import ALL, RangeProblem, versions_in
+from farm.rules.matrices.narrowing import unpaired_sentence
+from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
-from farm.rules.sweeping import lines_of
+from farm.rules.runtimes.ranges import ALL, RangeProblem, versions_in
 from farm.runs import selectors, services
 
 router = Router(tags=["runs"])

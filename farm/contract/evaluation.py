@@ -36,7 +36,9 @@ class EvaluationOrder(Message):
 
 
 class AccuracyReport(Message):
-    """An arm on labelled data. `samples`: right or wrong, or the error, of each, packed as farm.rules.evaluation says.
+    """An arm on labelled data.
+
+    `samples`: right or wrong, or the error, of each, packed as farm.rules.quality.evaluation says.
 
     `measured_arm`: the arm that ran, where several have the same model, runtime, provider and session.
     """

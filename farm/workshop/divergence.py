@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 
 from farm.contract.reasons import ReasonCode
 from farm.contract.reports import OutputParity
-from farm.rules.divergence import FirstDifference, Graph, GraphNode, borders
-from farm.rules.parity import FP32, Preset, judge
+from farm.rules.quality.divergence import FirstDifference, Graph, GraphNode, borders
+from farm.rules.quality.parity import FP32, Preset, judge
 from farm.workshop import arrays, confined, replies
 from farm.workshop.confined import R
 

@@ -30,7 +30,7 @@ class ModelProblem(Message):
 
 
 class FoundFinding(Message):
-    """One finding about a model: its identifier (explained by `farm.rules.findings`), and what it was found on."""
+    """One finding about a model: its identifier (see `farm.rules.quality.findings`), and what it was found on."""
 
     id: str
     detail: str

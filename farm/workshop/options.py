@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
-from farm.rules import recipes
-from farm.rules.nearest import choice_sentence
+from farm.rules.cells import recipes
+from farm.rules.runtimes.nearest import choice_sentence
 from farm.workshop.problems import Problem, shown
 
 

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from farm.contract.cells import Recipe
 from farm.contract.evaluation import EvaluationRecipe
 from farm.contract.reasons import ReasonCode
-from farm.rules import recipes
+from farm.rules.cells import recipes
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.rules.tracing.timeline import LONGEST_NAME, Timeline
 from farm.sandbox import leavings

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from farm.rules.nearest import nearest
+from farm.rules.runtimes.nearest import nearest
 from farm.workshop.problems import Problem
 
 _SEQUENCE = 64

@@ -13,12 +13,12 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from farm.contract.cells import Runtime
+from farm.rules.changes.watching import KINDS, Rule
 from farm.rules.matrices.axes import DEFAULT_DISTRIBUTION, read_runtime
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.matrix_text import MatrixProblem
-from farm.rules.narrowing import unpaired_sentence
-from farm.rules.nearest import choice_sentence
-from farm.rules.watching import KINDS, Rule
+from farm.rules.matrices.narrowing import unpaired_sentence
+from farm.rules.runtimes.nearest import choice_sentence
 from onnxfarm.commands.bench import default_home
 from onnxfarm.commands.bench_options import matrix_of, sizes_of
 from onnxfarm.commands.options import (

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from farm.contract.document import Cell, Document
 from farm.contract.reasons import CellStatus
+from farm.rules.cells.numbers import signed, three_digits
 from farm.rules.reporting.accuracy_words import is_worse, percentage
-from farm.rules.reporting.wording import signed, three_digits
 from onnxfarm.calibration_files import CALIBRATION_HELP
 from onnxfarm.commands.bench import default_home
 from onnxfarm.commands.bench_options import matrix_of

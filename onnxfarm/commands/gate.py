@@ -18,8 +18,8 @@ from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.axes import read_runtime
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.matrix_text import MatrixProblem
-from farm.rules.narrowing import unpaired_sentence
-from farm.rules.nearest import choice_sentence
+from farm.rules.matrices.narrowing import unpaired_sentence
+from farm.rules.runtimes.nearest import choice_sentence
 from onnxfarm.commands import gate_files
 from onnxfarm.commands.bench_options import matrix_of, sizes_of
 from onnxfarm.commands.options import (
@@ -153,7 +153,7 @@ def _outcome(
 
 
 def _checks(text: str) -> tuple[Any, ...]:
-    from farm.rules.reporting.gate import CHECKS
+    from farm.rules.changes.gate import CHECKS
 
     named = [part.strip() for part in text.split(",") if part.strip()]
     for one in named:

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from farm.rules.reporting import gate_reports
+from farm.rules.changes import gate_reports
 from onnxfarm.commands.results import write_json, write_text
 from onnxfarm.problems import Usage
 

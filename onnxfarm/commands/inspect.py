@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from farm.rules.findings import EXPLANATIONS
+from farm.rules.quality.findings import EXPLANATIONS
 from farm.rules.runtimes import compatibility as rules
 from farm.rules.runtimes.compatibility import Row, Stamps
 from onnxfarm.model_files import files_of

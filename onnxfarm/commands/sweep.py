@@ -12,9 +12,9 @@ import typer
 from rich.console import Console
 
 from farm.rules.matrices.axes import DEFAULT_DISTRIBUTION
-from farm.rules.nearest import choice_sentence
-from farm.rules.ranges import ALL, RangeProblem, versions_in
+from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
+from farm.rules.runtimes.ranges import ALL, RangeProblem, versions_in
 from onnxfarm.commands.bench import default_home
 from onnxfarm.commands.bench_options import matrix_of, sizes_of
 from onnxfarm.commands.options import (

@@ -8,17 +8,17 @@ from typing import Any
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.reasons import CellStatus
-from farm.rules import watching
-from farm.rules.bisection import Bisection, BisectionProblem, Outcome
+from farm.rules.cells.numbers import change, counted
+from farm.rules.changes import watching
+from farm.rules.changes.bisection import Bisection, BisectionProblem, Outcome
+from farm.rules.changes.probing import Sought, Step, read_step
+from farm.rules.changes.watching import Finding, Pair, Rule
 from farm.rules.comparing.sides import compared
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.narrowing import narrowed, with_runtimes
+from farm.rules.matrices.narrowing import narrowed, with_runtimes
 from farm.rules.planning.plans import Plan
-from farm.rules.probing import Sought, Step, read_step
 from farm.rules.reporting.sentences import explanation
-from farm.rules.reporting.wording import change, counted
 from farm.rules.runtimes.releases import unknown_sentence
-from farm.rules.watching import Finding, Pair, Rule
 from onnxfarm.here import workbench
 from onnxfarm.here.published import asked_of, published, refuse_uninstalled, refuse_yanked
 from onnxfarm.here.workbench import Bench

@@ -8,8 +8,8 @@ from farm.contract.blocks import ArmOrder, Tolerance
 from farm.contract.cells import CellSpec, FileRef
 from farm.contract.divergence import DivergenceDocument
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.parity import Preset, preset_for
 from farm.rules.planning import planning
+from farm.rules.quality.parity import Preset, preset_for
 from farm.workshop import orders
 from onnxfarm.here import bundle
 from onnxfarm.here import given as bench_given

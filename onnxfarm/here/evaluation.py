@@ -4,7 +4,7 @@ from pathlib import Path
 
 from farm.contract.cells import FileRef
 from farm.contract.evaluation import EvaluationOrder
-from farm.rules import evaluation
+from farm.rules.quality import evaluation
 from farm.workshop import orders
 from onnxfarm.here.bundle import LocalFiles, Uploaded
 from onnxfarm.here.given import copied

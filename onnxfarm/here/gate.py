@@ -6,12 +6,11 @@ from typing import Protocol
 
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
-from farm.rules import watching
+from farm.rules.changes import gate as gates
+from farm.rules.changes import gate_reports, watching
+from farm.rules.changes.gate import Check, GateAnswer
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.narrowing import narrowed
-from farm.rules.reporting import gate as gates
-from farm.rules.reporting import gate_reports
-from farm.rules.reporting.gate import Check, GateAnswer
+from farm.rules.matrices.narrowing import narrowed
 
 
 class Bench(Protocol):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from farm.contract.cells import FileRef
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.nearest import choice_sentence
+from farm.rules.runtimes.nearest import choice_sentence
 from farm.workshop import arrays, orders
 from onnxfarm.here.bundle import LocalFiles, Uploaded
 from onnxfarm.here.orders import Given

@@ -14,8 +14,8 @@ from farm.contract.cells import Bundle, CellSpec, FileRef, Recipe
 from farm.contract.evaluation import EvaluationOrder
 from farm.contract.reports import CheckReport
 from farm.rules.judging.judging import most_rounds
-from farm.rules.parity import preset_for
 from farm.rules.planning.plans import PlannedBlock
+from farm.rules.quality.parity import preset_for
 from farm.rules.runtimes import opsets, plugins
 from farm.workshop import orders
 from onnxfarm.here.bundle import LocalFiles, Uploaded

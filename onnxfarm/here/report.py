@@ -1,14 +1,15 @@
-"""A report to file from what this machine measured: the same files as a farm's, see farm.rules.reporting.report."""
+"""A report to file from what this machine measured: the same files as a farm's, see farm.rules.changes.report."""
 
 import zipfile
 from pathlib import Path
 
 from farm.contract.blocks import ArmOrder
 from farm.contract.document import Document
+from farm.rules.changes import report
+from farm.rules.changes.report import Case
 from farm.rules.comparing.sides import compared
 from farm.rules.planning.plans import Plan
-from farm.rules.reporting import report, sentences
-from farm.rules.reporting.report import Case
+from farm.rules.reporting import sentences
 from onnxfarm.here.workbench import Workbench
 from onnxfarm.problems import Infrastructure, Usage
 

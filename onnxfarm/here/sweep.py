@@ -10,9 +10,9 @@ from typing import Any
 
 from farm.contract.blocks import MAX_ARMS
 from farm.contract.cells import Runtime
+from farm.rules.changes.sweeping import lines_of
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning.plans import Plan, PlannedBlock
-from farm.rules.sweeping import lines_of
 from onnxfarm.here import workbench
 from onnxfarm.here.workbench import Bench
 from onnxfarm.problems import Infrastructure

@@ -8,7 +8,7 @@ import pytest
 from onnx import numpy_helper
 from rich.console import Console
 
-from farm.rules import recipes
+from farm.rules.cells import recipes
 from farm.rules.matrices import matrix as matrices
 from farm.workshop import arrays
 from farm.workshop.samples import digits

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from farm.rules.reporting import repeat_script
+from farm.rules.changes import repeat_script
 from tests.conftest import MODELS
 
 ORDER = {

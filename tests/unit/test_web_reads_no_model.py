@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 # what reads models, and our own walk over their bytes; what runs in the child only imports onnx itself
-PARSERS = {"onnx", "onnxruntime", "google.protobuf", "ml_dtypes", "farm.rules.outlines", "farm.workshop.arrays"}
+PARSERS = {"onnx", "onnxruntime", "google.protobuf", "ml_dtypes", "farm.rules.tracing.outlines", "farm.workshop.arrays"}
 SHOWN = """
 import json, sys
 import {process}

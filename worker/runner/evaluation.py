@@ -39,7 +39,7 @@ def run_evaluation(order: Order, *, timer: PhaseTimer, wrap_call: Callable[..., 
 
 
 def pack(judged: "np.ndarray[Any, Any]") -> str:
-    """As farm.rules.evaluation unpacks them: `b1:` bits of right or wrong, `f4:` errors."""
+    """As farm.rules.quality.evaluation unpacks them: `b1:` bits of right or wrong, `f4:` errors."""
     kind, raw = ("b1", np.packbits(judged)) if judged.dtype.kind == "b" else ("f4", judged.astype("<f4"))
     return f"{kind}:{base64.b64encode(zlib.compress(raw.tobytes(), 9)).decode()}"
 

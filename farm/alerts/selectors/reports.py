@@ -12,8 +12,8 @@ from farm.alerts.models import Alert, Investigation
 from farm.alerts.states import InvestigationKind, InvestigationState
 from farm.contract.document import Cell, Document
 from farm.registry.selectors import stored_path
-from farm.rules.reporting import report
-from farm.rules.reporting.report import Case
+from farm.rules.changes import report
+from farm.rules.changes.report import Case
 from farm.runs import selectors as runs
 from farm.runs.models import Arm, Run
 from farm.runs.models import Cell as CellRow

@@ -12,11 +12,11 @@ from farm.alerts.services.investigating import order_investigations
 from farm.alerts.services.telling import tell
 from farm.alerts.states import OPEN_ALERTS, AlertEventKind, AlertState
 from farm.contract.document import Cell, Comparison, Document
-from farm.rules import watching
+from farm.rules.changes import watching
+from farm.rules.changes.watching import Finding, Judgement
 from farm.rules.comparing.sides import compared
-from farm.rules.narrowing import goes_back, release_order
+from farm.rules.matrices.narrowing import goes_back, release_order
 from farm.rules.reporting.sentences import explanation
-from farm.rules.watching import Finding, Judgement
 
 
 def raise_alerts(one: WatchRound, document: Document, findings: Sequence[Finding]) -> list[Alert]:

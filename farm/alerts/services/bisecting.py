@@ -10,11 +10,11 @@ from farm.alerts.selectors.releases import published
 from farm.alerts.services import measuring
 from farm.alerts.services.measuring import CannotMeasure
 from farm.alerts.states import InvestigationState
-from farm.rules import watching
-from farm.rules.bisection import Bisection, BisectionProblem, Outcome
+from farm.rules.changes import watching
+from farm.rules.changes.bisection import Bisection, BisectionProblem, Outcome
+from farm.rules.changes.probing import Sought, read_step
 from farm.rules.comparing.power import LOOKS
-from farm.rules.narrowing import narrowed, release_order
-from farm.rules.probing import Sought, read_step
+from farm.rules.matrices.narrowing import narrowed, release_order
 from farm.runs import selectors as runs
 from farm.runs.models import Run
 from farm.runs.services import more_rounds

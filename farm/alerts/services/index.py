@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from farm.alerts.models import IndexLook, Release, Watch
-from farm.rules.narrowing import is_prerelease
+from farm.rules.matrices.narrowing import is_prerelease
 from farm.rules.runtimes import releases
 from farm.rules.runtimes.listings import PIP_ENVIRONMENT, PIP_WORDS, Listing, read_listing
 

@@ -1,7 +1,7 @@
 """Questions to an alert that are answered by measuring more, one run a step, driven by the tick.
 
-since_when   farm.rules.bisection over the published releases between the good and the bad one
-work_around  farm.rules.switches over session options, in one block with both
+since_when   farm.rules.changes.bisection over the published releases between the good and the bad one
+work_around  farm.rules.changes.switches over session options, in one block with both
 """
 
 import logging
@@ -20,8 +20,8 @@ from farm.alerts.services.measuring import CannotMeasure
 from farm.alerts.services.telling import tell
 from farm.alerts.services.watches import check_release
 from farm.alerts.states import OPEN_INVESTIGATIONS, AlertEventKind, InvestigationKind, InvestigationState
-from farm.rules.bisection import BisectionProblem
-from farm.rules.narrowing import goes_back, release_order
+from farm.rules.changes.bisection import BisectionProblem
+from farm.rules.matrices.narrowing import goes_back, release_order
 from farm.runs.states import RunState
 
 log = logging.getLogger(__name__)

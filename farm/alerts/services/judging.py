@@ -13,9 +13,9 @@ from farm.alerts.services.measuring import CannotMeasure
 from farm.alerts.states import RoundOutcome, RoundState
 from farm.contract.document import Document
 from farm.fleet.states import NodeHealth
-from farm.rules import watching
-from farm.rules.reporting.wording import counted
-from farm.rules.watching import Finding, Judgement
+from farm.rules.cells.numbers import counted
+from farm.rules.changes import watching
+from farm.rules.changes.watching import Finding, Judgement
 from farm.runs import selectors as runs
 from farm.runs.models import Run
 from farm.runs.states import RunState

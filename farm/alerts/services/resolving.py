@@ -8,8 +8,8 @@ from farm.alerts.models import Alert, Symptom, WatchRound
 from farm.alerts.services.telling import tell
 from farm.alerts.states import OPEN_ALERTS, AlertEventKind, AlertState
 from farm.contract.document import Document
-from farm.rules import watching
-from farm.rules.narrowing import release_order
+from farm.rules.changes import watching
+from farm.rules.matrices.narrowing import release_order
 
 
 def resolve_alerts(one: WatchRound, document: Document) -> list[Alert]:

@@ -2,7 +2,7 @@
 
 from farm.alerts.models import Point, WatchRound
 from farm.contract.document import Document
-from farm.rules import watching
+from farm.rules.changes import watching
 
 
 def keep_points(one: WatchRound, document: Document) -> int:

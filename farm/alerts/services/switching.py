@@ -16,12 +16,12 @@ from farm.alerts.services.bisecting import minutes_of
 from farm.alerts.services.measuring import CannotMeasure
 from farm.alerts.states import InvestigationState
 from farm.contract import document as doc
-from farm.rules import switches
+from farm.rules.cells.numbers import counted
+from farm.rules.changes import switches
+from farm.rules.changes.switches import MOST_STEPS, Candidate, Trial
+from farm.rules.matrices.narrowing import point_at
 from farm.rules.matrices.points import Point
-from farm.rules.narrowing import point_at
 from farm.rules.planning import blocks, estimates
-from farm.rules.reporting.wording import counted
-from farm.rules.switches import MOST_STEPS, Candidate, Trial
 from farm.runs import selectors as runs
 from farm.runs.models import Run
 

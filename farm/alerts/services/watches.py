@@ -18,14 +18,14 @@ from farm.alerts.models import Channel, Watch
 from farm.alerts.selectors.releases import known, yanked
 from farm.contract.cells import Runtime
 from farm.registry.models import Model, Version
+from farm.rules.changes.watching import Rule
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.narrowing import unpaired_sentence
-from farm.rules.nearest import choice_sentence
+from farm.rules.matrices.narrowing import unpaired_sentence
 from farm.rules.runtimes import releases
 from farm.rules.runtimes.distributions import read_version
+from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
-from farm.rules.watching import Rule
 from farm.runs.services import read_matrix
 from farm.runs.services.planning import Declared
 

@@ -17,7 +17,7 @@ from farm.contract.version import node_queue, tag_queue
 from farm.fleet.models.event import NodeEvent
 from farm.fleet.models.lending import Lending
 from farm.fleet.states import HEALTH_ARROWS, NodeEventKind, NodeHealth, NodeState
-from farm.rules.hours import is_within
+from farm.rules.planning.hours import is_within
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser

@@ -15,7 +15,7 @@ from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
 from farm.fleet.services.vouching import must_be_vouched, why_unvouched
 from farm.fleet.states import NodeEventKind, NodeHealth, NodeState
-from farm.rules.hours import is_zone
+from farm.rules.planning.hours import is_zone
 
 # failures of blocks in a row, by the node's own fault, that put it aside
 QUARANTINE_AFTER = 3

@@ -13,7 +13,7 @@ from farm.registry.services.removal import remove_unused
 from farm.registry.services.room import check_quota, keep_blob
 from farm.registry.states import MakingState, VersionState
 from farm.registry.storage import Draft
-from farm.rules import evaluation
+from farm.rules.quality import evaluation
 
 
 def read_recipe(text: str) -> EvaluationRecipe:

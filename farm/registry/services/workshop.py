@@ -20,7 +20,7 @@ from farm.registry.services.uploads import store_artifact
 from farm.registry.states import FileRole
 from farm.registry.storage import draft_of, fetched
 from farm.registry.workbench import bench, copy, lay_out
-from farm.rules import recipes
+from farm.rules.cells import recipes
 from farm.workshop import orders
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ import shlex
 from typing import Any
 
 from farm.contract.cells import CellSpec, Runtime, SessionSettings
-from farm.rules import recipes
+from farm.rules.cells import recipes
 from farm.rules.matrices.axes import DEFAULT_DISTRIBUTION
 from farm.rules.matrices.session_sets import SessionSet
 

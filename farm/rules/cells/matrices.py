@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from farm.contract.cells import CellSpec, SessionSettings
-from farm.rules import recipes
+from farm.rules.cells import recipes
 from farm.rules.matrices.axes import AXES, PrecisionChoice, ProviderChoice
 from farm.rules.matrices.session_sets import DEFAULT, SessionSet
 from farm.rules.runtimes import providers

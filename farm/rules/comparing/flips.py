@@ -11,7 +11,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from farm.rules import special
+from farm.rules.comparing import special
 from farm.rules.comparing.statistics import DECIMALS, Floats
 
 Whole = NDArray[np.int64]

@@ -12,7 +12,7 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from farm.rules import special
+from farm.rules.comparing import special
 
 Floats = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from math import log1p
 import numpy as np
 from numpy.typing import NDArray
 
-from farm.rules import special
+from farm.rules.comparing import special
 
 Floats = NDArray[np.float64]
 

@@ -8,8 +8,7 @@ from math import exp, sqrt
 
 import numpy as np
 
-from farm.rules import special
-from farm.rules.comparing import power, statistics
+from farm.rules.comparing import power, special, statistics
 from farm.rules.comparing.comparisons import EQUALITY_LEVEL, INTERVAL_LEVEL, TOTAL_LEVEL, Comparison, Verdict
 from farm.rules.comparing.statistics import Floats
 

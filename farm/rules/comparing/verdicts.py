@@ -24,8 +24,7 @@ from typing import NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from farm.rules import special
-from farm.rules.comparing import flips, multiplicity, power, statistics, unpaired
+from farm.rules.comparing import flips, multiplicity, power, special, statistics, unpaired
 from farm.rules.comparing.comparisons import EQUALITY_LEVEL, INTERVAL_LEVEL, MARGIN, TOTAL_LEVEL, Comparison, Verdict
 from farm.rules.comparing.power import LOOKS
 from farm.rules.comparing.statistics import Floats

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any, cast, get_args
 
 from farm.contract.cells import Optimization, Precision, Runtime
-from farm.rules import recipes
+from farm.rules.cells import recipes
 from farm.rules.matrices.matrix_text import MatrixProblem
 from farm.rules.matrices.session_sets import SESSION_SCHEMA, SessionSet, read_session
-from farm.rules.nearest import choice_sentence
 from farm.rules.runtimes import distributions, providers
+from farm.rules.runtimes.nearest import choice_sentence
 
 MAX_BATCH = 65_536
 MAX_DIMENSION = 1 << 24

@@ -25,7 +25,7 @@ from farm.rules.matrices.axes import AXES, Value, read_runtime, whole_number
 from farm.rules.matrices.matrix_text import MatrixProblem, read_text, whole_characters
 from farm.rules.matrices.session_sets import SessionSet
 from farm.rules.matrices.settings import SCHEMAS, read_sustained, read_tolerances, read_wish
-from farm.rules.nearest import choice_sentence
+from farm.rules.runtimes.nearest import choice_sentence
 
 __all__ = ["MAX_CELLS", "Matrix", "MatrixProblem", "default", "from_options", "json_schema", "parse"]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from farm.rules.matrices.matrix_text import MatrixProblem
-from farm.rules.nearest import choice_sentence
+from farm.rules.runtimes.nearest import choice_sentence
 
 MAX_INTER_OP_THREADS = 1024
 _MODES = ("sequential", "parallel")

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules import recipes
-from farm.rules.nearest import nearest
+from farm.rules.cells import recipes
 from farm.rules.planning.plans import ModelFacts, NodeOffer
 from farm.rules.runtimes import conversions, distributions, opsets, plugins, providers, releases
 from farm.rules.runtimes.compatibility import Stamps
+from farm.rules.runtimes.nearest import nearest
 
 # a session config entry; the sandbox's filter cannot tell a thread of the caller's from somebody else's process
 AFFINITIES = "session.intra_op_thread_affinities"

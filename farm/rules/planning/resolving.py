@@ -6,7 +6,7 @@ from typing import Literal
 
 from farm.contract.cells import CellSpec, Recipe, Runtime, SessionSettings, Workload
 from farm.contract.reasons import Reason
-from farm.rules import recipes
+from farm.rules.cells import recipes
 from farm.rules.matrices.axes import PrecisionChoice, ProviderChoice
 from farm.rules.matrices.points import Point
 from farm.rules.matrices.session_sets import DEFAULT as DEFAULT_SESSION

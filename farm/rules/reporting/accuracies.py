@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from farm.contract import document as doc
 from farm.contract.evaluation import AccuracyReport, EvaluationRecipe
-from farm.rules import accuracy, evaluation
+from farm.rules.cells.numbers import three_digits
+from farm.rules.quality import accuracy, evaluation
 from farm.rules.reporting.accuracy_words import percentage
-from farm.rules.reporting.wording import three_digits
 
 CPU = "CPUExecutionProvider"
 

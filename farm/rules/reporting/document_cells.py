@@ -8,11 +8,12 @@ from farm.contract.blocks import Tolerance
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.contract.reports import CheckReport, TraceReport
-from farm.rules import parity, recipes, sustained
+from farm.rules.cells import recipes, sustained
 from farm.rules.cells.commands import repeat_command
 from farm.rules.judging.evidence import Evidence
 from farm.rules.judging.summaries import CellSummary, summarise
 from farm.rules.planning.plans import Arm, RefusedPoint
+from farm.rules.quality import parity
 from farm.rules.reporting import accuracies, parities
 from farm.rules.reporting.records import BlockRecord, RunRecord
 from farm.rules.runtimes.providers import requested_list, resolve

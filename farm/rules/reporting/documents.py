@@ -9,14 +9,14 @@ from math import inf
 
 from farm.contract import document as doc
 from farm.contract.reports import Facts
+from farm.rules.cells.numbers import counted
 from farm.rules.comparing import multiplicity
-from farm.rules.judging.attribution import Attribution, NodeChange, attribute
 from farm.rules.judging.judging import BlockJudge, Judged
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.reporting import accuracies, document_cells, sentences
 from farm.rules.reporting.records import BlockRecord, RunRecord
-from farm.rules.reporting.wording import counted
+from farm.rules.tracing.attribution import Attribution, NodeChange, attribute
 
 __all__ = ["BlockRecord", "RunRecord", "assemble", "block_facts", "explain", "hold_across"]
 

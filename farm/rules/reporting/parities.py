@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from farm.contract import document as doc
 from farm.contract.cells import CellSpec
 from farm.contract.reports import CheckReport, EnginePair, EnginesReport, OutputParity
-from farm.rules import parity
 from farm.rules.cells.commands import diverge_command
-from farm.rules.parity import LEVELS, Judgement, Preset
 from farm.rules.planning.plans import Arm
+from farm.rules.quality import parity
+from farm.rules.quality.parity import LEVELS, Judgement, Preset
 
 CPU = "CPUExecutionProvider"
 UNOPTIMISED = "the same runtime without optimisations"

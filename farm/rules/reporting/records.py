@@ -7,8 +7,8 @@ from typing import Any
 from farm.contract.cells import Budget
 from farm.contract.reasons import Reason
 from farm.contract.reports import Report
-from farm.rules.parity import Preset
 from farm.rules.planning.plans import ModelFacts, PlannedBlock, RefusedPoint
+from farm.rules.quality.parity import Preset
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from math import log
 
 from farm.contract.document import Cell, Comparison, Document
-from farm.rules.judging.attribution import TypeChange, group_by_type
+from farm.rules.cells.numbers import change, counted, microseconds, milliseconds, percent, signed
 from farm.rules.planning.blocks import TWIN
 from farm.rules.reporting import fusions, parities
-from farm.rules.reporting.wording import change, counted, microseconds, milliseconds, percent, signed
+from farm.rules.tracing.attribution import TypeChange, group_by_type
 
 # which comparisons a reader asks for first
 _AXIS_ORDER = ("runtime", "provider", "opset", "session", "optimization", "precision", "threads", "concurrency")

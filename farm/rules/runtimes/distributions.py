@@ -13,8 +13,8 @@ from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from farm.contract.cells import Runtime
-from farm.rules.nearest import choice_sentence
 from farm.rules.runtimes import plugins
+from farm.rules.runtimes.nearest import choice_sentence
 
 DEFAULT_DISTRIBUTION = "onnxruntime"
 EVERY_DISTRIBUTION = (

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from farm.rules.nearest import choice_sentence
 from farm.rules.runtimes.distributions import EVERY_DISTRIBUTION
+from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.runtimes.provider_table import PROVIDERS, Building, Provider, Signs
 
 __all__ = [

@@ -7,7 +7,7 @@ otherwise names and tensors of the saved optimised graph lead back. A variant's 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from farm.rules.judging.alignment import Origin, align
+from farm.rules.tracing.alignment import Origin, align
 from farm.rules.tracing.graphs import Graph, GraphNode
 
 UNMAPPED = Origin(node=None)

@@ -2,7 +2,7 @@
 
 from farm.accounts.selectors import Anyone
 from farm.registry.models import Model
-from farm.rules.best import Setting
+from farm.rules.reporting.best import Setting
 from farm.runs.models import Cell, Measurement, Run
 
 # of the newest runs

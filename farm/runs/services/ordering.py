@@ -11,7 +11,7 @@ from farm.contract.evaluation import EvaluationOrder
 from farm.registry.models import Artifact, ArtifactFile
 from farm.registry.selectors import evaluation_order
 from farm.rules.judging.judging import most_rounds
-from farm.rules.parity import preset_for
+from farm.rules.quality.parity import preset_for
 from farm.runs.models import Arm, Block
 from farm.runs.selectors.divergences import questions_of
 from farm.runs.selectors.evidence import UNMAKEABLE

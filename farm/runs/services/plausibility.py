@@ -21,10 +21,10 @@ from farm.contract.reports import (
 )
 from farm.contract.sustained import CurveReport
 from farm.registry.models import EvaluationData
-from farm.rules import evaluation
 from farm.rules.judging.judging import MORE_TRACES
 from farm.rules.judging.summaries import TimingsProblem, unpack_timings
 from farm.rules.planning.plans import PlannedBlock
+from farm.rules.quality import evaluation
 
 # float arithmetic of another machine
 RELATIVE = 1e-6

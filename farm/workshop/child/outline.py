@@ -4,7 +4,7 @@ import mmap
 from pathlib import Path
 from typing import Any
 
-from farm.rules.outlines import outline
+from farm.rules.tracing.outlines import outline
 from farm.workshop.problems import Problem, answering, shown
 
 

@@ -19,7 +19,7 @@ from farm.registry import services
 from farm.registry.models import Variant, Version
 from farm.registry.selectors import model_facts, quantised_report
 from farm.registry.states import MakingState, VersionState
-from farm.rules import recipes
+from farm.rules.cells import recipes
 from farm.rules.matrices import matrix
 from farm.rules.planning import planning
 from farm.workshop.samples import digits

@@ -16,7 +16,7 @@ from farm.contract.reports import EndReport, RoundReport
 from farm.fleet.models import Node
 from farm.registry.models import EvaluationData, Version
 from farm.registry.states import MakingState
-from farm.rules import evaluation
+from farm.rules.quality import evaluation
 from farm.runs import selectors, services
 from farm.runs.models import Measurement, Run
 from farm.runs.states import BlockState

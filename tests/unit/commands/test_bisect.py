@@ -9,12 +9,12 @@ from typer.testing import CliRunner, Result
 
 from farm.contract.cells import CellSpec, Runtime
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules.bisection import Outcome
+from farm.rules.changes.bisection import Outcome
+from farm.rules.changes.watching import Rule
 from farm.rules.matrices import matrix as matrices
-from farm.rules.narrowing import release_order
+from farm.rules.matrices.narrowing import release_order
 from farm.rules.runtimes.listings import Listing
 from farm.rules.runtimes.releases import ONNXRUNTIME
-from farm.rules.watching import Rule
 from onnxfarm.here import bisection
 from onnxfarm.main import app
 from onnxfarm.problems import Infrastructure, Usage

@@ -8,8 +8,8 @@ import pytest
 
 from farm.contract.cells import CellSpec, Runtime
 from farm.contract.reasons import Reason, ReasonCode
+from farm.rules.changes.gate import CHECKS
 from farm.rules.matrices import matrix as matrices
-from farm.rules.reporting.gate import CHECKS
 from onnxfarm.commands.gate_benches import Given, Local
 from onnxfarm.commands.options import Subject
 from onnxfarm.here.gate import Outcome, run_gate

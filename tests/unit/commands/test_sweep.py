@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 from farm.contract.cells import CellSpec
 from farm.contract.document import Document
 from farm.contract.reasons import Reason, ReasonCode
+from farm.rules.changes.sweeping import lines_of
 from farm.rules.matrices import matrix as matrices
-from farm.rules.narrowing import release_order
+from farm.rules.matrices.narrowing import release_order
 from farm.rules.runtimes.listings import Listing
 from farm.rules.runtimes.releases import ONNXRUNTIME
-from farm.rules.sweeping import lines_of
 from onnxfarm.here import sweep, sweep_page
 from onnxfarm.main import app
 from onnxfarm.problems import Infrastructure

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from farm.rules import accuracy
+from farm.rules.quality import accuracy
 
 
 def outcomes(both: int, only_old: int, only_new: int, neither: int) -> tuple[list[bool], list[bool]]:

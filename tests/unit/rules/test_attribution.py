@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.rules.judging import attribution
-from farm.rules.judging.attribution import attribute
+from farm.rules.tracing import attribution
+from farm.rules.tracing.attribution import attribute
 from tests.unit.rules.making import make_operator, make_trace
 
 OPERATORS = ("Gemm", "Softmax", "LayerNorm", "Resize", "SomethingNew")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.rules.bisection import Answer, Bisection, BisectionProblem, Outcome
+from farm.rules.changes.bisection import Answer, Bisection, BisectionProblem, Outcome
 
 VERSIONS = [f"1.{minor}.0" for minor in range(15, 32)]
 

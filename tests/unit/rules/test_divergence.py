@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.rules.divergence import Graph, GraphNode, borders
+from farm.rules.quality.divergence import Graph, GraphNode, borders
 
 
 def chain(length: int) -> Graph:

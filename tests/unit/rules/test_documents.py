@@ -8,8 +8,8 @@ from farm.contract.document import Comparison, Document
 from farm.contract.reasons import ReasonCode
 from farm.contract.reports import EndReport
 from farm.rules.matrices import matrix
-from farm.rules.parity import Preset
 from farm.rules.planning import planning
+from farm.rules.quality.parity import Preset
 from farm.rules.reporting import documents
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble, hold_across
 from tests.unit.rules.making import (

@@ -8,7 +8,7 @@ import pytest
 from farm.contract import document as doc
 from farm.contract.evaluation import AccuracyReport, EvaluationRecipe
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules import evaluation
+from farm.rules.quality import evaluation
 from farm.rules.reporting import accuracies, accuracy_words
 
 RIGHT = np.array([True] * 95 + [False] * 5)

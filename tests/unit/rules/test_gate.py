@@ -8,7 +8,7 @@ import pytest
 
 from farm.contract.document import Cell, Comparison, Document, OperatorTime, Parity, ParityOutput
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
-from farm.rules.reporting import gate, gate_reports
+from farm.rules.changes import gate, gate_reports
 
 
 def _cell(name: str, **changes: Any) -> Cell:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from farm.rules.hours import is_within, is_zone
+from farm.rules.planning.hours import is_within, is_zone
 
 
 @pytest.mark.parametrize(

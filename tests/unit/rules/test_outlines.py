@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
-from farm.rules.outlines import KEPT_BYTES, outline
+from farm.rules.tracing.outlines import KEPT_BYTES, outline
 
 BIG = np.arange(4096, dtype=np.float32)
 

@@ -5,9 +5,9 @@ from typing import Any
 from farm.contract.cells import Recipe, Runtime
 from farm.contract.document import Cell, Document, EngineParity
 from farm.contract.reports import EnginePair, EnginesReport
-from farm.rules import parity
 from farm.rules.cells.commands import diverge_command
 from farm.rules.planning.plans import PlannedBlock
+from farm.rules.quality import parity
 from farm.rules.reporting import parities, sentences
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from tests.unit.rules.making import make_block, make_check, make_model, make_output, make_reason, make_reports

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from farm.contract.reports import OutputParity
-from farm.rules import parity
+from farm.rules.quality import parity
 
 
 def output(**facts: Any) -> OutputParity:

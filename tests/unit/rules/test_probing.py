@@ -6,9 +6,9 @@ import pytest
 
 from farm.contract.document import Cell, Comparison, Document
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
-from farm.rules import watching
-from farm.rules.bisection import Outcome
-from farm.rules.probing import Sought, read_step
+from farm.rules.changes import watching
+from farm.rules.changes.bisection import Outcome
+from farm.rules.changes.probing import Sought, read_step
 
 OLD, NEW = "onnxruntime==1.29.0", "onnxruntime==1.31.1"
 

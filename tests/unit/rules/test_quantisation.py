@@ -1,7 +1,7 @@
 """What stayed in float when a quantised variant ran, and the advice that follows."""
 
 from farm.contract.document import OperatorTime
-from farm.rules.quantisation import advice, stayed_float
+from farm.rules.quality.quantisation import advice, stayed_float
 
 
 def executed(op_type: str, time_us: float, node: str = "") -> OperatorTime:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from farm.rules.ranges import RangeProblem, versions_in
+from farm.rules.runtimes.ranges import RangeProblem, versions_in
 
 PUBLISHED = ["1.15.0", "1.15.1", "1.20.0", "1.20.1", "1.30.0", "1.31.0", "1.31.1"]
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from farm.contract.cells import Recipe
-from farm.rules import recipes
+from farm.rules.cells import recipes
 from farm.rules.matrices import matrix
 from farm.rules.matrices.axes import PrecisionChoice
 from farm.rules.matrices.matrix_text import MatrixProblem

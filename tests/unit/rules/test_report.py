@@ -5,9 +5,9 @@ from typing import Any
 
 from farm.contract.cells import CellSpec, SessionSettings
 from farm.contract.reasons import Reason, ReasonCode
+from farm.rules.changes import report
+from farm.rules.changes.report import Case
 from farm.rules.matrices import matrix as matrices
-from farm.rules.reporting import report
-from farm.rules.reporting.report import Case
 from tests.unit.commands.made_up import MadeUpBench
 
 

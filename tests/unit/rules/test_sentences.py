@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from farm.contract.document import Cell, Comparison, Document, OperatorChange
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules.reporting import sentences, wording
+from farm.rules.cells import numbers
+from farm.rules.reporting import sentences
 
 
 def cell(name="c1", **changes):
@@ -206,7 +207,7 @@ def test_cells_without_a_batch_or_a_node_or_a_reason_are_still_sentences():
     [("slower", "▲ slower"), ("timeout", "✕ timeout"), ("refused", "⊘ refused"), ("done", "done")],
 )
 def test_a_sign_never_stands_alone(word, shown):
-    assert wording.signed(word) == shown
+    assert numbers.signed(word) == shown
 
 
 @pytest.mark.parametrize(
@@ -223,20 +224,20 @@ def test_a_sign_never_stands_alone(word, shown):
     ],
 )
 def test_digits_end_where_the_interval_starts(value, interval, shown):
-    assert wording.milliseconds(value, interval) == shown
+    assert numbers.milliseconds(value, interval) == shown
 
 
 def test_no_uncertainty_is_written_with_the_most_decimals():
-    assert wording.decimals_for(0.0) == wording.MOST_DECIMALS
+    assert numbers.decimals_for(0.0) == numbers.MOST_DECIMALS
 
 
 def test_a_range_never_starts_at_minus_nothing():
-    assert wording.change(1.2, 0.9999, 1.45)[1] == "0 to 45 %"
+    assert numbers.change(1.2, 0.9999, 1.45)[1] == "0 to 45 %"
 
 
 @given(st.floats(1e-6, 1e6), st.floats(1.0, 3.0), st.floats(1.0, 3.0))
 def test_any_change_can_be_said(ratio, below, above):
-    size, interval = wording.change(ratio, ratio / below, ratio * above)
+    size, interval = numbers.change(ratio, ratio / below, ratio * above)
     assert size
     assert interval
     assert "nan" not in size + interval
@@ -244,4 +245,4 @@ def test_any_change_can_be_said(ratio, below, above):
 
 @given(st.floats(1e-9, 1e9), st.floats(0.0, 10.0))
 def test_any_latency_can_be_said(value, relative):
-    assert wording.milliseconds(value, (value * (1 - relative), value * (1 + relative))).startswith(("0", *"123456789"))
+    assert numbers.milliseconds(value, (value * (1 - relative), value * (1 + relative))).startswith(("0", *"123456789"))

@@ -8,9 +8,9 @@ import pytest
 
 from farm.contract.cells import CellSpec, Runtime
 from farm.contract.document import Comparison, Document, OperatorChange, OperatorTime, Parity
+from farm.rules.changes import gate, gate_reports, report
+from farm.rules.changes.watching import Judgement, Rule, judge
 from farm.rules.comparing.sides import between, by_sides, turned
-from farm.rules.reporting import gate, gate_reports, report
-from farm.rules.watching import Judgement, Rule, judge
 from tests.unit.rules.test_watching import cell
 
 OLDER, LATER = "onnxruntime==1.27.0", "onnxruntime==1.29.0"

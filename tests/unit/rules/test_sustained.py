@@ -2,7 +2,7 @@
 
 import pytest
 
-from farm.rules import sustained
+from farm.rules.cells import sustained
 from farm.rules.matrices import matrix
 from farm.rules.matrices.matrix_text import MatrixProblem
 from farm.rules.planning import planning

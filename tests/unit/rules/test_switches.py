@@ -6,12 +6,12 @@ import pytest
 
 from farm.contract.cells import Runtime
 from farm.contract.document import Cell, Comparison, Document, Parity
-from farm.rules import switches
+from farm.rules.changes import switches
+from farm.rules.changes.switches import Candidate, Trial
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.points import expand
 from farm.rules.planning.blocks import comparisons_among
 from farm.rules.planning.planning import plan
-from farm.rules.switches import Candidate, Trial
 from tests.unit.rules.making import make_model
 from tests.unit.rules.test_watching import NEW, OLD, cell
 

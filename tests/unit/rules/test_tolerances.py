@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from farm.contract.blocks import Tolerance
-from farm.rules import parity
 from farm.rules.matrices import matrix
 from farm.rules.matrices.matrix import MatrixProblem
 from farm.rules.planning import planning
+from farm.rules.quality import parity
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from tests.unit.rules.making import make_check, make_model, make_output, make_reports
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from farm.rules.variant_advice import advice
+from farm.rules.quality.variant_advice import advice
 
 GIVEN = {"activation": "uint8", "calibration-data": "d" * 64}
 

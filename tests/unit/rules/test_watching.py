@@ -7,8 +7,8 @@ from pydantic import ValidationError
 
 from farm.contract.document import Cell, Comparison, Document, OperatorTime, Parity, ParityOutput
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
-from farm.rules import watching
-from farm.rules.watching import Finding, Judgement, Rule, judge
+from farm.rules.changes import watching
+from farm.rules.changes.watching import Finding, Judgement, Rule, judge
 
 OLD, NEW = "onnxruntime==1.29.0", "onnxruntime==1.31.1"
 CPU = "CPUExecutionProvider"

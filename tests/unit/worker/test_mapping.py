@@ -1,6 +1,6 @@
 """Executed nodes back to the model's own: the seams that rewriters leave, in graphs of made-up operators."""
 
-from farm.rules.judging.alignment import align
+from farm.rules.tracing.alignment import align
 from farm.rules.tracing.graphs import Graph, GraphNode
 from farm.rules.tracing.mapping import Assigned, Executed, map_executed, mapped_share
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from farm.contract.evaluation import AccuracyReport, EvaluationRecipe
-from farm.rules import evaluation
+from farm.rules.quality import evaluation
 from farm.workshop.child import evaluation as evaluating
 from worker.runner import evaluation as runner
 from worker.runner import faults, scoring

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from farm.rules.findings import EXPLANATIONS
+from farm.rules.quality.findings import EXPLANATIONS
 from farm.workshop.child import findings
 from farm.workshop.child.inspection import inspect
 from tests.unit.workshop import making

@@ -15,7 +15,7 @@ from farm.contract import divergence as doc
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import OutputParity
 from farm.rules.cells.commands import diverge_command
-from farm.rules.parity import FP32, Preset, judge
+from farm.rules.quality.parity import FP32, Preset, judge
 from farm.workshop import arrays, divergence
 from farm.workshop.divergence import Divergence, Look
 from worker.agent.passes.launches import garbled

@@ -11,7 +11,7 @@ from pathlib import Path
 from farm.contract.blocks import BlockOrder
 from farm.contract.divergence import DivergenceDocument, DivergenceOrder, DivergenceReport
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules.parity import preset_between, preset_for
+from farm.rules.quality.parity import preset_between, preset_for
 from farm.workshop.confined import WorkshopError
 from worker.agent.kit.environment import StorePart
 from worker.agent.passes import divergence

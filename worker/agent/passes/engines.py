@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from farm.contract.reports import EnginesReport
-from farm.rules.parity import preset_between
+from farm.rules.quality.parity import preset_between
 from farm.sandbox import leavings
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.checks import KEPT, runner_order

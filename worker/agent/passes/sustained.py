@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from farm.contract.cells import Budget
 from farm.contract.reports import CheckReport
 from farm.contract.sustained import CurvePoint, CurveReport, Energy
-from farm.rules.sustained import point_seconds
+from farm.rules.cells.sustained import point_seconds
 from worker.agent.machine import energy
 from worker.agent.passes import budgets
 from worker.agent.passes.arms import PreparedArm

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from farm.contract.reasons import Reason
 from farm.contract.reports import Operator, ProviderShare, TraceReport
-from farm.rules.judging.alignment import Origin
 from farm.rules.tracing import mapping
+from farm.rules.tracing.alignment import Origin
 from farm.rules.tracing.graphs import Graph
 from farm.sandbox import leavings
 from worker.agent.kit.environment import StoreTrace

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from farm.rules import recipes
+from farm.rules.cells import recipes
 
 # a layer is worth leaving out when so little signal is left, and others have much more
 WEAK_DB = 20.0

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, get_args
 
 from farm.contract.cells import Precision, Recipe
-from farm.rules.nearest import choice_sentence
+from farm.rules.runtimes.nearest import choice_sentence
 
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 STATIC = ("int8-qdq", "int8-qoperator")

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
 
 from farm.contract.document import Cell, Comparison, Document
+from farm.rules.cells.numbers import change, counted, milliseconds, signed
+from farm.rules.changes.gate import GateAnswer, cell_label, point_label
 from farm.rules.comparing.sides import between, by_sides
-from farm.rules.reporting.gate import GateAnswer, cell_label, point_label
 from farm.rules.reporting.markdown import as_text
 from farm.rules.reporting.sentences import explanation
-from farm.rules.reporting.wording import change, counted, milliseconds, signed
 
 NOTHING = "Nothing was compared: no pair of cells ran on both sides."
 # what XML 1.0 cannot hold

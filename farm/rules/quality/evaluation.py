@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farm.contract.evaluation import MAX_SAMPLES, AccuracyReport, EvaluationRecipe, Metric, Step
-from farm.rules.nearest import choice_sentence
+from farm.rules.runtimes.nearest import choice_sentence
 
 METRICS: tuple[str, ...] = get_args(Metric)
 STEPS: tuple[str, ...] = get_args(Step)

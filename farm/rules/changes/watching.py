@@ -14,10 +14,10 @@ from pydantic import Field
 from farm.contract.base import Message, digest_of
 from farm.contract.document import Cell, Comparison, Document, ParityOutput
 from farm.contract.reasons import CellStatus, ReasonCode
+from farm.rules.cells.numbers import percent, three_digits
 from farm.rules.comparing.comparisons import TOTAL_LEVEL
 from farm.rules.comparing.sides import BySides, between, by_sides
 from farm.rules.reporting import sentences
-from farm.rules.reporting.wording import percent, three_digits
 from farm.rules.tracing.placement import placement_changes
 
 Kind = Literal["slower", "parity", "placement", "session", "first", "memory", "failed"]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farm.contract.evaluation import ACCURACY_LEVEL
-from farm.rules import special
+from farm.rules.comparing import special
 
 LEVEL = ACCURACY_LEVEL
 Correct = Sequence[bool] | NDArray[np.bool_]

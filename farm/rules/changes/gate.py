@@ -6,8 +6,8 @@ from typing import Literal, get_args
 
 from farm.contract.document import Cell, Comparison, Document
 from farm.contract.reasons import CellStatus
-from farm.rules import watching
-from farm.rules.reporting.wording import change
+from farm.rules.cells.numbers import change
+from farm.rules.changes import watching
 from farm.rules.tracing.placement import placement_changes
 
 Check = Literal["slower", "parity", "placement", "failed", "undecided"]

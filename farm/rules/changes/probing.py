@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from farm.contract.document import Comparison, Document
-from farm.rules import watching
-from farm.rules.bisection import Outcome
-from farm.rules.watching import Judgement, Kind, Pair, Rule
+from farm.rules.changes import watching
+from farm.rules.changes.bisection import Outcome
+from farm.rules.changes.watching import Judgement, Kind, Pair, Rule
 
 
 @dataclass(frozen=True, slots=True)
