@@ -25,14 +25,14 @@ _TIMES_BUNDLE = 8
 # what inspecting a version takes; none of it starts a thread, which would not live on in a fork
 _OFTEN = ("farm.workshop.child.warm_up:warm",)
 _DOING = {
-    "feeding": "preparing the inputs",
+    "inputs": "preparing the inputs",
     "reference": "making the reference",
     "variants": "making the variant",
-    "calibrating": "looking at the calibration data",
-    "evaluating": "looking at the labelled data",
-    "reporting": "reading what quantisation did",
-    "exposing": "looking between the nodes",
-    "outlining": "outlining the graph",
+    "calibration": "looking at the calibration data",
+    "evaluation": "looking at the labelled data",
+    "quantisation_report": "reading what quantisation did",
+    "exposure": "looking between the nodes",
+    "outline": "outlining the graph",
     "timelines": "reading the trace",
 }
 # problems of the workshop that have a code of their own on a cell
@@ -121,7 +121,7 @@ def _check_left(folder: Path) -> None:
 def call(
     function: str, payload: dict[str, Any], *, place: Place, timeout_s: float, is_one_of_many: bool = False
 ) -> Ending:
-    """Runs `module:function` of the workshop on the place's model; how it ended. Raises WorkshopError: sandbox_missing.
+    """Runs `module:function` of farm.workshop.child on the place's model; how it ended. Raises WorkshopError: sandbox_missing.
 
     `is_one_of_many`: this process will call it again, so that a fork server with its imports is worth its memory.
     """
@@ -134,7 +134,7 @@ def call(
     )
     order = {"folder": str(place.bundle_dir), "main": place.main, **payload}
     imported = _OFTEN if is_one_of_many else ()
-    name = f"farm.workshop.{function}"
+    name = f"farm.workshop.child.{function}"
     try:
         return child.run_function(name, order, policy=policy, timeout_s=timeout_s, imported=imported)
     except NoSandboxError as problem:

@@ -98,7 +98,7 @@ def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S, is_one
     place = confined.Place(bundle_dir=bundle_dir, main=main)
     try:
         ending = confined.call(
-            "inspecting:inspect", {}, place=place, timeout_s=timeout_s, is_one_of_many=is_one_of_many
+            "inspection:inspect", {}, place=place, timeout_s=timeout_s, is_one_of_many=is_one_of_many
         )
     except WorkshopError as error:
         return Inspection(ok=False, problem=ModelProblem(code=error.reason.code, text=error.reason.text))
@@ -118,7 +118,7 @@ def reach_of(
     """How far the model's operator set can be converted; None where the converter gave no answer, or crashed."""
     place = confined.Place(bundle_dir=bundle_dir, main=main)
     try:
-        ending = confined.call("reaching:reach", {}, place=place, timeout_s=timeout_s, is_one_of_many=is_one_of_many)
+        ending = confined.call("reach:reach", {}, place=place, timeout_s=timeout_s, is_one_of_many=is_one_of_many)
     except WorkshopError:
         return None
     if confined.problem_of(ending, "converting the model") is not None:
@@ -158,7 +158,7 @@ def unpack_test_data(
     out = out_dir / f"{side}s.npz"
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=files, out_dir=out_dir)
     payload = {"files": [str(path) for path in files], "side": side, "out": str(out)}
-    confined.answer("feeding:unpack_test_data", payload, place=place, timeout_s=RUN_S, as_a=replies.Done)
+    confined.answer("inputs:unpack_test_data", payload, place=place, timeout_s=RUN_S, as_a=replies.Done)
     return confined.made(out)
 
 
@@ -221,7 +221,7 @@ def accept_calibration(
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
     payload = {"data": str(data) if data else None, "sets": [[str(path) for path in files] for files in sets]}
     order = {**payload, "out": str(out)}
-    found = confined.answer("calibrating:accept", order, place=place, timeout_s=RUN_S, as_a=replies.Calibrated)
+    found = confined.answer("calibration:accept", order, place=place, timeout_s=RUN_S, as_a=replies.Calibrated)
     return Calibration(path=confined.made(out), samples=found.samples)
 
 
@@ -235,7 +235,7 @@ def check_evaluation(
     out = out_dir / "evaluation.npz"
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=[data], out_dir=out_dir)
     payload = {**recipe.model_dump(mode="json"), "data": str(data), "out": str(out)}
-    found = confined.answer("evaluating:check", payload, place=place, timeout_s=timeout_s, as_a=replies.Labelled)
+    found = confined.answer("evaluation:check", payload, place=place, timeout_s=timeout_s, as_a=replies.Labelled)
     return LabelledData(path=confined.made(out), n=found.n, output=found.output, classes=found.classes)
 
 
@@ -247,7 +247,7 @@ def make_outline(bundle_dir: Path, main: str, *, out_dir: Path, timeout_s: float
     out = out_dir / "outline.onnx"
     place = confined.Place(bundle_dir=bundle_dir, main=main, out_dir=out_dir)
     payload = {"out": str(out), "limit_bytes": LARGEST_OUTLINE}
-    confined.answer("outlining:make", payload, place=place, timeout_s=timeout_s, as_a=replies.Done)
+    confined.answer("outline:make", payload, place=place, timeout_s=timeout_s, as_a=replies.Done)
     if confined.made(out).stat().st_size > LARGEST_OUTLINE:
         text = "The process outlining the graph wrote something else than an outline."
         raise WorkshopError(ReasonCode.GARBLED, text)
@@ -280,7 +280,7 @@ def report_quantised(
     reads = [variant_dir, *([data] if data else [])]
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
     payload = {"variant": str(variant_dir), "data": str(data) if data else None, "out": str(out_dir)}
-    return confined.answer("reporting:report", payload, place=place, timeout_s=VARIANT_S, as_a=QuantisedReport)
+    return confined.answer("quantisation_report:report", payload, place=place, timeout_s=VARIANT_S, as_a=QuantisedReport)
 
 
 def _prepared(function: str, payload: dict[str, Any], *, bundle_dir: Path, main: str, out_dir: Path) -> Prepared:
@@ -288,6 +288,6 @@ def _prepared(function: str, payload: dict[str, Any], *, bundle_dir: Path, main:
     reads = [Path(payload["inputs"])] if "inputs" in payload else []
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
     order = {**payload, "out": str(out)}
-    found = confined.answer(f"feeding:{function}", order, place=place, timeout_s=RUN_S, as_a=replies.Fed)
+    found = confined.answer(f"inputs:{function}", order, place=place, timeout_s=RUN_S, as_a=replies.Fed)
     shapes = {given.name: given.shape for given in found.inputs}
     return Prepared(path=confined.made(out), batch=found.batch, sizes=found.sizes, shapes=shapes)

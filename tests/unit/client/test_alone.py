@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 COMMANDS = (
-    *("submit", "plan", "status", "results", "cancel", "models", "account", "screen", "following", "watch"),
-    *("watch_alerts", "report"),
+    *("commands.submit", "commands.plan", "commands.status", "commands.results", "commands.cancel", "commands.models"),
+    *("remote.account", "screen", "remote.following", "commands.watch", "commands.alerts", "commands.report"),
 )
 EXTRAS = ("numpy", "scipy", "onnx", "onnxruntime", "celery", "django", "ninja", "redis", "psutil")
 SCRIPT = """

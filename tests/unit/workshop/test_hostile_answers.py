@@ -21,18 +21,18 @@ TakenOver = Callable[..., None]
 Order = Callable[[Path], object]
 MAIN = "model.onnx"
 HONEST = {
-    "feeding": {"batch": 1, "sizes": {}, "inputs": []},
+    "inputs": {"batch": 1, "sizes": {}, "inputs": []},
     "reference": {"made_by": "onnxruntime 1.31.1", "skipped": []},
     "variants": {"files": [MAIN], "history": [], "coverage": []},
-    "calibrating": {"samples": 3},
-    "evaluating": {"n": 3, "output": "y", "classes": 2},
+    "calibration": {"samples": 3},
+    "evaluation": {"n": 3, "output": "y", "classes": 2},
 }
 ORDERS: dict[str, tuple[str, Order]] = {
-    "feeding": ("inputs.npz", lambda out: orders.prepare_inputs(out, MAIN, out_dir=out)),
+    "inputs": ("inputs.npz", lambda out: orders.prepare_inputs(out, MAIN, out_dir=out)),
     "reference": ("reference.npz", lambda out: orders.make_reference(out, MAIN, inputs=out, out_dir=out)),
     "variants": (MAIN, lambda out: orders.make_variant(out, MAIN, recipe=Recipe(precision="fp16"), out_dir=out)),
-    "calibrating": ("calibration.npz", lambda out: orders.accept_calibration(out, MAIN, data=out, out_dir=out)),
-    "evaluating": (
+    "calibration": ("calibration.npz", lambda out: orders.accept_calibration(out, MAIN, data=out, out_dir=out)),
+    "evaluation": (
         "evaluation.npz",
         lambda out: orders.check_evaluation(out, MAIN, data=out, recipe=EvaluationRecipe(), out_dir=out),
     ),

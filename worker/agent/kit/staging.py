@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-RUNNER = Path(__file__).resolve().parents[1] / "runner"
+RUNNER = Path(__file__).resolve().parents[2] / "runner"
 
 
 def stage_runner(folder: Path, *, source: Path = RUNNER) -> Path:

@@ -11,7 +11,7 @@ from farm.sandbox.policy import Policy, SandboxError
 
 TIMEOUT_S = 60.0
 MAX_REPLY_BYTES = 64 << 20
-_OURS = Path(__file__).resolve().parents[1]
+_OURS = Path(__file__).resolve().parents[2]
 
 
 class _Node(BaseModel):
