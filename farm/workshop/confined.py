@@ -121,7 +121,9 @@ def _check_left(folder: Path) -> None:
 def call(
     function: str, payload: dict[str, Any], *, place: Place, timeout_s: float, is_one_of_many: bool = False
 ) -> Ending:
-    """Runs `module:function` of farm.workshop.child on the place's model; how it ended. Raises WorkshopError: sandbox_missing.
+    """Runs `module:function` of farm.workshop.child on the place's model; how it ended.
+
+    Raises WorkshopError: sandbox_missing.
 
     `is_one_of_many`: this process will call it again, so that a fork server with its imports is worth its memory.
     """

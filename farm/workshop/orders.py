@@ -280,7 +280,9 @@ def report_quantised(
     reads = [variant_dir, *([data] if data else [])]
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
     payload = {"variant": str(variant_dir), "data": str(data) if data else None, "out": str(out_dir)}
-    return confined.answer("quantisation_report:report", payload, place=place, timeout_s=VARIANT_S, as_a=QuantisedReport)
+    return confined.answer(
+        "quantisation_report:report", payload, place=place, timeout_s=VARIANT_S, as_a=QuantisedReport
+    )
 
 
 def _prepared(function: str, payload: dict[str, Any], *, bundle_dir: Path, main: str, out_dir: Path) -> Prepared:

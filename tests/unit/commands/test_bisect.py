@@ -27,8 +27,8 @@ RULE = Rule(kinds=("slower", "parity", "placement", "failed"))
 @pytest.fixture(autouse=True)
 def _no_index(monkeypatch: pytest.MonkeyPatch) -> None:
     """The package index offers nothing beyond what is known here."""
-    for module in ("published", "bisect_run"):
-        monkeypatch.setattr(f"onnxfarm.{module}.asked_of", lambda distribution: Listing())
+    for module in ("published", "bisection"):
+        monkeypatch.setattr(f"onnxfarm.here.{module}.asked_of", lambda distribution: Listing())
 
 
 def runtime(version: str) -> Runtime:
