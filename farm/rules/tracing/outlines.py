@@ -11,7 +11,7 @@ from typing import Final
 # tensors of 64-bit integers up to this size keep their values: shapes, axes, pads
 KEPT_BYTES: Final = 1024
 INT64: Final = b"\x07"
-# messages up to this size hold no values: the fields around them take as much
+# messages up to this size hold no tensor with values, since the fields around those take as much; a tensor itself may
 EMPTY_BYTES: Final = 8
 MAX_DEPTH: Final = 100
 VARINT, I64, LEN, I32 = 0, 1, 2, 5
@@ -51,7 +51,7 @@ def _message(view: memoryview, *, kind: str, depth: int) -> bytes:
         if number in gone:
             continue
         inner = inside.get(number) if wire == LEN else None
-        if inner is None or len(body) <= EMPTY_BYTES:
+        if inner is None or (inner != "tensor" and len(body) <= EMPTY_BYTES):
             parts.append(whole)
             continue
         content = _message(body, kind=inner, depth=depth + 1)

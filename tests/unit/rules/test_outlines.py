@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
-from farm.rules.tracing.outlines import KEPT_BYTES, outline
+from farm.rules.tracing.outlines import EMPTY_BYTES, KEPT_BYTES, outline
 
 BIG = np.arange(4096, dtype=np.float32)
 
@@ -65,6 +65,16 @@ def test_a_bias_of_eight_numbers_is_a_weight_too(values: np.ndarray) -> None:
     (kept,) = found.graph.initializer
     assert (kept.name, list(kept.dims), kept.data_type) == ("b", [8], tensor.data_type)
     assert [node.op_type for node in found.graph.node] == ["Constant", "If"]
+
+
+def test_a_single_number_without_a_name_is_a_weight_too() -> None:
+    """Type and value of a scalar take eight bytes: a scale of a quantised model."""
+    scale = TensorProto(data_type=TensorProto.FLOAT, raw_data=np.float32(0.12345).tobytes())
+    zero = TensorProto(data_type=TensorProto.INT8, raw_data=b"\x55", name="z")
+    assert max(scale.ByteSize(), zero.ByteSize()) <= EMPTY_BYTES
+    found = outlined(model_of(helper.make_node("Constant", [], ["c"], value=scale), initializers=(zero,)))
+    assert found.graph.node[0].attribute[0].t == TensorProto(data_type=TensorProto.FLOAT)
+    assert found.graph.initializer[0] == TensorProto(data_type=TensorProto.INT8, name="z")
 
 
 def test_small_numbers_in_typed_fields_and_lists_go_too() -> None:
