@@ -3,6 +3,7 @@
 import logging
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
@@ -19,12 +20,14 @@ from worker.agent.kit.cache import ArtifactCache, FetchError
 from worker.agent.kit.environment import NodeEnvironment
 from worker.agent.kit.runtimes import RuntimeStore, RuntimeUnavailableError
 from worker.agent.line import gateway as farm
+from worker.agent.line.mailbox import pause_after
 from worker.agent.machine import facts, host_lock
 from worker.agent.passes.raw_traces import packed_trace
 
 logger = logging.getLogger(__name__)
 
-FETCH_TRIES = 4
+# with the pauses between them, some four to eight seconds
+FETCH_TRIES = 5
 # the first probe waits a little for whatever this machine measures, then goes on beside it: it times nothing and takes
 # a second, and a node that is not ready for an hour is worse; later probes wait their turn
 FIRST_PATIENCE_S = 5.0
@@ -151,15 +154,17 @@ class NodeEquipment:
         lease = self._lease
         if lease is None:
             raise FetchError("no block is leased to this node now")
-        for left in reversed(range(FETCH_TRIES)):
+        for tries in range(1, FETCH_TRIES + 1):
             try:
                 with target.open("wb") as file:
                     for piece in self._gateway.file(sha256, token=lease.token):
                         file.write(piece)
                 return
             except farm.Unavailable as problem:
-                if not left:
+                if tries == FETCH_TRIES:
                     raise FetchError(str(problem)) from problem
+                # a gateway that is started anew, or has asked for patience: a lost block would count against this node
+                time.sleep(pause_after(tries))
             except farm.GatewayError as problem:
                 raise FetchError(str(problem)) from problem
 
