@@ -29,17 +29,25 @@ def write_npz(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Path:
     return path
 
 
-def read_npz(path: Path) -> Arrays:
-    """Every array of the file by name. Raises ArraysError for anything that is no `.npz` of plain arrays."""
+def read_npz(path: Path, *, limit_bytes: int | None = None) -> Arrays:
+    """Every array of the file by name. Raises ArraysError for anything that is no `.npz` of plain arrays.
+
+    `limit_bytes`: of all of them unpacked, where whoever wrote the file is not to be trusted with this memory.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
+            unpacked = sum(info.file_size for info in archive.infolist())
+            if limit_bytes is not None and unpacked > limit_bytes:
+                raise ArraysError(f"{path.name} holds {unpacked:,} bytes of arrays; at most {limit_bytes:,} are read.")
             return {info.filename.removesuffix(".npy"): _member(archive, info) for info in archive.infolist()}
     except zipfile.BadZipFile as error:
         if path.read_bytes()[:6] == b"\x93NUMPY":
             text = f"{path.name} is a single array, not an .npz: save it with its input's name as key."
             raise ArraysError(text) from error
         raise ArraysError(f"{path.name} is no .npz archive ({error}): write it with numpy.savez.") from error
-    except (OSError, EOFError, ValueError, NotImplementedError, zlib.error) as error:
+    except ArraysError:
+        raise
+    except (OSError, EOFError, ValueError, NotImplementedError, zlib.error, MemoryError) as error:
         raise ArraysError(f"{path.name} holds no plain arrays ({error}): write it with numpy.savez.") from error
 
 

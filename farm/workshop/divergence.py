@@ -21,6 +21,8 @@ _RUN_S = 120.0
 _MAX_STEPS = 12
 # a part is made smaller by leaving one node out at a time; so many looks at most
 _MAX_TRIMS = 24
+# of the values that a part reads: a child wrote them, and this process, which may be a node's agent, reads them
+_MOST_BYTES = 2 << 30
 
 
 class CandidateError(Exception):
@@ -230,9 +232,9 @@ class _Search:
         """The part as a model of its own, fed with the reference's values of what it reads."""
         read = borders(part, self._stored)
         inside = [name for name in read if name in _made(self.graph)]
-        values = arrays.read_npz(self._inputs)
+        values = _values(self._inputs)
         if inside:
-            values |= arrays.read_npz(self._expose(inside, of=self._bundles.original).reference)
+            values |= _values(self._expose(inside, of=self._bundles.original).reference)
         if not set(read) <= values.keys():
             return None
         inputs = arrays.write_npz(self._folder() / "inputs.npz", {name: values[name] for name in read})
@@ -287,3 +289,12 @@ class _Cut:
 
 def _made(graph: Graph) -> set[str]:
     return {name for node in graph.nodes for name in node.outputs if name}
+
+
+def _values(path: Path) -> arrays.Arrays:
+    """Arrays that a child wrote. Raises WorkshopError where they are none, or more than this process may hold."""
+    try:
+        return arrays.read_npz(path, limit_bytes=_MOST_BYTES)
+    except arrays.ArraysError as problem:
+        text = f"The values at the ends of the part cannot be read: {problem}"
+        raise confined.WorkshopError(ReasonCode.GARBLED, text) from problem

@@ -3,19 +3,22 @@
 Only the child is a stand-in, as it would be once it runs a stranger's code: it leaves files and answers lies.
 """
 
+import io
 import json
 import os
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from farm.contract.cells import Recipe
 from farm.contract.evaluation import EvaluationRecipe
 from farm.contract.reasons import ReasonCode
 from farm.sandbox.endings import Ending
-from farm.workshop import confined, orders
+from farm.workshop import confined, divergence, orders
 
 TakenOver = Callable[..., None]
 Order = Callable[[Path], object]
@@ -143,3 +146,22 @@ def test_an_answer_of_another_form_is_a_reason_in_words(
     with pytest.raises(orders.WorkshopError) as caught:
         call(out)
     assert "answered something else" in caught.value.reason.text
+
+
+def test_arrays_that_unpack_to_gigabytes_do_not_get_into_the_agents_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(divergence, "_MOST_BYTES", 1 << 20)
+    np.savez_compressed(tmp_path / "reference.npz", x=np.zeros(16 << 20, np.uint8))
+    with pytest.raises(confined.WorkshopError, match="holds 16,777,344 bytes of arrays; at most 1,048,576"):
+        divergence._values(tmp_path / "reference.npz")
+
+
+def test_arrays_that_claim_more_elements_than_there_is_memory_are_a_reason_in_words(tmp_path: Path) -> None:
+    head = io.BytesIO()
+    claimed = {"descr": "<f8", "fortran_order": False, "shape": (1 << 56,)}
+    np.lib.format.write_array_header_1_0(head, claimed)
+    with zipfile.ZipFile(tmp_path / "reference.npz", "w") as archive:
+        archive.writestr("x.npy", head.getvalue())
+    with pytest.raises(confined.WorkshopError, match="holds no plain arrays"):
+        divergence._values(tmp_path / "reference.npz")
