@@ -16,6 +16,6 @@ def allowed_packages(**_: Any) -> list[CheckMessage]:
         Info(
             f"Nodes whose owners allow it too may install packages beyond the known distributions: {names}.",
             hint="Set by ONNXFARM_ALLOWED_PACKAGES; leave it empty to allow none.",
-            id="onnxfarm.I001",
+            id="onnxfarm.I002",
         )
     ]
