@@ -12,8 +12,8 @@ from dashboard.reading import alerts, verdict
 from dashboard.tables import Entry, Head, Table, verdict_entry
 from dashboard.words import kind_of
 from farm.contract.document import Comparison
-from farm.rules.matrices.narrowing import goes_back
 from farm.rules.runtimes import providers
+from farm.rules.runtimes.order import goes_back
 
 EVIDENCE_HEADS = (
     Head("Change"),

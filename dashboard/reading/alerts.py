@@ -7,7 +7,7 @@ from typing import Any
 
 from dashboard import numbers, words
 from dashboard.words import Sign, kind_of
-from farm.rules.matrices.narrowing import release_order
+from farm.rules.runtimes.order import release_order
 
 BROKEN = "What the farm could not measure"
 # as farm.rules.changes.watching orders findings: wrong before failed before slower

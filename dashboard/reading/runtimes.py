@@ -8,8 +8,8 @@ from typing import Any
 from django.urls import reverse
 
 from dashboard import numbers, words
-from farm.rules.matrices.narrowing import release_order
 from farm.rules.runtimes import opsets, providers
+from farm.rules.runtimes.order import release_order
 
 # nodes that a place names; further ones are counted
 NAMED = 4

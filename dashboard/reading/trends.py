@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from dashboard import numbers
 from dashboard.tables import Entry, Head, Table
 from farm.rules.comparing.changepoints import find_changepoints
-from farm.rules.matrices.narrowing import release_order
+from farm.rules.runtimes.order import release_order
 
 # so many values are searched for level shifts; of a longer line, the medians of so many stretches
 SEARCHED = 200

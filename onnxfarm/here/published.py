@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.reasons import ReasonCode
-from farm.rules.matrices.narrowing import is_prerelease, release_order
 from farm.rules.runtimes.listings import PIP_ENVIRONMENT, PIP_WORDS, Listing, read_listing
+from farm.rules.runtimes.order import is_prerelease, release_order
 from farm.rules.runtimes.releases import ONNXRUNTIME, unknown_sentence, yanked_sentence
 from onnxfarm.problems import Infrastructure, Usage
 

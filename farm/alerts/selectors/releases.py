@@ -3,7 +3,7 @@
 from typing import TypedDict
 
 from farm.alerts.models import Release
-from farm.rules.matrices.narrowing import is_prerelease, release_order
+from farm.rules.runtimes.order import is_prerelease, release_order
 from farm.rules.runtimes.releases import ONNXRUNTIME
 
 

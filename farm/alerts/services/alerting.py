@@ -15,8 +15,8 @@ from farm.contract.document import Cell, Comparison, Document
 from farm.rules.changes import watching
 from farm.rules.changes.watching import Finding, Judgement
 from farm.rules.comparing.sides import compared
-from farm.rules.matrices.narrowing import goes_back, release_order
 from farm.rules.reporting.sentences import explanation
+from farm.rules.runtimes.order import goes_back, release_order
 
 
 def raise_alerts(one: WatchRound, document: Document, findings: Sequence[Finding]) -> list[Alert]:

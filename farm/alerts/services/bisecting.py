@@ -14,7 +14,8 @@ from farm.rules.changes import watching
 from farm.rules.changes.bisection import Bisection, BisectionProblem, Outcome
 from farm.rules.changes.probing import Sought, read_step
 from farm.rules.comparing.power import LOOKS
-from farm.rules.matrices.narrowing import narrowed, release_order
+from farm.rules.matrices.narrowing import narrowed
+from farm.rules.runtimes.order import release_order
 from farm.runs import selectors as runs
 from farm.runs.models import Run
 from farm.runs.services import more_rounds

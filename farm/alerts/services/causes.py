@@ -17,7 +17,7 @@ from farm.alerts.services.watches import check_release, next_time
 from farm.alerts.states import Cause
 from farm.registry.models import Version
 from farm.registry.states import VersionState
-from farm.rules.matrices.narrowing import release_order
+from farm.rules.runtimes.order import release_order
 
 
 def notice_releases() -> int:

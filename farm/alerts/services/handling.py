@@ -12,7 +12,7 @@ from farm.accounts.selectors import can_write
 from farm.alerts.models import Alert
 from farm.alerts.services.watches import check_release
 from farm.alerts.states import OPEN_ALERTS, AlertEventKind, AlertState
-from farm.rules.matrices.narrowing import release_order
+from farm.rules.runtimes.order import release_order
 
 MOST_NOTE = 4000
 

@@ -15,9 +15,9 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from farm.alerts.models import IndexLook, Release, Watch
-from farm.rules.matrices.narrowing import is_prerelease
 from farm.rules.runtimes import releases
 from farm.rules.runtimes.listings import PIP_ENVIRONMENT, PIP_WORDS, Listing, read_listing
+from farm.rules.runtimes.order import is_prerelease
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from farm.alerts.services.telling import tell
 from farm.alerts.services.watches import check_release
 from farm.alerts.states import OPEN_INVESTIGATIONS, AlertEventKind, InvestigationKind, InvestigationState
 from farm.rules.changes.bisection import BisectionProblem
-from farm.rules.matrices.narrowing import goes_back, release_order
+from farm.rules.runtimes.order import goes_back, release_order
 from farm.runs.states import RunState
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from farm.alerts.services.telling import tell
 from farm.alerts.states import OPEN_ALERTS, AlertEventKind, AlertState
 from farm.contract.document import Document
 from farm.rules.changes import watching
-from farm.rules.matrices.narrowing import release_order
+from farm.rules.runtimes.order import release_order
 
 
 def resolve_alerts(one: WatchRound, document: Document) -> list[Alert]:

@@ -15,8 +15,8 @@ from farm.contract.reasons import CellStatus
 from farm.rules.cells.numbers import change, counted
 from farm.rules.changes.watching import place_of, series_label, series_of
 from farm.rules.comparing.sides import BySides, between, by_sides
-from farm.rules.matrices.narrowing import release_order
 from farm.rules.reporting.sentences import explanation
+from farm.rules.runtimes.order import release_order
 
 # a 95 % half interval is 1.96 standard errors; so many of it are 3.3, p = .001
 SURE = 1.7

@@ -1,6 +1,5 @@
 """Narrower matrices from a wider one: some of its points, with other runtimes, on one node or several."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -8,28 +7,9 @@ from farm.contract.cells import Runtime
 from farm.rules.matrices.axes import AXES, Value
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import Point, expand
+from farm.rules.runtimes.order import release_order
 
 Positions = Mapping[str, int]
-# what stands before the letters of a pre-release: 1.32.0rc1
-_RELEASE = re.compile(r"^\d+(?:\.\d+)*")
-
-
-def is_prerelease(version: str) -> bool:
-    """Whether a version is a development, alpha, beta or candidate one."""
-    return bool(re.search(r"(a|b|rc|dev)\d*", version.partition("+")[0]))
-
-
-def release_order(version: str) -> tuple[tuple[int, ...], bool, tuple[int, ...]]:
-    """A key that sorts versions by release; what comes before a release stands before it."""
-    found = _RELEASE.match(version)
-    release = found.group() if found else ""
-    rest = tuple(int(part) for part in re.findall(r"\d+", version[len(release) :]))
-    return tuple(int(part) for part in release.split(".") if part), not is_prerelease(version), rest
-
-
-def goes_back(old: str, new: str) -> bool:
-    """Whether the release that is compared is older than what it is compared with: what if we went back?"""
-    return release_order(new) < release_order(old)
 
 
 def unpaired_sentence(matrix: Matrix) -> str | None:

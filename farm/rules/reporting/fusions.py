@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from farm.contract.document import Cell, Document
 from farm.rules.cells.numbers import counted
-from farm.rules.matrices.narrowing import release_order
+from farm.rules.runtimes.order import release_order
 from farm.rules.tracing.placement import placement_changes
 
 MOST_NAMED = 3

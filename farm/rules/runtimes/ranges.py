@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from farm.rules.matrices.narrowing import release_order
 from farm.rules.runtimes.nearest import choice_sentence
+from farm.rules.runtimes.order import release_order
 
 ALL = "all"
 

@@ -93,7 +93,7 @@ def make_watch(version: Version, by: User, *, name: str = "upgrades", **how: Any
 
 def slower_from(first: str, factor: float = 1.24) -> Callable[[CellSpec], float]:
     """A latency that steps up with a release."""
-    from farm.rules.matrices.narrowing import release_order
+    from farm.rules.runtimes.order import release_order
 
     def latency(spec: CellSpec) -> float:
         is_late = release_order(spec.runtime.version) >= release_order(first)

@@ -10,7 +10,7 @@ from farm.contract.cells import CellSpec
 from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
 from farm.registry.models import Version
-from farm.rules.matrices.narrowing import release_order
+from farm.rules.runtimes.order import release_order
 from farm.runs.models import Event, Run
 from tests.integration.alerts.driving import Lab, make_watch, offer, slower_from
 

@@ -12,8 +12,8 @@ from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.changes.bisection import Outcome
 from farm.rules.changes.watching import Rule
 from farm.rules.matrices import matrix as matrices
-from farm.rules.matrices.narrowing import release_order
 from farm.rules.runtimes.listings import Listing
+from farm.rules.runtimes.order import release_order
 from farm.rules.runtimes.releases import ONNXRUNTIME
 from onnxfarm.here import bisection
 from onnxfarm.main import app

@@ -13,8 +13,8 @@ from farm.contract.document import Document
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.changes.sweeping import lines_of
 from farm.rules.matrices import matrix as matrices
-from farm.rules.matrices.narrowing import release_order
 from farm.rules.runtimes.listings import Listing
+from farm.rules.runtimes.order import release_order
 from farm.rules.runtimes.releases import ONNXRUNTIME
 from onnxfarm.here import sweep, sweep_page
 from onnxfarm.main import app

@@ -4,8 +4,9 @@ import pytest
 
 from farm.contract.cells import Runtime
 from farm.rules.matrices import matrix as matrices
-from farm.rules.matrices.narrowing import is_prerelease, narrowed, point_at, release_order, with_runtimes
+from farm.rules.matrices.narrowing import narrowed, point_at, with_runtimes
 from farm.rules.matrices.points import expand
+from farm.rules.runtimes.order import is_prerelease, release_order
 
 
 def ort(version: str) -> Runtime:
