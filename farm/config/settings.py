@@ -32,8 +32,6 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "ninja",
     "django_htmx",
-    "django_filters",
-    "django_tables2",
     "farm.accounts",
     "farm.registry",
     "farm.fleet",
