@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from farm.accounts.models import Team, User
@@ -71,8 +71,7 @@ def enrol(enrolment: Enrolment) -> Node:
     """
     _check_enrolment(enrolment)
     try:
-        with transaction.atomic():
-            return _enrolled(enrolment)
+        return _joined(enrolment)
     except Refusal as refusal:
         invitation = (
             EnrolmentCode.objects.select_related("team").filter(digest=digest_of_secret(enrolment.code)).first()
@@ -168,6 +167,15 @@ def _check_enrolment(enrolment: Enrolment) -> None:
     check_facts(enrolment.facts)
 
 
+def _joined(enrolment: Enrolment) -> Node:
+    """Raises as `enrol`, also where another gateway let a machine of this name, or this key, in at the same moment."""
+    try:
+        with transaction.atomic():
+            return _enrolled(enrolment)
+    except IntegrityError as problem:
+        raise _known_name(enrolment.name) from problem
+
+
 def _enrolled(enrolment: Enrolment) -> Node:
     now = timezone.now()
     code = EnrolmentCode.objects.select_related("team").filter(digest=digest_of_secret(enrolment.code)).first()
@@ -217,11 +225,15 @@ def _must_be_welcome(code: EnrolmentCode) -> None:
 def _must_be_free(name: str) -> None:
     """Raises Conflict for the name of a node that is part of the farm: a matrix may name it."""
     if Node.objects.filter(name__iexact=name).exclude(health=NodeHealth.RETIRED).exists():
-        raise Conflict(
-            f"A node named “{name}” is part of this farm already.",
-            code="known_name",
-            hint="Give this one another name with --name, or retire the other first.",
-        )
+        raise _known_name(name)
+
+
+def _known_name(name: str) -> Conflict:
+    return Conflict(
+        f"A node named “{name}” is part of this farm already.",
+        code="known_name",
+        hint="Give this one another name with --name, or retire the other first.",
+    )
 
 
 def _proven_node(request: SecretRequest, *, now: datetime) -> Node:

@@ -219,6 +219,18 @@ def test_a_second_machine_of_the_same_name_is_refused_with_the_way_out(team: Tea
     assert NodeClient("bench-2").enrol(code).status_code == 201
 
 
+def test_of_two_machines_that_join_under_one_name_at_the_same_moment_one_is_told_why_not(
+    team: Team, owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_node(team, owner=owner, name="bench-1")
+    _, code = fleet.invite(team=team, by=owner)
+    # the other's row came after this one had looked
+    monkeypatch.setattr("farm.fleet.services.enrolment._must_be_free", lambda name: None)
+    answer = NodeClient("bench-1").enrol(code)
+    assert (answer.status_code, answer.json()["code"]) == (409, "known_name")
+    assert NodeClient("bench-2").enrol(code).status_code == 201
+
+
 def test_the_database_itself_allows_one_node_a_name_and_a_retired_one_gives_it_free(team: Team, owner: User) -> None:
     first = make_node(team, owner=owner, name="bench-1")
     fleet.revoke(node=first, by=owner)
