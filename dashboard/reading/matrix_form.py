@@ -7,9 +7,10 @@ from typing import Any
 from django.conf import settings
 
 from farm.contract.cells import Budget
+from farm.rules.cells.matrix_axes import AXES, Value
+from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
-from farm.rules.matrices.axes import AXES, Value
-from farm.rules.matrices.matrix import Matrix, MatrixProblem
+from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.matrix_text import write_text
 from farm.rules.runtimes import providers
 

@@ -12,9 +12,9 @@ from dashboard import numbers, words
 from dashboard.reading import verdict
 from dashboard.tables import Entry, Head, Table, verdict_entry
 from dashboard.words import Sign, kind_of, sign_of
+from farm.rules.cells.matrix_axes import AXES
+from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
-from farm.rules.matrices.axes import AXES
-from farm.rules.matrices.matrix import MatrixProblem
 
 Looks = Mapping[str, tuple[datetime | None, str]]
 # the outcome that says most about a cause's rounds stands for all of them

@@ -19,8 +19,8 @@ from farm.contract.numbers import is_row_number
 from farm.fleet.selectors import nodes_visible_to
 from farm.registry import selectors as registry
 from farm.registry.states import VersionState
-from farm.rules.matrices.axes import AXES
-from farm.rules.matrices.matrix import MatrixProblem
+from farm.rules.cells.matrix_axes import AXES
+from farm.rules.cells.problems import MatrixProblem
 from farm.runs import selectors, services
 
 VERSIONS_SHOWN = 200

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
-from farm.rules.matrices.matrix_text import MatrixProblem
 from farm.rules.runtimes.distributions import RuntimeProblem, read_names
 from onnxfarm.documents import read_text
 from onnxfarm.problems import Usage

@@ -13,10 +13,10 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from farm.contract.cells import Runtime
+from farm.rules.cells.matrix_axes import DEFAULT_DISTRIBUTION, read_runtime
+from farm.rules.cells.problems import MatrixProblem
 from farm.rules.changes.watching import KINDS, Rule
-from farm.rules.matrices.axes import DEFAULT_DISTRIBUTION, read_runtime
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.matrices.matrix_text import MatrixProblem
 from farm.rules.matrices.narrowing import unpaired_sentence
 from farm.rules.runtimes.nearest import choice_sentence
 from onnxfarm.commands.bench import default_home

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from farm.contract.divergence import DivergenceDocument, Spread
+from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
-from farm.rules.matrices.matrix_text import MatrixProblem
 from onnxfarm.commands.bench import default_home
 from onnxfarm.commands.bench_options import sizes_of
 from onnxfarm.commands.results import write_text

@@ -14,10 +14,10 @@ from rich.console import Console
 
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
+from farm.rules.cells.matrix_axes import read_runtime
+from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
-from farm.rules.matrices.axes import read_runtime
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.matrices.matrix_text import MatrixProblem
 from farm.rules.matrices.narrowing import unpaired_sentence
 from farm.rules.runtimes.nearest import choice_sentence
 from onnxfarm.commands import gate_files

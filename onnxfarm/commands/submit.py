@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from farm.rules.matrices.matrix_text import MatrixProblem
+from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices.matrix_text import read_text as read_plain
 from onnxfarm.calibration_files import CALIBRATION_HELP, few_sentence
 from onnxfarm.documents import read_text

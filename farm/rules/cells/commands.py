@@ -11,8 +11,8 @@ from typing import Any
 
 from farm.contract.cells import CellSpec, Runtime, SessionSettings
 from farm.rules.cells import recipes
-from farm.rules.matrices.axes import DEFAULT_DISTRIBUTION
-from farm.rules.matrices.session_sets import SessionSet
+from farm.rules.cells.matrix_axes import DEFAULT_DISTRIBUTION
+from farm.rules.cells.session_sets import SessionSet
 
 # the names under which a model's given inputs and its calibration data are stored
 INPUTS, CALIBRATION = "inputs.npz", "calibration.npz"

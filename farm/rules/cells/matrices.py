@@ -8,8 +8,8 @@ from typing import Any
 
 from farm.contract.cells import CellSpec, SessionSettings
 from farm.rules.cells import recipes
-from farm.rules.matrices.axes import AXES, PrecisionChoice, ProviderChoice
-from farm.rules.matrices.session_sets import DEFAULT, SessionSet
+from farm.rules.cells.matrix_axes import AXES, PrecisionChoice, ProviderChoice
+from farm.rules.cells.session_sets import DEFAULT, SessionSet
 from farm.rules.runtimes import providers
 
 # session options that stand on axes of their own

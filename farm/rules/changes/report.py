@@ -19,9 +19,9 @@ from typing import Any
 from farm.contract.cells import CellSpec
 from farm.contract.document import Cell, Comparison, Document
 from farm.rules.cells.numbers import change, microseconds, milliseconds
+from farm.rules.cells.session_sets import SessionSet
 from farm.rules.changes import watching
 from farm.rules.comparing.sides import compared
-from farm.rules.matrices.session_sets import SessionSet
 from farm.rules.reporting import sentences
 from farm.rules.reporting.locks import lock
 from farm.rules.reporting.markdown import as_code, as_text

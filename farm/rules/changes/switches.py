@@ -19,11 +19,11 @@ from typing import Any, Literal
 
 from farm.contract.cells import Runtime
 from farm.contract.document import Cell, Comparison, Document
+from farm.rules.cells.matrix_axes import ProviderChoice, Value
 from farm.rules.cells.numbers import counted, percent
-from farm.rules.matrices.axes import ProviderChoice, Value
+from farm.rules.cells.session_sets import DEFAULT, SessionSet
 from farm.rules.matrices.matrix import Matrix, Selector
 from farm.rules.matrices.points import Point
-from farm.rules.matrices.session_sets import DEFAULT, SessionSet
 
 LEVELS = ("disable", "basic", "extended", "all")
 # with the old and the new runtime, and an A/A twin, a block of 16

@@ -21,13 +21,14 @@ from numpy.typing import NDArray
 
 from farm.contract.blocks import Tolerance
 from farm.contract.cells import Budget
-from farm.rules.matrices.axes import AXES, Value, read_runtime, whole_number
-from farm.rules.matrices.matrix_text import MatrixProblem, read_text, whole_characters
-from farm.rules.matrices.session_sets import SessionSet
+from farm.rules.cells.matrix_axes import AXES, Value, read_runtime, whole_number
+from farm.rules.cells.problems import MatrixProblem
+from farm.rules.cells.session_sets import SessionSet
+from farm.rules.matrices.matrix_text import read_text, whole_characters
 from farm.rules.matrices.settings import SCHEMAS, read_sustained, read_tolerances, read_wish
 from farm.rules.runtimes.nearest import choice_sentence
 
-__all__ = ["MAX_CELLS", "Matrix", "MatrixProblem", "default", "from_options", "json_schema", "parse"]
+__all__ = ["MAX_CELLS", "Matrix", "default", "from_options", "json_schema", "parse"]
 
 MAX_CELLS = 5_000
 MAX_PARALLEL = 1_000

@@ -11,6 +11,8 @@ from typing import Any, NoReturn
 
 import yaml
 
+from farm.rules.cells.problems import MatrixProblem
+
 MAX_CHARACTERS = 256 * 1024
 MAX_DEPTH = 16
 # keys and values together: PyYAML takes a tenth of a millisecond for each, in the thread of whoever asked
@@ -18,10 +20,6 @@ MAX_VALUES = 10_000
 # as for YAML below: longer ones stay text, which no axis takes
 _LONGEST_INT = 18
 _USE_AXES = "use axes instead of listing every combination under `include`."
-
-
-class MatrixProblem(ValueError):
-    """A matrix that cannot be used. The message is one sentence: which key or value, and the way out."""
 
 
 def read_text(text: str) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from farm.contract.cells import Runtime
-from farm.rules.matrices.axes import AXES, Value
+from farm.rules.cells.matrix_axes import AXES, Value
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import Point, expand
 from farm.rules.runtimes.order import release_order

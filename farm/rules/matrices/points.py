@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farm.rules.matrices.axes import AXES, Value
+from farm.rules.cells.matrix_axes import AXES, Value
 from farm.rules.matrices.matrix import Matrix, Selector, kept_points, slice_of
 
 

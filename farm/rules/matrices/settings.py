@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from farm.contract.blocks import Tolerance
+from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.sustained import LEAST_MINUTES, MOST_MINUTES
-from farm.rules.matrices.matrix_text import MatrixProblem
 
 # smaller wishes are under what one number can tell apart
 LEAST_WISH = 0.0001

@@ -7,10 +7,10 @@ from typing import Literal
 from farm.contract.cells import CellSpec, Recipe, Runtime, SessionSettings, Workload
 from farm.contract.reasons import Reason
 from farm.rules.cells import recipes
-from farm.rules.matrices.axes import PrecisionChoice, ProviderChoice
+from farm.rules.cells.matrix_axes import PrecisionChoice, ProviderChoice
+from farm.rules.cells.session_sets import DEFAULT as DEFAULT_SESSION
+from farm.rules.cells.session_sets import SessionSet
 from farm.rules.matrices.points import Point
-from farm.rules.matrices.session_sets import DEFAULT as DEFAULT_SESSION
-from farm.rules.matrices.session_sets import SessionSet
 from farm.rules.planning import refusals
 from farm.rules.planning.plans import ModelFacts, NodeOffer
 from farm.rules.runtimes import opsets, plugins, providers, releases

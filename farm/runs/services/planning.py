@@ -11,8 +11,9 @@ from farm.fleet.selectors import offers
 from farm.registry.models import Version
 from farm.registry.selectors import model_facts
 from farm.registry.states import VersionState
+from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
-from farm.rules.matrices.matrix import Matrix, MatrixProblem
+from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.settings import read_wish
 from farm.rules.planning import planning
 from farm.rules.planning.plans import Plan

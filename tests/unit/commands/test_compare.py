@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from farm.rules.matrices.axes import AXES
+from farm.rules.cells.matrix_axes import AXES
 from tests.unit.commands.conftest import Call, Write, refused
 
 OLD, NEW = "onnxruntime==1.29.0", "onnxruntime==1.31.1"

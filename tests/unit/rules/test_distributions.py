@@ -6,8 +6,8 @@ import pytest
 
 from farm.contract.cells import Runtime
 from farm.contract.reasons import ReasonCode
+from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix
-from farm.rules.matrices.matrix_text import MatrixProblem
 from farm.rules.planning import planning
 from farm.rules.planning.plans import NodeOffer
 from farm.rules.runtimes import distributions

@@ -7,8 +7,8 @@ import pytest
 from pydantic import BaseModel
 
 from farm.contract import document
+from farm.rules.cells.matrix_axes import AXES
 from farm.rules.matrices import matrix
-from farm.rules.matrices.axes import AXES
 from farm.rules.runtimes.providers import PROVIDERS
 
 DOCS = Path(__file__).parents[3] / "docs"

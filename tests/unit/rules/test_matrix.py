@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.contract.cells import Budget, Runtime
+from farm.rules.cells.matrix_axes import AXES, PrecisionChoice, ProviderChoice
+from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix
-from farm.rules.matrices.axes import AXES, PrecisionChoice, ProviderChoice
-from farm.rules.matrices.matrix import Matrix, MatrixProblem
+from farm.rules.matrices.matrix import Matrix
 
 EVERYTHING = """
 name: everything

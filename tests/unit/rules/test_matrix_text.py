@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.rules.matrices.matrix_text import MAX_CHARACTERS, MatrixProblem, read_text
+from farm.rules.cells.problems import MatrixProblem
+from farm.rules.matrices.matrix_text import MAX_CHARACTERS, read_text
 
 
 def test_versions_stay_text_and_words_stay_words():

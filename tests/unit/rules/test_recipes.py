@@ -7,9 +7,9 @@ import pytest
 
 from farm.contract.cells import Recipe
 from farm.rules.cells import recipes
+from farm.rules.cells.matrix_axes import PrecisionChoice
+from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix
-from farm.rules.matrices.axes import PrecisionChoice
-from farm.rules.matrices.matrix_text import MatrixProblem
 from farm.rules.planning import planning
 from farm.rules.planning.planning import NodeOffer
 from tests.unit.rules.making import make_model

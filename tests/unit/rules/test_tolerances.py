@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from farm.contract.blocks import Tolerance
+from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix
-from farm.rules.matrices.matrix import MatrixProblem
 from farm.rules.planning import planning
 from farm.rules.quality import parity
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble

@@ -3,8 +3,8 @@
 import pytest
 
 from farm.contract.cells import Budget
+from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix
-from farm.rules.matrices.matrix_text import MatrixProblem
 from farm.rules.planning import planning
 from farm.rules.planning.plans import NodeOffer, Wish
 from tests.unit.rules.making import make_model

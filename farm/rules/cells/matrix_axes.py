@@ -10,8 +10,8 @@ from typing import Any, cast, get_args
 
 from farm.contract.cells import Optimization, Precision, Runtime
 from farm.rules.cells import recipes
-from farm.rules.matrices.matrix_text import MatrixProblem
-from farm.rules.matrices.session_sets import SESSION_SCHEMA, SessionSet, read_session
+from farm.rules.cells.problems import MatrixProblem
+from farm.rules.cells.session_sets import SESSION_SCHEMA, SessionSet, read_session
 from farm.rules.runtimes import distributions, providers
 from farm.rules.runtimes.nearest import choice_sentence
 

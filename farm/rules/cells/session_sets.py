@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from farm.rules.matrices.matrix_text import MatrixProblem
+from farm.rules.cells.problems import MatrixProblem
 from farm.rules.runtimes.nearest import choice_sentence
 
 MAX_INTER_OP_THREADS = 1024
