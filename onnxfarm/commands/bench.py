@@ -26,9 +26,9 @@ from onnxfarm.commands.options import (
     ProviderOption,
     SeedOption,
     ShapeOption,
-    Subject,
     ThreadsOption,
 )
+from onnxfarm.here.subject import Subject
 from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, needs_extra
 from onnxfarm.screen import console_for, show
 

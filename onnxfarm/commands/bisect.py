@@ -33,10 +33,10 @@ from onnxfarm.commands.options import (
     RuntimelessMatrixOption,
     SeedOption,
     ShapeOption,
-    Subject,
     ThreadsOption,
 )
 from onnxfarm.commands.results import write_text
+from onnxfarm.here.subject import Subject
 from onnxfarm.problems import Usage, main_guard, needs_extra
 from onnxfarm.screen import console_for
 

@@ -15,7 +15,7 @@ from farm.rules.reporting.accuracy_words import is_worse, percentage
 from onnxfarm.calibration_files import CALIBRATION_HELP
 from onnxfarm.commands.bench import default_home
 from onnxfarm.commands.bench_options import matrix_of
-from onnxfarm.commands.options import Subject
+from onnxfarm.here.subject import Subject
 from onnxfarm.problems import GateFailed, Infrastructure, main_guard, needs_extra
 from onnxfarm.screen import console_for
 

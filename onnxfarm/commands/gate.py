@@ -34,10 +34,10 @@ from onnxfarm.commands.options import (
     RuntimelessMatrixOption,
     SeedOption,
     ShapeOption,
-    Subject,
     ThreadsOption,
 )
 from onnxfarm.here.published import beyond, refuse_uninstalled
+from onnxfarm.here.subject import Subject
 from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, needs_extra
 from onnxfarm.screen import console_for, show
 

@@ -12,9 +12,9 @@ from farm.contract.document import Document
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning.plans import PlannedBlock, RefusedPoint
 from onnxfarm.commands.bench import default_home
-from onnxfarm.commands.options import Subject
 from onnxfarm.here import workbench
 from onnxfarm.here.gate import Bench
+from onnxfarm.here.subject import Subject
 from onnxfarm.problems import TimedOut
 from onnxfarm.remote.account import find_account
 from onnxfarm.remote.client import Client

@@ -1,6 +1,5 @@
-"""Options that several measuring commands share, as typer reads them, and what they come to together."""
+"""Options that several measuring commands share, as typer reads them."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -34,13 +33,3 @@ PackagesOption = Annotated[
     ),
 ]
 HomeOption = Annotated[Path | None, typer.Option(metavar="DIR", help="Where runtimes are kept.")]
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What is measured: a model, the inputs and outputs given beside it, and the seed of what is not given."""
-
-    model: Path
-    inputs: Path | None = None
-    expected: Path | None = None
-    seed: int = 0

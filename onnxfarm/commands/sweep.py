@@ -24,11 +24,11 @@ from onnxfarm.commands.options import (
     ModelArgument,
     SeedOption,
     ShapeOption,
-    Subject,
     ThreadsOption,
 )
 from onnxfarm.commands.results import write_text
 from onnxfarm.here.published import published
+from onnxfarm.here.subject import Subject
 from onnxfarm.problems import Usage, main_guard, needs_extra
 from onnxfarm.screen import console_for
 

@@ -18,10 +18,10 @@ from farm.rules.planning.plans import Plan, PlannedBlock
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.workshop import orders
 from onnxfarm.calibration_files import few_sentence
-from onnxfarm.commands.options import Subject
 from onnxfarm.here import bench, bundle, calibration, evaluation
 from onnxfarm.here import given as bench_given
 from onnxfarm.here import orders as bench_orders
+from onnxfarm.here.subject import Subject
 from onnxfarm.problems import Infrastructure, Usage
 from worker.agent.abilities.probes import machine_tags
 from worker.agent.machine.facts import read_facts

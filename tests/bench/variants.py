@@ -24,8 +24,8 @@ from farm.rules.matrices import matrix as matrices
 from farm.rules.planning.plans import Plan
 from farm.workshop import arrays
 from farm.workshop.samples import digits, making
-from onnxfarm.commands.options import Subject
 from onnxfarm.here import workbench
+from onnxfarm.here.subject import Subject
 from tests.bench.figure import publish
 from tests.integration.worker.making import FACTS, runtime_store
 from worker.agent.kit.cache import ArtifactCache

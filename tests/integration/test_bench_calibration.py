@@ -14,8 +14,8 @@ from farm.workshop import arrays
 from farm.workshop.samples import digits
 from farm.workshop.samples import making as samples
 from onnxfarm.calibration_files import few_sentence, names_and_files, sets_in
-from onnxfarm.commands.options import Subject
 from onnxfarm.here import workbench
+from onnxfarm.here.subject import Subject
 from onnxfarm.problems import Usage
 
 pytestmark = pytest.mark.slow

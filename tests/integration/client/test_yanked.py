@@ -16,9 +16,9 @@ from farm.alerts.services.index import look_for_releases
 from farm.registry.models import Version
 from farm.rules.matrices import matrix as matrices
 from onnxfarm.commands.gate_benches import Given, Remote
-from onnxfarm.commands.options import Subject
 from onnxfarm.commands.plan import show_plan
 from onnxfarm.here.published import published
+from onnxfarm.here.subject import Subject
 from onnxfarm.main import app
 from onnxfarm.problems import Usage
 from onnxfarm.remote.client import Client
