@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from math import sqrt
 
 from dashboard import axes, numbers
-from dashboard.figures import theme
+from dashboard.figures import accuracies, theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
-from dashboard.reading import accuracy
 from farm.contract.document import Cell
 from farm.rules.quality.accuracy import pareto_front, undominated
 
@@ -22,12 +21,12 @@ def pareto(cells: Sequence[Cell], address: Address) -> Figure:
     """Every cell that has a latency and an accuracy; the metric is the one that most of them have."""
     judged = _drawn(cells)
     if not judged:
-        return nothing(NAME, NONE, accuracy.table([], frozenset(), address))
+        return nothing(NAME, NONE, accuracies.table([], frozenset(), address))
     along = axes.varying(judged)
     front = undominated([(cell.p50_ms or 0.0, float(cell.model_bytes or 0), -_goodness(cell)) for cell in judged])
     chosen = [judged[at] for at in front]
     others = [cell for at, cell in enumerate(judged) if at not in set(front)]
-    metric = accuracy.METRIC_NAMES[judged[0].accuracy.metric] if judged[0].accuracy else ""
+    metric = accuracies.METRIC_NAMES[judged[0].accuracy.metric] if judged[0].accuracy else ""
     return Figure(
         name=NAME,
         title=_title(judged, chosen, along, metric=metric),
@@ -46,7 +45,7 @@ def pareto(cells: Sequence[Cell], address: Address) -> Figure:
             yaxis=theme.axis(metric, tickformat=".1%" if _is_share(judged) else ".3~g"),
             showlegend=False,
         ),
-        table=accuracy.table(judged, frozenset(cell.id for cell in chosen), address),
+        table=accuracies.table(judged, frozenset(cell.id for cell in chosen), address),
     )
 
 
@@ -82,11 +81,11 @@ def _is_share(cells: Sequence[Cell]) -> bool:
 
 def _title(cells: Sequence[Cell], front: Sequence[Cell], along: Sequence[axes.Axis], *, metric: str) -> str:
     if len(cells) == 1:
-        return f"{numbers.latency(cells[0].p50_ms, cells[0].p50_ci_ms)}, {metric} {accuracy.value(cells[0].accuracy)}"
+        return f"{numbers.latency(cells[0].p50_ms, cells[0].p50_ci_ms)}, {metric} {accuracies.value(cells[0].accuracy)}"
     fastest = min(front, key=lambda cell: cell.p50_ms or 0.0)
     return (
         f"{len(front)} of {len(cells)} cells are on the Pareto front; the fastest, {axes.name_of(fastest, along)}, "
-        f"takes {numbers.latency(fastest.p50_ms, fastest.p50_ci_ms)} at {metric} {accuracy.value(fastest.accuracy)}"
+        f"takes {numbers.latency(fastest.p50_ms, fastest.p50_ci_ms)} at {metric} {accuracies.value(fastest.accuracy)}"
     )
 
 
@@ -132,8 +131,8 @@ def _points(
 
 def _words(cell: Cell) -> str:
     return (
-        f"{numbers.latency(cell.p50_ms, cell.p50_ci_ms)}<br>{accuracy.value(cell.accuracy)} "
-        f"({accuracy.interval(cell.accuracy)})<br>{numbers.size(cell.model_bytes)}"
+        f"{numbers.latency(cell.p50_ms, cell.p50_ci_ms)}<br>{accuracies.value(cell.accuracy)} "
+        f"({accuracies.interval(cell.accuracy)})<br>{numbers.size(cell.model_bytes)}"
     )
 
 

@@ -8,10 +8,10 @@ from typing import Any
 from dashboard import numbers
 from dashboard.figures import theme
 from dashboard.figures.figure import Figure, nothing
+from dashboard.figures.lines import Line, shift_words
 from dashboard.figures.ratios import ticks
 from dashboard.figures.theme import Json
 from dashboard.figures.thinning import kept
-from dashboard.reading.trends import Line, shift_words
 from dashboard.tables import Table
 
 NAME = "trend"

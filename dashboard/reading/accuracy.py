@@ -1,102 +1,16 @@
-"""Task accuracy as pages write it: the value with its interval, the difference to FP32, what stayed in float."""
+"""What pages say of task accuracy: how it was judged, what to try next, and the labelled data."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard import axes, numbers
-from dashboard.figures.figure import Address
-from dashboard.tables import Entry, Head, Table, verdict_entry
-from farm.contract.document import Accuracy, Cell
+from dashboard import numbers
+from dashboard.figures.accuracies import METRIC_NAMES
+from farm.contract.document import Cell
 from farm.rules.quality import quantisation
 from farm.rules.quality.evaluation import recipe_text
-from farm.rules.reporting.accuracy_words import is_worse
 
-HEADS = (
-    Head("Cell"),
-    Head("size", is_number=True, note="the .onnx and its external data"),
-    Head("p50, ms", is_number=True),
-    Head("accuracy", is_number=True, note="with its 95 % interval"),
-    Head("against FP32", is_number=True, note="on the same samples, with the 95 % interval of the paired difference"),
-    Head("Parity"),
-    Head("Pareto front", note="no other cell is at least as fast, as small and as accurate, and better in one"),
-    Head("What it ran", is_text=True),
-)
 # what machines call it
 X86 = ("x86_64", "AMD64", "i686")
-METRIC_NAMES = {"top1": "top-1", "top5": "top-5", "mse": "mean squared error"}
-
-
-def value(found: Accuracy | None) -> str:
-    """`98.1 %`, or the error in three digits."""
-    if found is None or found.value is None:
-        return numbers.NOT_MEASURED
-    return _share(found.value) if found.higher_is_better else numbers.plain(found.value)
-
-
-def interval(found: Accuracy | None) -> str:
-    """`96.6–99.0 %`; empty where there is none."""
-    if found is None or found.ci_low is None or found.ci_high is None:
-        return ""
-    if not found.higher_is_better:
-        return f"{numbers.plain(max(0.0, found.ci_low))}–{numbers.plain(found.ci_high)}"
-    return f"{_share(found.ci_low).removesuffix(' %')}–{_share(found.ci_high)}"
-
-
-def difference(found: Accuracy | None) -> str:
-    """`−0.19 points (−0.93 to +0.53)`; empty for the FP32 cell itself."""
-    if found is None or found.difference is None:
-        return ""
-    scale, unit = (100.0, " points") if found.higher_is_better else (1.0, "")
-    shown, low, high = (
-        _signed(scale * (one or 0.0), points=found.higher_is_better)
-        for one in (found.difference, found.difference_low, found.difference_high)
-    )
-    return f"{shown}{unit} ({low} to {high})"
-
-
-def entry(cell: Cell) -> Entry:
-    """The accuracy as an entry of a table, sorted by its value."""
-    found = cell.accuracy
-    return Entry(value(found), found.value if found else None, soft=interval(found))
-
-
-def difference_entry(cell: Cell) -> Entry:
-    """The difference to FP32; one that is shown to be for the worse says so."""
-    found = cell.accuracy
-    worse = "worse" if found is not None and is_worse(found) else ""
-    return Entry(difference(found), found.difference if found else None, soft=worse)
-
-
-def table(cells: Sequence[Cell], front: frozenset[str], address: Address) -> Table:
-    """Cells with labelled data, smallest latency first; those of the Pareto front are marked."""
-    along = axes.varying(cells)
-    rows = [
-        (
-            Entry(axes.name_of(cell, along) if along else "the model", href=address(cell.id)),
-            Entry(numbers.size(cell.model_bytes), cell.model_bytes),
-            Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms),
-            entry(cell),
-            difference_entry(cell),
-            verdict_entry(cell.parity.verdict),
-            Entry("on the front" if cell.id in front else "", int(cell.id not in front)),
-            Entry(stayed(cell)),
-        )
-        for cell in sorted(cells, key=lambda cell: (cell.p50_ms is None, cell.p50_ms))
-    ]
-    return Table("pareto", "Size, latency and accuracy of each cell", HEADS, rows)
-
-
-def stayed(cell: Cell) -> str:
-    """What of a quantised variant ran in float, from its trace: “2 of 3 Conv stayed FP32, 62 % of the time.”"""
-    if not cell.precision.startswith("int8") or not cell.operators:
-        return ""
-    found = quantisation.stayed_float(cell.operators)
-    in_float = [one.sentence() for one in found if one.in_float]
-    if in_float:
-        return " ".join(in_float)
-    ran = numbers.listed([f"{one.ran} {one.family}" for one in found])
-    return f"{ran} ran in 8 bits." if ran else ""
 
 
 def advice(cell: Cell, *, arch: str) -> list[str]:
@@ -120,15 +34,6 @@ def panel(cell: Cell) -> list[str]:
     recipe = f", recipe {found.recipe}" if found.recipe != found.metric else ""
     shared = f" Measured by {found.measured_by}, which has the same variant, runtime, provider and session."
     return [found.text, f"{how}{recipe}.{shared if found.measured_by else ''}"]
-
-
-def _share(fraction: float) -> str:
-    return f"{numbers.fixed(100 * fraction, 1)} %"
-
-
-def _signed(number: float, *, points: bool) -> str:
-    text = numbers.fixed(number, 2) if points else numbers.plain(number)
-    return text if number <= 0 else f"+{text}"
 
 
 @dataclass(frozen=True)

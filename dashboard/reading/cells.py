@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from dashboard import axes, numbers, words
+from dashboard.figures import accuracies
 from dashboard.figures.figure import Address
-from dashboard.reading import accuracy
 from dashboard.tables import Entry, Head, Table, verdict_entry
 from farm.contract.document import Cell
 
@@ -39,7 +39,7 @@ def table(cells: Iterable[Cell], address: Address) -> Table:
     if any(cell.accuracy is not None for cell in cells):
         # beside parity, which says how close outputs are; this says what it costs
         heads = (*HEADS[:AFTER_PARITY], *ACCURACY, *HEADS[AFTER_PARITY:])
-        judged = ((accuracy.entry(cell), accuracy.difference_entry(cell)) for cell in cells)
+        judged = ((accuracies.entry(cell), accuracies.difference_entry(cell)) for cell in cells)
         rows = [(*row[:AFTER_PARITY], *two, *row[AFTER_PARITY:]) for row, two in zip(rows, judged, strict=True)]
     return Table("cells-table", "Cells of this run", heads, rows)
 

@@ -1,14 +1,13 @@
 """Long series: each watched cell as a ratio to the pinned release of the same block, with its level shifts."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
 from math import ceil, sqrt
 from statistics import fmean, median
 from typing import Any
 from urllib.parse import urlencode
 
 from dashboard import numbers
+from dashboard.figures.lines import Line, Mark, Shift, Spot, shift_words
 from dashboard.tables import Entry, Head, Table
 from farm.rules.comparing.changepoints import find_changepoints
 from farm.rules.runtimes.order import release_order
@@ -25,59 +24,6 @@ HEADS = (
     Head("Level shifts"),
     Head("Alerts"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Spot:
-    """One value of a line. `low`, `high`: its interval; None where it has none. `round` is 0 for the pinned release."""
-
-    at: datetime
-    version: str
-    ratio: float
-    low: float | None
-    high: float | None
-    round: int
-    run: int | None = None
-
-
-@dataclass(frozen=True)
-class Shift:
-    """A level shift: the place of the new level's first value, and new / old."""
-
-    place: int
-    ratio: float
-
-
-@dataclass(frozen=True)
-class Mark:
-    """An alert on a line: the place of the value that raised it."""
-
-    place: int
-    alert: int
-    state: str
-
-
-@dataclass(frozen=True)
-class Line:
-    """One series on one node. `name` is what tells it apart from the others of its watch."""
-
-    series: str
-    node: str
-    label: str
-    name: str
-    spots: Sequence[Spot]
-    shifts: Sequence[Shift] = field(default_factory=tuple)
-    marks: Sequence[Mark] = field(default_factory=tuple)
-
-    @property
-    def key(self) -> str:
-        """How the address names it."""
-        return key_of(self.series, self.node)
-
-
-def key_of(series: str, node: str) -> str:
-    """How the address names a series on a node."""
-    return f"{series[:12]}@{node}"
 
 
 def lines(watch: Any, points: Iterable[tuple[Any, ...]], alerts: Iterable[Any] = ()) -> list[Line]:
@@ -177,8 +123,3 @@ def _row(line: Line, watch: int) -> tuple[Entry, ...]:
         Entry(numbers.listed([shift_words(line, shift) for shift in line.shifts], most=3) or "none"),
         Entry(alerts or "none"),
     )
-
-
-def shift_words(line: Line, shift: Shift) -> str:
-    """A level shift by its size and the release it came with."""
-    return f"{numbers.change(shift.ratio, 0.98, 1.02)} with {line.spots[shift.place].version}"

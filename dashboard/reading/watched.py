@@ -7,8 +7,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from dashboard import numbers
+from dashboard.figures.lines import Line, key_of, shift_words
 from dashboard.figures.thinning import kept
-from dashboard.reading.trends import Line, key_of, shift_words
 
 WIDTH, HEIGHT, ROOM = 120.0, 24.0, 3.0
 MOST_SPOTS = 60

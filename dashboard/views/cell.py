@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard import numbers, words
-from dashboard.figures import samples, sustained
+from dashboard.figures import accuracies, samples, sustained
 from dashboard.reading import accuracy, comparisons, copies, facts
 from dashboard.reading import cell as reading
 from dashboard.reading.beside import beside
@@ -72,7 +72,7 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "operators": reading.operators(found),
         "parity": reading.parity(found),
         "accuracy": accuracy.panel(judged),
-        "quantised": [text for text in (accuracy.stayed(found), *accuracy.advice(found, arch=arch)) if text],
+        "quantised": [text for text in (accuracies.stayed(found), *accuracy.advice(found, arch=arch)) if text],
         "beside": beside(document.cells, found, address),
         **panel(request, row, document.cells, found),
         "comparisons": comparisons.table(compared, by_id, address),

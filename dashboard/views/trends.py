@@ -7,6 +7,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard.figures.figure import Figure
+from dashboard.figures.lines import Line
 from dashboard.figures.trends import trend
 from dashboard.reading import listed
 from dashboard.reading import trends as reading
@@ -24,7 +25,7 @@ AXES = ("time", "release")
 FEW = 6
 # from so many values on, lines are kept for the next reader
 MANY = 1000
-Lines = tuple[list[reading.Line], list[reading.Line]]
+Lines = tuple[list[Line], list[Line]]
 _KEPT: Kept[Lines] = Kept(8)
 _FIGURES: Kept[tuple[Figure, str]] = Kept(16)
 

@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonRespons
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard.reading import accuracy
+from dashboard.figures import accuracies
 from dashboard.reading import variant as reading
 from dashboard.views.access import page, person
 from farm.accounts.refusals import Missing, NotAllowed
@@ -32,7 +32,7 @@ def variant(request: HttpRequest, variant_id: int) -> HttpResponse:
         "made": made,
         "run": run,
         "cell": cell,
-        "stayed": accuracy.stayed(cell) if cell else "",
+        "stayed": accuracies.stayed(cell) if cell else "",
         "is_open": found.state in OPEN or made.report in OPEN,
         "may_write": can_write(user, team=found.artifact.team),
     }

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.conf import settings
 
+from dashboard.figures.lines import Line
 from dashboard.reading import trends
 from dashboard.reading import watched as reading
 from dashboard.reading.kept import Kept
@@ -33,7 +34,7 @@ def of_model(model: Any) -> dict[str, Any]:
     }
 
 
-def _lines(watch: Any, model: Any) -> list[trends.Line]:
+def _lines(watch: Any, model: Any) -> list[Line]:
     return trends.lines(watch, pages.points_of_model(watch, model), pages.alerts_of_watch(watch).filter(model=model))
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from dashboard.figures import pareto
-from dashboard.reading import accuracy, cells
+from dashboard.figures import accuracies, pareto
+from dashboard.reading import cells
 from farm.contract.document import Accuracy, Cell, OperatorTime
 from farm.contract.reasons import Reason, ReasonCode
 from tests.unit.dashboard.conftest import address
@@ -101,7 +101,7 @@ def test_smaller_errors_are_better() -> None:
 def test_the_difference_to_fp32_is_told_with_its_interval() -> None:
     worse = judged(0.9, difference=-0.08, difference_low=-0.11, difference_high=-0.05, p=0.001, baseline="c1")
     found = FAST.model_copy(update={"accuracy": worse})
-    entry = accuracy.difference_entry(found)
+    entry = accuracies.difference_entry(found)
     minus = "\N{MINUS SIGN}"
     assert entry.text == f"{minus}8.00 points ({minus}11.00 to {minus}5.00)"
     assert entry.soft == "worse"
@@ -122,5 +122,5 @@ def test_what_a_quantised_cell_ran_is_read_off_its_trace(op_types: tuple[str, ..
         OperatorTime(node=f"n{at}", op_type=kind, provider="CPUExecutionProvider", time_us=5.0)
         for at, kind in enumerate(op_types)
     ]
-    assert accuracy.stayed(SMALL.model_copy(update={"operators": ran})) == words
-    assert accuracy.stayed(PLAIN.model_copy(update={"operators": ran})) == ""
+    assert accuracies.stayed(SMALL.model_copy(update={"operators": ran})) == words
+    assert accuracies.stayed(PLAIN.model_copy(update={"operators": ran})) == ""

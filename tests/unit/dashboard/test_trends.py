@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dashboard.figures.lines import shift_words
 from dashboard.figures.thinning import kept
 from dashboard.figures.trends import COLOURED, trend
 from dashboard.reading import trends as reading
@@ -58,7 +59,7 @@ def test_a_line_is_the_new_release_of_each_round_and_knows_its_level_shift() -> 
     assert len(line.spots) == 60
     assert [shift.place for shift in line.shifts] == [40]
     assert line.shifts[0].ratio == pytest.approx(1.24, rel=0.01)
-    assert reading.shift_words(line, line.shifts[0]) == "+24 % with 1.31.1"
+    assert shift_words(line, line.shifts[0]) == "+24 % with 1.31.1"
 
 
 @pytest.mark.parametrize(("count", "at"), [(1000, 600), (1000, 602), (10_000, 8_123), (201, 100)])
