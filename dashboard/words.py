@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dashboard import numbers
+from farm.rules.cells.axes import runtime_name
+from farm.rules.runtimes import providers
 
 
 @dataclass(frozen=True)
@@ -98,20 +100,6 @@ KINDS = {
     "memory": Sign("▲", "more memory", "slower"),
 }
 
-_PROVIDERS = {
-    "CPUExecutionProvider": "CPU",
-    "CUDAExecutionProvider": "CUDA",
-    "TensorrtExecutionProvider": "TensorRT",
-    "NvTensorRTRTXExecutionProvider": "TensorRT RTX",
-    "OpenVINOExecutionProvider": "OpenVINO",
-    "CoreMLExecutionProvider": "Core ML",
-    "DmlExecutionProvider": "DirectML",
-    "QNNExecutionProvider": "QNN",
-    "MIGraphXExecutionProvider": "MIGraphX",
-    "XnnpackExecutionProvider": "XNNPACK",
-    "WebGpuExecutionProvider": "WebGPU",
-}
-
 
 def sign_of(word: str) -> Sign:
     """The sign of a verdict or state; an unknown one is shown as it is."""
@@ -124,15 +112,13 @@ def kind_of(name: str) -> Sign:
 
 
 def provider(name: str) -> str:
-    """An execution provider's short name; only pages shorten them."""
-    return _PROVIDERS.get(name, name.removesuffix("ExecutionProvider") or name)
+    """What people call an execution provider."""
+    return providers.title(name)
 
 
 def runtime(requirement: str) -> str:
-    """A runtime's short name: `onnxruntime==1.31.1` is `1.31.1`, another distribution keeps its own part."""
-    distribution, _, version = requirement.partition("==")
-    own = distribution.removeprefix("onnxruntime").strip("-")
-    return f"{own} {version}".strip() if version else requirement
+    """A runtime's short name: `1.31.1`, `openvino 1.24.1`."""
+    return runtime_name(requirement)
 
 
 def runtime_in_words(requirement: str) -> str:

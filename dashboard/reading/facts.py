@@ -72,19 +72,17 @@ def of_run(document: Document) -> list[Fact]:
 
 def of_cell(cell: Cell) -> list[Fact]:
     """Facts of one cell; the workload in full."""
-    shapes = ", ".join(f"{name} {size}" for name, size in sorted(cell.shapes.items()))
-    options = ", ".join(f"{key}={value}" for key, value in sorted(cell.provider_options.items()))
     found = [
         digest(cell.model_sha256),
         Fact("Runtime", cell.runtime, is_name=True),
         Fact("Opset", str(cell.opset) if cell.opset else "unknown"),
         Fact("Batch", str(cell.batch) if cell.batch is not None else "no batch"),
-        Fact("Shapes", shapes),
+        Fact("Shapes", axes.BY_NAME["shapes"].short(cell)),
         Fact("Precision", _precision(cell)),
         Fact("Threads", str(cell.threads)),
         Fact("Optimization", cell.optimization),
-        Fact("At once", str(cell.concurrency) if cell.concurrency > 1 else ""),
-        Fact("Provider options", options, is_name=True),
+        Fact("Concurrency", str(cell.concurrency) if cell.concurrency > 1 else ""),
+        Fact("Provider options", axes.BY_NAME["provider_options"].short(cell), is_name=True),
         Fact("Session", session(cell)),
         Fact("Device", ", ".join(f"{name} {value}" for name, value in sorted(cell.provider_facts.items()))),
         Fact("Engine", engine(cell)),

@@ -49,12 +49,13 @@ class Building:
 class Provider:
     """One execution provider.
 
-    `distributions`: packages whose build carries it. `plugins`: packages that add it beside plain `onnxruntime`.
-    `detection`: what the probe of a node looks at. `options`: the names a matrix may set. `defaults`: what is passed
-    when the matrix says nothing. `records`: what to record apart from `ALWAYS_RECORDED`. `has_own_memory`: latency is
-    reported both on the device and with host copies. `probe_with`: the build that a probe installs, where plain
-    `onnxruntime` has not got the provider, and `signs` of a machine that is worth it; None: the owner has to ask.
-    `environment`: names that a runner finds as the agent's owner set them. `building`: see there.
+    `title`: what people call it, where that is not ONNX Runtime's name without its ending. `distributions`:
+    packages whose build carries it. `plugins`: packages that add it beside plain `onnxruntime`. `detection`: what
+    the probe of a node looks at. `options`: the names a matrix may set. `defaults`: what is passed when the matrix
+    says nothing. `records`: what to record apart from `ALWAYS_RECORDED`. `has_own_memory`: latency is reported both
+    on the device and with host copies. `probe_with`: the build that a probe installs, where plain `onnxruntime` has
+    not got the provider, and `signs` of a machine that is worth it; None: the owner has to ask. `environment`:
+    names that a runner finds as the agent's owner set them. `building`: see there.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Provider:
     device: Device
     tag: str
     detection: str
+    title: str = ""
     distributions: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
@@ -121,6 +123,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         name="XnnpackExecutionProvider",
         short="xnnpack",
+        title="XNNPACK",
         device="cpu",
         tag="xnnpack",
         detection="listed by the node's own build; a trace shows it executing",
@@ -171,6 +174,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         name="TensorrtExecutionProvider",
         short="tensorrt",
+        title="TensorRT",
         device="gpu",
         tag="tensorrt",
         aliases=("trt",),
@@ -192,6 +196,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         name="NvTensorRTRTXExecutionProvider",
         short="nvtensorrtrtx",
+        title="TensorRT RTX",
         device="gpu",
         tag="tensorrt-rtx",
         aliases=("nv_tensorrt_rtx", "trt-rtx", "tensorrt-rtx"),
@@ -244,6 +249,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         name="CoreMLExecutionProvider",
         short="coreml",
+        title="Core ML",
         device="npu",
         tag="coreml",
         distributions=("onnxruntime",),
@@ -314,6 +320,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         name="DmlExecutionProvider",
         short="directml",
+        title="DirectML",
         device="gpu",
         tag="directml",
         aliases=("dml", "DirectMLExecutionProvider"),
@@ -350,6 +357,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         name="WebGpuExecutionProvider",
         short="webgpu",
+        title="WebGPU",
         device="gpu",
         tag="webgpu",
         plugins=("onnxruntime-ep-webgpu",),

@@ -22,6 +22,7 @@ __all__ = [
     "requested_list",
     "resolve",
     "tag_for",
+    "title",
     "with_defaults",
 ]
 
@@ -44,6 +45,13 @@ CPU = PROVIDERS[0]
 def find(name: str) -> Provider | None:
     """The entry with this name, short form or alias, whatever its case; None for a provider that has none."""
     return _BY_NAME.get(name.strip().lower())
+
+
+def title(name: str) -> str:
+    """What people call the provider that ONNX Runtime knows by this name; of an unknown one the name's own part."""
+    entry = find(name)
+    known = entry.title if entry is not None and entry.name == name else ""
+    return known or name.removesuffix("ExecutionProvider") or name
 
 
 def resolve(name: str) -> Provider:

@@ -57,7 +57,7 @@ def test_a_session_set_is_named_and_says_what_it_changes(by_id: dict[str, Cell])
     parallel = by_id["b1-a0"].model_copy(update={"session": own})
     assert facts.session(parallel) == "parallel: config a=1, execution mode parallel, inter op threads 2, spinning off"
     assert facts.session(by_id["b1-a0"]) == "default"
-    assert axes.BY_NAME["session"].label(parallel) == "parallel session"
+    assert axes.BY_NAME["session"].label(parallel) == "session parallel"
 
 
 # the run

@@ -1,0 +1,45 @@
+"""What cells are called: by the axes along which they differ, or by what does not go without saying. Pure."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
+
+from farm.contract.document import Cell
+from farm.rules.cells.axes import AXES, BY_NAME, Axis
+
+
+def varying(cells: Iterable[Cell]) -> list[Axis]:
+    """The axes along which these cells differ, in the order of AXES, without those that follow from others."""
+    cells = list(cells)
+    found = [axis for axis in AXES if _differ(cells, axis)]
+    return [axis for axis in found if not _is_implied(axis, cells)]
+
+
+def along(cell: Cell, axes: Sequence[Axis]) -> str:
+    """A cell by its places on axes: `CPU · batch 8 · int8-dynamic`; its runtime where none are given."""
+    return " · ".join(axis.label(cell) for axis in axes) or BY_NAME["runtime"].label(cell)
+
+
+def said(cell: Cell, axes: Iterable[Axis], *, without: Collection[str] = ()) -> str:
+    """A cell by what does not go without saying along the axes: `CPU, batch 8, fp32, 1 thread`."""
+    return ", ".join(axis.label(cell) for axis in axes if axis.name not in without and not axis.is_default(cell))
+
+
+def _differ(cells: Sequence[Cell], axis: Axis) -> bool:
+    """Whether the cells stand at several places of an axis; the second place found ends the look."""
+    first = axis.label(cells[0]) if cells else ""
+    return any(axis.label(cell) != first for cell in cells)
+
+
+def _is_implied(axis: Axis, cells: Sequence[Cell]) -> bool:
+    """Whether an axis says nothing of its own: hardware that follows from the provider, a node from the hardware.
+
+    A refused point has no node: that alone makes no axis.
+    """
+    if axis.name == "node":
+        ran = [cell for cell in cells if cell.node]
+        return len({cell.node for cell in ran}) <= 1 or _follows(ran, lambda c: c.hardware, lambda c: c.node)
+    return axis.name == "hardware" and _follows(cells, lambda c: c.provider, lambda c: c.hardware)
+
+
+def _follows(cells: Sequence[Cell], known: Callable[[Cell], Any], other: Callable[[Cell], Any]) -> bool:
+    return len({(known(cell), other(cell)) for cell in cells}) == len({known(cell) for cell in cells})

@@ -1,0 +1,68 @@
+"""The axes of a cell are one table: whatever names, sorts or shows cells takes every entry of it."""
+
+from typing import Any
+
+import pytest
+
+from dashboard import axes as pages
+from farm.contract.document import Cell
+from farm.rules.cells import label
+from farm.rules.cells.axes import AXES, BY_NAME, Axis
+
+# for each axis what another cell may have, and how that reads on its own; an axis without an entry fails here
+OTHERS: dict[str, tuple[dict[str, Any], str]] = {
+    "model": ({"model": "decoder", "model_sha256": "1" * 64}, "decoder"),
+    "hardware": ({"hardware": "arm"}, "arm"),
+    "node": ({"node": "pi"}, "pi"),
+    "provider": ({"provider": "TensorrtExecutionProvider"}, "TensorRT"),
+    "provider_options": ({"provider_options": {"streams": "2", "device": "1"}}, "device=1 streams=2"),
+    "batch": ({"batch": 8}, "batch 8"),
+    "shapes": ({"shapes": {"sequence": 64}}, "sequence=64"),
+    "precision": ({"precision": "int8-dynamic"}, "int8-dynamic"),
+    "opset": ({"opset": 21}, "opset 21"),
+    "threads": ({"threads": 4}, "4 threads"),
+    "optimization": ({"optimization": "basic"}, "optimization basic"),
+    "session": ({"session": {"name": "quiet", "spinning": False}}, "session quiet"),
+    "concurrency": ({"concurrency": 4}, "4 streams"),
+    "runtime": ({"runtime": "onnxruntime-openvino==1.24.1"}, "openvino 1.24.1"),
+}
+every_axis = pytest.mark.parametrize("axis", AXES, ids=[axis.name for axis in AXES])
+
+
+def cell(name: str = "c1", **changes: Any) -> Cell:
+    facts: dict[str, Any] = {
+        "id": name, "digest": "0" * 64, "model": "encoder", "model_sha256": "0" * 64, "runtime": "onnxruntime==1.29.0",
+        "provider": "CPUExecutionProvider", "active_providers": ["CPUExecutionProvider"], "batch": 1, "opset": 17,
+        "precision": "fp32", "threads": 1, "session": {"name": "default"}, "node": "bench-1", "status": "done",
+        "p50_ms": 1.0,
+    }  # fmt: skip
+    return Cell.model_validate(facts | changes)
+
+
+def other(axis: Axis) -> Cell:
+    return cell("c2", **OTHERS[axis.name][0])
+
+
+@every_axis
+def test_a_value_reads_the_same_wherever_it_stands_on_its_own(axis: Axis) -> None:
+    assert axis.label(other(axis)) == OTHERS[axis.name][1]
+
+
+@every_axis
+def test_two_cells_that_differ_along_an_axis_are_told_apart_by_it_on_pages(axis: Axis) -> None:
+    cells = [cell(), other(axis)]
+    assert axis in pages.varying(cells)
+    assert OTHERS[axis.name][1] in label.along(cells[1], pages.varying(cells))
+    assert len(pages.places(cells, [axis])) == 2
+
+
+@every_axis
+def test_an_axis_reads_fields_that_a_document_has(axis: Axis) -> None:
+    assert set(axis.fields) <= set(Cell.model_fields)
+    assert axis.short(cell()) != axis.short(other(axis))
+
+
+def test_what_goes_without_saying_is_not_said() -> None:
+    usual = cell(batch=None)
+    assert label.said(usual, AXES, without=("model", "node", "hardware")) == ("CPU, fp32, opset 17, 1 thread, 1.29.0")
+    assert BY_NAME["session"].is_default(cell(session={}))
