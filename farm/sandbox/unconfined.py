@@ -7,7 +7,7 @@ models only, a command on a file of one's own. Whoever says so is told, once, wh
 import threading
 from collections.abc import Callable
 
-from farm.sandbox.policy import Level, SandboxError
+from farm.sandbox.policy import SandboxError
 
 _lock = threading.Lock()
 _accepted: Callable[[str], None] | None = None
@@ -32,17 +32,8 @@ def refuse() -> None:
         _accepted = None
 
 
-def level_to_use() -> Level:
-    """The strongest level that holds here; "none" only where that was accepted. Raises NoSandboxError."""
-    from farm.sandbox import confinement  # the probe runs a child, which asks here
-
-    level = confinement.available_level()
-    if level == "none":
-        _go_on(confinement.sentence())
-    return level
-
-
-def _go_on(sentence: str) -> None:
+def go_on(sentence: str) -> None:
+    """Goes on without walls, `sentence` says why; who accepted it is told. Raises NoSandboxError where nobody did."""
     global _was_told
     with _lock:
         if _accepted is None:

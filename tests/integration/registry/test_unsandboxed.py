@@ -16,7 +16,7 @@ from farm.registry import services
 from farm.registry.confining import go_on_if_accepted
 from farm.registry.models import Version
 from farm.registry.states import VersionState
-from farm.sandbox import unconfined
+from farm.sandbox import confinement, unconfined
 from tests.unwalled import no_walls
 
 __all__ = ["no_walls"]
@@ -101,7 +101,7 @@ def test_the_operators_word_is_said_wherever_one_looks(client: Client, member: U
 def test_a_farm_with_walls_says_their_level(client: Client, member: User) -> None:
     go_on_if_accepted()
     try:
-        level = unconfined.level_to_use()
+        level = confinement.level_to_use()
     except unconfined.NoSandboxError as problem:
         pytest.skip(str(problem))
     assert f"reads uploads in a sandbox, level {level}" in home(client, member)
