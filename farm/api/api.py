@@ -1,35 +1,54 @@
 """The HTTP API of people and programs, `/api/v1/`: schemas parse, endpoints call services and selectors."""
 
-from importlib import import_module
-from importlib.util import find_spec
-
 from ninja import NinjaAPI, Swagger
 
-from farm.api import errors
+from farm.api import (
+    alerts,
+    badges,
+    bisections,
+    channels,
+    compatibility,
+    diverge,
+    errors,
+    evaluation,
+    lendings,
+    matrix,
+    models,
+    nodes,
+    plan,
+    reports,
+    resumable,
+    runs,
+    shares,
+    sweeps,
+    tokens,
+    uploads,
+    watches,
+)
 from farm.api.auth import BrowserAuth, TokenAuth
 
-# `farm.api.<module>` has a `router`; node messages are served apart, see farm.api.node
+# node messages are served apart, see farm.api.node
 ROUTERS = (
-    "tokens",
-    "models",
-    "compatibility",
-    "uploads",
-    "resumable",
-    "evaluation",
-    "matrix",
-    "plan",
-    "runs",
-    "nodes",
-    "lendings",
-    "diverge",
-    "watches",
-    "alerts",
-    "bisections",
-    "channels",
-    "badges",
-    "sweeps",
-    "reports",
-    "shares",
+    tokens.router,
+    models.router,
+    compatibility.router,
+    uploads.router,
+    resumable.router,
+    evaluation.router,
+    matrix.router,
+    plan.router,
+    runs.router,
+    nodes.router,
+    lendings.router,
+    diverge.router,
+    watches.router,
+    alerts.router,
+    bisections.router,
+    channels.router,
+    badges.router,
+    sweeps.router,
+    reports.router,
+    shares.router,
 )
 
 api = NinjaAPI(
@@ -41,6 +60,5 @@ api = NinjaAPI(
     docs=Swagger(settings={"persistAuthorization": True, "validatorUrl": None}),
 )
 errors.install(api)
-for name in ROUTERS:
-    if find_spec(f"farm.api.{name}"):
-        api.add_router("", import_module(f"farm.api.{name}").router)
+for router in ROUTERS:
+    api.add_router("", router)
