@@ -10,7 +10,7 @@ from farm.alerts.selectors.releases import for_planning
 from farm.api.auth import person
 from farm.registry.selectors import version
 from farm.rules.planning.plans import PlannedBlock, RefusedPoint
-from farm.runs.services import plan_run
+from farm.runs.services import must_be_meant, plan_run
 
 router = Router(tags=["runs"])
 MAX_SEED = 2**31 - 1
@@ -33,7 +33,7 @@ class PlanOrder(RunOrder):
 class PlanOut(Schema):
     """`cells`: different points that would be measured; `minutes`: all blocks one after another, on one node.
 
-    `problem`: why the matrix cannot be meant; starting it would be refused with this sentence.
+    `problem`: always null; a matrix that cannot be meant is refused with 422, as its run would be.
     """
 
     cells: int
@@ -53,4 +53,5 @@ def plan(request: HttpRequest, payload: PlanOrder) -> PlanOut:
     user = person(request)
     model = version(user, payload.version)
     found = plan_run(version=model, matrix=payload.matrix, seed=payload.seed, wish=payload.wish, **for_planning())
+    must_be_meant(found)
     return PlanOut(**{name: getattr(found, name) for name in PlanOut.model_fields})

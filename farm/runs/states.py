@@ -12,7 +12,7 @@ class RunState(models.TextChoices):
 
 
 class RunOutcome(models.TextChoices):
-    """How a finished run ended. `partial`: some planned cell has no result."""
+    """How a finished run ended. `partial`: some planned cell has no result, or every one was refused."""
 
     OPEN = "", "open"
     COMPLETE = "complete"

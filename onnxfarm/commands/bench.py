@@ -8,7 +8,6 @@ import typer
 from rich.console import Console
 
 from farm.contract.document import Document
-from farm.contract.reasons import ReasonCode
 from farm.rules.matrices import matrix as matrices
 from onnxfarm.calibration_files import CALIBRATION_HELP
 from onnxfarm.commands.bench_options import matrix_of, sizes_of, tolerances_of, with_settings
@@ -29,7 +28,8 @@ from onnxfarm.commands.options import (
     ThreadsOption,
 )
 from onnxfarm.here.subject import Subject
-from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, needs_extra
+from onnxfarm.outcomes import judge_cells_here
+from onnxfarm.problems import Usage, main_guard, needs_extra
 from onnxfarm.screen import console_for, show
 
 HOME_VARIABLE = "ONNXFARM_HOME"
@@ -90,7 +90,7 @@ def bench(  # noqa: PLR0913  every option of the command
     recipe: RecipeOption = "",
     seed: SeedOption = 0,
     diverge: DivergeOption = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 when a cell was refused or failed.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 when a cell was refused, too.")] = False,
     json_file: DocumentOption = None,
     timings: TimingsOption = None,
     allow_package: PackagesOption = None,
@@ -98,7 +98,8 @@ def bench(  # noqa: PLR0913  every option of the command
 ) -> None:
     """Measure a model here, cells side by side in interleaved rounds, and judge them as a farm does.
 
-    Exit code 0: it ran, whatever the verdicts; 1: a cell did not, with --strict; 2: something given cannot be used.
+    Exit code 0: every planned cell is done, whatever the verdicts; 1: one failed, or none could be measured; 2:
+    something given cannot be used.
     """
     axes = {"runtime": ort, "provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
     axes |= {"precision": precision, "opset": opset, "optimization": optimization, "concurrency": concurrency}
@@ -114,7 +115,7 @@ def bench(  # noqa: PLR0913  every option of the command
     )
     document = _measured(Subject(model, inputs, expected, seed), declared, options, console=console)
     _show(document, console=console, json_file=json_file)
-    _judge(document, strict=strict)
+    judge_cells_here(document, strict=strict)
 
 
 def _measured(subject: Subject, declared: matrices.Matrix, options: Options, *, console: Console) -> Document:
@@ -161,15 +162,3 @@ def _show(document: Document, *, console: Console, json_file: Path | None) -> No
     if json_file is not None:
         write_json(document, json_file)
     show(document, console=console)
-
-
-def _judge(document: Document, *, strict: bool) -> None:
-    """Raise Infrastructure when no runtime could be installed, and with `strict` GateFailed for a cell not done."""
-    missing = [cell for cell in document.cells if cell.status != "done"]
-    reasons = {cell.reason.code for cell in missing if cell.reason}
-    if len(missing) == len(document.cells) and reasons == {ReasonCode.RUNTIME_INSTALL_FAILED}:
-        raise Infrastructure(
-            "No runtime could be installed; the installer's words are above. Is a package index in reach?"
-        )
-    if strict and missing:
-        raise GateFailed(f"{len(missing)} of {len(document.cells)} cells were refused or did not finish (--strict).")

@@ -16,6 +16,7 @@ from onnxfarm.calibration_files import CALIBRATION_HELP
 from onnxfarm.commands.bench import default_home
 from onnxfarm.commands.bench_options import matrix_of
 from onnxfarm.here.subject import Subject
+from onnxfarm.outcomes import judge_cells_here
 from onnxfarm.problems import GateFailed, Infrastructure, main_guard, needs_extra
 from onnxfarm.screen import console_for
 
@@ -41,7 +42,8 @@ def evaluate(  # noqa: PLR0913  every option of the command
 ) -> None:
     """Judge a model and its variants on labelled data, sample by sample against FP32. Nothing is timed.
 
-    Exit code 0: it ran; 1: a cell lost accuracy or has none, with --strict; 2: something given cannot be used.
+    Exit code 0: every cell is judged or was refused; 1: one failed or none could be judged, and with --strict one lost
+    accuracy or has none; 2: something given cannot be used.
     """
     with needs_extra("node"):
         from onnxfarm.here import workbench
@@ -123,12 +125,10 @@ def _difference(cell: Cell) -> str:
 
 
 def _gate(document: Document, *, strict: bool) -> None:
-    """Raise Infrastructure when nothing could be judged for want of runtimes; with `strict` GateFailed."""
+    """Raise Infrastructure or GateFailed as after a bench; with `strict`, also where a cell lost accuracy."""
     missing = [cell.id for cell in document.cells if cell.status != CellStatus.DONE]
     worse = [cell.id for cell in document.cells if cell.accuracy is not None and is_worse(cell.accuracy)]
-    if strict and (missing or worse):
-        said = [
-            f"{', '.join(worse)} lost accuracy" if worse else "",
-            f"{', '.join(missing)} had none" if missing else "",
-        ]
-        raise GateFailed(f"{' and '.join(filter(None, said))} (--strict).")
+    if strict and worse:
+        also = f" and {', '.join(missing)} had none" if missing else ""
+        raise GateFailed(f"{', '.join(worse)} lost accuracy{also} (--strict).")
+    judge_cells_here(document, strict=strict)

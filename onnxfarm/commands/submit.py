@@ -14,6 +14,7 @@ from farm.rules.matrices.matrix_text import read_text as read_plain
 from onnxfarm.calibration_files import CALIBRATION_HELP, few_sentence
 from onnxfarm.documents import read_text
 from onnxfarm.model_files import files_of
+from onnxfarm.outcomes import judge_cells
 from onnxfarm.problems import GateFailed, TimedOut, Usage, main_guard
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
@@ -53,7 +54,7 @@ def submit(  # noqa: PLR0913  every option of the command
 ) -> None:
     """Send a model and a matrix to a farm.
 
-    Exit code 0: the run was taken, or with --wait every planned cell finished; 1: a cell did not.
+    Exit code 0: the run was taken, or with --wait every planned cell is done; 1: one failed, or none was measured.
     """
     if json_file is not None and not wait:
         raise Usage("--json writes the finished run: add --wait, or use `onnxfarm results RUN --json`.")
@@ -174,17 +175,9 @@ def _finish(
     if json_file is not None:
         write_json(document, json_file)
     show(document, console=console_for(stderr=True), address=address_of(run, client))
-    _judge(document, outcome=str(run.get("outcome") or ""), strict=strict)
-
-
-def _judge(document: Any, *, outcome: str, strict: bool) -> None:
-    """Raise GateFailed unless every planned cell finished; with `strict`, refused ones count too."""
-    missing = [cell for cell in document.cells if cell.status not in ("done", "refused")]
-    refused = [cell for cell in document.cells if cell.status == "refused"]
-    if missing or outcome not in ("", "complete"):
-        raise GateFailed(f"{len(missing)} of {len(document.cells)} cells did not finish; their reasons are above.")
-    if strict and refused:
-        raise GateFailed(f"{len(refused)} of {len(document.cells)} cells were refused (--strict).")
+    judge_cells(document, strict=strict)
+    if run.get("outcome") == "cancelled":
+        raise GateFailed(f"Run {run_id} was cancelled before its end.")
 
 
 class _upload_bar:  # noqa: N801 - used like the functions of contextlib

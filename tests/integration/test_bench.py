@@ -119,22 +119,25 @@ def test_a_runtime_named_twice_makes_an_a_a_pair_and_json_goes_to_stdout(home: P
     assert "round 8" in done.stderr
 
 
-def test_a_model_no_runtime_can_take_is_a_refused_cell_and_an_error_only_when_strict(
-    home: Path, tmp_path: Path
-) -> None:
+def test_a_model_no_runtime_can_take_is_a_refused_cell_and_exit_code_1(home: Path, tmp_path: Path) -> None:
     for name, code in (("relu_ir_future", "ir_too_new"), ("custom_op", "custom_domain")):
         out = tmp_path / f"{name}.json"
-        assert bench(home, MODELS / f"{name}.onnx", "--json", out).exit_code == 0
+        assert bench(home, MODELS / f"{name}.onnx", "--json", out).exit_code == 1
         (cell,) = document(out)["cells"]
         assert cell["status"] == "refused"
         assert cell["reason"]["code"] == code
         assert cell["p50_ms"] is None
-        assert bench(home, MODELS / f"{name}.onnx", "--strict").exit_code == 1
+
+
+def test_a_provider_that_is_in_no_given_runtime_is_exit_code_1(home: Path) -> None:
+    done = bench(home, MODELS / "relu_op13_ir7.onnx", "--ort", "1.29.0,1.31.1", "--provider", "cuda")
+    assert done.exit_code == 1, done.output
+    assert "None of 2 cells could be measured." in done.stderr.strip().splitlines()[-1]
 
 
 def test_an_opset_above_what_a_runtime_loads_is_refused_there(home: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
-    assert bench(home, MODELS / "relu_op26_ir13.onnx", "--ort", "1.15.1,1.24.1", "--json", out).exit_code == 0
+    assert bench(home, MODELS / "relu_op26_ir13.onnx", "--ort", "1.15.1,1.24.1", "--json", out).exit_code == 1
     assert [cell["reason"]["code"] for cell in document(out)["cells"]] == ["opset_too_new"] * 2
 
 

@@ -6,7 +6,7 @@ from farm.runs.services.diverging import accept_part, ask_divergence
 from farm.runs.services.drawing import read_trace, timeline_of
 from farm.runs.services.feeding import release_ready_blocks
 from farm.runs.services.leasing import claim_block, heartbeat, held_attempt, held_by_token
-from farm.runs.services.planning import plan_run, read_matrix
+from farm.runs.services.planning import must_be_meant, plan_run, read_matrix
 from farm.runs.services.reporting import accept_report
 from farm.runs.services.starting import start_run
 from farm.runs.services.sweeping import sweep
@@ -25,6 +25,7 @@ __all__ = [
     "held_attempt",
     "held_by_token",
     "more_rounds",
+    "must_be_meant",
     "plan_run",
     "read_matrix",
     "read_trace",

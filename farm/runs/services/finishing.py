@@ -10,7 +10,8 @@ from farm.runs.models import Run
 from farm.runs.services.locking import lock_run
 from farm.runs.states import OPEN_BLOCKS, BlockState, EventKind, RunOutcome
 
-# refused is an answer with a reason, like done; anything else is a planned cell without a result
+# refused is an answer with a reason, like done; anything else is a planned cell without a result. Where nothing but
+# refusals came out, nothing was measured, which is not complete either.
 ANSWERED = (CellStatus.DONE, CellStatus.REFUSED)
 LOUD_VERDICTS = ("slower", "faster", "undecided")
 
@@ -32,7 +33,8 @@ def finish_run_if_over(run: Run) -> bool:
 def _outcome(run: Run) -> tuple[RunOutcome, str]:
     statuses = Counter(run.cells.values_list("status", flat=True))
     unanswered = sum(count for status, count in statuses.items() if status not in ANSWERED)
-    outcome = RunOutcome.PARTIAL if unanswered else RunOutcome.COMPLETE
+    is_complete = not unanswered and statuses[CellStatus.DONE] > 0
+    outcome = RunOutcome.COMPLETE if is_complete else RunOutcome.PARTIAL
     if unanswered and run.blocks.filter(state=BlockState.CANCELLED).count() == run.blocks.count():
         outcome = RunOutcome.CANCELLED
     return outcome, f"{_cells_in_words(statuses)}{_verdicts_in_words(run)}."

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.conf import settings
 
-from farm.accounts.refusals import Conflict, Invalid
+from farm.accounts.refusals import Conflict, Invalid, Unprocessable
 from farm.fleet.selectors import offers
 from farm.registry.models import Version
 from farm.registry.selectors import model_facts
@@ -65,6 +65,12 @@ def _wishing(matrix: Matrix, wish: str | float | None) -> Matrix:
         return replace(matrix, wish=read_wish(wish))
     except MatrixProblem as problem:
         raise Invalid(str(problem), code="wish") from problem
+
+
+def must_be_meant(plan: Plan) -> None:
+    """Raises Unprocessable for a release that does not exist, or a matrix that no node takes at all."""
+    if plan.problem:
+        raise Unprocessable(plan.problem, code="plan")
 
 
 def must_be_ready(version: Version) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from django.db import transaction
 
 from farm.accounts.models import User
-from farm.accounts.refusals import Conflict, NotAllowed, Unprocessable
+from farm.accounts.refusals import Conflict, NotAllowed
 from farm.accounts.selectors import can_write
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import CellStatus, Reason
@@ -17,7 +17,7 @@ from farm.rules.planning.plans import Plan, PlannedBlock
 from farm.rules.runtimes.releases import NONE_YANKED
 from farm.runs.models import Arm, Block, Cell, Run
 from farm.runs.services.feeding import MOST_AT_START, release_ready_blocks
-from farm.runs.services.planning import Declared, plan_run, read_matrix
+from farm.runs.services.planning import Declared, must_be_meant, plan_run, read_matrix
 from farm.runs.states import EventKind, RunState
 
 # open runs of one team at a time; a script gone wild is stopped here
@@ -47,8 +47,7 @@ def start_run(
         raise NotAllowed(f"You may look at the models of team “{team.name}” but not measure them.")
     declared = read_matrix(matrix)
     plan = plan_run(version=version, matrix=declared, seed=seed, releases=releases, yanked=yanked)
-    if plan.problem:
-        raise Unprocessable(plan.problem, code="plan")
+    must_be_meant(plan)
     with transaction.atomic():
         _check_room(version)
         run = Run.objects.create(

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
+from farm.accounts.models import Team, User
 from farm.registry.models import Version
 from onnxfarm.problems import Usage
 from onnxfarm.remote.account import Account, config_file
 from onnxfarm.remote.client import Client
+from tests.integration.dashboard.rows import make_node
 from tests.processes import Process
 
 Command = Callable[..., Result]
@@ -56,8 +58,9 @@ def test_models_are_listed_with_a_hint_while_there_are_none(onnxfarm: Command, f
 
 @pytest.mark.slow
 def test_a_plan_shows_what_would_run_and_what_would_not(
-    prepare_worker: Process, onnxfarm: Command, models: Path, tmp_path: Path
+    prepare_worker: Process, onnxfarm: Command, models: Path, tmp_path: Path, team: Team, owner: User
 ) -> None:
+    make_node(team, owner)
     matrix = tmp_path / "matrix.yaml"
     matrix.write_text("matrix:\n  runtime: [1.29.0, 1.31.1]\n  batch: [1, 2]\n")
     result = onnxfarm("plan", models / "mlp_external.onnx", "--matrix", matrix)
@@ -67,6 +70,9 @@ def test_a_plan_shows_what_would_run_and_what_would_not(
     answer = json.loads(onnxfarm("plan", models / "mlp_external.onnx", "--matrix", matrix, "--json").stdout)
     assert {"cells", "blocks", "refused", "minutes"} <= set(answer)
     assert Version.objects.count() == 1
+    matrix.write_text("matrix:\n  runtime: [1.31.99, 1.31.1]\n")
+    unknown = onnxfarm("plan", models / "mlp_external.onnx", "--matrix", matrix)
+    assert "1.31.99" in sentence(unknown, code=2)
 
 
 @pytest.mark.slow

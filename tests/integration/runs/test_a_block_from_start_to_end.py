@@ -60,6 +60,17 @@ def test_a_measured_run_is_complete_and_names_the_slower_runtime(run: Run, node:
     assert verdicts["c1", "c2"] == "slower"
 
 
+def test_a_run_whose_points_were_all_refused_is_not_complete(version: Version, member: User, node: Node) -> None:
+    run = services.start_run(
+        version=version, matrix={"runtime": ["1.31.1"], "shapes": [{"none": 8}]}, requested_by=member
+    )
+    services.sweep()
+    run.refresh_from_db()
+    assert [cell.status for cell in run.cells.all()] == ["refused"]
+    assert (run.state, run.outcome) == (RunState.FINISHED, RunOutcome.PARTIAL)
+    assert "0 of 1 cells done, 1 refused" in run.sentence
+
+
 def test_every_finding_is_written_down(run: Run, node: Node) -> None:
     measure(node, first_block(run), [1.0, 1.2, 1.0])
     assert Cell.objects.get(name="c1").p50_ms == pytest.approx(1.0, rel=0.02)

@@ -77,6 +77,24 @@ def test_without_a_matrix_the_default_one_is_planned(api_of: ApiOf, member: User
     assert plan["cells"] == 8
 
 
+def test_a_plan_of_a_release_that_does_not_exist_is_refused_as_its_run_would_be(
+    api_of: ApiOf, member: User, node: Node, version: Version
+) -> None:
+    wrong = order(version, matrix={"runtime": ["1.31.99", "1.31.1"]})
+    planned, started = (post_json(api_of(member), f"/api/v1/{path}", wrong) for path in ("plan", "runs"))
+    assert (planned.status_code, planned.json()["code"]) == (422, "plan")
+    assert planned.json()["detail"] == started.json()["detail"]
+    assert "1.31.99" in planned.json()["detail"]
+
+
+def test_a_plan_that_no_node_takes_is_refused_as_its_run_would_be(
+    api_of: ApiOf, member: User, version: Version
+) -> None:
+    planned = post_json(api_of(member), "/api/v1/plan", order(version))
+    assert (planned.status_code, planned.json()["code"]) == (422, "plan")
+    assert "No node is online" in planned.json()["detail"]
+
+
 @pytest.mark.parametrize(
     ("changes", "status", "words"),
     [

@@ -1,0 +1,45 @@
+"""The exit code of what was measured, one rule for every command that measures cells.
+
+0: every planned cell is done, whatever the verdicts and parities say. 1: one failed, timed out, crashed or was
+cancelled, or none could be measured. Points that were refused do not count while others are done, unless asked to.
+"""
+
+from farm.contract.document import Document
+from farm.contract.reasons import CellStatus, ReasonCode
+from farm.rules.cells.numbers import counted
+from onnxfarm.problems import GateFailed, Infrastructure
+
+
+def judge_cells(document: Document, *, strict: bool) -> None:
+    """Raise GateFailed unless the cells ended as exit code 0 promises; with `strict`, refused ones count too."""
+    cells = document.cells
+    unfinished = [cell for cell in cells if cell.status not in (CellStatus.DONE, CellStatus.REFUSED)]
+    refused = [cell for cell in cells if cell.status == CellStatus.REFUSED]
+    if not cells:
+        raise GateFailed("Nothing was planned, so nothing was measured: see the matrix's `exclude`.")
+    if not any(cell.status == CellStatus.DONE for cell in cells):
+        reason = next((cell.reason.text for cell in cells if cell.reason is not None), "")
+        raise GateFailed(f"None of {counted(len(cells), 'cell')} could be measured. {reason}".strip())
+    if unfinished:
+        raise GateFailed(f"{_share(len(unfinished), len(cells))} did not finish; the reasons are above.")
+    if strict and refused:
+        raise GateFailed(f"{_share(len(refused), len(cells))} {_was(len(refused))} refused (--strict).")
+
+
+def judge_cells_here(document: Document, *, strict: bool) -> None:
+    """The same of cells measured on this machine; raise Infrastructure where it could install no runtime at all."""
+    codes = {cell.reason.code if cell.reason else None for cell in document.cells if cell.status != CellStatus.DONE}
+    is_any_done = any(cell.status == CellStatus.DONE for cell in document.cells)
+    if not is_any_done and codes == {ReasonCode.RUNTIME_INSTALL_FAILED}:
+        raise Infrastructure(
+            "No runtime could be installed; the installer's words are above. Is a package index in reach?"
+        )
+    judge_cells(document, strict=strict)
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part} of {counted(whole, 'cell')}"
+
+
+def _was(count: int) -> str:
+    return "was" if count == 1 else "were"
