@@ -65,7 +65,7 @@ def texts_of(case: Case) -> dict[str, str]:
     return {
         "README.md": readme(case),
         "issue.md": issue(case),
-        "repeat.py": resources.files("farm.rules.reporting").joinpath("repeat_script.py").read_text(encoding="utf-8"),
+        "repeat.py": resources.files("farm.rules.changes").joinpath("repeat_script.py").read_text(encoding="utf-8"),
         "repeat.json": _json(_order(case)),
         "lock-old.txt": lock(case.old),
         "lock-new.txt": lock(case.new),
