@@ -12,6 +12,7 @@ from statistics import median
 from typing import Protocol
 
 from farm.contract.reports import Operator, TraceReport
+from farm.rules.tracing.executing import joint_groups
 
 # An attribution rests on at least so many traces of each arm.
 FEWEST_TRACES = 5
@@ -92,7 +93,8 @@ def attribute(baseline: Sequence[TraceReport], candidate: Sequence[TraceReport])
     if traces == 0:
         return Attribution(traces=0)
     olds, news = baseline[:traces], candidate[:traces]
-    group_of = _groups([*olds, *news])
+    # nodes executed together on either side belong together
+    group_of = joint_groups(*(trace.operators for trace in (*olds, *news)))
     old_us, new_us = ([_times(trace, group_of) for trace in side] for side in (olds, news))
     heads = _heads([*olds, *news], group_of)
     changes = [
@@ -104,25 +106,6 @@ def attribute(baseline: Sequence[TraceReport], candidate: Sequence[TraceReport])
     explains = traces >= FEWEST_TRACES and abs(whole) > SMALLEST_CHANGE * everything
     shared = [_with_share(change, whole) for change in changes] if explains else changes
     return Attribution(traces, tuple(sorted(shared, key=lambda c: (-abs(c.change_us), c.node))))
-
-
-def _groups(traces: Iterable[TraceReport]) -> dict[str, str]:
-    """Own node → the name of its group: nodes executed together on either side belong together."""
-    parent: dict[str, str] = {}
-
-    def root(node: str) -> str:
-        parent.setdefault(node, node)
-        while parent[node] != node:
-            parent[node] = parent[parent[node]]
-            node = parent[node]
-        return node
-
-    for trace in traces:
-        for operator in trace.operators:
-            first = root(operator.node)
-            for covered in operator.covers:
-                parent[root(covered)] = first
-    return {node: root(node) for node in parent}
 
 
 def _times(trace: TraceReport, group_of: dict[str, str]) -> dict[str, float]:

@@ -1,26 +1,15 @@
 """What changed in placement between two cells: deterministic, so no statistics.
 
-Compared by the model's own nodes: a node that another provider executes, a fusion that is gone or new, copies between
-host and device that were added.
+Compared by what ran: without a difference in the counts of executed operators per provider there is no change, however
+the model's own nodes were found in the two traces. Said by those nodes: one that another provider executes, a fusion
+that is gone or new, copies between host and device that were added.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
-
-class Executed(Protocol):
-    """An executed node of a trace: the contract's Operator and the document's OperatorTime alike."""
-
-    @property
-    def node(self) -> str: ...
-    @property
-    def covers(self) -> Iterable[str]: ...
-    @property
-    def op_type(self) -> str: ...
-    @property
-    def provider(self) -> str: ...
-
+from farm.rules.tracing.executing import Executed, Execution, Histogram, Kernel, computing, histogram, joint_groups
 
 Kind = Literal["moved", "fusion_gone", "fusion_new", "copies"]
 
@@ -50,13 +39,21 @@ CPU = "CPUExecutionProvider"
 
 
 def placement_changes(
-    old: Iterable[Executed], new: Iterable[Executed], *, copies: tuple[int, int] = (0, 0)
+    old: Sequence[Executed],
+    new: Sequence[Executed],
+    *,
+    copies: tuple[int, int] = (0, 0),
+    histograms: tuple[Histogram, Histogram] | None = None,
 ) -> list[PlacementChange]:
-    """Differences from `old` to `new`; `copies` are those of old and new. Nodes that change alike are one entry."""
-    before, after = _by_own_node(old), _by_own_node(new)
+    """Differences from `old` to `new`; `copies` are those of old and new. Nodes that change alike are one entry.
+
+    `histograms`: those of the whole traces, where `old` and `new` hold their slowest rows alone.
+    """
+    before, after = Execution.of(old), Execution.of(new)
+    shown = _shown(old, new, histograms or (histogram(old), histogram(new)))
     groups: dict[tuple[Kind, str, str], list[str]] = {}
-    for node in before.keys() & after.keys():
-        for key in _differences(before[node], after[node]):
+    for node in before.by_node.keys() & after.by_node.keys():
+        for key in _differences(node, before, after, shown.get(node, frozenset())):
             groups.setdefault(key, []).append(node)
     changes = [
         PlacementChange(kind=kind, nodes=tuple(sorted(nodes)), before=a, after=b, is_worse=_is_worse(kind, after=b))
@@ -67,19 +64,44 @@ def placement_changes(
     return changes
 
 
-def _by_own_node(executed: Iterable[Executed]) -> dict[str, Executed]:
-    return {own: operator for operator in executed for own in (operator.node, *operator.covers)}
+def _shown(
+    old: Sequence[Executed], new: Sequence[Executed], histograms: tuple[Histogram, Histogram]
+) -> dict[str, frozenset[Kernel]]:
+    """Kernels whose count changed among those that execute a node's group, and in the whole trace the same way."""
+    whole = _difference(*histograms)
+    if not whole:
+        return {}
+    group_of = joint_groups(old, new)
+    sides: list[dict[str, list[Executed]]] = []
+    for rows in (old, new):
+        by_group: dict[str, list[Executed]] = {}
+        for row in computing(rows):
+            by_group.setdefault(group_of[row.node], []).append(row)
+        sides.append(by_group)
+    shown = {}
+    for group in sides[0].keys() | sides[1].keys():
+        own = _difference(*(histogram(side.get(group, ())) for side in sides))
+        shown[group] = frozenset(kernel for kernel, change in own.items() if change * whole.get(kernel, 0) > 0)
+    return {node: shown.get(group, frozenset()) for node, group in group_of.items()}
 
 
-def _differences(old: Executed, new: Executed) -> list[tuple[Kind, str, str]]:
+def _difference(old: Histogram, new: Histogram) -> dict[Kernel, int]:
+    return {kernel: new[kernel] - old[kernel] for kernel in old.keys() | new.keys() if new[kernel] != old[kernel]}
+
+
+def _differences(node: str, old: Execution, new: Execution, shown: frozenset[Kernel]) -> list[tuple[Kind, str, str]]:
+    if not shown:
+        return []
     found: list[tuple[Kind, str, str]] = []
-    if old.provider != new.provider:
-        found.append(("moved", old.provider, new.provider))
-    was_fused, is_fused = bool(tuple(old.covers)), bool(tuple(new.covers))
-    if was_fused and not is_fused:
-        found.append(("fusion_gone", old.op_type, new.op_type))
-    if is_fused and not was_fused:
-        found.append(("fusion_new", old.op_type, new.op_type))
+    was_on, is_on = ({kernel.provider for kernel in side.by_node[node]} for side in (old, new))
+    if was_on != is_on:
+        came_from, went_to = min(was_on - is_on or was_on), min(is_on - was_on or is_on)
+        if {kernel.provider for kernel in shown} & {came_from, went_to}:
+            found.append(("moved", came_from, went_to))
+    if node in old.fused and node not in new.fused:
+        found.append(("fusion_gone", old.fused[node].op_type, min(new.by_node[node]).op_type))
+    if node in new.fused and node not in old.fused:
+        found.append(("fusion_new", min(old.by_node[node]).op_type, new.fused[node].op_type))
     return found
 
 

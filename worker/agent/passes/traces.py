@@ -14,6 +14,7 @@ from farm.contract.reasons import Reason
 from farm.contract.reports import Operator, ProviderShare, TraceReport
 from farm.rules.tracing import mapping
 from farm.rules.tracing.alignment import Origin
+from farm.rules.tracing.executing import COPY_TO_DEVICE, COPY_TO_HOST
 from farm.rules.tracing.graphs import Graph
 from farm.sandbox import leavings
 from worker.agent.kit.environment import StoreTrace
@@ -24,9 +25,6 @@ from worker.agent.passes.launches import Launcher, garbled
 
 # a report stays under 1 MB: the slowest operators one by one, the others in one sum a provider
 MAX_OPERATORS = 2_000
-# nodes by which ONNX Runtime copies tensors between devices: the evidence of fallback
-COPY_TO_HOST = "MemcpyToHost"
-COPY_TO_DEVICE = "MemcpyFromHost"
 
 
 class _Row(BaseModel):

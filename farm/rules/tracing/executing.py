@@ -1,0 +1,104 @@
+"""What a trace executed: how often which operator on which provider, and who executes a node of the model. Pure.
+
+Copies are left out. A copy between layouts (ReorderInput, ReorderOutput, a Transpose beside the operator that it
+serves) is how a kernel wants its tensors, no work of the model's and no fusion. A copy between host and device is
+evidence of fallback, and is counted apart.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+COPY_TO_HOST = "MemcpyToHost"
+COPY_TO_DEVICE = "MemcpyFromHost"
+COPIES = frozenset({"ReorderInput", "ReorderOutput", COPY_TO_HOST, COPY_TO_DEVICE})
+TRANSPOSE = "Transpose"
+
+
+class Executed(Protocol):
+    """An executed node of a trace: the contract's Operator and the document's OperatorTime alike."""
+
+    @property
+    def node(self) -> str: ...
+    @property
+    def covers(self) -> Iterable[str]: ...
+    @property
+    def op_type(self) -> str: ...
+    @property
+    def provider(self) -> str: ...
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Kernel:
+    """An operator on a provider."""
+
+    provider: str
+    op_type: str
+
+
+Histogram = Counter[Kernel]
+
+
+def histogram(executed: Iterable[Executed]) -> Histogram:
+    """How many executed nodes each operator has on each provider, copies left out."""
+    return Counter(Kernel(one.provider, one.op_type) for one in computing(executed))
+
+
+def computing(executed: Iterable[Executed]) -> list[Executed]:
+    """Executed nodes that compute. A row of no operator is the sum of further nodes, of which nothing is known."""
+    rows = [one for one in executed if one.op_type and one.op_type not in COPIES]
+    worked = {one.node for one in rows if one.op_type != TRANSPOSE}
+    return [one for one in rows if one.op_type != TRANSPOSE or one.node not in worked]
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """Who executes each of the model's own nodes. `fused`: nodes that run together with others, and as what."""
+
+    by_node: Mapping[str, frozenset[Kernel]]
+    fused: Mapping[str, Kernel]
+
+    @classmethod
+    def of(cls, executed: Sequence[Executed]) -> Self:
+        """A node that several executed nodes stand for has them all: the order of the rows, by time, says nothing."""
+        by_node: dict[str, set[Kernel]] = {}
+        fused: dict[str, set[Kernel]] = {}
+        around = _covered_with(executed)
+        for row in computing(executed):
+            kernel = Kernel(row.provider, row.op_type)
+            covers = around[row.node]
+            for own in (row.node, *covers):
+                by_node.setdefault(own, set()).add(kernel)
+                if covers:
+                    fused.setdefault(own, set()).add(kernel)
+        return cls(
+            by_node={node: frozenset(kernels) for node, kernels in by_node.items()},
+            fused={node: min(kernels) for node, kernels in fused.items()},
+        )
+
+
+def joint_groups(*sides: Sequence[Executed]) -> dict[str, str]:
+    """Own node → the name of its group: what one executed node joins on any side belongs together."""
+    parent: dict[str, str] = {}
+
+    def root(node: str) -> str:
+        parent.setdefault(node, node)
+        while parent[node] != node:
+            parent[node] = parent[parent[node]]
+            node = parent[node]
+        return node
+
+    for row in (row for side in sides for row in side):
+        first = root(row.node)
+        for covered in row.covers:
+            parent[root(covered)] = first
+    return {node: root(node) for node in parent}
+
+
+def _covered_with(executed: Iterable[Executed]) -> dict[str, frozenset[str]]:
+    """Nodes covered by the rows of each node together: the copy that ends a fused kernel has its last tensor's name."""
+    around: dict[str, frozenset[str]] = {}
+    for row in executed:
+        around[row.node] = around.get(row.node, frozenset()) | frozenset(row.covers)
+    return around
