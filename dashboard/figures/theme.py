@@ -4,6 +4,7 @@ from typing import Any
 from zlib import crc32
 
 from dashboard import words
+from farm.rules.runtimes.order import release_order
 
 SLOTS = 7
 INK = "@ink"
@@ -31,10 +32,9 @@ def runtime_slot(requirement: str) -> int:
     Neighbouring minor versions, and the first patches of one, get different series; seven versions in a row all differ.
     """
     distribution, _, version = requirement.partition("==")
-    numbers = [int(part) for part in version.split(".") if part.isdigit()]
-    _, minor, patch = (*numbers, 0, 0, 0)[:3]
+    release = release_order(version)
     own = 0 if distribution == "onnxruntime" else crc32(distribution.encode()) % SLOTS
-    return (3 * minor + 2 * patch + 4 + own) % SLOTS + 1
+    return (3 * release.minor + 2 * release.micro + 4 + own) % SLOTS + 1
 
 
 def runtime_colour(requirement: str) -> str:

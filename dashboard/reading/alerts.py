@@ -54,7 +54,7 @@ def _title(alert: Any) -> str:
 
 def _place(alert: Any) -> tuple[Any, ...]:
     release = release_order(alert.first_bad or alert.bad)
-    newest_first = tuple(-part for part in release[0])
+    newest_first = tuple(-part for part in release.release)
     return (bool(alert.node), alert.distribution, newest_first, _title(alert), -alert.pk)
 
 

@@ -8,10 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from packaging.version import Version
+
 from farm.contract.document import Cell
 from farm.rules.cells.numbers import counted
 from farm.rules.cells.recipes import precision_words
 from farm.rules.runtimes import distributions, providers
+from farm.rules.runtimes.order import release_order
 
 
 class _Said:
@@ -57,11 +60,10 @@ def runtime_name(requirement: str) -> str:
     return f"{own} {version}".strip() if version else requirement
 
 
-def version_key(requirement: str) -> tuple[Any, ...]:
+def version_key(requirement: str) -> tuple[bool, str, Version, str]:
     """Sorts requirements by distribution, then by version number: 1.9 before 1.31."""
     distribution, _, version = requirement.partition("==")
-    parts = tuple(int(part) if part.isdigit() else -1 for part in version.split("."))
-    return (distribution != distributions.DEFAULT_DISTRIBUTION, distribution, parts, version)
+    return (distribution != distributions.DEFAULT_DISTRIBUTION, distribution, release_order(version), version)
 
 
 def session_name(cell: Cell) -> str:

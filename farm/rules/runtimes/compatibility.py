@@ -10,6 +10,7 @@ from typing import Any
 
 from farm.contract.reasons import Reason
 from farm.rules.runtimes import opsets, releases
+from farm.rules.runtimes.order import release_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def table(
     trace counted.
     """
     counted, known = executed or {}, measured or {}
-    versions = sorted({*releases.ONNXRUNTIME, *more, *known}, key=releases.numbers)
+    versions = sorted({*releases.ONNXRUNTIME, *more, *known}, key=release_order)
     newest = next((counted[version] for version in reversed(versions) if version in counted), None)
     rows = []
     for version in versions:

@@ -1,22 +1,33 @@
-"""The order of releases. Pure."""
+"""The order of releases, as `packaging` has it. Pure."""
 
-import re
+from functools import lru_cache
+from typing import Final
 
-# what stands before the letters of a pre-release: 1.32.0rc1
-_RELEASE = re.compile(r"^\d+(?:\.\d+)*")
+from packaging.version import InvalidVersion, Version
+
+# what is no version stands before every release: a watch that has measured none yet, a row of long ago
+NO_RELEASE: Final = Version("0.dev0")
+
+
+@lru_cache(maxsize=1024)
+def release_order(version: str) -> Version:
+    """A key that sorts versions by release; what comes before a release stands before it."""
+    try:
+        return Version(version)
+    except InvalidVersion:
+        return NO_RELEASE
+
+
+def minor_of(version: str) -> tuple[int, int]:
+    """(1, 31) of 1.31.1: what decides which operators and interpreters a release has."""
+    release = release_order(version)
+    return release.major, release.minor
 
 
 def is_prerelease(version: str) -> bool:
     """Whether a version is a development, alpha, beta or candidate one."""
-    return bool(re.search(r"(a|b|rc|dev)\d*", version.partition("+")[0]))
-
-
-def release_order(version: str) -> tuple[tuple[int, ...], bool, tuple[int, ...]]:
-    """A key that sorts versions by release; what comes before a release stands before it."""
-    found = _RELEASE.match(version)
-    release = found.group() if found else ""
-    rest = tuple(int(part) for part in re.findall(r"\d+", version[len(release) :]))
-    return tuple(int(part) for part in release.split(".") if part), not is_prerelease(version), rest
+    order = release_order(version)
+    return order is not NO_RELEASE and order.is_prerelease
 
 
 def goes_back(old: str, new: str) -> bool:

@@ -36,7 +36,7 @@ def _named(part: str, published: Sequence[str]) -> set[str]:
     start, end = _numbers(low, part), _numbers(high, part)
     if end and start > end:
         raise RangeProblem(f"The range {part} ends before it begins; swap its ends.")
-    found = {one for one in published if _is_within(release_order(one)[0], start, end)}
+    found = {one for one in published if _is_within(release_order(one).release, start, end)}
     if not found:
         known = f"{published[0]} to {published[-1]}" if published else "none"
         raise RangeProblem(f"No release lies in {part}; published are {known}.")

@@ -1,11 +1,11 @@
 """Which releases exist: those the farm knows by itself, and those that nodes or the package index added."""
 
-import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from farm.contract.cells import Runtime
 from farm.rules.runtimes import plugins
+from farm.rules.runtimes.order import minor_of, release_order
 
 NONE_YANKED: Mapping[str, str] = MappingProxyType({})
 # PyPI, November 2026. Every other distribution numbers its releases after these; none of them has all.
@@ -72,19 +72,10 @@ def unknown_sentence(
         return f"{runtime} does not exist as far as this farm knows: it has {', '.join(plugin.releases)}."
     if runtime.version in more or runtime.version in ONNXRUNTIME:
         return None
-    if runtime.distribution != "onnxruntime" and _minor(runtime.version) in {_minor(v) for v in ONNXRUNTIME}:
+    if runtime.distribution != "onnxruntime" and minor_of(runtime.version) in {minor_of(v) for v in ONNXRUNTIME}:
         return None
     nearest = _nearest(runtime, {*ONNXRUNTIME, *more})
     return f"{runtime} does not exist as far as this farm knows: the nearest is {nearest}."
-
-
-def numbers(version: str) -> tuple[int, ...]:
-    """The numeric parts of a version, for ordering."""
-    return tuple(int(part) for part in re.findall(r"\d+", version)[:4])
-
-
-def _minor(version: str) -> tuple[int, ...]:
-    return numbers(version)[:2]
 
 
 def yanked_sentence(runtime: Runtime, yanked: Mapping[str, str], more: Iterable[str] = ()) -> str:
@@ -103,11 +94,11 @@ def yanked_sentence(runtime: Runtime, yanked: Mapping[str, str], more: Iterable[
 def _nearest(runtime: Runtime, there: set[str]) -> str:
     """The closest release of those that are there; of two as close, the newer one."""
     wanted = _place(runtime.version)
-    ordered = sorted(there, key=numbers, reverse=True)
+    ordered = sorted(there, key=release_order, reverse=True)
     return min(ordered, key=lambda version: abs(_place(version) - wanted))
 
 
 def _place(version: str) -> int:
     """A version on a line where every part outweighs all smaller ones."""
-    major, minor, patch = (*numbers(version), 0, 0, 0)[:3]
-    return (major * 10_000 + minor) * 10_000 + patch
+    release = release_order(version)
+    return (release.major * 10_000 + release.minor) * 10_000 + release.micro

@@ -16,7 +16,7 @@ def ort(version: str) -> Runtime:
 def test_releases_are_ordered_with_candidates_before_their_release() -> None:
     versions = ["1.31.0", "1.9.0", "1.31.0rc2", "1.31.0.dev3", "1.31.1", "1.31.0rc1"]
     assert sorted(versions, key=release_order) == [
-        "1.9.0", "1.31.0rc1", "1.31.0rc2", "1.31.0.dev3", "1.31.0", "1.31.1",
+        "1.9.0", "1.31.0.dev3", "1.31.0rc1", "1.31.0rc2", "1.31.0", "1.31.1",
     ]  # fmt: skip
     assert [is_prerelease(one) for one in ("1.31.0", "1.31.0rc1", "1.31.0.dev1", "1.31.0+cuda")] == [
         False,
@@ -24,6 +24,12 @@ def test_releases_are_ordered_with_candidates_before_their_release() -> None:
         True,
         False,
     ]
+
+
+def test_what_is_no_version_stands_before_every_release_and_a_rebuild_behind_its_own() -> None:
+    versions = ["1.22.2.post1", "1.15.0", "", "1.22.2", "0.1"]
+    assert sorted(versions, key=release_order) == ["", "0.1", "1.15.0", "1.22.2", "1.22.2.post1"]
+    assert not is_prerelease("")
 
 
 def test_runtimes_stand_in_release_order_and_rules_about_them_go() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from farm.contract.cells import Runtime
 from farm.rules.runtimes import plugins
+from farm.rules.runtimes.order import minor_of
 
 # numpy is the only dependency that inference imports; it is pinned so that a runtime is the same on every day
 NUMPY_1 = "numpy==1.26.4"
@@ -41,7 +42,7 @@ def recipe_of(runtime: Runtime) -> Recipe:
     A plug-in's library is complete by itself and has plain ONNX Runtime beside it.
     """
     core = plugins.core_of(runtime)
-    numpy = NUMPY_1 if _release(core.version) < (1, 19) else NUMPY_2
+    numpy = NUMPY_1 if minor_of(core.version) < (1, 19) else NUMPY_2
     if core is not runtime:
         return Recipe(requirements=(str(runtime), str(core), numpy), with_dependencies=False)
     extras = _EXTRAS.get(runtime.distribution, "")
@@ -55,11 +56,5 @@ def python_range(runtime: Runtime) -> tuple[int, int] | None:
     """Lowest and highest minor of Python 3 that this runtime has wheels for; None: not known."""
     if not runtime.distribution.startswith("onnxruntime"):
         return None
-    release = _release(plugins.core_of(runtime).version)
+    release = minor_of(plugins.core_of(runtime).version)
     return next((pythons for since, pythons in _WHEELS if release >= since), None)
-
-
-def _release(version: str) -> tuple[int, int]:
-    """(1, 31) of "1.31.1"; parts that are no numbers count as 0."""
-    parts = [int(part) if part.isdigit() else 0 for part in version.split(".")[:2]]
-    return (parts[0], parts[1]) if len(parts) == 2 else (parts[0], 0)
