@@ -65,7 +65,7 @@ def _models() -> Command:
 
 
 def _login() -> Command:
-    from onnxfarm.remote.account import login
+    from onnxfarm.commands.login import login
 
     return login
 

@@ -1,6 +1,5 @@
 """`onnxfarm bench MODEL`: the farm's blocks, rounds and verdicts on this machine, without any server."""
 
-import os
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -27,12 +26,11 @@ from onnxfarm.commands.options import (
     ShapeOption,
     ThreadsOption,
 )
+from onnxfarm.here.home import default_home
 from onnxfarm.here.subject import Subject
 from onnxfarm.outcomes import judge_cells_here
 from onnxfarm.problems import Usage, main_guard, needs_extra
 from onnxfarm.screen import console_for, show
-
-HOME_VARIABLE = "ONNXFARM_HOME"
 
 SustainedOption = Annotated[
     float | None, typer.Option(metavar="MINUTES", help="Then let each cell work on for so long; at most 30.")
@@ -146,14 +144,6 @@ def _folder(wanted: Path | None) -> Path | None:
     except OSError as problem:
         raise Usage(f"--timings {wanted} is no folder ({problem.strerror}): give another one.") from problem
     return wanted.resolve()
-
-
-def default_home() -> Path:
-    """Where the commands that measure without a farm keep their runtimes."""
-    chosen = os.environ.get(HOME_VARIABLE)
-    if chosen:
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "onnxfarm"
 
 
 def _show(document: Document, *, console: Console, json_file: Path | None) -> None:

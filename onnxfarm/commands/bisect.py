@@ -19,7 +19,6 @@ from farm.rules.changes.watching import KINDS, Rule
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.narrowing import unpaired_sentence
 from farm.rules.runtimes.nearest import choice_sentence
-from onnxfarm.commands.bench import default_home
 from onnxfarm.commands.bench_options import matrix_of, sizes_of
 from onnxfarm.commands.options import (
     BudgetOption,
@@ -36,6 +35,7 @@ from onnxfarm.commands.options import (
     ThreadsOption,
 )
 from onnxfarm.commands.results import write_text
+from onnxfarm.here.home import default_home
 from onnxfarm.here.subject import Subject
 from onnxfarm.problems import Usage, main_guard, needs_extra
 from onnxfarm.screen import console_for

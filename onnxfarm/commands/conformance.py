@@ -16,7 +16,7 @@ from farm.contract.cells import Runtime
 from farm.rules.runtimes import distributions
 from farm.sandbox import child
 from farm.sandbox.policy import Policy
-from onnxfarm.commands.bench import default_home
+from onnxfarm.here.home import default_home
 from onnxfarm.problems import Infrastructure, Usage, main_guard
 from worker.agent.kit import staging
 from worker.agent.kit.runtimes import RuntimeStore, RuntimeUnavailableError

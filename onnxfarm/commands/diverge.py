@@ -13,9 +13,9 @@ from rich.table import Table
 from farm.contract.divergence import DivergenceDocument, Spread
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
-from onnxfarm.commands.bench import default_home
 from onnxfarm.commands.bench_options import sizes_of
 from onnxfarm.commands.results import write_text
+from onnxfarm.here.home import default_home
 from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, needs_extra
 from onnxfarm.screen import console_for
 

@@ -13,8 +13,8 @@ from farm.contract.reasons import CellStatus
 from farm.rules.cells.numbers import signed, three_digits
 from farm.rules.reporting.accuracy_words import is_worse, percentage
 from onnxfarm.calibration_files import CALIBRATION_HELP
-from onnxfarm.commands.bench import default_home
 from onnxfarm.commands.bench_options import matrix_of
+from onnxfarm.here.home import default_home
 from onnxfarm.here.subject import Subject
 from onnxfarm.outcomes import judge_cells_here
 from onnxfarm.problems import GateFailed, Infrastructure, main_guard, needs_extra

@@ -11,9 +11,9 @@ from rich.console import Console
 from farm.contract.document import Document
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning.plans import PlannedBlock, RefusedPoint
-from onnxfarm.commands.bench import default_home
 from onnxfarm.here import workbench
 from onnxfarm.here.gate import Bench
+from onnxfarm.here.home import default_home
 from onnxfarm.here.subject import Subject
 from onnxfarm.problems import TimedOut
 from onnxfarm.remote.account import find_account

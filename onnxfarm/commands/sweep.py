@@ -15,7 +15,6 @@ from farm.rules.cells.matrix_axes import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
 from farm.rules.runtimes.ranges import ALL, RangeProblem, versions_in
-from onnxfarm.commands.bench import default_home
 from onnxfarm.commands.bench_options import matrix_of, sizes_of
 from onnxfarm.commands.options import (
     BudgetOption,
@@ -27,6 +26,7 @@ from onnxfarm.commands.options import (
     ThreadsOption,
 )
 from onnxfarm.commands.results import write_text
+from onnxfarm.here.home import default_home
 from onnxfarm.here.published import published
 from onnxfarm.here.subject import Subject
 from onnxfarm.problems import Usage, main_guard, needs_extra

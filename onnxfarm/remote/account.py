@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -12,7 +11,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from onnxfarm.problems import Infrastructure, Usage, main_guard
+from onnxfarm.problems import Infrastructure, Usage
 
 SERVER_VARIABLE = "ONNXFARM_SERVER"
 TOKEN_VARIABLE = "ONNXFARM_TOKEN"
@@ -106,32 +105,6 @@ def config_file() -> Path:
     """Where farms and tokens are kept."""
     base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
     return Path(base) / "onnxfarm" / "farms.json"
-
-
-@main_guard()
-def login(
-    server: Annotated[str, typer.Option("--server", metavar="URL", help="The farm's address.")],
-    token: Annotated[
-        str | None, typer.Option(help=f"Default: ${TOKEN_VARIABLE}, else it is asked for and not shown.")
-    ] = None,
-) -> None:
-    """Check a token with a farm, then remember both; later commands need no --server."""
-    from onnxfarm.remote.client import Client
-
-    secret = token or os.environ.get(TOKEN_VARIABLE) or _ask()
-    account = Account(checked_address(server), secret.strip())
-    with Client(account) as client:
-        me = client.me()
-    path = keep(account)
-    teams = ", ".join(team["name"] for team in me["teams"]) or "no team"
-    print(f"Signed in to {account.server} as {me['username']} ({teams}); kept in {path}.", file=sys.stderr)
-
-
-def _ask() -> str:
-    if not sys.stdin.isatty():
-        return sys.stdin.readline()
-    answer: str = typer.prompt("Token", hide_input=True)
-    return answer
 
 
 def _read() -> Mapping[str, Any]:

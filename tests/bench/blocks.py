@@ -19,8 +19,8 @@ from farm.rules.matrices import matrix as matrices
 from farm.rules.planning import planning
 from farm.rules.planning.plans import PlannedBlock
 from farm.workshop.samples import making
-from onnxfarm.commands import bench
 from onnxfarm.here.bundle import LocalFiles, take_in
+from onnxfarm.here.home import default_home
 from onnxfarm.here.orders import Given, Preparation
 from worker.agent.execution import execute_block
 from worker.agent.kit import staging
@@ -175,7 +175,7 @@ class Workplace:
 
 def runtimes_of_bench() -> Path:
     """Where `onnxfarm bench` keeps its runtimes, so that a figure installs nothing twice."""
-    return bench.default_home() / "runtimes"
+    return default_home() / "runtimes"
 
 
 def digest_of_runner(source: Path = staging.RUNNER) -> str:

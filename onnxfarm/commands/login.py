@@ -1,0 +1,35 @@
+"""`onnxfarm login`: a farm and its token, remembered."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from onnxfarm.problems import main_guard
+from onnxfarm.remote.account import TOKEN_VARIABLE, Account, checked_address, keep
+from onnxfarm.remote.client import Client
+
+
+@main_guard()
+def login(
+    server: Annotated[str, typer.Option("--server", metavar="URL", help="The farm's address.")],
+    token: Annotated[
+        str | None, typer.Option(help=f"Default: ${TOKEN_VARIABLE}, else it is asked for and not shown.")
+    ] = None,
+) -> None:
+    """Check a token with a farm, then remember both; later commands need no --server."""
+    secret = token or os.environ.get(TOKEN_VARIABLE) or _ask()
+    account = Account(checked_address(server), secret.strip())
+    with Client(account) as client:
+        me = client.me()
+    path = keep(account)
+    teams = ", ".join(team["name"] for team in me["teams"]) or "no team"
+    print(f"Signed in to {account.server} as {me['username']} ({teams}); kept in {path}.", file=sys.stderr)
+
+
+def _ask() -> str:
+    if not sys.stdin.isatty():
+        return sys.stdin.readline()
+    answer: str = typer.prompt("Token", hide_input=True)
+    return answer
