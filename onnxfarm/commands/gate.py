@@ -65,6 +65,13 @@ BenchmarkOption = Annotated[
 BenchDocumentOption = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="The bench document; - is stdout.")
 ]
+RoundsOption = Annotated[
+    int | None,
+    typer.Option(
+        help="Measure at most so many rounds of a block on this machine; default: 24, or the budget's where it has "
+        "more, and up to half as many again in place of disturbed ones."
+    ),
+]
 
 
 @main_guard()
@@ -83,7 +90,7 @@ def gate(  # noqa: PLR0913  every option of the command
     inputs: InputsOption = None,
     expected: ExpectedOption = None,
     seed: SeedOption = 0,
-    rounds: Annotated[int, typer.Option(help="A block goes on up to so many while something is undecided.")] = 24,
+    rounds: RoundsOption = None,
     confirm: ConfirmOption = True,
     server: FarmOption = None,
     timeout: Annotated[float | None, typer.Option(metavar="MINUTES", help="Give up after so long.")] = None,
@@ -117,14 +124,14 @@ class _Where:
     subject: Subject
     server: str | None
     home: Path | None
-    rounds: int
+    rounds: int | None
     timeout_min: float | None
 
     def must_make_sense(self) -> None:
         """Raises Usage."""
         if self.subject.expected is not None and self.subject.inputs is None:
             raise Usage("--expected says what certain inputs give: add them with --inputs.")
-        if not 1 <= self.rounds <= MOST_ROUNDS:
+        if self.rounds is not None and not 1 <= self.rounds <= MOST_ROUNDS:
             raise Usage(f"--rounds is {self.rounds}: give 1 to {MOST_ROUNDS}.")
         if self.timeout_min is not None and self.timeout_min <= 0:
             raise Usage(f"--timeout {self.timeout_min:g} is no time: give minutes above 0.")

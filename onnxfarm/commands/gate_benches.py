@@ -26,8 +26,8 @@ class Given:
 
     subject: Subject
     deadline: float | None
-    # of a block at most, on this machine; a farm's block has those of its budget
-    rounds: int = workbench.MOST_ROUNDS
+    # of a block at most, on this machine, where somebody said how many; a farm's block has those of its budget
+    rounds: int | None = None
     # runtimes that exist beyond those known here
     releases: tuple[str, ...] = ()
 
@@ -67,7 +67,7 @@ class Local:
 
     def measure(self, matrix: Matrix) -> Document:
         plan = workbench.reshaped(
-            self.bench.plan(matrix), lambda block: workbench.along(block, most_rounds=self.given.rounds)
+            self.bench.plan(matrix), lambda block: workbench.along(block, rounds=self.given.rounds)
         )
         try:
             return self.bench.measure(plan)

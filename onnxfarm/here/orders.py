@@ -13,7 +13,7 @@ from farm.contract.blocks import ArmOrder, BlockOrder
 from farm.contract.cells import Bundle, CellSpec, FileRef, Recipe
 from farm.contract.evaluation import EvaluationOrder
 from farm.contract.reports import CheckReport
-from farm.rules.judging.judging import most_rounds
+from farm.rules.judging.judging import ordered_rounds
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.quality.parity import preset_for
 from farm.rules.runtimes import opsets, plugins
@@ -73,7 +73,7 @@ class Preparation:
             attempt=1,
             budget=block.budget,
             seed=seed,
-            max_rounds=most_rounds(block.max_rounds),
+            max_rounds=ordered_rounds(block),
             runner_timeout_s=block.runner_timeout_s,
             block_timeout_s=block.block_timeout_s,
             sustained_s=block.sustained_s,

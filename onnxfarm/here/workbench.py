@@ -106,10 +106,18 @@ def reshaped(plan: Plan, reshape: Reshape) -> Plan:
     return plan.model_copy(update={"blocks": tuple(reshape(block) for block in plan.blocks)})
 
 
-def along(block: PlannedBlock, *, axis: str = "runtime", most_rounds: int = MOST_ROUNDS) -> PlannedBlock:
-    """The block with its comparisons along one axis alone, which go on while one of them is undecided."""
+def along(
+    block: PlannedBlock, *, axis: str = "runtime", most_rounds: int = MOST_ROUNDS, rounds: int | None = None
+) -> PlannedBlock:
+    """The block with its comparisons along one axis alone, which go on while one of them is undecided.
+
+    `rounds`: what somebody asked for, so that no more are measured, whatever the budget has and other work disturbs.
+    """
     kept = tuple(one for one in block.comparisons if one.axis == axis)
-    return block.model_copy(update={"comparisons": kept, "max_rounds": max(block.max_rounds, most_rounds)})
+    changes: dict[str, object] = {"comparisons": kept, "max_rounds": max(block.max_rounds, most_rounds)}
+    if rounds is not None:
+        changes |= {"max_rounds": rounds, "min_rounds": min(block.min_rounds, rounds), "is_replacing": False}
+    return block.model_copy(update=changes)
 
 
 @contextlib.contextmanager

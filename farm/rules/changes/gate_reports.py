@@ -65,25 +65,31 @@ def as_junit(answer: GateAnswer, document: Document) -> str:
 def as_benchmark_entries(answer: GateAnswer, document: Document) -> list[dict[str, object]]:
     """Entries of github-action-benchmark's `customSmallerIsBetter`: name, unit, value, range, extra.
 
-    Ratios first: they are what may be followed over time, because both sides stood in one block. A name holds no
-    version, so that the entries of later calls are one line.
+    Ratios first: they are what may be followed over time, because both sides stood in one block; a side that was
+    measured has its latency even where nothing compares it. A name holds no version, so that the entries of later calls
+    are one line.
     """
     cells = {cell.id: cell for cell in document.cells}
+    compared = {(pair.baseline, pair.candidate): pair for pair in _measured(answer, document)}
     entries: list[dict[str, object]] = []
-    for pair in _measured(answer, document):
-        old, new = cells[pair.baseline], cells[pair.candidate]
+    for sides in answer.pairs:
+        old, new = (cells[side] for side in sides)
         what = f"{new.model or new.model_sha256[:12]}, {point_label(new)}"
-        entries.append(
-            {
-                "name": f"{what}: candidate / baseline",
-                "unit": "ratio",
-                "value": pair.ratio,
-                "range": "" if pair.ci_low is None else f"{pair.ci_low:.4g}–{pair.ci_high:.4g}",
-                "extra": f"{old.runtime} → {new.runtime}: {pair.verdict}",
-            }
-        )
-        entries += [_latency(what, side, cell) for side, cell in (("baseline", old), ("candidate", new))]
+        if pair := compared.get(sides):
+            entries.append(_ratio(what, pair, old=old, new=new))
+        measured = [(side, cell) for side, cell in (("baseline", old), ("candidate", new)) if cell.p50_ms is not None]
+        entries += [_latency(what, side, cell) for side, cell in measured]
     return entries
+
+
+def _ratio(what: str, pair: Comparison, *, old: Cell, new: Cell) -> dict[str, object]:
+    return {
+        "name": f"{what}: candidate / baseline",
+        "unit": "ratio",
+        "value": pair.ratio,
+        "range": "" if pair.ci_low is None else f"{pair.ci_low:.4g}–{pair.ci_high:.4g}",
+        "extra": f"{old.runtime} → {new.runtime}: {pair.verdict}",
+    }
 
 
 def _latency(what: str, side: str, cell: Cell) -> dict[str, object]:

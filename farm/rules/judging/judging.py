@@ -117,7 +117,7 @@ class BlockJudge:
     def wants_more_rounds(self) -> bool:
         """Whether another round may still decide something, within the budget."""
         alive = [arm for arm in self.block.arms if self.evidence.failure(arm.arm) is None]
-        if self.rounds >= most_rounds(self.max_rounds) or not alive:
+        if self.rounds >= ordered_rounds(self.block, max_rounds=self.max_rounds) or not alive:
             return False
         if self.rounds < self.block.min_rounds:
             return True
@@ -174,6 +174,12 @@ def surely_goes_on(report: Report, block: PlannedBlock, *, max_rounds: int) -> b
 def most_rounds(max_rounds: int) -> int:
     """Rounds to order from a node: `max_rounds`, and those that may replace dropped pairs."""
     return max(max_rounds, min(LONGEST_ORDER, max_rounds + int(REPLACED * max_rounds)))
+
+
+def ordered_rounds(block: PlannedBlock, *, max_rounds: int | None = None) -> int:
+    """The same for a block, which may be told to replace none; `max_rounds` in place of its own."""
+    most = block.max_rounds if max_rounds is None else max_rounds
+    return most_rounds(most) if block.is_replacing else most
 
 
 def joined(pairs: Sequence[tuple[float, float]], *, per_pair: int) -> list[tuple[float, float]]:

@@ -119,6 +119,8 @@ class PlannedBlock(Message):
     budget: Budget
     min_rounds: int
     max_rounds: int
+    # a round whose pair was dropped, because other work disturbed it, is followed by another beyond `max_rounds`
+    is_replacing: bool = True
     margin: float
     noise: float
     is_noise_assumed: bool = True

@@ -125,13 +125,21 @@ def _statement(comparison: Comparison, baseline: Cell, candidate: Cell) -> str:
     if comparison.verdict == "not comparable":
         return f"{who} and {than} cannot be compared. {comparison.reason or ''}".strip()
     if comparison.ratio is None or comparison.ci_low is None or comparison.ci_high is None:
-        return f"{who} and {than} have no figures to compare. {comparison.reason or ''}".strip()
+        return f"{_uncompared(who, than, baseline, candidate)} {comparison.reason or ''}".strip()
     size, _ = change(comparison.ratio, comparison.ci_low, comparison.ci_high)
     if comparison.verdict in ("slower", "faster"):
         return f"{who} runs {what} {size} {comparison.verdict} than {than}{where} ({sure})."
     if comparison.verdict == "equal":
         return f"{who} runs {what} as fast as {than}{where}, within ± {100 * comparison.margin:.3g} % ({sure})."
     return f"Whether {who} runs {what} slower or faster than {than}{where} is undecided ({sure}).{_wanted(comparison)}"
+
+
+def _uncompared(who: str, than: str, baseline: Cell, candidate: Cell) -> str:
+    """Of a pair without a ratio: each side's own latency where it has one."""
+    if baseline.p50_ms is None or candidate.p50_ms is None:
+        return f"{who} and {than} have no figures to compare."
+    new, old = (milliseconds(cell.p50_ms or 0.0, cell.p50_ci_ms) for cell in (candidate, baseline))
+    return f"{who} ({new}) and {than} ({old}) were measured but could not be compared."
 
 
 def _certainty(comparison: Comparison) -> str:

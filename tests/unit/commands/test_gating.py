@@ -11,6 +11,7 @@ from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.changes.gate import CHECKS
 from farm.rules.matrices import matrix as matrices
 from onnxfarm.commands.gate_benches import Given, Local
+from onnxfarm.here import workbench
 from onnxfarm.here.gate import Outcome, run_gate
 from onnxfarm.here.subject import Subject
 from tests.unit.commands.made_up import MadeUpBench
@@ -56,6 +57,21 @@ def test_what_a_fresh_block_does_not_show_again_is_told_and_fails_nothing() -> N
     assert outcome.answer.is_passed
     assert all("a fresh block did not show it again" in finding.text for finding in outcome.answer.findings)
     assert len(outcome.answer.findings) == 2
+
+
+@pytest.mark.parametrize(("budget", "rounds"), [("quick", 8), ("quick", 4), ("standard", 10), ("precise", 8)])
+def test_the_rounds_that_were_asked_for_are_the_most_that_are_measured(budget: str, rounds: int) -> None:
+    planned = MadeUpBench().plan(matrices.parse({"runtime": [str(OLD), str(NEW)], "batch": [1], "budget": budget}))
+    (block,) = workbench.reshaped(planned, lambda one: workbench.along(one, rounds=rounds)).blocks
+    assert (block.max_rounds, block.is_replacing) == (rounds, False)
+    assert block.min_rounds <= rounds
+
+
+def test_a_gate_without_rounds_goes_on_as_far_as_its_verdicts_and_its_budget_look() -> None:
+    for budget, most in (("quick", 24), ("precise", 48)):
+        planned = MadeUpBench().plan(matrices.parse({"runtime": [str(OLD), str(NEW)], "batch": [1], "budget": budget}))
+        (block,) = workbench.reshaped(planned, workbench.along).blocks
+        assert (block.max_rounds, block.is_replacing) == (most, True)
 
 
 def test_a_downgrade_keeps_its_direction_in_the_fresh_block() -> None:

@@ -189,5 +189,24 @@ def test_benchmark_entries_are_ratios_and_latencies_under_names_without_versions
         (f"{what}: candidate", "ms", 2.0, "1.9–2.1"),
     ]
     assert entries[0]["extra"] == "onnxruntime==1.0 → onnxruntime==2.0: slower"
+
+
+@pytest.mark.parametrize("is_compared", [True, False])
+def test_cells_with_a_p50_are_benchmark_entries_even_where_nothing_compares_them(is_compared: bool) -> None:
+    document = _document("undecided")
     document.comparisons[0].ratio = None
-    assert gate_reports.as_benchmark_entries(_judged(document, fail_on=["slower"]), document) == []
+    if not is_compared:
+        document.comparisons.clear()
+    entries = gate_reports.as_benchmark_entries(_judged(document, fail_on=["slower"]), document)
+    assert [(entry["unit"], entry["value"], entry["extra"]) for entry in entries] == [
+        ("ms", 2.0, "onnxruntime==1.0"),
+        ("ms", 2.0, "onnxruntime==2.0"),
+    ]
+
+
+def test_a_side_that_was_not_measured_is_no_benchmark_entry() -> None:
+    reason = Reason(code=ReasonCode.CRASHED, text="It died.")
+    document = _document(status=CellStatus.CRASHED, reason=reason, p50_ms=None, p50_ci_ms=None)
+    document.comparisons.clear()
+    entries = gate_reports.as_benchmark_entries(_judged(document, fail_on=["slower"]), document)
+    assert [entry["extra"] for entry in entries] == ["onnxruntime==1.0"]

@@ -75,6 +75,14 @@ def test_a_round_whose_pair_was_dropped_is_measured_again():
     assert judge.comparisons()[0].verdict == "slower"
 
 
+def test_a_block_that_was_told_how_many_rounds_measures_no_more_of_them():
+    block = make_block().model_copy(update={"is_replacing": False})
+    judge, replies = fed(block, _disturbed_rounds(8, disturbed={2, 5}))
+    assert ([reply.go_on for reply in replies], judge.rounds) == ([True] * 7 + [False], 8)
+    assert judging.ordered_rounds(block) == 8
+    assert judging.ordered_rounds(make_block()) == 12
+
+
 def test_at_most_half_as_many_rounds_replace_dropped_ones():
     _, replies = fed(make_block(), _disturbed_rounds(12, disturbed=set(range(12))))
     assert [reply.go_on for reply in replies] == [True] * 11 + [False]

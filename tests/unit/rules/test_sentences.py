@@ -134,12 +134,23 @@ def test_an_operator_that_explains_little_is_not_named():
             {"verdict": "not comparable", "reason": "The node is emulated."},
             "≠ not comparable: .* The node is emulated.",
         ),
-        ({"verdict": "undecided", "ratio": None, "reason": "Too few."}, "have no figures to compare. Too few."),
+        (
+            {"verdict": "undecided", "ratio": None, "reason": "Too few."},
+            r"1.31.1 \(0.228 ms ± 0.002\) and 1.29.0 \(0.228 ms ± 0.002\) were measured but could not be compared.",
+        ),
     ],
 )
 def test_every_verdict_has_its_sign_and_its_sentence(changes, words):
     text = sentences.comparison_sentence(compared(**changes), CELLS)
     assert re.search(words, text), text
+
+
+def test_only_a_pair_of_which_one_side_was_not_measured_has_no_figures_to_compare():
+    lost = cell("c2", status="crashed", p50_ms=None, p50_ci_ms=None, runtime="onnxruntime==1.31.1")
+    text = sentences.comparison_sentence(
+        compared(verdict="undecided", ratio=None, reason="It died."), {**CELLS, "c2": lost}
+    )
+    assert "ONNX Runtime 1.31.1 and 1.29.0 have no figures to compare. It died." in text
 
 
 @pytest.mark.parametrize(
