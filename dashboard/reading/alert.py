@@ -275,7 +275,7 @@ def _trial(trial: dict[str, Any], run_id: int | None) -> tuple[Entry, ...]:
 
 def _switch(candidate: dict[str, Any]) -> str:
     if candidate["kind"] == "level":
-        return f"optimisation level {candidate['level']}"
+        return f"optimization level {candidate['level']}"
     if candidate["kind"] != "optimizers":
         return str(candidate["label"])
     return f"without {numbers.listed(candidate['names'], most=4)}"

@@ -117,5 +117,5 @@ def _beyond(look: TensorLook | None) -> str:
 
 
 def _named(cell: Cell) -> str:
-    level = "" if cell.optimization == "all" else f", optimisations {cell.optimization}"
+    level = "" if cell.optimization == "all" else f", optimization {cell.optimization}"
     return f"{cell.id} ({words.runtime_in_words(cell.runtime)}, {words.provider(cell.provider)}{level})"

@@ -6,6 +6,12 @@ from typing import Any
 from farm.contract.document import Cell
 from farm.rules.cells.axes import AXES, BY_NAME, Axis
 
+# what a cell is measured with, as one says it: what runs what comes first
+_FIRST = ("provider", "precision")
+_APART = ("model", "opset", "runtime")
+_SETTINGS = [axis for axis in AXES if axis.is_setting and axis.name not in _APART]
+WORKLOAD = tuple(sorted(_SETTINGS, key=lambda axis: axis.name not in _FIRST))
+
 
 def varying(cells: Iterable[Cell]) -> list[Axis]:
     """The axes along which these cells differ, in the order of AXES, without those that follow from others."""
@@ -22,6 +28,21 @@ def along(cell: Cell, axes: Sequence[Axis]) -> str:
 def said(cell: Cell, axes: Iterable[Axis], *, without: Collection[str] = ()) -> str:
     """A cell by what does not go without saying along the axes: `CPU, batch 8, fp32, 1 thread`."""
     return ", ".join(axis.label(cell) for axis in axes if axis.name not in without and not axis.is_default(cell))
+
+
+def workload(cell: Cell, *, without: str = "") -> str:
+    """What a cell is measured with, apart from its model and runtime: `CPU, fp32, batch 8, 1 thread`."""
+    return said(cell, WORKLOAD, without=(without,))
+
+
+def series(cell: Cell) -> str:
+    """As `workload`, with the whole recipe, by which series of one precision are told apart."""
+    known = [
+        cell.recipe or axis.label(cell) if axis.name == "precision" else axis.label(cell)
+        for axis in WORKLOAD
+        if not axis.is_default(cell)
+    ]
+    return ", ".join(known)
 
 
 def _differ(cells: Sequence[Cell], axis: Axis) -> bool:

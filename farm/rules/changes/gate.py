@@ -6,6 +6,7 @@ from typing import Literal, get_args
 
 from farm.contract.document import Cell, Comparison, Document
 from farm.contract.reasons import CellStatus
+from farm.rules.cells import label
 from farm.rules.cells.numbers import change
 from farm.rules.changes import watching
 from farm.rules.tracing.placement import placement_changes
@@ -93,7 +94,7 @@ def cell_label(cell: Cell) -> str:
 def point_label(cell: Cell) -> str:
     """A cell without its runtime: no two cells of a runtime are called the same."""
     hardware = "" if cell.hardware == "cpu" else f", {cell.hardware}"
-    return watching.point_label(cell) + hardware
+    return label.series(cell) + hardware
 
 
 def _checks(pair: Comparison | None, *, old: Cell, new: Cell) -> list[tuple[Check, str]]:

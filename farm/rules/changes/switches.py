@@ -139,7 +139,7 @@ def _parts(word: str) -> list[str]:
 def first_candidates(names: Sequence[str], *, level: str = "all", most: int = MOST_CANDIDATES) -> list[Candidate]:
     """Every lower level, the names ranked first alone, the others in groups. `names` in the order of `ranked`."""
     lower = LEVELS[: LEVELS.index(level)]
-    found = [Candidate("level", f"optimisation {one}", level=one) for one in reversed(lower)][:most]
+    found = [Candidate("level", f"optimization {one}", level=one) for one in reversed(lower)][:most]
     room = most - len(found)
     singles = names[: min(SINGLES, room)]
     found += [_without([name], level) for name in singles]
@@ -319,7 +319,7 @@ def sentence(trial: Trial) -> str:
 
 def _named(candidate: Candidate) -> str:
     if candidate.kind == "level":
-        return f"The optimisation level {candidate.level}"
+        return f"The optimization level {candidate.level}"
     if candidate.kind == "threads":
         return f"Running on {counted(candidate.threads, 'thread')}"
     if candidate.kind == "setting":

@@ -14,6 +14,7 @@ from pydantic import Field
 from farm.contract.base import Message, digest_of
 from farm.contract.document import Cell, Comparison, Document, ParityOutput
 from farm.contract.reasons import CellStatus, ReasonCode
+from farm.rules.cells import label
 from farm.rules.cells.numbers import percent, three_digits
 from farm.rules.comparing.comparisons import TOTAL_LEVEL
 from farm.rules.comparing.sides import BySides, between, by_sides
@@ -166,23 +167,7 @@ def place_of(cell: Cell) -> tuple[str, str]:
 
 def series_label(cell: Cell) -> str:
     """The series in words."""
-    return ", ".join(part for part in (cell.model, point_label(cell)) if part)
-
-
-def point_label(cell: Cell) -> str:
-    """The series in words, without its model."""
-    parts = [
-        cell.provider.removesuffix("ExecutionProvider"),
-        cell.precision if not cell.recipe else cell.recipe,
-        "" if cell.batch is None else f"batch {cell.batch}",
-        " ".join(f"{name}={size}" for name, size in cell.shapes.items()),
-        f"{cell.threads} thread{'' if cell.threads == 1 else 's'}",
-        "" if cell.optimization == "all" else f"optimisation {cell.optimization}",
-        "" if cell.session.get("name", "default") == "default" else f"session {cell.session['name']}",
-        " ".join(f"{name}={value}" for name, value in cell.provider_options.items()),
-        "" if cell.concurrency == 1 else f"{cell.concurrency} at once",
-    ]
-    return ", ".join(part for part in parts if part)
+    return ", ".join(part for part in (cell.model, label.series(cell)) if part)
 
 
 def pairs(document: Document, *, old: str, new: str) -> list[Pair]:

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from math import log
 
 from farm.contract.document import Cell, Comparison, Document
+from farm.rules.cells import label
+from farm.rules.cells.axes import BY_NAME
 from farm.rules.cells.numbers import change, counted, microseconds, milliseconds, percent, signed
 from farm.rules.planning.blocks import TWIN
 from farm.rules.reporting import fusions, parities
@@ -44,7 +46,7 @@ def comparison_sentence(comparison: Comparison, cells: Mapping[str, Cell]) -> st
 
 def cell_sentence(cell: Cell) -> str:
     """One cell in words: its latency, or its status with the reason."""
-    what = f"{cell.model or 'The model'} on {cell.runtime}, {_workload(cell)}"
+    what = f"{cell.model or 'The model'} on {cell.runtime}, {label.workload(cell)}"
     if cell.status != "done" or cell.p50_ms is None:
         why = cell.reason.text if cell.reason is not None else "it was not measured."
         return f"{signed(cell.status)}: {what}: {why}"
@@ -120,7 +122,7 @@ def _agreement(comparisons: Sequence[Comparison], worst: Comparison) -> str:
 def _statement(comparison: Comparison, baseline: Cell, candidate: Cell) -> str:
     who, than = _named_side(comparison.axis, candidate), _than(comparison.axis, baseline, candidate)
     where = f" on {candidate.node}" if candidate.node else ""
-    what = f"{candidate.model or 'the model'} ({_workload(candidate, without=comparison.axis)})"
+    what = f"{candidate.model or 'the model'} ({label.workload(candidate, without=comparison.axis)})"
     sure = _certainty(comparison)
     if comparison.verdict == "not comparable":
         return f"{who} and {than} cannot be compared. {comparison.reason or ''}".strip()
@@ -166,36 +168,14 @@ def _named_side(axis: str, cell: Cell) -> str:
         return f"ONNX Runtime {version}" if distribution == "onnxruntime" else f"{distribution} {version}"
     if axis == TWIN:
         return f"{cell.id} (the same cell)"
-    named = {
-        "provider": cell.provider,
-        "opset": f"opset {cell.opset}",
-        "precision": cell.precision,
-        "batch": f"batch {cell.batch}",
-        "threads": counted(cell.threads, "thread"),
-        "concurrency": counted(cell.concurrency, "stream"),
-        "optimization": f"optimisation {cell.optimization}",
-        "session": f"session {cell.session.get('name', cell.id)}",
-        "shapes": " ".join(f"{name}={size}" for name, size in cell.shapes.items()) or "default shapes",
-        "hardware": cell.hardware,
-    }
-    return named.get(axis, cell.id)
+    known = BY_NAME.get(axis)
+    return known.label(cell) if known is not None else cell.id
 
 
 def _than(axis: str, baseline: Cell, candidate: Cell) -> str:
     """The other side; a release of the same distribution by its version alone."""
     old, new = baseline.runtime.partition("=="), candidate.runtime.partition("==")
     return old[2] if axis == "runtime" and old[0] == new[0] else _named_side(axis, baseline)
-
-
-def _workload(cell: Cell, *, without: str = "") -> str:
-    parts = {
-        "provider": cell.provider.removesuffix("ExecutionProvider"),
-        "precision": cell.precision,
-        "batch": f"batch {cell.batch}" if cell.batch is not None else "",
-        "shapes": " ".join(f"{name}={size}" for name, size in cell.shapes.items()),
-        "threads": counted(cell.threads, "thread"),
-    }
-    return ", ".join(text for axis, text in parts.items() if text and axis != without)
 
 
 def _nothing_measured(cells: Sequence[Cell]) -> str:

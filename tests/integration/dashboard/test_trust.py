@@ -153,7 +153,7 @@ def test_several_sessions_at_once_reach_the_document_and_the_pages(
     (compared,) = [c for c in selectors.document(run).comparisons if c.axis == "concurrency"]
     assert compared.rounds == 8
     words = assert_is_page(signed_in.get(f"/runs/{run.pk}/cells/{four.id}/"))
-    assert "At once 4" in words
+    assert "Concurrency 4" in words
     assert "concurrency" in words_of(signed_in.get(f"/runs/{run.pk}/"))
 
 

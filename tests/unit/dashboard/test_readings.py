@@ -199,8 +199,8 @@ def test_facts_of_a_cell_tell_the_executed_precision(by_id: dict[str, Cell]) -> 
     mixed = by_id["b1-a9"].model_copy(update={"concurrency": 2, "provider_options": {"device_type": "CPU"}})
     shown = {fact.name: fact.text for fact in facts.of_cell(mixed)}
     assert shown["Precision"] == "fp32 asked, bf16 executed"
-    assert shown["Shapes"] == "sequence 64"
-    assert shown["At once"] == "2"
+    assert shown["Shapes"] == "sequence=64"
+    assert shown["Concurrency"] == "2"
     assert shown["Provider options"] == "device_type=CPU"
 
 

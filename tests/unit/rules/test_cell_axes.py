@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from dashboard import axes as pages
-from farm.contract.document import Cell
+from farm.contract.document import Cell, Comparison
 from farm.rules.cells import label
 from farm.rules.cells.axes import AXES, BY_NAME, Axis
+from farm.rules.changes import watching
+from farm.rules.reporting import sentences
 
 # for each axis what another cell may have, and how that reads on its own; an axis without an entry fails here
 OTHERS: dict[str, tuple[dict[str, Any], str]] = {
@@ -66,3 +68,22 @@ def test_what_goes_without_saying_is_not_said() -> None:
     usual = cell(batch=None)
     assert label.said(usual, AXES, without=("model", "node", "hardware")) == ("CPU, fp32, opset 17, 1 thread, 1.29.0")
     assert BY_NAME["session"].is_default(cell(session={}))
+
+
+@every_axis
+def test_a_comparison_along_an_axis_names_its_sides_by_it(axis: Axis) -> None:
+    pair = Comparison(
+        baseline="c1", candidate="c2", axis=axis.name, verdict="slower", ratio=1.2, ci_low=1.1, ci_high=1.3, margin=0.02
+    )
+    text = sentences.comparison_sentence(pair, {"c1": cell(), "c2": other(axis)})
+    named = "onnxruntime-openvino 1.24.1" if axis.name == "runtime" else OTHERS[axis.name][1]
+    assert text.startswith(f"▲ slower: {named} runs ")
+
+
+@pytest.mark.parametrize("axis", label.WORKLOAD, ids=[axis.name for axis in label.WORKLOAD])
+def test_a_sentence_and_a_series_say_what_a_cell_is_measured_with(axis: Axis) -> None:
+    said = OTHERS[axis.name][1]
+    assert said in label.workload(other(axis)).split(", ")
+    assert said in watching.series_label(other(axis)).split(", ")
+    assert said not in label.workload(other(axis), without=axis.name)
+    assert said in sentences.cell_sentence(other(axis))

@@ -49,8 +49,8 @@ def test_levels_stand_first_then_single_names_then_groups_of_all_others() -> Non
 
 def test_without_names_only_levels_are_tried() -> None:
     assert [one.label for one in switches.first_candidates([], level="extended")] == [
-        "optimisation basic",
-        "optimisation disable",
+        "optimization basic",
+        "optimization disable",
     ]
 
 
@@ -61,7 +61,7 @@ def trial(candidate: Candidate, undone: float, *, verdict: Any = "faster", keeps
 
 GROUP = Candidate("optimizers", "without four", names=("A1Fusion", "B1Fusion", "C1Fusion", "D1Fusion"))
 SINGLE = Candidate("optimizers", "without one", names=("E1Fusion",))
-LEVEL = Candidate("level", "optimisation basic", level="basic")
+LEVEL = Candidate("level", "optimization basic", level="basic")
 
 
 def test_the_group_that_undid_most_is_parted_until_one_name_is_left() -> None:

@@ -230,7 +230,7 @@ def test_twins_and_session_names_make_no_series_of_their_own() -> None:
 def test_the_series_is_named_by_what_differs_from_the_plain_case() -> None:
     named = cell("x", NEW, optimization="basic", session={"name": "no spin"}, shapes={"sequence": 64}, threads=2)
     label = watching.series_label(named)
-    assert label == "encoder, CPU, fp32, batch 1, sequence=64, 2 threads, optimisation basic, session no spin"
+    assert label == "encoder, CPU, fp32, batch 1, sequence=64, 2 threads, optimization basic, session no spin"
 
 
 def finding(kind: watching.Kind, size: float | None = None, series: str = "s") -> Finding:
