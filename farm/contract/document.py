@@ -197,7 +197,9 @@ class Cell(Part):
     # the variant's bundle: the .onnx and its external data
     model_bytes: int | None = None
     providers: list[ProviderTime] = Field(default_factory=list)
+    # the slowest of them; `executed` counts all, by provider and operator, copies left out
     operators: list[OperatorTime] = Field(default_factory=list)
+    executed: dict[str, dict[str, int]] = Field(default_factory=dict)
     packages: dict[str, str] = Field(default_factory=dict)
     repeat_command: str = ""
 

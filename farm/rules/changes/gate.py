@@ -9,7 +9,7 @@ from farm.contract.reasons import CellStatus
 from farm.rules.cells import label
 from farm.rules.cells.numbers import change
 from farm.rules.changes import watching
-from farm.rules.tracing.placement import placement_changes
+from farm.rules.tracing.placement import cell_changes
 
 Check = Literal["slower", "parity", "placement", "failed", "undecided"]
 CHECKS: tuple[Check, ...] = get_args(Check)
@@ -114,8 +114,7 @@ def _checks(pair: Comparison | None, *, old: Cell, new: Cell) -> list[tuple[Chec
         found.append(("parity", f"{where} fails parity: {new.parity.text or 'outputs differ beyond tolerance'}"))
     elif new.parity.verdict == "fail" and (grown := watching.parity_growth(old.parity.outputs, new.parity.outputs)):
         found.append(("parity", f"{where} is further off than {old.runtime}: {grown}"))
-    changes = placement_changes(old.operators, new.operators, copies=(old.copies or 0, new.copies or 0))
-    found += [("placement", f"{where}: {change.sentence()}") for change in changes if change.is_worse]
+    found += [("placement", f"{where}: {change.sentence()}") for change in cell_changes(old, new) if change.is_worse]
     return found
 
 

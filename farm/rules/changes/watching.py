@@ -19,7 +19,7 @@ from farm.rules.cells.numbers import percent, three_digits
 from farm.rules.comparing.comparisons import TOTAL_LEVEL
 from farm.rules.comparing.sides import BySides, between, by_sides
 from farm.rules.reporting import sentences
-from farm.rules.tracing.placement import placement_changes
+from farm.rules.tracing.placement import cell_changes
 
 Kind = Literal["slower", "parity", "placement", "session", "first", "memory", "failed"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -316,8 +316,7 @@ def parity_growth(before: Iterable[ParityOutput], after: Iterable[ParityOutput])
 def _judge_placement(pair: Pair, rule: Rule, notes: _Notes) -> None:
     if not (pair.old.operators and pair.new.operators):
         return
-    copies = (pair.old.copies or 0, pair.new.copies or 0)
-    changes = placement_changes(pair.old.operators, pair.new.operators, copies=copies)
+    changes = cell_changes(pair.old, pair.new)
     worse = [change.sentence() for change in changes if change.is_worse]
     better = [change.sentence() for change in changes if not change.is_worse]
     where = f"{series_label(pair.new)}, {pair.old.runtime} → {pair.new.runtime}"

@@ -17,6 +17,7 @@ from farm.rules.quality import parity
 from farm.rules.reporting import accuracies, parities
 from farm.rules.reporting.records import BlockRecord, RunRecord
 from farm.rules.runtimes.providers import requested_list, resolve
+from farm.rules.tracing import executing
 
 # of each cell, those that take the most time
 MOST_OPERATORS = 256
@@ -188,6 +189,7 @@ def _traced(trace: TraceReport | None) -> dict[str, Any]:
         "operators": [
             doc.OperatorTime(**operator.model_dump(exclude={"calls"})) for operator in ordered[:MOST_OPERATORS]
         ],
+        "executed": executing.as_counts(executing.histogram(trace.operators)),
     }
 
 

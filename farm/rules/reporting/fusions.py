@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from farm.contract.document import Cell, Document
 from farm.rules.cells.numbers import counted
 from farm.rules.runtimes.order import release_order
-from farm.rules.tracing.placement import placement_changes
+from farm.rules.tracing.placement import cell_changes
 
 MOST_NAMED = 3
 
@@ -28,9 +28,9 @@ def graph_changes(old: Cell, new: Cell) -> list[str]:
     """How two cells' executed graphs differ, worse first, or that they do not. Empty where one was not traced."""
     if not (old.operators and new.operators):
         return []
-    copies = (old.copies or 0, new.copies or 0)
-    found = placement_changes(old.operators, new.operators, copies=copies)
-    counts = (len(old.operators), len(new.operators))
+    found = cell_changes(old, new)
+    # of providers, because a document names the slowest operators alone
+    counts = [sum(one.nodes for one in cell.providers) or len(cell.operators) for cell in (old, new)]
     ran = f"{counted(counts[1], 'operator')} executed, {counts[0]} before."
     if not found:
         same = "The same nodes ran on the same provider, fused alike" if counts[0] == counts[1] else ran.rstrip(".")
@@ -66,12 +66,7 @@ def _stamp(old: Cell, new: Cell) -> Stamp | None:
     is_traced = bool(old.operators and new.operators)
     if not is_traced or old.opset is None or new.opset is None or old.runtime != new.runtime:
         return None
-    lost = [
-        node
-        for change in placement_changes(old.operators, new.operators)
-        if change.kind == "fusion_gone"
-        for node in change.nodes
-    ]
+    lost = [node for change in cell_changes(old, new) if change.kind == "fusion_gone" for node in change.nodes]
     return Stamp(new.runtime, old.opset, new.opset, tuple(sorted(lost)))
 
 

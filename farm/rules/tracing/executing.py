@@ -45,6 +45,19 @@ def histogram(executed: Iterable[Executed]) -> Histogram:
     return Counter(Kernel(one.provider, one.op_type) for one in computing(executed))
 
 
+def as_counts(counted: Histogram) -> dict[str, dict[str, int]]:
+    """A histogram as documents have it: provider → operator → how many."""
+    counts: dict[str, dict[str, int]] = {}
+    for kernel in sorted(counted):
+        counts.setdefault(kernel.provider, {})[kernel.op_type] = counted[kernel]
+    return counts
+
+
+def from_counts(counts: Mapping[str, Mapping[str, int]]) -> Histogram:
+    """The histogram that a document has."""
+    return Counter({Kernel(provider, op): n for provider, own in counts.items() for op, n in own.items()})
+
+
 def computing(executed: Iterable[Executed]) -> list[Executed]:
     """Executed nodes that compute. A row of no operator is the sum of further nodes, of which nothing is known."""
     rows = [one for one in executed if one.op_type and one.op_type not in COPIES]

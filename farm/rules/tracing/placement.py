@@ -9,7 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from farm.rules.tracing.executing import Executed, Execution, Histogram, Kernel, computing, histogram, joint_groups
+from farm.contract.document import Cell
+from farm.rules.tracing.executing import (
+    Executed,
+    Execution,
+    Histogram,
+    Kernel,
+    computing,
+    from_counts,
+    histogram,
+    joint_groups,
+)
 
 Kind = Literal["moved", "fusion_gone", "fusion_new", "copies"]
 
@@ -36,6 +46,13 @@ class PlacementChange:
 
 
 CPU = "CPUExecutionProvider"
+
+
+def cell_changes(old: Cell, new: Cell) -> list[PlacementChange]:
+    """Differences between two traced cells of a document, which holds the slowest operators and the counts of all."""
+    counted = (from_counts(old.executed), from_counts(new.executed)) if old.executed and new.executed else None
+    copies = (old.copies or 0, new.copies or 0)
+    return placement_changes(old.operators, new.operators, copies=copies, histograms=counted)
 
 
 def placement_changes(

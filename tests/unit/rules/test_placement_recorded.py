@@ -14,8 +14,8 @@ import pytest
 from farm.contract.document import Cell, Comparison, Document, OperatorTime
 from farm.contract.reasons import CellStatus
 from farm.rules.changes import gate, watching
-from farm.rules.tracing.executing import histogram
-from farm.rules.tracing.placement import placement_changes
+from farm.rules.tracing.executing import as_counts, histogram
+from farm.rules.tracing.placement import cell_changes, placement_changes
 
 CPU, OTHER = "CPUExecutionProvider", "CUDAExecutionProvider"
 RECORDED = [json.loads(line) for line in Path(__file__).with_name("placements.jsonl").read_text().splitlines()[1:]]
@@ -134,3 +134,14 @@ def test_a_change_elsewhere_gives_nodes_that_ran_alike_no_finding() -> None:
     old, rest = traced(CLASSIFIER, "1.29.0"), traced(CLASSIFIER, "1.31.1")
     new = [row.model_copy(update={"provider": OTHER}) if row.node == "Softmax@0" else row for row in rest]
     assert {node for change in placement_changes(old, new) for node in change.nodes} == {"Softmax@0", "Identity@0"}
+
+
+def test_rows_that_a_document_has_no_room_for_make_no_finding() -> None:
+    old, whole = traced(CLASSIFIER, "1.29.0"), traced(CLASSIFIER, "1.31.1")
+    cut = [row for row in whole if not (row.node == "BatchNormalization@12" and row.op_type == "Conv")]
+    assert placement_changes(old, cut) != []
+    sides = [
+        cell("1.0", old).model_copy(update={"executed": as_counts(histogram(old))}),
+        cell("2.0", cut).model_copy(update={"executed": as_counts(histogram(whole))}),
+    ]
+    assert cell_changes(*sides) == []
