@@ -1,7 +1,5 @@
 """Addresses of the whole project."""
 
-from importlib.util import find_spec
-
 from django.conf import settings
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
@@ -18,9 +16,8 @@ urlpatterns: list[URLResolver | URLPattern] = [
     path("api/v1/", api.urls),
     path("api/node/v1/", node_api.urls),
     path("metrics", metrics),
+    path("", include("dashboard.urls")),
 ]
-if find_spec("dashboard.urls"):
-    urlpatterns.append(path("", include("dashboard.urls")))
 
 handler400 = "farm.api.errors.bad_address"
 handler404 = "farm.api.errors.page_not_found"

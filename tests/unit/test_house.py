@@ -1,0 +1,74 @@
+"""The house: what docs/architecture.md names is there, and no room is found by a name in a string."""
+
+import ast
+import re
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import typer
+
+from farm.api.api import ROUTERS
+from onnxfarm.listing import COMMANDS
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("farm", "worker", "onnxfarm", "dashboard")
+PAGE = (ROOT / "docs/architecture.md").read_text()
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+
+
+def test_every_room_that_the_architecture_names_exists() -> None:
+    named = [
+        name for name in re.findall(r"`([\w/]+(?:\.\w+)?)`", PAGE) if name.split("/")[0] in PACKAGES and "/" in name
+    ]
+    assert len(named) > 10
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("package", "first"), [("farm.rules", "changes"), ("worker.agent", "main"), ("onnxfarm", "main")]
+)
+def test_the_drawing_has_the_rooms_in_the_order_of_their_contract(package: str, first: str) -> None:
+    layers = next(one["layers"] for one in CONTRACTS if one.get("containers") == [package])
+    drawn = next(part for part in re.findall(r'\["(.*?)"\]', PAGE) if f"<b>{package}</b>" in part).replace("<br/>", " ")
+    rooms = re.findall(r"\w+", drawn[drawn.index(f"{first} →") :])
+    places = [next(place for place, layer in enumerate(layers) if room in re.findall(r"\w+", layer)) for room in rooms]
+    assert len(rooms) > 4
+    assert places == sorted(places)
+
+
+def test_no_contract_that_holds_the_rooms_has_an_exception() -> None:
+    excepted = {one["name"]: one["ignore_imports"] for one in CONTRACTS if one.get("ignore_imports")}
+    assert list(excepted) == ["The agent knows the contract, the rules and the sandbox"]
+    assert all(one.startswith("worker.agent.passes.divergence") for one in next(iter(excepted.values())))
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_room_of_ours_is_imported_by_a_name_in_a_string(package: str) -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{call.lineno}"
+        for path in (ROOT / package).rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call) and _name(call) in ("import_module", "find_spec", "__import__")
+        for word in ast.walk(call)
+        if isinstance(word, ast.Constant) and str(word.value).split(".")[0] in PACKAGES
+    ]
+    assert found == []
+
+
+def test_every_router_of_the_api_is_served() -> None:
+    modules = [import_module(f"farm.api.{path.stem}") for path in sorted((ROOT / "farm/api").glob("[a-z]*.py"))]
+    routers = {one.__name__: one.router for one in modules if hasattr(one, "router")}
+    assert [name for name, router in routers.items() if router not in ROUTERS] == []
+    assert len(routers) >= len(ROUTERS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_of_the_help_can_be_called(name: str) -> None:
+    found = COMMANDS[name].load()
+    assert isinstance(found, typer.Typer) or callable(found)
+
+
+def _name(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
