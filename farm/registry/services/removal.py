@@ -65,10 +65,14 @@ def _remove_artifact(artifact: Artifact) -> int:
 def remove_unused(candidates: Iterable[int | None]) -> int:
     """Remove those blobs that nothing refers to any more; answers their bytes. Their files go once this is committed.
 
-    A file that went first would be missed by its row wherever the transaction is rolled back.
+    A file that went first would be missed by its row wherever the transaction is rolled back. Call inside a
+    transaction, with the run's and the block's locks taken, if at all: the teams' are taken here.
     """
     freed = 0
-    for blob in Blob.objects.filter(pk__in=[pk for pk in candidates if pk is not None]):
+    blobs = Blob.objects.filter(pk__in=[pk for pk in candidates if pk is not None])
+    # whoever keeps the same content for something else holds its team's lock until that names it
+    list(Team.objects.select_for_update().filter(pk__in=blobs.values("team")).order_by("pk"))
+    for blob in blobs:
         if _is_used(blob):
             continue
         blob.delete()

@@ -31,10 +31,11 @@ def check_quota(team: Team, sizes: Mapping[str, int]) -> None:
 
 
 def store_blob(*, team: Team, draft: Draft) -> Blob:
-    """Keep one file on its own, such as inputs that the farm made itself."""
+    """Keep one file on its own, such as inputs that the farm made itself. No quota stops it."""
     try:
         with transaction.atomic():
-            return keep_blob(team, draft)
+            # whoever removes a file of the same content looks for its row with this lock held
+            return keep_blob(Team.objects.select_for_update().get(pk=team.pk), draft)
     finally:
         draft.discard()
 
@@ -48,7 +49,10 @@ def add_blob(*, team: Team, draft: Draft) -> Blob:
 
 
 def keep_blob(team: Team, draft: Draft) -> Blob:
-    """Row and file in one transaction: a roll-back leaves at most a file without a row, never the reverse."""
+    """Row and file in one transaction: a roll-back leaves at most a file without a row, never the reverse.
+
+    Call with the team's lock held, which removing a file waits for.
+    """
     try:
         with transaction.atomic():
             blob, is_new = Blob.objects.get_or_create(team=team, sha256=draft.sha256, defaults={"bytes": draft.bytes})

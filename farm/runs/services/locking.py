@@ -1,4 +1,4 @@
-"""Locks in one order: the run, then its block.
+"""Locks in one order: the run, then its block, then the team (taken by whatever keeps or removes a file).
 
 Every line of a run's log marks the run as changed, so whoever moves a block holds both rows. Two transactions that take
 them the other way round wait for each other, and PostgreSQL ends one of them. SQLite has one lock for everything.

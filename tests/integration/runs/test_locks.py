@@ -1,12 +1,19 @@
-"""Two services that want the same run and block at the same moment: one waits, none is ended by the database."""
+"""Two services that want the same run and block, or file, at the same moment: one waits, none is ended or loses it."""
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from django.db import connection, transaction
 
+from farm.accounts.models import Team
 from farm.fleet.models import Node
+from farm.registry import objects
+from farm.registry.models import Blob
+from farm.registry.services import add_blob, remove_unused
+from farm.registry.services.room import store_blob
+from farm.registry.storage import Draft, draft_of, place
 from farm.runs.models import Block, Run
 from farm.runs.services.locking import lock_run
 from farm.runs.states import BlockState
@@ -61,3 +68,45 @@ def test_a_report_waits_for_whoever_holds_the_run(run: Run, node: Node) -> None:
     lease = claim(node, block)
     hold_run_then_block(block, lambda: post(node, lease, make_facts()))
     assert block.attempts.get().reports.count() == 1
+
+
+def remove(blob: Blob) -> None:
+    with transaction.atomic():
+        remove_unused([blob.pk])
+
+
+def test_a_file_that_is_made_while_one_of_the_same_content_is_removed_is_there(
+    team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def draft() -> Draft:
+        (tmp_path / "made").write_bytes(b"the same variant, made twice")
+        return draft_of(tmp_path / "made")
+
+    def drop_slowly(**_: object) -> None:
+        joins.append(beside(lambda: store_blob(team=team, draft=draft())))
+        threading.Event().wait(0.5)
+
+    joins: list[Callable[[], None]] = []
+    first = store_blob(team=team, draft=draft())
+    monkeypatch.setattr(objects, "drop", drop_slowly)
+    remove(first)
+    joins[0]()
+    again = Blob.objects.get(team=team, sha256=first.sha256)
+    assert again.pk != first.pk
+    assert place(team_id=team.pk, sha256=again.sha256).exists()
+
+
+def test_a_file_that_somebody_is_about_to_name_is_not_removed(run: Run, team: Team, tmp_path: Path) -> None:
+    (tmp_path / "made").write_bytes(b"a part of one attempt, and a trace of another")
+    blob = store_blob(team=team, draft=draft_of(tmp_path / "made"))
+    artifact = run.version.artifact
+    with transaction.atomic():
+        same = draft_of(tmp_path / "made")
+        assert add_blob(team=team, draft=same) == blob
+        same.discard()
+        join = beside(lambda: remove(blob))
+        threading.Event().wait(0.5)
+        type(artifact).objects.filter(pk=artifact.pk).update(calibration=blob)
+    join()
+    assert Blob.objects.filter(pk=blob.pk).exists()
+    assert place(team_id=team.pk, sha256=blob.sha256).exists()
