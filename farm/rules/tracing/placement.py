@@ -5,7 +5,7 @@ the model's own nodes were found in the two traces. Said by those nodes: one tha
 that is gone or new, copies between host and device that were added.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -70,7 +70,7 @@ def placement_changes(
     shown = _shown(old, new, histograms or (histogram(old), histogram(new)))
     groups: dict[tuple[Kind, str, str], list[str]] = {}
     for node in before.by_node.keys() & after.by_node.keys():
-        for key in _differences(node, before, after, shown.get(node, frozenset())):
+        for key in _differences(node, before, after, shown.get(node, {})):
             groups.setdefault(key, []).append(node)
     changes = [
         PlacementChange(kind=kind, nodes=tuple(sorted(nodes)), before=a, after=b, is_worse=_is_worse(kind, after=b))
@@ -83,7 +83,7 @@ def placement_changes(
 
 def _shown(
     old: Sequence[Executed], new: Sequence[Executed], histograms: tuple[Histogram, Histogram]
-) -> dict[str, frozenset[Kernel]]:
+) -> dict[str, dict[Kernel, int]]:
     """Kernels whose count changed among those that execute a node's group, and in the whole trace the same way."""
     whole = _difference(*histograms)
     if not whole:
@@ -98,27 +98,27 @@ def _shown(
     shown = {}
     for group in sides[0].keys() | sides[1].keys():
         own = _difference(*(histogram(side.get(group, ())) for side in sides))
-        shown[group] = frozenset(kernel for kernel, change in own.items() if change * whole.get(kernel, 0) > 0)
-    return {node: shown.get(group, frozenset()) for node, group in group_of.items()}
+        shown[group] = {kernel: change for kernel, change in own.items() if change * whole.get(kernel, 0) > 0}
+    return {node: shown.get(group, {}) for node, group in group_of.items()}
 
 
 def _difference(old: Histogram, new: Histogram) -> dict[Kernel, int]:
     return {kernel: new[kernel] - old[kernel] for kernel in old.keys() | new.keys() if new[kernel] != old[kernel]}
 
 
-def _differences(node: str, old: Execution, new: Execution, shown: frozenset[Kernel]) -> list[tuple[Kind, str, str]]:
-    if not shown:
-        return []
+def _differences(node: str, old: Execution, new: Execution, shown: Mapping[Kernel, int]) -> list[tuple[Kind, str, str]]:
     found: list[tuple[Kind, str, str]] = []
     was_on, is_on = ({kernel.provider for kernel in side.by_node[node]} for side in (old, new))
     if was_on != is_on:
         came_from, went_to = min(was_on - is_on or was_on), min(is_on - was_on or is_on)
         if {kernel.provider for kernel in shown} & {came_from, went_to}:
             found.append(("moved", came_from, went_to))
-    if node in old.fused and node not in new.fused:
-        found.append(("fusion_gone", old.fused[node].op_type, min(new.by_node[node]).op_type))
-    if node in new.fused and node not in old.fused:
-        found.append(("fusion_new", min(old.by_node[node]).op_type, new.fused[node].op_type))
+    was, now = old.fused.get(node), new.fused.get(node)
+    # taken apart: fewer of what it ran fused as, or more of anything. Put together: the other way round
+    if was and not now and (shown.get(was, 0) < 0 or any(change > 0 for change in shown.values())):
+        found.append(("fusion_gone", was.op_type, min(new.by_node[node]).op_type))
+    if now and not was and (shown.get(now, 0) > 0 or any(change < 0 for change in shown.values())):
+        found.append(("fusion_new", min(old.by_node[node]).op_type, now.op_type))
     return found
 
 

@@ -43,6 +43,17 @@ def test_a_new_fusion_is_news_not_worse() -> None:
     assert change.sentence() == "a now runs fused as FusedAdd."
 
 
+def test_a_neighbour_that_is_fused_now_takes_no_fusion_apart() -> None:
+    # ddddocr's common.onnx from 1.24.4 to 1.25.1: the same QuickGelu ran, and the sum before it runs in the convolution
+    gelu = _operator("mul", op_type="QuickGelu", covers=("sigmoid",))
+    old = [_operator("conv", op_type="Conv"), _operator("add"), gelu]
+    new = [
+        _operator("conv", op_type="Conv", covers=("add", "sigmoid")),
+        gelu.model_copy(update={"covers": ()}),
+    ]
+    assert "fusion_gone" not in {change.kind for change in placement_changes(old, new)}
+
+
 def test_more_copies_are_worse_and_fewer_are_not() -> None:
     (more,) = placement_changes([], [], copies=(2, 5))
     (fewer,) = placement_changes([], [], copies=(5, 2))
