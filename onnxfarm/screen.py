@@ -1,15 +1,17 @@
 """The last screen of a run: the verdict line, the table of cells, the comparisons, the operators, the address."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from farm.contract.document import Cell, Comparison, Document, EngineParity
+from farm.rules.cells.axes import AXES, BY_NAME, Axis
+from farm.rules.cells.label import WORKLOAD
 from farm.rules.cells.numbers import change, microseconds, milliseconds, percent, signed, three_digits
-from farm.rules.cells.recipes import precision_words
 from farm.rules.reporting.accuracy_words import is_worse, percentage
+from farm.rules.runtimes import providers
 
 # of the largest change, so many operators are named
 NAMED_OPERATORS = 3
@@ -21,27 +23,12 @@ NARROW = 100
 TWIN = "twin"
 COLOURS = {"slower": "bold yellow", "faster": "cyan", "fail": "bold red", "failed": "red", "crashed": "red"}
 
-AXES: dict[str, Callable[[Cell], str]] = {
-    "runtime": lambda cell: cell.runtime.removeprefix("onnxruntime=="),
-    "opset": lambda cell: "" if cell.opset is None else str(cell.opset),
-    "provider": lambda cell: _provider(cell),
-    "precision": lambda cell: precision_words(cell.precision, cell.recipe),
-    "batch": lambda cell: "–" if cell.batch is None else str(cell.batch),
-    "shapes": lambda cell: " ".join(f"{name}={size}" for name, size in cell.shapes.items()),
-    "threads": lambda cell: str(cell.threads),
-    "optimization": lambda cell: cell.optimization,
-    "session": lambda cell: str(cell.session.get("name", "")),
-    "concurrency": lambda cell: str(cell.concurrency),
-    "hardware": lambda cell: cell.hardware,
-}
-# said above the table when every cell has it; the others go without saying
-SAID_ONCE = {
-    "runtime": "ONNX Runtime {}",
-    "provider": "{}",
-    "precision": "{}",
-    "batch": "batch {}",
-    "threads": "threads {}",
-}
+# columns: what is compared most comes first, where it ran last
+_FIRST = ("runtime", "opset", "provider", "precision")
+_LAST = ("model", "hardware", "node")
+COLUMNS = tuple(
+    sorted(AXES, key=lambda axis: (axis.name in _LAST, _FIRST.index(axis.name) if axis.name in _FIRST else len(_FIRST)))
+)
 
 
 def console_for(*, stderr: bool = False) -> Console:
@@ -55,7 +42,7 @@ def show(document: Document, *, console: Console, address: str = "") -> None:
     if document.sentence:
         console.print(Text(f"\n{document.sentence}\n", style="bold"))
     if document.cells:
-        varying = [name for name, value in AXES.items() if len({value(cell) for cell in document.cells}) > 1]
+        varying = _varying(document.cells)
         console.print(Text(_said_once(document.cells[0], varying), style="dim"))
         console.print(_cells(document.cells, varying, is_wide=console.width >= NARROW))
         _show_reasons(document.cells, console=console)
@@ -68,16 +55,29 @@ def show(document: Document, *, console: Console, address: str = "") -> None:
         console.print(Text(f"\n{address}"), soft_wrap=True)
 
 
-def _said_once(cell: Cell, varying: Sequence[str]) -> str:
-    """What all cells have in common."""
-    parts = [text.format(AXES[name](cell)) for name, text in SAID_ONCE.items() if name not in varying]
-    return ", ".join([cell.model or "model", *parts, *([f"on {cell.node}"] if cell.node else [])])
+def _varying(cells: Sequence[Cell]) -> list[Axis]:
+    """The columns in which these cells differ; one that never ran has no node, which is no difference."""
+    texts = {axis.name: {_text(axis, cell) for cell in cells} for axis in COLUMNS}
+    return [axis for axis in COLUMNS if len(texts[axis.name] - ({""} if axis.name == "node" else set())) > 1]
 
 
-def _cells(cells: Sequence[Cell], varying: Sequence[str], *, is_wide: bool) -> Table:
+def _said_once(cell: Cell, varying: Sequence[Axis]) -> str:
+    """What all cells have in common and does not go without saying."""
+    own = [axis for axis in COLUMNS if axis not in varying]
+    model, runtime, node = (axis in own for axis in (BY_NAME["model"], BY_NAME["runtime"], BY_NAME["node"]))
+    parts = [
+        (cell.model or "model") if model else "",
+        f"ONNX Runtime {_text(BY_NAME['runtime'], cell)}" if runtime else "",
+        *(_on_its_own(axis, cell) for axis in own if axis in WORKLOAD and not axis.is_default(cell)),
+        f"on {cell.node}" if node and cell.node else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _cells(cells: Sequence[Cell], varying: Sequence[Axis], *, is_wide: bool) -> Table:
     """One row a cell; on a narrow terminal what a cell is goes into one column, whose lines may fold."""
     is_eventful = any(cell.status != "done" or cell.is_stable is False for cell in cells)
-    table = _table("cell", *(varying if is_wide else ["measured"]))
+    table = _table("cell", *([axis.heading.lower() for axis in varying] if is_wide else ["measured"]))
     figures = ["p50", "items/s", "session", "memory"] if is_wide else ["p50"]
     for head in figures:
         table.add_column(head, justify="right", no_wrap=True)
@@ -85,7 +85,7 @@ def _cells(cells: Sequence[Cell], varying: Sequence[str], *, is_wide: bool) -> T
     for head in ["parity", *(["accuracy"] if is_judged else []), *(["state"] if is_eventful else [])]:
         table.add_column(head, no_wrap=True)
     for cell in cells:
-        what = [AXES[name](cell) for name in varying] if is_wide else [_in_words(cell, varying)]
+        what = [_text(axis, cell) for axis in varying] if is_wide else [_in_words(cell, varying)]
         row: list[str | Text] = [cell.id, *what, *_figures(cell)[: len(figures)]]
         row.append(_coloured(cell.parity.verdict.replace("_", " "), cell.parity.verdict))
         if is_judged:
@@ -96,10 +96,18 @@ def _cells(cells: Sequence[Cell], varying: Sequence[str], *, is_wide: bool) -> T
     return table
 
 
-def _in_words(cell: Cell, varying: Sequence[str]) -> str:
+def _text(axis: Axis, cell: Cell) -> str:
+    """A value under its heading; of the provider also what ran, where that is another."""
+    return _provider(cell) if axis.name == "provider" else axis.short(cell)
+
+
+def _on_its_own(axis: Axis, cell: Cell) -> str:
+    return _provider(cell) if axis.name == "provider" else axis.label(cell)
+
+
+def _in_words(cell: Cell, varying: Iterable[Axis]) -> str:
     """`1.29.0, int8-dynamic, batch 8`: the axes' values in one line."""
-    parts = [f"batch {AXES[name](cell)}" if name == "batch" else AXES[name](cell) for name in varying]
-    return ", ".join(part for part in parts if part)
+    return ", ".join(_on_its_own(axis, cell) for axis in varying)
 
 
 def _figures(cell: Cell) -> list[str]:
@@ -130,8 +138,8 @@ def _state(cell: Cell) -> str:
 
 def _provider(cell: Cell) -> str:
     """What was asked, and what ran where that is something else."""
-    asked = cell.provider.removesuffix("ExecutionProvider")
-    ran = next(iter(cell.active_providers), cell.provider).removesuffix("ExecutionProvider")
+    asked = providers.title(cell.provider)
+    ran = providers.title(next(iter(cell.active_providers), cell.provider))
     return asked if ran == asked else f"asked {asked}, ran {ran}"
 
 
@@ -172,7 +180,7 @@ def _node_of(pair: EngineParity) -> str:
     return f" Find the node: {pair.command}" if pair.command else ""
 
 
-def _comparisons(document: Document, varying: Sequence[str]) -> Table:
+def _comparisons(document: Document, varying: Sequence[Axis]) -> Table:
     cells = {cell.id: cell for cell in document.cells}
     table = _table("compared", "verdict")
     for head in ("change", "interval", "rounds", "could see"):
@@ -200,15 +208,15 @@ def _comparison_figures(comparison: Comparison) -> list[str | Text]:
     ]
 
 
-def _sides(comparison: Comparison, cells: Mapping[str, Cell], varying: Sequence[str]) -> str:
+def _sides(comparison: Comparison, cells: Mapping[str, Cell], varying: Iterable[Axis]) -> str:
     """`1.29.0 → 1.31.1 (int8-dynamic, batch 8)`: what differs, then where among the cells."""
     old, new = cells.get(comparison.baseline), cells.get(comparison.candidate)
-    if old is None or new is None or comparison.axis not in AXES:
+    if old is None or new is None or comparison.axis not in BY_NAME:
         who = f"{comparison.baseline} → {comparison.candidate}"
         return f"{who} (A/A)" if comparison.axis == TWIN else who
-    value = AXES[comparison.axis]
-    others = _in_words(old, [name for name in varying if name != comparison.axis])
-    return f"{value(old)} → {value(new)}" + (f" ({others})" if others else "")
+    axis = BY_NAME[comparison.axis]
+    others = _in_words(old, [one for one in varying if one != axis])
+    return f"{_text(axis, old)} → {_text(axis, new)}" + (f" ({others})" if others else "")
 
 
 def _weight(comparison: Comparison) -> tuple[int, float]:
@@ -226,7 +234,7 @@ def _show_operators(document: Document, *, console: Console) -> None:
     largest = min(changed, key=lambda one: (one.axis != "runtime", *_weight(one)))
     named = sorted(largest.operators, key=lambda one: -abs(one.candidate_us - one.baseline_us))[:NAMED_OPERATORS]
     cells = {cell.id: cell for cell in document.cells}
-    where = _sides(largest, cells, [name for name in ("precision", "batch") if name != largest.axis])
+    where = _sides(largest, cells, [BY_NAME[name] for name in ("precision", "batch") if name != largest.axis])
     console.print(Text(f"\nWhat the change {where} comes from, per inference:"), soft_wrap=True)
     for one in named:
         share = "" if one.share is None else f", {percent(one.share)} of the change"

@@ -4,6 +4,7 @@ import csv
 import io
 
 from farm.contract.document import Cell, Document
+from farm.rules.cells import axes
 
 COLUMNS = (
     *("id", "block", "node", "status", "model", "model_sha256", "opset", "runtime", "provider", "batch", "precision"),
@@ -12,7 +13,9 @@ COLUMNS = (
 )
 # empty where the model came without labelled data
 ACCURACY = ("metric", "accuracy", "accuracy_low", "accuracy_high", "accuracy_samples", "accuracy_difference")
-EXTRA = ("reason_code", "reason_text", "active_providers", "parity", "shapes", "model_bytes", *ACCURACY)
+EXTRA = ("reason_code", "reason_text", "active_providers", "parity", "shapes", "model_bytes", *ACCURACY, "recipe")
+# the other axes of a cell, as they read under a heading
+AXES = tuple(axis for axis in axes.AXES if axis.name not in (*COLUMNS, *EXTRA))
 # a spreadsheet takes a text that begins so for a formula
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -21,7 +24,7 @@ def csv_of(document: Document) -> str:
     """A line a cell, absent values empty."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
-    writer.writerow([*COLUMNS, *EXTRA])
+    writer.writerow([*COLUMNS, *EXTRA, *(axis.name for axis in AXES)])
     writer.writerows(_line(cell) for cell in document.cells)
     return text.getvalue()
 
@@ -29,9 +32,9 @@ def csv_of(document: Document) -> str:
 def _line(cell: Cell) -> list[object]:
     values = [getattr(cell, column) for column in COLUMNS]
     reason = (cell.reason.code, cell.reason.text) if cell.reason else ("", "")
-    shapes = " ".join(f"{name}={size}" for name, size in cell.shapes.items())
+    shapes = axes.pairs(cell.shapes)
     extra: list[object] = [*reason, " ".join(cell.active_providers), cell.parity.verdict, shapes, cell.model_bytes]
-    extra += _accuracy(cell)
+    extra += [*_accuracy(cell), cell.recipe, *(axis.short(cell) for axis in AXES)]
     return [_safe(value) for value in [*values, *extra]]
 
 

@@ -6,30 +6,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ValidationError
+
+from farm.contract import document
+from farm.rules.cells import axes
 from farm.rules.cells.commands import as_file
+from farm.rules.cells.label import WORKLOAD
 
 # What a cell measures. A document that leaves one out, or has null, means the same by it.
-AXES = (
-    "model_sha256",
-    "runtime",
-    "opset",
-    "provider",
-    "provider_options",
-    "batch",
-    "shapes",
-    "precision",
-    "recipe",
-    "threads",
-    "session",
-    "optimization",
-    "concurrency",
-)
+AXES = tuple(field for axis in axes.AXES if axis.is_setting for field in axis.fields)
 # Cells are matched by everything first, then as two releases of the runtime, then as two versions of the model too.
 MAY_DIFFER = ((), ("runtime",), ("runtime", "opset"), ("runtime", "opset", "model_sha256"))
 # What `bench` takes as options; a cell with another axis set needs a matrix file.
-MATRIX_ONLY = ("provider_options", "shapes", "session", "concurrency", "optimization")
-DEFAULTS: Mapping[str, Any] = {"provider_options": {}, "shapes": {}, "concurrency": 1, "optimization": "all"}
-DEFAULT_SESSION = "default"
+OPTIONS = ("provider", "batch", "threads", "precision")
+SET_APART = ("model", "runtime", "opset", *OPTIONS)
+MATRIX_ONLY = tuple(axis.name for axis in axes.AXES if axis.is_setting and axis.name not in SET_APART)
+DEFAULTS: Mapping[str, Any] = {name: axes.BY_NAME[name].default for name in MATRIX_ONLY}
+# what a cell is called by, beside its runtime
+SAID = (axes.BY_NAME["model"], *WORKLOAD)
+DEFAULT_SESSION = DEFAULTS["session"]
 
 Cell = Mapping[str, Any]
 
@@ -79,7 +74,7 @@ def repeat_in_one_block(match: Match) -> Repeat | None:
     if any(_is_set(cell, axis) for axis in MATRIX_ONLY) or "opset" in match.differs:
         return Repeat(shlex.join([*words, "--matrix", "both.json"]), _matrix(match))
     words += ["--ort", versions]
-    for option in ("provider", "batch", "threads", "precision"):
+    for option in OPTIONS:
         if cell.get(option) is not None:
             words += [f"--{option}", str(cell[option])]
     return Repeat(shlex.join(words))
@@ -87,15 +82,21 @@ def repeat_in_one_block(match: Match) -> Repeat | None:
 
 def label(cell: Cell) -> str:
     """A cell in a few words, without its runtime."""
-    threads = cell.get("threads")
-    words = [
-        str(cell.get("model") or str(cell.get("model_sha256", ""))[:12]),
-        str(cell.get("provider", "")).removesuffix("ExecutionProvider"),
-        f"batch {cell['batch']}" if cell.get("batch") is not None else "",
-        str(cell.get("precision", "")),
-        f"{threads} thread{'' if threads == 1 else 's'}" if threads is not None else "",
-    ]
-    return ", ".join(word for word in words if word)
+    known = _readable(cell)
+    said = [axis for axis in SAID if hasattr(known, axis.name) and not axis.is_default(known)]
+    return ", ".join(filter(None, (axis.label(known) for axis in said)))
+
+
+def _readable(cell: Cell) -> document.Cell:
+    """What can be read of a cell: a document from elsewhere leaves fields out, or has others in their place."""
+    given = {name: cell[name] for axis in SAID for name in (axis.name, *axis.fields) if cell.get(name) is not None}
+    try:
+        document.Cell.model_validate(given)
+    except ValidationError as problem:
+        given = {
+            name: value for name, value in given.items() if name not in {one["loc"][0] for one in problem.errors()}
+        }
+    return document.Cell.model_construct(**{"model_sha256": "", **given})
 
 
 def _match(old: Cell, new: Cell) -> Match:
@@ -148,6 +149,6 @@ def _matrix(match: Match) -> dict[str, Any]:
         "opset": list(match.differs["opset"]) if "opset" in match.differs else None,
         "provider": [provider if cell.get("provider_options") else cell.get("provider")],
         **{axis: [cell[axis]] for axis in ("batch", "precision", "threads") if cell.get(axis)},
-        **{axis: [cell[axis]] for axis in MATRIX_ONLY[1:] if _is_set(cell, axis)},
+        **{axis: [cell[axis]] for axis in MATRIX_ONLY if axis != "provider_options" and _is_set(cell, axis)},
     }
     return {"matrix": {axis: values for axis, values in axes.items() if values is not None}}

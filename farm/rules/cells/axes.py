@@ -102,6 +102,7 @@ AXES: tuple[Axis, ...] = (
     _axis(
         "batch",
         "Batch",
+        short=lambda c: "–" if c.batch is None else str(c.batch),
         label=lambda c: "no batch" if c.batch is None else f"batch {c.batch}",
         order=lambda c: c.batch or 0,
         default=None,

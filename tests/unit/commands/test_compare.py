@@ -65,7 +65,7 @@ def test_the_sentence_is_for_people(call: Call, write: Write) -> None:
     result = call("compare", write("o.json", bench(cell("a"))), write("n.json", bench(cell("b", runtime=NEW))))
     assert result.exit_code == 0
     assert result.stdout.startswith(
-        "encoder.onnx, CPU, batch 1, fp32, 1 thread (runtime onnxruntime==1.29.0 → onnxruntime==1.31.1): not comparable"
+        "encoder.onnx, CPU, fp32, batch 1, 1 thread (runtime onnxruntime==1.29.0 → onnxruntime==1.31.1): not comparable"
     )
 
 
@@ -177,6 +177,12 @@ def test_a_file_with_little_in_it_is_still_compared(call: Call, write: Write) ->
     (one,) = answer["comparisons"]
     assert one["candidate_p50_ms"] is None
     assert one["command"].startswith("onnxfarm bench MODEL.onnx --ort ")
+
+
+def test_settings_of_a_strange_kind_are_left_out_of_the_sentence(call: Call, write: Write) -> None:
+    strange = {"session": "fast", "shapes": [1, 2], "provider": 5, "optimization": "basic"}
+    (one,) = compared(call, write, bench(cell("a", **strange)), bench(cell("b", **strange)))["comparisons"]
+    assert one["sentence"].startswith("encoder.onnx, fp32, batch 1, 1 thread, optimization basic (")
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,21 @@
 """The axes of a cell are one table: whatever names, sorts or shows cells takes every entry of it."""
 
+import csv
+import io
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from dashboard import axes as pages
-from farm.contract.document import Cell, Comparison
+from farm.api.tables import csv_of
+from farm.contract.document import Cell, Comparison, Document
 from farm.rules.cells import label
 from farm.rules.cells.axes import AXES, BY_NAME, Axis
 from farm.rules.changes import watching
 from farm.rules.reporting import sentences
+from onnxfarm.here import matching
+from onnxfarm.screen import show
 
 # for each axis what another cell may have, and how that reads on its own; an axis without an entry fails here
 OTHERS: dict[str, tuple[dict[str, Any], str]] = {
@@ -39,6 +45,11 @@ def cell(name: str = "c1", **changes: Any) -> Cell:
         "p50_ms": 1.0,
     }  # fmt: skip
     return Cell.model_validate(facts | changes)
+
+
+def document(*cells: Cell) -> Document:
+    facts = {"schema": "onnxfarm.bench/1", "machine": {}, "seed": 0, "comparisons": []}
+    return Document.model_validate(facts | {"cells": list(cells)})
 
 
 def other(axis: Axis) -> Cell:
@@ -87,3 +98,25 @@ def test_a_sentence_and_a_series_say_what_a_cell_is_measured_with(axis: Axis) ->
     assert said in watching.series_label(other(axis)).split(", ")
     assert said not in label.workload(other(axis), without=axis.name)
     assert said in sentences.cell_sentence(other(axis))
+
+
+@every_axis
+def test_every_axis_is_a_column_of_the_csv_file(axis: Axis) -> None:
+    usual, changed = csv.DictReader(io.StringIO(csv_of(document(cell(), other(axis)))))
+    assert usual[axis.name] != changed[axis.name]
+
+
+@every_axis
+def test_every_axis_that_varies_is_a_column_of_the_terminal(axis: Axis) -> None:
+    text = io.StringIO()
+    show(document(cell(), other(axis)), console=Console(file=text, width=160, color_system=None))
+    assert axis.heading.lower() in next(line for line in text.getvalue().splitlines() if "p50" in line)
+    assert axis.short(other(axis)) in text.getvalue()
+
+
+@every_axis
+def test_what_a_cell_measures_keeps_it_apart_from_others_when_documents_are_compared(axis: Axis) -> None:
+    old, new = (one.model_dump(mode="json") for one in (cell(), other(axis)))
+    matches, *_ = matching.match_cells([old], [new])
+    may_differ = {"model", "runtime", "opset"}
+    assert bool(matches) == (axis.name in may_differ or not axis.is_setting)
