@@ -2,7 +2,7 @@
 
 import os
 import time
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
@@ -21,7 +21,7 @@ def options_of(order: Order) -> dict[str, str]:
     return found
 
 
-def cached(order: Order, *, opened: Any) -> dict[str, Any]:
+def cached(order: Order, *, opened: Callable[[Order], object]) -> dict[str, object]:
     """How long a session takes that finds its engine in the cache, in ms, and how many bytes lie there.
 
     `opened` opens a session for an order. Empty where the provider compiles nothing or leaves nothing in its cache.

@@ -1,9 +1,7 @@
 """The check pass: does the cell load, on which providers, how does it start, is it right."""
 
 import importlib.metadata
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -11,7 +9,8 @@ import onnxruntime
 from worker.runner import building, faults, memory, parity
 from worker.runner.engine import CPU, Engine, open_engine
 from worker.runner.feeding import Arrays, Feed, choose_inputs, keep_arrays, load_arrays
-from worker.runner.order import Order, PhaseTimer
+from worker.runner.order import Order, PhaseTimer, WrapCall
+from worker.runner.parity import Array
 
 # optimisation levels against each other: beyond this the level moved the output
 LEVELS_ATOL = 1e-4
@@ -22,17 +21,17 @@ CHEAP_BYTES = 1 << 30
 MAX_KEPT_BYTES = 16 << 20
 
 
-def run_check(order: Order, *, timer: PhaseTimer, wrap_call: Callable[..., Any] | None = None) -> dict[str, Any]:
+def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
     """Import, session and first inference timed apart; outputs against the reference; a repeat; a row of the batch."""
     inputs = load_arrays(order.inputs)
     engine = open_engine(order, timer=timer)
-    facts: dict[str, Any] = {"requested_providers": engine.requested, "active_providers": engine.active}
+    facts: dict[str, object] = {"requested_providers": engine.requested, "active_providers": engine.active}
     inputs = choose_inputs(engine, inputs)
     with faults.translated("run", **facts):
         feed = Feed(engine, inputs)
         with timer.phase("first"):
             feed.run_first()
-        facts["peak_memory_bytes"] = memory.peak_bytes()
+        facts["peak_memory_bytes"] = peak_bytes = memory.peak_bytes()
         outputs = feed.outputs()
         feed.settle()
         again = feed.outputs()
@@ -40,7 +39,7 @@ def run_check(order: Order, *, timer: PhaseTimer, wrap_call: Callable[..., Any] 
     reference = load_arrays(order.reference) if order.reference else {}
     if order.keep is not None and _bytes(outputs) <= MAX_KEPT_BYTES:
         keep_arrays(order.keep, outputs)
-    unoptimised = _unoptimised(order, inputs, outputs, timer=timer, peak_bytes=facts["peak_memory_bytes"])
+    unoptimised = _unoptimised(order, inputs, outputs, timer=timer, peak_bytes=peak_bytes)
     return {
         **facts,
         "unoptimised": unoptimised,
@@ -57,7 +56,7 @@ def run_check(order: Order, *, timer: PhaseTimer, wrap_call: Callable[..., Any] 
     }
 
 
-def _row_difference(order: Order, *, engine: Engine, inputs: Arrays, outputs: dict[str, Any]) -> float | None:
+def _row_difference(order: Order, *, engine: Engine, inputs: Arrays, outputs: dict[str, object]) -> float | None:
     """Row 0 of the batch against the same row alone: a model that mixes rows of a batch is wrong in production.
 
     None where the model takes one batch size only, or where no output has the batch as its first dimension.
@@ -75,17 +74,20 @@ def _row_difference(order: Order, *, engine: Engine, inputs: Arrays, outputs: di
         return None
     rows = alone.outputs()
     differences = [
-        parity.largest_difference(rows[name], value[:1])
+        parity.largest_difference(row, value[:1])
         for name, value in outputs.items()
-        if isinstance(value, np.ndarray) and value.ndim > 0 and value.shape[0] == batch
+        if isinstance(value, np.ndarray)
+        and value.ndim > 0
+        and value.shape[0] == batch
+        and (row := _array(rows[name])) is not None
     ]
     found = [value for value in differences if value is not None]
     return max(found) if found else None
 
 
 def _unoptimised(
-    order: Order, inputs: Arrays, outputs: dict[str, Any], *, timer: PhaseTimer, peak_bytes: int | None
-) -> list[dict[str, Any]]:
+    order: Order, inputs: Arrays, outputs: dict[str, object], *, timer: PhaseTimer, peak_bytes: int | None
+) -> list[dict[str, object]]:
     """The outputs against those of the same runtime without optimisations: what its own fusions move.
 
     Empty on other providers than the CPU, without optimisations to compare with, and where a second session is not
@@ -114,11 +116,11 @@ def _open_quietly(order: Order) -> Engine:
     return open_engine(order, timer=PhaseTimer(launched_ns=None, entered_ns=0))
 
 
-def _array(value: Any) -> Any:
+def _array(value: object) -> Array | None:
     return value if isinstance(value, np.ndarray) else None
 
 
-def _bytes(outputs: dict[str, Any]) -> int:
+def _bytes(outputs: dict[str, object]) -> int:
     return sum(value.nbytes for value in outputs.values() if isinstance(value, np.ndarray))
 
 

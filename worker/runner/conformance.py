@@ -8,7 +8,6 @@ ledger before it starts and one when it ended, so that a crash names its case. `
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,13 @@ import onnxruntime
 
 from worker.runner import faults
 from worker.runner.engine import session_options
-from worker.runner.order import Order, PhaseTimer
+from worker.runner.order import Order, PhaseTimer, WrapCall
+from worker.runner.scoring import Array
 
 IN, OUT = "in.", "out."
 
 
-def run_conformance(order: Order, *, timer: PhaseTimer, wrap_call: Callable[..., Any] | None = None) -> dict[str, Any]:
+def run_conformance(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
     """Run every case the ledger does not name yet; the answer only counts them, the ledger holds the outcomes."""
     known = {json.loads(line)["case"] for line in Path(order.inputs).read_text().splitlines()}
     cases = [name for name in sorted(os.listdir(order.model)) if name not in known]
@@ -51,7 +51,7 @@ def _outcome_of(folder: Path, *, order: Order) -> tuple[str, str]:
     return "pass", ""
 
 
-def _first_difference(session: Any, data: dict[str, Any], *, rtol: float, atol: float) -> str:
+def _first_difference(session: Any, data: dict[str, Array], *, rtol: float, atol: float) -> str:
     feeds = {name.removeprefix(IN): array for name, array in data.items() if name.startswith(IN)}
     names = [node.name for node in session.get_outputs()]
     with faults.translated("run"):
@@ -64,7 +64,7 @@ def _first_difference(session: Any, data: dict[str, Any], *, rtol: float, atol: 
     return ""
 
 
-def _difference(value: Any, expected: Any, *, rtol: float, atol: float) -> str:
+def _difference(value: object, expected: Array, *, rtol: float, atol: float) -> str:
     """What is wrong with one output, or nothing. NaN is equal to NaN here, as in the ONNX package's own runner."""
     if not isinstance(value, np.ndarray):
         return f"is a {type(value).__name__}, expected an array"

@@ -1,7 +1,7 @@
 """A session as the cell asks for it, and the differences between ONNX Runtime 1.15 and 1.31."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 import onnxruntime
 
@@ -36,12 +36,22 @@ class Engine:
     requested: list[str]
     active: list[str]
     device: str
-    provider_options: dict[str, Any] = field(default_factory=dict)
+    provider_options: dict[str, object] = field(default_factory=dict)
     # what a plug-in and its device say of themselves
     provider_facts: dict[str, str] = field(default_factory=dict)
 
 
-def open_engine(order: Order, *, timer: PhaseTimer, tune: dict[str, Any] | None = None) -> Engine:
+class Tune(TypedDict, total=False):
+    """Further attributes of SessionOptions, and its config entries."""
+
+    log_severity_level: int
+    enable_profiling: bool
+    profile_file_prefix: str
+    optimized_model_filepath: str
+    config_entries: dict[str, str]
+
+
+def open_engine(order: Order, *, timer: PhaseTimer, tune: Tune | None = None) -> Engine:
     """Create the session; raises Refusal when the provider is not in this build, not active, or the model not loaded.
 
     `tune` sets further attributes of SessionOptions, and `config_entries` (the trace pass switches its profiler on).
@@ -74,10 +84,10 @@ def open_engine(order: Order, *, timer: PhaseTimer, tune: dict[str, Any] | None 
     )
 
 
-def _choice(order: Order, *, requested: list[str], options: Any, devices: list[Any]) -> dict[str, Any]:
+def _choice(order: Order, *, requested: list[str], options: Any, devices: list[Any]) -> dict[str, object]:
     """How a session is told its providers: by name, or on its options where a plug-in lists devices."""
     left_out = list(order.session.disabled_optimizers)
-    chosen: dict[str, Any] = {"disabled_optimizers": left_out} if left_out else {}
+    chosen: dict[str, object] = {"disabled_optimizers": left_out} if left_out else {}
     if devices:
         options.add_provider_for_devices(devices, plugins.options_of(order))
         return chosen
@@ -107,7 +117,7 @@ def provider_options(order: Order) -> dict[str, str]:
     return options
 
 
-def session_options(order: Order, *, tune: dict[str, Any]) -> Any:
+def session_options(order: Order, *, tune: Tune) -> Any:
     """SessionOptions of the cell; raises Refusal on a config entry ONNX Runtime does not take."""
     wanted = order.session
     options = onnxruntime.SessionOptions()
@@ -132,8 +142,9 @@ def session_options(order: Order, *, tune: dict[str, Any]) -> Any:
         options.add_session_config_entry("session.inter_op.allow_spinning", "1" if wanted.spinning else "0")
         for key, value in {**tune.get("config_entries", {}), **wanted.config}.items():
             options.add_session_config_entry(key, value)
-    for name in tune.keys() - {"config_entries"}:
-        setattr(options, name, tune[name])
+    for attribute, setting in tune.items():
+        if attribute != "config_entries":
+            setattr(options, attribute, setting)
     return options
 
 

@@ -1,17 +1,14 @@
 """The engines pass: outputs that the arms of a block kept, against each other. No session is opened."""
 
-from collections.abc import Callable
-from typing import Any
-
 from worker.runner import parity
 from worker.runner.feeding import Arrays, load_arrays
-from worker.runner.order import Order, PhaseTimer
+from worker.runner.order import Order, Pair, PhaseTimer, WrapCall
 
 # elements compared in one pass: a second or two of arithmetic
 MAX_ELEMENTS = 50_000_000
 
 
-def run_engines(order: Order, *, timer: PhaseTimer, wrap_call: Callable[..., Any] | None = None) -> dict[str, Any]:
+def run_engines(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
     """Differences of each pair, the smallest pairs first as long as they fit; how many were left out."""
     kept: dict[str, Arrays] = {}
     with timer.phase("pairs"):
@@ -19,7 +16,7 @@ def run_engines(order: Order, *, timer: PhaseTimer, wrap_call: Callable[..., Any
             for path in (pair["one_path"], pair["other_path"]):
                 kept[path] = kept[path] if path in kept else load_arrays(path)
         ranked = sorted(order.pairs, key=lambda pair: _elements(kept[pair["other_path"]]))
-        found: list[dict[str, Any]] = []
+        found: list[dict[str, object]] = []
         left = MAX_ELEMENTS
         for pair in ranked:
             left -= _elements(kept[pair["other_path"]])
@@ -29,7 +26,7 @@ def run_engines(order: Order, *, timer: PhaseTimer, wrap_call: Callable[..., Any
     return {"pairs": found, "left_out": len(ranked) - len(found)}
 
 
-def _compared(pair: dict[str, Any], one: Arrays, other: Arrays) -> dict[str, Any]:
+def _compared(pair: Pair, one: Arrays, other: Arrays) -> dict[str, object]:
     outputs = [
         parity.compare_output(name, value, one.get(name), atol=pair["atol"], rtol=pair["rtol"])
         for name, value in other.items()

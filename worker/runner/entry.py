@@ -8,18 +8,14 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
-from typing import Any
 
 from worker.runner import faults, order, reply
 
 # one order is a few kilobytes: file names and settings
 MAX_ORDER_BYTES = 1 << 20
 
-WrapCall = Callable[[Callable[[], Any]], Callable[[], Any]]
 
-
-def main(wrap_call: WrapCall | None = None) -> None:
+def main(wrap_call: order.WrapCall | None = None) -> None:
     """Read the order, run its pass, answer. `wrap_call` lets a test put something around the timed call."""
     entered_ns = time.monotonic_ns()
     _prepare_process()
@@ -30,7 +26,7 @@ def main(wrap_call: WrapCall | None = None) -> None:
     os._exit(0)
 
 
-def answer_order(text: bytes, *, entered_ns: int, wrap_call: WrapCall | None = None) -> dict[str, Any]:
+def answer_order(text: bytes, *, entered_ns: int, wrap_call: order.WrapCall | None = None) -> dict[str, object]:
     """The answer to one order: the pass's measurements, or `{"reason": {"code", "text"}}`."""
     try:
         todo = order.Order.from_json(json.loads(text))
@@ -43,7 +39,7 @@ def answer_order(text: bytes, *, entered_ns: int, wrap_call: WrapCall | None = N
         return {"reason": refusal.as_reason(), "phases_ms": timer.phases_ms, **refusal.facts}
 
 
-def _run_pass(todo: "order.Order", *, timer: "order.PhaseTimer", wrap_call: WrapCall | None) -> dict[str, Any]:
+def _run_pass(todo: "order.Order", *, timer: "order.PhaseTimer", wrap_call: order.WrapCall | None) -> dict[str, object]:
     with timer.phase("import"), faults.translated("import"):
         import numpy
         import onnxruntime

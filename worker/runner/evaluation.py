@@ -6,15 +6,15 @@ Never timed. Ends with a refusal when its seconds are over: half of the samples 
 import base64
 import time
 import zlib
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
 from worker.runner import faults, scoring
 from worker.runner.engine import Engine, open_engine
 from worker.runner.feeding import Arrays, choose_inputs, load_arrays
-from worker.runner.order import EvaluationPart, Order, PhaseTimer
+from worker.runner.order import EvaluationPart, Order, PhaseTimer, WrapCall
+from worker.runner.scoring import Array
 
 LABELS = "labels"
 AT_ONCE = 64
@@ -22,7 +22,7 @@ AT_ONCE = 64
 FLOATS = {"tensor(float16)": np.float16, "tensor(float)": np.float32, "tensor(double)": np.float64}
 
 
-def run_evaluation(order: Order, *, timer: PhaseTimer, wrap_call: Callable[..., Any] | None = None) -> dict[str, Any]:
+def run_evaluation(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
     """Judge every sample; the packed judgements, their number and the output's name."""
     what = order.evaluation
     if what is None:
@@ -30,7 +30,7 @@ def run_evaluation(order: Order, *, timer: PhaseTimer, wrap_call: Callable[..., 
     given = load_arrays(what.data)
     labels = given.pop(LABELS)
     engine = open_engine(order, timer=timer)
-    facts: dict[str, Any] = {"requested_providers": engine.requested, "active_providers": engine.active}
+    facts: dict[str, object] = {"requested_providers": engine.requested, "active_providers": engine.active}
     inputs = _cast(engine, choose_inputs(engine, given))
     name = what.output or engine.session.get_outputs()[0].name
     with faults.translated("run", **facts), timer.phase("samples"):
@@ -38,15 +38,13 @@ def run_evaluation(order: Order, *, timer: PhaseTimer, wrap_call: Callable[..., 
     return {**facts, "n": int(judged.size), "output": name, "samples": pack(judged)}
 
 
-def pack(judged: "np.ndarray[Any, Any]") -> str:
+def pack(judged: Array) -> str:
     """As farm.rules.quality.evaluation unpacks them: `b1:` bits of right or wrong, `f4:` errors."""
     kind, raw = ("b1", np.packbits(judged)) if judged.dtype.kind == "b" else ("f4", judged.astype("<f4"))
     return f"{kind}:{base64.b64encode(zlib.compress(raw.tobytes(), 9)).decode()}"
 
 
-def _judged(
-    engine: Engine, inputs: Arrays, labels: "np.ndarray[Any, Any]", *, name: str, what: EvaluationPart
-) -> Iterator["np.ndarray[Any, Any]"]:
+def _judged(engine: Engine, inputs: Arrays, labels: Array, *, name: str, what: EvaluationPart) -> Iterator[Array]:
     ends_at = time.perf_counter() + what.most_s
     fixed = _fixed_batch(engine)
     size = fixed or AT_ONCE

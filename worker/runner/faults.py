@@ -7,7 +7,6 @@ imports nothing of ours.
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 MAX_TEXT = 600
 
@@ -15,19 +14,19 @@ MAX_TEXT = 600
 class Refusal(Exception):
     """The pass cannot go on. `facts` holds what was measured until then, so that nothing known is lost."""
 
-    def __init__(self, code: str, text: str, **facts: Any) -> None:
+    def __init__(self, code: str, text: str, **facts: object) -> None:
         super().__init__(text)
         self.code = code
         self.text = text
         self.facts = facts
 
-    def as_reason(self) -> dict[str, Any]:
+    def as_reason(self) -> dict[str, object]:
         """The reason as it is sent."""
         return {"code": self.code, "text": self.text}
 
 
 @contextmanager
-def translated(during: str, **facts: Any) -> Iterator[None]:
+def translated(during: str, **facts: object) -> Iterator[None]:
     """Turn whatever ONNX Runtime raises in the body into a Refusal. `during`: import, session, provider or run."""
     try:
         yield

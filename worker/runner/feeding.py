@@ -11,11 +11,12 @@ import onnxruntime
 
 from worker.runner import faults
 from worker.runner.engine import Engine
+from worker.runner.parity import Array
 
 # outputs sized by random data may have one size twice by chance; four times is beyond that
 SHAPE_TRIES = 4
 
-Arrays = dict[str, np.ndarray[Any, Any]]
+Arrays = dict[str, Array]
 
 
 def load_arrays(path: str) -> Arrays:
@@ -27,7 +28,7 @@ def load_arrays(path: str) -> Arrays:
         raise faults.Refusal("artifact_unavailable", f"the arrays of {path} cannot be read: {error}") from error
 
 
-def keep_arrays(path: str, outputs: dict[str, Any]) -> None:
+def keep_arrays(path: str, outputs: dict[str, object]) -> None:
     """Writes the tensors among the outputs to an .npz, whatever their names are; numpy's own `savez` takes keywords."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         for name, value in outputs.items():
@@ -97,7 +98,7 @@ class Feed:
             self._bind_free_outputs()
         self._session.run_with_iobinding(self._binding)
 
-    def timed_call(self) -> Callable[[], Any]:
+    def timed_call(self) -> Callable[[], object]:
         """The leanest callable for one inference: no attribute look-ups inside the timed loop.
 
         The C++ method below `run_with_iobinding`, whose Python part grew from 0.2 µs in 1.15 to 0.45 µs in 1.31: timed
@@ -115,7 +116,7 @@ class Feed:
         for name in self._outputs:
             self._binding.bind_output(name, self._device)
 
-    def outputs(self) -> dict[str, Any]:
+    def outputs(self) -> dict[str, object]:
         """Outputs of the last run, copied to the CPU; an output numpy has no type for is its OrtValue's type name."""
         values = self._binding.get_outputs()
         return {name: _copied(value) for name, value in zip(self._outputs, values, strict=True)}

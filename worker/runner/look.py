@@ -1,17 +1,15 @@
 """The look pass: one inference, its outputs against a reference, and what both sides hold. Never timed."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from worker.runner import faults, parity
 from worker.runner.engine import open_engine
 from worker.runner.feeding import Feed, choose_inputs, keep_arrays, load_arrays
-from worker.runner.order import Order, PhaseTimer
+from worker.runner.order import Order, PhaseTimer, WrapCall
+from worker.runner.parity import Array
 
 
-def run_look(order: Order, *, timer: PhaseTimer, wrap_call: Callable[..., Any] | None = None) -> dict[str, Any]:
+def run_look(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
     """Outputs of one run, compared with `order.reference` where there is one, and kept in `order.keep` if asked."""
     inputs = load_arrays(order.inputs)
     engine = open_engine(order, timer=timer)
@@ -26,7 +24,7 @@ def run_look(order: Order, *, timer: PhaseTimer, wrap_call: Callable[..., Any] |
     return {"outputs": [_looked(name, value, reference.get(name), order=order) for name, value in outputs.items()]}
 
 
-def _looked(name: str, value: Any, reference: Any, *, order: Order) -> dict[str, Any]:
+def _looked(name: str, value: object, reference: Array | None, *, order: Order) -> dict[str, object]:
     facts = parity.compare_output(name, value, reference, atol=order.atol, rtol=order.rtol)
     if not isinstance(value, np.ndarray) or reference is None or value.dtype.kind in "OSU":
         return facts

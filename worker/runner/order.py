@@ -5,12 +5,15 @@ History of ORDER_VERSION
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 ORDER_VERSION = 1
+
+# puts something around the timed call, in tests
+WrapCall = Callable[[Callable[[], object]], Callable[[], object]]
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,17 @@ class BuildingPart:
     shapes: tuple[str, ...] = ()
 
 
+class Pair(TypedDict):
+    """Two arms' outputs to compare: the arms, where their outputs lie, and the tolerance."""
+
+    one: int
+    other: int
+    one_path: str
+    other_path: str
+    atol: float
+    rtol: float
+
+
 @dataclass(frozen=True)
 class Order:
     """One pass of one cell. Paths are absolute; `batch` is None when the first dimension is no batch."""
@@ -92,7 +106,7 @@ class Order:
     # where the check and look passes write their outputs (.npz)
     keep: str | None = None
     # what the engines pass compares: places of two arms' outputs, and the tolerance
-    pairs: tuple[dict[str, Any], ...] = ()
+    pairs: tuple[Pair, ...] = ()
     evaluation: EvaluationPart | None = None
     trace_runs: int = 20
     trace_s: float = 1.0

@@ -1,16 +1,15 @@
 """One output against its reference: differences, never a verdict (the farm judges)."""
 
-from typing import Any
-
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+# of any shape and element type
+Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 
 # dtypes whose equality is exact; everything else is compared within tolerance
 _EXACT_KINDS = "biuOSU"
 
 
-def compare_output(name: str, value: Any, reference: Array | None, *, atol: float, rtol: float) -> dict[str, Any]:
+def compare_output(name: str, value: object, reference: Array | None, *, atol: float, rtol: float) -> dict[str, object]:
     """Differences of one output, in the shape of the contract's OutputParity.
 
     All differences are absolute or relative in the output's own unit, computed in float64. Elements that are not
@@ -20,7 +19,7 @@ def compare_output(name: str, value: Any, reference: Array | None, *, atol: floa
     if not isinstance(value, np.ndarray):
         # a sequence, a map or a type that numpy lacks: its name is told, nothing is compared
         return {"name": name, "dtype": str(value), "shape": [], "elements": 0, "violations": 0}
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         "name": name,
         "dtype": str(value.dtype),
         "shape": list(value.shape),
@@ -47,11 +46,11 @@ def largest_difference(first: Array, second: Array) -> float | None:
     return float(finite.max()) if finite.size else None
 
 
-def spread(value: Array) -> dict[str, Any]:
+def spread(value: Array) -> dict[str, object]:
     """Range, mean and standard deviation of the finite values, in float64; how many are not finite."""
     wide = value.astype(np.float64).ravel()
     finite = wide[np.isfinite(wide)]
-    facts: dict[str, Any] = {"nan_count": _count(np.isnan, value), "inf_count": _count(np.isinf, value)}
+    facts: dict[str, object] = {"nan_count": _count(np.isnan, value), "inf_count": _count(np.isinf, value)}
     if finite.size:
         with np.errstate(all="ignore"):
             found = {"minimum": finite.min(), "maximum": finite.max(), "mean": finite.mean(), "std": finite.std()}
@@ -59,7 +58,7 @@ def spread(value: Array) -> dict[str, Any]:
     return facts
 
 
-def furthest(value: Array, reference: Array) -> dict[str, Any] | None:
+def furthest(value: Array, reference: Array) -> dict[str, object] | None:
     """The element where two arrays of one shape are furthest apart; None where nothing finite can be compared."""
     if value.shape != reference.shape or value.size == 0 or reference.dtype.kind in "OSU":
         return None
@@ -72,7 +71,7 @@ def furthest(value: Array, reference: Array) -> dict[str, Any] | None:
     return {"index": [int(at) for at in index], "candidate": float(new[index]), "reference": float(old[index])}
 
 
-def are_bit_equal(first: Any, second: Any) -> bool:
+def are_bit_equal(first: object, second: object) -> bool:
     """Whether two outputs are the same to the last bit; NaN equals NaN of the same bits."""
     if not (isinstance(first, np.ndarray) and isinstance(second, np.ndarray)):
         return bool(first == second)
@@ -81,7 +80,7 @@ def are_bit_equal(first: Any, second: Any) -> bool:
     return first.dtype == second.dtype and first.shape == second.shape and first.tobytes() == second.tobytes()
 
 
-def _differences(value: Array, reference: Array, *, atol: float, rtol: float) -> dict[str, Any]:
+def _differences(value: Array, reference: Array, *, atol: float, rtol: float) -> dict[str, object]:
     new, old = value.astype(np.float64).ravel(), reference.astype(np.float64).ravel()
     both = np.isfinite(new) & np.isfinite(old)
     with np.errstate(all="ignore"):
@@ -127,9 +126,9 @@ def _top1(value: Array, reference: Array) -> float | None:
     return float(np.mean(np.argmax(value, axis=1) == np.argmax(reference, axis=1)))
 
 
-def _count(predicate: Any, value: Array) -> int:
+def _count(predicate: np.ufunc, value: Array) -> int:
     return int(np.count_nonzero(predicate(value))) if value.dtype.kind in "fc" else 0
 
 
-def _finite(number: Any) -> float | None:
+def _finite(number: np.floating) -> float | None:
     return float(number) if np.isfinite(number) else None

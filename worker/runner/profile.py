@@ -7,7 +7,7 @@ are fence events too; values of `args` are strings; events of control-flow nodes
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
 NODE_SUFFIX = "_kernel_time"
 RUN_EVENT = "model_run"
@@ -18,6 +18,17 @@ MAX_NODES = 20_000
 
 # what identifies an executed node: names of its parents, its own name, operator, provider, index in its graph
 Key = tuple[tuple[str, ...], str, str, str, int]
+
+
+class TraceEvent(TypedDict, total=False):
+    """What is read of one event of the profile; times in µs."""
+
+    name: str
+    cat: str
+    ts: int
+    dur: int
+    tid: int
+    args: dict[str, str]
 
 
 @dataclass
@@ -46,13 +57,13 @@ class Summary:
     has_overflowed: bool = False
 
 
-def summarise(events: list[dict[str, Any]], *, skip_runs: int) -> Summary:
+def summarise(events: list[TraceEvent], *, skip_runs: int) -> Summary:
     """Sum node events over the runs after the first `skip_runs` ones (they warm up).
 
     A run cut short by the profiler's limit has fewer events than the others and is left out.
     """
     spans = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e.get("name") == RUN_EVENT)[skip_runs:]
-    per_run: list[list[dict[str, Any]]] = [[] for _ in spans]
+    per_run: list[list[TraceEvent]] = [[] for _ in spans]
     nodes = sorted((e for e in events if _is_node(e)), key=lambda e: (int(e["ts"]), -int(e["dur"])))
     at = 0
     for event in nodes:
@@ -72,7 +83,7 @@ def summarise(events: list[dict[str, Any]], *, skip_runs: int) -> Summary:
     return summary
 
 
-def as_rows(summary: Summary) -> list[dict[str, Any]]:
+def as_rows(summary: Summary) -> list[dict[str, object]]:
     """One row an executed node, slowest first, with sums over all runs; at most MAX_NODES and one row of the rest."""
     ordered = sorted(summary.nodes.items(), key=lambda pair: -pair[1].time_us)
     rows = [
@@ -97,17 +108,17 @@ def as_rows(summary: Summary) -> list[dict[str, Any]]:
     return rows
 
 
-def _is_node(event: dict[str, Any]) -> bool:
+def _is_node(event: TraceEvent) -> bool:
     return event.get("cat") == "Node" and str(event.get("name", "")).endswith(NODE_SUFFIX)
 
 
-def _self_times(run: list[dict[str, Any]]) -> Iterable[tuple[Key, int]]:
+def _self_times(run: list[TraceEvent]) -> Iterable[tuple[Key, int]]:
     """Time of each event of a run without its children: those of the same thread inside it (If, Loop, Scan, …).
 
     The events come in order of their start, parents before their children.
     """
     done: list[_Event] = []
-    open_by_thread: dict[Any, list[_Event]] = {}
+    open_by_thread: dict[int | None, list[_Event]] = {}
     for raw in run:
         stack = open_by_thread.setdefault(raw.get("tid"), [])
         start, end = int(raw["ts"]), int(raw["ts"]) + int(raw["dur"])
@@ -126,7 +137,7 @@ def _self_times(run: list[dict[str, Any]]) -> Iterable[tuple[Key, int]]:
     return [(event.key, max(0, event.end_us - event.start_us - event.inner_us)) for event in done]
 
 
-def _index(arguments: dict[str, Any]) -> int:
+def _index(arguments: dict[str, str]) -> int:
     try:
         return int(arguments.get("node_index", -1))
     except ValueError:

@@ -3,12 +3,11 @@
 import json
 import os
 import sys
-from typing import Any
 
 REPLY_FD_VARIABLE = "ONNXFARM_REPLY_FD"
 
 
-def send(answer: dict[str, Any]) -> None:
+def send(answer: dict[str, object]) -> None:
     """Write the whole answer to the pipe named by the environment, or to stdout when a person runs it by hand.
 
     NaN and infinity are refused here: the farm's messages carry finite numbers only.

@@ -8,23 +8,20 @@ import threading
 import time
 import zlib
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from worker.runner import faults, memory, windows
 from worker.runner.engine import Engine, open_engine
 from worker.runner.feeding import Arrays, Feed, choose_inputs, load_arrays
-from worker.runner.order import BudgetOrder, Order, PhaseTimer
+from worker.runner.order import BudgetOrder, Order, PhaseTimer, WrapCall
 from worker.runner.turns import Turns, stay_on
 
 # raw timings kept of one sample; beyond it every k-th is kept, so that a block's report stays under 1 MB
 MAX_TIMINGS = 10_000
 
-WrapCall = Callable[[Callable[[], Any]], Callable[[], Any]]
 
-
-def run_sample(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, Any]:
+def run_sample(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
     """Warm up, time the windows, summarise; in the shape of the contract's Sample, under `sample`."""
     stay_on(order.core)
     turns = Turns(order.turns) if order.turns else None
@@ -67,7 +64,7 @@ def run_sample(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = 
     }
 
 
-def summarise(parts: list["np.ndarray[Any, Any]"]) -> dict[str, Any]:
+def summarise(parts: list[windows.Durations]) -> dict[str, object]:
     """p50, mean, standard deviation, extremes (ms) and the raw timings of durations in ns. No outlier is removed."""
     durations = np.concatenate(parts)
     scale = 1e-6
@@ -82,7 +79,7 @@ def summarise(parts: list["np.ndarray[Any, Any]"]) -> dict[str, Any]:
     }
 
 
-def pack_timings(durations: "np.ndarray[Any, Any]") -> str:
+def pack_timings(durations: windows.Durations) -> str:
     """`u4:` or `u8:`, then base64 of zlib of little-endian nanoseconds; at most MAX_TIMINGS, evenly spaced."""
     step = -(-durations.size // MAX_TIMINGS)
     kept = durations[::step]
@@ -97,7 +94,7 @@ def _first_run(engine: Engine, inputs: Arrays) -> Feed:
 
 
 def _measure(
-    calls: list[Callable[[], Any]], budget: BudgetOrder, *, timer: PhaseTimer, turns: Turns | None
+    calls: list[Callable[[], object]], budget: BudgetOrder, *, timer: PhaseTimer, turns: Turns | None
 ) -> tuple[list[windows.Timings], list[windows.Warmup], int]:
     if len(calls) > 1:
         with timer.phase("window"):
@@ -113,7 +110,7 @@ def _measure(
 
 
 def _measure_together(
-    calls: list[Callable[[], Any]], budget: BudgetOrder
+    calls: list[Callable[[], object]], budget: BudgetOrder
 ) -> tuple[list[windows.Timings], list[windows.Warmup], int]:
     """k sessions at once, one thread each, over one common window; the wall-clock is first start to last end.
 
@@ -128,7 +125,7 @@ def _measure_together(
     failures: list[BaseException] = []
     spans: list[tuple[int, int]] = []
 
-    def measure_one(call: Callable[[], Any]) -> None:
+    def measure_one(call: Callable[[], object]) -> None:
         try:
             gate.wait()
             warm.append(windows.warm_up(call, budget))

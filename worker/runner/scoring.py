@@ -11,7 +11,8 @@ import numpy as np
 from worker.runner import faults
 
 TOP5 = 5
-Array = np.ndarray[Any, Any]
+# of any shape; comparing scores needs a type that numpy's stubs can order
+Array = np.ndarray[tuple[int, ...], np.dtype[Any]]
 
 
 def applied(outputs: Array, *, step: str | None, threshold: float) -> Array:

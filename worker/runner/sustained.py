@@ -9,25 +9,23 @@ import threading
 import time
 from array import array
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from worker.runner import faults, windows
 from worker.runner.engine import open_engine
 from worker.runner.feeding import Feed, choose_inputs, load_arrays
-from worker.runner.order import Order, PhaseTimer
+from worker.runner.order import Order, PhaseTimer, WrapCall
 
 # durations kept of one point and thread; beyond it every second one is let go, so that hours fit
 MAX_KEPT = 100_000
 # inferences are timed in stretches of about this long; a clock is looked at once between two of them
 STRETCH_NS = 50_000_000
 
-WrapCall = Callable[[Callable[[], Any]], Callable[[], Any]]
 Clock = Callable[[], int]
 
 
-def run_sustained(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, Any]:
+def run_sustained(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
     """Runs for `order.sustained_s` seconds; under `points`, what each `order.point_s` of them came to.
 
     `began_ns` and `ended_ns` are of CLOCK_MONOTONIC, which the agent reads energy and heat by.
@@ -76,7 +74,7 @@ class Point:
             self._step *= 2
 
 
-def record(call: Callable[[], Any], *, points: int, point_s: float, clock: Clock = time.monotonic_ns) -> list[Point]:
+def record(call: Callable[[], object], *, points: int, point_s: float, clock: Clock = time.monotonic_ns) -> list[Point]:
     """Calls without a break; each point ends with the first inference past its time. A slow one may leave points out.
 
     A point without an inference of its own (one that takes longer than a point) is not in the list.
@@ -106,7 +104,7 @@ def record(call: Callable[[], Any], *, points: int, point_s: float, clock: Clock
     return found
 
 
-def summed_up(parts: "tuple[Point, ...]") -> dict[str, Any]:
+def summed_up(parts: "tuple[Point, ...]") -> dict[str, object]:
     """One point of all threads together: p50 and p90 in ms, inferences, and from when to when."""
     kept = np.concatenate([np.array(part.kept) for part in parts])
     return {
@@ -118,7 +116,7 @@ def summed_up(parts: "tuple[Point, ...]") -> dict[str, Any]:
     }
 
 
-def _record_together(calls: list[Callable[[], Any]], *, total_s: float, point_s: float) -> list[list[Point]]:
+def _record_together(calls: list[Callable[[], object]], *, total_s: float, point_s: float) -> list[list[Point]]:
     """The points of each session, one thread each; as many of every thread."""
     points = max(1, round(total_s / point_s))
     take = functools.partial(record, points=points, point_s=point_s)
@@ -128,7 +126,7 @@ def _record_together(calls: list[Callable[[], Any]], *, total_s: float, point_s:
     recorded: list[list[Point]] = []
     failures: list[BaseException] = []
 
-    def record_one(call: Callable[[], Any]) -> None:
+    def record_one(call: Callable[[], object]) -> None:
         try:
             gate.wait()
             recorded.append(take(call))

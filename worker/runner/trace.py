@@ -3,13 +3,11 @@
 import json
 import os
 import time
-from collections.abc import Callable
-from typing import Any
 
 from worker.runner import faults, profile
-from worker.runner.engine import Engine, open_engine
+from worker.runner.engine import Engine, Tune, open_engine
 from worker.runner.feeding import Feed, choose_inputs, load_arrays
-from worker.runner.order import Order, PhaseTimer
+from worker.runner.order import Order, PhaseTimer, WrapCall
 
 WARMUP_RUNS = 3
 LEAST_RUNS = 10
@@ -25,12 +23,12 @@ _EXTERNAL_KEYS = {
 }
 
 
-def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: Callable[..., Any] | None = None) -> dict[str, Any]:
+def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
     """Profile 10 to `trace_runs` runs; executed nodes with their summed self time in µs, and where their graph lies."""
     given = load_arrays(order.inputs)
     engine, saved = _open_profiled(order, timer=timer)
     inputs = choose_inputs(engine, given)
-    facts: dict[str, Any] = {"requested_providers": engine.requested, "active_providers": engine.active}
+    facts: dict[str, object] = {"requested_providers": engine.requested, "active_providers": engine.active}
     with faults.translated("run", **facts), timer.phase("runs"):
         feed = Feed(engine, inputs)
         feed.run_first()
@@ -53,7 +51,7 @@ def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: Callable[..., Any] 
 def _open_profiled(order: Order, *, timer: PhaseTimer) -> tuple[Engine, str | None]:
     saved = os.path.join(order.work_dir, OPTIMIZED_NAME)
     config = {**_EXTERNAL_KEYS, _ASSIGNMENT_KEY: "1"}
-    tune: dict[str, Any] = {
+    tune: Tune = {
         "enable_profiling": True,
         "profile_file_prefix": os.path.join(order.work_dir, "profile"),
         "config_entries": config,
@@ -79,10 +77,10 @@ def _run_profiled(feed: Feed, order: Order) -> None:
         feed.run()
 
 
-def _read_profile(path: str) -> list[dict[str, Any]]:
+def _read_profile(path: str) -> list[profile.TraceEvent]:
     try:
         with open(path, encoding="utf-8", errors="replace") as profile_file:
-            events = json.load(profile_file)
+            events: list[profile.TraceEvent] = json.load(profile_file)
     except (OSError, ValueError) as error:
         raise faults.Refusal(
             "inference_failed", f"the profile that ONNX Runtime wrote cannot be read: {error}"
@@ -90,7 +88,7 @@ def _read_profile(path: str) -> list[dict[str, Any]]:
     return [event for event in events if isinstance(event, dict)]
 
 
-def _assignments(engine: Engine) -> list[dict[str, Any]]:
+def _assignments(engine: Engine) -> list[dict[str, object]]:
     """Which nodes each provider took (≥ 1.24): one entry a compiled subgraph, in order."""
     ask = getattr(engine.session, "get_provider_graph_assignment_info", None)
     if ask is None:

@@ -7,14 +7,15 @@ import time
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from worker.runner.order import BudgetOrder
 from worker.runner.turns import TURN_NS, Turns
 
-Call = Callable[[], Any]
+Call = Callable[[], object]
+# in nanoseconds
+Durations = np.ndarray[tuple[int, ...], np.dtype[np.uint64]]
 Clock = Callable[[], int]
 
 # two p50 that differ by less agree
@@ -49,10 +50,12 @@ class Timings:
     away_cpu_ns: int = 0
     is_stable: bool = False
 
-    def windows(self) -> list["np.ndarray[Any, Any]"]:
+    def windows(self) -> list[Durations]:
         """The durations, window by window, copied (a view would forbid the array to grow)."""
         ends = [*self.starts[1:], len(self.durations)]
-        return [np.array(self.durations[start:end]) for start, end in zip(self.starts, ends, strict=True)]
+        return [
+            np.array(self.durations[start:end], dtype=np.uint64) for start, end in zip(self.starts, ends, strict=True)
+        ]
 
 
 def warm_up(call: Call, budget: BudgetOrder, *, clock: Clock = time.perf_counter_ns) -> Warmup:
