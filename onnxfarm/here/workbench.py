@@ -14,7 +14,7 @@ from rich.console import Console
 from farm.contract.document import Document
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning import planning
-from farm.rules.planning.plans import Plan, PlannedBlock
+from farm.rules.planning.plans import NodeOffer, Plan, PlannedBlock
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.workshop import orders
 from onnxfarm.calibration_files import few_sentence
@@ -72,8 +72,9 @@ class Workbench:
         if any(wanted != "as-is" for wanted in matrix.axes.get("opset", ())):
             reach = orders.reach_of(run.preparation.model.folder, run.preparation.model.main)
             run.model = run.model.model_copy(update={"opset_reach": reach or OpsetReach()})
-        tags = machine_tags(read_facts(busy_window_s=0))
-        found = planning.plan(matrix, run.model, seed=run.seed, releases=self.releases, machine=tags)
+        facts = read_facts(busy_window_s=0)
+        machine = NodeOffer(id=facts.hostname, tags=frozenset(machine_tags(facts)), cores=facts.logical_cores)
+        found = planning.plan(matrix, run.model, seed=run.seed, releases=self.releases, machine=machine)
         if found.problem is not None:
             raise Usage(found.problem)
         return found

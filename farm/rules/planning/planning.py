@@ -32,16 +32,16 @@ def plan(
     seed: int = 0,
     releases: Iterable[str] = (),
     yanked: Mapping[str, str] = NONE_YANKED,
-    machine: Iterable[str] = (),
+    machine: NodeOffer | None = None,
     with_null_pair: bool = False,
 ) -> Plan:
     """The blocks that measure the matrix, and each point that cannot run with its reason.
 
-    `fleet` None means that no fleet is asked: one machine with the tags `machine` measures by itself. `releases`:
+    `fleet` None means that no fleet is asked: one machine, `machine`, measures by itself. `releases`:
     runtimes known beyond the farm's table; `yanked`: those that the package index took back, with the reason.
     `with_null_pair`: one block in eight of a node, and each on its first day, carries an A/A twin of its baseline.
     """
-    request = Request(model, fleet, seed, frozenset(releases), frozenset(machine), yanked, matrix.allowed)
+    request = Request(model, fleet, seed, frozenset(releases), machine, yanked, matrix.allowed)
     expansion = expand(matrix)
     resolved = [resolve(point, request) for point in expansion.points]
     names = {id(one): f"c{number}" for number, one in enumerate(resolved, start=1)}

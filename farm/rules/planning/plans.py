@@ -50,6 +50,7 @@ class NodeOffer(Message):
     """What a node can take: tags and providers that were proven on it, and the distributions its owner allows.
 
     `distributions` empty: any. `versions`: runtimes it knows of beyond the farm's table, as `distribution==version`.
+    `cores`: logical ones, by the node's own count; None until known.
     `noise`: standard deviation of ln(new / old) over rounds of its own A/A pairs; None until known. `margin`: what its
     A/A history asks for.
     """
@@ -60,6 +61,7 @@ class NodeOffer(Message):
     providers: frozenset[str] = frozenset({"CPUExecutionProvider"})
     distributions: frozenset[str] = frozenset()
     versions: frozenset[str] = frozenset()
+    cores: Annotated[int, Field(ge=1)] | None = None
     max_arms: Annotated[int, Field(ge=1, le=MAX_ARMS)] = MAX_ARMS
     noise: Annotated[float, Field(gt=0)] | None = None
     margin: Annotated[float, Field(gt=0, lt=1)] = 0.02

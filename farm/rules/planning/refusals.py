@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules.cells import recipes
+from farm.rules.cells import recipes, threads
 from farm.rules.planning.plans import ModelFacts, NodeOffer
 from farm.rules.runtimes import conversions, distributions, opsets, plugins, providers, releases
 from farm.rules.runtimes.compatibility import Stamps
@@ -19,7 +19,8 @@ AFFINITIES = "session.intra_op_thread_affinities"
 class Circumstances:
     """What the rules look at besides the cell. `own_providers`: those that some node has proven by itself.
 
-    `allowed`: packages beyond the known distributions that may be installed.
+    `allowed`: packages beyond the known distributions that may be installed. `cores`: of the one machine that measures,
+    where no fleet is asked.
     """
 
     model: ModelFacts
@@ -28,6 +29,7 @@ class Circumstances:
     known_releases: Collection[str] = ()
     yanked: Mapping[str, str] = field(default_factory=dict)
     allowed: Collection[str] = ()
+    cores: int | None = None
 
 
 def first_refusal(spec: CellSpec, about: Circumstances) -> Reason | None:
@@ -154,6 +156,10 @@ def _not_pinned(spec: CellSpec, _: Circumstances) -> Reason | None:
     return Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
 
 
+def _too_many_threads(spec: CellSpec, about: Circumstances) -> Reason | None:
+    return threads.refusal(spec.session, cores=about.cores)
+
+
 def _wrong_batch(spec: CellSpec, about: Circumstances) -> Reason | None:
     model, asked = about.model, about.asked_batch
     if asked is None:
@@ -203,6 +209,7 @@ _RULES: tuple[Rule, ...] = (
     _not_converted,
     _no_variant,
     _not_pinned,
+    _too_many_threads,
     _wrong_batch,
     _wrong_shapes,
 )

@@ -6,7 +6,7 @@ from typing import Literal
 
 from farm.contract.cells import CellSpec, Recipe, Runtime, SessionSettings, Workload
 from farm.contract.reasons import Reason
-from farm.rules.cells import recipes
+from farm.rules.cells import recipes, threads
 from farm.rules.cells.matrix_axes import PrecisionChoice, ProviderChoice
 from farm.rules.cells.session_sets import DEFAULT as DEFAULT_SESSION
 from farm.rules.cells.session_sets import SessionSet
@@ -32,13 +32,13 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What all points of a plan share. `fleet` None: no fleet was asked, but one machine with these tags."""
+    """What all points of a plan share. `fleet` None: no fleet was asked, but one machine."""
 
     model: ModelFacts
     fleet: Sequence[NodeOffer] | None = None
     seed: int = 0
     releases: frozenset[str] = frozenset()
-    machine: frozenset[str] = frozenset()
+    machine: NodeOffer | None = None
     yanked: Mapping[str, str] = field(default_factory=dict)
     allowed: frozenset[str] = frozenset()
 
@@ -51,7 +51,14 @@ def resolve(point: Point, request: Request) -> Resolved:
     if reason is not None or request.fleet is None:
         return Resolved(point, spec, reason, None, declared)
     nodes = frozenset(node.id for node in request.fleet if takes(node, spec))
-    return Resolved(point, spec, None if nodes else refusals.no_node(spec, request.fleet), nodes, declared)
+    return Resolved(point, spec, None if nodes else _not_taken(spec, request.fleet), nodes, declared)
+
+
+def _not_taken(spec: CellSpec, fleet: Sequence[NodeOffer]) -> Reason:
+    """Why no node takes the cell: none can run it at all, or those that can have too few cores."""
+    able = [node for node in fleet if _can_run(node, spec)]
+    most = max((node.cores for node in able if node.cores is not None), default=None)
+    return threads.refusal(spec.session, cores=most) or refusals.no_node(spec, fleet)
 
 
 def _typed(spec: CellSpec, request: Request) -> CellSpec:
@@ -60,7 +67,7 @@ def _typed(spec: CellSpec, request: Request) -> CellSpec:
     if recipe.precision not in recipes.STATIC:
         return spec
     takers = [node for node in request.fleet or () if takes(node, spec)]
-    tags = {tag for node in takers for tag in node.tags} | request.machine
+    tags = {tag for node in takers for tag in node.tags} | (request.machine.tags if request.machine else frozenset())
     known = recipes.defaults_for(recipe.precision, provider=spec.provider, tags=tags)
     model = request.model
     samples = {} if model.calibration_problem else {recipes.SAMPLES: model.calibration_sha256 or recipes.RANDOM}
@@ -69,6 +76,11 @@ def _typed(spec: CellSpec, request: Request) -> CellSpec:
 
 
 def takes(node: NodeOffer, spec: CellSpec) -> bool:
+    """Whether the node can run the cell, and has a core for each of its threads."""
+    return _can_run(node, spec) and threads.refusal(spec.session, cores=node.cores) is None
+
+
+def _can_run(node: NodeOffer, spec: CellSpec) -> bool:
     """Whether the node carries the hardware, has proven the provider and may install the distribution."""
     provider = providers.resolve(spec.provider)
     proven = provider is providers.CPU or provider.name in node.providers
@@ -86,6 +98,7 @@ def _circumstances(point: Point, request: Request) -> refusals.Circumstances:
         known_releases=request.releases.union(*(node.versions for node in fleet)),
         yanked=request.yanked,
         allowed=request.allowed,
+        cores=request.machine.cores if request.machine else None,
     )
 
 

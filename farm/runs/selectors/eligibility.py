@@ -26,7 +26,7 @@ def why_not(node: Node, block: Block, attempt: int) -> str:
     if not serves(node, block):
         return f"{node.name} does not measure for team “{block.run.team.name}”{_bare(node)}."
     if not can_take(node, (arm.spec for arm in block.plan.arms)):
-        return f"{node.name} lacks hardware or a provider that block {block.pk} asks for."
+        return f"{node.name} lacks hardware or a provider that block {block.pk} asks for, or cores for its threads."
     if Block.objects.filter(device=node.device, state=BlockState.LEASED).exists():
         return f"{node.name} is measuring another block; it takes one at a time."
     return ""
@@ -53,6 +53,6 @@ def first_taker(block_id: str, attempt: int, node_ids: Sequence[int]) -> tuple[i
     block = Block.objects.select_related("run__team", "run__version__uploaded_by").filter(pk=block_id).first()
     if block is None or block.state != BlockState.QUEUED or block.attempt != attempt:
         return None, False
-    nodes = Node.objects.select_related("team", "owner").defer("log_tail", "facts_json").in_bulk(list(node_ids))
+    nodes = Node.objects.select_related("team", "owner").defer("log_tail").in_bulk(list(node_ids))
     able = (pk for pk in node_ids if pk in nodes and not why_not(nodes[pk], block, attempt))
     return next(able, None), True

@@ -19,6 +19,7 @@ from farm.runs import services
 from farm.runs.models import Attempt, Block, Run
 from farm.runs.states import BlockState, RunState
 from tests.integration.runs.making import claim, first_block, make_node, make_run
+from tests.unit.rules.making import make_facts
 
 pytestmark = pytest.mark.django_db
 TWO_BLOCKS = {"runtime": ["1.31.1"], "batch": list(range(1, 40))}
@@ -85,6 +86,20 @@ def test_a_node_of_another_team_gets_no_block(run: Run, stranger: User) -> None:
     theirs = make_node(Team.objects.get(name="elsewhere"), name="theirs")
     with pytest.raises(Conflict, match="does not measure for team"):
         claim(theirs, first_block(run))
+
+
+def test_a_node_with_fewer_cores_than_a_cell_has_threads_is_planned_for_nothing_and_given_nothing(
+    version: Version, team: Team, member: User
+) -> None:
+    facts = make_facts().facts.model_copy(update={"logical_cores": 8})
+    node = make_node(team, facts_json=facts.model_dump(mode="json"))
+    run = make_run(version, member, matrix={"runtime": ["1.31.1"], "threads": [8, 999]})
+    refused = run.cells.get(status="refused")
+    assert "999 threads on a machine of 8 cores" in refused.reason_text
+    Node.objects.filter(pk=node.pk).update(facts_json={**node.facts_json, "logical_cores": 2})
+    node.refresh_from_db()
+    with pytest.raises(Conflict, match="or cores for its threads"):
+        claim(node, first_block(run))
 
 
 def test_a_node_that_lost_a_provider_is_refused(version: Version, team: Team, member: User) -> None:

@@ -65,6 +65,32 @@ def test_a_matrix_that_no_node_takes_is_refused_as_a_whole(options, fleet, words
     assert re.search(words, plan.problem), plan.problem
 
 
+def test_threads_that_no_node_has_cores_for_are_refused_by_the_nodes_own_count():
+    fleet = [node("a", cores=2), node("b", cores=8), node("gpu", tags=["cuda"], cores=64, distributions={"other"})]
+    plan = plan_of({"runtime": "1.31.1", "threads": "1,8,999"}, fleet=fleet)
+    assert [(one.labels["threads"], one.reason.code) for one in plan.refused] == [("999", ReasonCode.NOT_SUPPORTED)]
+    assert plan.refused[0].reason.text == (
+        "999 threads on a machine of 8 cores only wait for each other: ask for 8 or fewer."
+    )
+    assert plan.problem is None
+    assert {block.nodes for block in plan.blocks} == {("b",)}
+
+
+def test_a_node_that_did_not_say_how_many_cores_it_has_takes_any_threads():
+    assert plan_of({"runtime": "1.31.1", "threads": "999"}, fleet=[node("a"), node("b", cores=2)]).blocks[0].nodes == (
+        "a",
+    )
+
+
+def test_one_machine_refuses_threads_between_operators_as_it_does_those_inside():
+    two = NodeOffer(id="here", cores=2)
+    session = {"name": "parallel", "execution-mode": "parallel", "inter-op-threads": 999}
+    declared = matrix.parse({"runtime": ["1.31.1"], "session": [session], "threads": [2]})
+    plan = planning.plan(declared, make_model(), machine=two)
+    assert only_refusal(plan).text.startswith("999 inter-op threads on a machine of 2 cores")
+    assert plan_of({"runtime": "1.31.1", "threads": "2"}, machine=two).refused == ()
+
+
 def test_one_provider_without_a_node_leaves_the_others_to_run():
     plan = plan_of(
         {"runtime": "onnxruntime-openvino==1.24.1", "provider": "cpu,openvino"},

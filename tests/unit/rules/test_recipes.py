@@ -100,7 +100,9 @@ def test_types_of_activations_follow_the_nodes_that_may_measure(tags, activation
 def test_a_fleet_of_both_kinds_gets_unsigned_activations_and_one_machine_its_own():
     fleet = [NodeOffer(id="n1", tags=frozenset({"cpu", "arm"})), NodeOffer(id="n2", tags=frozenset({"cpu", "x86"}))]
     assert recipe_of("int8-qdq", fleet=fleet).options["activation"] == "uint8"
-    plan = planning.plan(matrix.from_options(precision="int8-qdq"), make_model(), machine=["arm"])
+    plan = planning.plan(
+        matrix.from_options(precision="int8-qdq"), make_model(), machine=NodeOffer(id="here", tags=frozenset({"arm"}))
+    )
     assert plan.blocks[0].arms[0].spec.recipe.options["activation"] == "int8"
 
 

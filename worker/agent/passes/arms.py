@@ -4,9 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from farm.contract.blocks import ArmOrder, BlockOrder
 from farm.contract.cells import Bundle, FileRef
 from farm.contract.reasons import Reason
+from farm.rules.cells import threads
 from worker.agent.kit import cache, staging
 from worker.agent.kit.environment import NodeEnvironment
 from worker.agent.kit.runtimes import Installed, RuntimeUnavailableError
@@ -43,12 +46,19 @@ class PreparedArm:
 def prepare_arms(
     order: BlockOrder, *, environment: NodeEnvironment, folder: Path, is_cancelled: Callable[[], bool]
 ) -> tuple[list[PreparedArm], dict[int, Reason]]:
-    """Install and copy what every arm needs; an arm that cannot have it gets its reason, the others go on."""
+    """Install and copy what every arm needs; an arm that cannot have it gets its reason, the others go on.
+
+    Threads are counted here too: whoever planned the block may have known another machine, or none.
+    """
+    cores = psutil.cpu_count(logical=True)
     ready: list[PreparedArm] = []
     refused: dict[int, Reason] = {}
     for arm in order.arms:
         if is_cancelled():
             break
+        if reason := threads.refusal(arm.cell.session, cores=cores):
+            refused[arm.arm] = reason
+            continue
         try:
             ready.append(_prepare(arm, block=order, environment=environment, folder=folder))
         except (RuntimeUnavailableError, cache.ArtifactUnavailableError) as error:
