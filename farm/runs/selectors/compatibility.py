@@ -47,7 +47,10 @@ def _measured(version: Version) -> dict[str, Reason | None]:
 
 
 def _executed(version: Version) -> dict[str, int]:
-    """Nodes that the newest cell of each release counted in its trace, with all optimisations."""
+    """Nodes that the newest cell of each release counted in its trace, with all optimisations.
+
+    Without copies between layouts, which are no fusions; with them where a cell is older than the telling apart.
+    """
     rows = CellDocument.objects.filter(
         arm__status=CellStatus.DONE,
         arm__cell__run__version__artifact=version.artifact_id,
@@ -57,12 +60,14 @@ def _executed(version: Version) -> dict[str, int]:
         arm__cell__spec_json__session__optimization="all",
     )
     newest = rows.order_by().values("arm__cell__runtime").annotate(last=Max("pk")).values("last")
-    found: dict[str, int] = {}
-    for runtime, body in CellDocument.objects.filter(pk__in=newest).values_list("arm__cell__runtime", "body"):
-        nodes = sum(share["nodes"] for share in json.loads(body).get("providers", ()))
-        if nodes and (release := _release(runtime)):
-            found[release] = nodes
-    return found
+    bodies = CellDocument.objects.filter(pk__in=newest).values_list("arm__cell__runtime", "body")
+    cells = {release: json.loads(body) for runtime, body in bodies if (release := _release(runtime))}
+    traced = {release: cell for release, cell in cells.items() if cell.get("providers")}
+    if all(cell.get("executed") for cell in traced.values()):
+        by = {release: [sum(own.values()) for own in cell["executed"].values()] for release, cell in traced.items()}
+    else:
+        by = {release: [share["nodes"] for share in cell["providers"]] for release, cell in traced.items()}
+    return {release: sum(nodes) for release, nodes in by.items() if sum(nodes)}
 
 
 def _release(runtime: str) -> str | None:

@@ -1,5 +1,6 @@
 """The table of releases that load a version: derived from its stamps, and measured where a run has shown it."""
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -11,7 +12,7 @@ from farm.contract.reports import EndReport
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.registry.states import VersionState
-from farm.runs.models import Run
+from farm.runs.models import CellDocument, Run
 from tests.integration.runs.making import claim, first_block, make_node, make_version, post, reports_of
 from tests.unit.rules.making import make_check, make_operator, make_trace
 
@@ -45,12 +46,18 @@ def test_what_a_run_showed_is_measured_with_its_reason_and_its_fusions(
     rounds = [report for report in rest if report.kind == "round"]
     refused = make_check(arms["1.29.0"], reason=REFUSED, outputs=())
     twins = [one.arm for one in lease.order.arms if one.cell.runtime.version == "1.29.0"]
-    trace = make_trace(arms["1.31.1"], [make_operator("a", 1.0), make_operator("b", 2.0)])
+    copy = make_operator("b", 0.5, op_type="ReorderOutput")
+    trace = make_trace(arms["1.31.1"], [make_operator("a", 1.0), make_operator("b", 2.0), copy])
     for report in (facts, refused, *checks, trace, *rounds, EndReport(wall_s=1.0)):
         post(node, lease, report)
     rows = {row["version"]: row for row in api_of(viewer).get(address(version)).json()["rows"]}
     assert (rows["1.31.1"]["loads"], rows["1.31.1"]["basis"], rows["1.31.1"]["executed_nodes"]) == (True, "measured", 2)
     assert rows["1.30.0"]["basis"] == "derived"
+    # measured by an older farm: its cells have the counts of providers alone
+    for kept in CellDocument.objects.all():
+        CellDocument.objects.filter(pk=kept.pk).update(body=json.dumps({**json.loads(kept.body), "executed": {}}))
+    rows = {row["version"]: row for row in api_of(viewer).get(address(version)).json()["rows"]}
+    assert rows["1.31.1"]["executed_nodes"] == 3
     if len(twins) == 1:
         assert (rows["1.29.0"]["loads"], rows["1.29.0"]["text"]) == (False, REFUSED.text)
 
