@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from math import ceil, floor, isfinite, log10
 
+from farm.rules.cells import numbers as in_words
+
 NOT_MEASURED = "not measured"
 THIN = "\N{NARROW NO-BREAK SPACE}"
 MINUS = "\N{MINUS SIGN}"
@@ -135,6 +137,11 @@ def size(value: float | None) -> str:
     return f"{fixed(value, decimals_of(value))} {unit}"
 
 
+def memory(value: float | None) -> str:
+    """Bytes of memory in MiB."""
+    return in_words.mebibytes(value) if value is not None and is_number(value) else NOT_MEASURED
+
+
 def duration(seconds: float | None) -> str:
     """A length of time in the two largest units: `1 min 20 s`."""
     if seconds is None or not is_number(seconds):
@@ -165,7 +172,7 @@ def count(number: int, singular: str, plural: str = "") -> str:
 
 def unbroken(text: str) -> str:
     """The text with numbers and their units kept on one line."""
-    for unit in (" %", " ms", " µs", " MB"):
+    for unit in (" %", " ms", " µs", " MB", " MiB"):
         text = text.replace(unit, f"\N{NO-BREAK SPACE}{unit[1:]}")
     return text
 

@@ -9,7 +9,7 @@ from rich.text import Text
 from farm.contract.document import Cell, Comparison, Document, EngineParity
 from farm.rules.cells.axes import AXES, BY_NAME, Axis
 from farm.rules.cells.label import WORKLOAD
-from farm.rules.cells.numbers import change, microseconds, milliseconds, percent, signed, three_digits
+from farm.rules.cells.numbers import change, mebibytes, microseconds, milliseconds, percent, signed, three_digits
 from farm.rules.reporting.accuracy_words import is_worse, percentage
 from farm.rules.runtimes import providers
 
@@ -116,7 +116,7 @@ def _figures(cell: Cell) -> list[str]:
         "" if cell.p50_ms is None else milliseconds(cell.p50_ms, cell.p50_ci_ms),
         "" if cell.throughput is None else three_digits(cell.throughput),
         "" if cell.session_ms is None else f"{three_digits(cell.session_ms)} ms",
-        "" if memory is None else f"{memory / 2**20:.0f} MiB",
+        "" if memory is None else mebibytes(memory),
     ]
 
 

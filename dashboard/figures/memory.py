@@ -9,15 +9,15 @@ from dashboard.figures.theme import Json
 from dashboard.figures.thinning import barred
 from dashboard.tables import Entry, Head, Table
 from farm.contract.document import Cell
+from farm.rules.cells.numbers import MIB
 
 NAME = "memory"
 HEADS = (
     Head("Cell"),
     Head("Runtime"),
-    Head("peak, MB", is_number=True, note="of the whole process: Python, ONNX Runtime, model, inputs and outputs"),
-    Head("model, MB", is_number=True),
+    Head("peak, MiB", is_number=True, note="of the whole process: Python, ONNX Runtime, model, inputs and outputs"),
+    Head("model, MiB", is_number=True),
 )
-MB = 1e6
 
 
 def memory(cells: Sequence[Cell], address: Address) -> Figure:
@@ -37,7 +37,7 @@ def memory(cells: Sequence[Cell], address: Address) -> Figure:
         data=[_bars(shown, along, address)],
         layout=theme.layout(
             height=theme.row_height(len(shown)),
-            xaxis=theme.axis("peak memory of the process, MB", rangemode="tozero"),
+            xaxis=theme.axis("peak memory of the process, MiB", rangemode="tozero"),
             yaxis=theme.axis("", autorange="reversed", type="category"),
             bargap=0.35,
         ),
@@ -49,10 +49,10 @@ def finding(cells: Sequence[Cell], along: Sequence[axes.Axis]) -> str:
     """The least beside the most."""
     most, least = max(cells, key=_peak), min(cells, key=_peak)
     if most is least:
-        return f"At most {numbers.size(_peak(most))}"
+        return f"At most {numbers.memory(_peak(most))}"
     return (
-        f"From {numbers.size(_peak(least))} ({axes.name_of(least, along)}) "
-        f"to {numbers.size(_peak(most))} ({axes.name_of(most, along)})"
+        f"From {numbers.memory(_peak(least))} ({axes.name_of(least, along)}) "
+        f"to {numbers.memory(_peak(most))} ({axes.name_of(most, along)})"
     )
 
 
@@ -65,14 +65,14 @@ def _bars(cells: Sequence[Cell], along: Sequence[axes.Axis], address: Address) -
         "type": "bar",
         "orientation": "h",
         "y": [axes.name_of(cell, along) for cell in cells],
-        "x": [round(_peak(cell) / MB, 2) for cell in cells],
-        "text": [numbers.size(_peak(cell)) for cell in cells],
+        "x": [round(_peak(cell) / MIB, 2) for cell in cells],
+        "text": [numbers.memory(_peak(cell)) for cell in cells],
         "textposition": "outside",
         "cliponaxis": False,
         "textfont": {"size": 11, "color": theme.SOFT},
         "marker": {"color": [theme.runtime_colour(cell.runtime) for cell in cells]},
         "customdata": [[address(cell.id), words.runtime(cell.runtime)] for cell in cells],
-        "hovertemplate": "%{y}, %{customdata[1]}<br>%{x:.4~g} MB<extra></extra>",
+        "hovertemplate": "%{y}, %{customdata[1]}<br>%{x:.4~g} MiB<extra></extra>",
     }
 
 
@@ -81,8 +81,8 @@ def _table(cells: Sequence[Cell], along: Sequence[axes.Axis], address: Address) 
         (
             Entry(axes.name_of(cell, along), href=address(cell.id)),
             Entry(words.runtime(cell.runtime), is_name=True),
-            Entry(numbers.plain(_peak(cell) / MB), _peak(cell)),
-            Entry(numbers.plain(cell.model_bytes / MB if cell.model_bytes else None), cell.model_bytes),
+            Entry(numbers.plain(_peak(cell) / MIB), _peak(cell)),
+            Entry(numbers.plain(cell.model_bytes / MIB if cell.model_bytes else None), cell.model_bytes),
         )
         for cell in cells
     ]

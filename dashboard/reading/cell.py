@@ -93,7 +93,7 @@ def metrics(cell: Cell) -> Table:
         _metric("import", numbers.plain(cell.import_ms), "ms", "of ONNX Runtime, in a fresh process"),
         _metric("session creation", numbers.plain(cell.session_ms), "ms"),
         _metric("first inference", numbers.plain(cell.first_ms), "ms"),
-        _metric("peak memory", numbers.size(cell.peak_memory_bytes), "", "of the whole process"),
+        _metric("peak memory", numbers.memory(cell.peak_memory_bytes), "", "of the whole process"),
         _metric(
             "copies", "" if cell.copies is None else str(cell.copies), "", "between host and device, per inference"
         ),

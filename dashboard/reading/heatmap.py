@@ -40,7 +40,7 @@ METRICS = (
     Metric("throughput", "throughput", lambda c: c.throughput, lambda c: f"{numbers.plain(c.throughput)} items/s"),
     Metric("session", "session creation", lambda c: c.session_ms, _milliseconds("session_ms")),
     Metric("first", "first inference", lambda c: c.first_ms, _milliseconds("first_ms")),
-    Metric("memory", "peak memory", lambda c: c.peak_memory_bytes, lambda c: numbers.size(c.peak_memory_bytes)),
+    Metric("memory", "peak memory", lambda c: c.peak_memory_bytes, lambda c: numbers.memory(c.peak_memory_bytes)),
 )
 BY_NAME = {metric.name: metric for metric in METRICS}
 

@@ -16,7 +16,7 @@ METRICS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
     ("Throughput", lambda c: f"{numbers.plain(c.throughput)} items/s" if c.throughput else numbers.NOT_MEASURED),
     ("Session creation", lambda c: numbers.plain(c.session_ms, unit="ms")),
     ("First inference", lambda c: numbers.plain(c.first_ms, unit="ms")),
-    ("Peak memory", lambda c: numbers.size(c.peak_memory_bytes)),
+    ("Peak memory", lambda c: numbers.memory(c.peak_memory_bytes)),
     ("Parity", lambda c: words.sign_of(c.parity.verdict).word),
     ("Executed nodes", lambda c: ", ".join(f"{words.provider(p.name)} {p.nodes}" for p in c.providers)),
 )

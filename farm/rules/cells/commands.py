@@ -12,14 +12,12 @@ from typing import Any
 from farm.contract.cells import CellSpec, Runtime, SessionSettings
 from farm.rules.cells import recipes
 from farm.rules.cells.matrix_axes import DEFAULT_DISTRIBUTION
-from farm.rules.cells.session_sets import SessionSet
+from farm.rules.cells.session_sets import OWN_AXES, SessionSet
 
 # the names under which a model's given inputs and its calibration data are stored
 INPUTS, CALIBRATION = "inputs.npz", "calibration.npz"
 # dimensions that --shape takes as they are: no sign of an option, a list, or a terminal
 _PLAIN = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", re.ASCII)
-# what `onnxfarm diverge` can be told of a session
-_SAID_TO_DIVERGE = {"threads", "optimization"}
 
 
 def repeat_command(cell: CellSpec, main: str) -> str:
@@ -54,8 +52,8 @@ def diverge_command(
     `has_inputs`: whether they lie beside the model; None: where the cell's were given. Empty where the cell has
     settings that the command does not take.
     """
-    plain = SessionSettings().model_dump(exclude=_SAID_TO_DIVERGE)
-    is_plain = cell.session.model_dump(exclude=_SAID_TO_DIVERGE) == plain and _has_plain_shapes(cell)
+    plain = SessionSettings().model_dump(exclude=OWN_AXES)
+    is_plain = cell.session.model_dump(exclude=OWN_AXES) == plain and _has_plain_shapes(cell)
     if cell.provider_options or cell.recipe.options or not is_plain:
         return ""
     words = ["onnxfarm", "diverge", as_file(main), "--ort", _named(cell.runtime)]
@@ -124,5 +122,5 @@ def _matrix(cell: CellSpec) -> dict[str, Any]:
         declared["precision"] = [{"precision": cell.recipe.precision, "options": options}]
     if not _has_plain_shapes(cell):
         declared["shapes"] = [cell.workload.shapes]
-    session = SessionSet(name="as-measured", **cell.session.model_dump(exclude=_SAID_TO_DIVERGE)).as_plain()
+    session = SessionSet(name="as-measured", **cell.session.model_dump(exclude=OWN_AXES)).as_plain()
     return {**declared, **({"session": [session]} if len(session) > 1 else {})}

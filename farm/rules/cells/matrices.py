@@ -7,21 +7,13 @@ from math import prod
 from typing import Any
 
 from farm.contract.cells import CellSpec, SessionSettings
-from farm.rules.cells import recipes
+from farm.rules.cells import axes, recipes
 from farm.rules.cells.matrix_axes import AXES, PrecisionChoice, ProviderChoice
-from farm.rules.cells.session_sets import DEFAULT, SessionSet
+from farm.rules.cells.session_sets import DEFAULT, OWN_AXES, SessionSet
 from farm.rules.runtimes import providers
 
-# session options that stand on axes of their own
-_OWN_AXES = {"threads", "optimization"}
 # what goes without saying
-_PLAIN: Mapping[str, Any] = {
-    "opset": "as-is",
-    "shapes": {},
-    "session": DEFAULT,
-    "optimization": "all",
-    "concurrency": 1,
-}
+_PLAIN: Mapping[str, Any] = {axis.name: axis.default for axis in axes.AXES} | {"session": DEFAULT}
 
 Point = Mapping[str, Any]
 
@@ -34,9 +26,9 @@ def matrix_of(cells: Sequence[CellSpec], *, names: Mapping[str, str] | None = No
     """
     sets = _session_sets(cells, names or {})
     points = _said(_distinct(_point(cell, sets) for cell in cells))
-    axes = {axis: values for axis in AXES if (values := _distinct(p[axis] for p in points if axis in p))}
-    if _is_product(points, axes):
-        return {axis: [AXES[axis].write(value) for value in values] for axis, values in axes.items()}
+    declared = {axis: values for axis in AXES if (values := _distinct(p[axis] for p in points if axis in p))}
+    if _is_product(points, declared):
+        return {axis: [AXES[axis].write(value) for value in values] for axis, values in declared.items()}
     return {"include": [{axis: AXES[axis].write(value) for axis, value in point.items()} for point in points]}
 
 
@@ -46,10 +38,10 @@ def _said(points: Sequence[Point]) -> list[Point]:
     return [{axis: point[axis] for axis in said if axis in point} for point in points]
 
 
-def _is_product(points: Sequence[Point], axes: Mapping[str, Sequence[Any]]) -> bool:
-    if prod(len(values) for values in axes.values()) != len(points):
+def _is_product(points: Sequence[Point], declared: Mapping[str, Sequence[Any]]) -> bool:
+    if prod(len(values) for values in declared.values()) != len(points):
         return False
-    return all(dict(zip(axes, values, strict=True)) in points for values in product(*axes.values()))
+    return all(dict(zip(declared, values, strict=True)) in points for values in product(*declared.values()))
 
 
 def _point(cell: CellSpec, sets: Mapping[str, SessionSet]) -> Point:
@@ -76,7 +68,7 @@ def _session_sets(cells: Iterable[CellSpec], names: Mapping[str, str]) -> dict[s
     """A set for each different one among the cells, under a name that no other has."""
     found: dict[str, SessionSet] = {}
     for cell in cells:
-        one = SessionSet(**cell.session.model_dump(exclude=_OWN_AXES))
+        one = SessionSet(**cell.session.model_dump(exclude=OWN_AXES))
         taken = {DEFAULT.name, *(other.name for other in found.values())}
         free = (name for name in (names.get(cell.digest, ""), *(f"session-{n}" for n in range(1, len(taken) + 1))))
         name = DEFAULT.name if one == DEFAULT else next(name for name in free if name and name not in taken)
@@ -85,7 +77,7 @@ def _session_sets(cells: Iterable[CellSpec], names: Mapping[str, str]) -> dict[s
 
 
 def _key(session: SessionSettings) -> str:
-    return session.model_dump_json(exclude=_OWN_AXES)
+    return session.model_dump_json(exclude=OWN_AXES)
 
 
 def _distinct(values: Iterable[Any]) -> list[Any]:

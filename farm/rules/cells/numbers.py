@@ -14,6 +14,7 @@ SIGNS = {
 # how a cell ended, for those that did not finish by themselves
 _SIGN_OF_STATUS = {"timeout": "failed", "crashed": "failed", "cancelled": "failed"}
 MOST_DECIMALS = 6
+MIB = 1 << 20
 # beyond so large a ratio a percentage is harder to read than a factor
 FACTOR_FROM = 2.0
 
@@ -72,6 +73,11 @@ def _range(low: float, high: float, *, decimals: int) -> str:
 def percent(share: float) -> str:
     """A share as whole per cents."""
     return f"{100.0 * share:.0f} %"
+
+
+def mebibytes(size: float) -> str:
+    """Bytes of memory as whole MiB, as operating systems count them; files are in decimal MB."""
+    return f"{size / MIB:,.0f} MiB"
 
 
 def microseconds(value: float) -> str:

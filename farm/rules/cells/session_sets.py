@@ -39,6 +39,8 @@ class SessionSet:
 
 
 DEFAULT = SessionSet()
+# session options that stand on axes of their own
+OWN_AXES = {"threads", "optimization"}
 
 
 def read_session(value: Any) -> SessionSet:

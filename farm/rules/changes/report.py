@@ -18,8 +18,8 @@ from typing import Any
 
 from farm.contract.cells import CellSpec
 from farm.contract.document import Cell, Comparison, Document
-from farm.rules.cells.numbers import change, microseconds, milliseconds
-from farm.rules.cells.session_sets import SessionSet
+from farm.rules.cells.numbers import change, mebibytes, microseconds, milliseconds
+from farm.rules.cells.session_sets import OWN_AXES, SessionSet
 from farm.rules.changes import watching
 from farm.rules.comparing.sides import compared
 from farm.rules.reporting import sentences
@@ -159,7 +159,7 @@ def _table(case: Case) -> list[str]:
     for cell in (case.old, case.new):
         p50 = "" if cell.p50_ms is None else milliseconds(cell.p50_ms, cell.p50_ci_ms)
         session = "" if cell.session_ms is None else f"{cell.session_ms:.3g} ms"
-        memory = "" if cell.peak_memory_bytes is None else f"{cell.peak_memory_bytes / 2**20:.0f} MiB"
+        memory = "" if cell.peak_memory_bytes is None else mebibytes(cell.peak_memory_bytes)
         ended = cell.parity.verdict.replace("_", " ") if cell.status == "done" else _ending(cell)
         rows.append(f"| {cell.runtime} | {p50} | {session} | {memory} | {as_text(ended)} |")
     return ["\n".join(rows), f"Ratio: {_said(case)}."] if case.comparison is not None else ["\n".join(rows)]
@@ -221,7 +221,7 @@ def _matrix(case: Case) -> dict[str, Any]:
     provider: Any = case.spec.provider
     if case.spec.provider_options:
         provider = {"name": case.spec.provider, "options": dict(case.spec.provider_options)}
-    session = case.spec.session.model_dump(exclude={"threads", "optimization"})
+    session = case.spec.session.model_dump(exclude=OWN_AXES)
     concurrency = case.spec.workload.concurrency
     return {
         "matrix": {

@@ -15,7 +15,7 @@ from farm.contract.base import Message, digest_of
 from farm.contract.document import Cell, Comparison, Document, ParityOutput
 from farm.contract.reasons import CellStatus, ReasonCode
 from farm.rules.cells import label
-from farm.rules.cells.numbers import percent, three_digits
+from farm.rules.cells.numbers import MIB, percent, three_digits
 from farm.rules.comparing.comparisons import TOTAL_LEVEL
 from farm.rules.comparing.sides import BySides, between, by_sides
 from farm.rules.reporting import sentences
@@ -72,7 +72,7 @@ class Metric:
 METRICS: Mapping[str, Metric] = {
     "session_ms": Metric("session", "session creation", 20.0, "ms"),
     "first_ms": Metric("first", "the first inference", 5.0, "ms"),
-    "peak_memory_bytes": Metric("memory", "peak memory", 16.0 * 2**20, "MB", 1e-6),
+    "peak_memory_bytes": Metric("memory", "peak memory", 16.0 * MIB, "MiB", 1.0 / MIB),
 }
 
 

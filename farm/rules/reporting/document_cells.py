@@ -10,6 +10,7 @@ from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.contract.reports import CheckReport, TraceReport
 from farm.rules.cells import recipes, sustained
 from farm.rules.cells.commands import repeat_command
+from farm.rules.cells.session_sets import OWN_AXES
 from farm.rules.judging.evidence import Evidence
 from farm.rules.judging.summaries import CellSummary, summarise
 from farm.rules.planning.plans import Arm, RefusedPoint
@@ -99,7 +100,7 @@ def _measured_cell(
 
 def _identity(spec: CellSpec, labels: Mapping[str, str], record: RunRecord) -> dict[str, Any]:
     model = record.model
-    session = spec.session.model_dump(mode="json", exclude={"threads", "optimization"})
+    session = spec.session.model_dump(mode="json", exclude=OWN_AXES)
     return {
         "digest": spec.digest,
         "model": model.name,

@@ -46,7 +46,7 @@ def test_what_is_worse_on_the_second_node_alone_is_its_alert(
     one = WatchRound.objects.get()
     assert (one.compared, one.confirming is not None) == (2, True)
     alert = Alert.objects.get()
-    assert (alert.node, "peak memory 95.0 → 200 MB" in alert.sentence) == ("bench-2", True)
+    assert (alert.node, "peak memory 90.6 → 191 MiB" in alert.sentence) == ("bench-2", True)
     assert sorted(Point.objects.values_list("node", flat=True)) == ["bench-1", "bench-2"]
 
 

@@ -167,4 +167,4 @@ def test_cold_start_and_memory_have_tabs_on_the_run(signed_in: Client, run: Run)
     assert "Until the first answer: " in start
     assert "then p50, ms" in start
     memory = assert_is_page(signed_in.get(f"/runs/{run.pk}/?chart=memory"))
-    assert "peak, MB" in memory
+    assert "peak, MiB" in memory

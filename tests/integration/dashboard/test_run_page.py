@@ -226,7 +226,7 @@ def test_a_cells_page_has_its_numbers_operators_facts_log_and_command(signed_in:
         "encoder on ONNX Runtime 1.31.1, CPU, batch 1, fp32: 0.6",
         "launches within",
         "session creation 40.0 ms",
-        "peak memory 95.0 MB",
+        "peak memory 91 MiB",
         "/layers.0/norm/LayerNormalization",
         "SkipLayerNormalization",
         "Is it right? ✓ pass",

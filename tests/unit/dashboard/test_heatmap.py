@@ -59,7 +59,7 @@ def test_a_metric_colours_by_magnitude(document: Document) -> None:
     assert (low.tone, high.tone) == ("r1", "r5")
     assert low.sign is None
     memory = place_of(document, ("CPU", "batch 1", "fp32"), "1.29.0", metric="memory")
-    assert memory.value == "97.5 MB"
+    assert memory.value == "93 MiB"
 
 
 def test_cells_of_one_value_share_the_lightest_colour(by_id: dict[str, Cell]) -> None:
