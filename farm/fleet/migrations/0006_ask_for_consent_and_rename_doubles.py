@@ -1,5 +1,7 @@
 from django.db import migrations
 
+from farm.fleet.migrations._doubles import rename_doubles
+
 
 def ask_for_consent(apps, schema_editor):
     """Nobody was asked before: what was shared is offered now, and waits for an admin of the other team."""
@@ -14,32 +16,6 @@ def ask_for_consent(apps, schema_editor):
             text = f"{node.name} was shared with {team.name} without being asked; an admin there has to agree now."
             NodeEvent.objects.create(node=node, kind="lending", text=text, facts={"team": team.pk})
     through.objects.all().delete()
-
-
-def rename_doubles(apps, schema_editor):
-    """Each node of the farm gets a name of its own that is no number; the eldest keeps its name."""
-    Node = apps.get_model("fleet", "Node")
-    NodeEvent = apps.get_model("fleet", "NodeEvent")
-    nodes = list(Node.objects.exclude(health="retired").order_by("pk").only("pk", "name"))
-    taken = {node.name.lower() for node in nodes}
-    seen = set()
-    for node in nodes:
-        is_number = node.name.isdecimal()
-        if node.name.lower() not in seen and not is_number:
-            seen.add(node.name.lower())
-            continue
-        before, name = node.name, _free(f"node-{node.name}" if is_number else node.name, taken)
-        Node.objects.filter(pk=node.pk).update(name=name)
-        why = "a number is no name" if is_number else "another node has that name"
-        text = f"{before} is called {name} from now on: {why}."
-        NodeEvent.objects.create(node=node, kind="renamed", text=text, facts={"before": before})
-        taken.add(name.lower())
-        seen.add(name.lower())
-
-
-def _free(name, taken):
-    tries = [name] + [f"{name[:58]}-{number}" for number in range(2, len(taken) + 3)]
-    return next(one for one in tries if one.lower() not in taken)
 
 
 class Migration(migrations.Migration):

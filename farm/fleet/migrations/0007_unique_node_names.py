@@ -1,6 +1,16 @@
 import django.db.models.functions.text
 from django.db import migrations, models
 
+from farm.fleet.migrations._doubles import rename_doubles
+
+
+def rename_again(apps, schema_editor):
+    """Names that processes of an older version let in since 0006."""
+    rename_doubles(apps, schema_editor)
+    if schema_editor.connection.vendor == "postgresql":
+        # it changes no table of whose rows it has yet to look up what they refer to
+        schema_editor.connection.check_constraints()
+
 
 class Migration(migrations.Migration):
 
@@ -13,6 +23,7 @@ class Migration(migrations.Migration):
         migrations.SeparateDatabaseAndState(
             state_operations=[migrations.RemoveField(model_name='node', name='shared_with')],
         ),
+        migrations.RunPython(rename_again, migrations.RunPython.noop),
         migrations.AddConstraint(
             model_name='node',
             constraint=models.UniqueConstraint(django.db.models.functions.text.Lower('name'), condition=models.Q(('health', 'retired'), _negated=True), name='one_node_per_name'),
