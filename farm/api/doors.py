@@ -3,7 +3,8 @@
 A secret that opened the farm within the last minute is known here by its digest, so that a heartbeat costs no question
 to the database beyond the one that Django asks when it answers. An unknown one costs a question, which whoever shows it
 pays from the bucket of their address, and gets back when it is a node's. So strangers use up their own patience and
-not the nodes'; a node that is known pays from buckets of its own, one for what keeps its block, one for the rest.
+not the nodes'; a node that is known pays from buckets of its own, one for what keeps its block, one for the rest. So
+does a machine that waits for its approval: those of one site would else keep its working nodes out.
 """
 
 import ipaddress
@@ -30,6 +31,8 @@ MOST_KNOWN = 20_000
 # failures of one address, and of all together
 STRANGER = Rate(most=60, per_s=1)
 STRANGERS = Rate(most=600, per_s=30)
+# questions of a machine that proved its key and waits for its approval; it asks twice a minute
+WAITING = Rate(most=10, per_s=0.2)
 # requests of one node: what keeps its block, and the rest, in which 64 KiB of a message count as one more
 LEASES = Rate(most=60, per_s=10)
 OTHERS = Rate(most=300, per_s=20)
@@ -54,6 +57,7 @@ class Door:
         self._clock = clock
         self._known: OrderedDict[str, tuple[int, float]] = OrderedDict()
         self._stranger, self._strangers = Buckets(STRANGER, clock=clock), Buckets(STRANGERS, clock=clock)
+        self._waiting = Buckets(WAITING, clock=clock)
         self._leases, self._others = Buckets(LEASES, clock=clock), Buckets(OTHERS, clock=clock)
         self._inside: dict[Hashable, int] = {}
 
@@ -110,6 +114,11 @@ class Door:
         """What a stranger paid: it was a node, or became one."""
         self._stranger.charge(address_of(scope), -1.0)
         self._strangers.charge(None, -1.0)
+
+    def excuse(self, scope: Mapping[str, Any], node: int) -> None:
+        """A machine that waits for its approval pays for itself; where it asks too often, as a stranger."""
+        if not self._waiting.take(node):
+            self.give_back(scope)
 
     def count(self, endpoint: Endpoint, node: int) -> None:
         """A node pays for a request. Raises TooMany."""

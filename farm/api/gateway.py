@@ -22,11 +22,13 @@ from farm.api.endpoints import Endpoint, Way, endpoints_at
 from farm.api.errors import DATABASE_AWAY
 from farm.api.polling import Exchange
 from farm.api.polls import Polls
-from farm.contract.node import MAX_WAIT_S, Problem
+from farm.contract.node import MAX_WAIT_S, Problem, SecretRequest
 from farm.fleet.services import note_refusal
 
 log = logging.getLogger(__name__)
 DEFAULT_WAIT_S = 25.0
+# of farm.fleet.services.grant_secret
+PENDING = "pending"
 SERVED_HERE = "Only nodes are served here; open the farm's own address for its pages and its API."
 
 Send = Callable[[Mapping[str, object]], Awaitable[None]]
@@ -81,15 +83,25 @@ class Gateway:
         if endpoint.way is Way.POLL:
             await self._poll(visit)
         elif endpoint.is_open:
-            self._door.knock(visit.scope)
-            check_length(visit.scope, endpoint)
-            with self._door.inside(endpoint, None):
-                if await self._answer_brief(visit) < 400:
-                    self._door.give_back(visit.scope)
+            await self._let_stranger(visit)
         else:
             visit.node = await self._door.node(visit.scope, self._exchange.ask)
             self._door.count(endpoint, visit.node)
             await self._let_in(visit, visit.node)
+
+    async def _let_stranger(self, visit: Visit) -> None:
+        """A request of a machine without a secret, which pays for it unless it is a node, or waits to become one."""
+        self._door.knock(visit.scope)
+        check_length(visit.scope, visit.endpoint)
+        with self._door.inside(visit.endpoint, None):
+            body = await read_body(visit.receive, visit.endpoint)
+            answer = await self._brief.answer(visit.scope, body, visit.endpoint.press)
+            waiting = _waiting_node(body, answer)
+            if waiting is not None:
+                self._door.excuse(visit.scope, waiting)
+            elif answer[0] < 400:
+                self._door.give_back(visit.scope)
+            await _tell(visit.send, answer)
 
     async def _let_in(self, visit: Visit, node: int) -> None:
         """A request of a node; what the gateway itself refuses is noted as what Django refuses is."""
@@ -172,6 +184,18 @@ def _endpoint(scope: Scope) -> Endpoint:
     if found is None:
         raise WrongMethod(f"This address takes {' or '.join(one.method for one in there)}, not {scope['method']}.")
     return found
+
+
+def _waiting_node(body: bytes, answer: Answer) -> int | None:
+    """The number of the node that has just proved its key and waits for approval: no other is answered `pending`."""
+    status, _, content = answer
+    try:
+        if status != 403 or Problem.model_validate_json(content).code != PENDING:
+            return None
+        return int(SecretRequest.model_validate_json(body).node_id)
+    except ValueError:
+        # a refusal of Django's own, in words of its own
+        return None
 
 
 def _wait_of(scope: Scope) -> float:

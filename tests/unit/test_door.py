@@ -116,6 +116,15 @@ def test_one_address_that_floods_the_gateway_keeps_no_node_of_another_out() -> N
     assert enter(door, farm, secret="ofn_right", client="198.51.100.1") == 7
 
 
+def test_a_machine_that_waits_for_approval_without_a_pause_is_held_up_as_a_stranger() -> None:
+    door = Door(Clock())
+    for _ in range(int(doors.STRANGER.most + doors.WAITING.most)):
+        door.knock(scope())
+        door.excuse(scope(), 7)
+    with pytest.raises(TooMany):
+        door.knock(scope())
+
+
 def test_a_node_that_never_stops_is_told_when_to_come_again() -> None:
     clock = Clock()
     door = Door(clock)

@@ -23,12 +23,15 @@ from django.db import transaction
 from farm.accounts.models import AuditEvent, Team, User
 from farm.api.doors import STRANGER
 from farm.config.embedded.plan import free_port
-from farm.contract.node import ATTEMPT_TOKEN_HEADER
+from farm.contract import signing
+from farm.contract.node import ATTEMPT_TOKEN_HEADER, secret_message
 from farm.fleet.models import Node
+from farm.fleet.states import NodeHealth
 from farm.registry import storage
 from farm.runs.models import Trace
 from tests.conftest import PROJECT, farm_environment
 from tests.integration.node_api.test_gateway import SECRET, Gateway, known_node, queued_block
+from tests.integration.runs.making import make_node
 from tests.processes import Process, wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -201,6 +204,26 @@ def test_a_stranger_who_tries_secrets_waits_and_a_known_node_does_not(fresh: Wat
     assert held_up[-1].json()["code"] == "too_many"
     assert fresh.poll(node).status_code == 204
     assert fresh.post("blocks/1/heartbeat", node=node, json={"attempt": 1}, token="x").status_code == 409
+
+
+def test_machines_that_wait_for_approval_keep_no_working_node_of_their_address_out(fresh: Watched, team: Team) -> None:
+    rack: list[tuple[str, str]] = []
+    for number in range(20):
+        private = signing.make_private_key()
+        changes = {"health": NodeHealth.PENDING, "public_key": signing.public_key(private)}
+        rack.append((str(make_node(team, name=f"rack-{number}", **changes).pk), private))
+    answers = [ask_for_secret(fresh, *machine) for _ in range(6) for machine in rack]
+    assert {(answer.status_code, answer.json()["code"]) for answer in answers} == {(403, "pending")}
+    assert len(answers) > STRANGER.most
+    # one that the gateway has not heard yet
+    assert fresh.poll(known_node(team)).status_code == 204
+
+
+def ask_for_secret(gateway: Gateway, node_id: str, private: str) -> httpx2.Response:
+    moment = int(time.time())
+    signature = signing.sign(private, secret_message(node_id, moment))
+    body = {"node_id": node_id, "signed_at": moment, "signature": signature}
+    return httpx2.post(f"{gateway.url}secret", json=body, timeout=20)
 
 
 def test_a_stranger_s_heartbeat_waits_for_nobody_and_nobody_for_it(gateway: Watched, team: Team) -> None:
