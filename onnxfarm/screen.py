@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farm.contract.document import Cell, Comparison, Document, EngineParity
+from farm.contract.document import Cell, Comparison, Document, EngineParity, Parity
 from farm.rules.cells.axes import AXES, BY_NAME, Axis
 from farm.rules.cells.label import WORKLOAD
 from farm.rules.cells.numbers import change, mebibytes, microseconds, milliseconds, percent, signed, three_digits
@@ -87,7 +87,7 @@ def _cells(cells: Sequence[Cell], varying: Sequence[Axis], *, is_wide: bool) -> 
     for cell in cells:
         what = [_text(axis, cell) for axis in varying] if is_wide else [_in_words(cell, varying)]
         row: list[str | Text] = [cell.id, *what, *_figures(cell)[: len(figures)]]
-        row.append(_coloured(cell.parity.verdict.replace("_", " "), cell.parity.verdict))
+        row.append(_coloured(_parity(cell.parity), cell.parity.verdict))
         if is_judged:
             row.append(_accuracy(cell))
         if is_eventful:
@@ -118,6 +118,22 @@ def _figures(cell: Cell) -> list[str]:
         "" if cell.session_ms is None else f"{three_digits(cell.session_ms)} ms",
         "" if memory is None else mebibytes(memory),
     ]
+
+
+def _parity(found: Parity) -> str:
+    """`pass`, `not measured`, or `fail` with the number it failed by: largest difference, lowest cosine, NaN."""
+    word = found.verdict.replace("_", " ")
+    if found.verdict != "fail":
+        return word
+    beyond = [output for output in found.outputs if output.violations] or found.outputs
+    # presets without atol judge by the cosine
+    if found.atol is None:
+        cosine = min((output.cosine for output in found.outputs if output.cosine is not None), default=None)
+        return word if cosine is None else f"{word} cosine {three_digits(cosine)}"
+    nan = sum(output.nan_count for output in beyond)
+    largest = max((output.max_abs for output in beyond if output.max_abs is not None), default=None)
+    numbers = ["" if largest is None else three_digits(largest), f"{nan} NaN" if nan else ""]
+    return " ".join([word, *filter(None, numbers)])
 
 
 def _accuracy(cell: Cell) -> Text:

@@ -65,16 +65,17 @@ class Options(NamedTuple):
 def bench(  # noqa: PLR0913  every option of the command
     model: ModelArgument,
     ort: Annotated[
-        str | None, typer.Option(help="Runtimes, e.g. 1.29.0,1.31.1 or onnxruntime-openvino==1.24.1.")
+        str | None,
+        typer.Option(help="Runtimes, e.g. 1.29.0,1.31.1 or onnxruntime-openvino==1.24.1.", show_default="the newest"),
     ] = None,
     provider: ProviderOption = None,
     batch: BatchOption = None,
     shape: ShapeOption = None,
     threads: ThreadsOption = None,
     precision: PrecisionOption = None,
-    opset: Annotated[str | None, typer.Option(help="as-is, max-of-runtime, or a number.")] = None,
+    opset: Annotated[str | None, typer.Option(help="as-is, max-of-runtime, or a number.", show_default="as-is")] = None,
     optimization: OptimizationOption = None,
-    concurrency: Annotated[str | None, typer.Option(help="Sessions at once, e.g. 1,4.")] = None,
+    concurrency: Annotated[str | None, typer.Option(help="Sessions at once, e.g. 1,4.", show_default="1")] = None,
     budget: BudgetOption = None,
     sustained: SustainedOption = None,
     tolerance: ToleranceOption = None,

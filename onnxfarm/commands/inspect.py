@@ -80,17 +80,27 @@ def _show(model: Path, found: "Inspection", *, console: Console) -> None:
     console.print(f"\n{model.name}: {_summary(found)}\n", style="bold", highlight=False, markup=False)
     table = Table(box=None, pad_edge=False, header_style="dim")
     for head in ("", "name", "type", "shape"):
-        table.add_column(head)
+        # folded, never cut: a dimension's name is what --shape needs
+        table.add_column(head, overflow="fold")
     for kind, ports in (("input", found.inputs), ("output", found.outputs)):
         for port in ports:
             table.add_row(kind, port.name, port.dtype, _shape(port))
     console.print(table)
+    if sizes := _free(found):
+        text = f"sizes to choose (--shape NAME=SIZE): {', '.join(sizes)}"
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
     top = sorted(found.operators.items(), key=lambda entry: -entry[1])[:MOST_OPERATORS]
     console.print(f"operators: {', '.join(f'{count} {name}' for name, count in top)}", highlight=False, markup=False)
     for finding in found.findings:
         console.print(f"! {_words(finding)}", highlight=False, markup=False, soft_wrap=True)
     if not found.findings:
         console.print("no findings", highlight=False)
+
+
+def _free(found: "Inspection") -> list[str]:
+    """The dynamic dimensions of the inputs, by name, each once."""
+    dims = [dim for port in found.inputs for dim in port.shape or ()]
+    return list(dict.fromkeys(dim for dim in dims if isinstance(dim, str)))
 
 
 def _summary(found: "Inspection") -> str:

@@ -8,15 +8,19 @@ import typer
 ModelArgument = Annotated[
     Path, typer.Argument(metavar="MODEL", help="An .onnx (its external data is found), or a .zip.")
 ]
-ProviderOption = Annotated[str | None, typer.Option(help="Execution providers, e.g. cpu,openvino.")]
-BatchOption = Annotated[str | None, typer.Option(help="Batch sizes, e.g. 1,8.")]
-ShapeOption = Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help="A dynamic dimension; repeat.")]
-ThreadsOption = Annotated[str | None, typer.Option(help="Intra-op threads, e.g. 1,2.")]
-PrecisionOption = Annotated[
-    str | None, typer.Option(help="Like fp32,fp16,int8-dynamic,int8-qdq:per-channel:exclude-nodes=a+b.")
+# what is measured where neither the option nor a matrix says otherwise is told by `show_default`
+ProviderOption = Annotated[str | None, typer.Option(help="Execution providers, e.g. cpu,openvino.", show_default="cpu")]
+BatchOption = Annotated[
+    str | None, typer.Option(help="Batch sizes, e.g. 1,8.", show_default="that of the inputs or the model, else 1")
 ]
-OptimizationOption = Annotated[str | None, typer.Option(help="disable, basic, extended, all.")]
-BudgetOption = Annotated[str | None, typer.Option(help="quick, standard or precise.")]
+ShapeOption = Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help="A dynamic dimension; repeat.")]
+ThreadsOption = Annotated[str | None, typer.Option(help="Intra-op threads, e.g. 1,2.", show_default="1")]
+PrecisionOption = Annotated[
+    str | None,
+    typer.Option(help="Like fp32,fp16,int8-dynamic,int8-qdq:per-channel:exclude-nodes=a+b.", show_default="fp32"),
+]
+OptimizationOption = Annotated[str | None, typer.Option(help="disable, basic, extended, all.", show_default="all")]
+BudgetOption = Annotated[str | None, typer.Option(help="quick, standard or precise.", show_default="quick")]
 RuntimelessMatrixOption = Annotated[
     str | None, typer.Option(metavar="FILE", help="A matrix without `runtime`, - for stdin, or JSON text.")
 ]
@@ -32,4 +36,9 @@ PackagesOption = Annotated[
         help="Let this package be installed as a runtime too: its code runs here; repeat.",
     ),
 ]
-HomeOption = Annotated[Path | None, typer.Option(metavar="DIR", help="Where runtimes are kept.")]
+HomeOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="Where runtimes are kept.", show_default="$ONNXFARM_HOME, else onnxfarm in the user's cache"
+    ),
+]

@@ -43,7 +43,9 @@ def sweep(  # noqa: PLR0913  every option of the command
     batch: Annotated[str | None, typer.Option(help="Batch sizes, e.g. 1; a line each.")] = None,
     shape: ShapeOption = None,
     threads: ThreadsOption = None,
-    precision: Annotated[str | None, typer.Option(help="fp32, fp16, int8-dynamic, …; a line each.")] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="fp32, fp16, int8-dynamic, …; a line each.", show_default="fp32")
+    ] = None,
     budget: BudgetOption = None,
     inputs: InputsOption = None,
     seed: SeedOption = 0,

@@ -39,6 +39,15 @@ _BY_NAME = {key.lower(): entry for entry in PROVIDERS for key in (entry.name, en
 # ONNX Runtime's names without their common ending are accepted too: `CUDA`, `MIGraphX`.
 _BY_NAME |= {entry.name.removesuffix("ExecutionProvider").lower(): entry for entry in PROVIDERS}
 
+# what people call a device, where several providers or one of another name are meant
+_MEANT = {
+    **dict.fromkeys(("gpu", "nvidia", "geforce"), ("cuda", "tensorrt")),
+    **dict.fromkeys(("amd", "radeon"), ("migraphx", "rocm")),
+    **dict.fromkeys(("apple", "metal", "mps"), ("coreml",)),
+    "intel": ("openvino",),
+    "npu": ("openvino", "qnn"),
+}
+
 CPU = PROVIDERS[0]
 
 
@@ -58,8 +67,16 @@ def resolve(name: str) -> Provider:
     """The entry with this name, short form or alias, whatever its case. Raises UnknownProvider."""
     entry = find(name)
     if entry is None:
-        raise UnknownProvider(choice_sentence("provider", name, [p.short for p in PROVIDERS]))
+        raise UnknownProvider(_unknown(name))
     return entry
+
+
+def _unknown(name: str) -> str:
+    """Which providers are near: by meaning where the word has one, else by spelling."""
+    meant = _MEANT.get(name.strip().lower())
+    if meant is None:
+        return choice_sentence("provider", name, [p.short for p in PROVIDERS])
+    return f"Unknown provider {name!r}: did you mean {' or '.join(map(repr, meant))}?"
 
 
 def is_carried_by(provider: Provider, distribution: str) -> bool:

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import onnx
 import pytest
 from typer.testing import CliRunner
 
@@ -43,6 +44,22 @@ def test_inspect_prints_facts_and_findings() -> None:
     assert "opset 18" in shown.stdout
     answer = CliRunner().invoke(app, ["inspect", str(MODELS / "mlp_external.onnx"), "--json"])
     assert json.loads(answer.stdout)["external_files"] == ["mlp_external.onnx.data"]
+
+
+def test_names_of_dimensions_are_never_cut_however_narrow_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"past_sequence_length_of_the_{place}_decoder_layer" for place in ("first", "second", "third")]
+    given = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, names)
+    returned = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, names)
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Relu", ["x"], ["y"])], "g", [given], [returned])
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)]), tmp_path / "m.onnx")
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = CliRunner().invoke(app, ["inspect", str(tmp_path / "m.onnx")])
+    assert shown.exit_code == 0, shown.output
+    assert "…" not in shown.stdout
+    line = next(line for line in shown.stdout.splitlines() if line.startswith("sizes to choose"))
+    assert all(name in line for name in names)
 
 
 def test_inspect_tells_which_releases_load_a_model_and_how_it_is_known() -> None:

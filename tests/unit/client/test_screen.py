@@ -57,6 +57,25 @@ def test_the_verdict_comes_first_and_the_address_last() -> None:
     assert lines[-1] == "http://farm/runs/7/"
 
 
+@pytest.mark.parametrize(
+    ("parity", "said"),
+    [
+        ({"atol": 1e-5, "outputs": [{"name": "y", "max_abs": 0.0312, "violations": 4}]}, "fail 0.0312"),
+        (
+            {"atol": 1e-5, "outputs": [{"name": "y", "max_abs": 0.0312, "violations": 4}, {"name": "z", "max_abs": 9}]},
+            "fail 0.0312",
+        ),
+        ({"atol": 1e-5, "outputs": [{"name": "y", "nan_count": 3, "violations": 3}]}, "fail 3 NaN"),
+        ({"outputs": [{"name": "y", "cosine": 0.91, "max_abs": 4.0}]}, "fail cosine 0.910"),
+        ({}, "fail  "),
+    ],
+)
+def test_a_parity_that_fails_says_by_how_much_in_the_table(parity: dict[str, object], said: str) -> None:
+    off = cell("c1", parity={"verdict": "fail", **parity})
+    lines = screen(document(cells=[off, cell("c2", threads=2)], comparisons=[]), width=130).splitlines()
+    assert any(said in f"{line}  " for line in lines), lines
+
+
 def test_numbers_end_where_their_interval_starts_and_verdicts_have_signs() -> None:
     text = screen(document())
     assert "0.228 ms ± 0.002" in text
