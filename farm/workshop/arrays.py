@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Arrays = dict[str, NDArray[Any]]
+# of any shape and element type
+Array = NDArray[Any]
+Arrays = dict[str, Array]
 
 
 class ArraysError(ValueError):
     """The file cannot be read as arrays; the message names it and the way out."""
 
 
-def write_npz(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Path:
+def write_npz(path: Path, arrays: Mapping[str, Array]) -> Path:
     """Writes the arrays in their order, with the same bytes for the same arrays; the path.
 
     numpy's own `savez` takes names as keywords and so refuses a tensor called `file`.
@@ -51,6 +53,6 @@ def read_npz(path: Path, *, limit_bytes: int | None = None) -> Arrays:
         raise ArraysError(f"{path.name} holds no plain arrays ({error}): write it with numpy.savez.") from error
 
 
-def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Array:
     with archive.open(info) as stored:
         return np.asarray(np.lib.format.read_array(stored, allow_pickle=False))

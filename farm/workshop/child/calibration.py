@@ -42,7 +42,7 @@ class Reader(CalibrationDataReader):  # type: ignore[misc]
 
 
 @answering
-def accept(payload: Mapping[str, Any]) -> dict[str, Any]:
+def accept(payload: Mapping[str, Any]) -> dict[str, object]:
     """Looks at samples for {folder, main} and writes them to `out` as one `.npz`; how many there are.
 
     `data`: an `.npz`, or None; then `sets` holds lists of ONNX's own `input_N.pb`, one list a set of test data.
@@ -59,7 +59,7 @@ def accept(payload: Mapping[str, Any]) -> dict[str, Any]:
     return {"samples": _count(samples, facts)}
 
 
-def _joined(sets: list[list[Path]], facts: Mapping[str, Any]) -> arrays.Arrays:
+def _joined(sets: list[list[Path]], facts: signature.Signature) -> arrays.Arrays:
     """Sets of test data as samples along the batch, or along one more axis in front where there is no batch."""
     ports = [port["name"] for port in facts["inputs"]]
     for files in sets:
@@ -88,7 +88,7 @@ def feeds_of(model: onnx.ModelProto, given: Path | None) -> tuple[Feeds, list[st
     return _checked_feeds(samples, facts), _said(_count(samples, facts), of=given.name)
 
 
-def _samples_in(given: Path, facts: Mapping[str, Any]) -> arrays.Arrays:
+def _samples_in(given: Path, facts: signature.Signature) -> arrays.Arrays:
     try:
         stored = arrays.read_npz(given)
     except arrays.ArraysError as error:
@@ -96,25 +96,25 @@ def _samples_in(given: Path, facts: Mapping[str, Any]) -> arrays.Arrays:
     return {name: array for name, array in stored.items() if name not in _NO_INPUTS or _is_input(name, facts)}
 
 
-def _checked_feeds(samples: arrays.Arrays, facts: Mapping[str, Any]) -> Feeds:
+def _checked_feeds(samples: arrays.Arrays, facts: signature.Signature) -> Feeds:
     """The samples cut to what one run takes. Raises Problem: bad_calibration."""
     feeds = list(_cut(samples, facts, count=_count(samples, facts)))
     for feed in feeds:
         try:
-            inputs.check_given(feed, dict(facts))
+            inputs.check_given(feed, facts)
         except Problem as problem:
             text = problem.text.replace("The given inputs", "The calibration data")
             raise Problem("bad_calibration", text.replace("The given input", "The calibration input")) from problem
     return feeds
 
 
-def _random(model: onnx.ModelProto, facts: Mapping[str, Any]) -> tuple[Feeds, list[str]]:
+def _random(model: onnx.ModelProto, facts: signature.Signature) -> tuple[Feeds, list[str]]:
     own = facts["batch"]
     at_once = own if isinstance(own, int) else _AT_ONCE if isinstance(own, str) else 1
     rounds = -(-_RANDOM_SAMPLES // at_once)
     batch = at_once if own is not None else None
     chosen = sizes.resolve(facts, batch=batch, shapes={})
-    feeds = [inputs.seeded(model, dict(facts), chosen=chosen, seed=1000 + number) for number in range(rounds)]
+    feeds = [inputs.seeded(model, facts, chosen=chosen, seed=1000 + number) for number in range(rounds)]
     text = (
         f"Calibrated with {rounds * at_once} random samples, not with real data: expect other accuracy with real data."
     )
@@ -130,11 +130,11 @@ def _said(count: int, *, of: str) -> list[str]:
     return history
 
 
-def _is_input(name: str, facts: Mapping[str, Any]) -> bool:
+def _is_input(name: str, facts: signature.Signature) -> bool:
     return any(port["name"] == name for port in facts["inputs"])
 
 
-def _count(samples: arrays.Arrays, facts: Mapping[str, Any]) -> int:
+def _count(samples: arrays.Arrays, facts: signature.Signature) -> int:
     lacking = [port["name"] for port in facts["inputs"] if port["name"] not in samples]
     if lacking:
         raise Problem("bad_calibration", f"The calibration data lack the input {shown(lacking[0])!r}.")
@@ -149,7 +149,7 @@ def _count(samples: arrays.Arrays, facts: Mapping[str, Any]) -> int:
     return count
 
 
-def _cut(samples: arrays.Arrays, facts: Mapping[str, Any], *, count: int) -> Iterator[arrays.Arrays]:
+def _cut(samples: arrays.Arrays, facts: signature.Signature, *, count: int) -> Iterator[arrays.Arrays]:
     own = facts["batch"]
     if own is None:
         for at in range(count):

@@ -1,21 +1,20 @@
 """Values known before a model runs: initialisers and Constant nodes. Runs in the child only."""
 
 from collections.abc import Collection
-from typing import Any
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnx import numpy_helper
 
+from farm.workshop.arrays import Array
 from farm.workshop.child import external, walk
 
 _LARGEST = 1 << 20
 
 
-def values(model: onnx.ModelProto, *, names: Collection[str]) -> dict[str, NDArray[Any]]:
+def values(model: onnx.ModelProto, *, names: Collection[str]) -> dict[str, Array]:
     """The known values among these names, of any graph; large and external tensors are left out."""
-    found: dict[str, NDArray[Any]] = {}
+    found: dict[str, Array] = {}
     for graph in walk.graphs(model):
         for tensor in graph.initializer:
             if tensor.name in names and (value := _array(tensor)) is not None:
@@ -28,7 +27,7 @@ def values(model: onnx.ModelProto, *, names: Collection[str]) -> dict[str, NDArr
     return found
 
 
-def _constant(node: onnx.NodeProto) -> NDArray[Any] | None:
+def _constant(node: onnx.NodeProto) -> Array | None:
     for attribute in node.attribute:
         if attribute.name == "value":
             return _array(attribute.t)
@@ -43,7 +42,7 @@ def _constant(node: onnx.NodeProto) -> NDArray[Any] | None:
     return None
 
 
-def _array(tensor: onnx.TensorProto) -> NDArray[Any] | None:
+def _array(tensor: onnx.TensorProto) -> Array | None:
     if external.fields(tensor) or external.tensor_bytes(tensor) > _LARGEST:
         return None
     try:

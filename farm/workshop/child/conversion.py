@@ -1,15 +1,14 @@
 """Another operator set for a model. Runs in the child only."""
 
 import re
-from typing import Any
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnx import inliner, version_converter
 
 from farm.rules.runtimes import conversions
 from farm.workshop import sizes
+from farm.workshop.arrays import Array
 from farm.workshop.child import inputs as feeding
 from farm.workshop.child import reference, signature, stamps
 from farm.workshop.problems import Problem, first_line, shown
@@ -54,7 +53,7 @@ def check_same(before: onnx.ModelProto, after: onnx.ModelProto) -> list[str]:
     return [f"The outputs are the original's on seeded inputs (atol {_ATOL:g}, rtol {_RTOL:g}; {reference.MADE_BY})."]
 
 
-def _check_output(name: str, old: NDArray[Any], new: NDArray[Any] | None) -> None:
+def _check_output(name: str, old: Array, new: Array | None) -> None:
     is_number = old.dtype.kind in "fiub"
     same = (
         new is not None

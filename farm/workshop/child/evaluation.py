@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
-from numpy.typing import NDArray
 
 from farm.contract.evaluation import MAX_SAMPLES
 from farm.workshop import arrays
+from farm.workshop.arrays import Array
 from farm.workshop.child import inputs as feeding
 from farm.workshop.child import model_file, signature
 from farm.workshop.problems import Problem, answering, first_line, shown
@@ -18,11 +18,9 @@ LABELS = "labels"
 _AT_ONCE = 64
 _TOP5 = 5
 
-Array = NDArray[Any]
-
 
 @answering
-def check(payload: Mapping[str, Any]) -> dict[str, Any]:
+def check(payload: Mapping[str, Any]) -> dict[str, object]:
     """Looks at labelled `data` for {folder, main} and a recipe, runs the first batch, and writes the data to `out`.
 
     Answers how many samples there are, the output that is judged, and how many classes it tells apart (None for
@@ -130,7 +128,7 @@ def _opened(path: Path) -> tuple[arrays.Arrays, Array]:
     return stored, labels
 
 
-def _cut(inputs: arrays.Arrays, facts: dict[str, Any], *, count: int) -> Iterator[tuple[arrays.Arrays, int]]:
+def _cut(inputs: arrays.Arrays, facts: signature.Signature, *, count: int) -> Iterator[tuple[arrays.Arrays, int]]:
     """Feeds along the batch, each with its number of samples; a fixed batch's last is filled up with its own first."""
     own = facts["batch"]
     if own is None:

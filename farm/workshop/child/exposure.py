@@ -18,7 +18,7 @@ _MAX_NODES = 50_000
 
 
 @answering
-def graph(payload: Mapping[str, Any]) -> dict[str, Any]:
+def graph(payload: Mapping[str, Any]) -> dict[str, object]:
     """The nodes of {folder, main} in order, its outputs and the names of what it stores. Raises Problem: too_large."""
     model = model_file.read(Path(payload["folder"]), payload["main"])
     if len(model.graph.node) > _MAX_NODES:
@@ -34,7 +34,7 @@ def graph(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @answering
-def expose(payload: Mapping[str, Any]) -> dict[str, Any]:
+def expose(payload: Mapping[str, Any]) -> dict[str, object]:
     """Writes {folder, main} to `out` with only `tensors` as outputs, and their values on `inputs` as reference.npz.
 
     Raises Problem: no_tensor, and those of a reference.
@@ -55,7 +55,7 @@ def expose(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @answering
-def cut(payload: Mapping[str, Any]) -> dict[str, Any]:
+def cut(payload: Mapping[str, Any]) -> dict[str, object]:
     """Writes the nodes at `places` of {folder, main} to `out` as a model of their own, and its reference.npz.
 
     Its inputs are the arrays of `inputs` (an `.npz`), with their very shapes; its outputs are `tensors`.

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnx import numpy_helper
 
 from farm.workshop import arrays, sizes
@@ -17,11 +16,11 @@ from farm.workshop.problems import Problem, answering, first_line, shown
 _MAX_BYTES = 2 << 30
 _COUNT = 3
 
-Facts = dict[str, Any]
+Facts = signature.Signature
 
 
 @answering
-def make_inputs(payload: Mapping[str, Any]) -> dict[str, Any]:
+def make_inputs(payload: Mapping[str, Any]) -> dict[str, object]:
     """Seeded inputs for {folder, main, out, batch, shapes, seed}, written to `out`; what they are."""
     model, facts = _opened(payload)
     chosen = sizes.resolve(facts, batch=payload["batch"], shapes=payload["shapes"])
@@ -31,7 +30,7 @@ def make_inputs(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @answering
-def accept_inputs(payload: Mapping[str, Any]) -> dict[str, Any]:
+def accept_inputs(payload: Mapping[str, Any]) -> dict[str, object]:
     """Looks at given inputs {folder, main, inputs, out} and writes them in the model's order; what they are.
 
     Raises Problem: bad_arrays, inputs_names, inputs_dtype, inputs_shape.
@@ -48,13 +47,13 @@ def accept_inputs(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @answering
-def unpack_test_data(payload: Mapping[str, Any]) -> dict[str, Any]:
+def unpack_test_data(payload: Mapping[str, Any]) -> dict[str, object]:
     """ONNX's own reference files {folder, main, files, side, out} as one `.npz` by name; `side` is input or output.
 
     The files stand in the order of the model's inputs or outputs. Raises Problem: bad_arrays, inputs_names.
     """
     _, facts = _opened(payload)
-    ports, files = facts[f"{payload['side']}s"], payload["files"]
+    ports, files = facts["inputs" if payload["side"] == "input" else "outputs"], payload["files"]
     if len(files) > len(ports):
         text = f"There are {len(files)} {payload['side']} files, but the model has {len(ports)}: remove the others."
         raise Problem("inputs_names", text)
@@ -97,7 +96,7 @@ def _opened(payload: Mapping[str, Any]) -> tuple[onnx.ModelProto, Facts]:
     return model, signature.of(model)
 
 
-def _check_array(array: NDArray[Any], port: Mapping[str, Any], found: dict[str, int]) -> None:
+def _check_array(array: arrays.Array, port: signature.Port, found: dict[str, int]) -> None:
     name = shown(port["name"])
     if str(array.dtype) != port["dtype"]:
         text = f"The given input {name!r} is {array.dtype}, the model takes {port['dtype']}: convert it."
@@ -114,7 +113,7 @@ def _check_array(array: NDArray[Any], port: Mapping[str, Any], found: dict[str, 
         raise Problem("inputs_shape", text)
 
 
-def _described(made: arrays.Arrays, facts: Facts, chosen: Mapping[str, int]) -> dict[str, Any]:
+def _described(made: arrays.Arrays, facts: Facts, chosen: Mapping[str, int]) -> dict[str, object]:
     own = facts["batch"]
     return {
         "batch": chosen.get(own) if isinstance(own, str) else own,
@@ -123,16 +122,14 @@ def _described(made: arrays.Arrays, facts: Facts, chosen: Mapping[str, int]) -> 
     }
 
 
-def _numbers(port: Mapping[str, Any], chosen: Mapping[str, int]) -> list[int]:
+def _numbers(port: signature.Port, chosen: Mapping[str, int]) -> list[int]:
     if port["shape"] is None:
         text = f"The input {shown(port['name'])!r} has no declared rank: upload inputs for it as an .npz file."
         raise Problem("unknown_dim", text)
     return sizes.shape_of(port["shape"], chosen)
 
 
-def _values(
-    port: Mapping[str, Any], shape: list[int], *, limit: int | None, random: np.random.Generator
-) -> NDArray[Any]:
+def _values(port: signature.Port, shape: list[int], *, limit: int | None, random: np.random.Generator) -> arrays.Array:
     """Values that a model of this kind of input would be given."""
     dtype = np.dtype(port["dtype"])
     if "mask" in port["name"].lower():
@@ -157,7 +154,7 @@ def _with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
         return model  # tables are mostly initialisers, whose shapes are known without
 
 
-def tensor_file(path: Path) -> NDArray[Any]:
+def tensor_file(path: Path) -> arrays.Array:
     """The tensor of ONNX's own test data file. Raises Problem: bad_arrays."""
     tensor = onnx.TensorProto()
     try:

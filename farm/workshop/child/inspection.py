@@ -17,7 +17,7 @@ _MAX_OPERATORS = 500
 
 
 @answering
-def inspect(payload: dict[str, str]) -> dict[str, Any]:
+def inspect(payload: dict[str, str]) -> dict[str, object]:
     """The fields of an `inspection.Inspection` for {folder, main}."""
     folder, main = Path(payload["folder"]), payload["main"]
     model = model_file.read(folder, main)

@@ -9,7 +9,7 @@ from farm.workshop.problems import Problem, answering, shown
 
 
 @answering
-def make(payload: dict[str, Any]) -> dict[str, Any]:
+def make(payload: dict[str, Any]) -> dict[str, object]:
     """Writes the outline of {folder, main} to `out`; its size. Raises Problem: empty_file, no_graph, large_graph."""
     main, limit = payload["main"], payload["limit_bytes"]
     path = Path(payload["folder"]) / main

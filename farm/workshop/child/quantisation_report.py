@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnxruntime.quantization import qdq_loss_debug
 
+from farm.workshop.arrays import Array
 from farm.workshop.child import calibration, constants, model_file, storage
 from farm.workshop.problems import Problem, answering, first_line
 
@@ -23,11 +23,11 @@ _WORTH = ("Conv", "ConvTranspose", "MatMul", "Gemm", "LSTM", "GRU", "Attention",
 _MAX_SAMPLES = 8
 _MAX_SCALES = 4096
 
-Activations = dict[str, list[NDArray[Any]]]
+Activations = dict[str, list[Array]]
 
 
 @answering
-def report(payload: Mapping[str, Any]) -> dict[str, Any]:
+def report(payload: Mapping[str, Any]) -> dict[str, object]:
     """On {folder, main} and its variant in `variant`: coverage, weight scales and errors by tensor, worst first.
 
     `data`: samples to compare on, None for random ones. Errors are null for forms other than QDQ.

@@ -22,7 +22,7 @@ _LONGEST_S = 8.0
 
 
 @answering
-def reach(payload: Mapping[str, Any]) -> dict[str, Any]:
+def reach(payload: Mapping[str, Any]) -> dict[str, object]:
     """The oldest and newest operator set that {folder, main} can be converted to, and what stops it on either side.
 
     The reasons are empty where the end of the table was reached, or time was up. Raises Problem: no_adapter.

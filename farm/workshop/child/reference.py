@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
-from numpy.typing import NDArray
 
 from farm.workshop import arrays
 from farm.workshop.problems import Problem, answering, first_line
@@ -15,7 +14,7 @@ MADE_BY = f"onnxruntime=={onnxruntime.__version__}"
 
 
 @answering
-def make_reference(payload: Mapping[str, Any]) -> dict[str, Any]:
+def make_reference(payload: Mapping[str, Any]) -> dict[str, object]:
     """Runs {folder, main} on the arrays in `inputs` and writes its outputs to `out`; who made them, what is left out.
 
     Raises Problem: bad_arrays, not_loaded, inference_failed.
@@ -61,6 +60,6 @@ def _read(path: Path) -> arrays.Arrays:
         raise Problem("bad_arrays", str(error)) from error
 
 
-def _plain(value: NDArray[Any]) -> NDArray[Any]:
+def _plain(value: arrays.Array) -> arrays.Array:
     # strings come as objects, which no .npz can hold without a pickle
     return value.astype(str) if value.dtype.kind == "O" else value

@@ -1,7 +1,7 @@
 """A model's inputs and outputs, and which of their dimensions is the batch. Runs in the child only."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict
 
 import onnx
 from onnx import TensorProto, helper
@@ -20,10 +20,28 @@ _FEEDABLE = {
     *(TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64),
 }
 
-Ports = list[dict[str, Any]]
+
+class Port(TypedDict):
+    """One input or output; see `inspection.Port`. A dimension is a size or a name; without a shape the rank is open."""
+
+    name: str
+    dtype: str
+    shape: list[int | str] | None
 
 
-def of(model: onnx.ModelProto) -> dict[str, Any]:
+class Signature(TypedDict):
+    """Inputs, outputs, batch and names of dynamic dimensions, as an inspection has them."""
+
+    inputs: list[Port]
+    outputs: list[Port]
+    batch: int | str | None
+    dims: list[str]
+
+
+Ports = list[Port]
+
+
+def of(model: onnx.ModelProto) -> Signature:
     """inputs, outputs, batch and names of dynamic dimensions, as an inspection has them."""
     inputs = inputs_of(model)
     name_shared_batch(inputs)
@@ -54,7 +72,7 @@ def outputs_of(model: onnx.ModelProto) -> Ports:
     return [port(value) for value in model.graph.output[:_MAX_PORTS]]
 
 
-def port(value: onnx.ValueInfoProto) -> dict[str, Any]:
+def port(value: onnx.ValueInfoProto) -> Port:
     """One input or output; see `inspection.Port`. Raises Problem: malformed."""
     if not _is_text(value.name):
         text = f"The name {shown(value.name)!r} of an input or output is no UTF-8 text: export the model again."
@@ -86,8 +104,8 @@ def batch_of(model: onnx.ModelProto, inputs: Ports) -> int | str | None:
 
     Scalar inputs, names of sequences, a batch named at another place and time-major recurrent layers say so.
     """
-    shapes = [port["shape"] for port in inputs]
-    if any(shape is None for shape in shapes):
+    shapes = [port["shape"] for port in inputs if port["shape"] is not None]
+    if len(shapes) < len(inputs):
         return None
     firsts = [shape[0] for shape in shapes if shape]
     if not firsts or _is_named_elsewhere(shapes) or _is_time_major(model, {port["name"] for port in inputs}):
@@ -108,8 +126,8 @@ def name_shared_batch(inputs: Ports) -> None:
     starts = [port["shape"] and port["shape"][0] == f"{port['name']}.0" for port in inputs]
     taken = {dim for port in inputs for dim in port["shape"] or ()}
     if all(starts) and "batch" not in taken:
-        for each in inputs:
-            each["shape"][0] = "batch"
+        for shape in [port["shape"] for port in inputs if port["shape"]]:
+            shape[0] = "batch"
 
 
 def dynamic_dims(ports: Ports) -> list[str]:

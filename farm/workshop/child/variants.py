@@ -22,7 +22,7 @@ from farm.workshop.problems import answering
 
 
 @answering
-def make_variant(payload: Mapping[str, Any]) -> dict[str, Any]:
+def make_variant(payload: Mapping[str, Any]) -> dict[str, object]:
     """The variant of {folder, main} by {precision, opset, options}, written under the same name into `out`.
 
     `opset` is a number, or None to keep it; `calibration` serves static quantisation. Answers the files

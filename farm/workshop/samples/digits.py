@@ -7,6 +7,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
+from farm.workshop.arrays import Array
 from farm.workshop.samples.graphs import GraphBuilder
 
 COMMITTED = Path(__file__).with_name("digits.npz")
@@ -39,13 +40,13 @@ def _gemm(graph: GraphBuilder, weights: dict[str, Any], x: str, *, name: str, ou
     return graph.add("Gemm", name, inputs, output=output)
 
 
-def evaluation() -> dict[str, NDArray[Any]]:
+def evaluation() -> dict[str, Array]:
     """Pictures the model never saw: `x` [540, 1, 8, 8] float and `labels` [540] whole numbers from 0 to 9."""
     with np.load(COMMITTED) as stored:
         return {"x": pictures(stored["evaluation_pixels"]), "labels": stored["evaluation_labels"].astype(np.int64)}
 
 
-def calibration() -> dict[str, NDArray[Any]]:
+def calibration() -> dict[str, Array]:
     """Pictures from the training set for static quantisation: `x` [512, 1, 8, 8] float."""
     with np.load(COMMITTED) as stored:
         return {"x": pictures(stored["calibration_pixels"])}
