@@ -99,6 +99,49 @@ def test_process_names_what_it_knows(tmp_path: Path) -> None:
     assert done.stderr == "onnxfarm: name one of migrate, web, gateway, prepare, ticks; not 'nonsense'.\n"
 
 
+def quickstart_in(checkout: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    """quickstart of a copy whose installer only leaves a mark, from a folder with a model and a matrix."""
+    (checkout / "deploy").mkdir(exist_ok=True)
+    shutil.copy(DEPLOY / "quickstart", checkout / "deploy" / "quickstart")
+    (checkout / "deploy" / "environment.sh").write_text(
+        'make_environment() { touch installed; exit 7; }\nstop_with() { printf "onnxfarm: %s\\n" "$1" >&2; exit 3; }\n'
+    )
+    for name in ("model.onnx", "matrix.yaml"):
+        (checkout / name).touch()
+    words = ("bash", "deploy/quickstart", *words)
+    return subprocess.run(words, capture_output=True, text=True, check=False, cwd=checkout)
+
+
+@pytest.mark.parametrize(
+    ("words", "missing"),
+    [
+        (["modle.onnx"], "modle.onnx"),
+        (["--once", "modle.onnx", "--port", "8001"], "modle.onnx"),
+        (["model.onnx", "--matrix", "matrx.yaml"], "matrx.yaml"),
+        (["model.onnx", "--matrix=matrx.yaml"], "matrx.yaml"),
+    ],
+)
+def test_a_mistyped_path_is_told_before_anything_is_installed(tmp_path: Path, words: list[str], missing: str) -> None:
+    done = quickstart_in(tmp_path, *words)
+    assert (done.returncode, done.stderr) == (2, f"onnxfarm: {missing} is not a file.\n")
+    assert not (tmp_path / "installed").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["model.onnx", "--matrix", "matrix.yaml", "--json", "out.json", "--port", "8001", "--once"],
+        ["--sample", "digits", "--matrix=matrix.yaml", "--json=out.json", "--port=8001"],
+        ["--help"],
+        ["--port"],
+    ],
+)
+def test_words_that_name_files_that_are_there_go_on_to_the_installation(tmp_path: Path, words: list[str]) -> None:
+    assert quickstart_in(tmp_path, *words).returncode == 7
+    assert (tmp_path / "installed").exists()
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "requirements").glob("*.txt")), ids=lambda path: path.name)
 def test_every_pinned_package_has_hashes(path: Path) -> None:
     entries = re.split(r"\n(?=\S)", re.sub(r"^\s*#.*\n", "", path.read_text(), flags=re.MULTILINE).strip())
