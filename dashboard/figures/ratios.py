@@ -10,6 +10,7 @@ from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Entry, Head, Table, verdict_entry
 from farm.contract.document import Comparison
+from farm.rules.cells.numbers import is_factor
 
 NAME = "comparisons"
 MOST = 40
@@ -125,7 +126,8 @@ def _points(verdict: str, drawn: Sequence[Named]) -> Json:
 
 def _in_words(comparison: Comparison) -> str:
     low, high = comparison.ci_low, comparison.ci_high
-    return f"{comparison.verdict}, {numbers.change(comparison.ratio, low, high)} ({numbers.change_interval(low, high)})"
+    interval = numbers.change_interval(low, high, ratio=comparison.ratio)
+    return f"{comparison.verdict}, {numbers.change(comparison.ratio, low, high)} ({interval})"
 
 
 def _range(drawn: Sequence[Named]) -> tuple[float, float]:
@@ -150,7 +152,14 @@ def ticks(low: float, high: float) -> Json:
         if low <= place <= high and all(abs(place - log10(other)) >= (high - low) / 9 for other in kept):
             kept.append(tick)
     shown = sorted(kept)
-    return {"tickvals": shown, "ticktext": [numbers.signed_percent(tick - 1, 0) for tick in shown]}
+    return {"tickvals": shown, "ticktext": [_tick(ratio) for ratio in shown]}
+
+
+def _tick(ratio: float) -> str:
+    """A round change, written as the changes of the table are."""
+    if not is_factor(ratio):
+        return numbers.signed_percent(ratio - 1, 0)
+    return f"×{ratio:g}" if ratio > 1 else f"÷{1 / ratio:.0f}"
 
 
 def _shapes(drawn: Sequence[Named]) -> list[Json]:
@@ -169,6 +178,6 @@ def _row(one: Named) -> tuple[Entry, ...]:
         Entry(one.name, href=one.href),
         verdict_entry(comparison.verdict),
         Entry(numbers.change(comparison.ratio, low, high), comparison.ratio),
-        Entry(numbers.change_interval(low, high), low),
+        Entry(numbers.change_interval(low, high, ratio=comparison.ratio), low),
         Entry(f"± {numbers.share(comparison.margin)}", comparison.margin),
     )

@@ -154,7 +154,9 @@ def _words(spot: Any) -> str:
     if spot.round == 0:
         return "the pinned release itself"
     change = numbers.change(spot.ratio, spot.low, spot.high)
-    return f"{change} ({numbers.change_interval(spot.low, spot.high)})" if spot.low is not None else change
+    if spot.low is None:
+        return change
+    return f"{change} ({numbers.change_interval(spot.low, spot.high, ratio=spot.ratio)})"
 
 
 def _shifts(line: Line, *, colour: str, by: str) -> Json:

@@ -137,7 +137,9 @@ def _row(runs: Sequence[int], match: Match, address: Address) -> tuple[Entry, ..
         if judged is None:
             entries += [Entry(""), Entry(""), Entry("not measured in both")]
             continue
-        interval = numbers.change_interval(judged.low, judged.high) if judged.low is not None else ""
+        interval = (
+            numbers.change_interval(judged.low, judged.high, ratio=judged.ratio) if judged.low is not None else ""
+        )
         entries += [Entry(judged.change, judged.ratio), Entry(interval, judged.low)]
         entries.append(Entry(sign=judged.sign, value=judged.sign.word, soft="" if judged.change else judged.how))
     return tuple(entries)

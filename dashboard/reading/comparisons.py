@@ -87,7 +87,7 @@ def _row(comparison: Comparison, name: tuple[str, str], address: Address) -> tup
         Entry(name[1], href=address(comparison.candidate)),
         verdict_entry(comparison.verdict),
         Entry(numbers.change(comparison.ratio, low, high), comparison.ratio),
-        Entry(numbers.change_interval(low, high), low),
+        Entry(numbers.change_interval(low, high, ratio=comparison.ratio), low),
         Entry(str(comparison.rounds), comparison.rounds),
         Entry(numbers.share(comparison.noise), comparison.noise, soft=NOISE_FROM.get(comparison.noise_from or "", "")),
         Entry(f"± {numbers.share(comparison.margin)}", comparison.margin),

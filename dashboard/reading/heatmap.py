@@ -273,7 +273,8 @@ def _judged(cell: Cell, group: Sequence[Cell], grid: Grid, first_head: str) -> t
     words = f"{sign.word}, {numbers.change(comparison.ratio, low, high)}"
     if comparison.verdict in ("slower", "faster"):
         words = f"{numbers.change_size(comparison.ratio, low, high)} {sign.word}"
-    title = f"{words}; 95 % interval {numbers.change_interval(low, high)}, {numbers.count(comparison.rounds, 'round')}"
+    interval = numbers.change_interval(low, high, ratio=comparison.ratio)
+    title = f"{words}; 95 % interval {interval}, {numbers.count(comparison.rounds, 'round')}"
     return Sign(sign.mark, words, sign.tone), _step(comparison), title
 
 

@@ -98,7 +98,7 @@ def judge(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judged
     paired = between(by_sides(measured), base.cell.id, other.cell.id) if is_one_run else None
     if paired is not None:
         change = numbers.change(paired.ratio, paired.ci_low, paired.ci_high) if paired.ratio else ""
-        interval = numbers.change_interval(paired.ci_low, paired.ci_high)
+        interval = numbers.change_interval(paired.ci_low, paired.ci_high, ratio=paired.ratio)
         how = f"{interval}, {numbers.count(paired.rounds, 'round')} side by side in one block"
         figures = (paired.ratio, paired.ci_low, paired.ci_high)
         return Judged(sign_of(paired.verdict), change, how if change else paired.reason or "", *figures)
@@ -111,7 +111,7 @@ def _unpaired(base: Cell, other: Cell) -> Judged:
     if base.batch != other.batch or base.shapes != other.shapes:
         return Judged(sign_of("not comparable"), "", "The workloads differ: another batch or other shapes.")
     found = verdicts.judge_unpaired(base.samples_ms, other.samples_ms)
-    interval = numbers.change_interval(found.ci_low, found.ci_high)
+    interval = numbers.change_interval(found.ci_low, found.ci_high, ratio=found.ratio)
     change = numbers.change(found.ratio, found.ci_low, found.ci_high)
     figures = (found.ratio, found.ci_low, found.ci_high)
     if base.node != other.node:

@@ -119,7 +119,7 @@ def _row(line: Line, watch: int) -> tuple[Entry, ...]:
         Entry(str(len(line.spots)), len(line.spots)),
         Entry(last.version, is_name=True),
         Entry(numbers.change(last.ratio, last.low, last.high), last.ratio),
-        Entry(numbers.change_interval(last.low, last.high), last.low),
+        Entry(numbers.change_interval(last.low, last.high, ratio=last.ratio), last.low),
         Entry(numbers.listed([shift_words(line, shift) for shift in line.shifts], most=3) or "none"),
         Entry(alerts or "none"),
     )

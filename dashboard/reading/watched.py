@@ -94,7 +94,7 @@ def _series(watch: Any, line: Line) -> Series:
         href=f"/trends/?{urlencode({'watch': watch.pk, 'series': line.key})}",
         spark=spark([spot.ratio for spot in line.spots]),
         last=numbers.change(last.ratio, last.low, last.high),
-        interval=numbers.change_interval(last.low, last.high),
+        interval=numbers.change_interval(last.low, last.high, ratio=last.ratio),
         release=last.version,
         shifts=numbers.listed([shift_words(line, shift) for shift in line.shifts], most=2) or "none",
         alerts=[(mark.alert, f"/alerts/{mark.alert}/") for mark in line.marks],

@@ -53,7 +53,7 @@ def three_digits(value: float) -> str:
 
 def change(ratio: float, low: float, high: float) -> tuple[str, str]:
     """A ratio of times as (change, interval): `24 %` and `21–26 %`, or `×3.4` and `×3.2–3.6`; without direction."""
-    if ratio >= FACTOR_FROM or ratio <= 1.0 / FACTOR_FROM:
+    if is_factor(ratio):
         factors = (ratio, low, high) if ratio > 1.0 else (1.0 / ratio, 1.0 / high, 1.0 / low)
         decimals = max(1, decimals_for((factors[2] - factors[1]) / 2.0))
         shown = [f"{factor:.{min(2, decimals)}f}" for factor in factors]
@@ -63,6 +63,11 @@ def change(ratio: float, low: float, high: float) -> tuple[str, str]:
     decimals = min(2, decimals_for((ends[1] - ends[0]) / 2.0))
     middle = 100.0 * sign * (ratio - 1.0)
     return f"{middle:.{decimals}f} %", f"{_range(*ends, decimals=decimals)} %"
+
+
+def is_factor(ratio: float) -> bool:
+    """Whether a ratio is so large, or so small, that it is written as a factor."""
+    return ratio >= FACTOR_FROM or ratio <= 1.0 / FACTOR_FROM
 
 
 def _range(low: float, high: float, *, decimals: int) -> str:

@@ -3,6 +3,7 @@ import math
 import pytest
 
 from dashboard import numbers
+from farm.rules.cells import numbers as in_words
 
 NB = "\N{NARROW NO-BREAK SPACE}"
 
@@ -36,6 +37,9 @@ def test_a_latency_has_no_more_digits_than_its_interval(
         (0.81, 0.79, 0.83, "−19 %"),
         (0.9999, 0.96, 1.04, "0 %"),
         (1.5, None, None, "+50.0 %"),
+        (3.4, 3.2, 3.6, "×3.4"),
+        (0.4, 0.38, 0.42, "÷2.5"),
+        (2.5, None, None, "×2.50"),
         (None, None, None, "not measured"),
     ],
 )
@@ -46,6 +50,15 @@ def test_a_ratio_is_a_signed_change(ratio: float | None, low: float | None, high
 def test_the_size_of_a_change_leaves_its_direction_to_the_word_beside_it() -> None:
     assert numbers.change_size(0.81, 0.79, 0.83) == "19 %"
     assert numbers.change_size(1.24, 1.21, 1.26) == "24 %"
+
+
+@pytest.mark.parametrize("ratio", [0.2, 0.4, 0.5, 0.81, 1.24, 1.99, 2.0, 3.4, 25.0])
+def test_a_ratio_is_written_on_pages_as_the_sentence_above_writes_it(ratio: float) -> None:
+    size, interval = in_words.change(ratio, ratio * 0.97, ratio * 1.03)
+    assert numbers.change_size(ratio, ratio * 0.97, ratio * 1.03).startswith("×") == size.startswith("×")
+    if size.startswith("×"):
+        assert numbers.change_size(ratio, ratio * 0.97, ratio * 1.03) == size
+        assert numbers.change_interval(ratio * 0.97, ratio * 1.03, ratio=ratio).replace("÷", "×") == interval
 
 
 def test_an_interval_of_changes_names_both_ends() -> None:
