@@ -39,7 +39,7 @@ OTHERS = Rate(most=300, per_s=20)
 BYTES_A_TOKEN = 65_536
 # at once
 MOST_OF_NODE: Mapping[Way, int] = {Way.BRIEF: 8, Way.UPLOAD: 2, Way.FILE: 4}
-MOST_OF_STRANGERS = 32
+MOST_OF_STRANGERS, MOST_OF_STRANGER = 32, 8
 IPV6_SITE = 64
 
 
@@ -131,10 +131,22 @@ class Door:
         self._buckets(endpoint).charge(node, bytes_read / BYTES_A_TOKEN)
 
     @contextmanager
-    def inside(self, endpoint: Endpoint, node: int | None) -> Iterator[None]:
-        """One request at a time of those that a node, or all strangers together, may have open. Raises TooMany."""
-        key = (node, endpoint.way)
-        most = MOST_OF_STRANGERS if node is None else MOST_OF_NODE[endpoint.way]
+    def inside(self, endpoint: Endpoint, node: int) -> Iterator[None]:
+        """One of the requests that a node may have open at once. Raises TooMany."""
+        with self._place((node, endpoint.way), most=MOST_OF_NODE[endpoint.way]):
+            yield
+
+    @contextmanager
+    def inside_as_stranger(self, scope: Mapping[str, Any]) -> Iterator[None]:
+        """One of the requests that an address, and all strangers together, may have open at once. Raises TooMany."""
+        with (
+            self._place(address_of(scope), most=MOST_OF_STRANGER),
+            self._place("all strangers", most=MOST_OF_STRANGERS),
+        ):
+            yield
+
+    @contextmanager
+    def _place(self, key: Hashable, *, most: int) -> Iterator[None]:
         if self._inside.get(key, 0) >= most:
             raise TooMany(f"{most} such requests are open already.", retry_s=1.0, hint="Send the same again.")
         self._inside[key] = self._inside.get(key, 0) + 1

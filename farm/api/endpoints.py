@@ -16,6 +16,8 @@ SMALL_BYTES = 262_144
 # an attempt's number, or a signature
 TINY_BYTES = 8_192
 SMALL_S, REPORT_S, UPLOAD_S = 15.0, 60.0, 600.0
+# of a machine without a secret, which holds one of the few places for all of them meanwhile
+STRANGER_S = 5.0
 
 
 class Way(Enum):
@@ -46,6 +48,13 @@ class Endpoint:
         object.__setattr__(self, "pattern", re.compile(words))
 
 
+def _open(name: str, *, most_bytes: int) -> Endpoint:
+    """An address for machines without a secret."""
+    return Endpoint(
+        name, "POST", name, Way.BRIEF, most_bytes=most_bytes, body_s=STRANGER_S, press=Press.STRANGER, is_open=True
+    )
+
+
 ENDPOINTS = (
     Endpoint("messages", "GET", "messages", Way.POLL),
     Endpoint("heartbeat", "POST", "blocks/X/heartbeat", Way.BRIEF, most_bytes=TINY_BYTES, press=Press.LEASE),
@@ -60,8 +69,8 @@ ENDPOINTS = (
         press=Press.REPORT,
     ),
     Endpoint("hello", "POST", "hello", Way.BRIEF, most_bytes=SMALL_BYTES),
-    Endpoint("secret", "POST", "secret", Way.BRIEF, most_bytes=TINY_BYTES, press=Press.STRANGER, is_open=True),
-    Endpoint("enrol", "POST", "enrol", Way.BRIEF, most_bytes=SMALL_BYTES, press=Press.STRANGER, is_open=True),
+    _open("secret", most_bytes=TINY_BYTES),
+    _open("enrol", most_bytes=SMALL_BYTES),
     Endpoint("files", "GET", "files/X", Way.FILE),
     Endpoint("traces", "PUT", "blocks/X/traces/X/X", Way.UPLOAD, most_bytes=MAX_TRACE_BYTES, body_s=UPLOAD_S),
     Endpoint("parts", "PUT", "blocks/X/parts/X", Way.UPLOAD, most_bytes=MAX_PART_BYTES, body_s=UPLOAD_S),

@@ -93,7 +93,7 @@ class Gateway:
         """A request of a machine without a secret, which pays for it unless it is a node, or waits to become one."""
         self._door.knock(visit.scope)
         check_length(visit.scope, visit.endpoint)
-        with self._door.inside(visit.endpoint, None):
+        with self._door.inside_as_stranger(visit.scope):
             body = await read_body(visit.receive, visit.endpoint)
             answer = await self._brief.answer(visit.scope, body, visit.endpoint.press)
             waiting = _waiting_node(body, answer)

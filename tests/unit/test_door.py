@@ -1,6 +1,7 @@
 """Who comes in at the gateway: strangers use up their own patience, nodes that are known use up theirs."""
 
 import asyncio
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -148,26 +149,49 @@ def test_a_flood_of_long_reports_does_not_cost_a_node_its_own_lease() -> None:
     door.count(BY_NAME["heartbeat"], 7)
 
 
-def test_a_node_opens_a_few_requests_at_once_and_strangers_together_a_few_more() -> None:
-    door = Door()
-    upload, enrol = BY_NAME["traces"], BY_NAME["enrol"]
-    with (
-        door.inside(upload, 7),
-        door.inside(upload, 7),
-        door.inside(upload, 8),
-        pytest.raises(TooMany),
-        door.inside(upload, 7),
-    ):
-        pass
+def test_a_node_opens_a_few_requests_at_once() -> None:
+    door, upload = Door(), BY_NAME["traces"]
+    most = doors.MOST_OF_NODE[upload.way]
+    with ExitStack() as held:
+        for _ in range(most):
+            held.enter_context(door.inside(upload, 7))
+        with pytest.raises(TooMany, match="open already"), door.inside(upload, 7):
+            pass
+        with door.inside(upload, 8):
+            pass
     with door.inside(upload, 7):
         pass
-    held = [door.inside(enrol, None) for _ in range(doors.MOST_OF_STRANGERS)]
-    for one in held:
-        one.__enter__()
-    with pytest.raises(TooMany), door.inside(enrol, None):
+
+
+def test_a_stranger_who_sends_slowly_from_one_address_leaves_places_for_others() -> None:
+    door = Door()
+    with ExitStack() as held:
+        for _ in range(doors.MOST_OF_STRANGER):
+            held.enter_context(door.inside_as_stranger(scope()))
+        for _ in range(1000):
+            with pytest.raises(TooMany, match="open already"), door.inside_as_stranger(scope()):
+                pass
+        with door.inside_as_stranger(scope(client="198.51.100.1")):
+            pass
+    with door.inside_as_stranger(scope()):
         pass
-    for one in held:
-        one.__exit__(None, None, None)
+
+
+def test_strangers_of_many_addresses_open_a_few_requests_at_once_together() -> None:
+    door = Door()
+    with ExitStack() as held:
+        for number in range(doors.MOST_OF_STRANGERS):
+            held.enter_context(door.inside_as_stranger(scope(client=f"203.0.113.{number}")))
+        with pytest.raises(TooMany), door.inside_as_stranger(scope(client="198.51.100.1")):
+            pass
+        # who found no place holds none of its address
+        assert all(count == 1 for count in door._inside.values() if count != doors.MOST_OF_STRANGERS)
+    assert door._inside == {}
+
+
+def test_a_stranger_has_less_time_for_a_body_than_a_node() -> None:
+    assert {one.body_s for one in ENDPOINTS if one.is_open} == {5.0}
+    assert min(one.body_s for one in ENDPOINTS if not one.is_open) > 5.0
 
 
 @pytest.mark.parametrize(
