@@ -1,6 +1,6 @@
 """Alerts: the list, one of them, the digest, and what people do with them."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -22,6 +22,9 @@ from farm.alerts.selectors import pages
 from farm.alerts.selectors.evidence import graph_changes
 from farm.alerts.services.digests import digest_of
 from farm.rules.cells import commands
+
+if TYPE_CHECKING:
+    from farm.alerts.models import Alert
 
 LABELS = {
     "open": "open",
@@ -82,7 +85,7 @@ def alert(request: HttpRequest, alert_id: int) -> HttpResponse:
     return shown(request, selectors.alert(person(request), alert_id))
 
 
-def shown(request: HttpRequest, found: Any, *, status: int = 200, **more: object) -> HttpResponse:
+def shown(request: HttpRequest, found: "Alert", *, status: int = 200, **more: object) -> HttpResponse:
     """The page of one alert; `more`: errors and what was typed into its forms."""
     kinds = listing.kinds_of(found)
     members = [member for member in members_of(found.team) if member.role in WRITING_ROLES]
@@ -116,20 +119,20 @@ def shown(request: HttpRequest, found: Any, *, status: int = 200, **more: object
     return render(request, "dashboard/alert.html", context, status=status)
 
 
-def bisect_command(found: Any) -> str:
+def bisect_command(found: "Alert") -> str:
     """The bisection as it is asked for in a terminal."""
     return commands.bisect_command(
         found.version.artifact.main, good=found.good, bad=found.bad, provider=reading.provider_of(found)
     )
 
 
-def _ratios(found: Any) -> Any | None:
+def _ratios(found: "Alert") -> Any | None:
     """All compared series on one axis, where there are several."""
     named = reading.named(found)
     return ratios.ratios(named) if len(named) > 1 else None
 
 
-def _operators(found: Any) -> Any | None:
+def _operators(found: "Alert") -> Any | None:
     """The operators behind the leading change of latency."""
     symptom = reading.leading(found)
     comparison = reading.comparison_of(symptom) if symptom is not None else None

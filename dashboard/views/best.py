@@ -1,6 +1,6 @@
 """The panel of best settings on a model's page."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest
 
@@ -8,8 +8,11 @@ from dashboard.reading import best as reading
 from dashboard.views.access import person
 from farm.runs.selectors.best import measured_settings
 
+if TYPE_CHECKING:
+    from farm.registry.models import Model
 
-def of_model(request: HttpRequest, model: Any) -> dict[str, Any]:
+
+def of_model(request: HttpRequest, model: "Model") -> dict[str, Any]:
     """The best settings within the budget that the address names."""
     version, settings = measured_settings(person(request), model)
     return {"best": reading.panel(version, settings, request.GET.get("budget", "")[:40])}

@@ -1,7 +1,7 @@
 """The page of one cell."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -23,6 +23,9 @@ from farm.rules.reporting import sentences
 from farm.runs import selectors
 from farm.runs.selectors import pages
 from farm.runs.selectors.variants import variant_of_cell
+
+if TYPE_CHECKING:
+    from farm.runs.models import Run
 
 MACHINE = (
     ("Processor", "cpu_model"),
@@ -91,7 +94,7 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
     return render(request, "dashboard/cell.html", context)
 
 
-def _find(row: Any, cell_id: str, document: Document) -> tuple[Cell, str]:
+def _find(row: "Run", cell_id: str, document: Document) -> tuple[Cell, str]:
     """The cell with its operators; a planned one that has not ended, with its state."""
     known = {one.id for one in document.cells}
     if cell_id in known:
@@ -143,7 +146,7 @@ def _because(compared: list[Comparison], by_id: Mapping[str, Cell]) -> str:
     return sentences.comparison_sentence(opening, by_id)
 
 
-def _traces(row: Any, cell: Cell) -> list[dict[str, Any]]:
+def _traces(row: "Run", cell: Cell) -> list[dict[str, Any]]:
     return [
         {"href": f"/api/v1/traces/{trace.pk}.json", "number": trace.trace_round + 1}
         for trace in selectors.traces_of(row, cell.id)

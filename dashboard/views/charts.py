@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest
 
@@ -14,6 +14,9 @@ from farm.contract.document import Cell, Comparison, Document
 from farm.rules.reporting import sentences
 from farm.runs import selectors
 from farm.runs.selectors import pages
+
+if TYPE_CHECKING:
+    from farm.runs.models import Run
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ TABS = (
 NAMES = tuple(tab.name for tab in TABS)
 
 
-def of_run(request: HttpRequest, row: Any, document: Document, address: Address) -> dict[str, Any]:
+def of_run(request: HttpRequest, row: "Run", document: Document, address: Address) -> dict[str, Any]:
     """The chosen chart with its tabs, and the pairs to choose from where a chart is of one comparison."""
     wanted = request.GET.get("chart", "")
     if not wanted and _is_about_accuracy(document):
@@ -65,12 +68,12 @@ def _is_about_accuracy(document: Document) -> bool:
     return len({cell.precision for cell in judged}) > 1 and len({cell.runtime for cell in judged}) == 1
 
 
-def of_accuracy(row: Any, document: Document, address: Address) -> Figure:
+def of_accuracy(row: "Run", document: Document, address: Address) -> Figure:
     """Accuracy against latency and bytes; of quantised cells also what their traces say they ran."""
     return pareto.pareto([_with_trace(row, cell) for cell in document.cells], address)
 
 
-def _with_trace(row: Any, cell: Cell) -> Cell:
+def _with_trace(row: "Run", cell: Cell) -> Cell:
     """The cell with its operators where they are told of: a quantised one that was judged on labelled data."""
     is_told = cell.accuracy is not None and cell.precision.startswith("int8") and not cell.operators
     if not is_told or cell.status != "done":
@@ -84,7 +87,7 @@ def _ratios(document: Document, address: Address) -> Figure:
     return ratios.ratios(comparisons.named(along, by_id, address))
 
 
-def _operators(request: HttpRequest, row: Any, document: Document) -> dict[str, Any]:
+def _operators(request: HttpRequest, row: "Run", document: Document) -> dict[str, Any]:
     """Operators of the chosen pair; of the one that the page opens with when the address names none."""
     by_id = {cell.id: cell for cell in document.cells}
     known = comparisons.without_twins(comparisons.along(document.comparisons, ""), by_id)

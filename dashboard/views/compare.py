@@ -1,6 +1,6 @@
 """Comparing cells of any runs: a base and up to three others; the address holds the choice."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -17,6 +17,9 @@ from farm.accounts.refusals import Missing
 from farm.contract.numbers import is_row_number
 from farm.runs import selectors
 from farm.runs.selectors import pages
+
+if TYPE_CHECKING:
+    from farm.accounts.models import User
 
 RUNS_SHOWN = 50
 
@@ -75,7 +78,7 @@ def _without(chosen: list[side.Chosen], gone: side.Chosen) -> str:
     return f"?{rest}"
 
 
-def judged_by_base(user: Any, chosen: list[side.Chosen]) -> list[side.Judged]:
+def judged_by_base(user: "User", chosen: list[side.Chosen]) -> list[side.Judged]:
     """Each cell but the first against the first."""
     if len(chosen) < 2:
         return []

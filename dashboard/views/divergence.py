@@ -1,6 +1,6 @@
 """The panel of a cell's page that asks its node for the first divergent node, and shows the answer."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -13,6 +13,9 @@ from farm.accounts.refusals import Missing, Refusal
 from farm.contract.document import Cell
 from farm.runs import selectors, services
 from farm.runs.selectors.divergences import divergences_of
+
+if TYPE_CHECKING:
+    from farm.runs.models import Run
 
 
 @page
@@ -42,7 +45,7 @@ def ask(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponseBase:
     return redirect("dashboard:cell", run_id=run_id, cell_id=cell_id)
 
 
-def panel(request: HttpRequest, row: Any, cells: list[Cell], cell: Cell) -> dict[str, Any]:
+def panel(request: HttpRequest, row: "Run", cells: list[Cell], cell: Cell) -> dict[str, Any]:
     """What the panel shows; its questions only to those who may ask them."""
     answers = reading.answers(divergences_of(row, cell.id), cells)
     may_ask = selectors.can_write_run(person(request), row)

@@ -1,6 +1,6 @@
 """Labelled data for a version that is in the registry already."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase
@@ -14,6 +14,9 @@ from dashboard.views.access import page, person
 from farm.accounts.refusals import Refusal
 from farm.registry import selectors, services
 from farm.registry.incoming import StoredUpload
+
+if TYPE_CHECKING:
+    from farm.registry.models import Version
 
 
 @csrf_exempt
@@ -33,7 +36,7 @@ def add(request: HttpRequest, version_id: int) -> HttpResponseBase:
 
 
 @csrf_protect
-def _add(request: HttpRequest, version: Any) -> HttpResponseBase:
+def _add(request: HttpRequest, version: "Version") -> HttpResponseBase:
     files = [file for file in request.FILES.getlist("evaluation") if isinstance(file, StoredUpload)]
     if not files:
         messages.error(request, "No file was chosen: choose an .npz with inputs and labels.", extra_tags="bad")
@@ -44,5 +47,5 @@ def _add(request: HttpRequest, version: Any) -> HttpResponseBase:
     return _back(version)
 
 
-def _back(version: Any) -> HttpResponseBase:
+def _back(version: "Version") -> HttpResponseBase:
     return redirect(f"{reverse('dashboard:model', args=[version.model_id])}?version={version.number}")

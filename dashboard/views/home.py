@@ -1,7 +1,7 @@
 """The first page: what has to be looked at, what changed, what is being measured, and the fleet at a glance."""
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -22,6 +22,9 @@ from farm.registry.selectors import versions_visible_to
 from farm.runs.selectors import runs_listed
 from farm.runs.selectors.pages import MOST_OPEN, open_run_count, open_runs
 from farm.runs.states import RunState
+
+if TYPE_CHECKING:
+    from farm.accounts.models import User
 
 RECENT = 8
 NODES = 12
@@ -68,7 +71,7 @@ def headline(*, alerts: int, runs: int, online: int, nodes: int) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def changes_since(user: Any, moment: datetime) -> list[changes.Change]:
+def changes_since(user: "User", moment: datetime) -> list[changes.Change]:
     """What happened after a moment, newest first; of each sort the newest few."""
     runs = runs_listed(user).filter(state=RunState.FINISHED, finished_at__gte=moment).order_by("-finished_at")
     versions = versions_visible_to(user).filter(created_at__gte=moment).prefetch_related(None).defer("inspection")

@@ -1,7 +1,7 @@
 """Models, one model, and uploads."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import RequestDataTooBig, TooManyFilesSent
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -28,6 +28,9 @@ from farm.registry.states import VersionState
 from farm.runs.selectors import document, runs_listed
 from farm.runs.selectors.compatibility import compatibility_of
 from farm.runs.selectors.pages import judged_run, last_runs
+
+if TYPE_CHECKING:
+    from farm.registry.models import Model, Version
 
 OPEN_STATES = (VersionState.PENDING, VersionState.INSPECTING)
 RUNS_SHOWN = 20
@@ -87,7 +90,7 @@ def model(request: HttpRequest, model_id: int) -> HttpResponse:
     return render(request, "dashboard/model.html", whole)
 
 
-def _pareto(request: HttpRequest, model: Any) -> dict[str, Any]:
+def _pareto(request: HttpRequest, model: "Model") -> dict[str, Any]:
     """The chart of the newest run whose cells were judged on labelled data; nothing where there is none."""
     row = judged_run(person(request), model)
     if row is None:
@@ -96,21 +99,21 @@ def _pareto(request: HttpRequest, model: Any) -> dict[str, Any]:
     return {"figure": figure, "figure_run": row}
 
 
-def _compatibility(request: HttpRequest, version: Any | None) -> Compatibility | None:
+def _compatibility(request: HttpRequest, version: "Version | None") -> Compatibility | None:
     """None until the version is inspected."""
     if version is None or version.state != VersionState.READY:
         return None
     return compatibility_panel(compatibility_of(version))
 
 
-def _variants(version: Any | None) -> Any | None:
+def _variants(version: "Version | None") -> Any | None:
     """The variants made of a version, newest first; None where there are none yet."""
     rows = list(selectors.variants_of(version.artifact).order_by("-pk")[:VARIANTS_SHOWN]) if version else []
     table = variant_table(rows, lambda pk: reverse("dashboard:variant", args=[pk]))
     return table if table.rows else None
 
 
-def _chosen(versions: list[Any], wanted: str) -> Any | None:
+def _chosen(versions: list["Version"], wanted: str) -> "Version | None":
     """The version the address names by its number, else the newest."""
     return next((v for v in versions if str(v.number) == wanted), versions[0] if versions else None)
 

@@ -4,7 +4,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from asgiref.sync import iscoroutinefunction
 from django.conf import settings
@@ -17,6 +17,9 @@ from django.utils.decorators import sync_and_async_middleware
 from dashboard.reading.kept import Kept
 from farm.runs.selectors.pages import revision_and_state
 from farm.runs.states import RunState
+
+if TYPE_CHECKING:
+    from farm.runs.models import Run
 
 SALT = "dashboard.polling"
 # seconds between two questions of a page that shows a run being measured; a round of it takes longer
@@ -45,7 +48,7 @@ class Seen:
     asked_at: int
 
     @classmethod
-    def now(cls, row: Any, *, may_write: bool) -> Self:
+    def now(cls, row: "Run", *, may_write: bool) -> Self:
         """Of a reader whose rights were asked this moment."""
         return cls(row.pk, row.revision, row.state, may_write, int(time.time()))
 
@@ -75,7 +78,7 @@ class Seen:
 _PARTS: Kept[str] = Kept(PARTS_KEPT)
 
 
-def changed_part(request: HttpRequest, row: Any, make: Callable[[], str], *, may_write: bool) -> HttpResponse:
+def changed_part(request: HttpRequest, row: "Run", make: Callable[[], str], *, may_write: bool) -> HttpResponse:
     """The part of a run's page that changes, made once for all who may do the same."""
     seen = Seen.now(row, may_write=may_write)
     return _answer(request, seen, _PARTS.get(_key(request, seen, row.created_at), make))

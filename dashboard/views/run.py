@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.contrib import messages
@@ -27,6 +27,9 @@ from farm.rules.matrices.matrix_text import write_text
 from farm.runs import selectors, services
 from farm.runs.selectors import pages
 from farm.runs.states import RunOutcome, RunState
+
+if TYPE_CHECKING:
+    from farm.runs.models import Run
 
 EVENTS_SHOWN = 60
 TABLES = ("compared", "cells")
@@ -72,13 +75,13 @@ def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
     return render(request, "dashboard/run.html", {**context, **_below(request, row, context), "head_text": head})
 
 
-def _changed(request: HttpRequest, row: Any, *, may_write: bool) -> str:
+def _changed(request: HttpRequest, row: "Run", *, may_write: bool) -> str:
     """The head and the map, for all with these rights."""
     context = _context(request, row, may_write=may_write, part="live")
     return f"{context['head_text']}\n{context['map_text']}"
 
 
-def _context(request: HttpRequest, row: Any, *, may_write: bool, part: str = "") -> dict[str, Any]:
+def _context(request: HttpRequest, row: "Run", *, may_write: bool, part: str = "") -> dict[str, Any]:
     """What the head of the page and the map show, for all with these rights."""
     found = whole(row)
     is_open = row.state != RunState.FINISHED
@@ -95,7 +98,7 @@ def _context(request: HttpRequest, row: Any, *, may_write: bool, part: str = "")
     }
 
 
-def _head(row: Any, found: Whole, *, may_write: bool) -> dict[str, Any]:
+def _head(row: "Run", found: Whole, *, may_write: bool) -> dict[str, Any]:
     """What the head says of the run at this revision, to everybody with the same rights."""
     is_open = row.state != RunState.FINISHED
     return {
@@ -113,19 +116,19 @@ def _head(row: Any, found: Whole, *, may_write: bool) -> dict[str, Any]:
     }
 
 
-def _who(row: Any) -> list[facts.Fact]:
+def _who(row: "Run") -> list[facts.Fact]:
     by = row.requested_by.username if row.requested_by else "somebody who left"
     return [facts.Fact("Started", f"{row.created_at:%Y-%m-%d %H:%M} UTC by {by}")]
 
 
-def _progress(row: Any) -> dict[str, Any]:
+def _progress(row: "Run") -> dict[str, Any]:
     progress = selectors.progress(row)
     left = f"; about {numbers.duration(60 * progress.minutes_left)} left" if progress.minutes_left else ""
     words = f"{progress.words[:1].upper()}{progress.words[1:]}{left}."
     return {"percent": round(100 * progress.share), "words": words}
 
 
-def _below(request: HttpRequest, row: Any, context: dict[str, Any]) -> dict[str, Any]:
+def _below(request: HttpRequest, row: "Run", context: dict[str, Any]) -> dict[str, Any]:
     """What stands below the head: a chart, tables, downloads, the log."""
     document: Document = context["around"]
     address = address_in(row.pk)
@@ -158,7 +161,7 @@ def _tables(request: HttpRequest, document: Document, address: Address) -> dict[
     }
 
 
-def matrix_text(row: Any) -> str:
+def matrix_text(row: "Run") -> str:
     """A run's matrix as a file."""
     return write_text(row.matrix)
 
@@ -191,7 +194,7 @@ def more(request: HttpRequest, run_id: int) -> HttpResponseBase:
     )
 
 
-def _ordered(request: HttpRequest, row: Any, order: Callable[[], Any], done: str) -> HttpResponseBase:
+def _ordered(request: HttpRequest, row: "Run", order: Callable[[], Any], done: str) -> HttpResponseBase:
     try:
         order()
         messages.success(request, done, extra_tags="good")

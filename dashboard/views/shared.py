@@ -1,7 +1,7 @@
 """What anybody sees who has a share link: one page, read-only, that leads nowhere else."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -29,6 +29,9 @@ from farm.runs.selectors.pages import judged_run
 from farm.runs.services import sharing
 from farm.runs.states import RunState
 
+if TYPE_CHECKING:
+    from farm.accounts.models import Share, User
+
 RUNS_SHOWN = 20
 Context = dict[str, Any]
 
@@ -53,7 +56,7 @@ def nowhere(cell_id: str) -> str:
     return ""
 
 
-def _run(request: HttpRequest, share: Any) -> Context:
+def _run(request: HttpRequest, share: "Share") -> Context:
     row = _still_there(lambda: selectors.run(share.created_by, int(share.subject)))
     document = with_opening_operators(row)
     is_open = row.state != RunState.FINISHED
@@ -86,7 +89,7 @@ def _run(request: HttpRequest, share: Any) -> Context:
     }
 
 
-def _cell(request: HttpRequest, share: Any) -> Context:
+def _cell(request: HttpRequest, share: "Share") -> Context:
     [(run_id, name)] = sharing.split(share.subject)
     row = _still_there(lambda: selectors.run(share.created_by, run_id))
     found = _still_there(lambda: selectors.cell_document(row, name))
@@ -113,7 +116,7 @@ def _cell(request: HttpRequest, share: Any) -> Context:
     }
 
 
-def _model(request: HttpRequest, share: Any) -> Context:
+def _model(request: HttpRequest, share: "Share") -> Context:
     user = share.created_by
     model = _still_there(lambda: registry.model(user, int(share.subject)))
     version = registry.versions_of(model, user=user).first()
@@ -129,7 +132,7 @@ def _model(request: HttpRequest, share: Any) -> Context:
     }
 
 
-def _compare(request: HttpRequest, share: Any) -> Context:
+def _compare(request: HttpRequest, share: "Share") -> Context:
     chosen = [_chosen(share.created_by, run_id, name) for run_id, name in sharing.split(share.subject)]
     every, judged = request.GET.get("every") == "yes", judged_by_base(share.created_by, chosen)
     return {
@@ -141,7 +144,7 @@ def _compare(request: HttpRequest, share: Any) -> Context:
     }
 
 
-def _chosen(user: Any, run_id: int, name: str) -> side.Chosen:
+def _chosen(user: "User", run_id: int, name: str) -> side.Chosen:
     row = _still_there(lambda: selectors.run(user, run_id))
     cell = _still_there(lambda: selectors.cell_document(row, name))
     return side.Chosen(f"{run_id}:{name}", run_id, cell, href="")
@@ -157,7 +160,7 @@ def _still_there(look: Callable[[], Any]) -> Any:
         ) from refusal
 
 
-PAGES: dict[ShareKind, tuple[str, Callable[[HttpRequest, Any], Context]]] = {
+PAGES: dict[ShareKind, tuple[str, Callable[[HttpRequest, "Share"], Context]]] = {
     ShareKind.RUN: ("run", _run),
     ShareKind.CELL: ("cell", _cell),
     ShareKind.MODEL: ("model", _model),

@@ -1,6 +1,6 @@
 """Share links of the reader's teams, and the audit log that tells of them."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.contrib import messages
@@ -16,6 +16,9 @@ from dashboard.views.paging import paged
 from farm.accounts import selectors, services
 from farm.accounts.refusals import Refusal
 from farm.runs.services import sharing
+
+if TYPE_CHECKING:
+    from farm.accounts.models import Share, User
 
 
 @page
@@ -64,7 +67,7 @@ def _shown(request: HttpRequest, **more: object) -> HttpResponse:
     return render(request, "dashboard/shares.html", {"page": rows, "shares": lines, "command": command, **more})
 
 
-def _line(row: Any, user: Any, *, is_manager: bool) -> dict[str, Any]:
+def _line(row: "Share", user: "User", *, is_manager: bool) -> dict[str, Any]:
     """`state`: shown to anybody, ended by its day, or closed by somebody."""
     state = "shown" if row.is_open else "closed" if row.revoked_at else "ended"
     is_ours = is_manager or row.created_by_id == user.pk

@@ -1,6 +1,6 @@
 """Trends: the long series of a watch, over time or over releases."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -18,6 +18,9 @@ from dashboard.views.access import page, person
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
 from farm.contract.numbers import is_row_number
+
+if TYPE_CHECKING:
+    from farm.alerts.models import Watch
 
 WATCHES_OFFERED = 200
 AXES = ("time", "release")
@@ -51,7 +54,7 @@ def trends(request: HttpRequest) -> HttpResponse:
     return render(request, "dashboard/trends.html", context)
 
 
-def figure_of(watch: Any, *, by: str = "", chosen: str = "") -> tuple[Figure, str]:
+def figure_of(watch: "Watch", *, by: str = "", chosen: str = "") -> tuple[Figure, str]:
     """The chart of a watch's series with its table, and over what it is drawn: as asked, else what tells more. A long
     one is as it was made for the last reader."""
     alerts = list(pages.alerts_of_watch(watch))
@@ -69,7 +72,7 @@ def figure_of(watch: Any, *, by: str = "", chosen: str = "") -> tuple[Figure, st
     return _FIGURES.get((*key, by, chosen), lambda: _drawn(watch, _KEPT.get(key, made), by=by, chosen=chosen))
 
 
-def _drawn(watch: Any, lines: Lines, *, by: str, chosen: str) -> tuple[Figure, str]:
+def _drawn(watch: "Watch", lines: Lines, *, by: str, chosen: str) -> tuple[Figure, str]:
     over_time, over_releases = lines
     table = reading.table(over_time, watch=watch.pk)
     longest = max((len(line.spots) for line in over_time), default=0)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase
@@ -18,17 +18,21 @@ from farm.accounts.selectors import members_of
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.services import handling, investigating
 
+if TYPE_CHECKING:
+    from farm.accounts.models import User
+    from farm.alerts.models import Alert
+
 Given = Mapping[str, str]
 # does it, and says that it is done
-Order = Callable[[Any, Any, Given], str]
+Order = Callable[["Alert", "User", Given], str]
 
 
-def _acknowledge(alert: Any, by: Any, given: Given) -> str:
+def _acknowledge(alert: "Alert", by: "User", given: Given) -> str:
     handling.acknowledge(alert=alert, by=by, note=given["note"], assignee=_member(alert, given["assignee"]))
     return f"Alert {alert.pk} is acknowledged: {given['assignee'] or by.username} looks at it."
 
 
-def _assign(alert: Any, by: Any, given: Given) -> str:
+def _assign(alert: "Alert", by: "User", given: Given) -> str:
     member = _member(alert, given["assignee"])
     if member is None:
         raise Invalid("Choose who looks at it.", code="assignee")
@@ -36,7 +40,7 @@ def _assign(alert: Any, by: Any, given: Given) -> str:
     return f"{member.username} looks at alert {alert.pk}."
 
 
-def _member(alert: Any, name: str) -> Any | None:
+def _member(alert: "Alert", name: str) -> "User | None":
     """The member of that name; None for no name."""
     if not name:
         return None
@@ -46,7 +50,7 @@ def _member(alert: Any, name: str) -> Any | None:
     return found
 
 
-def _snooze(alert: Any, by: Any, given: Given) -> str:
+def _snooze(alert: "Alert", by: "User", given: Given) -> str:
     until = _date(given["until"])
     handling.snooze(alert=alert, by=by, until=until, release=given["release"])
     return f"Alert {alert.pk} is snoozed until {given['until'] or given['release']}."
@@ -62,32 +66,32 @@ def _date(text: str) -> datetime | None:
         raise Invalid(f"“{text[:30]}” is no date: write it like 2026-12-24.", code="snooze") from None
 
 
-def _invalid(alert: Any, by: Any, given: Given) -> str:
+def _invalid(alert: "Alert", by: "User", given: Given) -> str:
     handling.call_invalid(alert=alert, by=by, reason=given["reason"])
     return f"Alert {alert.pk} is invalid; digests count it."
 
 
-def _infra(alert: Any, by: Any, given: Given) -> str:
+def _infra(alert: "Alert", by: "User", given: Given) -> str:
     handling.call_infra(alert=alert, by=by, reason=given["reason"])
     return f"Alert {alert.pk} is put down to the farm."
 
 
-def _reopen(alert: Any, by: Any, given: Given) -> str:
+def _reopen(alert: "Alert", by: "User", given: Given) -> str:
     handling.reopen(alert=alert, by=by, note=given["note"])
     return f"Alert {alert.pk} is open again."
 
 
-def _note(alert: Any, by: Any, given: Given) -> str:
+def _note(alert: "Alert", by: "User", given: Given) -> str:
     handling.add_note(alert=alert, by=by, note=given["note"])
     return "The note is kept in the log."
 
 
-def _since_when(alert: Any, by: Any, given: Given) -> str:
+def _since_when(alert: "Alert", by: "User", given: Given) -> str:
     investigating.ask_since_when(alert=alert, by=by, good=given["good"], bad=given["bad"])
     return "Bisection begins; each step is one run."
 
 
-def _work_around(alert: Any, by: Any, given: Given) -> str:
+def _work_around(alert: "Alert", by: "User", given: Given) -> str:
     investigating.ask_work_around(alert=alert, by=by, optimizers=given["optimizers"].replace(",", " ").split())
     return "Session options are tried; each step is one run."
 

@@ -1,7 +1,7 @@
 """What the page of a model shows of its watches."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
@@ -11,13 +11,17 @@ from dashboard.reading import watched as reading
 from dashboard.reading.kept import Kept
 from farm.alerts.selectors import pages, standing
 
+if TYPE_CHECKING:
+    from farm.alerts.models import Watch
+    from farm.registry.models import Model
+
 WATCHES_SHOWN = 10
 # values of a small line in a list
 SPOTS = 40
 _STANDINGS: Kept[dict[int, reading.Standing]] = Kept(32)
 
 
-def of_model(model: Any) -> dict[str, Any]:
+def of_model(model: "Model") -> dict[str, Any]:
     """The model's series by watch, its badge, and the text that shows the badge elsewhere."""
     watches = pages.watches_of_model(model)
     shown = [reading.watched(watch, _lines(watch, model)) for watch in watches[:WATCHES_SHOWN]]
@@ -34,7 +38,7 @@ def of_model(model: Any) -> dict[str, Any]:
     }
 
 
-def _lines(watch: Any, model: Any) -> list[Line]:
+def _lines(watch: "Watch", model: "Model") -> list[Line]:
     return trends.lines(watch, pages.points_of_model(watch, model), pages.alerts_of_watch(watch).filter(model=model))
 
 

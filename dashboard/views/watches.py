@@ -1,6 +1,6 @@
 """Watches: the list, one of them with its rounds, the form, and the orders."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -26,6 +26,9 @@ from farm.alerts.services import watches as services
 from farm.contract.numbers import is_row_number
 from farm.registry.selectors import models_visible_to
 from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
+
+if TYPE_CHECKING:
+    from farm.accounts.models import User
 
 ROUNDS_SHOWN = 30
 ALERTS_SHOWN = 10
@@ -162,7 +165,7 @@ def _form(
     return render(request, "dashboard/watch_form.html", context, status=status)
 
 
-def _models_offered(user: Any, ticked: list[str]) -> dict[str, Any]:
+def _models_offered(user: "User", ticked: list[str]) -> dict[str, Any]:
     """The ticked models and the newest others by name, and how many there are beside them."""
     every = models_visible_to(user)
     chosen = _chosen(every, ticked)

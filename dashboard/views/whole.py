@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest
 from django.template.loader import render_to_string
@@ -18,6 +18,9 @@ from farm.rules.reporting import sentences
 from farm.runs import selectors
 from farm.runs.selectors import pages
 from farm.runs.states import RunState
+
+if TYPE_CHECKING:
+    from farm.runs.models import Run
 
 # a run of 5,000 cells takes some 50 MB
 RUNS_KEPT = 4
@@ -50,17 +53,17 @@ _HEADS: Kept[str] = Kept(HEADS_KEPT)
 Key = tuple[Any, ...]
 
 
-def key_of(row: Any) -> Key:
+def key_of(row: "Run") -> Key:
     """What tells a run at one revision from every other."""
     return (row.pk, row.revision, row.state, row.created_at, row.finished_at)
 
 
-def whole(row: Any) -> Whole:
+def whole(row: "Run") -> Whole:
     """The run at this revision."""
     return _WHOLE.get(key_of(row), lambda: _whole(row))
 
 
-def _whole(row: Any) -> Whole:
+def _whole(row: "Run") -> Whole:
     document = with_opening_operators(row)
     opened, states = _open(row, document)
     everything = [*document.cells, *opened]
@@ -82,7 +85,7 @@ def _whole(row: Any) -> Whole:
     )
 
 
-def with_opening_operators(row: Any) -> Document:
+def with_opening_operators(row: "Run") -> Document:
     """The run's document. Operators are read of the one comparison that its first sentence explains."""
     document = selectors.document(row, with_operators=False)
     opening = sentences.opening_comparison(document.comparisons)
@@ -94,7 +97,7 @@ def with_opening_operators(row: Any) -> Document:
     return told.model_copy(update={"sentence": sentences.verdict_line(told)})
 
 
-def _open(row: Any, document: Document) -> tuple[list[Cell], dict[str, str]]:
+def _open(row: "Run", document: Document) -> tuple[list[Cell], dict[str, str]]:
     if row.state == RunState.FINISHED:
         return [], {}
     known = {cell.id for cell in document.cells}
@@ -102,7 +105,7 @@ def _open(row: Any, document: Document) -> tuple[list[Cell], dict[str, str]]:
     return open_cells(pages.open_blocks(row), known=known, model=str(row.version.model), so_far=so_far)
 
 
-def map_of(request: HttpRequest, row: Any, found: Whole, context: Mapping[str, Any]) -> tuple[HeatMap, str]:
+def map_of(request: HttpRequest, row: "Run", found: Whole, context: Mapping[str, Any]) -> tuple[HeatMap, str]:
     """The map that the address asks for, and its piece of the page, the same for every reader of this revision."""
     columns, metric = request.GET.get("columns", ""), request.GET.get("metric", "")
 
@@ -118,7 +121,7 @@ def map_of(request: HttpRequest, row: Any, found: Whole, context: Mapping[str, A
     return _MAPS.get((*key_of(row), request.GET.urlencode(), context["part"]), make)
 
 
-def head_of(request: HttpRequest, row: Any, tell: Callable[[], Mapping[str, Any]], *, may_write: bool) -> str:
+def head_of(request: HttpRequest, row: "Run", tell: Callable[[], Mapping[str, Any]], *, may_write: bool) -> str:
     """The head of the page, made once for all who may do the same with this revision, with TOKEN in its forms."""
 
     def make() -> str:
