@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.urls import reverse
 
@@ -14,6 +14,9 @@ from dashboard.words import kind_of
 from farm.contract.document import Comparison
 from farm.rules.runtimes import providers
 from farm.rules.runtimes.order import goes_back
+
+if TYPE_CHECKING:
+    from farm.alerts.models import Alert, Symptom
 
 EVIDENCE_HEADS = (
     Head("Change"),
@@ -85,7 +88,7 @@ class Opening:
     notes: Sequence[str] = field(default_factory=tuple)
 
 
-def opening(alert: Any) -> Opening:
+def opening(alert: "Alert") -> Opening:
     """The alert in a sentence, and in a second one since when, through what, and the way round it."""
     headline, rest = verdict.split(alert.sentence)
     parts = [part for part in (rest, _since(alert), alerts.because(alert), _way_round(alert)) if part]
@@ -93,16 +96,16 @@ def opening(alert: Any) -> Opening:
     return Opening(headline, numbers.unbroken(text), _notes(alert))
 
 
-def _since(alert: Any) -> str:
+def _since(alert: "Alert") -> str:
     return f"Since {alert.first_bad}" if alert.first_bad else ""
 
 
-def _way_round(alert: Any) -> str:
+def _way_round(alert: "Alert") -> str:
     found = [one for one in alert.investigations.all() if one.kind == "work_around" and (one.answer or {})]
-    return str(found[-1].sentence) if found and found[-1].answer.get("is_found") else ""
+    return str(found[-1].sentence) if found and (found[-1].answer or {}).get("is_found") else ""
 
 
-def _notes(alert: Any) -> list[str]:
+def _notes(alert: "Alert") -> list[str]:
     found = []
     if alert.is_snoozed:
         until = f"{alert.snoozed_until:%Y-%m-%d %H:%M} UTC" if alert.snoozed_until else f"release {alert.snoozed_for}"
@@ -115,7 +118,7 @@ def _notes(alert: Any) -> list[str]:
     return found
 
 
-def leading(alert: Any) -> Any | None:
+def leading(alert: "Alert") -> Any | None:
     """The symptom to open with: of the gravest kind, the largest; those that are still there come first."""
     rows = list(alert.symptoms.all())
     return min(
@@ -123,7 +126,7 @@ def leading(alert: Any) -> Any | None:
     )
 
 
-def provider_of(alert: Any) -> str:
+def provider_of(alert: "Alert") -> str:
     """The short name of the provider that the leading symptom is of; the CPU's where its label names no known one."""
     symptom = leading(alert)
     word = _short_label(alert, symptom).partition(", ")[0] if symptom is not None else ""
@@ -131,17 +134,17 @@ def provider_of(alert: Any) -> str:
     return entry.short if entry is not None else "cpu"
 
 
-def comparison_of(symptom: Any) -> Comparison | None:
+def comparison_of(symptom: "Symptom") -> Comparison | None:
     """The measured comparison that a symptom rests on; None where it rests on something else."""
     return Comparison.model_validate(symptom.comparison) if symptom.comparison else None
 
 
-def sides(alert: Any) -> tuple[Side, Side]:
+def sides(alert: "Alert") -> tuple[Side, Side]:
     """The good and the bad release, as figures name them."""
     return Side(f"{alert.distribution}=={alert.good}"), Side(f"{alert.distribution}=={alert.bad}")
 
 
-def named(alert: Any) -> list[Named]:
+def named(alert: "Alert") -> list[Named]:
     """The compared series, as the figure of ratios labels them."""
     step = f"{alert.good} → {alert.bad}"
     found = {one.series: one for one in alert.symptoms.all() if one.comparison}
@@ -151,24 +154,24 @@ def named(alert: Any) -> list[Named]:
     ]
 
 
-def _short_label(alert: Any, symptom: Any) -> str:
+def _short_label(alert: "Alert", symptom: "Symptom") -> str:
     """The series without the model's name, which the page has said."""
     return str(symptom.label).removeprefix(f"{alert.model.name}, ")
 
 
-def address_of(symptom: Any) -> str:
+def address_of(symptom: "Symptom") -> str:
     """The page of the cell that showed it; empty when its run was removed."""
     return reverse("dashboard:cell", args=[symptom.run_id, symptom.cell]) if symptom.run_id else ""
 
 
-def evidence(alert: Any) -> Table:
+def evidence(alert: "Alert") -> Table:
     """Every change of every series, with its figures and a link to the cell."""
     return Table(
         "evidence", "What changed, by series", EVIDENCE_HEADS, [_symptom(alert, one) for one in alert.symptoms.all()]
     )
 
 
-def _symptom(alert: Any, one: Any) -> tuple[Entry, ...]:
+def _symptom(alert: "Alert", one: Any) -> tuple[Entry, ...]:
     comparison = comparison_of(one) if one.kind == "slower" else None
     low, high = (comparison.ci_low, comparison.ci_high) if comparison else (None, None)
     # what is no ratio (outputs, placement, endings) has none to be measured
@@ -184,7 +187,7 @@ def _symptom(alert: Any, one: Any) -> tuple[Entry, ...]:
     )
 
 
-def question(alert: Any, kind: str) -> Question | None:
+def question(alert: "Alert", kind: str) -> Question | None:
     """The newest investigation of a kind; None when it was not asked yet."""
     found = [one for one in alert.investigations.all() if one.kind == kind]
     if not found:
@@ -205,7 +208,7 @@ def question(alert: Any, kind: str) -> Question | None:
     )
 
 
-def first_bad(alert: Any, asked: Question | None, *, may_ask: bool) -> FirstBad:
+def first_bad(alert: "Alert", asked: Question | None, *, may_ask: bool) -> FirstBad:
     """The first bad release, or why none is named and what leads to one. `asked`: the newest search for it."""
     if alert.first_bad:
         return FirstBad(name=alert.first_bad)

@@ -3,11 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dashboard import numbers, words
 from dashboard.words import Sign, kind_of
 from farm.rules.runtimes.order import release_order
+
+if TYPE_CHECKING:
+    from farm.alerts.models import Alert
 
 BROKEN = "What the farm could not measure"
 # as farm.rules.changes.watching orders findings: wrong before failed before slower
@@ -18,7 +21,7 @@ ORDER = ("parity", "failed", "slower", "placement", "session", "first", "memory"
 class Row:
     """One alert. `state` is `snoozed` for one that nobody wants to hear of now; `because` may be empty."""
 
-    alert: Any
+    alert: "Alert"
     state: str
     kinds: Sequence[Sign]
     because: str
@@ -35,7 +38,7 @@ class Group:
     rows: Sequence[Row]
 
 
-def groups(alerts: Iterable[Any], *, writable: Iterable[int] = ()) -> list[Group]:
+def groups(alerts: Iterable["Alert"], *, writable: Iterable[int] = ()) -> list[Group]:
     """Alerts under their releases, the newest release first; what could not be measured stands apart, at the top.
 
     `writable`: the teams in which the reader may change alerts, by number.
@@ -48,17 +51,17 @@ def groups(alerts: Iterable[Any], *, writable: Iterable[int] = ()) -> list[Group
     ]
 
 
-def _title(alert: Any) -> str:
+def _title(alert: "Alert") -> str:
     return words.runtime_in_words(alert.release) if alert.node else BROKEN
 
 
-def _place(alert: Any) -> tuple[Any, ...]:
+def _place(alert: "Alert") -> tuple[Any, ...]:
     release = release_order(alert.first_bad or alert.bad)
     newest_first = tuple(-part for part in release.release)
     return (bool(alert.node), alert.distribution, newest_first, _title(alert), -alert.pk)
 
 
-def _row(alert: Any, *, may_write: bool) -> Row:
+def _row(alert: "Alert", *, may_write: bool) -> Row:
     state = state_of(alert)
     return Row(
         alert=alert,
@@ -71,19 +74,19 @@ def _row(alert: Any, *, may_write: bool) -> Row:
     )
 
 
-def state_of(alert: Any) -> str:
+def state_of(alert: "Alert") -> str:
     """The alert's state; `snoozed` for an unsettled one that is silent."""
     return "snoozed" if alert.state in ("open", "acknowledged") and alert.is_snoozed else str(alert.state)
 
 
-def kinds_of(alert: Any) -> list[str]:
+def kinds_of(alert: "Alert") -> list[str]:
     """What kinds of change it has, the gravest first; those that are still there, unless none is."""
     symptoms = list(alert.symptoms.all())
     left = [one for one in symptoms if not one.resolved_in] or symptoms
     return sorted({one.kind for one in left}, key=ORDER.index)
 
 
-def because(alert: Any) -> str:
+def because(alert: "Alert") -> str:
     """Which operator a change of latency comes from; empty where no trace says it."""
     return next((one.explanation for one in alert.symptoms.all() if one.explanation), "")
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.urls import reverse
 
@@ -11,6 +11,9 @@ from dashboard.tables import Entry, Head, Table, verdict_entry
 from farm.accounts.refusals import Refusal
 from farm.alerts.selectors.alerts import shown_target
 from farm.alerts.selectors.outbox import Fate
+
+if TYPE_CHECKING:
+    from farm.alerts.models import Channel
 
 KINDS = {
     "mail": ("Mail", "a mail address", "team@example.org"),
@@ -44,7 +47,7 @@ HEADS = (
 class Line:
     """One channel. `fate` in words; `problem`: why messages failed for good, empty where none did."""
 
-    channel: Any
+    channel: "Channel"
     kind: str
     target: str
     digest: str
@@ -59,7 +62,7 @@ def lines(channels: Iterable[Any], fates: Mapping[int, Fate], *, managed: Iterab
     return [_line(channel, fates.get(channel.pk, Fate()), channel.team_id in teams) for channel in channels]
 
 
-def _line(channel: Any, fate: Fate, may_manage: bool) -> Line:
+def _line(channel: "Channel", fate: Fate, may_manage: bool) -> Line:
     problem = ""
     if fate.failed:
         problem = f"{numbers.count(fate.failed, 'message')} failed for good; the last: {fate.problem}"

@@ -1,9 +1,12 @@
 """The form of a node's limits: what it shows, what a service is given of it, and which field a refusal speaks of."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from farm.accounts.refusals import Invalid, Refusal
+
+if TYPE_CHECKING:
+    from farm.fleet.models import Node
 
 GIB = 1024**3
 MOST_DIGITS = 12
@@ -22,7 +25,7 @@ FIELD_OF_CODE = {
 Shown = dict[str, Any]
 
 
-def shown(node: Any) -> Shown:
+def shown(node: "Node") -> Shown:
     """The limits as the form has them: minutes, GiB, empty where there is none."""
     limits = node.settings
     return {

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from math import ceil, sqrt
 from statistics import fmean, median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from dashboard import numbers
@@ -11,6 +11,9 @@ from dashboard.figures.lines import Line, Mark, Shift, Spot, shift_words
 from dashboard.tables import Entry, Head, Table
 from farm.rules.comparing.changepoints import find_changepoints
 from farm.rules.runtimes.order import release_order
+
+if TYPE_CHECKING:
+    from farm.alerts.models import Watch
 
 # so many values are searched for level shifts; of a longer line, the medians of so many stretches
 SEARCHED = 200
@@ -26,7 +29,7 @@ HEADS = (
 )
 
 
-def lines(watch: Any, points: Iterable[tuple[Any, ...]], alerts: Iterable[Any] = ()) -> list[Line]:
+def lines(watch: "Watch", points: Iterable[tuple[Any, ...]], alerts: Iterable[Any] = ()) -> list[Line]:
     """A watch's lines over time: of each round the new release. `points` as farm.alerts.selectors.pages.points."""
     prefix = f"{watch.distribution}=="
     found: dict[tuple[str, str], tuple[str, list[Spot]]] = {}
@@ -38,7 +41,7 @@ def lines(watch: Any, points: Iterable[tuple[Any, ...]], alerts: Iterable[Any] =
     return _lines(found, lambda series, node, spots: (_shifts(spots), _marks(raised, series, node, spots)))
 
 
-def by_release(watch: Any, points: Iterable[tuple[Any, ...]], alerts: Iterable[Any] = ()) -> list[Line]:
+def by_release(watch: "Watch", points: Iterable[tuple[Any, ...]], alerts: Iterable[Any] = ()) -> list[Line]:
     """The same lines over releases: the newest value that each release has; the pinned one is 1 by itself."""
     found: dict[tuple[str, str], tuple[str, dict[str, Spot]]] = {}
     pinned = watch.reference

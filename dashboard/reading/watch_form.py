@@ -1,13 +1,16 @@
 """The form of a watch: what is typed into it, what a service is given of that, and which field a refusal belongs to."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dashboard.words import KINDS
 from farm.accounts.refusals import Invalid, Refusal
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix_text import write_text
 from farm.rules.runtimes.releases import newest
+
+if TYPE_CHECKING:
+    from farm.alerts.models import Watch
 
 TEXTS = ("name", "label", "team", "distribution", "reference", "matrix", "schedule")
 LIMITS = ("latency", "session", "first", "memory")
@@ -46,7 +49,7 @@ def empty() -> Typed:
     }  # fmt: skip
 
 
-def of_watch(watch: Any) -> Typed:
+def of_watch(watch: "Watch") -> Typed:
     """What the form shows of a watch that is there."""
     rule = watch.rule
     limits = {name: f"{100 * getattr(rule, name):g}" for name in LIMITS}

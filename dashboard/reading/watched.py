@@ -3,12 +3,15 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import log
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from dashboard import numbers
 from dashboard.figures.lines import Line, key_of, shift_words
 from dashboard.figures.thinning import kept
+
+if TYPE_CHECKING:
+    from farm.alerts.models import Watch
 
 WIDTH, HEIGHT, ROOM = 120.0, 24.0, 3.0
 MOST_SPOTS = 60
@@ -42,7 +45,7 @@ class Series:
 class Watched:
     """A watch of the model with its series."""
 
-    watch: Any
+    watch: "Watch"
     series: Sequence[Series]
 
 
@@ -82,12 +85,12 @@ def _standing(lines: dict[tuple[Any, ...], list[tuple[Any, ...]]]) -> Standing:
     )
 
 
-def watched(watch: Any, lines: Iterable[Line]) -> Watched:
+def watched(watch: "Watch", lines: Iterable[Line]) -> Watched:
     """A watch with the lines of one model."""
     return Watched(watch, [_series(watch, line) for line in lines])
 
 
-def _series(watch: Any, line: Line) -> Series:
+def _series(watch: "Watch", line: Line) -> Series:
     last = line.spots[-1]
     return Series(
         name=f"{line.name} on {line.node}" if line.node not in line.name else line.name,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.urls import reverse
@@ -15,6 +15,9 @@ from dashboard.words import Sign, kind_of, sign_of
 from farm.rules.cells.matrix_axes import AXES
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
+
+if TYPE_CHECKING:
+    from farm.alerts.models import Watch
 
 Looks = Mapping[str, tuple[datetime | None, str]]
 # the outcome that says most about a cause's rounds stands for all of them
@@ -59,7 +62,7 @@ class Last:
 class Line:
     """One watch in the list."""
 
-    watch: Any
+    watch: "Watch"
     what: str
     next: str
     last: Last | None
@@ -67,7 +70,7 @@ class Line:
     state: str
 
 
-def line(watch: Any, *, rounds: Sequence[Any], open_alerts: int, looks: Looks) -> Line:
+def line(watch: "Watch", *, rounds: Sequence[Any], open_alerts: int, looks: Looks) -> Line:
     """A watch with what came out last and when it looks next."""
     return Line(
         watch=watch,
@@ -91,7 +94,7 @@ def headline(lines: Sequence[Line]) -> str:
     return f"{first}: {numbers.listed(parts)}" if parts else first
 
 
-def sentence(watch: Any) -> str:
+def sentence(watch: "Watch") -> str:
     """What is watched, on what, and for which reasons it is measured."""
     models = [model.name for model in watch.watched.all()]
     who = [numbers.listed(models, most=4)] if models else []
@@ -102,7 +105,7 @@ def sentence(watch: Any) -> str:
     return f"{' and '.join(who)} ({matrix_words(watch.matrix)}), {again}, {against}."
 
 
-def reasons(watch: Any) -> list[str]:
+def reasons(watch: "Watch") -> list[str]:
     """Why it measures by itself."""
     found = []
     if watch.on_release:
@@ -132,7 +135,7 @@ def _axis_words(axis: str, values: Sequence[Any]) -> str:
     return shown if axis in ("precision", "hardware") else f"{axis} {shown}"
 
 
-def next_look(watch: Any, looks: Looks) -> str:
+def next_look(watch: "Watch", looks: Looks) -> str:
     """When it may measure next by itself, in words."""
     if not watch.is_active:
         return "paused: it looks at nothing"
@@ -144,7 +147,7 @@ def next_look(watch: Any, looks: Looks) -> str:
     return "; ".join(parts) or "when somebody asks"
 
 
-def _index_look(watch: Any, looks: Looks) -> str:
+def _index_look(watch: "Watch", looks: Looks) -> str:
     every = settings.INDEX_POLL_S
     if every <= 0:
         return "this farm does not ask the package index"
