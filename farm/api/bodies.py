@@ -13,6 +13,9 @@ from farm.api.endpoints import Endpoint
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 # between two pieces of a long body
 IDLE_S = 20.0
+# a long body comes at this rate at least, counted over the seconds in which it is waited for, but for the first few
+LEAST_PER_S = 16_384
+SLOW_START_S = 20.0
 # for the loop to tell a thread that a piece did not come
 GRACE_S = 5.0
 # of a refused body, so that its sender gets to the answer: thrown away as it comes, and no more than this
@@ -81,6 +84,7 @@ class Incoming(io.RawIOBase):
         self._ends_at = time.monotonic() + endpoint.body_s
         self._held = b""
         self._left = endpoint.most_bytes
+        self._waited_s = 0.0
         self.is_read = False
 
     def readable(self) -> bool:
@@ -98,11 +102,7 @@ class Incoming(io.RawIOBase):
         wait_s = min(IDLE_S, self._ends_at - time.monotonic())
         if wait_s <= 0:
             raise _too_slow(self._endpoint.body_s)
-        piece = asyncio.wait_for(self._receive(), wait_s)
-        try:
-            message = asyncio.run_coroutine_threadsafe(piece, self._loop).result(wait_s + GRACE_S)
-        except TimeoutError:
-            raise _too_slow(wait_s) from None
+        message = self._message(wait_s)
         if message["type"] == "http.disconnect":
             raise Invalid("The body ended in the middle.", code="cut_off")
         body: bytes = message.get("body", b"")
@@ -110,7 +110,27 @@ class Incoming(io.RawIOBase):
         if self._left < 0:
             raise _too_large(f"more than {self._endpoint.most_bytes:,}", self._endpoint)
         self.is_read = not message.get("more_body", False)
+        self._check_rate()
         return body
+
+    def _message(self, wait_s: float) -> Mapping[str, Any]:
+        began = time.monotonic()
+        piece = asyncio.wait_for(self._receive(), wait_s)
+        try:
+            return asyncio.run_coroutine_threadsafe(piece, self._loop).result(wait_s + GRACE_S)
+        except TimeoutError:
+            raise _too_slow(wait_s) from None
+        finally:
+            self._waited_s += time.monotonic() - began
+
+    def _check_rate(self) -> None:
+        """Who sends a byte now and then would hold one of a few threads for as long as a whole file may take."""
+        read = self._endpoint.most_bytes - self._left
+        if not self.is_read and self._waited_s > SLOW_START_S + read / LEAST_PER_S:
+            raise TooSlow(
+                f"{read:,} bytes came within {self._waited_s:.0f} s; at least {LEAST_PER_S:,} bytes a second have to.",
+                hint="Send the same again over a faster line.",
+            )
 
 
 def _too_large(length: str, endpoint: Endpoint) -> TooLarge:

@@ -38,7 +38,7 @@ LEASES = Rate(most=60, per_s=10)
 OTHERS = Rate(most=300, per_s=20)
 BYTES_A_TOKEN = 65_536
 # at once
-MOST_OF_NODE: Mapping[Way, int] = {Way.BRIEF: 8, Way.UPLOAD: 2, Way.FILE: 4}
+MOST_OF_NODE: Mapping[Way, int] = {Way.BRIEF: 8, Way.UPLOAD: 1, Way.FILE: 4}
 MOST_OF_STRANGERS, MOST_OF_STRANGER = 32, 8
 IPV6_SITE = 64
 

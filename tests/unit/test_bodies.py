@@ -1,12 +1,15 @@
 """Bodies at the gateway: counted as they come, cut off in time, read by a thread without being kept on the way."""
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from farm.accounts.refusals import Invalid, TooLarge, TooSlow
+from farm.api import bodies
 from farm.api.bodies import HungUp, Incoming, Receive, check_length, drain, read_body
 from farm.api.endpoints import Endpoint, Way
 
@@ -74,14 +77,20 @@ def test_what_is_thrown_away_of_a_refused_body_is_bounded() -> None:
     assert taken() == 0
 
 
-def in_thread(receive: Receive) -> bytes:
-    """What a thread reads of the body, in pieces of 64 bytes."""
+def in_thread(
+    receive: Receive, endpoint: Endpoint = FILE, *, after_each: Callable[[bytes], None] = lambda piece: None
+) -> bytes:
+    """What a thread reads of the body, in pieces of 64 bytes; `after_each` is what it does with one."""
 
     async def read() -> bytes:
-        body = Incoming(receive, FILE)
+        body = Incoming(receive, endpoint)
 
         def all_of_it() -> bytes:
-            return b"".join(iter(lambda: body.read(64), b""))
+            whole = b""
+            while piece := body.read(64):
+                whole += piece
+                after_each(piece)
+            return whole
 
         return await asyncio.to_thread(all_of_it)
 
@@ -105,3 +114,33 @@ def test_a_file_that_is_too_long_or_stops_in_the_middle_ends_in_a_refusal(
 ) -> None:
     with pytest.raises(problem):
         in_thread(body[0])
+
+
+def test_a_file_that_drips_frees_its_thread_long_before_its_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "SLOW_START_S", 0.2)
+    patient = replace(FILE, body_s=600.0)
+    began = time.monotonic()
+    with pytest.raises(TooSlow, match="16,384 bytes a second"):
+        in_thread(dripping(pause_s=0.02), patient)
+    assert time.monotonic() - began < 5
+
+
+def test_a_file_that_comes_fast_enough_is_taken_however_long_the_farm_itself_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bodies, "SLOW_START_S", 0.2)
+
+    def slowly(piece: bytes) -> None:
+        time.sleep(0.05)
+
+    assert in_thread(pieces(*[64] * 10)[0], replace(FILE, body_s=600.0), after_each=slowly) == b"x" * 640
+
+
+def dripping(*, pause_s: float) -> Receive:
+    """A client that sends a byte now and then, for ever."""
+
+    async def receive() -> Mapping[str, Any]:
+        await asyncio.sleep(pause_s)
+        return {"type": "http.request", "body": b"x", "more_body": True}
+
+    return receive

@@ -163,6 +163,12 @@ def test_a_node_opens_a_few_requests_at_once() -> None:
         pass
 
 
+def test_a_node_holds_one_of_the_few_threads_for_files() -> None:
+    door = Door()
+    with door.inside(BY_NAME["traces"], 7), pytest.raises(TooMany), door.inside(BY_NAME["parts"], 7):
+        pass
+
+
 def test_a_stranger_who_sends_slowly_from_one_address_leaves_places_for_others() -> None:
     door = Door()
     with ExitStack() as held:
