@@ -1,5 +1,6 @@
 """Named arrays in `.npz` files, whatever their names are, and never a pickle."""
 
+import io
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -12,6 +13,10 @@ from numpy.typing import NDArray
 # of any shape and element type
 Array = NDArray[Any]
 Arrays = dict[str, Array]
+
+
+# of the list at an archive's end, which is read in one go: some forty thousand arrays
+MOST_LISTED_BYTES = 4 << 20
 
 
 class ArraysError(ValueError):
@@ -37,13 +42,13 @@ def read_npz(path: Path, *, limit_bytes: int | None = None) -> Arrays:
     `limit_bytes`: of all of them unpacked, where whoever wrote the file is not to be trusted with this memory.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with _ShortReads(io.FileIO(path)) as file, zipfile.ZipFile(file) as archive:
             unpacked = sum(info.file_size for info in archive.infolist())
             if limit_bytes is not None and unpacked > limit_bytes:
                 raise ArraysError(f"{path.name} holds {unpacked:,} bytes of arrays; at most {limit_bytes:,} are read.")
             return {info.filename.removesuffix(".npy"): _member(archive, info) for info in archive.infolist()}
     except zipfile.BadZipFile as error:
-        if path.read_bytes()[:6] == b"\x93NUMPY":
+        if _begins_as_array(path):
             text = f"{path.name} is a single array, not an .npz: save it with its input's name as key."
             raise ArraysError(text) from error
         raise ArraysError(f"{path.name} is no .npz archive ({error}): write it with numpy.savez.") from error
@@ -51,6 +56,20 @@ def read_npz(path: Path, *, limit_bytes: int | None = None) -> Arrays:
         raise
     except (OSError, EOFError, ValueError, NotImplementedError, zlib.error, MemoryError) as error:
         raise ArraysError(f"{path.name} holds no plain arrays ({error}): write it with numpy.savez.") from error
+
+
+class _ShortReads(io.BufferedReader):
+    """A file of which nothing long is read at once: arrays come in pieces, and an archive's list as a whole."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size > MOST_LISTED_BYTES:
+            raise ArraysError(f"The archive lists more arrays than {MOST_LISTED_BYTES:,} bytes can name.")
+        return super().read(size)
+
+
+def _begins_as_array(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(6) == b"\x93NUMPY"
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Array:

@@ -6,6 +6,7 @@ Only the child is a stand-in, as it would be once it runs a stranger's code: it 
 import io
 import json
 import os
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +19,7 @@ from farm.contract.cells import Recipe
 from farm.contract.evaluation import EvaluationRecipe
 from farm.contract.reasons import ReasonCode
 from farm.sandbox.endings import Ending
-from farm.workshop import confined, divergence, orders
+from farm.workshop import arrays, confined, divergence, orders
 
 TakenOver = Callable[..., None]
 Order = Callable[[Path], object]
@@ -165,3 +166,26 @@ def test_arrays_that_claim_more_elements_than_there_is_memory_are_a_reason_in_wo
         archive.writestr("x.npy", head.getvalue())
     with pytest.raises(confined.WorkshopError, match="holds no plain arrays"):
         divergence._values(tmp_path / "reference.npz")
+
+
+def test_a_list_of_a_million_empty_arrays_does_not_get_into_the_agents_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrays, "MOST_LISTED_BYTES", 1 << 16)
+    arrays.write_npz(tmp_path / "few.npz", {f"x{number}": np.zeros(1, np.uint8) for number in range(200)})
+    assert len(divergence._values(tmp_path / "few.npz")) == 200
+    arrays.write_npz(tmp_path / "many.npz", {f"x{number}": np.zeros(0, np.uint8) for number in range(2000)})
+    with pytest.raises(confined.WorkshopError, match="lists more arrays than"):
+        divergence._values(tmp_path / "many.npz")
+
+
+def test_a_large_file_that_is_no_archive_is_not_read_whole_to_say_so(tmp_path: Path) -> None:
+    with (tmp_path / "reference.npz").open("wb") as file:
+        file.truncate(256 << 20)
+    tracemalloc.start()
+    try:
+        with pytest.raises(confined.WorkshopError, match=r"is no \.npz archive"):
+            divergence._values(tmp_path / "reference.npz")
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
