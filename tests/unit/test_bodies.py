@@ -12,6 +12,7 @@ from farm.accounts.refusals import Invalid, TooLarge, TooSlow
 from farm.api import bodies
 from farm.api.bodies import HungUp, Incoming, Receive, check_length, drain, read_body
 from farm.api.endpoints import Endpoint, Way
+from tests.coroutines import awaited
 
 SMALL = Endpoint("small", "POST", "small", Way.BRIEF, most_bytes=100, body_s=0.2)
 FILE = Endpoint("file", "PUT", "file", Way.UPLOAD, most_bytes=1000, body_s=0.3)
@@ -49,31 +50,31 @@ def test_a_body_that_says_it_is_too_long_is_refused_unread() -> None:
 def test_an_endless_body_without_a_length_is_refused_as_soon_as_it_is_too_long() -> None:
     receive, taken = pieces(*[60] * 1000)
     with pytest.raises(TooLarge, match="more than 100 bytes"):
-        asyncio.run(read_body(receive, SMALL))
+        awaited(read_body(receive, SMALL))
     assert taken() == 2
 
 
 def test_a_body_that_drips_is_cut_off_in_time() -> None:
     receive, _ = pieces(10, then="silence")
     with pytest.raises(TooSlow, match="did not come within"):
-        asyncio.run(read_body(receive, SMALL))
+        awaited(read_body(receive, SMALL))
 
 
 def test_who_hangs_up_gets_no_answer() -> None:
     with pytest.raises(HungUp):
-        asyncio.run(read_body(pieces(10, then="gone")[0], SMALL))
+        awaited(read_body(pieces(10, then="gone")[0], SMALL))
 
 
 def test_a_whole_body_is_given_as_it_was_sent() -> None:
-    assert asyncio.run(read_body(pieces(60, 40)[0], SMALL)) == b"x" * 100
+    assert awaited(read_body(pieces(60, 40)[0], SMALL)) == b"x" * 100
 
 
 def test_what_is_thrown_away_of_a_refused_body_is_bounded() -> None:
     receive, taken = pieces(*[1 << 20] * 100)
-    asyncio.run(drain(headers(), receive))
+    awaited(drain(headers(), receive))
     assert taken() == 4
     receive, taken = pieces(10)
-    asyncio.run(drain(headers(expect="100-continue"), receive))
+    awaited(drain(headers(expect="100-continue"), receive))
     assert taken() == 0
 
 
@@ -94,7 +95,7 @@ def in_thread(
 
         return await asyncio.to_thread(all_of_it)
 
-    return asyncio.run(read())
+    return awaited(read())
 
 
 def test_a_thread_reads_a_file_while_it_comes() -> None:

@@ -1,6 +1,5 @@
 """Who comes in at the gateway: strangers use up their own patience, nodes that are known use up theirs."""
 
-import asyncio
 from contextlib import ExitStack
 from typing import Any
 
@@ -13,6 +12,7 @@ from farm.api.endpoints import ENDPOINTS, Endpoint, Way, endpoints_at
 from farm.api.rates import Buckets, Rate
 from farm.api.turns import Press
 from farm.fleet.models import Node
+from tests.coroutines import awaited
 
 NODE = Node(pk=7, name="bench-7")
 BY_NAME = {one.name: one for one in ENDPOINTS}
@@ -44,7 +44,7 @@ class Farm:
 
 
 def enter(door: Door, farm: Farm, **asked: Any) -> int:
-    return asyncio.run(door.node(scope(**asked), farm.ask))
+    return awaited(door.node(scope(**asked), farm.ask))
 
 
 def test_a_node_s_hundredth_heartbeat_asks_the_database_nothing_at_the_door() -> None:

@@ -171,7 +171,7 @@ class MadeUpNode:
                 self._report(lease, self._check(arm))
             for arm in self._alive(lease):
                 self._report(lease, self._trace(arm, 0))
-            self._measure_rounds(lease, first=0, most=most_rounds)
+            self._measure_rounds(lease, first=lease.order.first_round, most=most_rounds)
 
     def resume(self, run: Run) -> None:
         """Goes on with the blocks that `measure` left open, to their end."""

@@ -241,7 +241,8 @@ def test_every_comparison_of_a_run_shows_interval_rounds_noise_floor_and_what_it
         assert len(lines) == sum(one.axis == axis for one in document.comparisons)
         for line in lines:
             found = dict(zip(heads, line, strict=True))
-            assert re.fullmatch(r".*\d to .*\d %", found["95 % interval"])
+            # a large change is a factor, as in the sentence above it
+            assert re.fullmatch(r".*\d to .*\d %|[×÷][\d.]+–[\d.]+", found["95 % interval"])
             assert int(found["rounds"]) >= 8
             # the first block of a node: its own pair tells
             assert re.fullmatch(r"[\d.]+ % of this block", found["noise floor"])
