@@ -121,7 +121,10 @@ class ChaosFarm:
             for name in self._names:
                 namespace.mount(folder / name, megabytes=AGENT_MB)
         self.home.mkdir(parents=True, exist_ok=True)
-        self.environment = self._environment() | {"ONNXFARM_LEASE_S": str(lease_s), "ONNXFARM_TICK_S": str(tick_s)}
+        # the home is a small file system that a fault fills: a reserve of half a gigabyte would leave no room at all
+        small = {"ONNXFARM_DISK_RESERVE_BYTES": str(1 << 20)}
+        timing = {"ONNXFARM_LEASE_S": str(lease_s), "ONNXFARM_TICK_S": str(tick_s)}
+        self.environment = self._environment() | timing | small
         self._farm_environment = self.environment | moved
 
     def prepare(self) -> list[str]:
