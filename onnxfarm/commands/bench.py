@@ -41,6 +41,11 @@ ToleranceOption = Annotated[
 EvaluationOption = Annotated[
     Path | None, typer.Option(metavar="NPZ", help="Labelled data: inputs by name and `labels`.")
 ]
+RuntimesOption = Annotated[
+    str | None,
+    typer.Option(help="Runtimes, e.g. 1.29.0,1.31.1 or onnxruntime-openvino==1.24.1.", show_default="the newest"),
+]
+MatrixOption = Annotated[str | None, typer.Option(metavar="FILE", help="A matrix file, - for stdin, or JSON text.")]
 RecipeOption = Annotated[
     str, typer.Option(help="How outputs are judged on them: top1 (default), top5, mse, softmax+mse, …@OUTPUT.")
 ]
@@ -64,10 +69,7 @@ class Options(NamedTuple):
 @main_guard()
 def bench(  # noqa: PLR0913  every option of the command
     model: ModelArgument,
-    ort: Annotated[
-        str | None,
-        typer.Option(help="Runtimes, e.g. 1.29.0,1.31.1 or onnxruntime-openvino==1.24.1.", show_default="the newest"),
-    ] = None,
+    ort: RuntimesOption = None,
     provider: ProviderOption = None,
     batch: BatchOption = None,
     shape: ShapeOption = None,
@@ -79,9 +81,7 @@ def bench(  # noqa: PLR0913  every option of the command
     budget: BudgetOption = None,
     sustained: SustainedOption = None,
     tolerance: ToleranceOption = None,
-    matrix: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A matrix file, - for stdin, or JSON text.")
-    ] = None,
+    matrix: MatrixOption = None,
     inputs: InputsOption = None,
     expected: ExpectedOption = None,
     calibration: Annotated[Path | None, typer.Option(metavar="NPZ|DIR", help=CALIBRATION_HELP)] = None,

@@ -82,7 +82,7 @@ def _score(row: Floats, change: float) -> float:
 
 
 def _tail(units: Whole) -> float:
-    """The share of sign flips whose sum is at least |sum|, or at least the sum where that is below zero."""
+    """The share of sign flips whose sum is at least the size of the sum of these."""
     total = abs(int(units.sum()))
     sizes = np.abs(units)
     half = len(sizes) // 2

@@ -60,10 +60,10 @@ def walsh_averages(ratios: Floats) -> Floats:
 def hodges_lehmann(ratios: Floats) -> Floats:
     """The median of the averages of two, one for each row (Hodges and Lehmann, 1963); NaN stands for no pair."""
     averages = walsh_averages(ratios)
-    return middle(averages, np.count_nonzero(~np.isnan(averages), axis=1))
+    return _middle(averages, np.count_nonzero(~np.isnan(averages), axis=1))
 
 
-def middle(ordered: Floats, counts: NDArray[np.int64]) -> Floats:
+def _middle(ordered: Floats, counts: NDArray[np.int64]) -> Floats:
     """The median of the first so many of each ascending row."""
     rows = np.arange(len(ordered))
     both: Floats = (ordered[rows, (counts - 1) // 2] + ordered[rows, counts // 2]) / 2.0
