@@ -53,7 +53,7 @@ def distributions(nodes: Iterable[Any], known: Iterable[str]) -> list[str]:
     nodes = list(nodes)
     installed = {requirement.partition("==")[0] for node in nodes for requirement in node.runtimes}
     proven = {name for node in nodes for name in node.providers if name != CPU}
-    carrying = {one for entry in providers.PROVIDERS if entry.name in proven for one in entry.distributions}
+    carrying = {one for entry in providers.PROVIDERS if entry.name in proven for one in entry.packages}
     found = {"onnxruntime", *installed, *carrying, *known}
     return sorted(found, key=lambda name: (name != "onnxruntime", name))
 
@@ -78,7 +78,7 @@ def board(distribution: str, *, nodes: Sequence[Any], offered: Sequence[str]) ->
 
 def _columns(distribution: str, nodes: Sequence[Any]) -> list[str]:
     proven = {name for node in nodes for name in node.providers}
-    carried = [entry.name for entry in providers.PROVIDERS if distribution in entry.distributions]
+    carried = [entry.name for entry in providers.PROVIDERS if distribution in entry.packages]
     return [name for name in carried if name in proven or name == CPU]
 
 

@@ -10,21 +10,6 @@ from worker.runner.order import Order, PhaseTimer
 
 CPU = "CPUExecutionProvider"
 
-# providers that keep tensors in their own memory, by the device name OrtValue wants
-DEVICE_OF = {
-    "CUDAExecutionProvider": "cuda",
-    "TensorrtExecutionProvider": "cuda",
-    "NvTensorRTRTXExecutionProvider": "cuda",
-    "ROCMExecutionProvider": "cuda",
-    "MIGraphXExecutionProvider": "cuda",
-    "DmlExecutionProvider": "dml",
-}
-
-# providers with thread pools of their own: the option that pins their number, used when the cell gives none
-THREADS_OPTION = {"OpenVINOExecutionProvider": "num_of_threads", "XnnpackExecutionProvider": "intra_op_num_threads"}
-# options that may set the number of threads in another way
-THREADS_ALREADY_SET_BY = {"num_of_threads", "intra_op_num_threads", "load_config"}
-
 STRICT_KEY = "session.disable_cpu_ep_fallback"
 
 
@@ -78,9 +63,9 @@ def open_engine(order: Order, *, timer: PhaseTimer, tune: Tune | None = None) ->
         session=session,
         requested=requested,
         active=active,
-        device=DEVICE_OF.get(order.provider, "cpu"),
+        device=order.memory or "cpu",
         provider_options=dict(session.get_provider_options().get(order.provider, {})),
-        provider_facts=plugins.facts_of(devices),
+        provider_facts=plugins.facts_of(devices, stands_in=order.stands_in),
     )
 
 
@@ -106,15 +91,8 @@ def requested_providers(order: Order) -> list[str]:
 
 
 def provider_options(order: Order) -> dict[str, str]:
-    """The cell's options verbatim; the number of threads is added where the provider would take every core.
-
-    So are those of a provider that compiles: its cache folder and shapes.
-    """
-    options = {**building.options_of(order), **order.provider_options}
-    key = THREADS_OPTION.get(order.provider)
-    if key and not THREADS_ALREADY_SET_BY & options.keys():
-        options[key] = str(order.session.threads)
-    return options
+    """The order's options verbatim, and those of a provider that compiles: its cache folder and shapes."""
+    return {**building.options_of(order), **order.provider_options}
 
 
 def session_options(order: Order, *, tune: Tune) -> Any:

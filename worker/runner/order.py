@@ -88,6 +88,10 @@ class Order:
     provider_options: dict[str, str] = field(default_factory=dict)
     # the module whose library brings the provider; None: it is in the build
     plugin: str | None = None
+    # the name that OrtValue gives the provider's own memory; None: it computes on the host's
+    memory: str | None = None
+    # the switch (an environment variable) that lets the processor stand in for the provider's device
+    stands_in: str | None = None
     building: BuildingPart | None = None
     session: SessionOrder = SessionOrder()
     reference: str | None = None

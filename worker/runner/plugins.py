@@ -11,8 +11,6 @@ from worker.runner.order import Order
 
 # an option of ours, not the library's: which kind of device to take where it lists several
 DEVICE_OPTION = "device_type"
-# what lets WebGPU run on Vulkan's processor implementation; then there is no GPU behind the figures
-SOFTWARE_SWITCH = "ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER"
 
 _registered: set[str] = set()
 
@@ -47,8 +45,11 @@ def options_of(order: Order) -> dict[str, str]:
     return {name: value for name, value in order.provider_options.items() if name != DEVICE_OPTION}
 
 
-def facts_of(devices: list[Any]) -> dict[str, str]:
-    """What the library and its device say of themselves, as text."""
+def facts_of(devices: list[Any], *, stands_in: str | None) -> dict[str, str]:
+    """What the library and its device say of themselves, as text.
+
+    `stands_in`: the switch that lets the processor stand in; where it is on, no device need be behind the figures.
+    """
     found: dict[str, str] = {}
     for device in devices:
         about = device.device
@@ -56,7 +57,7 @@ def facts_of(devices: list[Any]) -> dict[str, str]:
         found |= {f"device {name}": str(value) for name, value in dict(about.metadata).items()}
         kept = {name: str(value) for name, value in dict(device.ep_metadata).items() if "path" not in name.lower()}
         found |= {f"plug-in {name}": value for name, value in kept.items()}
-        if os.environ.get(SOFTWARE_SWITCH) == "1" and kind_of(device) == "CPU":
+        if stands_in and os.environ.get(stands_in) == "1" and kind_of(device) == "CPU":
             found["adapter"] = "software: the processor stands in for a GPU"
     return found
 

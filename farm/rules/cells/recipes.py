@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, get_args
 
 from farm.contract.cells import Precision, Recipe
+from farm.rules.runtimes import providers
 from farm.rules.runtimes.nearest import choice_sentence
 
 PRECISIONS: tuple[str, ...] = get_args(Precision)
@@ -34,13 +35,6 @@ _MOST_NAMES, _LONGEST = 1_000, 20_000
 # What planning adds to a static recipe: the digest of the samples its ranges are read off, or that they are random.
 SAMPLES = "calibration-data"
 RANDOM = "random"
-
-# TensorRT takes signed numbers around zero only; Qualcomm's accelerators take unsigned activations on Arm machines too
-_OF_PROVIDER: Mapping[str, Mapping[str, str]] = {
-    "TensorrtExecutionProvider": {"activation": "int8", "symmetric": "true"},
-    "NvTensorRTRTXExecutionProvider": {"activation": "int8", "symmetric": "true"},
-    "QNNExecutionProvider": {"activation": "uint8"},
-}
 
 _FLAG_SCHEMA = {"anyOf": [{"type": "boolean"}, {"enum": ["true", "false"]}]}
 _NAMES_SCHEMA = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
@@ -99,8 +93,9 @@ def defaults_for(precision: str, *, provider: str, tags: Collection[str]) -> dic
     """
     if precision not in STATIC:
         return {}
-    if provider in _OF_PROVIDER:
-        return dict(_OF_PROVIDER[provider])
+    entry = providers.find(provider)
+    if entry is not None and entry.quantisation:
+        return dict(entry.quantisation)
     return {"activation": "int8" if "arm" in tags and "x86" not in tags else "uint8"}
 
 

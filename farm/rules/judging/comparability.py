@@ -4,13 +4,14 @@ from farm.contract.reports import Facts
 from farm.rules.comparing.confounders import confounders
 from farm.rules.judging.evidence import Evidence
 from farm.rules.planning.plans import PlannedBlock, PlannedComparison
+from farm.rules.runtimes.provider_table import PROVIDERS
 
 # vary on one machine, or are no fact of how it measures
 _PASSING = {"load_1m", "temperature_c", "hostname", "advice", "more", "sandbox", "python"}
 # facts under `more` that make two attempts unlike
 _KEPT_MORE = ("driver", "driver_version", "cuda_version", "rocm_version", "microcode", "kernel")
 # packages that a provider computes with, and that a change of runtime may bring along
-_COMPUTING_PACKAGES = ("nvidia-", "cuda-", "tensorrt", "openvino", "rocm", "migraphx")
+_COMPUTING_PACKAGES = tuple(beginning for entry in PROVIDERS for beginning in entry.computes_with)
 
 
 def obstacle(planned: PlannedComparison, block: PlannedBlock, evidence: Evidence) -> str:

@@ -13,19 +13,14 @@ from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from farm.contract.cells import Runtime
-from farm.rules.runtimes import plugins
 from farm.rules.runtimes.nearest import choice_sentence
+from farm.rules.runtimes.provider import Build
+from farm.rules.runtimes.provider_table import CPU, PLAIN
 
-DEFAULT_DISTRIBUTION = "onnxruntime"
-EVERY_DISTRIBUTION = (
-    DEFAULT_DISTRIBUTION,
-    "onnxruntime-gpu",
-    "onnxruntime-openvino",
-    "onnxruntime-directml",
-    "onnxruntime-migraphx",
-    "onnxruntime-rocm",
-    *plugins.PACKAGES,
-)
+DEFAULT_DISTRIBUTION = PLAIN.package
+# every package runs models on the CPU too
+EVERY_DISTRIBUTION = CPU.packages
+_BUILDS = {build.package: build for build in CPU.builds}
 # what the contract's Runtime takes; `packaging` alone would take an epoch, a leading v and capital letters too
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+]{0,31}")
@@ -68,6 +63,11 @@ def refusal(runtime: Runtime, *, allowed: Collection[str] = ()) -> str | None:
 def is_known(distribution: str, allowed: Collection[str] = ()) -> bool:
     """Whether the package is on the list, or allowed by its name."""
     return distribution in EVERY_DISTRIBUTION or distribution in allowed
+
+
+def build_of(distribution: str) -> Build:
+    """How a build of ONNX Runtime is installed; one that is not on the list with all that it depends on."""
+    return _BUILDS.get(distribution) or Build(distribution)
 
 
 def read_version(text: str) -> str | None:

@@ -1,87 +1,17 @@
-"""The table of execution providers: one entry a provider.
+"""The table of execution providers: one entry a provider, and whatever is said or done about it is read from here.
 
 Names are ONNX Runtime's own. A provider in `get_available_providers()` proves nothing: a node gets a provider's
 hardware tag only after a trace has shown it executing. Options that name a path, a library or a pointer are the agent's
-to set and are never taken from a matrix.
+to set and are never taken from a matrix. Packages and their releases: PyPI, November 2026.
+
+After a change: `deploy/lock-runtimes` hashes new packages, `deploy/document-providers` writes the tables of docs/.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from farm.rules.runtimes.provider import Build, Building, Plugin, Provider, Signs
 
-from farm.rules.runtimes.distributions import EVERY_DISTRIBUTION
-
-Device = Literal["cpu", "gpu", "npu"]
-
-# What every provider's measurements record beside the latency.
-ALWAYS_RECORDED = ("active_providers", "time_share")
-
-
-@dataclass(frozen=True, slots=True)
-class Signs:
-    """What of a machine makes a probe worth its download; all that is given must hold. It proves nothing.
-
-    `systems`: values of sys.platform. `machines`: architectures. `files`: one of them exists (patterns). `libraries`:
-    the loader finds each. `stands_in`: an environment variable of the agent that, set to 1, replaces `files`.
-    """
-
-    systems: tuple[str, ...] = ("linux",)
-    machines: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-    libraries: tuple[str, ...] = ()
-    stands_in: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Building:
-    """A provider that compiles the graph: how its engine is kept and what shapes it is built for.
-
-    `cache`: the option that names the cache folder, which is the agent's to set, so that every launch of a cell loads
-    the engine of the first. `shapes`: the options for the smallest, usual and largest shapes, filled from the workload
-    where the matrix sets none of them.
-    """
-
-    cache: str
-    shapes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Provider:
-    """One execution provider.
-
-    `title`: what people call it, where that is not ONNX Runtime's name without its ending. `distributions`:
-    packages whose build carries it. `plugins`: packages that add it beside plain `onnxruntime`. `detection`: what
-    the probe of a node looks at. `options`: the names a matrix may set. `defaults`: what is passed when the matrix
-    says nothing. `records`: what to record apart from `ALWAYS_RECORDED`. `has_own_memory`: latency is reported both
-    on the device and with host copies. `probe_with`: the build that a probe installs, where plain `onnxruntime` has
-    not got the provider, and `signs` of a machine that is worth it; None: the owner has to ask. `environment`:
-    names that a runner finds as the agent's owner set them. `building`: see there.
-    """
-
-    name: str
-    short: str
-    device: Device
-    tag: str
-    detection: str
-    title: str = ""
-    distributions: tuple[str, ...] = ()
-    plugins: tuple[str, ...] = ()
-    aliases: tuple[str, ...] = ()
-    options: frozenset[str] = frozenset()
-    defaults: Mapping[str, str] = field(default_factory=dict)
-    records: tuple[str, ...] = ()
-    has_own_memory: bool = False
-    takes_any_option: bool = False
-    probe_with: str = ""
-    signs: Signs | None = None
-    environment: tuple[str, ...] = ()
-    building: Building | None = None
-
-    @property
-    def packages(self) -> tuple[str, ...]:
-        """Every package that carries this provider, builds before plug-ins."""
-        return self.distributions + self.plugins
-
+PLAIN = Build("onnxruntime", is_complete=True)
+_GPU = Build("onnxruntime-gpu", extras="[cuda,cudnn]")
+_ROCM = Build("onnxruntime-rocm")
 
 _X86 = ("x86_64", "amd64")
 _NVIDIA = Signs(systems=("linux", "win32"), machines=(*_X86, "aarch64"), files=("/dev/nvidia[0-9]*",))
@@ -111,24 +41,19 @@ _TENSORRT_OPTIONS = frozenset(
     }
 )
 
-PROVIDERS: tuple[Provider, ...] = (
-    Provider(
-        name="CPUExecutionProvider",
-        short="cpu",
-        device="cpu",
-        tag="cpu",
-        distributions=EVERY_DISTRIBUTION,
-        detection="in every build; a trace of the probe model on it",
-    ),
+# signed numbers around zero only
+_QUANTISED_BY_TENSORRT = {"activation": "int8", "symmetric": "true"}
+
+_BESIDE_THE_CPU: tuple[Provider, ...] = (
     Provider(
         name="XnnpackExecutionProvider",
         short="xnnpack",
         title="XNNPACK",
         device="cpu",
         tag="xnnpack",
-        detection="listed by the node's own build; a trace shows it executing",
+        threads_option="intra_op_num_threads",
+        needs="a build of ONNX Runtime of the node's owner that lists it",
         options=frozenset({"intra_op_num_threads"}),
-        records=("threads",),
     ),
     Provider(
         name="ACLExecutionProvider",
@@ -136,7 +61,7 @@ PROVIDERS: tuple[Provider, ...] = (
         device="cpu",
         tag="acl",
         aliases=("armcl",),
-        detection="listed by the node's own Arm build; a trace shows it executing",
+        needs="a build of ONNX Runtime for Arm, of the node's owner, that lists it",
         options=frozenset({"enable_fast_math"}),
     ),
     Provider(
@@ -144,8 +69,12 @@ PROVIDERS: tuple[Provider, ...] = (
         short="cuda",
         device="gpu",
         tag="cuda",
-        distributions=("onnxruntime-gpu",),
-        detection="a driver that answers and a trace that shows it executing; the provider list is no evidence",
+        meant_by=("gpu", "nvidia", "geforce"),
+        computes_with=("nvidia-", "cuda-"),
+        memory="cuda",
+        meter="nvidia",
+        builds=(_GPU,),
+        needs="an NVIDIA GPU whose driver answers; that the provider is listed is no evidence",
         options=frozenset(
             {
                 "device_id",
@@ -165,8 +94,6 @@ PROVIDERS: tuple[Provider, ...] = (
                 "use_ep_level_unified_stream",
             }
         ),
-        records=("driver", "cuda_version", "gpu", "compute_capability", "copies"),
-        has_own_memory=True,
         probe_with="onnxruntime-gpu==1.26.0",
         signs=_NVIDIA,
         environment=_ON_NVIDIA,
@@ -177,14 +104,17 @@ PROVIDERS: tuple[Provider, ...] = (
         title="TensorRT",
         device="gpu",
         tag="tensorrt",
+        meant_by=("gpu", "nvidia", "geforce"),
+        computes_with=("tensorrt",),
+        memory="cuda",
+        meter="nvidia",
+        quantisation=_QUANTISED_BY_TENSORRT,
         aliases=("trt",),
-        distributions=("onnxruntime-gpu",),
-        detection="TensorRT's libraries beside a working CUDA provider; a trace shows it executing",
+        builds=(_GPU,),
+        needs="TensorRT's libraries beside a working CUDA provider",
         options=_TENSORRT_OPTIONS,
         # the profile shapes (min, opt, max) follow the workload; the cache folder is the agent's
         defaults={"trt_engine_cache_enable": "1", "trt_timing_cache_enable": "1"},
-        records=("driver", "cuda_version", "tensorrt_version", "first_build_ms", "cached_build_ms", "engine_bytes"),
-        has_own_memory=True,
         probe_with="onnxruntime-gpu==1.26.0",
         signs=_NVIDIA,
         environment=_ON_NVIDIA,
@@ -199,8 +129,11 @@ PROVIDERS: tuple[Provider, ...] = (
         title="TensorRT RTX",
         device="gpu",
         tag="tensorrt-rtx",
+        memory="cuda",
+        meter="nvidia",
+        quantisation=_QUANTISED_BY_TENSORRT,
         aliases=("nv_tensorrt_rtx", "trt-rtx", "tensorrt-rtx"),
-        detection="an RTX GPU and the TensorRT for RTX libraries; a trace shows it executing",
+        needs="an RTX GPU and the libraries of TensorRT for RTX",
         options=frozenset(
             {
                 "device_id",
@@ -212,8 +145,6 @@ PROVIDERS: tuple[Provider, ...] = (
                 "nv_multi_profile_enable",
             }
         ),
-        records=("driver", "first_build_ms", "cached_build_ms", "engine_bytes"),
-        has_own_memory=True,
         environment=_ON_NVIDIA,
         building=Building(
             cache="nv_runtime_cache_path",
@@ -225,10 +156,19 @@ PROVIDERS: tuple[Provider, ...] = (
         short="openvino",
         device="cpu",
         tag="openvino",
+        meant_by=("intel", "npu"),
+        computes_with=("openvino",),
+        threads_option="num_of_threads",
         aliases=("ov",),
-        distributions=("onnxruntime-openvino",),
-        plugins=("onnxruntime-ep-openvino",),
-        detection="any x86 CPU with its own build; the plug-in asks for Intel hardware; a trace shows it executing",
+        builds=(Build("onnxruntime-openvino", is_complete=True),),
+        plugins=(
+            Plugin(
+                "onnxruntime-ep-openvino",
+                module="onnxruntime_ep_openvino",
+                releases=("1.4.0", "1.4.1", "1.5.2", "1.6.1", "1.7.0", "1.8.0", "1.8.1"),
+            ),
+        ),
+        needs="an x86 processor with its build; the plug-in asks for Intel hardware",
         options=frozenset(
             {
                 "device_type",
@@ -242,7 +182,6 @@ PROVIDERS: tuple[Provider, ...] = (
             }
         ),
         defaults={"device_type": "CPU"},
-        records=("device_type", "precision_hint", "executed_precision"),
         probe_with="onnxruntime-openvino==1.24.1",
         signs=Signs(machines=_X86),
     ),
@@ -252,8 +191,9 @@ PROVIDERS: tuple[Provider, ...] = (
         title="Core ML",
         device="npu",
         tag="coreml",
-        distributions=("onnxruntime",),
-        detection="macOS; a trace shows it executing",
+        meant_by=("apple", "metal", "mps"),
+        builds=(PLAIN,),
+        needs="macOS",
         options=frozenset(
             {
                 "ModelFormat",
@@ -264,7 +204,6 @@ PROVIDERS: tuple[Provider, ...] = (
                 "AllowLowPrecisionAccumulationOnGPU",
             }
         ),
-        records=("compute_units",),
         signs=Signs(systems=("darwin",)),
         building=Building(cache="ModelCacheDirectory"),
     ),
@@ -273,8 +212,11 @@ PROVIDERS: tuple[Provider, ...] = (
         short="migraphx",
         device="gpu",
         tag="migraphx",
-        distributions=("onnxruntime-migraphx", "onnxruntime-rocm"),
-        detection="an AMD GPU that the ROCm driver lists; a trace shows it executing",
+        meant_by=("amd", "radeon"),
+        computes_with=("migraphx",),
+        memory="cuda",
+        builds=(Build("onnxruntime-migraphx"), _ROCM),
+        needs="an AMD GPU that the ROCm driver lists",
         options=frozenset(
             {
                 "device_id",
@@ -286,8 +228,6 @@ PROVIDERS: tuple[Provider, ...] = (
                 "migraphx_arena_extend_strategy",
             }
         ),
-        records=("driver", "rocm_version", "gpu", "first_build_ms"),
-        has_own_memory=True,
         probe_with="onnxruntime-migraphx==1.27.1",
         signs=Signs(machines=_X86, files=("/dev/kfd",)),
         environment=_ON_AMD,
@@ -298,8 +238,11 @@ PROVIDERS: tuple[Provider, ...] = (
         short="rocm",
         device="gpu",
         tag="rocm",
-        distributions=("onnxruntime-rocm",),
-        detection="an AMD GPU that the ROCm driver lists; a trace shows it executing",
+        meant_by=("amd", "radeon"),
+        computes_with=("rocm",),
+        memory="cuda",
+        builds=(_ROCM,),
+        needs="an AMD GPU that the ROCm driver lists",
         options=frozenset(
             {
                 "device_id",
@@ -313,8 +256,6 @@ PROVIDERS: tuple[Provider, ...] = (
                 "tunable_op_tuning_enable",
             }
         ),
-        records=("driver", "rocm_version", "gpu", "copies"),
-        has_own_memory=True,
         environment=_ON_AMD,
     ),
     Provider(
@@ -323,21 +264,29 @@ PROVIDERS: tuple[Provider, ...] = (
         title="DirectML",
         device="gpu",
         tag="directml",
+        memory="dml",
         aliases=("dml", "DirectMLExecutionProvider"),
-        distributions=("onnxruntime-directml",),
-        detection="Windows with a DirectX 12 adapter; a trace shows it executing",
+        builds=(Build("onnxruntime-directml", is_complete=True),),
+        needs="Windows with a DirectX 12 adapter",
         options=frozenset({"device_id", "performance_preference", "device_filter", "disable_metacommands"}),
-        records=("gpu", "driver", "copies"),
-        has_own_memory=True,
     ),
     Provider(
         name="QNNExecutionProvider",
         short="qnn",
         device="npu",
         tag="qnn",
-        # from 2.0 a plug-in, before it a build
-        plugins=("onnxruntime-qnn",),
-        detection="a Snapdragon device with the named backend; a trace shows it executing",
+        meant_by=("npu",),
+        # unsigned activations, on Arm machines too
+        quantisation={"activation": "uint8"},
+        plugins=(
+            Plugin(
+                "onnxruntime-qnn",
+                module="onnxruntime_qnn",
+                releases=("2.0.0", "2.1.0", "2.1.1", "2.2.0", "2.3.0", "2.4.0", "2.5.0", "2.6.0", "2.7.0"),
+                first_major=2,
+            ),
+        ),
+        needs="a Snapdragon device with the named backend",
         options=frozenset(
             {
                 "backend_type",
@@ -352,7 +301,6 @@ PROVIDERS: tuple[Provider, ...] = (
             }
         ),
         defaults={"backend_type": "htp"},
-        records=("backend", "soc_model", "first_build_ms"),
     ),
     Provider(
         name="WebGpuExecutionProvider",
@@ -360,13 +308,17 @@ PROVIDERS: tuple[Provider, ...] = (
         title="WebGPU",
         device="gpu",
         tag="webgpu",
-        plugins=("onnxruntime-ep-webgpu",),
-        detection="a Vulkan, Metal or DirectX 12 adapter seen by the plug-in; a trace shows it executing",
+        plugins=(
+            Plugin(
+                "onnxruntime-ep-webgpu",
+                module="onnxruntime_ep_webgpu",
+                releases=("0.1.0", "0.2.1", "0.3.0", "0.4.0"),
+            ),
+        ),
+        needs="a Vulkan, Metal or DirectX 12 adapter that the plug-in sees",
         options=frozenset(
             {"deviceId", "preferredLayout", "validationMode", "storageBufferCacheMode", "powerPreference"}
         ),
-        records=("adapter", "is_software_adapter", "copies"),
-        has_own_memory=True,
         probe_with="onnxruntime-ep-webgpu==0.4.0",
         signs=Signs(
             machines=(*_X86, "aarch64"),
@@ -382,8 +334,25 @@ PROVIDERS: tuple[Provider, ...] = (
         device="npu",
         tag="plugin",
         aliases=("plug-in",),
-        detection="the owner's library registers and lists at least one device; a trace shows it executing",
-        records=("library_version", "devices"),
+        needs="a library of the node's owner that registers and lists at least one device",
         takes_any_option=True,
     ),
 )
+
+
+def _every_build() -> tuple[Build, ...]:
+    """Each build of the table once, the plain one first."""
+    return tuple(dict.fromkeys((PLAIN, *(build for entry in _BESIDE_THE_CPU for build in entry.builds))))
+
+
+CPU = Provider(
+    name="CPUExecutionProvider",
+    short="cpu",
+    device="cpu",
+    tag="cpu",
+    needs="nothing but a processor",
+    builds=_every_build(),
+    plugins=tuple(plugin for entry in _BESIDE_THE_CPU for plugin in entry.plugins),
+    meter="processor",
+)
+PROVIDERS = (CPU, *_BESIDE_THE_CPU)

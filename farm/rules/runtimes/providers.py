@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from farm.rules.runtimes.distributions import EVERY_DISTRIBUTION
 from farm.rules.runtimes.nearest import choice_sentence
-from farm.rules.runtimes.provider_table import PROVIDERS, Building, Provider, Signs
+from farm.rules.runtimes.provider import Building, Provider, Signs
+from farm.rules.runtimes.provider_table import CPU, PROVIDERS
 
 __all__ = [
     "CPU",
@@ -21,6 +22,7 @@ __all__ = [
     "needs_devices",
     "requested_list",
     "resolve",
+    "session_options",
     "tag_for",
     "title",
     "with_defaults",
@@ -38,17 +40,6 @@ class ProviderOptionProblem(ValueError):
 _BY_NAME = {key.lower(): entry for entry in PROVIDERS for key in (entry.name, entry.short, *entry.aliases)}
 # ONNX Runtime's names without their common ending are accepted too: `CUDA`, `MIGraphX`.
 _BY_NAME |= {entry.name.removesuffix("ExecutionProvider").lower(): entry for entry in PROVIDERS}
-
-# what people call a device, where several providers or one of another name are meant
-_MEANT = {
-    **dict.fromkeys(("gpu", "nvidia", "geforce"), ("cuda", "tensorrt")),
-    **dict.fromkeys(("amd", "radeon"), ("migraphx", "rocm")),
-    **dict.fromkeys(("apple", "metal", "mps"), ("coreml",)),
-    "intel": ("openvino",),
-    "npu": ("openvino", "qnn"),
-}
-
-CPU = PROVIDERS[0]
 
 
 def find(name: str) -> Provider | None:
@@ -73,8 +64,8 @@ def resolve(name: str) -> Provider:
 
 def _unknown(name: str) -> str:
     """Which providers are near: by meaning where the word has one, else by spelling."""
-    meant = _MEANT.get(name.strip().lower())
-    if meant is None:
+    meant = [entry.short for entry in PROVIDERS if name.strip().lower() in entry.meant_by]
+    if not meant:
         return choice_sentence("provider", name, [p.short for p in PROVIDERS])
     return f"Unknown provider {name!r}: did you mean {' or '.join(map(repr, meant))}?"
 
@@ -108,6 +99,12 @@ def check_options(provider: Provider, options: Mapping[str, str]) -> None:
 def with_defaults(provider: Provider, options: Mapping[str, str]) -> dict[str, str]:
     """The options that are passed: the provider's defaults, overridden by those of the matrix."""
     return {**provider.defaults, **options}
+
+
+def session_options(provider: Provider, options: Mapping[str, str], *, threads: int) -> dict[str, str]:
+    """A cell's options as a build gets them: with its threads where the provider would take every core for itself."""
+    own = {provider.threads_option: str(threads)} if provider.threads_option else {}
+    return {**own, **options}
 
 
 def tag_for(provider: Provider, options: Mapping[str, str]) -> str:

@@ -1,6 +1,7 @@
 """The documents about matrices and bench documents hold what the code reads and writes."""
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from farm.rules.matrices import matrix
 from farm.rules.runtimes.providers import PROVIDERS
 
 DOCS = Path(__file__).parents[3] / "docs"
+WRITER = runpy.run_path(str(DOCS.parent / "deploy" / "document-providers"))
 EXAMPLES = sorted((DOCS / "examples").glob("*.*"))
 
 
@@ -42,9 +44,22 @@ def test_there_are_examples():
     assert len(EXAMPLES) >= 4
 
 
-def test_the_provider_table_of_the_documentation_is_that_of_the_code():
-    rows = re.findall(r"^\| `([a-z0-9-]+)`(?:, `[a-z-]+`)* \| (\w+) \|", (DOCS / "matrix.md").read_text("utf-8"), re.M)
-    assert {name: short for short, name in rows} == {entry.name: entry.short for entry in PROVIDERS}
+@pytest.mark.parametrize("path", WRITER["DOCUMENTS"], ids=lambda path: path.name)
+def test_what_the_documents_say_of_providers_is_what_the_table_says(path):
+    text = path.read_text("utf-8")
+    assert WRITER["PART"].search(text)
+    assert WRITER["written"](text) == text, "run deploy/document-providers"
+
+
+def test_every_provider_stands_in_every_table_that_is_written_of_them():
+    for part in ("names", "machines", "settings"):
+        rows = WRITER["PARTS"][part]().splitlines()[2:]
+        assert [row.split("`")[1] for row in rows] == [entry.short for entry in PROVIDERS]
+
+
+def test_a_change_of_the_table_changes_the_documents():
+    hardware = (DOCS / "hardware.md").read_text("utf-8")
+    assert WRITER["written"](hardware.replace("an NVIDIA GPU whose driver answers", "a wish")) == hardware
 
 
 def parts():

@@ -1,13 +1,18 @@
 """The provider table and its names."""
 
+import ast
+import dataclasses
 import re
+from pathlib import Path
 
 import pytest
 
 from farm.contract.cells import Runtime
 from farm.rules.runtimes import plugins, providers, releases
+from farm.rules.runtimes.provider import Build, Building, Plugin, Provider, Signs
 from farm.rules.runtimes.providers import PROVIDERS, ProviderOptionProblem, UnknownProvider
 
+ROOT = Path(__file__).resolve().parents[3]
 CELL_PATTERN = re.compile(r"^[A-Za-z0-9_]{1,64}$")
 
 
@@ -20,11 +25,23 @@ def test_every_name_of_a_provider_leads_to_it(entry):
 @pytest.mark.parametrize("entry", PROVIDERS, ids=lambda entry: entry.short)
 def test_every_entry_is_complete_enough_to_be_measured(entry):
     assert CELL_PATTERN.match(entry.name)
-    assert entry.detection
+    assert entry.needs
     assert set(entry.defaults) <= entry.options
     assert not any(
         word in option for option in entry.options for word in ("path", "library", "compute_stream", "_file", "config")
     )
+
+
+@pytest.mark.parametrize("kind", [Provider, Build, Plugin, Signs, Building], ids=lambda kind: kind.__name__)
+def test_whatever_an_entry_says_is_read_by_somebody(kind):
+    read = {
+        node.attr
+        for package in ("farm", "worker", "onnxfarm", "dashboard")
+        for path in (ROOT / package).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute)
+    }
+    assert {field.name for field in dataclasses.fields(kind)} <= read
 
 
 def test_names_are_not_shared():

@@ -8,9 +8,15 @@ from typing import Any
 
 import pytest
 
+from farm.contract.blocks import ArmOrder
+from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime, SessionSettings
 from farm.contract.reports import Facts
+from farm.rules.cells.matrix_axes import read_runtime
 from farm.rules.runtimes import plugins, providers
 from worker.agent.abilities import probes
+from worker.agent.kit.runtimes import Installed
+from worker.agent.passes import checks
+from worker.agent.passes.arms import PreparedArm
 from worker.runner import building, engine, faults, profile
 from worker.runner.order import BuildingPart, Order
 
@@ -172,7 +178,54 @@ def test_a_provider_that_keeps_nothing_or_does_not_start_again_has_no_cached_bui
 
 
 def test_a_plug_in_stands_beside_a_pinned_runtime() -> None:
-    for plugin in plugins.PLUGINS:
-        assert plugin.package in providers.EVERY_DISTRIBUTION
-        assert plugin.provider in {entry.name for entry in providers.PROVIDERS}
-        assert plugin.package in providers.resolve(plugin.provider).plugins
+    for entry in providers.PROVIDERS[1:]:
+        for plugin in entry.plugins:
+            runtime = Runtime(distribution=plugin.package, version=plugin.releases[-1])
+            assert plugin.package in providers.EVERY_DISTRIBUTION
+            assert plugins.module_for(runtime, entry.name) == plugin.module
+            assert plugins.core_of(runtime) == plugins.CORE
+
+
+def arm(tmp_path: Path, short: str, *, runtime: str, threads: int = 3, **options: str) -> PreparedArm:
+    digest, path = "0" * 64, tmp_path / "bundle" / "m.onnx"
+    bundle = Bundle(main="m.onnx", files=(FileRef(name="m.onnx", sha256=digest, bytes=1),))
+    cell = CellSpec(
+        artifact_sha256=bundle.digest,
+        runtime=read_runtime(runtime),
+        provider=providers.resolve(short).name,
+        provider_options=options,
+        session=SessionSettings(threads=threads),
+    )
+    inputs = FileRef(name="inputs.npz", sha256=digest, bytes=1)
+    order = ArmOrder(arm=0, cell=cell, bundle=bundle, source=bundle, inputs=inputs)
+    installed = Installed(runtime=cell.runtime, folder=tmp_path)
+    return PreparedArm(
+        order=order, installed=installed, model=path, source=path, inputs=path, reference=None, scratch=tmp_path
+    )
+
+
+@pytest.mark.parametrize("entry", providers.PROVIDERS, ids=lambda entry: entry.short)
+def test_the_order_carries_what_the_runner_has_to_know_of_a_provider(entry: providers.Provider, tmp_path: Path) -> None:
+    told = Order.from_json(checks.runner_order(arm(tmp_path, entry.short, runtime="onnxruntime==1.31.1"), "check"))
+    assert (told.memory or "") == entry.memory
+    assert (told.stands_in or "") == (entry.signs.stands_in if entry.signs else "")
+    assert told.provider_options == ({entry.threads_option: "3"} if entry.threads_option else {})
+    assert (told.building.cache if told.building else None) == (entry.building.cache if entry.building else None)
+
+
+def test_threads_that_the_matrix_sets_are_left_as_they_are(tmp_path: Path) -> None:
+    asked = arm(tmp_path, "openvino", runtime="onnxruntime-openvino==1.24.1", num_of_threads="2", device_type="CPU")
+    assert checks.runner_order(asked, "check")["provider_options"] == {"num_of_threads": "2", "device_type": "CPU"}
+
+
+def test_a_plug_ins_library_is_given_the_matrixs_options_and_no_other(tmp_path: Path) -> None:
+    asked = arm(tmp_path, "openvino", runtime="onnxruntime-ep-openvino==1.8.1", device_type="GPU")
+    assert checks.runner_order(asked, "check")["provider_options"] == {"device_type": "GPU"}
+
+
+def test_the_runner_names_no_provider_but_the_cpu() -> None:
+    runner = Path(engine.__file__).parent
+    for path in sorted(runner.glob("*.py")):
+        text = path.read_text().lower()
+        named = [entry.short for entry in providers.PROVIDERS if entry.name.lower() in text and entry.short != "cpu"]
+        assert named == [], path.name

@@ -101,7 +101,10 @@ def probe(
     with launch as launcher:
         report = checks.run_check(launcher, arm)
         if report.reason is not None:
-            logger.warning("%s does not run here on %s: %s", entry.name, installed.runtime, report.reason.text)
+            logger.warning(
+                "%s does not run here on %s, it takes %s: %s",
+                *(entry.name, installed.runtime, entry.needs, report.reason.text),
+            )
             return Abilities()
         profiled = traces.profile_arm(launcher, arm, trace_round=0)
     trace = traces.report_of(profiled, traces.Mapper(work_dir=folder), store=lambda arm, trace_round, path: None)

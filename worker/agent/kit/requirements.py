@@ -7,17 +7,12 @@ interpreter, and the installer's words become the reason if that fails.
 from dataclasses import dataclass
 
 from farm.contract.cells import Runtime
-from farm.rules.runtimes import plugins
+from farm.rules.runtimes import distributions, plugins
 from farm.rules.runtimes.order import minor_of
 
 # numpy is the only dependency that inference imports; it is pinned so that a runtime is the same on every day
 NUMPY_1 = "numpy==1.26.4"
 NUMPY_2 = "numpy==2.4.6"
-
-# distributions whose own dependencies (compilers of graphs, CUDA libraries) are needed to run
-_EXTRAS = {"onnxruntime-gpu": "[cuda,cudnn]"}
-# built from the same sources as the plain one, and like it complete without their dependencies
-_SELF_CONTAINED = {"onnxruntime", "onnxruntime-openvino", "onnxruntime-directml"}
 
 # first release of a row → (lowest, highest) minor version of Python 3
 _WHEELS: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = (
@@ -45,10 +40,10 @@ def recipe_of(runtime: Runtime) -> Recipe:
     numpy = NUMPY_1 if minor_of(core.version) < (1, 19) else NUMPY_2
     if core is not runtime:
         return Recipe(requirements=(str(runtime), str(core), numpy), with_dependencies=False)
-    extras = _EXTRAS.get(runtime.distribution, "")
+    build = distributions.build_of(runtime.distribution)
     return Recipe(
-        requirements=(f"{runtime.distribution}{extras}=={runtime.version}", numpy),
-        with_dependencies=runtime.distribution not in _SELF_CONTAINED,
+        requirements=(f"{build.package}{build.extras}=={runtime.version}", numpy),
+        with_dependencies=not build.is_complete,
     )
 
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from farm.contract.cells import CellSpec
+from farm.rules.runtimes import providers
 
 POWERCAP = Path("/sys/class/powercap")
 NVML = "libnvidia-ml.so.1"
 NOT_READABLE = "not readable here"
 # counters are updated every millisecond (RAPL) to tenth of a second (NVML)
 PERIOD_S = 0.05
-_ON_NVIDIA = ("CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider")
 
 
 class Unreadable(RuntimeError):
@@ -95,9 +95,11 @@ def reading(meter: Meter | None, *, period_s: float = PERIOD_S) -> Iterator[Read
 
 def meter_of(cell: CellSpec, *, powercap: Path = POWERCAP, nvml: str = NVML) -> Meter:
     """The meter of what the cell runs on. Raises Unreadable."""
-    if cell.provider == "CPUExecutionProvider":
+    entry = providers.find(cell.provider)
+    meter = entry.meter if entry is not None else None
+    if meter == "processor":
         return processor_meter(powercap)
-    if cell.provider in _ON_NVIDIA:
+    if meter == "nvidia":
         number = cell.provider_options.get("device_id", "0")
         return nvidia_meter(int(number) if number.isdecimal() else 0, library=nvml)
     raise Unreadable(f"no energy counter is known for {cell.provider}")

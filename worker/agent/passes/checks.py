@@ -48,19 +48,31 @@ def runner_order(arm: PreparedArm, kind: str) -> dict[str, Any]:
         "provider": cell.provider,
         "provider_options": cell.provider_options,
         "plugin": plugins.module_for(cell.runtime, cell.provider),
-        "building": _building(arm),
+        **_of_provider(arm),
         "session": cell.session.model_dump(mode="json"),
         "batch": cell.workload.batch,
         "concurrency": cell.workload.concurrency,
     }
 
 
-def _building(arm: PreparedArm) -> dict[str, Any] | None:
-    entry = providers.find(arm.order.cell.provider)
-    if entry is None or entry.building is None:
-        return None
-    part = entry.building
-    return {"cache": part.cache, "folder": str(arm.engines), "shapes": list(part.shapes)}
+def _of_provider(arm: PreparedArm) -> dict[str, Any]:
+    """What the table of providers says of the cell's; nothing of one that has no entry."""
+    cell = arm.order.cell
+    entry = providers.find(cell.provider)
+    if entry is None:
+        return {}
+    found: dict[str, Any] = {"memory": entry.memory or None}
+    if entry.signs is not None:
+        found["stands_in"] = entry.signs.stands_in or None
+    if entry.building is not None:
+        part = entry.building
+        found["building"] = {"cache": part.cache, "folder": str(arm.engines), "shapes": list(part.shapes)}
+    if plugins.module_for(cell.runtime, cell.provider) is None:
+        # a plug-in's library is given what the matrix says and nothing else
+        found["provider_options"] = providers.session_options(
+            entry, cell.provider_options, threads=cell.session.threads
+        )
+    return found
 
 
 def first_problem(error: ValidationError) -> str:

@@ -1,0 +1,119 @@
+"""What an entry of the table of execution providers says: one provider, its packages, its options, its hardware."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Device = Literal["cpu", "gpu", "npu"]
+# what counts the energy of an inference
+Meter = Literal["processor", "nvidia"]
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """A distribution of ONNX Runtime that carries the provider.
+
+    `extras`: asked for with it, where its metadata leave out what it needs. `is_complete`: it runs without the packages
+    that it names as its dependencies, so that they are not installed.
+    """
+
+    package: str
+    extras: str = ""
+    is_complete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """A package that adds the provider beside plain `onnxruntime`. `module` finds the library (`get_library_path`).
+
+    `first_major`: releases before it were builds of ONNX Runtime themselves.
+    """
+
+    package: str
+    module: str
+    releases: tuple[str, ...]
+    first_major: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What of a machine makes a probe worth its download; all that is given must hold. It proves nothing.
+
+    `systems`: values of sys.platform. `machines`: architectures. `files`: one of them exists (patterns). `libraries`:
+    the loader finds each. `stands_in`: an environment variable of the agent that, set to 1, replaces `files`; a device
+    of kind CPU is then the processor standing in.
+    """
+
+    systems: tuple[str, ...] = ("linux",)
+    machines: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    stands_in: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Building:
+    """A provider that compiles the graph: how its engine is kept and what shapes it is built for.
+
+    `cache`: the option that names the cache folder, which is the agent's to set, so that every launch of a cell loads
+    the engine of the first. `shapes`: the options for the smallest, usual and largest shapes, filled from the workload
+    where the matrix sets none of them.
+    """
+
+    cache: str
+    shapes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """One execution provider.
+
+    `title`: what people call it, where that is not ONNX Runtime's name without its ending. `meant_by`: words that may
+    mean it, answered with a question. `needs`: what a machine has to have, in words that follow "it takes".
+
+    `builds`, `plugins`: packages that carry it; none: a node's own build. `computes_with`: beginnings of the names of
+    packages that decide its speed, and that a change of runtime may bring along.
+
+    `options`: the names a matrix may set. `defaults`: what is passed when the matrix says nothing. `threads_option`: of
+    a provider with a pool of its own, the option that pins its number; the cell's threads unless the matrix sets it.
+    `building`: see there. `quantisation`: options of a static recipe that the provider decides.
+
+    `memory`: the name that OrtValue gives its memory, where tensors are bound there; latency is then reported with host
+    copies too. `meter`: what counts its energy. `environment`: names that a runner finds as the agent's owner set them.
+
+    `probe_with`: the build that a probe installs, where plain `onnxruntime` has not got the provider, and `signs` of a
+    machine that is worth it; None: the owner has to ask.
+    """
+
+    name: str
+    short: str
+    device: Device
+    tag: str
+    needs: str
+    title: str = ""
+    aliases: tuple[str, ...] = ()
+    meant_by: tuple[str, ...] = ()
+    builds: tuple[Build, ...] = ()
+    plugins: tuple[Plugin, ...] = ()
+    computes_with: tuple[str, ...] = ()
+    options: frozenset[str] = frozenset()
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    takes_any_option: bool = False
+    threads_option: str = ""
+    building: Building | None = None
+    quantisation: Mapping[str, str] = field(default_factory=dict)
+    memory: str = ""
+    meter: Meter | None = None
+    environment: tuple[str, ...] = ()
+    probe_with: str = ""
+    signs: Signs | None = None
+
+    @property
+    def distributions(self) -> tuple[str, ...]:
+        """The builds of ONNX Runtime that carry this provider."""
+        return tuple(build.package for build in self.builds)
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Every package that carries this provider, builds before plug-ins."""
+        return (*self.distributions, *(plugin.package for plugin in self.plugins))
