@@ -86,7 +86,7 @@ class Order:
     inputs: str
     provider: str
     provider_options: dict[str, str] = field(default_factory=dict)
-    # the module whose library brings the provider; None: it is in the build
+    # `module:function` that gives the path of the library with the provider; None: it is in the build
     plugin: str | None = None
     # the name that OrtValue gives the provider's own memory; None: it computes on the host's
     memory: str | None = None

@@ -17,13 +17,14 @@ _registered: set[str] = set()
 
 def devices_of(order: Order, *, requested: list[str]) -> list[Any]:
     """The first device of the provider, of the kind that the cell asks for. Raises Refusal when there is none."""
-    module = order.plugin
-    assert module is not None
+    assert order.plugin is not None
     with faults.translated("provider", requested_providers=requested):
-        if module not in _registered:
-            library = importlib.import_module(module).get_library_path()
-            onnxruntime.register_execution_provider_library(module, library)
-            _registered.add(module)
+        if order.provider not in _registered:
+            module, _, function = order.plugin.partition(":")
+            library = getattr(importlib.import_module(module), function)()
+            # under the provider's name, which is what some libraries then call their provider
+            onnxruntime.register_execution_provider_library(order.provider, library)
+            _registered.add(order.provider)
         listed = [one for one in onnxruntime.get_ep_devices() if one.ep_name == order.provider]
     wanted = order.provider_options.get(DEVICE_OPTION, "").upper()
     fitting = [one for one in listed if not wanted or kind_of(one) == wanted.partition(".")[0]]

@@ -8,10 +8,7 @@ import re
 
 from farm.contract.cells import Runtime
 from farm.rules.runtimes.provider import Plugin
-from farm.rules.runtimes.provider_table import CPU, PROVIDERS
-
-# what stands beside every plug-in; another one would make other cells of the same digest
-CORE = Runtime(distribution="onnxruntime", version="1.31.1")
+from farm.rules.runtimes.provider_table import CPU, PLAIN, PROVIDERS
 
 PLUGINS = CPU.plugins
 _BY_PACKAGE = {one.package: one for one in PLUGINS}
@@ -27,10 +24,11 @@ def plugin_of(runtime: Runtime) -> Plugin | None:
 
 def core_of(runtime: Runtime) -> Runtime:
     """The ONNX Runtime that loads the models: the runtime itself, or what stands beside a plug-in."""
-    return CORE if plugin_of(runtime) else runtime
-
-
-def module_for(runtime: Runtime, provider: str) -> str | None:
-    """The module whose library brings this provider to the runtime; None where it needs none."""
     found = plugin_of(runtime)
-    return found.module if found is not None and _PROVIDER_OF[found.package] == provider else None
+    return runtime if found is None else Runtime(distribution=PLAIN.package, version=found.core)
+
+
+def library_for(runtime: Runtime, provider: str) -> str | None:
+    """The `module:function` that gives the library with this provider; None where the runtime needs none."""
+    found = plugin_of(runtime)
+    return found.library if found is not None and _PROVIDER_OF[found.package] == provider else None

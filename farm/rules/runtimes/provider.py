@@ -24,14 +24,17 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """A package that adds the provider beside plain `onnxruntime`. `module` finds the library (`get_library_path`).
+    """A package that adds the provider beside plain `onnxruntime`.
 
-    `first_major`: releases before it were builds of ONNX Runtime themselves.
+    `library`: `module:function` that gives the library's path. `core`: the `onnxruntime` beside every release of it;
+    another one would make other cells of the same digest. `first_major`: releases before it were builds of ONNX Runtime
+    themselves.
     """
 
     package: str
-    module: str
+    library: str
     releases: tuple[str, ...]
+    core: str = "1.31.1"
     first_major: int = 0
 
 

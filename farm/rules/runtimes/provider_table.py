@@ -164,7 +164,7 @@ _BESIDE_THE_CPU: tuple[Provider, ...] = (
         plugins=(
             Plugin(
                 "onnxruntime-ep-openvino",
-                module="onnxruntime_ep_openvino",
+                library="onnxruntime_ep_openvino:get_library_path",
                 releases=("1.4.0", "1.4.1", "1.5.2", "1.6.1", "1.7.0", "1.8.0", "1.8.1"),
             ),
         ),
@@ -281,7 +281,7 @@ _BESIDE_THE_CPU: tuple[Provider, ...] = (
         plugins=(
             Plugin(
                 "onnxruntime-qnn",
-                module="onnxruntime_qnn",
+                library="onnxruntime_qnn:get_library_path",
                 releases=("2.0.0", "2.1.0", "2.1.1", "2.2.0", "2.3.0", "2.4.0", "2.5.0", "2.6.0", "2.7.0"),
                 first_major=2,
             ),
@@ -311,7 +311,7 @@ _BESIDE_THE_CPU: tuple[Provider, ...] = (
         plugins=(
             Plugin(
                 "onnxruntime-ep-webgpu",
-                module="onnxruntime_ep_webgpu",
+                library="onnxruntime_ep_webgpu:get_library_path",
                 releases=("0.1.0", "0.2.1", "0.3.0", "0.4.0"),
             ),
         ),

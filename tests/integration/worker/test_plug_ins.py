@@ -59,6 +59,21 @@ def test_webgpu_on_the_software_adapter_shows_its_placement_and_copies(
     assert trace.copies_to_host > 0
 
 
+def test_a_plug_in_that_takes_its_name_from_its_registration_is_active(bench: Workbench) -> None:
+    # Qualcomm's wheel for x86-64 brings the simulator of its accelerator
+    arm = bench.arm(
+        0,
+        MODELS / "qdq_bias.onnx",
+        runtime="onnxruntime-qnn==2.7.0",
+        provider="QNNExecutionProvider",
+        provider_options={"backend_type": "htp"},
+    )
+    found = checks(bench.execute_until([arm], CheckReport))[0]
+    assert found.reason is None, found.reason
+    assert found.active_providers[0] == "QNNExecutionProvider"
+    assert found.provider_facts["device"].startswith("CPU")
+
+
 def test_nothing_is_said_of_engines_where_nothing_is_compiled(bench: Workbench) -> None:
     arm = bench.arm(0, MODELS / "cnn_fixed_b1.onnx")
     found = checks(bench.execute_until([arm], CheckReport))[0]

@@ -84,9 +84,9 @@ def test_a_plug_in_loads_what_the_onnx_runtime_beside_it_loads():
     plain = Runtime(distribution="onnxruntime", version="1.20.0")
     assert str(plugins.core_of(plugin)) == "onnxruntime==1.31.1"
     assert plugins.core_of(plain) is plain
-    assert plugins.module_for(plugin, "WebGpuExecutionProvider") == "onnxruntime_ep_webgpu"
-    assert plugins.module_for(plugin, "CPUExecutionProvider") is None
-    assert plugins.module_for(plain, "WebGpuExecutionProvider") is None
+    assert plugins.library_for(plugin, "WebGpuExecutionProvider") == "onnxruntime_ep_webgpu:get_library_path"
+    assert plugins.library_for(plugin, "CPUExecutionProvider") is None
+    assert plugins.library_for(plain, "WebGpuExecutionProvider") is None
 
 
 def test_plug_ins_number_their_releases_by_themselves():

@@ -182,8 +182,8 @@ def test_a_plug_in_stands_beside_a_pinned_runtime() -> None:
         for plugin in entry.plugins:
             runtime = Runtime(distribution=plugin.package, version=plugin.releases[-1])
             assert plugin.package in providers.EVERY_DISTRIBUTION
-            assert plugins.module_for(runtime, entry.name) == plugin.module
-            assert plugins.core_of(runtime) == plugins.CORE
+            assert plugins.library_for(runtime, entry.name) == plugin.library
+            assert str(plugins.core_of(runtime)) == f"onnxruntime=={plugin.core}"
 
 
 def arm(tmp_path: Path, short: str, *, runtime: str, threads: int = 3, **options: str) -> PreparedArm:

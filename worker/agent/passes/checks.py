@@ -47,7 +47,7 @@ def runner_order(arm: PreparedArm, kind: str) -> dict[str, Any]:
         "tolerances": {name: [one.atol, one.rtol] for name, one in arm.order.tolerances.items()},
         "provider": cell.provider,
         "provider_options": cell.provider_options,
-        "plugin": plugins.module_for(cell.runtime, cell.provider),
+        "plugin": plugins.library_for(cell.runtime, cell.provider),
         **_of_provider(arm),
         "session": cell.session.model_dump(mode="json"),
         "batch": cell.workload.batch,
@@ -67,7 +67,7 @@ def _of_provider(arm: PreparedArm) -> dict[str, Any]:
     if entry.building is not None:
         part = entry.building
         found["building"] = {"cache": part.cache, "folder": str(arm.engines), "shapes": list(part.shapes)}
-    if plugins.module_for(cell.runtime, cell.provider) is None:
+    if plugins.library_for(cell.runtime, cell.provider) is None:
         # a plug-in's library is given what the matrix says and nothing else
         found["provider_options"] = providers.session_options(
             entry, cell.provider_options, threads=cell.session.threads
