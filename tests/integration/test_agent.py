@@ -13,7 +13,7 @@ import pytest
 
 from farm.contract.blocks import ArmOrder, BlockOrder
 from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime
-from tests.integration.node_api_twin import NodeApiTwin
+from onnxfarm.testing import FakeFarm
 
 ROOT = Path(__file__).resolve().parents[2]
 ZERO = "0" * 64
@@ -27,10 +27,9 @@ StartAgent = Callable[..., subprocess.Popen[bytes]]
 
 
 @pytest.fixture
-def twin() -> Iterator[NodeApiTwin]:
-    farm = NodeApiTwin(order=ORDER.model_dump(mode="json"))
-    yield farm
-    farm.close()
+def farm() -> Iterator[FakeFarm]:
+    with FakeFarm() as farm:
+        yield farm
 
 
 @pytest.fixture
@@ -55,137 +54,133 @@ def spooled(folder: Path) -> list[Path]:
     return sorted((folder / "node" / "spool").glob("*.json"))
 
 
-def test_a_message_becomes_a_claim_and_reports(twin: NodeApiTwin, start_agent: StartAgent, tmp_path: Path) -> None:
-    start_agent(twin.url)
-    twin.offers.put(("b1", 1))
-    reports = twin.wait_for("blocks/b1/reports", count=2)
-    assert twin.asked("blocks/b1/claim") == [{"attempt": 1}]
+def test_a_message_becomes_a_claim_and_reports(farm: FakeFarm, start_agent: StartAgent, tmp_path: Path) -> None:
+    start_agent(farm.url)
+    farm.offer(ORDER)
+    reports = farm.wait_for("blocks/b1/reports", count=2)
+    assert farm.asked("blocks/b1/claim") == [{"attempt": 1}]
     assert [post["report"]["kind"] for post in reports] == ["facts", "end"]
     time.sleep(0.2)
     assert spooled(tmp_path) == []
 
 
-def test_no_message_is_asked_for_while_a_block_is_measured(twin: NodeApiTwin, start_agent: StartAgent) -> None:
-    start_agent(twin.url, seconds=2.0)
-    twin.offers.put(("b1", 1))
-    twin.wait_for("blocks/b1/reports", count=1)
+def test_no_message_is_asked_for_while_a_block_is_measured(farm: FakeFarm, start_agent: StartAgent) -> None:
+    start_agent(farm.url, seconds=2.0)
+    farm.offer(ORDER)
+    farm.wait_for("blocks/b1/reports", count=1)
     time.sleep(0.3)
-    before = len(twin.asked("messages"))
-    twin.wait_for("blocks/b1/reports", count=2)
-    assert len(twin.asked("messages")) == before
-    twin.wait_for("messages", count=before + 1)
+    before = len(farm.asked("messages"))
+    farm.wait_for("blocks/b1/reports", count=2)
+    assert len(farm.asked("messages")) == before
+    farm.wait_for("messages", count=before + 1)
 
 
-def test_heartbeats_go_on_while_a_block_is_measured(twin: NodeApiTwin, start_agent: StartAgent) -> None:
-    twin.lease_s = 0.4
-    start_agent(twin.url, seconds=1.5)
-    twin.offers.put(("b1", 1))
-    twin.wait_for("blocks/b1/reports", count=2)
-    assert len(twin.asked("heartbeat")) >= 8
+def test_heartbeats_go_on_while_a_block_is_measured(farm: FakeFarm, start_agent: StartAgent) -> None:
+    farm.lease_s = 0.4
+    start_agent(farm.url, seconds=1.5)
+    farm.offer(ORDER)
+    farm.wait_for("blocks/b1/reports", count=2)
+    assert len(farm.asked("heartbeat")) >= 8
 
 
-def test_a_heartbeat_answered_409_ends_the_measuring(twin: NodeApiTwin, start_agent: StartAgent) -> None:
-    twin.lease_s = 0.4
-    start_agent(twin.url, seconds=60.0)
-    twin.offers.put(("b1", 1))
-    twin.wait_for("heartbeat", count=2)
+def test_a_heartbeat_answered_409_ends_the_measuring(farm: FakeFarm, start_agent: StartAgent) -> None:
+    farm.lease_s = 0.4
+    start_agent(farm.url, seconds=60.0)
+    farm.offer(ORDER)
+    farm.wait_for("heartbeat", count=2)
     refusal = {"detail": "The run was cancelled.", "code": "stale"}
-    twin.override = lambda address, body: (409, refusal) if address.endswith("heartbeat") else None
-    polls = len(twin.asked("messages"))
-    twin.wait_for("messages", count=polls + 1)
+    farm.instead = lambda address, body: (409, refusal) if address.endswith("heartbeat") else None
+    polls = len(farm.asked("messages"))
+    farm.wait_for("messages", count=polls + 1)
 
 
-def test_a_claim_answered_409_is_dropped_and_the_next_message_taken(twin: NodeApiTwin, start_agent: StartAgent) -> None:
+def test_a_claim_answered_409_is_dropped_and_the_next_message_taken(farm: FakeFarm, start_agent: StartAgent) -> None:
     refusal = {"detail": "Somebody else has it.", "code": "stale"}
-    twin.override = lambda address, body: (409, refusal) if address == "blocks/b1/claim" else None
-    start_agent(twin.url)
-    twin.offers.put(("b1", 1))
-    twin.wait_for("blocks/b1/claim")
-    twin.offers.put(("b2", 1))
-    twin.wait_for("blocks/b2/claim")
-    assert twin.asked("blocks/b1/reports") == []
+    farm.instead = lambda address, body: (409, refusal) if address == "blocks/b1/claim" else None
+    start_agent(farm.url)
+    farm.offer(ORDER)
+    farm.wait_for("blocks/b1/claim")
+    farm.offer(ORDER.model_copy(update={"block": "b2"}))
+    farm.wait_for("blocks/b2/claim")
+    assert farm.asked("blocks/b1/reports") == []
 
 
-def test_a_farm_that_goes_away_is_waited_for(twin: NodeApiTwin, start_agent: StartAgent) -> None:
-    process = start_agent(twin.url)
-    twin.wait_for("messages")
-    port = twin.port
-    twin.close()
+def test_a_farm_that_goes_away_is_waited_for(farm: FakeFarm, start_agent: StartAgent) -> None:
+    process = start_agent(farm.url)
+    farm.wait_for("messages")
+    port = farm.port
+    farm.close()
     time.sleep(3.0)
     assert process.poll() is None
-    back = NodeApiTwin(port=port, order=ORDER.model_dump(mode="json"))
+    back = FakeFarm(port=port)
     try:
-        back.offers.put(("b1", 1))
+        back.offer(ORDER)
         back.wait_for("blocks/b1/reports", count=2, within_s=120)
     finally:
         back.close()
 
 
-def test_a_report_whose_answer_was_lost_is_sent_again(
-    twin: NodeApiTwin, start_agent: StartAgent, tmp_path: Path
-) -> None:
+def test_a_report_whose_answer_was_lost_is_sent_again(farm: FakeFarm, start_agent: StartAgent, tmp_path: Path) -> None:
     problem = {"detail": "The database is away.", "code": "unavailable"}
-    twin.override = lambda address, body: (503, problem) if address.endswith("reports") else None
-    start_agent(twin.url)
-    twin.offers.put(("b1", 1))
-    twin.wait_for("blocks/b1/reports", count=2)
+    farm.instead = lambda address, body: (503, problem) if address.endswith("reports") else None
+    start_agent(farm.url)
+    farm.offer(ORDER)
+    farm.wait_for("blocks/b1/reports", count=2)
     assert len(spooled(tmp_path)) == 1
-    twin.override = lambda address, body: None
-    kinds = [post["report"]["kind"] for post in twin.wait_for("blocks/b1/reports", count=4)]
+    farm.instead = lambda address, body: None
+    kinds = [post["report"]["kind"] for post in farm.wait_for("blocks/b1/reports", count=4)]
     assert kinds[-2:] == ["facts", "end"]
 
 
-def test_a_report_survives_the_agent(twin: NodeApiTwin, start_agent: StartAgent, tmp_path: Path) -> None:
+def test_a_report_survives_the_agent(farm: FakeFarm, start_agent: StartAgent, tmp_path: Path) -> None:
     problem = {"detail": "The database is away.", "code": "unavailable"}
-    twin.override = lambda address, body: (503, problem) if address.endswith("reports") else None
-    process = start_agent(twin.url)
-    twin.offers.put(("b1", 1))
-    twin.wait_for("blocks/b1/reports")
+    farm.instead = lambda address, body: (503, problem) if address.endswith("reports") else None
+    process = start_agent(farm.url)
+    farm.offer(ORDER)
+    farm.wait_for("blocks/b1/reports")
     process.kill()
     process.wait()
     assert [json.loads(path.read_text())["block"] for path in spooled(tmp_path)] == ["b1"]
-    count = len(twin.asked("blocks/b1/reports"))
-    twin.override = lambda address, body: None
-    start_agent(twin.url)
-    twin.wait_for("blocks/b1/reports", count=count + 1)
+    count = len(farm.asked("blocks/b1/reports"))
+    farm.instead = lambda address, body: None
+    start_agent(farm.url)
+    farm.wait_for("blocks/b1/reports", count=count + 1)
 
 
-def test_a_401_stops_the_agent(twin: NodeApiTwin, start_agent: StartAgent, tmp_path: Path) -> None:
-    process = start_agent(twin.url)
-    twin.wait_for("messages")
+def test_a_401_stops_the_agent(farm: FakeFarm, start_agent: StartAgent, tmp_path: Path) -> None:
+    process = start_agent(farm.url)
+    farm.wait_for("messages")
     refusal = {"detail": "This node was taken out of the farm.", "code": "revoked"}
-    twin.override = lambda address, body: (401, refusal)
-    twin.offers.put(("b1", 1))
+    farm.instead = lambda address, body: (401, refusal)
+    farm.offer(ORDER)
     assert process.wait(60) == 3
     assert "taken out of the farm" in (tmp_path / "stderr").read_text()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_a_measuring_agent_soon(
-    twin: NodeApiTwin, start_agent: StartAgent, number: signal.Signals
-) -> None:
-    process = start_agent(twin.url, seconds=60.0)
-    twin.offers.put(("b1", 1))
-    twin.wait_for("blocks/b1/reports")
+def test_a_signal_ends_a_measuring_agent_soon(farm: FakeFarm, start_agent: StartAgent, number: signal.Signals) -> None:
+    process = start_agent(farm.url, seconds=60.0)
+    farm.offer(ORDER)
+    farm.wait_for("blocks/b1/reports")
     began = time.monotonic()
     process.send_signal(number)
     assert process.wait(60) == 0
     # it would have measured for a minute
     assert time.monotonic() - began < 30
-    assert twin.asked("hello")[-1]["state"] == "leaving"
+    assert farm.asked("hello")[-1]["state"] == "leaving"
 
 
-def test_a_node_waits_until_it_is_approved(twin: NodeApiTwin, start_agent: StartAgent) -> None:
+def test_a_node_waits_until_it_is_approved(farm: FakeFarm, start_agent: StartAgent) -> None:
     pending = {"detail": "small waits for approval.", "code": "pending"}
-    twin.override = lambda address, body: (403, pending) if address == "secret" else None
-    start_agent(twin.url)
-    twin.wait_for("secret", count=2)
-    assert twin.asked("messages") == []
-    twin.override = lambda address, body: None
-    twin.wait_for("messages")
+    farm.instead = lambda address, body: (403, pending) if address == "secret" else None
+    start_agent(farm.url)
+    farm.wait_for("secret", count=2)
+    assert farm.asked("messages") == []
+    farm.instead = lambda address, body: None
+    farm.wait_for("messages")
 
 
-def test_a_retired_node_stops(twin: NodeApiTwin, start_agent: StartAgent) -> None:
+def test_a_retired_node_stops(farm: FakeFarm, start_agent: StartAgent) -> None:
     retired = {"detail": "small was taken out of the farm.", "code": "retired"}
-    twin.override = lambda address, body: (403, retired) if address == "secret" else None
-    assert start_agent(twin.url).wait(60) == 3
+    farm.instead = lambda address, body: (403, retired) if address == "secret" else None
+    assert start_agent(farm.url).wait(60) == 3

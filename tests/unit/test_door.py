@@ -12,20 +12,11 @@ from farm.api.endpoints import ENDPOINTS, Endpoint, Way, endpoints_at
 from farm.api.rates import Buckets, Rate
 from farm.api.turns import Press
 from farm.fleet.models import Node
+from onnxfarm.testing import Clock
 from tests.coroutines import awaited
 
 NODE = Node(pk=7, name="bench-7")
 BY_NAME = {one.name: one for one in ENDPOINTS}
-
-
-class Clock:
-    """Seconds that pass when the test says so."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def scope(secret: str = "", *, client: str = "203.0.113.5") -> dict[str, Any]:

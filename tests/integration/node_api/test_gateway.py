@@ -28,6 +28,8 @@ from farm.fleet.states import NodeHealth
 from farm.runs import broker as farm_broker
 from farm.runs import services
 from farm.runs.models import Block
+from farm.runs.states import BlockState
+from onnxfarm.testing import FakeNode
 from tests.conftest import PROJECT, farm_environment
 from tests.integration.node_api.calls import NodeClient
 from tests.integration.runs.making import first_block, make_node, make_run, make_version
@@ -286,3 +288,17 @@ def test_a_gateway_ends_while_nodes_wait(gateway: Gateway, team: Team, tmp_path:
 def _quietly(gateway: Gateway, node: Node) -> None:
     with contextlib.suppress(httpx2.TransportError):
         gateway.poll(node, wait="3")
+
+
+def test_a_node_that_others_wrote_joins_and_measures_a_block_to_its_end(
+    gateway: Gateway, team: Team, owner: User, member: User
+) -> None:
+    with FakeNode(gateway.url.partition("/api/")[0], name="theirs") as theirs:
+        theirs.enrol(fleet.invite(team=team, by=owner)[1])
+        fleet.approve(node=Node.objects.get(name="theirs"), by=owner)
+        theirs.sign_in()
+        assert theirs.hello().health == "active"
+        block = queued_block(team, member)
+        assert theirs.work(wait_s=20) == str(block.pk)
+    block.refresh_from_db()
+    assert block.state == BlockState.DONE

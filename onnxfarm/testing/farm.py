@@ -1,0 +1,235 @@
+"""A farm as a node knows it: the node API of `farm.contract.node` over real HTTP, kept in memory.
+
+It is as strict as a farm about the form of what it is told: a body that is none of the contract's is answered 422, a
+stale token 409. It decides nothing: it offers the blocks that it was given, and keeps what comes back.
+"""
+
+import base64
+import hashlib
+import json
+import queue
+import threading
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from types import TracebackType
+from typing import Self, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from farm.contract import node as messages
+from farm.contract import signing
+from farm.contract.blocks import BlockOrder, Lease
+from farm.contract.cells import FileRef
+from farm.contract.reports import Reply, Report, RoundReport
+from farm.contract.version import MEASURE_TASK, node_queue
+from onnxfarm.testing.http import Answer, Question, Server
+
+Body = TypeVar("Body", bound=BaseModel)
+# what a test may put before the farm's own answer: the status and the JSON, or None to let the farm answer
+Instead = Callable[[str, Mapping[str, object]], "tuple[int, dict[str, object] | None] | None"]
+
+NODE_ID = "7"
+SECRET = "ofn_fake"
+TOKEN = "fake-token"
+
+
+class _RefusedError(Exception):
+    """The farm says no: a status, and a Problem's words."""
+
+    def __init__(self, status: int, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.status, self.code, self.detail = status, code, detail
+
+
+class FakeFarm:
+    """One farm with one node, whatever its name. Give blocks with `offer`, read what came with `reports`.
+
+    `health`: what the node is told of itself. `lease_s`: how long it holds a block without a heartbeat. `rounds`: how
+    many it measures of a block. `instead`: answers a question in the farm's place, to break it on purpose.
+    """
+
+    def __init__(self, *, port: int = 0, rounds: int = 1, lease_s: float = 2.0) -> None:
+        self.health: messages.Health = "active"
+        self.rounds, self.lease_s = rounds, lease_s
+        self.instead: Instead = lambda address, body: None
+        self.hellos: list[messages.Hello] = []
+        self.traces: dict[str, bytes] = {}
+        self._questions: list[tuple[str, dict[str, object]]] = []
+        self._changed = threading.Condition()
+        self._offers: queue.Queue[tuple[str, int]] = queue.Queue()
+        self._orders: dict[str, BlockOrder] = {}
+        self._reports: dict[str, list[Report]] = {}
+        self._files: dict[str, bytes] = {}
+        self._public_key = ""
+        self._server = Server(port, self._answer)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def url(self) -> str:
+        """The address that a node enrols at."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def port(self) -> int:
+        """The port it listens on."""
+        return int(self._server.server_address[1])
+
+    def close(self) -> None:
+        """Goes away, and ends open connections as a machine that was switched off would."""
+        self._server.cut()
+
+    def offer(self, order: BlockOrder) -> None:
+        """Rings the node for a block; offering it again rings again."""
+        self._orders[order.block] = order
+        self._offers.put((order.block, order.attempt))
+
+    def add_file(self, content: bytes, *, name: str = "file") -> FileRef:
+        """A file that nodes may fetch, as an order names it."""
+        digest = hashlib.sha256(content).hexdigest()
+        self._files[digest] = content
+        return FileRef(name=name, sha256=digest, bytes=len(content))
+
+    def reports(self, block: str) -> list[Report]:
+        """What was reported of a block, in the order in which it came."""
+        return list(self._reports.get(block, []))
+
+    def asked(self, ending: str) -> list[dict[str, object]]:
+        """The bodies of all questions so far whose address ends so."""
+        return [body for address, body in list(self._questions) if address.endswith(ending)]
+
+    def wait_for(self, ending: str, *, count: int = 1, within_s: float = 60.0) -> list[dict[str, object]]:
+        """The same, once there are `count` of them. Raises AssertionError when they do not come."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: len(self.asked(ending)) >= count, timeout=within_s):
+                came = [address for address, _ in self._questions]
+                raise AssertionError(f"{count} questions to …{ending} did not come within {within_s:g} s, but {came}.")
+        return self.asked(ending)
+
+    def _answer(self, question: Question) -> Answer:
+        body = question.json
+        with self._changed:
+            self._questions.append((question.address, body))
+            self._changed.notify_all()
+        instead = self.instead(question.address, body)
+        if instead is not None:
+            return Answer.of(*instead)
+        try:
+            return self._own_answer(question)
+        except _RefusedError as refusal:
+            problem = messages.Problem(detail=refusal.detail, code=refusal.code)
+            return Answer.of(refusal.status, problem.model_dump(mode="json"))
+
+    def _own_answer(self, question: Question) -> Answer:
+        if question.address == "enrol":
+            return _said(self._enrolled(_read(question, messages.Enrolment)), status=201)
+        if question.address == "secret":
+            return _said(self._granted(_read(question, messages.SecretRequest)))
+        if question.headers.get("authorization") != f"Bearer {SECRET}":
+            raise _RefusedError(401, "unknown", "No node has this secret.")
+        if question.address == "hello":
+            self.hellos.append(_read(question, messages.Hello))
+            queues = (node_queue(NODE_ID), "tag.cpu") if self.health == "active" else ()
+            return _said(messages.Welcome(health=self.health, queues=queues))
+        if question.address == "messages":
+            return self._message(wait_s=question.number("wait"))
+        if question.address.startswith("files/"):
+            return self._file(question.address.removeprefix("files/"))
+        return self._about_block(question)
+
+    def _enrolled(self, enrolment: messages.Enrolment) -> messages.Enrolled:
+        self._public_key = enrolment.public_key
+        return messages.Enrolled(
+            node_id=NODE_ID, health=self.health, fingerprint=signing.fingerprint(enrolment.public_key)
+        )
+
+    def _granted(self, request: messages.SecretRequest) -> messages.SecretGrant:
+        signed = messages.secret_message(request.node_id, request.signed_at)
+        if not signing.is_signed(self._public_key, signed, request.signature):
+            raise _RefusedError(403, "signature", "The signature is not of the key that this node enrolled with.")
+        if self.health == "pending":
+            raise _RefusedError(403, "pending", "Nobody has approved this node.")
+        now = datetime.now(UTC)
+        return messages.SecretGrant(
+            secret=SECRET, rotate_at=now + timedelta(days=60), expires_at=now + timedelta(days=90)
+        )
+
+    def _message(self, *, wait_s: float) -> Answer:
+        try:
+            block, attempt = self._offers.get(timeout=min(wait_s, messages.MAX_WAIT_S) or 0.001)
+        except queue.Empty:
+            return Answer.of(204, None)
+        return _said(messages.Offer(queue=node_queue(NODE_ID), message=_celery_message(block, attempt)))
+
+    def _file(self, digest: str) -> Answer:
+        if digest not in self._files:
+            raise _RefusedError(404, "missing", f"No order of this farm names a file {digest}.")
+        return Answer(200, self._files[digest], "application/octet-stream")
+
+    def _about_block(self, question: Question) -> Answer:
+        kind, _, rest = question.address.partition("/")
+        block, _, what = rest.partition("/")
+        order = self._orders.get(block)
+        if kind != "blocks" or order is None:
+            raise _RefusedError(404, "missing", f"There is no {question.address}.")
+        if what == "claim":
+            attempt = _read(question, messages.ClaimRequest).attempt
+            _refuse_unless(attempt == order.attempt, f"Attempt {attempt} of block {block} is over.")
+            return _said(Lease(order=order, token=TOKEN, lease_s=self.lease_s))
+        token = question.headers.get(messages.ATTEMPT_TOKEN_HEADER.lower())
+        _refuse_unless(token == TOKEN, f"Block {block} is another attempt's.")
+        if what == "heartbeat":
+            _read(question, messages.HeartbeatRequest)
+            return _said(messages.HeartbeatReply(lease_s=self.lease_s))
+        if what == "reports":
+            return _said(self._reported(block, _read(question, messages.ReportPost).report))
+        digest = hashlib.sha256(question.content).hexdigest()
+        self.traces[digest] = question.content
+        return _said(messages.TraceStored(sha256=digest))
+
+    def _reported(self, block: str, report: Report) -> Reply:
+        reports = self._reports.setdefault(block, [])
+        reports.append(report)
+        measured = sum(isinstance(known, RoundReport) for known in reports)
+        return Reply(go_on=measured < self.rounds)
+
+
+def _read(question: Question, shape: type[Body]) -> Body:
+    try:
+        return shape.model_validate_json(question.content)
+    except ValidationError as problem:
+        raise _RefusedError(422, "invalid", f"This is no {shape.__name__}: {problem}") from problem
+
+
+def _said(answer: BaseModel, *, status: int = 200) -> Answer:
+    return Answer(status, answer.model_dump_json().encode())
+
+
+def _refuse_unless(is_right: bool, sentence: str) -> None:
+    if not is_right:
+        raise _RefusedError(409, "stale", sentence)
+
+
+def _celery_message(block: str, attempt: int) -> dict[str, object]:
+    """A task message as kombu's Redis transport stores it."""
+    body = json.dumps([[], {"block": block, "attempt": attempt}, {"callbacks": None, "errbacks": None}])
+    identity = str(uuid.uuid4())
+    return {
+        "body": base64.b64encode(body.encode()).decode(),
+        "content-encoding": "utf-8",
+        "content-type": "application/json",
+        "headers": {"lang": "py", "task": MEASURE_TASK, "id": identity, "retries": 0, "timelimit": [None, None]},
+        "properties": {
+            "correlation_id": identity,
+            "delivery_mode": 2,
+            "delivery_info": {"exchange": "", "routing_key": node_queue(NODE_ID)},
+            "priority": 0,
+            "body_encoding": "base64",
+            "delivery_tag": str(uuid.uuid4()),
+        },
+    }

@@ -1,0 +1,120 @@
+"""The HTTP below the fake farm: questions in, answers out, and connections that end when the farm is cut off."""
+
+import contextlib
+import json
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+from farm.contract.node import MAX_TRACE_BYTES
+
+PREFIX = "/api/node/v1/"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One request. `address` is what follows PREFIX, `headers` have small names."""
+
+    address: str
+    query: Mapping[str, list[str]]
+    headers: Mapping[str, str]
+    content: bytes
+
+    @property
+    def json(self) -> dict[str, object]:
+        """The body where it is a JSON object, else nothing."""
+        with contextlib.suppress(ValueError):
+            value = json.loads(self.content)
+            if isinstance(value, dict):
+                return value
+        return {}
+
+    def number(self, name: str) -> float:
+        """A number of the query; 0 where there is none."""
+        with contextlib.suppress(ValueError):
+            return max(0.0, float(self.query.get(name, ["0"])[0]))
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is sent back."""
+
+    status: int
+    content: bytes = b""
+    kind: str = "application/json"
+
+    @classmethod
+    def of(cls, status: int, value: Mapping[str, object] | None) -> "Answer":
+        """A JSON object, or an empty body for None."""
+        return cls(status, b"" if value is None else json.dumps(value).encode())
+
+
+class Server(ThreadingHTTPServer):
+    """Listens on this machine alone, a thread a connection."""
+
+    daemon_threads = True
+
+    def __init__(self, port: int, answer: Callable[[Question], Answer]) -> None:
+        self.answer = answer
+        self._open: set[object] = set()
+        super().__init__(("127.0.0.1", port), _Handler)
+        threading.Thread(target=self.serve_forever, daemon=True, name="fake-farm").start()
+
+    def process_request(self, request: object, client_address: object) -> None:
+        """Remembers the connection, so that it can be cut."""
+        self._open.add(request)
+        super().process_request(request, client_address)  # type: ignore[arg-type]
+
+    def shutdown_request(self, request: object) -> None:
+        """Forgets it."""
+        self._open.discard(request)
+        super().shutdown_request(request)  # type: ignore[arg-type]
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Nothing: a node that was killed while its request ran is no news."""
+
+    def cut(self) -> None:
+        """Ends it and every open connection, as if the machine had gone."""
+        self.shutdown()
+        self.server_close()
+        for connection in list(self._open):
+            if isinstance(connection, socket.socket):
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Server
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Quiet."""
+
+    def _serve(self) -> None:
+        parts = urlsplit(self.path)
+        length = int(self.headers.get("Content-Length") or 0)
+        if length > MAX_TRACE_BYTES:
+            self._send(Answer.of(413, {"detail": f"{length} bytes are too many.", "code": "too_large"}))
+            self.close_connection = True
+            return
+        question = Question(
+            address=parts.path.removeprefix(PREFIX),
+            query=parse_qs(parts.query),
+            headers={name.lower(): value for name, value in self.headers.items()},
+            content=self.rfile.read(length),
+        )
+        self._send(self.server.answer(question))
+
+    def _send(self, answer: Answer) -> None:
+        self.send_response(answer.status)
+        if answer.status != 204:
+            self.send_header("Content-Type", answer.kind)
+            self.send_header("Content-Length", str(len(answer.content)))
+        self.end_headers()
+        self.wfile.write(answer.content)
+
+    do_GET = do_POST = do_PUT = _serve  # noqa: N815

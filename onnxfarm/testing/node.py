@@ -1,0 +1,164 @@
+"""A node that keeps to the protocol and measures nothing: its times are said beforehand."""
+
+import base64
+import json
+import platform
+import random
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from farm.contract import node as messages
+from farm.contract import signing
+from farm.contract.blocks import ArmOrder, Lease
+from farm.contract.cells import CellSpec
+from farm.contract.reports import (
+    ArmSample,
+    CheckReport,
+    EndReport,
+    Facts,
+    FactsReport,
+    Reply,
+    Report,
+    RoundReport,
+    Sample,
+)
+from farm.contract.version import CONTRACT_VERSION
+from farm.rules.judging.summaries import pack_timings
+from worker.agent.line.gateway import Gateway
+
+CPU = "CPUExecutionProvider"
+# inferences behind each made-up sample
+TIMINGS = 50
+
+# (cell, round) → the p50 in milliseconds
+Latency = Callable[[CellSpec, int], float]
+
+
+def one_millisecond(cell: CellSpec, number: int) -> float:
+    """The latency of a FakeNode that was told none."""
+    return 1.0
+
+
+class FakeNode:
+    """One node of a farm, real or fake, at `url`.
+
+    `latency_ms` says how long a cell takes in a round; `spread`: the standard deviation of what is drawn around it, as
+    a share. `tags`: what it says to be good at, with the evidence. Raises `worker.agent.line.gateway.GatewayError` with
+    the farm's words where the farm refuses.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        name: str = "fake",
+        latency_ms: Latency = one_millisecond,
+        spread: float = 0.01,
+        seed: int = 1,
+    ) -> None:
+        self.name = name
+        self.facts = Facts(hostname=name, os=platform.system(), arch=platform.machine(), sandbox="landlock")
+        self.tags = {"cpu": "made up"}
+        self.providers: tuple[str, ...] = (CPU,)
+        self.gateway = Gateway(url)
+        self._latency_ms, self._spread = latency_ms, spread
+        self._dice = random.Random(seed)
+        self._private = signing.make_private_key()
+        self._node_id = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+        self.gateway.close()
+
+    def enrol(self, code: str) -> messages.Enrolled:
+        """Asks to join with a one-off code; a person may have to approve the fingerprint before `sign_in` works."""
+        enrolment = messages.Enrolment(
+            code=code,
+            name=self.name,
+            public_key=signing.public_key(self._private),
+            facts=self.facts,
+            contract_version=CONTRACT_VERSION,
+        )
+        enrolled = self.gateway.enrol(enrolment)
+        self._node_id = enrolled.node_id
+        return enrolled
+
+    def sign_in(self) -> None:
+        """Proves its key for a secret, which it uses from now on."""
+        moment = int(time.time())
+        signature = signing.sign(self._private, messages.secret_message(self._node_id, moment))
+        request = messages.SecretRequest(node_id=self._node_id, signed_at=moment, signature=signature)
+        self.gateway.use_secret(self.gateway.secret(request).secret)
+
+    def hello(self) -> messages.Welcome:
+        """Says what it is and can do."""
+        return self.gateway.hello(
+            messages.Hello(
+                contract_version=CONTRACT_VERSION, facts=self.facts, tags=self.tags, providers=self.providers
+            )
+        )
+
+    def work(self, *, wait_s: float = 0.0) -> str | None:
+        """Takes the next block and reports it to its end; gives the block, None where none was offered in time."""
+        offer = self.gateway.message(wait_s=wait_s)
+        if offer is None:
+            return None
+        block, attempt = block_of(offer)
+        self._measure(self.gateway.claim(block, attempt=attempt))
+        return block
+
+    def _measure(self, lease: Lease) -> None:
+        order = lease.order
+        self._report(lease, FactsReport(facts=self.facts))
+        reply = Reply()
+        for arm in order.arms:
+            providers = (arm.cell.provider,)
+            reply = self._report(
+                lease, CheckReport(arm=arm.arm, requested_providers=providers, active_providers=providers)
+            )
+        number = order.first_round
+        while reply.go_on and number < order.first_round + order.max_rounds:
+            reply = self._report(lease, RoundReport(round=number, samples=self._round(order.arms, number)))
+            number += 1
+        self._report(lease, EndReport(wall_s=0.0))
+
+    def _round(self, arms: tuple[ArmOrder, ...], number: int) -> tuple[ArmSample, ...]:
+        order = self._dice.sample(arms, len(arms))
+        return tuple(
+            ArmSample(arm=arm.arm, position=place, sample=self._sample(self._latency_ms(arm.cell, number)))
+            for place, arm in enumerate(order)
+        )
+
+    def _sample(self, latency_ms: float) -> Sample:
+        """One launch: it drew its own speed, and its inferences vary a little around that."""
+        own_ns = latency_ms * 1e6 * max(0.1, self._dice.gauss(1.0, self._spread))
+        times = sorted(max(1, round(own_ns * self._dice.gauss(1.0, self._spread / 10))) for _ in range(TIMINGS))
+        mean = sum(times) / len(times)
+        deviation = (sum((each - mean) ** 2 for each in times) / (len(times) - 1)) ** 0.5
+        middle = (times[TIMINGS // 2 - 1] + times[TIMINGS // 2]) / 2
+        return Sample(
+            p50_ms=middle / 1e6,
+            mean_ms=mean / 1e6,
+            std_ms=deviation / 1e6,
+            min_ms=times[0] / 1e6,
+            max_ms=times[-1] / 1e6,
+            n=TIMINGS,
+            timings=pack_timings(times),
+        )
+
+    def _report(self, lease: Lease, report: Report) -> Reply:
+        order = lease.order
+        return self.gateway.report(order.block, attempt=order.attempt, token=lease.token, report=report)
+
+
+def block_of(offer: messages.Offer) -> tuple[str, int]:
+    """The block and the attempt that a message rings for. Raises ValueError for a message of another kind."""
+    try:
+        kwargs = json.loads(base64.b64decode(str(offer.message["body"])))[1]
+        return str(kwargs["block"]), int(kwargs["attempt"])
+    except (KeyError, IndexError, TypeError, ValueError) as problem:
+        raise ValueError(f"This message of {offer.queue} is no order to measure: {problem!r}.") from problem

@@ -1,0 +1,135 @@
+"""An environment in which the real runner measures times that were said beforehand, without ONNX Runtime."""
+
+import json
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from farm.contract.cells import Runtime
+from worker.agent.kit.runtimes import MARKER, Installed, size_of
+
+CPU = "CPUExecutionProvider"
+# type as ONNX Runtime writes it, and dimensions: numbers, or names of those that the inputs give
+Tensor = tuple[str, Sequence[int | str]]
+
+_STAND_IN = Path(__file__).with_name("stand_in.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One executed node of every inference: it uses `us` microseconds of processor time."""
+
+    name: str
+    op_type: str
+    us: float
+    provider: str = CPU
+
+
+@dataclass(frozen=True)
+class FakeRuntime:
+    """A release of ONNX Runtime whose speed is known, installed where a node or `onnxfarm bench` looks for runtimes.
+
+    `providers`: those in the build. `starts`: those that really start; None: all of them. One that is in the build and
+    does not start falls back to the CPU, as ONNX Runtime's do. `value`: what every element of every output is.
+    """
+
+    inputs: Mapping[str, Tensor]
+    outputs: Mapping[str, Tensor]
+    steps: Sequence[Step]
+    version: str = "1.31.1"
+    distribution: str = "onnxruntime"
+    providers: Sequence[str] = (CPU,)
+    starts: Sequence[str] | None = None
+    value: float = 0.0
+    packages: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def runtime(self) -> Runtime:
+        """Its name, as an order has it."""
+        return Runtime(distribution=self.distribution, version=self.version)
+
+    def install(self, folder: Path) -> Installed:
+        """Make its environment below `folder`, the runtimes of a node or of `bench`. Replaces one of the same name."""
+        place = Path(os.path.realpath(folder)) / f"{self.distribution}-{self.version}"
+        shutil.rmtree(place, ignore_errors=True)
+        packages = _make_environment(place)
+        module = packages / "onnxruntime"
+        module.mkdir()
+        shutil.copy(_STAND_IN, module / "__init__.py")
+        (module / "behaviour.json").write_text(json.dumps(self._behaviour()))
+        _describe(packages, name=self.distribution, version=self.version)
+        said = {"onnxruntime": self.version, "numpy": np.__version__, **self.packages}
+        marker = {
+            "runtime": self.runtime.model_dump(),
+            "python": platform.python_version(),
+            "bytes": size_of(place),
+            "providers": list(self.providers),
+            "packages": said,
+        }
+        (place / MARKER).write_text(json.dumps(marker))
+        return Installed(
+            runtime=self.runtime,
+            folder=place,
+            python_version=platform.python_version(),
+            bytes=size_of(place),
+            providers=tuple(self.providers),
+            packages=said,
+        )
+
+    def _behaviour(self) -> dict[str, object]:
+        return {
+            "version": self.version,
+            "providers": list(self.providers),
+            "starts": list(self.providers if self.starts is None else self.starts),
+            "inputs": _arguments(self.inputs),
+            "outputs": _arguments(self.outputs),
+            "steps": [asdict(step) for step in self.steps],
+            "value": self.value,
+        }
+
+
+def _arguments(tensors: Mapping[str, Tensor]) -> list[dict[str, object]]:
+    return [{"name": name, "type": kind, "shape": list(shape)} for name, (kind, shape) in tensors.items()]
+
+
+def _make_environment(place: Path) -> Path:
+    """A virtual environment with this interpreter and this numpy; gives its folder of packages."""
+    python = Path(os.path.realpath(getattr(sys, "_base_executable", sys.executable)))
+    packages = place / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+    packages.mkdir(parents=True)
+    (place / "bin").mkdir()
+    (place / "bin" / "python").symlink_to(python)
+    version = platform.python_version()
+    (place / "pyvenv.cfg").write_text(f"home = {python.parent}\nversion = {version}\n")
+    own = Path(np.__file__).parent
+    # linked rather than copied: numpy has tens of megabytes
+    for source in (own, own.with_name("numpy.libs")):
+        if source.is_dir():
+            shutil.copytree(
+                source,
+                packages / source.name,
+                copy_function=_link,
+                ignore=shutil.ignore_patterns("tests", "__pycache__", "*.pyi"),
+            )
+    _describe(packages, name="numpy", version=np.__version__)
+    return packages
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another disk
+        shutil.copy2(source, target)
+
+
+def _describe(packages: Path, *, name: str, version: str) -> None:
+    """What `importlib.metadata` tells of a package."""
+    info = packages / f"{name.replace('-', '_')}-{version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")

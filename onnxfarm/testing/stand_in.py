@@ -1,0 +1,193 @@
+"""Stands in for the package `onnxruntime` inside the environment of a FakeRuntime; copied there, never imported here.
+
+It computes nothing: a session waits as long as its steps say, with the processor busy, and gives outputs of one value.
+`behaviour.json` beside it is what FakeRuntime wrote. Standard library and numpy only.
+"""
+
+import enum
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "behaviour.json"), encoding="utf-8") as _file:
+    _BEHAVIOUR: dict[str, Any] = json.load(_file)
+
+__version__: str = _BEHAVIOUR["version"]
+
+_DTYPES = {"float": "float32", "double": "float64", "float16": "float16", "bool": "bool"}
+
+ExecutionMode = enum.Enum("ExecutionMode", ["ORT_SEQUENTIAL", "ORT_PARALLEL"])
+GraphOptimizationLevel = enum.Enum(
+    "GraphOptimizationLevel", ["ORT_DISABLE_ALL", "ORT_ENABLE_BASIC", "ORT_ENABLE_EXTENDED", "ORT_ENABLE_ALL"]
+)
+
+
+def get_available_providers() -> list[str]:
+    """What this build has, as ONNX Runtime lists it."""
+    return list(_BEHAVIOUR["providers"])
+
+
+class SessionOptions:
+    """Takes every setting; `enable_profiling`, `profile_file_prefix` and `optimized_model_filepath` do something."""
+
+    enable_profiling = False
+    profile_file_prefix = "profile"
+    optimized_model_filepath = ""
+
+    def __init__(self) -> None:
+        self.config: dict[str, str] = {}
+
+    def add_session_config_entry(self, key: str, value: str) -> None:
+        """Keeps it."""
+        self.config[key] = value
+
+
+class NodeArg:
+    """An input or output of the model."""
+
+    def __init__(self, name: str, type: str, shape: list[int | str]) -> None:
+        self.name, self.type, self.shape = name, type, shape
+
+
+class OrtValue:
+    """An array that a session takes or gives."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._array = array
+
+    @classmethod
+    def ortvalue_from_numpy(cls, array: NDArray[Any], device: str = "cpu", device_id: int = 0) -> "OrtValue":
+        """The array itself: there is no device."""
+        return cls(array)
+
+    def numpy(self) -> NDArray[Any]:
+        """The array."""
+        return self._array
+
+    def data_type(self) -> str:
+        """ONNX Runtime's name of its type."""
+        names = {dtype: name for name, dtype in _DTYPES.items()}
+        return f"tensor({names.get(self._array.dtype.name, self._array.dtype.name)})"
+
+
+class IOBinding:
+    """Inputs by name, and the outputs of the last run."""
+
+    def __init__(self) -> None:
+        self.inputs: dict[str, OrtValue] = {}
+        self.outputs: list[OrtValue] = []
+
+    def bind_ortvalue_input(self, name: str, value: OrtValue) -> None:
+        """Keeps the input."""
+        self.inputs[name] = value
+
+    def bind_ortvalue_output(self, name: str, value: OrtValue) -> None:
+        """Nothing: outputs are made anew each time."""
+
+    def bind_output(self, name: str, device: str = "cpu") -> None:
+        """Nothing: outputs are made anew each time."""
+
+    def clear_binding_outputs(self) -> None:
+        """Forgets the outputs of the last run."""
+        self.outputs = []
+
+    def get_outputs(self) -> list[OrtValue]:
+        """Outputs of the last run, in the model's order."""
+        return self.outputs
+
+
+class InferenceSession:
+    """A session over any file. It runs on the providers that were asked for and that this build has."""
+
+    def __init__(
+        self,
+        path: str,
+        options: SessionOptions,
+        *,
+        providers: Iterable[tuple[str, Mapping[str, str]]] = (),
+        **_: object,
+    ) -> None:
+        self._options = options
+        self._providers = {name: dict(given) for name, given in providers if name in _BEHAVIOUR["starts"]}
+        self._providers.setdefault("CPUExecutionProvider", {})
+        self._events: list[dict[str, object]] = []
+        self._began_ns = time.perf_counter_ns()
+        if options.optimized_model_filepath:
+            shutil.copy(path, options.optimized_model_filepath)
+
+    def get_providers(self) -> list[str]:
+        """Those that are active."""
+        return list(self._providers)
+
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        """As they were given."""
+        return self._providers
+
+    def get_inputs(self) -> list[NodeArg]:
+        """The inputs that FakeRuntime was told of."""
+        return [NodeArg(**entry) for entry in _BEHAVIOUR["inputs"]]
+
+    def get_outputs(self) -> list[NodeArg]:
+        """The outputs that FakeRuntime was told of."""
+        return [NodeArg(**entry) for entry in _BEHAVIOUR["outputs"]]
+
+    def io_binding(self) -> IOBinding:
+        """A binding of its own."""
+        return IOBinding()
+
+    def run_with_iobinding(self, binding: IOBinding) -> None:
+        """One inference: every step takes its time, then the outputs are there."""
+        began_us = self._now_us()
+        for place, step in enumerate(_BEHAVIOUR["steps"]):
+            self._take(step, place)
+        if self._options.enable_profiling:
+            self._events.append(
+                {"cat": "Session", "name": "model_run", "ts": began_us, "dur": self._now_us() - began_us}
+            )
+        sizes = _sizes(binding)
+        binding.outputs = [OrtValue(_filled(argument, sizes)) for argument in self.get_outputs()]
+
+    def end_profiling(self) -> str:
+        """Writes the profile, and gives its path."""
+        path = f"{self._options.profile_file_prefix}_fake.json"
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(self._events, file)
+        return path
+
+    def _take(self, step: Mapping[str, Any], place: int) -> None:
+        """Uses the step's microseconds of processor time, as a computation would that others may interrupt."""
+        began_us = self._now_us()
+        ends_ns = time.thread_time_ns() + round(step["us"] * 1000)
+        while time.thread_time_ns() < ends_ns:
+            pass
+        if not self._options.enable_profiling:
+            return
+        provider = step["provider"] if step["provider"] in self._providers else "CPUExecutionProvider"
+        told = {"op_name": step["op_type"], "provider": provider, "node_index": str(place)}
+        spent = {"cat": "Node", "name": f"{step['name']}_kernel_time", "ts": began_us, "dur": self._now_us() - began_us}
+        self._events.append({**spent, "tid": 1, "args": told})
+
+    def _now_us(self) -> int:
+        return (time.perf_counter_ns() - self._began_ns) // 1000
+
+
+def _sizes(binding: IOBinding) -> dict[str, int]:
+    """The value of each named dimension, as the bound inputs have it."""
+    sizes: dict[str, int] = {}
+    for entry in _BEHAVIOUR["inputs"]:
+        if entry["name"] in binding.inputs:
+            shape = binding.inputs[entry["name"]].numpy().shape
+            sizes |= {dim: size for dim, size in zip(entry["shape"], shape, strict=True) if isinstance(dim, str)}
+    return sizes
+
+
+def _filled(argument: NodeArg, sizes: Mapping[str, int]) -> NDArray[Any]:
+    shape = [sizes.get(dim, 1) if isinstance(dim, str) else dim for dim in argument.shape]
+    name = argument.type.removeprefix("tensor(").removesuffix(")")
+    return np.full(shape, _BEHAVIOUR["value"], dtype=_DTYPES.get(name, name))
