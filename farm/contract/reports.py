@@ -105,7 +105,10 @@ class EnginesReport(Message):
 
 
 class Operator(Message):
-    """One executed node of a trace, per inference. `node`: the model's own; `covers`: own nodes fused into it."""
+    """One executed node of a trace. `node`: the model's own; `covers`: own nodes fused into it.
+
+    `time_us`: of an inference, the median over the trace's.
+    """
 
     node: str
     covers: tuple[str, ...] = ()
@@ -132,6 +135,8 @@ class TraceReport(Message):
     trace_round: Count = 0
     reason: Reason | None = None
     runs: Count = 0
+    # the median of whole inferences under the profiler, in µs; None: a node of before 22 November 2026
+    run_us: NonNegative | None = None
     providers: tuple[ProviderShare, ...] = ()
     operators: tuple[Operator, ...] = ()
     copies_to_device: Count = 0

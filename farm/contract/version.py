@@ -4,6 +4,8 @@ History of CONTRACT_VERSION
 1  first version: claim, heartbeat, report, artifacts over HTTP; block hints over Celery.
    2026-11-22, compatible both ways: a CheckReport has no `repeat_command` any more, and one that an older node sends is
    dropped; of `packages` only names and versions are kept; the farm writes the `command` of a divergence itself.
+   2026-11-22, the farm first: a workload says how inputs are made (`inputs`, left out where nothing is said), and a
+   TraceReport how long a whole inference took (`run_us`), of which operators have the medians.
 """
 
 CONTRACT_VERSION = 1

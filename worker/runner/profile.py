@@ -4,9 +4,9 @@ MEASURING.md, "What really ran": node events have category `Node` and names endi
 are fence events too; values of `args` are strings; events of control-flow nodes include their children.
 """
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from statistics import median_grouped
 from typing import TypedDict
 
 NODE_SUFFIX = "_kernel_time"
@@ -33,10 +33,15 @@ class TraceEvent(TypedDict, total=False):
 
 @dataclass
 class Total:
-    """Time and calls of one executed node over all counted runs, children excluded; times in µs."""
+    """One executed node: its time in µs in each run that it took part in, children excluded, and its calls in all."""
 
-    time_us: int = 0
+    by_run: dict[int, int] = field(default_factory=dict)
     calls: int = 0
+
+    def time_us(self, runs: int) -> float:
+        """The median over all runs: a mean would carry every time that something else took the processor away."""
+        spent = list(self.by_run.values())
+        return median_us([*spent, *[0] * (runs - len(spent))])
 
 
 @dataclass
@@ -50,15 +55,16 @@ class _Event:
 
 @dataclass
 class Summary:
-    """Sums over `runs` runs."""
+    """What `runs` runs took: `run_us` the median of whole runs, between whose nodes there is time too."""
 
     runs: int = 0
+    run_us: float = 0.0
     nodes: dict[Key, Total] = field(default_factory=dict)
     has_overflowed: bool = False
 
 
 def summarise(events: list[TraceEvent], *, skip_runs: int) -> Summary:
-    """Sum node events over the runs after the first `skip_runs` ones (they warm up).
+    """Node events of the runs after the first `skip_runs` ones (they warm up), by node and run.
 
     A run cut short by the profiler's limit has fewer events than the others and is left out.
     """
@@ -73,19 +79,30 @@ def summarise(events: list[TraceEvent], *, skip_runs: int) -> Summary:
             per_run[at].append(event)
     has_overflowed = len(events) >= MAX_EVENTS
     full = max((len(run) for run in per_run), default=0)
-    counted = [run for run in per_run if not has_overflowed or len(run) == full]
-    summary = Summary(runs=len(counted), has_overflowed=has_overflowed)
-    for run in counted:
-        for key, spent_us in _self_times(run):
+    counted = [at for at, run in enumerate(per_run) if not has_overflowed or len(run) == full]
+    whole_us = median_us([spans[at][1] - spans[at][0] for at in counted]) if counted else 0.0
+    summary = Summary(runs=len(counted), run_us=whole_us, has_overflowed=has_overflowed)
+    for at in counted:
+        for key, spent_us in _self_times(per_run[at]):
             total = summary.nodes.setdefault(key, Total())
-            total.time_us += spent_us
+            total.by_run[at] = total.by_run.get(at, 0) + spent_us
             total.calls += 1
     return summary
 
 
+def median_us(spent: Sequence[int]) -> float:
+    """The median of times that were cut to whole µs: among equal ones it stands where the middle one would.
+
+    Without that, a node of 0.4 µs would take none: `statistics.median_grouped` has the formula.
+    """
+    return max(0.0, median_grouped(spent))
+
+
 def as_rows(summary: Summary) -> list[dict[str, object]]:
-    """One row an executed node, slowest first, with sums over all runs; at most MAX_NODES and one row of the rest."""
-    ordered = sorted(summary.nodes.items(), key=lambda pair: -pair[1].time_us)
+    """One row an executed node with its time in a run, slowest first; at most MAX_NODES and one row of the rest."""
+    ordered = sorted(
+        ((key, total, total.time_us(summary.runs)) for key, total in summary.nodes.items()), key=lambda one: -one[2]
+    )
     rows = [
         {
             "path": list(key[0]),
@@ -93,16 +110,16 @@ def as_rows(summary: Summary) -> list[dict[str, object]]:
             "op_type": key[2],
             "provider": key[3],
             "index": key[4],
-            "total_us": total.time_us,
+            "time_us": time_us,
             "calls": total.calls,
         }
-        for key, total in ordered[:MAX_NODES]
+        for key, total, time_us in ordered[:MAX_NODES]
     ]
-    rest: Counter[str] = Counter()
-    for key, total in ordered[MAX_NODES:]:
-        rest[key[3]] += total.time_us
+    rest: dict[str, float] = {}
+    for key, _, time_us in ordered[MAX_NODES:]:
+        rest[key[3]] = rest.get(key[3], 0.0) + time_us
     rows += [
-        {"path": [], "name": "", "op_type": "", "provider": provider, "index": -1, "total_us": spent, "calls": 1}
+        {"path": [], "name": "", "op_type": "", "provider": provider, "index": -1, "time_us": spent, "calls": 1}
         for provider, spent in rest.items()
     ]
     return rows

@@ -24,7 +24,7 @@ _EXTERNAL_KEYS = {
 
 
 def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    """Profile 10 to `trace_runs` runs; executed nodes with their summed self time in µs, and where their graph lies."""
+    """Profile 10 to `trace_runs` runs; executed nodes with their median self time, and where their graph lies."""
     given = load_arrays(order.inputs)
     engine, saved = _open_profiled(order, timer=timer)
     inputs = choose_inputs(engine, given)
@@ -40,6 +40,7 @@ def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
     return {
         **facts,
         "runs": summary.runs,
+        "run_us": summary.run_us,
         "has_overflowed": summary.has_overflowed,
         "executed": profile.as_rows(summary),
         "assigned": _assignments(engine),

@@ -15,7 +15,39 @@ def run(start: int, spent: int) -> dict[str, Any]:
 
 
 def totals(summary: profile.Summary) -> dict[tuple[str, ...], tuple[int, int]]:
-    return {(*key[0], key[1]): (total.time_us, total.calls) for key, total in summary.nodes.items()}
+    """Time summed over all runs, and calls."""
+    return {(*key[0], key[1]): (sum(total.by_run.values()), total.calls) for key, total in summary.nodes.items()}
+
+
+def rows_of(events: list[Any]) -> dict[str, float]:
+    return {row["name"]: row["time_us"] for row in profile.as_rows(profile.summarise(events, skip_runs=0))}  # type: ignore[misc]
+
+
+def inferences(times: list[int]) -> list[Any]:
+    """A run an entry: node `a` takes 40 µs, `b` what is given, and 10 µs of each run are in neither."""
+    found: list[Any] = []
+    for at, spent in enumerate(times):
+        start = 100_000 * at
+        found += [run(start, spent + 50), event("a", start + 5, 40), event("b", start + 45, spent)]
+    return found
+
+
+def test_one_inference_that_was_preempted_shifts_no_operator() -> None:
+    quiet, preempted = inferences([20] * 10), inferences([20] * 9 + [9_500])
+    assert rows_of(quiet) == {"a": 40.0, "b": 20.0}
+    assert rows_of(preempted)["a"] == 40.0
+    assert abs(rows_of(preempted)["b"] - 20.0) < 0.1
+    assert abs(profile.summarise(preempted, skip_runs=0).run_us - 70.0) < 0.1
+
+
+def test_the_times_of_operators_add_up_to_an_inference_but_for_what_no_operator_has() -> None:
+    found = profile.summarise(inferences([20] * 10), skip_runs=0)
+    assert found.run_us - sum(rows_of(inferences([20] * 10)).values()) == 10.0
+
+
+def test_a_node_below_the_profilers_resolution_still_takes_time() -> None:
+    events = [e for at in range(10) for e in (run(1000 * at, 9), event("a", 1000 * at + 1, 1 if at < 4 else 0))]
+    assert 0.2 < rows_of(events)["a"] < 0.5
 
 
 def test_runs_that_warm_up_are_left_out() -> None:
@@ -38,7 +70,7 @@ def test_neighbours_that_share_a_microsecond_are_no_parent_and_child() -> None:
     events = [run(0, 100), event("a", 10, 5), event("b", 15, 5), event("c", 15, 0)]
     summary = profile.summarise(events, skip_runs=0)
     assert {key[0] for key in summary.nodes} <= {(), ("b",)}
-    assert summary.nodes[((), "b", "Op", "P", 0)].time_us == 5
+    assert summary.nodes[((), "b", "Op", "P", 0)].time_us(1) == 5
 
 
 def test_fence_events_of_older_runtimes_are_no_nodes() -> None:
@@ -56,5 +88,5 @@ def test_rows_beyond_the_limit_become_one_sum_a_provider() -> None:
     events = [run(0, 10 * many), *(event(f"n{i}", 10 * i, 2) for i in range(many))]
     rows = profile.as_rows(profile.summarise(events, skip_runs=0))
     assert len(rows) == profile.MAX_NODES + 1
-    assert rows[-1]["total_us"] == 6
+    assert rows[-1]["time_us"] == 6
     assert rows[-1]["name"] == ""

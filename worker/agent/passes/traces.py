@@ -28,7 +28,7 @@ MAX_OPERATORS = 2_000
 
 
 class _Row(BaseModel):
-    """An executed node in the runner's answer; times are sums over all runs, in µs."""
+    """An executed node in the runner's answer; `time_us` is of one run, `calls` are of all."""
 
     model_config = ConfigDict(extra="forbid")
     path: tuple[str, ...]
@@ -36,7 +36,7 @@ class _Row(BaseModel):
     op_type: str
     provider: str
     index: int
-    total_us: int = Field(ge=0)
+    time_us: float = Field(ge=0, allow_inf_nan=False)
     calls: int = Field(ge=1)
 
     def executed(self) -> mapping.Executed:
@@ -52,6 +52,7 @@ class _Group(BaseModel):
 
 class _Reply(BaseModel):
     runs: int = Field(ge=0)
+    run_us: float = Field(ge=0, allow_inf_nan=False)
     executed: tuple[_Row, ...]
     assigned: tuple[_Group, ...] = ()
     raw: str = Field(pattern=r"^[A-Za-z0-9_.-]+$")
@@ -154,6 +155,7 @@ def report_of(profiled: Profiled, mapper: Mapper, *, store: StoreTrace) -> Trace
         arm=arm,
         trace_round=trace_round,
         runs=reply.runs,
+        run_us=reply.run_us,
         providers=_shares(reply.executed),
         operators=_operators(reply, origins),
         copies_to_device=_copies(reply, COPY_TO_DEVICE),
@@ -171,13 +173,13 @@ def drop(profiled: Profiled) -> None:
 
 
 def _shares(rows: Sequence[_Row]) -> tuple[ProviderShare, ...]:
-    total = sum(row.total_us for row in rows)
+    total = sum(row.time_us for row in rows)
     names = dict.fromkeys(row.provider for row in rows)
     shares = []
     for name in names:
         own = [row for row in rows if row.provider == name]
         # durations are whole µs: a model whose every node takes less has no measurable time, and counts stand in
-        share = sum(row.total_us for row in own) / total if total else len(own) / len(rows)
+        share = sum(row.time_us for row in own) / total if total else len(own) / len(rows)
         shares.append(ProviderShare(name=name, nodes=len(own), time_share=share))
     return tuple(sorted(shares, key=lambda one: -one.time_share))
 
@@ -189,7 +191,7 @@ def _operators(reply: _Reply, origins: Sequence[Origin]) -> tuple[Operator, ...]
             covers=origin.covers,
             op_type=row.op_type,
             provider=row.provider,
-            time_us=row.total_us / reply.runs,
+            time_us=row.time_us,
             calls=max(1, round(row.calls / reply.runs)),
         )
         for row, origin in zip(reply.executed, origins, strict=True)
