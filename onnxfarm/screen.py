@@ -15,6 +15,8 @@ from farm.rules.runtimes import providers
 
 # of the largest change, so many operators are named
 NAMED_OPERATORS = 3
+NAMED_INPUTS = 8
+MOST_WAYS = 8
 MOST_COMPARISONS = 40
 MOST_DIFFERENCES = 10
 # where nobody looks at a terminal, lines may be longer
@@ -45,6 +47,7 @@ def show(document: Document, *, console: Console, address: str = "") -> None:
         varying = _varying(document.cells)
         console.print(Text(_said_once(document.cells[0], varying), style="dim"))
         console.print(_cells(document.cells, varying, is_wide=console.width >= NARROW))
+        _show_inputs(document.cells, console=console)
         _show_reasons(document.cells, console=console)
         _show_differences(document.cells, console=console)
         if document.comparisons:
@@ -159,6 +162,21 @@ def _provider(cell: Cell) -> str:
     return asked if ran == asked else f"asked {asked}, ran {ran}"
 
 
+def _show_inputs(cells: Sequence[Cell], *, console: Console) -> None:
+    """What the cells were fed, each way once: by batch and by the sizes that differ."""
+    ways: dict[str, list[str]] = {}
+    for cell in cells:
+        said = ", ".join(f"{one.name} {one.dtype}{one.shape} ({one.made_by})" for one in cell.inputs[:NAMED_INPUTS])
+        more = len(cell.inputs) - NAMED_INPUTS
+        if said:
+            ways.setdefault(said + (f", {more} more" if more > 0 else ""), []).append(cell.id)
+    for said, ids in list(ways.items())[:MOST_WAYS]:
+        who = f" of {', '.join(ids)}" if len(ways) > 1 else ""
+        console.print(Text(f"inputs{who}: {said}", style="dim"), soft_wrap=True)
+    if len(ways) > MOST_WAYS:
+        console.print(Text(f"{len(ways) - MOST_WAYS} more sizes: onnxfarm results --json", style="dim"))
+
+
 def _show_reasons(cells: Sequence[Cell], *, console: Console) -> None:
     for cell in cells:
         if cell.reason is not None:
@@ -256,6 +274,10 @@ def _show_operators(document: Document, *, console: Console) -> None:
         share = "" if one.share is None else f", {percent(one.share)} of the change"
         times = f"{microseconds(one.baseline_us)} → {microseconds(one.candidate_us)} µs"
         console.print(Text(f"  {one.op_type} {one.node}: {times}{share}"), soft_wrap=True)
+    left = [cells[side].unaccounted_us for side in (largest.baseline, largest.candidate) if side in cells]
+    if len(left) == 2 and left[0] is not None and left[1] is not None:
+        times = f"{microseconds(left[0])} → {microseconds(left[1])} µs"
+        console.print(Text(f"  in no operator (between them, and the profiler's own): {times}"), soft_wrap=True)
 
 
 def _table(*heads: str) -> Table:

@@ -28,6 +28,7 @@ PARITY_HEADS = (
     Head("infinite", is_number=True),
     Head("beyond tolerance", is_number=True),
 )
+INPUT_HEADS = (Head("Input"), Head("Type"), Head("Shape"), Head("Values", is_text=True))
 PROVIDER_HEADS = (Head("Provider"), Head("share of time", is_number=True), Head("executed nodes", is_number=True))
 
 
@@ -139,6 +140,20 @@ def _yes(value: bool | None) -> str:
     return "" if value is None else "yes" if value else "no"
 
 
+def inputs(cell: Cell) -> Table:
+    """What the cell was fed."""
+    rows = [
+        (
+            Entry(one.name, is_name=True),
+            Entry(one.dtype),
+            Entry(" × ".join(map(str, one.shape)) or "scalar"),
+            Entry(one.made_by),
+        )
+        for one in cell.inputs
+    ]
+    return Table("inputs", "Inputs of this cell", INPUT_HEADS, rows)
+
+
 def providers(cell: Cell) -> Table:
     """Executed nodes per provider, by time and by count."""
     rows = [
@@ -152,21 +167,35 @@ def providers(cell: Cell) -> Table:
     return Table("placement", "Where the time goes", PROVIDER_HEADS, rows)
 
 
+def whole_us(cell: Cell) -> float:
+    """What shares of an inference are of: all its operators, and what none of them has."""
+    return sum(one.time_us for one in cell.operators) + (cell.unaccounted_us or 0.0)
+
+
 def operators(cell: Cell) -> Table:
-    """The executed operators by time, each with the model's own node."""
-    whole = sum(one.time_us for one in cell.operators)
+    """The executed operators by time, each with the model's own node, and the time that none of them has."""
+    whole = whole_us(cell)
     rows = [
         (
             Entry(one.node, is_name=True),
             Entry(one.op_type),
             Entry(words.provider(one.provider)),
-            Entry(numbers.plain(one.time_us), one.time_us),
-            Entry(numbers.share(one.time_us / whole if whole else None), one.time_us, share=one.time_us / (whole or 1)),
+            *_time_and_share(one.time_us, whole),
             Entry(numbers.listed(one.covers, most=6), is_name=True),
         )
         for one in sorted(cell.operators, key=lambda one: -one.time_us)
     ]
+    if rows and cell.unaccounted_us is not None:
+        left = _time_and_share(cell.unaccounted_us, whole)
+        rows.append(
+            (Entry("in no operator"), Entry(""), Entry(""), *left, Entry("between them, and the profiler's own"))
+        )
     return Table("operators", "Executed operators, from a trace", OPERATOR_HEADS, rows)
+
+
+def _time_and_share(time_us: float, whole: float) -> tuple[Entry, Entry]:
+    share = time_us / whole if whole else None
+    return Entry(numbers.plain(time_us), time_us), Entry(numbers.share(share), time_us, share=share or 0.0)
 
 
 def parity(cell: Cell) -> Table:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from dashboard import numbers, words
+from dashboard.reading.cell import whole_us
 from dashboard.tables import Entry, Head, Table
 from farm.contract.document import Cell, OperatorTime
 from farm.runs.selectors.traced import TracedCell
@@ -57,7 +58,7 @@ def headline(cell: Cell) -> str:
 
 def because(cell: Cell) -> str:
     """The operator at the top."""
-    whole = sum(one.time_us for one in cell.operators)
+    whole = whole_us(cell)
     top = max(cell.operators, key=lambda one: one.time_us)
     part = numbers.share(top.time_us / whole if whole else None)
     time_us, where = numbers.plain(top.time_us), words.provider(top.provider)
@@ -69,7 +70,7 @@ def notes(cell: Cell) -> str:
 
     Node → text, its tooltip and the step of its colour (1–5). Nodes fused into another say into which.
     """
-    whole = sum(one.time_us for one in cell.operators) or 1.0
+    whole = whole_us(cell) or 1.0
     found: dict[str, dict[str, str | int]] = {one.node: _note(one, whole) for one in cell.operators}
     for one in cell.operators:
         for inner in one.covers:
@@ -96,7 +97,7 @@ def _end(name: str, most: int = 24) -> str:
 
 def table(cell: Cell) -> Table:
     """The list that stands beside the picture: the operators with most time."""
-    whole = sum(one.time_us for one in cell.operators) or 1.0
+    whole = whole_us(cell) or 1.0
     longest = sorted(cell.operators, key=lambda one: -one.time_us)[:SHOWN]
     rows = [
         (

@@ -71,6 +71,7 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "figure": samples.samples(found),
         "curve": sustained.sustained(found),
         "metrics": reading.metrics(found),
+        "inputs": reading.inputs(found),
         "providers": reading.providers(found),
         "operators": reading.operators(found),
         "parity": reading.parity(found),

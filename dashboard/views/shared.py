@@ -108,6 +108,7 @@ def _cell(request: HttpRequest, share: "Share") -> Context:
         "facts": facts.of_cell(found),
         "figure": samples.samples(found),
         "metrics": reading.metrics(found),
+        "inputs": reading.inputs(found),
         "providers": reading.providers(found),
         "operators": reading.operators(found),
         "parity": reading.parity(found),

@@ -1,9 +1,9 @@
 """A cell: one resolved point of a matrix, and the digest that names what it measures."""
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, SerializerFunctionWrapHandler, StringConstraints, model_serializer
 
 from farm.contract.base import FileName, Message, Sha256, digest_of
 
@@ -51,6 +51,14 @@ class Workload(Message):
     seed: int = 0
     # digest of given inputs (.npz); None: seeded ones are made by the workshop
     inputs_sha256: Sha256 | None = None
+    # how inputs are made that are not the usual random numbers of their type, by name (see farm.rules.cells.fills)
+    inputs: dict[str, Annotated[str, StringConstraints(max_length=200)]] = Field(default_factory=dict)
+
+    @model_serializer(mode="wrap")
+    def _without_nothing(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Cells of before 22 November 2026 say nothing of how inputs are made, and keep their digests."""
+        plain: dict[str, Any] = write(self)
+        return plain if self.inputs else {key: value for key, value in plain.items() if key != "inputs"}
 
 
 class SessionSettings(Message):

@@ -95,6 +95,19 @@ class ProviderTime(Part):
     time_share: float
 
 
+class Input(Part):
+    """One input as it was fed. `made_by`: how its values were made, in words; `fill`: the same as `--input` takes it.
+
+    `fill` is empty for inputs that were given.
+    """
+
+    name: str
+    dtype: str
+    shape: list[int]
+    made_by: str
+    fill: str = ""
+
+
 class OperatorTime(Part):
     node: str
     covers: list[str] = Field(default_factory=list)
@@ -140,6 +153,8 @@ class Cell(Part):
     provider_options: dict[str, str] = Field(default_factory=dict)
     batch: int | None = None
     shapes: dict[str, int] = Field(default_factory=dict)
+    # empty: the model was looked into before its inputs were
+    inputs: list[Input] = Field(default_factory=list)
     precision: str
     recipe: str = ""
     threads: int
@@ -197,6 +212,9 @@ class Cell(Part):
     # the variant's bundle: the .onnx and its external data
     model_bytes: int | None = None
     providers: list[ProviderTime] = Field(default_factory=list)
+    # of one inference under the profiler: the median, and what of it no operator has; null: not traced, or not told
+    traced_us: float | None = None
+    unaccounted_us: float | None = None
     # the slowest of them; `executed` counts all, by provider and operator, copies left out
     operators: list[OperatorTime] = Field(default_factory=list)
     executed: dict[str, dict[str, int]] = Field(default_factory=dict)

@@ -160,6 +160,8 @@ def model_facts(version: Version) -> ModelFacts:
         is_quantised=found.is_quantised,
         inputs_sha256=given.sha256 if given else None,
         inputs_batch=version.artifact.inputs_batch,
+        inputs=found.fed,
+        sizes=found.feed.sizes if found.feed else {},
         calibration_sha256=version.artifact.calibration.sha256 if version.artifact.calibration else None,
         calibration_problem=version.artifact.calibration_problem,
     )

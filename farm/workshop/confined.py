@@ -26,6 +26,7 @@ _TIMES_BUNDLE = 8
 _OFTEN = ("farm.workshop.child.warm_up:warm",)
 _DOING = {
     "inputs": "preparing the inputs",
+    "feed": "choosing sizes and inputs",
     "reference": "making the reference",
     "variants": "making the variant",
     "calibration": "looking at the calibration data",

@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from farm.contract.base import Message, Sha256
+from farm.rules.planning.plans import ModelInput
 from farm.rules.runtimes.conversions import OpsetReach
 
 Count = Annotated[int, Field(ge=0)]
@@ -36,6 +37,19 @@ class FoundFinding(Message):
     detail: str
     count: Count = 1
     where: tuple[str, ...] = ()
+
+
+class Feed(Message):
+    """What a model is fed where nobody says: sizes of dynamic dimensions, and how each input is made, both by name.
+
+    The texts of `inputs` are those of `farm.rules.cells.fills`; inputs that came with the model are `given`. `tries`:
+    how often the model was run to find them; `problem`: why nothing was found that it runs with.
+    """
+
+    sizes: dict[str, int] = Field(default_factory=dict)
+    inputs: dict[str, str] = Field(default_factory=dict)
+    tries: Count = 0
+    problem: str = ""
 
 
 class Inspection(Message):
@@ -74,6 +88,8 @@ class Inspection(Message):
     is_quantised: bool = False
     opset_reach: OpsetReach | None = None
     findings: tuple[FoundFinding, ...] = ()
+    # None: looked into before it was chosen
+    feed: Feed | None = None
 
     @property
     def opset(self) -> int | None:
@@ -83,6 +99,18 @@ class Inspection(Message):
     def port(self, name: str) -> Port | None:
         """The input of this name."""
         return next((port for port in self.inputs if port.name == name), None)
+
+    @property
+    def fed(self) -> tuple[ModelInput, ...]:
+        """The inputs with what they are fed; none where an input's rank is unknown, or nothing was chosen."""
+        chosen = self.feed.inputs if self.feed is not None else {}
+        known = [port for port in self.inputs if port.shape is not None and port.name in chosen]
+        if len(known) < len(self.inputs):
+            return ()
+        return tuple(
+            ModelInput(name=port.name, dtype=port.dtype, shape=port.shape or (), fill=chosen[port.name])
+            for port in known
+        )
 
 
 class Coverage(Message):

@@ -19,11 +19,12 @@ from farm.rules.runtimes.conversions import OpsetReach
 from farm.rules.tracing.timeline import LONGEST_NAME, Timeline
 from farm.sandbox import leavings
 from farm.workshop import confined, replies
-from farm.workshop.inspection import Coverage, Inspection, ModelProblem, QuantisedReport
+from farm.workshop.inspection import Coverage, Feed, Inspection, ModelProblem, QuantisedReport
 
 INSPECT_S = 60.0
 # a nicety of the plan; what takes longer is found out when somebody asks for the variant
 REACH_S = 20.0
+FEED_S = 60.0
 RUN_S = 120.0
 VARIANT_S = 600.0
 OUTLINE_S = 60.0
@@ -112,6 +113,17 @@ def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S, is_one
         return Inspection(ok=False, problem=ModelProblem(code="garbled", text=text))
 
 
+def choose_feed(bundle_dir: Path, main: str, *, timeout_s: float = FEED_S, is_one_of_many: bool = False) -> Feed:
+    """What the model is fed where nobody says; a Feed with its problem where nothing runs, never an error."""
+    place = confined.Place(bundle_dir=bundle_dir, main=main)
+    try:
+        return confined.answer(
+            "feed:choose", {}, place=place, timeout_s=timeout_s, as_a=Feed, is_one_of_many=is_one_of_many
+        )
+    except WorkshopError as error:
+        return Feed(problem=error.reason.text)
+
+
 def reach_of(
     bundle_dir: Path, main: str, *, timeout_s: float = REACH_S, is_one_of_many: bool = False
 ) -> OpsetReach | None:
@@ -137,12 +149,15 @@ def prepare_inputs(
     batch: int | None = None,
     shapes: Mapping[str, int] | None = None,
     seed: int = 0,
+    inputs: Mapping[str, str] | None = None,
 ) -> Prepared:
-    """Seeded inputs for one workload, written to `out_dir`; the same arrays for the same seed and sizes.
+    """Inputs for one workload, written to `out_dir`; the same arrays for the same seed, sizes and `inputs`.
+
+    `inputs`: how they are made, by name, as a workload says it.
 
     Raises WorkshopError: fixed_batch, no_batch, not_supported and those of a child that ended badly.
     """
-    payload = {"batch": batch, "shapes": dict(shapes or {}), "seed": seed}
+    payload = {"batch": batch, "shapes": dict(shapes or {}), "seed": seed, "inputs": dict(inputs or {})}
     return _prepared("make_inputs", payload, bundle_dir=bundle_dir, main=main, out_dir=out_dir)
 
 
@@ -287,7 +302,7 @@ def report_quantised(
 
 def _prepared(function: str, payload: dict[str, Any], *, bundle_dir: Path, main: str, out_dir: Path) -> Prepared:
     out = out_dir / "inputs.npz"
-    reads = [Path(payload["inputs"])] if "inputs" in payload else []
+    reads = [Path(payload["inputs"])] if function == "accept_inputs" else []
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
     order = {**payload, "out": str(out)}
     found = confined.answer(f"inputs:{function}", order, place=place, timeout_s=RUN_S, as_a=replies.Fed)

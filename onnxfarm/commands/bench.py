@@ -9,13 +9,14 @@ from rich.console import Console
 from farm.contract.document import Document
 from farm.rules.matrices import matrix as matrices
 from onnxfarm.calibration_files import CALIBRATION_HELP
-from onnxfarm.commands.bench_options import matrix_of, sizes_of, tolerances_of, with_settings
+from onnxfarm.commands.bench_options import fills_of, matrix_of, sizes_of, tolerances_of, with_settings
 from onnxfarm.commands.options import (
     BatchOption,
     BudgetOption,
     DocumentOption,
     ExpectedOption,
     HomeOption,
+    InputOption,
     InputsOption,
     ModelArgument,
     OptimizationOption,
@@ -82,6 +83,7 @@ def bench(  # noqa: PLR0913  every option of the command
     sustained: SustainedOption = None,
     tolerance: ToleranceOption = None,
     matrix: MatrixOption = None,
+    input_: InputOption = None,
     inputs: InputsOption = None,
     expected: ExpectedOption = None,
     calibration: Annotated[Path | None, typer.Option(metavar="NPZ|DIR", help=CALIBRATION_HELP)] = None,
@@ -103,7 +105,8 @@ def bench(  # noqa: PLR0913  every option of the command
     axes = {"runtime": ort, "provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
     axes |= {"precision": precision, "opset": opset, "optimization": optimization, "concurrency": concurrency}
     declared = matrix_of(matrix, {**axes, "budget": budget}, packages=allow_package)
-    declared = with_settings(declared, sustained=sustained, tolerance=tolerances_of(tolerance))
+    settings = {"sustained": sustained, "tolerance": tolerances_of(tolerance), "inputs": fills_of(input_)}
+    declared = with_settings(declared, **settings)
     if diverge and allow_package:
         raise Usage("--diverge looks into known distributions: leave out --allow-package, or --diverge.")
     if recipe and evaluation is None:

@@ -13,7 +13,8 @@ from rich.table import Table
 from farm.contract.divergence import DivergenceDocument, Spread
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
-from onnxfarm.commands.bench_options import sizes_of
+from onnxfarm.commands.bench_options import fills_of, sizes_of
+from onnxfarm.commands.options import InputOption
 from onnxfarm.commands.results import write_text
 from onnxfarm.here.home import default_home
 from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, needs_extra
@@ -38,6 +39,7 @@ def diverge(  # noqa: PLR0913  every option of the command
     inputs: Annotated[Path | None, typer.Option(metavar="NPZ", help="Inputs by name; default: seeded ones.")] = None,
     batch: Annotated[int | None, typer.Option(help="Batch size of seeded inputs.")] = None,
     shape: Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help="A dynamic dimension; repeat.")] = None,
+    input_: InputOption = None,
     seed: Annotated[int, typer.Option(help="Seed of inputs.")] = 0,
     threads: Annotated[int, typer.Option(help="Intra-op threads.")] = 1,
     atol: Annotated[float | None, typer.Option(help="Absolute tolerance; default: the precision's.")] = None,
@@ -64,6 +66,7 @@ def diverge(  # noqa: PLR0913  every option of the command
         inputs=inputs,
         batch=batch,
         shapes=(sizes_of(shape) or [{}])[0],
+        fills=fills_of(input_) or {},
         seed=seed,
         tolerances=(atol, rtol),
     )

@@ -25,6 +25,10 @@ RuntimelessMatrixOption = Annotated[
     str | None, typer.Option(metavar="FILE", help="A matrix without `runtime`, - for stdin, or JSON text.")
 ]
 InputsOption = Annotated[Path | None, typer.Option(metavar="NPZ", help="Inputs by name; default: seeded ones.")]
+InputOption = Annotated[
+    list[str] | None,
+    typer.Option("--input", metavar="NAME=VALUE|LOW..HIGH", help="How one input is made, e.g. ids=0..99; repeat."),
+]
 ExpectedOption = Annotated[Path | None, typer.Option(metavar="NPZ", help="Outputs that the inputs should give.")]
 SeedOption = Annotated[int, typer.Option(help="Seed of inputs and of the order of rounds.")]
 DocumentOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the document; - is stdout.")]

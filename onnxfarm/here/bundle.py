@@ -6,7 +6,7 @@ import re
 import shutil
 import stat
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -57,8 +57,10 @@ class Uploaded:
     bundle: Bundle
     inspection: Inspection
 
-    def facts(self, *, inputs: FileRef | None, inputs_batch: int | None) -> ModelFacts:
-        """What planning must know."""
+    def facts(
+        self, *, inputs: FileRef | None, inputs_batch: int | None, sizes: Mapping[str, int] | None = None
+    ) -> ModelFacts:
+        """What planning must know. `sizes`: those of given inputs, where there are any."""
         found = self.inspection
         return ModelFacts(
             name=Path(self.main).stem,
@@ -75,6 +77,8 @@ class Uploaded:
             is_quantised=found.is_quantised,
             inputs_sha256=inputs.sha256 if inputs else None,
             inputs_batch=inputs_batch,
+            inputs=found.fed,
+            sizes=dict(sizes or {}) if inputs else found.feed.sizes if found.feed else {},
         )
 
 
@@ -90,6 +94,7 @@ def take_in(model: Path, *, folder: Path, files: LocalFiles) -> Uploaded:
     inspection = orders.inspect(folder, main)
     if inspection.problem is not None:
         raise Usage(f"{model}: {inspection.problem.text}")
+    inspection = inspection.model_copy(update={"feed": orders.choose_feed(folder, main)})
     return Uploaded(folder=folder, main=main, bundle=files.bundle(folder, main), inspection=inspection)
 
 

@@ -1,11 +1,11 @@
 """The search behind `diverge`: one model, one or two sides on this machine, the same runners as `bench`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from farm.contract.blocks import ArmOrder, Tolerance
-from farm.contract.cells import CellSpec, FileRef
+from farm.contract.cells import CellSpec, FileRef, Workload
 from farm.contract.divergence import DivergenceDocument
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning import planning
@@ -28,7 +28,10 @@ LOOK_TIMEOUT_S = 300.0
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What the command was given. `tolerances`: absolute and relative; None: the precision's."""
+    """What the command was given. `tolerances`: absolute and relative; None: the precision's.
+
+    `fills`: how inputs are made, by name.
+    """
 
     model: Path
     candidate: Matrix
@@ -36,6 +39,7 @@ class Asked:
     inputs: Path | None = None
     batch: int | None = None
     shapes: dict[str, int]
+    fills: dict[str, str] = field(default_factory=dict)
     seed: int = 0
     tolerances: tuple[float | None, float | None] = (None, None)
 
@@ -58,7 +62,7 @@ def find(
     model = bundle.take_in(asked.model, folder=scratch / "model", files=files)
     spec = _spec(asked.candidate, asked, model)
     other = _spec(asked.against, asked, model) if asked.against is not None else None
-    inputs = _inputs(asked, model, folder=scratch, files=files)
+    inputs = _inputs(asked, model, spec.workload, folder=scratch, files=files)
     variant = _variant(model, spec, folder=scratch / "variant")
     preset = _preset(spec, asked)
     store, stage = RuntimeStore(home.runtimes, say=say), staging.stage_runner(home.stages)
@@ -117,7 +121,8 @@ def _preset(spec: CellSpec, asked: Asked) -> Preset:
     )
 
 
-def _inputs(asked: Asked, model: bundle.Uploaded, *, folder: Path, files: bundle.LocalFiles) -> Path:
+def _inputs(asked: Asked, model: bundle.Uploaded, usual: Workload, *, folder: Path, files: bundle.LocalFiles) -> Path:
+    """The inputs as given, or made as asked; what is not asked is as inspection chose it, in `usual`."""
     if asked.inputs is not None:
         given = bench_given.take_given(model, inputs=asked.inputs, expected=None, folder=folder, files=files)
         assert given.inputs is not None
@@ -126,7 +131,13 @@ def _inputs(asked: Asked, model: bundle.Uploaded, *, folder: Path, files: bundle
     out.mkdir()
     try:
         made = orders.prepare_inputs(
-            model.folder, model.main, out_dir=out, batch=asked.batch, shapes=asked.shapes, seed=asked.seed
+            model.folder,
+            model.main,
+            out_dir=out,
+            batch=asked.batch,
+            shapes={**usual.shapes, **asked.shapes},
+            seed=asked.seed,
+            inputs={**usual.inputs, **asked.fills},
         )
     except orders.WorkshopError as problem:
         raise Usage(problem.reason.text) from problem

@@ -29,6 +29,7 @@ def take_given(
     return Given(
         inputs=files.add(accepted.path, name="inputs.npz"),
         batch=accepted.batch,
+        sizes=accepted.sizes,
         expected=_expected(model, expected, folder=folder, files=files) if expected else None,
     )
 

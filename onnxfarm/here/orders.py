@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,10 +30,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Given:
-    """What the user gave beside the model: inputs, the batch they hold, and the outputs they should give."""
+    """What the user gave beside the model: inputs, the sizes they hold, and the outputs they should give."""
 
     inputs: FileRef | None = None
     batch: int | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
     expected: FileRef | None = None
 
 
@@ -113,10 +114,11 @@ class Preparation:
                 batch=work.batch,
                 shapes=work.shapes,
                 seed=work.seed,
+                inputs=work.inputs,
             )
             return self.files.add(made.path, name="inputs.npz")
 
-        return self._once(("inputs", work.batch, tuple(sorted(work.shapes.items())), work.seed), make)
+        return self._once(("inputs", work.model_dump_json(exclude={"concurrency"})), make)
 
     def _reference(self, inputs: FileRef) -> tuple[FileRef | None, str]:
         """The expected outputs, else those of the CPU without optimisations; none where the model does not run so."""

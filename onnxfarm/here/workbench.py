@@ -143,7 +143,7 @@ def opened(
             home=bench.Home(home.resolve()),
             scratch=folder,
             files=files,
-            model=uploaded.facts(inputs=given.inputs, inputs_batch=given.batch),
+            model=uploaded.facts(inputs=given.inputs, inputs_batch=given.batch, sizes=given.sizes),
             preparation=bench_orders.Preparation(
                 model=uploaded, files=files, given=given, folder=folder / "made", say=lambda text: None
             ),

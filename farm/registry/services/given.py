@@ -1,5 +1,6 @@
 """Data that came with an upload, accepted in the sandboxed child: names, dtypes and shapes fit the model."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -23,22 +24,26 @@ class Bench:
     out: Path
 
 
-def accept_given(bench: Bench) -> None:
+def accept_given(bench: Bench) -> Mapping[str, int] | None:
     """Checks the artifact's given inputs and keeps them, and its expected outputs, as `.npz` by name.
 
+    The sizes of dynamic dimensions that they have; None where none were given.
     Raises orders.WorkshopError with the sentence that says what does not fit.
     """
     artifact = bench.artifact
-    if artifact.inputs_id is not None or not artifact.files_of(FileRole.INPUTS):
-        return
+    if not artifact.files_of(FileRole.INPUTS):
+        return None
     given = _as_npz(bench, FileRole.INPUTS, side="input")
     accepted = orders.accept_inputs(bench.bundle, artifact.main, inputs=given, out_dir=bench.out)
+    if artifact.inputs_id is not None:
+        return accepted.sizes
     artifact.inputs = store_blob(team=artifact.team, draft=draft_of(accepted.path))
     artifact.inputs_batch = accepted.batch
     if artifact.files_of(FileRole.EXPECTED):
         expected = _as_npz(bench, FileRole.EXPECTED, side="output")
         artifact.expected = store_blob(team=artifact.team, draft=draft_of(expected))
     artifact.save(update_fields=["inputs", "inputs_batch", "expected"])
+    return accepted.sizes
 
 
 def accept_calibration(bench: Bench) -> None:

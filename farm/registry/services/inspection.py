@@ -16,7 +16,9 @@ from farm.registry.services.making import ensure_outline
 from farm.registry.services.messages import INSPECT, hint
 from farm.registry.states import VersionState
 from farm.registry.workbench import bench, lay_out
+from farm.rules.cells import fills
 from farm.workshop import orders
+from farm.workshop.inspection import Feed
 
 log = logging.getLogger(__name__)
 BROKEN = "The farm could not inspect this model because of a mistake of its own; upload it again later."
@@ -67,12 +69,16 @@ def _inspected(version: Version) -> tuple[dict[str, object] | None, str]:
         if found.problem is not None:
             return None, found.problem.text
         try:
-            accept_given(Bench(artifact=artifact, bundle=bundle, out=out))
+            sizes = accept_given(Bench(artifact=artifact, bundle=bundle, out=out))
         except orders.WorkshopError as problem:
             return None, problem.reason.text
         accept_calibration(Bench(artifact=artifact, bundle=bundle, out=out))
         reach = orders.reach_of(bundle, artifact.main, is_one_of_many=True)
-        found = found.model_copy(update={"opset_reach": reach})
+        if sizes is None:
+            feed = orders.choose_feed(bundle, artifact.main, is_one_of_many=True)
+        else:
+            feed = Feed(sizes=dict(sizes), inputs={port.name: fills.GIVEN for port in found.inputs})
+        found = found.model_copy(update={"opset_reach": reach, "feed": feed})
     return found.model_dump(mode="json"), ""
 
 

@@ -150,6 +150,7 @@ def _prepare(preparation: Preparation, bench: Bench) -> None:
             batch=workload.batch,
             shapes=workload.shapes,
             seed=workload.seed,
+            inputs=workload.inputs,
         )
         inputs = prepared.path
         preparation.inputs = _kept(artifact, inputs)

@@ -18,6 +18,8 @@ from farm.rules.cells.session_sets import OWN_AXES, SessionSet
 INPUTS, CALIBRATION = "inputs.npz", "calibration.npz"
 # dimensions that --shape takes as they are: no sign of an option, a list, or a terminal
 _PLAIN = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", re.ASCII)
+# what --input takes behind the sign: no sign of a list or of a terminal
+_TEXT = re.compile(r"^[A-Za-z0-9_+.:@-]+$", re.ASCII)
 
 
 def repeat_command(cell: CellSpec, main: str) -> str:
@@ -36,6 +38,7 @@ def repeat_command(cell: CellSpec, main: str) -> str:
         ("--seed", cell.workload.seed or None),
     )
     words += _shapes(cell) if "shapes" not in declared else []
+    words += _fills(cell) if "inputs" not in declared else []
     words += _pairs(
         ("--inputs", INPUTS if cell.workload.inputs_sha256 else None),
         ("--calibration", CALIBRATION if _is_calibrated(cell) else None),
@@ -53,7 +56,7 @@ def diverge_command(
     settings that the command does not take.
     """
     plain = SessionSettings().model_dump(exclude=OWN_AXES)
-    is_plain = cell.session.model_dump(exclude=OWN_AXES) == plain and _has_plain_shapes(cell)
+    is_plain = cell.session.model_dump(exclude=OWN_AXES) == plain and _has_plain_shapes(cell) and _has_plain_fills(cell)
     if cell.provider_options or cell.recipe.options or not is_plain:
         return ""
     words = ["onnxfarm", "diverge", as_file(main), "--ort", _named(cell.runtime)]
@@ -90,7 +93,7 @@ def as_file(main: str) -> str:
 
 def _seeded(cell: CellSpec) -> list[str]:
     work = cell.workload
-    return [*_pairs(("--batch", work.batch)), *_shapes(cell), *_pairs(("--seed", work.seed or None))]
+    return [*_pairs(("--batch", work.batch)), *_shapes(cell), *_fills(cell), *_pairs(("--seed", work.seed or None))]
 
 
 def _named(runtime: Runtime) -> str:
@@ -106,7 +109,17 @@ def _is_calibrated(cell: CellSpec) -> bool:
 
 
 def _shapes(cell: CellSpec) -> list[str]:
+    if cell.workload.inputs_sha256 is not None:
+        return []  # given inputs have them
     return [word for name, size in sorted(cell.workload.shapes.items()) for word in ("--shape", f"{name}={size}")]
+
+
+def _fills(cell: CellSpec) -> list[str]:
+    return [word for name, text in sorted(cell.workload.inputs.items()) for word in ("--input", f"{name}={text}")]
+
+
+def _has_plain_fills(cell: CellSpec) -> bool:
+    return all(_PLAIN.match(name) and _TEXT.match(text) for name, text in cell.workload.inputs.items())
 
 
 def _has_plain_shapes(cell: CellSpec) -> bool:
@@ -120,7 +133,9 @@ def _matrix(cell: CellSpec) -> dict[str, Any]:
         declared["provider"] = [{"name": cell.provider, "options": cell.provider_options}]
     if options := recipes.for_tools(cell.recipe):
         declared["precision"] = [{"precision": cell.recipe.precision, "options": options}]
-    if not _has_plain_shapes(cell):
+    if cell.workload.inputs_sha256 is None and not _has_plain_shapes(cell):
         declared["shapes"] = [cell.workload.shapes]
+    if not _has_plain_fills(cell):
+        declared["inputs"] = dict(cell.workload.inputs)
     session = SessionSet(name="as-measured", **cell.session.model_dump(exclude=OWN_AXES)).as_plain()
     return {**declared, **({"session": [session]} if len(session) > 1 else {})}

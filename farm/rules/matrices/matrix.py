@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from farm.contract.blocks import Tolerance
 from farm.contract.cells import Budget
+from farm.rules.cells.fills import SCHEMA as FILLS_SCHEMA
+from farm.rules.cells.fills import read_fills
 from farm.rules.cells.matrix_axes import AXES, Value, read_runtime, whole_number
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.session_sets import SessionSet
@@ -36,7 +38,7 @@ MAX_PARALLEL = 1_000
 _MAX_VALUES = 1_000
 _MAX_ENTRIES = 1_000
 _MAX_PRODUCT = 200_000
-_SETTINGS = ("budget", "fail-fast", "max-parallel", "name", "sustained", "tolerance", "wish")
+_SETTINGS = ("budget", "fail-fast", "inputs", "max-parallel", "name", "sustained", "tolerance", "wish")
 _WRAPPERS = ("strategy", "matrix")
 _RULES = ("exclude", "include")
 
@@ -61,6 +63,8 @@ class Matrix:
     wish: float | None = None
     # outputs that are judged by a tolerance of their own, whatever the precision
     tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
+    # how inputs are made, by name: texts of farm.rules.cells.fills
+    inputs: Mapping[str, str] = field(default_factory=dict)
     # packages beyond the known distributions that whoever read it allows by name; never part of what is declared
     allowed: frozenset[str] = frozenset()
 
@@ -70,18 +74,16 @@ class Matrix:
         for rule in _RULES:
             if selectors := getattr(self, rule):
                 declared[rule] = [{axis: AXES[axis].write(v) for axis, v in s.items()} for s in selectors]
-        settings: dict[str, Any] = {"budget": self.budget.value, "fail-fast": self.fail_fast}
-        if self.max_parallel is not None:
-            settings["max-parallel"] = self.max_parallel
-        if self.name is not None:
-            settings["name"] = self.name
-        if self.sustained is not None:
-            settings["sustained"] = self.sustained
-        if self.wish is not None:
-            settings["wish"] = self.wish
-        if self.tolerances:
-            settings["tolerance"] = {name: one.model_dump() for name, one in self.tolerances.items()}
-        return {**settings, "matrix": declared}
+        settings: dict[str, Any] = {
+            "max-parallel": self.max_parallel,
+            "name": self.name,
+            "sustained": self.sustained,
+            "wish": self.wish,
+            "tolerance": {name: one.model_dump() for name, one in self.tolerances.items()} or None,
+            "inputs": dict(self.inputs) or None,
+        }
+        said = {key: value for key, value in settings.items() if value is not None}
+        return {"budget": self.budget.value, "fail-fast": self.fail_fast, **said, "matrix": declared}
 
 
 def parse(source: str | Mapping[str, Any], *, allowed: Collection[str] = ()) -> Matrix:
@@ -106,6 +108,7 @@ def parse(source: str | Mapping[str, Any], *, allowed: Collection[str] = ()) -> 
         sustained=read_sustained(keys.get("sustained")),
         wish=read_wish(keys.get("wish")),
         tolerances=read_tolerances(keys.get("tolerance")),
+        inputs=read_fills(keys.get("inputs")),
         allowed=frozenset(allowed),
     )
     _check_exclude(matrix)
@@ -146,6 +149,7 @@ def json_schema() -> dict[str, Any]:
         "fail-fast": {"type": "boolean", "default": False},
         "max-parallel": {"type": "integer", "minimum": 1, "maximum": MAX_PARALLEL},
         "name": {"type": "string", "maxLength": 100},
+        "inputs": FILLS_SCHEMA,
         **SCHEMAS,
     }
     nested = {"type": "object", "additionalProperties": False, "properties": axes}

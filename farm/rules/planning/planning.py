@@ -41,7 +41,7 @@ def plan(
     runtimes known beyond the farm's table; `yanked`: those that the package index took back, with the reason.
     `with_null_pair`: one block in eight of a node, and each on its first day, carries an A/A twin of its baseline.
     """
-    request = Request(model, fleet, seed, frozenset(releases), machine, yanked, matrix.allowed)
+    request = Request(model, fleet, seed, frozenset(releases), machine, yanked, matrix.allowed, matrix.inputs)
     expansion = expand(matrix)
     resolved = [resolve(point, request) for point in expansion.points]
     names = {id(one): f"c{number}" for number, one in enumerate(resolved, start=1)}

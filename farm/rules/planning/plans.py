@@ -11,6 +11,15 @@ from farm.contract.reasons import Reason
 from farm.rules.runtimes.conversions import OpsetReach
 
 
+class ModelInput(Message):
+    """An input of a model, and how it is made where nothing else is asked: a text of `farm.rules.cells.fills`."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | str, ...]
+    fill: str
+
+
 class ModelFacts(Message):
     """What planning must know of a model, as inspection found it.
 
@@ -19,7 +28,8 @@ class ModelFacts(Message):
     name, None when dynamic.
     `unused_opsets`: domains that no node uses. `inputs_batch`: the batch of given inputs.
     `calibration_sha256`: of accepted calibration data; `calibration_problem`: why those that were given cannot serve.
-    `latency_ms`: what one inference takes, where it is known.
+    `inputs`: empty where inspection is of before they were looked at; `sizes`: what was chosen, or given, for dynamic
+    dimensions. `latency_ms`: what one inference takes, where it is known.
     """
 
     name: str = "model"
@@ -36,6 +46,8 @@ class ModelFacts(Message):
     is_quantised: bool = False
     inputs_sha256: Sha256 | None = None
     inputs_batch: int | None = None
+    inputs: tuple[ModelInput, ...] = ()
+    sizes: dict[str, int] = Field(default_factory=dict)
     calibration_sha256: Sha256 | None = None
     calibration_problem: str = ""
     latency_ms: Annotated[float, Field(gt=0)] | None = None

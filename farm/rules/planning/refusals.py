@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules.cells import recipes, threads
+from farm.rules.cells import fills, recipes, threads
 from farm.rules.planning.plans import ModelFacts, NodeOffer
 from farm.rules.runtimes import conversions, distributions, opsets, plugins, providers, releases
 from farm.rules.runtimes.compatibility import Stamps
@@ -194,10 +194,34 @@ def _shape_problem(name: str, size: int, about: Circumstances) -> str | None:
         dynamic = [dim for dim, fixed in model.dims.items() if fixed is None]
         has = f"it has {', '.join(dynamic)}" if dynamic else "all its dimensions are fixed"
         return f"{model.name} has no dynamic dimension {name!r}{_meant(name, dynamic)}: {has}."
+    own = model.sizes.get(name)
+    if model.inputs_sha256 is not None and own is not None and size != own:
+        return f"The given inputs have {name} {own}: {size} needs other inputs, or none."
     fixed = model.dims[name]
     if fixed is not None and fixed != size:
         return f"The dimension {name!r} of {model.name} is fixed at {fixed}: {size} needs a model where it is dynamic."
     return None
+
+
+def _wrong_inputs(spec: CellSpec, about: Circumstances) -> Reason | None:
+    """Inputs that are to be made: known by name, and of numbers that their type holds. Known models only."""
+    known = {one.name: one for one in about.model.inputs}
+    for name, text in spec.workload.inputs.items() if known else ():
+        problem = _input_problem(name, text, about.model)
+        if problem is not None:
+            return Reason(code=ReasonCode.NOT_SUPPORTED, text=problem)
+    return None
+
+
+def _input_problem(name: str, text: str, model: ModelFacts) -> str | None:
+    dtypes = {one.name: one.dtype for one in model.inputs}
+    if name not in dtypes:
+        return f"{model.name} has no input {name!r}{_meant(name, list(dtypes))}: it has {', '.join(dtypes)}."
+    fill = fills.parse(text)
+    if fill.dimension and fill.dimension not in model.sizes:
+        return f"The input {name!r} cannot be the size of {fill.dimension!r}: it is no dynamic dimension of the model."
+    why = fills.misfit(fill, dtypes[name])
+    return None if why is None else f"The input {name!r} takes {dtypes[name]} and was to be {text}: {why}"
 
 
 Rule = Callable[[CellSpec, Circumstances], Reason | None]
@@ -212,4 +236,5 @@ _RULES: tuple[Rule, ...] = (
     _too_many_threads,
     _wrong_batch,
     _wrong_shapes,
+    _wrong_inputs,
 )

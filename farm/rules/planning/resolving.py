@@ -6,7 +6,7 @@ from typing import Literal
 
 from farm.contract.cells import CellSpec, Recipe, Runtime, SessionSettings, Workload
 from farm.contract.reasons import Reason
-from farm.rules.cells import recipes, threads
+from farm.rules.cells import fills, recipes, threads
 from farm.rules.cells.matrix_axes import PrecisionChoice, ProviderChoice
 from farm.rules.cells.session_sets import DEFAULT as DEFAULT_SESSION
 from farm.rules.cells.session_sets import SessionSet
@@ -41,6 +41,8 @@ class Request:
     machine: NodeOffer | None = None
     yanked: Mapping[str, str] = field(default_factory=dict)
     allowed: frozenset[str] = frozenset()
+    # how inputs are to be made, by name
+    inputs: Mapping[str, str] = field(default_factory=dict)
 
 
 def resolve(point: Point, request: Request) -> Resolved:
@@ -154,9 +156,13 @@ def _loads_only_tidied(runtime: Runtime, model: ModelFacts) -> bool:
 
 
 def _workload_of(point: Point, request: Request) -> Workload:
-    """The batch is the one asked for, else that of the given inputs, else the model's own, else 1."""
+    """The batch is the one asked for, else that of the given inputs, else the model's own, else 1.
+
+    Dimensions that nobody sized have the sizes that inspection chose.
+    """
     values, model = point.values, request.model
-    shapes = {str(name): int(size) for name, size in _mapping(values.get("shapes")).items()}
+    chosen = {name: size for name, size in model.sizes.items() if name != model.batch}
+    shapes = chosen | {str(name): int(size) for name, size in _mapping(values.get("shapes")).items()}
     batch = values.get("batch")
     if batch is None and isinstance(model.batch, str):
         batch = shapes.pop(model.batch, None)
@@ -169,7 +175,14 @@ def _workload_of(point: Point, request: Request) -> Workload:
         concurrency=concurrency if isinstance(concurrency, int) else 1,
         seed=request.seed,
         inputs_sha256=model.inputs_sha256,
+        inputs=_fills_of(request) if model.inputs_sha256 is None else {},
     )
+
+
+def _fills_of(request: Request) -> dict[str, str]:
+    """How inputs are made: as asked, else as inspection chose, the usual numbers of their type left unsaid."""
+    chosen = {one.name: one.fill for one in request.model.inputs if one.fill != fills.plain_of(one.dtype)}
+    return dict(sorted({**chosen, **request.inputs}.items()))
 
 
 def _mapping(value: object) -> Mapping[str, int]:

@@ -16,6 +16,7 @@ from farm.rules.judging.summaries import CellSummary, summarise
 from farm.rules.planning.plans import Arm, RefusedPoint
 from farm.rules.quality import parity
 from farm.rules.reporting import accuracies, parities
+from farm.rules.reporting.fed import inputs_of
 from farm.rules.reporting.records import BlockRecord, RunRecord
 from farm.rules.runtimes.providers import requested_list, resolve
 from farm.rules.tracing import executing
@@ -111,6 +112,7 @@ def _identity(spec: CellSpec, labels: Mapping[str, str], record: RunRecord) -> d
         "provider_options": spec.provider_options,
         "batch": spec.workload.batch,
         "shapes": spec.workload.shapes,
+        "inputs": inputs_of(spec, model),
         "precision": spec.recipe.precision,
         "recipe": recipes.label(spec.recipe),
         "threads": spec.session.threads,
@@ -185,6 +187,8 @@ def _traced(trace: TraceReport | None) -> dict[str, Any]:
         return {}
     ordered = sorted(trace.operators, key=lambda operator: -operator.time_us)
     return {
+        "traced_us": trace.run_us,
+        "unaccounted_us": _unaccounted_us(trace),
         "copies": trace.copies_to_device + trace.copies_to_host,
         "providers": [doc.ProviderTime(**share.model_dump()) for share in trace.providers],
         "operators": [
@@ -192,6 +196,14 @@ def _traced(trace: TraceReport | None) -> dict[str, Any]:
         ],
         "executed": executing.as_counts(executing.histogram(trace.operators)),
     }
+
+
+def _unaccounted_us(trace: TraceReport) -> float | None:
+    """Time of an inference in no operator: between them, and the profiler's own. None where operators overlap."""
+    if trace.run_us is None:
+        return None
+    left = trace.run_us - sum(operator.time_us for operator in trace.operators)
+    return left if left >= 0 else None
 
 
 def _peak(check: CheckReport | None, summary: CellSummary | None) -> int | None:

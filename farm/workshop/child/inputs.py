@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -10,21 +11,24 @@ import onnx
 from onnx import numpy_helper
 
 from farm.workshop import arrays, sizes
-from farm.workshop.child import bounds, model_file, signature
+from farm.workshop.child import filling, model_file, signature
 from farm.workshop.problems import Problem, answering, first_line, shown
 
 _MAX_BYTES = 2 << 30
-_COUNT = 3
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 Facts = signature.Signature
 
 
 @answering
 def make_inputs(payload: Mapping[str, Any]) -> dict[str, object]:
-    """Seeded inputs for {folder, main, out, batch, shapes, seed}, written to `out`; what they are."""
+    """Inputs for {folder, main, out, batch, shapes, inputs, seed}, written to `out`; what they are.
+
+    `inputs`: how they are made, by name, where it is not as the graph says; see `farm.rules.cells.fills`.
+    """
     model, facts = _opened(payload)
     chosen = sizes.resolve(facts, batch=payload["batch"], shapes=payload["shapes"])
-    made = seeded(model, facts, chosen=chosen, seed=payload["seed"])
+    made = seeded(model, facts, chosen=chosen, seed=payload["seed"], asked=payload["inputs"])
     arrays.write_npz(Path(payload["out"]), made)
     return _described(made, facts, chosen)
 
@@ -62,18 +66,25 @@ def unpack_test_data(payload: Mapping[str, Any]) -> dict[str, object]:
     return {"names": list(named)}
 
 
-def seeded(model: onnx.ModelProto, facts: Facts, *, chosen: Mapping[str, int], seed: int) -> arrays.Arrays:
-    """One array for every input, the same for the same seed. Raises Problem: inputs_too_large."""
+def seeded(
+    model: onnx.ModelProto,
+    facts: Facts,
+    *,
+    chosen: Mapping[str, int],
+    seed: int,
+    asked: Mapping[str, str] = NOTHING,
+) -> arrays.Arrays:
+    """One array for every input, the same for the same seed. Raises Problem: inputs_too_large, bad_input."""
     shapes = {port["name"]: _numbers(port, chosen) for port in facts["inputs"]}
     total = sum(math.prod(shapes[port["name"]]) * np.dtype(port["dtype"]).itemsize for port in facts["inputs"])
     if total > _MAX_BYTES:
         text = f"The inputs would take {total:,} bytes, the limit is {_MAX_BYTES:,}: choose a smaller batch or shapes."
         raise Problem("inputs_too_large", text)
-    limits = bounds.upper_bounds(_with_shapes(model), list(shapes))
+    texts = {**filling.fills_of(model, facts), **asked}
     made = {}
     for at, port in enumerate(facts["inputs"]):
-        random = np.random.default_rng([seed, at])
-        made[port["name"]] = _values(port, shapes[port["name"]], limit=limits.get(port["name"]), random=random)
+        name, random = port["name"], np.random.default_rng([seed, at])
+        made[name] = filling.array_of(texts[name], port, shape=shapes[name], sizes=chosen, random=random)
     return made
 
 
@@ -127,31 +138,6 @@ def _numbers(port: signature.Port, chosen: Mapping[str, int]) -> list[int]:
         text = f"The input {shown(port['name'])!r} has no declared rank: upload inputs for it as an .npz file."
         raise Problem("unknown_dim", text)
     return sizes.shape_of(port["shape"], chosen)
-
-
-def _values(port: signature.Port, shape: list[int], *, limit: int | None, random: np.random.Generator) -> arrays.Array:
-    """Values that a model of this kind of input would be given."""
-    dtype = np.dtype(port["dtype"])
-    if "mask" in port["name"].lower():
-        return np.ones(shape, dtype=dtype)
-    if dtype.kind == "f":
-        return random.standard_normal(shape).astype(dtype)
-    if dtype.kind == "b":
-        return random.integers(0, 2, size=shape).astype(dtype)
-    if limit == bounds.COUNT:
-        return np.full(shape, _COUNT, dtype=dtype)
-    if limit is None and dtype.itemsize == 1:
-        full = np.iinfo(dtype)
-        return random.integers(full.min, full.max, size=shape, endpoint=True).astype(dtype)
-    highest = min(limit if limit is not None else 2, int(np.iinfo(dtype).max))
-    return random.integers(0, max(1, highest), size=shape).astype(dtype)
-
-
-def _with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
-    try:
-        return onnx.shape_inference.infer_shapes(model)
-    except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):
-        return model  # tables are mostly initialisers, whose shapes are known without
 
 
 def tensor_file(path: Path) -> arrays.Array:

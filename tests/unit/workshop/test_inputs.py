@@ -25,7 +25,7 @@ def made(model: onnx.ModelProto, tmp_path: Path, **order: Any) -> dict[str, np.n
 def answered(model: onnx.ModelProto, tmp_path: Path, **order: Any) -> dict[str, Any]:
     folder = making.save(model, tmp_path / "bundle")
     payload = {"folder": str(folder), "main": "model.onnx", "out": str(tmp_path / "inputs.npz")}
-    return feeding.make_inputs({**payload, "batch": None, "shapes": {}, "seed": 0, **order})
+    return feeding.make_inputs({**payload, "batch": None, "shapes": {}, "inputs": {}, "seed": 0, **order})
 
 
 def given(model: onnx.ModelProto, tmp_path: Path, inputs: dict[str, np.ndarray]) -> dict[str, Any]:

@@ -1,0 +1,145 @@
+"""How the array of one input is made, as workloads, matrices and commands write it: `0..177`, `normal`, `16000`. Pure.
+
+    VALUE           this number everywhere: a mask's 1, a speed's 1, a state's 0, a sampling rate of 16000
+    LOW..HIGH       random between both, HIGH included; whole numbers where the input takes whole numbers
+    normal          random, standard normal distribution
+    positions       0, 1, 2, … along the last axis
+    size:DIMENSION  the size of a dynamic dimension
+
+Random ones follow the run's seed; `@SEED` behind them makes them the same in every run.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from farm.rules.cells.problems import MatrixProblem
+
+NORMAL, POSITIONS, SIZE = "normal", "positions", "size:"
+ZERO, ONE, FLAG = "0", "1", "0..1"
+GIVEN = "given"
+MOST_INPUTS = 1024
+LONGEST = 200
+# one input's text in a matrix: a number, or one of the forms above
+SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "maxProperties": MOST_INPUTS,
+    "additionalProperties": {"anyOf": [{"type": "number"}, {"type": "string", "maxLength": LONGEST}]},
+}
+
+Number = int | float
+_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_RANGE = re.compile(rf"^({_NUMBER})\.\.({_NUMBER})$")
+_VALUE = re.compile(rf"^{_NUMBER}$")
+_SEEDED = re.compile(r"^(.*)@(\d{1,9})$")
+# what 64 bits hold, with a sign or without
+_LOWEST, _HIGHEST = -(2**63), 2**64 - 1
+_FULL = {"int8": "-128..127", "uint8": "0..255"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """One way to make an array. `low` and `high` are equal for a value; `seed` None: the run's."""
+
+    kind: str
+    low: Number = 0
+    high: Number = 0
+    dimension: str = ""
+    seed: int | None = None
+
+
+def parse(text: str) -> Fill:
+    """What a text says. Raises MatrixProblem."""
+    seeded = _SEEDED.match(text)
+    plain, seed = (seeded[1], int(seeded[2])) if seeded else (text, None)
+    if plain == NORMAL:
+        return Fill(NORMAL, seed=seed)
+    if found := _RANGE.match(plain):
+        low, high = _number(found[1], text), _number(found[2], text)
+        if low > high:
+            raise MatrixProblem(f"The range {text!r} ends below its start: write LOW..HIGH, such as 0..99.")
+        return Fill("range", low, high, seed=seed)
+    if seeded is None and text == POSITIONS:
+        return Fill(POSITIONS)
+    if seeded is None and text.startswith(SIZE) and len(text) > len(SIZE):
+        return Fill("size", dimension=text.removeprefix(SIZE))
+    if seeded is None and _VALUE.match(text):
+        value = _number(text, text)
+        return Fill("value", value, value)
+    raise MatrixProblem(
+        f"An input cannot be made of {text!r}: write a number, LOW..HIGH, normal, positions or size:DIMENSION."
+    )
+
+
+def plain_of(dtype: str) -> str:
+    """What an input of this dtype is given where nothing is known of it."""
+    if dtype.startswith("float"):
+        return NORMAL
+    return _FULL.get(dtype, FLAG)
+
+
+def misfit(fill: Fill, dtype: str) -> str | None:
+    """Why an input of this dtype cannot hold such numbers, as the end of a sentence; None: it can."""
+    if dtype.startswith("float"):
+        return None
+    if fill.kind == NORMAL:
+        return "a normal distribution has fractions; write LOW..HIGH, such as 0..99."
+    if isinstance(fill.low, float) or isinstance(fill.high, float):
+        return f"{fill.low if isinstance(fill.low, float) else fill.high} is no whole number."
+    low, high = _limits(dtype)
+    if fill.kind in ("value", "range") and not low <= fill.low <= fill.high <= high:
+        return f"write numbers from {low} to {high}."
+    return None
+
+
+def _limits(dtype: str) -> tuple[int, int]:
+    """The least and the greatest number of a whole type: bool, int8, …, uint64."""
+    if dtype == "bool":
+        return 0, 1
+    bits = int(dtype.lstrip("uint"))
+    return (0, 2**bits - 1) if dtype.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def read_fills(written: Any) -> dict[str, str]:
+    """The `inputs` of a matrix: texts by the name of the input. Raises MatrixProblem."""
+    if written is None:
+        return {}
+    if not isinstance(written, Mapping) or len(written) > MOST_INPUTS:
+        raise MatrixProblem(f"inputs is {written!r}: write names and what they are made of, such as `ids: 0..99`.")
+    found = {}
+    for name, value in written.items():
+        if isinstance(value, bool) or not isinstance(value, str | int | float) or len(str(value)) > LONGEST:
+            raise MatrixProblem(f"The input {name!r} is {value!r}: write a number or a range, such as 0..99.")
+        parse(str(value))
+        found[str(name)] = str(value)
+    return found
+
+
+def words(text: str, *, seed: int) -> str:
+    """How an array was made, in words: `random 0 to 177, seed 0`."""
+    try:
+        fill = parse(text)
+    except MatrixProblem:
+        return text
+    own = seed if fill.seed is None else fill.seed
+    said = {
+        NORMAL: f"random, standard normal, seed {own}",
+        "range": f"random, {fill.low} to {fill.high}, seed {own}",
+        POSITIONS: "0, 1, 2, …",
+        "size": f"the size of {fill.dimension}",
+        "value": f"{fill.low} everywhere",
+    }
+    return said[fill.kind]
+
+
+def _number(text: str, whole: str) -> Number:
+    try:
+        number: Number = int(text)
+    except ValueError:
+        number = float(text)
+    if not _LOWEST <= number <= _HIGHEST and not isinstance(number, float):
+        raise MatrixProblem(f"{whole!r} holds a number that 64 bits cannot: write a smaller one.")
+    if abs(number) == float("inf"):
+        raise MatrixProblem(f"{whole!r} is too large for any floating point number: write a smaller one.")
+    return number

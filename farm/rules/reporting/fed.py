@@ -1,0 +1,30 @@
+"""What a cell was fed, input by input: shapes in numbers, and how the values were made. Pure."""
+
+from collections.abc import Mapping
+
+from farm.contract import document as doc
+from farm.contract.cells import CellSpec, Workload
+from farm.rules.cells import fills
+from farm.rules.planning.plans import ModelFacts, ModelInput
+
+
+def inputs_of(spec: CellSpec, model: ModelFacts) -> list[doc.Input]:
+    """The inputs of a cell; none where inspection did not look at them, or the cell leaves a size open."""
+    sizes = {**model.sizes, **spec.workload.shapes}
+    if isinstance(model.batch, str) and spec.workload.batch is not None:
+        sizes[model.batch] = spec.workload.batch
+    if any(isinstance(dim, str) and dim not in sizes for one in model.inputs for dim in one.shape):
+        return []
+    return [_fed(one, spec.workload, sizes) for one in model.inputs]
+
+
+def _fed(one: ModelInput, workload: Workload, sizes: Mapping[str, int]) -> doc.Input:
+    is_given = workload.inputs_sha256 is not None
+    fill = workload.inputs.get(one.name, fills.plain_of(one.dtype))
+    return doc.Input(
+        name=one.name,
+        dtype=one.dtype,
+        shape=[dim if isinstance(dim, int) else sizes[dim] for dim in one.shape],
+        made_by="given with the model" if is_given else fills.words(fill, seed=workload.seed),
+        fill="" if is_given else fill,
+    )

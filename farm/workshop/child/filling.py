@@ -1,0 +1,76 @@
+"""Which numbers each input is given where nobody says, and the arrays of them. Runs in the child only."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnx
+
+from farm.rules.cells import fills
+from farm.rules.cells.fills import Fill
+from farm.rules.cells.problems import MatrixProblem
+from farm.workshop.arrays import Array
+from farm.workshop.child import bounds, signature
+from farm.workshop.problems import Problem, shown
+
+_COUNT = 3
+
+
+def fills_of(model: onnx.ModelProto, facts: signature.Signature) -> dict[str, str]:
+    """How each input is made, by name: within what the operators that it feeds take."""
+    limits = bounds.upper_bounds(_with_shapes(model), [port["name"] for port in facts["inputs"]])
+    return {port["name"]: _fill_of(port, limit=limits.get(port["name"])) for port in facts["inputs"]}
+
+
+def array_of(
+    text: str, port: signature.Port, *, shape: list[int], sizes: Mapping[str, int], random: np.random.Generator
+) -> Array:
+    """The array that a text says. Raises Problem: bad_input, for one that the input's type does not hold."""
+    dtype = np.dtype(port["dtype"])
+    fill = _read(text, port)
+    if fill.seed is not None:
+        random = np.random.default_rng(fill.seed)
+    if fill.kind == fills.NORMAL:
+        return random.standard_normal(shape).astype(dtype)
+    if fill.kind == "range":
+        return _between(fill, shape, dtype, random)
+    if fill.kind == fills.POSITIONS:
+        return np.broadcast_to(np.arange(shape[-1] if shape else 1).astype(dtype), shape).copy()
+    if fill.kind == "size":
+        return np.full(shape, sizes[fill.dimension], dtype=dtype)
+    return np.full(shape, fill.low, dtype=dtype)
+
+
+def _read(text: str, port: signature.Port) -> Fill:
+    try:
+        fill = fills.parse(text)
+    except MatrixProblem as problem:
+        raise Problem("bad_input", str(problem)) from problem
+    if (why := fills.misfit(fill, port["dtype"])) is not None:
+        raise Problem("bad_input", f"The input {shown(port['name'])!r} takes {port['dtype']}: {why}")
+    return fill
+
+
+def _between(fill: Fill, shape: list[int], dtype: np.dtype, random: np.random.Generator) -> Array:
+    if dtype.kind == "f":
+        return random.uniform(fill.low, fill.high, size=shape).astype(dtype)
+    kind = np.dtype(np.int64) if dtype.kind == "b" else dtype
+    return random.integers(int(fill.low), int(fill.high), size=shape, endpoint=True, dtype=kind).astype(dtype)
+
+
+def _fill_of(port: signature.Port, *, limit: int | None) -> str:
+    """What a model of this kind of input would be given."""
+    if "mask" in port["name"].lower():
+        return fills.ONE
+    if limit is None or np.dtype(port["dtype"]).kind not in "iu":
+        return fills.plain_of(port["dtype"])
+    if limit == bounds.COUNT:
+        return str(_COUNT)
+    highest = min(limit - 1, int(np.iinfo(port["dtype"]).max))
+    return f"0..{max(0, highest)}"
+
+
+def _with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
+    try:
+        return onnx.shape_inference.infer_shapes(model)
+    except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):
+        return model  # tables are mostly initialisers, whose shapes are known without

@@ -1,0 +1,93 @@
+"""What a cell was fed: told in the document, and carried by the command that repeats it."""
+
+import shlex
+from typing import Any
+
+from farm.contract.cells import Workload
+from farm.contract.document import Cell
+from farm.rules.planning.plans import ModelFacts, ModelInput
+from farm.rules.reporting.documents import assemble
+from farm.rules.reporting.records import BlockRecord, RunRecord
+from tests.unit.rules.making import make_model, make_rounds, only_refusal, plan_of
+
+DETECTOR = {
+    "batch": "batch",
+    "dims": {"height": None, "width": None},
+    "inputs": (ModelInput(name="images", dtype="float32", shape=("batch", 3, "height", "width"), fill="normal"),),
+    "sizes": {"batch": 1, "height": 320, "width": 320},
+}
+SPEECH = {
+    "batch": 1,
+    "dims": {"tokens": None},
+    "inputs": (
+        ModelInput(name="ids", dtype="int64", shape=(1, "tokens"), fill="0..177"),
+        ModelInput(name="speed", dtype="float32", shape=(1,), fill="1"),
+    ),
+    "sizes": {"tokens": 48},
+}
+
+
+def cell_of(facts: dict[str, Any], **options: Any) -> Cell:
+    model = make_model(**facts)
+    plan = plan_of({"runtime": "1.31.1", **options}, model=model)
+    assert not plan.refused, plan.refused[0].reason.text
+    record = BlockRecord(plan.blocks[0], make_rounds(4, {0: 1.0}))
+    return assemble(RunRecord(model=model, blocks=[record])).cells[0]
+
+
+def words_of(cell: Cell) -> list[str]:
+    return shlex.split(cell.repeat_command)
+
+
+def test_a_cell_says_the_sizes_that_it_was_measured_at_when_nobody_chose_them() -> None:
+    cell = cell_of(DETECTOR)
+    assert cell.shapes == {"height": 320, "width": 320}
+    (fed,) = cell.inputs
+    assert (fed.name, fed.dtype, fed.shape) == ("images", "float32", [1, 3, 320, 320])
+    assert fed.made_by == "random, standard normal, seed 0"
+
+
+def test_the_command_that_repeats_a_cell_carries_its_sizes_and_inputs() -> None:
+    assert "--shape height=320 --shape width=320" in " ".join(words_of(cell_of(DETECTOR)))
+    words = " ".join(words_of(cell_of(SPEECH)))
+    assert "--shape tokens=48 --input ids=0..177 --input speed=1" in words
+
+
+def test_a_size_and_an_input_that_were_asked_for_replace_the_chosen_ones() -> None:
+    cell = cell_of(SPEECH, shapes=[{"tokens": 7}])
+    assert [one.shape for one in cell.inputs] == [[1, 7], [1]]
+    assert [one.fill for one in cell.inputs] == ["0..177", "1"]
+
+
+def test_sizes_of_given_inputs_are_said_and_others_are_refused() -> None:
+    given = {**DETECTOR, "inputs_sha256": "c" * 64, "inputs_batch": 2, "sizes": {"batch": 2, "height": 64, "width": 96}}
+    cell = cell_of(given)
+    assert [(one.shape, one.made_by) for one in cell.inputs] == [([2, 3, 64, 96], "given with the model")]
+    assert "--shape" not in words_of(cell)
+    assert "--inputs" in words_of(cell)
+    refusal = only_refusal(plan_of({"runtime": "1.31.1", "shapes": [{"height": 65}]}, model=make_model(**given)))
+    assert refusal.text == "The given inputs have height 64: 65 needs other inputs, or none."
+
+
+def test_an_input_that_the_model_lacks_or_cannot_hold_is_refused_in_words() -> None:
+    model = make_model(**SPEECH)
+    for inputs, said in (
+        ({"id": "1"}, "has no input 'id' (the nearest is 'ids')"),
+        ({"ids": "0.5"}, "'ids' takes int64 and was to be 0.5: 0.5 is no whole number."),
+        ({"speed": "size:words"}, "cannot be the size of 'words'"),
+    ):
+        refusal = only_refusal(plan_of_inputs(model, inputs))
+        assert said in refusal.text
+
+
+def plan_of_inputs(model: ModelFacts, inputs: dict[str, str]) -> Any:
+    from farm.rules.matrices import matrix
+    from farm.rules.planning import planning
+
+    return planning.plan(matrix.parse({"runtime": ["1.31.1"], "inputs": inputs}), model)
+
+
+def test_a_model_that_was_looked_into_before_inputs_were_keeps_its_cells() -> None:
+    cell = cell_of({"batch": "batch", "dims": {"height": None}})
+    assert (cell.inputs, cell.shapes) == ([], {})
+    assert "inputs" not in Workload(batch=1).model_dump(mode="json")

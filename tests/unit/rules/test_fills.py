@@ -1,0 +1,86 @@
+"""How an input is made, as commands and matrices write it."""
+
+import pytest
+
+from farm.rules.cells import fills
+from farm.rules.cells.problems import MatrixProblem
+from farm.rules.matrices import matrix
+
+
+@pytest.mark.parametrize(
+    ("text", "fill"),
+    [
+        ("16000", fills.Fill("value", 16000, 16000)),
+        ("-0.5", fills.Fill("value", -0.5, -0.5)),
+        ("0..177", fills.Fill("range", 0, 177)),
+        ("-1.5..1.5@7", fills.Fill("range", -1.5, 1.5, seed=7)),
+        ("normal@0", fills.Fill("normal", seed=0)),
+        ("positions", fills.Fill("positions")),
+        ("size:sequence", fills.Fill("size", dimension="sequence")),
+    ],
+)
+def test_a_text_says_how_an_array_is_made(text: str, fill: fills.Fill) -> None:
+    assert fills.parse(text) == fill
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("9..1", "ends below its start"),
+        ("a..b", "cannot be made of 'a..b'"),
+        ("positions@1", "cannot be made of"),
+        ("", "cannot be made of"),
+        ("99999999999999999999", "64 bits"),
+        ("1e999", "too large"),
+    ],
+)
+def test_a_text_that_says_nothing_is_told_what_can_be_written(text: str, words: str) -> None:
+    with pytest.raises(MatrixProblem, match=words):
+        fills.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype", "words"),
+    [
+        ("normal", "int64", "a normal distribution has fractions"),
+        ("0.5", "int32", "0.5 is no whole number"),
+        ("0..1.5", "int32", "1.5 is no whole number"),
+        ("0..256", "uint8", "from 0 to 255"),
+        ("-129", "int8", "from -128 to 127"),
+        ("0..2", "bool", "from 0 to 1"),
+    ],
+)
+def test_numbers_that_a_type_does_not_hold_are_told(text: str, dtype: str, words: str) -> None:
+    assert words in str(fills.misfit(fills.parse(text), dtype))
+
+
+def test_a_type_holds_its_own_usual_numbers() -> None:
+    for dtype in ("float32", "float16", "int8", "uint8", "int64", "uint16", "bool"):
+        assert fills.misfit(fills.parse(fills.plain_of(dtype)), dtype) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("normal", "random, standard normal, seed 3"),
+        ("0..9@5", "random, 0 to 9, seed 5"),
+        ("1", "1 everywhere"),
+        ("positions", "0, 1, 2, …"),
+        ("size:seq", "the size of seq"),
+        ("what?", "what?"),
+    ],
+)
+def test_how_values_were_made_is_said_in_words(text: str, words: str) -> None:
+    assert fills.words(text, seed=3) == words
+
+
+def test_a_matrix_says_how_inputs_are_made_and_reads_it_back() -> None:
+    declared = matrix.parse({"runtime": ["1.31.1"], "inputs": {"ids": "0..99", "speed": 1}})
+    assert declared.inputs == {"ids": "0..99", "speed": "1"}
+    assert matrix.parse(declared.as_plain()) == declared
+
+
+@pytest.mark.parametrize("inputs", [["ids"], {"ids": True}, {"ids": None}, {"ids": "0..x"}, {"ids": "1" * 300}])
+def test_inputs_of_a_matrix_that_cannot_be_meant_are_refused(inputs: object) -> None:
+    with pytest.raises(MatrixProblem, match="input"):
+        matrix.parse({"runtime": ["1.31.1"], "inputs": inputs})
