@@ -1,5 +1,6 @@
 """The graph of a version in Netron, with the times of a cell on its nodes."""
 
+from pathlib import Path
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -8,7 +9,7 @@ from django.shortcuts import render
 from django.utils.cache import patch_cache_control
 from django.utils.http import quote_etag
 from django.views.decorators.clickjacking import xframe_options_sameorigin
-from django.views.decorators.http import conditional_page, require_safe
+from django.views.decorators.http import condition, require_safe
 
 from dashboard import netron
 from dashboard.reading import graph as reading
@@ -67,7 +68,6 @@ def _chosen(cells: list[TracedCell], wanted: str) -> TracedCell | None:
 
 @page
 @require_safe
-@conditional_page
 def outline(request: HttpRequest, version_id: int) -> HttpResponseBase:
     """The version's graph without its weights, for the frame; the page around it hands it over. 202 while it is made.
 
@@ -79,10 +79,14 @@ def outline(request: HttpRequest, version_id: int) -> HttpResponseBase:
         made = "The graph is being prepared; ask again in a moment."
         headers = {"Retry-After": "2", "Cache-Control": "no-store"}
         return HttpResponse(made, status=202, content_type="text/plain; charset=utf-8", headers=headers)
-    response = HttpResponse(path.read_bytes(), content_type="application/octet-stream")
-    response["ETag"] = quote_etag(version.artifact.sha256)
+    response = _unless_known(request, version.artifact.sha256, path)
     patch_cache_control(response, private=True, no_cache=True)
     return response
+
+
+@condition(etag_func=lambda _request, sha256, _path: quote_etag(sha256))
+def _unless_known(request: HttpRequest, sha256: str, path: Path) -> HttpResponse:
+    return HttpResponse(path.read_bytes(), content_type="application/octet-stream")
 
 
 @page
@@ -99,7 +103,7 @@ def frame(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
-@conditional_page
+@condition(etag_func=lambda _request, name: quote_etag(found.digest) if (found := netron.part(name)) else None)
 def part(request: HttpRequest, name: str) -> HttpResponse:
     """A file of the viewer: public, as it is for everybody who installs the wheel. The frame has no session to show."""
     found = netron.part(name)
@@ -108,7 +112,6 @@ def part(request: HttpRequest, name: str) -> HttpResponse:
     response = HttpResponse(found.packed, content_type=found.kind)
     response["Content-Encoding"] = "gzip"
     response["Access-Control-Allow-Origin"] = "*"
-    response["ETag"] = quote_etag(found.digest)
     patch_cache_control(response, public=True, max_age=HOUR_S)
     return response
 

@@ -17,8 +17,8 @@ from dashboard.figures.figure import Address
 from dashboard.reading import cells, comparisons, copies, facts, listed
 from dashboard.views import charts, downloads
 from dashboard.views.access import page, person
+from dashboard.views.live_part import PERIOD_S, live_part, with_token
 from dashboard.views.paging import paged, searched
-from dashboard.views.polling import PERIOD_S, changed_part, with_token
 from dashboard.views.whole import MOST_CELLS, Whole, around, head_of, map_of, whole
 from farm.accounts.refusals import Refusal
 from farm.contract.document import Document
@@ -60,14 +60,11 @@ def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """One run. `part=live` is what a running page asks for again and again: it costs next to nothing when unchanged.
     `part=compared` and `part=cells` are the tables of a large run, which come when they are scrolled to."""
     part = request.GET.get("part", "")
-    row = selectors.run(person(request), run_id, is_light=part == "live")
-    may_write = selectors.can_write_run(person(request), row)
     if part == "live":
-        if row.state == RunState.FINISHED:
-            # the whole page again: its charts and tables are about the finished run
-            return HttpResponse(headers={"HX-Refresh": "true"})
-        return changed_part(request, row, lambda: _changed(request, row, may_write=may_write), may_write=may_write)
-    context = _context(request, row, may_write=may_write)
+        seen = pages.revision_of(person(request), run_id)
+        return live_part(request, seen, lambda: _changed(request, seen))
+    row = selectors.run(person(request), run_id)
+    context = _context(request, row, may_write=selectors.can_write_run(person(request), row))
     if part in TABLES:
         shown = {**context, **_tables(request, context["around"], address_in(row.pk))}
         return render(request, f"dashboard/parts/run_{part}.html", shown)
@@ -75,9 +72,10 @@ def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
     return render(request, "dashboard/run.html", {**context, **_below(request, row, context), "head_text": head})
 
 
-def _changed(request: HttpRequest, row: "Run", *, may_write: bool) -> str:
+def _changed(request: HttpRequest, seen: pages.Revision) -> str:
     """The head and the map, for all with these rights."""
-    context = _context(request, row, may_write=may_write, part="live")
+    row = selectors.run(person(request), seen.run_id, is_light=True)
+    context = _context(request, row, may_write=seen.may_write, part="live")
     return f"{context['head_text']}\n{context['map_text']}"
 
 

@@ -6,13 +6,13 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from dashboard.cache import kept
 from dashboard.figures.figure import Figure
 from dashboard.figures.lines import Line
 from dashboard.figures.trends import trend
 from dashboard.reading import listed
 from dashboard.reading import trends as reading
 from dashboard.reading import watches as watch_reading
-from dashboard.reading.kept import Kept
 from dashboard.views import downloads
 from dashboard.views.access import page, person
 from farm.alerts.selectors import alerts as selectors
@@ -29,8 +29,6 @@ FEW = 6
 # from so many values on, lines are kept for the next reader
 MANY = 1000
 Lines = tuple[list[Line], list[Line]]
-_KEPT: Kept[Lines] = Kept(8)
-_FIGURES: Kept[tuple[Figure, str]] = Kept(16)
 
 
 @page
@@ -69,7 +67,14 @@ def figure_of(watch: "Watch", *, by: str = "", chosen: str = "") -> tuple[Figure
     # neither values nor the series of an alert ever change: newer ones make another key
     marked = tuple((one.pk, one.state, len(one.symptoms.all())) for one in alerts)
     key = (watch.pk, watch.created_at, watch.distribution, watch.reference, count, newest, marked)
-    return _FIGURES.get((*key, by, chosen), lambda: _drawn(watch, _KEPT.get(key, made), by=by, chosen=chosen))
+    return kept(
+        "pieces",
+        "trend",
+        *key,
+        by,
+        chosen,
+        make=lambda: _drawn(watch, kept("large", "lines", *key, make=made), by=by, chosen=chosen),
+    )
 
 
 def _drawn(watch: "Watch", lines: Lines, *, by: str, chosen: str) -> tuple[Figure, str]:

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
+from dashboard.cache import kept
 from dashboard.figures.lines import Line
 from dashboard.reading import trends
 from dashboard.reading import watched as reading
-from dashboard.reading.kept import Kept
 from farm.alerts.selectors import pages, standing
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 WATCHES_SHOWN = 10
 # values of a small line in a list
 SPOTS = 40
-_STANDINGS: Kept[dict[int, reading.Standing]] = Kept(32)
 
 
 def of_model(model: "Model") -> dict[str, Any]:
@@ -45,6 +44,10 @@ def _lines(watch: "Watch", model: "Model") -> list[Line]:
 def standings(models: Iterable[Any]) -> dict[int, reading.Standing]:
     """How each of these models stands by its watches, by its number; kept until any long series gets a value."""
     numbers = tuple(model.pk for model in models)
-    return _STANDINGS.get(
-        (pages.newest_of_all(), numbers), lambda: reading.standings(pages.newest_values(numbers, most=SPOTS))
+    return kept(
+        "pieces",
+        "standings",
+        pages.newest_of_all(),
+        numbers,
+        make=lambda: reading.standings(pages.newest_values(numbers, most=SPOTS)),
     )

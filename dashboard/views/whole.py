@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 
+from dashboard.cache import kept
 from dashboard.reading import facts, heatmap, verdict
 from dashboard.reading.heatmap import HeatMap, Layout
-from dashboard.reading.kept import Kept
 from dashboard.reading.open_cells import open_cells
+from dashboard.views.live_part import TOKEN
 from dashboard.views.paging import part_of
-from dashboard.views.polling import TOKEN
 from farm.contract.document import Cell, Comparison, Document
 from farm.rules.reporting import sentences
 from farm.runs import selectors
@@ -22,10 +22,6 @@ from farm.runs.states import RunState
 if TYPE_CHECKING:
     from farm.runs.models import Run
 
-# a run of 5,000 cells takes some 50 MB
-RUNS_KEPT = 4
-MAPS_KEPT = 64
-HEADS_KEPT = 64
 # of a larger run the tables come when they are scrolled to, and the one of a chart is its beginning
 MOST_CELLS = 24
 
@@ -45,22 +41,14 @@ class Whole:
     by_id: Mapping[str, Cell]
 
 
-_WHOLE: Kept[Whole] = Kept(RUNS_KEPT)
-_LAYOUTS: Kept[Layout] = Kept(RUNS_KEPT)
-_MAPS: Kept[tuple[HeatMap, str]] = Kept(MAPS_KEPT)
-_HEADS: Kept[str] = Kept(HEADS_KEPT)
-
-Key = tuple[Any, ...]
-
-
-def key_of(row: "Run") -> Key:
+def _at(row: "Run") -> tuple[object, ...]:
     """What tells a run at one revision from every other."""
-    return (row.pk, row.revision, row.state, row.created_at, row.finished_at)
+    return (row.pk, row.team_id, row.revision, row.state, row.created_at, row.finished_at)
 
 
 def whole(row: "Run") -> Whole:
     """The run at this revision."""
-    return _WHOLE.get(key_of(row), lambda: _whole(row))
+    return kept("large", "whole", *_at(row), make=lambda: _whole(row))
 
 
 def _whole(row: "Run") -> Whole:
@@ -109,16 +97,21 @@ def map_of(request: HttpRequest, row: "Run", found: Whole, context: Mapping[str,
     """The map that the address asks for, and its piece of the page, the same for every reader of this revision."""
     columns, metric = request.GET.get("columns", ""), request.GET.get("metric", "")
 
+    def laid() -> Layout:
+        return heatmap.layout(found.everything, found.document.comparisons, columns=columns)
+
     def make() -> tuple[HeatMap, str]:
-        laid = _LAYOUTS.get(
-            (*key_of(row), columns),
-            lambda: heatmap.layout(found.everything, found.document.comparisons, columns=columns),
+        made = heatmap.drawn(
+            kept("large", "layout", *_at(row), columns, make=laid),
+            context["address"],
+            metric=metric,
+            states=found.states,
+            part=part_of(request),
         )
-        made = heatmap.drawn(laid, context["address"], metric=metric, states=found.states, part=part_of(request))
         shown = {**context, "map": made, "metrics": heatmap.METRICS}
         return made, render_to_string("dashboard/parts/run_map.html", shown, request)
 
-    return _MAPS.get((*key_of(row), request.GET.urlencode(), context["part"]), make)
+    return kept("pieces", "map", *_at(row), request.GET.urlencode(), context["part"], make=make)
 
 
 def head_of(request: HttpRequest, row: "Run", tell: Callable[[], Mapping[str, Any]], *, may_write: bool) -> str:
@@ -127,7 +120,7 @@ def head_of(request: HttpRequest, row: "Run", tell: Callable[[], Mapping[str, An
     def make() -> str:
         return render_to_string("dashboard/parts/run_head.html", {**tell(), "csrf_token": TOKEN}, request)
 
-    return _HEADS.get((*key_of(row), may_write, request.GET.urlencode()), make)
+    return kept("pieces", "head", *_at(row), may_write, request.GET.urlencode(), make=make)
 
 
 def around(found: Whole, shown: HeatMap) -> Document:

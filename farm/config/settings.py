@@ -43,7 +43,6 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "farm.config.security.SecurityHeaders",
-    "dashboard.views.polling.unchanged_first",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -77,6 +76,15 @@ TEMPLATES = [
 ]
 
 DATABASES = {"default": database(ENVIRONMENT.database_url, home=HOME)}
+
+# Pages keep pieces of themselves, with what the reader may do in the key; `large`: whole runs (of 5,000 cells: 50 MB)
+# and long series. Nothing expires: a key names the revision.
+_KEEPING = "dashboard.cache.ProcessCache"
+CACHES: dict[str, dict[str, Any]] = {
+    "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
+    "pieces": {"BACKEND": _KEEPING, "LOCATION": "pieces", "OPTIONS": {"MAX_ENTRIES": 128}},
+    "large": {"BACKEND": _KEEPING, "LOCATION": "large", "OPTIONS": {"MAX_ENTRIES": 12}},
+}
 
 LANGUAGE_CODE = "en"
 USE_TZ = True

@@ -90,8 +90,13 @@ def run(user: Anyone, run_id: int, *, is_light: bool = False) -> Run:
     rows = runs_listed(user) if is_light else runs_visible_to(user)
     found = rows.filter(pk=run_id).first()
     if found is None:
-        raise Missing(f"There is no run {run_id} that you may see.", hint="List yours with `onnxfarm status`.")
+        raise no_run(run_id)
     return found
+
+
+def no_run(run_id: int) -> Missing:
+    """The same for a run of others as for none."""
+    return Missing(f"There is no run {run_id} that you may see.", hint="List yours with `onnxfarm status`.")
 
 
 def can_write_run(user: Anyone, run: Run) -> bool:

@@ -1,12 +1,15 @@
 """How many queries pages take: as many for long lists as for short ones. Times are for tests/bench/pages.py."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from dashboard.reading.kept import Kept
+from dashboard.cache import ProcessCache
 from farm.accounts.models import Team, User
 from farm.accounts.services import issue_token
 from farm.accounts.states import Scope
@@ -119,13 +122,30 @@ def test_what_is_kept_is_made_once_for_a_key_and_the_oldest_goes() -> None:
         made.append(number)
         return 10 * number
 
-    kept: Kept[int] = Kept(2)
-    assert [kept.get(one, lambda one=one: make(one)) for one in (1, 2, 1, 3, 1, 2)] == [10, 20, 10, 30, 10, 20]
+    kept = ProcessCache("of this test", {"OPTIONS": {"MAX_ENTRIES": 2}})
+    asked = ("1", "2", "1", "3", "1", "2")
+    assert [kept.get_or_set(key, lambda key=key: make(int(key))) for key in asked] == [10, 20, 10, 30, 10, 20]
     assert made == [1, 2, 3, 2]
 
 
 def test_what_could_not_be_made_is_tried_again() -> None:
-    kept: Kept[int] = Kept(2)
+    kept = ProcessCache("of that test", {})
     with pytest.raises(ZeroDivisionError):
-        kept.get("key", lambda: 1 // 0)
-    assert kept.get("key", lambda: 7) == 7
+        kept.get_or_set("key", lambda: 1 // 0)
+    assert kept.get_or_set("key", lambda: 7) == 7
+
+
+def test_many_threads_that_ask_at_once_make_one_value() -> None:
+    made: list[int] = []
+
+    def slowly() -> int:
+        time.sleep(0.05)
+        made.append(1)
+        return 7
+
+    def ask(_: int) -> object:
+        return ProcessCache("of threads", {}).get_or_set("key", slowly)
+
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(ask, range(8))) == [7] * 8
+    assert made == [1]

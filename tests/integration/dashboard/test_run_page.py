@@ -3,15 +3,18 @@
 import re
 
 import pytest
-from django.http import HttpResponse
+from django.contrib.auth.models import AnonymousUser
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from dashboard.views import polling
 from farm.accounts.models import Membership, Team, User
+from farm.accounts.refusals import Missing
+from farm.accounts.states import Role
 from farm.fleet.models import Node
 from farm.registry.models import Version
+from farm.runs import selectors
 from farm.runs.models import Run
+from farm.runs.selectors.pages import revision_of
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.conftest import client_of
 from tests.integration.dashboard.pages import assert_is_page, words_of
@@ -107,7 +110,8 @@ def test_an_unchanged_run_is_answered_with_304_and_few_queries(
     assert first.status_code == 200
     assert "no-cache" in first["Cache-Control"]
     assert "private" in first["Cache-Control"]
-    with django_assert_num_queries(1):
+    # the session, its user, the run with what they may do
+    with django_assert_num_queries(3):
         again = signed_in.get(f"/runs/{run.pk}/?part=live", headers={"if-none-match": first["ETag"]})
     assert again.status_code == 304
     rows.MadeUpNode(node).measure(run, most_rounds=1)
@@ -150,44 +154,69 @@ def test_only_the_session_that_saw_a_revision_is_told_that_nothing_is_new(
     assert answer(Client(), seen) == 302
 
 
-def test_what_is_new_is_made_once_and_given_to_others_whose_rights_were_asked_a_moment_ago(
+def test_what_is_new_is_made_once_and_given_to_others_with_the_same_rights(
     signed_in: Client,
     version: Version,
     owner: User,
     viewer: User,
     node: Node,
     django_assert_num_queries: DjangoAssertNumQueries,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run = rows.begin_run(version, owner)
-    others = [client_of(owner), client_of(viewer)]
-    everybody = [signed_in, *others]
+    everybody = [signed_in, client_of(owner), client_of(viewer)]
     path = f"/runs/{run.pk}/?part=live"
-    for one in everybody:
-        one.get(f"/runs/{run.pk}/")  # the page, whose forms leave their cookie
     tags = [one.get(path)["ETag"] for one in everybody]
     rows.MadeUpNode(node).measure(run, most_rounds=1)
-
-    def asked(index: int) -> HttpResponse:
-        return everybody[index].get(path, headers={"if-none-match": tags[index]})
-
-    first = asked(0)
-    with django_assert_num_queries(1):
-        second = asked(1)
-    third = asked(2)
+    first = signed_in.get(path, headers={"if-none-match": tags[0]})
+    with django_assert_num_queries(3):
+        second = everybody[1].get(path, headers={"if-none-match": tags[1]})
+    third = everybody[2].get(path, headers={"if-none-match": tags[2]})
     assert first.status_code == second.status_code == third.status_code == 200
     token = re.compile(r'name="csrfmiddlewaretoken" value="(\w{64})"')
     texts = [token.sub("", one.content.decode()) for one in (first, second, third)]
     assert texts[0] == texts[1]
     assert token.search(second.content.decode()), "the form to cancel has the reader's own token"
     assert "/cancel/" not in texts[2], "who may only look is not given what was made for those who may write"
-    # the answer is a new pass of the same age
-    with django_assert_num_queries(1):
-        assert others[0].get(path, headers={"if-none-match": second["ETag"]}).status_code == 304
-    # after a while the rights are asked again
-    Membership.objects.filter(user=owner).delete()
-    monkeypatch.setattr(polling, "RIGHTS_HOLD_S", 0)
-    assert asked(1).status_code == 404
+
+
+def test_a_live_part_asks_for_the_rights_that_the_page_asks_for(
+    version: Version, owner: User, viewer: User, stranger: User, node: Node
+) -> None:
+    run = rows.begin_run(version, owner)
+    chief = User.objects.create_superuser("chief")
+    outcasts: tuple[User | AnonymousUser, ...] = (stranger, AnonymousUser())
+    for user in (owner, viewer, chief):
+        seen = revision_of(user, run.pk)
+        assert (seen.run_id, seen.revision, seen.team_id) == (run.pk, run.revision, run.team_id)
+        assert seen.may_write == selectors.can_write_run(user, selectors.run(user, run.pk))
+    for outcast in outcasts:
+        for look in (revision_of, selectors.run):
+            with pytest.raises(Missing, match="There is no run"):
+                look(outcast, run.pk)
+
+
+def test_whoever_lost_a_right_gets_nothing_of_what_was_kept_for_others(
+    signed_in: Client, version: Version, owner: User, viewer: User, stranger: User, node: Node
+) -> None:
+    run = rows.begin_run(version, owner)
+    path = f"/runs/{run.pk}/?part=live"
+    leaving, demoted = client_of(viewer), client_of(owner)
+    tags = {one: one.get(path)["ETag"] for one in (leaving, demoted)}
+    rows.MadeUpNode(node).measure(run, most_rounds=1)
+    assert leaving.get(path, headers={"if-none-match": tags[leaving]}).status_code == 200
+    assert "/cancel/" in signed_in.get(path).content.decode()
+    Membership.objects.filter(user=viewer).delete()
+    Membership.objects.filter(user=owner).update(role=Role.VIEWER)
+    for asked in (path, f"/runs/{run.pk}/", f"/runs/{run.pk}/?part=cells"):
+        for reader, status in ((leaving, 404), (client_of(stranger), 404), (Client(), 302)):
+            for tag in ("", *tags.values()):
+                answer = reader.get(asked, headers={"if-none-match": tag})
+                assert (answer.status_code, "encoder" in answer.content.decode()) == (status, False), asked
+    # the run is as it was: only what the reader may do has changed, and with it the page
+    again = demoted.get(path, headers={"if-none-match": tags[demoted]})
+    assert (again.status_code, "/cancel/" in again.content.decode()) == (200, False)
+    demoted.logout()
+    assert demoted.get(path, headers={"if-none-match": again["ETag"]}).status_code == 302
 
 
 def test_a_page_that_waited_for_the_end_is_told_to_load_itself_again(signed_in: Client, run: Run) -> None:
