@@ -59,9 +59,10 @@ def environment(side: str) -> Path:
     place = HERE / f".venv-{side}"
     python = place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not (place / "complete").exists():
+        packages = pins(side)
         venv.create(place, with_pip=True, clear=True)
         install = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--only-binary", ":all:"]
-        done = subprocess.run([*install, *pins(side)], check=False)
+        done = subprocess.run([*install, *packages], check=False)
         if done.returncode:
             raise SystemExit(f"lock-{side}.txt could not be installed with {sys.executable}: see pip's words above.")
         (place / "complete").touch()
