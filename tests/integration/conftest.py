@@ -1,0 +1,26 @@
+"""What integration tests have in common: looks at models that do not begin with an import of onnx each."""
+
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from farm.sandbox.endings import Ending
+from farm.workshop import confined
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forked_looks() -> Iterator[None]:
+    """Every look at a model is a confined fork of one server with onnx imported, as those of a `prepare` worker are.
+
+    A fresh interpreter for each, as in a process that looks once, costs half a second of processor time and more.
+    tests/unit/workshop and the commands that tests start as processes of their own take that way.
+    """
+    alone = confined.call
+
+    def one_of_many(function: str, payload: dict[str, Any], *, is_one_of_many: bool = False, **how: Any) -> Ending:
+        return alone(function, payload, is_one_of_many=True, **how)
+
+    with mock.patch.object(confined, "call", one_of_many):
+        yield
