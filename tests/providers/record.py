@@ -22,15 +22,16 @@ def main() -> None:
     parser.add_argument("model")
     parser.add_argument("inputs")
     parser.add_argument("provider")
-    parser.add_argument("--plugin", help="the module of a plug-in")
+    parser.add_argument("--plugin", help="module:function that gives the path of a plug-in's library")
     parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE")
     asked = parser.parse_args()
     options = dict(one.split("=", 1) for one in asked.option)
     available = onnxruntime.get_available_providers()
     devices: list[Any] = []
     if asked.plugin:
-        library = importlib.import_module(asked.plugin).get_library_path()
-        onnxruntime.register_execution_provider_library(asked.plugin, library)
+        module, _, function = asked.plugin.partition(":")
+        library = getattr(importlib.import_module(module), function)()
+        onnxruntime.register_execution_provider_library(asked.provider, library)
         devices = [one for one in onnxruntime.get_ep_devices() if one.ep_name == asked.provider]
     found = {
         "provider": asked.provider,

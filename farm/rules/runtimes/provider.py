@@ -28,7 +28,7 @@ class Plugin:
 
     `library`: `module:function` that gives the library's path. `core`: the `onnxruntime` beside every release of it;
     another one would make other cells of the same digest. `first_major`: releases before it were builds of ONNX Runtime
-    themselves.
+    themselves. `threads_option`: as the provider's, of the library's own options.
     """
 
     package: str
@@ -36,6 +36,7 @@ class Plugin:
     releases: tuple[str, ...]
     core: str = "1.31.1"
     first_major: int = 0
+    threads_option: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from farm.contract.cells import CellSpec
+from farm.rules.runtimes import plugins
 from farm.rules.runtimes.distributions import EVERY_DISTRIBUTION
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.runtimes.provider import Building, Provider, Signs
@@ -101,10 +103,10 @@ def with_defaults(provider: Provider, options: Mapping[str, str]) -> dict[str, s
     return {**provider.defaults, **options}
 
 
-def session_options(provider: Provider, options: Mapping[str, str], *, threads: int) -> dict[str, str]:
-    """A cell's options as a build gets them: with its threads where the provider would take every core for itself."""
-    own = {provider.threads_option: str(threads)} if provider.threads_option else {}
-    return {**own, **options}
+def session_options(provider: Provider, cell: CellSpec) -> dict[str, str]:
+    """A cell's options as its session gets them: with its threads where the provider would take every core."""
+    name = (plugins.plugin_of(cell.runtime) or provider).threads_option
+    return {**({name: str(cell.session.threads)} if name else {}), **cell.provider_options}
 
 
 def tag_for(provider: Provider, options: Mapping[str, str]) -> str:

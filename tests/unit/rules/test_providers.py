@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.contract.cells import Runtime
+from farm.contract.cells import CellSpec, Runtime, SessionSettings
 from farm.rules.runtimes import plugins, providers, releases
 from farm.rules.runtimes.provider import Build, Building, Plugin, Provider, Signs
 from farm.rules.runtimes.providers import PROVIDERS, ProviderOptionProblem, UnknownProvider
@@ -30,6 +30,22 @@ def test_every_entry_is_complete_enough_to_be_measured(entry):
     assert not any(
         word in option for option in entry.options for word in ("path", "library", "compute_stream", "_file", "config")
     )
+
+
+def test_a_plug_in_gets_the_threads_of_the_cell_where_its_own_library_has_an_option_for_them(monkeypatch):
+    entry = providers.resolve("webgpu")
+    (plugin,) = entry.plugins
+    cell = CellSpec(
+        artifact_sha256="0" * 64,
+        runtime=Runtime(distribution=plugin.package, version=plugin.releases[-1]),
+        provider=entry.name,
+        session=SessionSettings(threads=3),
+    )
+    assert providers.session_options(entry, cell) == {}
+    monkeypatch.setattr(plugins, "plugin_of", lambda runtime: dataclasses.replace(plugin, threads_option="threads"))
+    assert providers.session_options(entry, cell) == {"threads": "3"}
+    asked = cell.model_copy(update={"provider_options": {"threads": "1"}})
+    assert providers.session_options(entry, asked) == {"threads": "1"}
 
 
 @pytest.mark.parametrize("kind", [Provider, Build, Plugin, Signs, Building], ids=lambda kind: kind.__name__)

@@ -61,17 +61,13 @@ def _of_provider(arm: PreparedArm) -> dict[str, Any]:
     entry = providers.find(cell.provider)
     if entry is None:
         return {}
-    found: dict[str, Any] = {"memory": entry.memory or None}
+    options = providers.session_options(entry, cell)
+    found: dict[str, Any] = {"memory": entry.memory or None, "provider_options": options}
     if entry.signs is not None:
         found["stands_in"] = entry.signs.stands_in or None
     if entry.building is not None:
         part = entry.building
         found["building"] = {"cache": part.cache, "folder": str(arm.engines), "shapes": list(part.shapes)}
-    if plugins.library_for(cell.runtime, cell.provider) is None:
-        # a plug-in's library is given what the matrix says and nothing else
-        found["provider_options"] = providers.session_options(
-            entry, cell.provider_options, threads=cell.session.threads
-        )
     return found
 
 
