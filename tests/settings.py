@@ -16,6 +16,8 @@ if "ONNXFARM_TEST_HOME" not in os.environ or os.environ.get("ONNXFARM_TEST_HOME_
     os.environ["ONNXFARM_TEST_HOME_OF"] = _worker
     _home = tempfile.mkdtemp(prefix="onnxfarm-test-")
     os.environ["ONNXFARM_TEST_HOME"] = os.environ["ONNXFARM_HOME"] = _home
+    # what another test process or a farm of this machine measures holds nothing up here
+    os.environ["ONNXFARM_HOST_LOCK"] = f"{_home}/measuring.lock"
     for _name in ("DATABASE_URL", "BROKER_URL", "PUBLIC_URL", "GATEWAY_URL", "TOKEN", "SERVER"):
         os.environ.pop(f"ONNXFARM_{_name}", None)
     atexit.register(shutil.rmtree, _home, ignore_errors=True)

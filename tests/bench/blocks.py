@@ -72,8 +72,14 @@ SUBJECTS = {
 
 @contextlib.contextmanager
 def shortened_windows(windows: Mapping[str, Any] = SHORT) -> Iterator[None]:
-    """Every sample of every budget takes these windows meanwhile; the number of rounds stays the budget's."""
-    with mock.patch.object(budgets, "runner_budget", return_value=dict(windows)):
+    """Every sample of every budget takes these windows meanwhile; the number of rounds stays the budget's.
+
+    A traced cell is profiled for ten runs.
+    """
+    with (
+        mock.patch.object(budgets, "runner_budget", return_value=dict(windows)),
+        mock.patch.object(budgets, "TRACE_S", 0.05),
+    ):
         yield
 
 

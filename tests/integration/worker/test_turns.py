@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from farm.contract.blocks import ArmOrder
 from farm.contract.reasons import ReasonCode
 from farm.contract.reports import ArmSample, Report, RoundReport
+from tests.bench.blocks import shortened_windows, without_gate
 from tests.integration.worker.making import MODELS, Workbench, end, of_kind
 from worker.agent.kit.staging import stage_runner
 from worker.agent.passes import samples as sampling
@@ -23,6 +25,13 @@ def bench(tmp_path: Path) -> Workbench:
     shutil.copytree(stage_runner(tmp_path / "stage"), stage)
     shutil.copyfile(Path(__file__).with_name("misbehaving.py"), stage / "__main__.py")
     return Workbench(tmp_path, stage=stage)
+
+
+@pytest.fixture
+def short() -> Iterator[None]:
+    """What is asserted does not depend on how long a sample measures, nor on what else the machine does."""
+    with shortened_windows(), without_gate():
+        yield
 
 
 def misbehaving(bench: Workbench, how: str) -> ArmOrder:
@@ -48,6 +57,7 @@ def test_arms_of_a_round_measure_in_parts_and_count_only_their_own_time(bench: W
         assert one.sample.throughput <= 1000 / one.sample.min_ms
 
 
+@pytest.mark.usefixtures("short")
 @pytest.mark.parametrize(
     ("how", "code"),
     [("turn:crash", ReasonCode.CRASHED), ("turn:hang", ReasonCode.TIMEOUT), ("turn:endless", ReasonCode.TIMEOUT)],
@@ -67,6 +77,7 @@ def test_one_that_misbehaves_in_its_turn_ends_its_own_sample_alone(
     assert end(reports).reason is None
 
 
+@pytest.mark.usefixtures("short")
 def test_arms_without_room_for_all_measure_alone(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampling, "MEMORY_SHARE", 1e-6)
     for one in samples(bench.execute([bench.arm(number, MODEL) for number in range(2)])).values():
@@ -75,11 +86,13 @@ def test_arms_without_room_for_all_measure_alone(bench: Workbench, monkeypatch: 
         assert "others" not in one.sample.phases_ms
 
 
+@pytest.mark.usefixtures("short")
 def test_sessions_side_by_side_measure_alone(bench: Workbench) -> None:
     arms = [bench.arm(number, MODEL, workload={"batch": 1, "concurrency": 2}) for number in range(2)]
     assert {one.sample.turns for one in samples(bench.execute(arms)).values() if one.sample} == {0}
 
 
+@pytest.mark.usefixtures("short")
 def test_a_cancelled_round_ends_every_process_that_waits(bench: Workbench) -> None:
     looks = iter(range(10_000))
     arms = [bench.arm(0, MODEL), misbehaving(bench, "turn:hang"), bench.arm(2, MODEL)]
