@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 from dashboard import axes, numbers, words
 from dashboard.figures.figure import Address
+from dashboard.metrics import metric_text
 from dashboard.tables import Entry, Head, Table, verdict_entry
 from farm.contract.document import Cell, ParityOutput
+from farm.rules.cells.metrics import METRICS, Metric
 
 METRIC_HEADS = (Head("Metric"), Head("value", is_number=True), Head("Unit"), Head("Note", is_text=True))
 OPERATOR_HEADS = (
@@ -79,65 +81,38 @@ def _time_of(cell: Cell, providers: Sequence[str]) -> str:
 
 def metrics(cell: Cell) -> Table:
     """Every metric with its unit; what so few timings cannot tell says so. Of an untimed cell those that are known."""
-    rows = [
-        _metric("p50", numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), "ms", _interval_note(cell)),
-        _metric("mean", numbers.plain(cell.mean_ms), "ms"),
-        _metric("standard deviation", numbers.plain(cell.std_ms), "ms"),
-        _metric("min", numbers.plain(cell.min_ms), "ms"),
-        _metric("max", numbers.plain(cell.max_ms), "ms"),
-        _percentile("p90", cell.p90_ms, 64),
-        _percentile("p95", cell.p95_ms, 662),
-        _percentile("p99", cell.p99_ms, 662),
-        _metric("throughput", numbers.plain(cell.throughput), "items/s" if cell.throughput else ""),
-        *([_with_copies(cell)] if cell.with_copies_p50_ms is not None else []),
-        _metric("energy per inference", *_energy(cell)),
-        _metric("import", numbers.plain(cell.import_ms), "ms", "of ONNX Runtime, in a fresh process"),
-        _metric("session creation", numbers.plain(cell.session_ms), "ms"),
-        _metric("first inference", numbers.plain(cell.first_ms), "ms"),
-        _metric("peak memory", numbers.memory(cell.peak_memory_bytes), "", "of the whole process"),
-        _metric(
-            "copies", "" if cell.copies is None else str(cell.copies), "", "between host and device, per inference"
-        ),
-        _metric("disturbed launches", str(cell.disturbed_samples), "", "another program took the processor"),
-        _metric("stable", _yes(cell.is_stable), "", "timing windows agree within 5 %"),
-        _metric("two groups of launches", _yes(cell.is_bimodal)),
-        _metric("repeatable", _yes(cell.is_repeatable), "", "the same input twice gives the same bits"),
-    ]
+    rows = [_metric(one, cell) for one in METRICS if one.title and not _is_left_out(one, cell)]
     if cell.p50_ms is None:
         rows = [row for row in rows if row[1].text not in (numbers.NOT_MEASURED, "0")]
     return Table("metrics", "Metrics of this cell", METRIC_HEADS, rows)
 
 
-def _with_copies(cell: Cell) -> tuple[Entry, ...]:
-    note = "p50 with inputs and outputs in host memory; the p50 above is of tensors on the device"
-    return _metric("with host copies", numbers.milliseconds(cell.with_copies_p50_ms), "ms", note)
+def _is_left_out(metric: Metric, cell: Cell) -> bool:
+    """What most cells do not have is not said of those that have none."""
+    return metric.value(cell) is None and (metric.is_carried or metric.name == "with_copies_p50_ms")
 
 
-def _energy(cell: Cell) -> tuple[str, str, str]:
-    """Value, unit and note: which meter counted, or why none did."""
-    said = cell.energy_text or ("the node looks for no meter" if cell.p50_ms is not None else "")
-    return ("", "", said) if cell.energy_mj is None else (numbers.plain(cell.energy_mj), "mJ", said)
+def _metric(metric: Metric, cell: Cell) -> tuple[Entry, ...]:
+    text = metric_text(metric, cell)
+    shown = metric.unit if text != numbers.NOT_MEASURED and metric.reads != "memory" else ""
+    return (Entry(metric.title), Entry(text), Entry(shown), Entry(_note(metric, cell)))
 
 
-def _metric(name: str, value: str, unit: str = "", note: str = "") -> tuple[Entry, ...]:
-    is_known = bool(value) and value != numbers.NOT_MEASURED
-    shown = unit if is_known else ""
-    return (Entry(name), Entry(value or numbers.NOT_MEASURED), Entry(shown), Entry(note))
-
-
-def _percentile(name: str, value: float | None, needed: int) -> tuple[Entry, ...]:
-    note = "" if value is not None else f"shown from {needed} timings on"
-    return _metric(name, numbers.plain(value), "ms", note)
+def _note(metric: Metric, cell: Cell) -> str:
+    """What stands beside a figure: of how many launches it is, why there is none, which meter counted."""
+    if metric.name == "p50_ms":
+        return _interval_note(cell)
+    if metric.name == "energy_mj":
+        return cell.energy_text or ("the node looks for no meter" if cell.p50_ms is not None else "")
+    if metric.from_timings and metric.value(cell) is None:
+        return f"shown from {metric.from_timings} timings on"
+    return metric.note
 
 
 def _interval_note(cell: Cell) -> str:
     launches = numbers.count(len(cell.samples_ms), "launch", "launches")
     spread = numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms)
     return f"{spread} ms, 95 % interval over {launches}" if spread else launches if cell.samples_ms else ""
-
-
-def _yes(value: bool | None) -> str:
-    return "" if value is None else "yes" if value else "no"
 
 
 def inputs(cell: Cell) -> Table:

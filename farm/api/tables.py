@@ -4,7 +4,7 @@ import csv
 import io
 
 from farm.contract.document import Cell, Document
-from farm.rules.cells import axes
+from farm.rules.cells import axes, metrics
 
 COLUMNS = (
     *("id", "block", "node", "status", "model", "model_sha256", "opset", "runtime", "provider", "batch", "precision"),
@@ -14,8 +14,9 @@ COLUMNS = (
 # empty where the model came without labelled data
 ACCURACY = ("metric", "accuracy", "accuracy_low", "accuracy_high", "accuracy_samples", "accuracy_difference")
 EXTRA = ("reason_code", "reason_text", "active_providers", "parity", "shapes", "model_bytes", *ACCURACY, "recipe")
-# the other axes of a cell, as they read under a heading
+# the other axes of a cell, as they read under a heading, and its other metrics
 AXES = tuple(axis for axis in axes.AXES if axis.name not in (*COLUMNS, *EXTRA))
+METRICS = tuple(metric for metric in metrics.METRICS if metric.name not in (*COLUMNS, *EXTRA))
 # a spreadsheet takes a text that begins so for a formula
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -24,7 +25,7 @@ def csv_of(document: Document) -> str:
     """A line a cell, absent values empty."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
-    writer.writerow([*COLUMNS, *EXTRA, *(axis.name for axis in AXES)])
+    writer.writerow([*COLUMNS, *EXTRA, *(axis.name for axis in AXES), *(metric.name for metric in METRICS)])
     writer.writerows(_line(cell) for cell in document.cells)
     return text.getvalue()
 
@@ -34,7 +35,12 @@ def _line(cell: Cell) -> list[object]:
     reason = (cell.reason.code, cell.reason.text) if cell.reason else ("", "")
     shapes = axes.pairs(cell.shapes)
     extra: list[object] = [*reason, " ".join(cell.active_providers), cell.parity.verdict, shapes, cell.model_bytes]
-    extra += [*_accuracy(cell), cell.recipe, *(axis.short(cell) for axis in AXES)]
+    extra += [
+        *_accuracy(cell),
+        cell.recipe,
+        *(axis.short(cell) for axis in AXES),
+        *(metric.value(cell) for metric in METRICS),
+    ]
     return [_safe(value) for value in [*values, *extra]]
 
 

@@ -139,6 +139,20 @@ class Sustained(Part):
     reason: Reason | None = None
 
 
+class Figure(Part):
+    """A metric that has no field of its own. `low`, `high`: its 95 % interval; `samples`: one figure a launch.
+
+    `better`: `less` or `more`; empty where neither is.
+    """
+
+    value: float
+    unit: str = ""
+    better: Literal["less", "more", ""] = ""
+    low: float | None = None
+    high: float | None = None
+    samples: list[float] = Field(default_factory=list)
+
+
 class Cell(Part):
     """One arm of one block."""
 
@@ -220,6 +234,8 @@ class Cell(Part):
     executed: dict[str, dict[str, int]] = Field(default_factory=dict)
     packages: dict[str, str] = Field(default_factory=dict)
     repeat_command: str = ""
+    # metrics without a field of their own, by name; absent where there are none
+    metrics: dict[str, Figure] = Field(default_factory=dict, exclude_if=lambda metrics: not metrics)
 
 
 class OperatorChange(Part):

@@ -7,7 +7,7 @@ labelled data one `AccuracyReport` an arm that loads; `RoundReport`s until the r
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from farm.contract.base import Message
 from farm.contract.divergence import DivergenceReport
@@ -20,6 +20,10 @@ from farm.contract.reasons import Reason
 from farm.contract.sustained import CurveReport, Energy
 
 Positive = Annotated[float, Field(gt=0)]
+MetricName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+# figures of metrics that have no field of their own, by the name they have in farm.rules.cells.metrics; not sent while
+# there are none, so that a farm that does not know them takes the rest
+Metrics = Annotated[dict[MetricName, float], Field(max_length=32, exclude_if=lambda metrics: not metrics)]
 
 
 class Facts(Message):
@@ -75,6 +79,7 @@ class CheckReport(Message):
     provider_facts: Annotated[dict[str, str], Field(max_length=64)] = Field(default_factory=dict)
     # None: a node that looks for no meter
     energy: Energy | None = None
+    metrics: Metrics = Field(default_factory=dict)
     log_tail: Annotated[str, Field(max_length=20_000)] = ""
 
     @model_validator(mode="before")
@@ -172,6 +177,7 @@ class Sample(Message):
     turns: Count = 0
     # wall-clock of the whole process and where it went: spawn, sandbox, import, session (ms)
     phases_ms: dict[str, NonNegative] = Field(default_factory=dict)
+    metrics: Metrics = Field(default_factory=dict)
 
 
 class ArmSample(Message):

@@ -6,6 +6,8 @@ History of CONTRACT_VERSION
    dropped; of `packages` only names and versions are kept; the farm writes the `command` of a divergence itself.
    2026-11-22, the farm first: a workload says how inputs are made (`inputs`, left out where nothing is said), and a
    TraceReport how long a whole inference took (`run_us`), of which operators have the medians.
+   2026-11-22, compatible both ways: CheckReport and Sample have `metrics`, figures of metrics without a field of their
+   own, which are sent only where there are some.
 """
 
 CONTRACT_VERSION = 1

@@ -29,7 +29,7 @@ admin.site.register(
 )
 admin.site.register(
     Comparison,
-    list_display=["pk", "run", "axis", "ratio", "verdict"],
+    list_display=["pk", "run", "axis", "verdict"],
     list_filter=["verdict"],
     raw_id_fields=["run", "block", "baseline", "candidate"],
 )

@@ -4,7 +4,7 @@ Both runtimes were measured in the same block. Latency, session creation, first 
 so that a finding among them only counts once a fresh block has confirmed it; parity and placement are deterministic.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import log
 from typing import Annotated, Literal, get_args
@@ -15,6 +15,7 @@ from farm.contract.base import Message, digest_of
 from farm.contract.document import Cell, Comparison, Document, ParityOutput
 from farm.contract.reasons import CellStatus, ReasonCode
 from farm.rules.cells import label
+from farm.rules.cells.metrics import ALERTING, Alert, Metric
 from farm.rules.cells.numbers import MIB, percent, three_digits
 from farm.rules.comparing.comparisons import TOTAL_LEVEL
 from farm.rules.comparing.sides import BySides, between, by_sides
@@ -56,24 +57,6 @@ class Rule(Message):
     first: Fraction = 0.5
     memory: Fraction = 0.2
     kinds: tuple[Kind, ...] = KINDS
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A metric of the check pass: one value a cell, so that a small absolute change is never a finding."""
-
-    kind: Kind
-    name: str
-    least: float
-    unit: str
-    scale: float = 1.0
-
-
-METRICS: Mapping[str, Metric] = {
-    "session_ms": Metric("session", "session creation", 20.0, "ms"),
-    "first_ms": Metric("first", "the first inference", 5.0, "ms"),
-    "peak_memory_bytes": Metric("memory", "peak memory", 16.0 * MIB, "MiB", 1.0 / MIB),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +203,7 @@ def _cleared(pair: Pair) -> list[Kind]:
         "placement": bool(pair.old.operators and pair.new.operators),
         "failed": True,
     }
-    measured = [m.kind for place, m in METRICS.items() if getattr(pair.old, place) and getattr(pair.new, place)]
+    measured = [alert.kind for metric, alert in ALERTING if metric.value(pair.old) and metric.value(pair.new)]
     return [*(kind for kind, well in is_well.items() if well), *measured]
 
 
@@ -231,8 +214,8 @@ def _judge_pair(pair: Pair, rule: Rule, notes: _Notes) -> None:
     _judge_latency(pair, rule, notes)
     _judge_parity(pair, rule, notes)
     _judge_placement(pair, rule, notes)
-    for place, metric in METRICS.items():
-        _judge_metric(pair, rule, notes, place=place, metric=metric)
+    for metric, alert in ALERTING:
+        _judge_metric(pair, rule, notes, metric=metric, alert=alert)
 
 
 def _is_done(cell: Cell) -> bool:
@@ -326,17 +309,20 @@ def _judge_placement(pair: Pair, rule: Rule, notes: _Notes) -> None:
         notes.news.append(f"{where}: {' '.join(better)}")
 
 
-def _judge_metric(pair: Pair, rule: Rule, notes: _Notes, *, place: str, metric: Metric) -> None:
-    old, new = getattr(pair.old, place), getattr(pair.new, place)
+def _judge_metric(pair: Pair, rule: Rule, notes: _Notes, *, metric: Metric, alert: Alert) -> None:
+    """A metric of the check pass: one value a cell, so that a small absolute change is never a finding."""
+    old, new = metric.value(pair.old), metric.value(pair.new)
     if not old or not new:
         return
-    allowed = getattr(rule, metric.kind)
-    shown = f"{three_digits(old * metric.scale)} → {three_digits(new * metric.scale)} {metric.unit}"
-    text = f"{series_label(pair.new)}: {metric.name} {shown} ({_signed(new / old)}) from {pair.old.runtime} to "
+    allowed = getattr(rule, alert.kind)
+    scale, unit = (1.0 / MIB, "MiB") if metric.reads == "memory" else (1.0, metric.unit)
+    shown = f"{three_digits(old * scale)} → {three_digits(new * scale)} {unit}"
+    text = f"{series_label(pair.new)}: {alert.words} {shown} ({_signed(new / old)}) from {pair.old.runtime} to "
     text += f"{pair.new.runtime}."
-    if new > old * (1.0 + allowed) and new - old >= metric.least:
-        _note(notes, rule, metric.kind, pair, text, size=new / old)
-    elif old > new * (1.0 + allowed) and old - new >= metric.least:
+    worse, better = (new, old) if metric.better == "less" else (old, new)
+    if worse > better * (1.0 + allowed) and worse - better >= alert.least:
+        _note(notes, rule, alert.kind, pair, text, size=new / old)
+    elif better > worse * (1.0 + allowed) and better - worse >= alert.least:
         notes.news.append(text)
 
 

@@ -18,6 +18,7 @@ from farm.contract.reports import (
     TraceReport,
 )
 from farm.contract.sustained import CurveReport
+from farm.rules.cells.metrics import JUDGED, Metric
 
 
 @dataclass(slots=True)
@@ -77,9 +78,9 @@ class Evidence:
         """The arm's samples by round, disturbed ones too."""
         return [place.sample for place in self._places(arm) if place.sample is not None]
 
-    def pairs(self, baseline: int, candidate: int) -> list[tuple[float, float]]:
-        """(baseline, candidate) p50 in ms of every round that has both undisturbed, by round."""
-        olds, news = self._steady(baseline), self._steady(candidate)
+    def pairs(self, baseline: int, candidate: int, *, metric: Metric = JUDGED) -> list[tuple[float, float]]:
+        """(baseline, candidate) of every round that has both undisturbed, by round: p50 in ms, or another metric."""
+        olds, news = self._steady(baseline, metric), self._steady(candidate, metric)
         return [(olds[number], news[number]) for number in sorted(olds.keys() & news.keys())]
 
     def traces_of(self, arm: int) -> dict[int, TraceReport]:
@@ -90,10 +91,11 @@ class Evidence:
     def _places(self, arm: int) -> list[ArmSample]:
         return [place for _, report in sorted(self.rounds.items()) for place in report.samples if place.arm == arm]
 
-    def _steady(self, arm: int) -> dict[int, float]:
+    def _steady(self, arm: int, metric: Metric) -> dict[int, float]:
         return {
-            number: place.sample.p50_ms
+            number: value
             for number, report in self.rounds.items()
             for place in report.samples
             if place.arm == arm and place.sample is not None and not place.sample.is_disturbed
+            if (value := metric.of(place.sample)) is not None
         }

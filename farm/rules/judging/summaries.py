@@ -3,7 +3,7 @@
 import base64
 import binascii
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from statistics import median
@@ -11,7 +11,9 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
+from farm.contract.document import Figure
 from farm.contract.reports import Sample
+from farm.rules.cells.metrics import JUDGED, OF_LAUNCHES, Metric
 from farm.rules.comparing import percentiles, statistics
 
 INTERVAL_LEVEL = 0.95
@@ -27,19 +29,15 @@ class TimingsProblem(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class CellSummary:
-    """Times in milliseconds per inference. `p50_ms` is the median of `samples_ms`, one p50 a process launch.
+    """`launched`: the metrics of which every launch says one figure, by name, as far as the launches said one.
 
-    Mean, std, min, max and the higher percentiles are of all timings pooled; a percentile that so many timings do not
-    allow is None. `throughput`: items per second. `with_copies_p50_ms`: with host copies, on devices with own memory.
+    Mean, std and the higher percentiles are of all timings pooled, in milliseconds per inference; a percentile that so
+    many timings do not allow is None. `throughput`: items per second.
     """
 
-    samples_ms: tuple[float, ...]
-    p50_ms: float
-    p50_ci_ms: tuple[float, float] | None
+    launched: Mapping[str, Figure]
     mean_ms: float
     std_ms: float | None
-    min_ms: float
-    max_ms: float
     p90_ms: float | None
     p95_ms: float | None
     p99_ms: float | None
@@ -48,8 +46,6 @@ class CellSummary:
     is_stable: bool
     is_bimodal: bool
     disturbed_samples: int
-    with_copies_p50_ms: float | None
-    peak_memory_bytes: int | None
 
 
 def unpack_timings(sample: Sample) -> NDArray[np.float64]:
@@ -89,32 +85,35 @@ def summarise(samples: Sequence[Sample], *, batch: int | None = None, concurrenc
     """
     if not samples:
         return None
-    p50s = [sample.p50_ms for sample in samples]
-    middle = median(p50s)
+    launched = {metric.name: figure for metric in OF_LAUNCHES if (figure := launched_figure(metric, samples))}
+    judged = launched[JUDGED.name]
     pooled = np.concatenate([unpack_timings(sample) for sample in samples])
     allowed = percentiles.publishable(pooled.tolist())
     mean, std = _pooled(samples)
     together = [s.throughput for s in samples if s.throughput is not None] if concurrency > 1 else []
-    copies = [sample.with_copies_p50_ms for sample in samples if sample.with_copies_p50_ms is not None]
     return CellSummary(
-        samples_ms=tuple(p50s),
-        p50_ms=middle,
-        p50_ci_ms=median_interval(p50s),
+        launched=launched,
         mean_ms=mean,
         std_ms=std,
-        min_ms=min(sample.min_ms for sample in samples),
-        max_ms=max(sample.max_ms for sample in samples),
         p90_ms=allowed["p90"],
         p95_ms=allowed["p95"],
         p99_ms=allowed["p99"],
-        throughput=(batch or 1) * (median(together) if together else 1000.0 / middle),
+        throughput=(batch or 1) * (median(together) if together else 1000.0 / judged.value),
         timings=sum(sample.n for sample in samples),
         is_stable=all(sample.is_stable for sample in samples),
-        is_bimodal=percentiles.is_bimodal(p50s),
+        is_bimodal=percentiles.is_bimodal(judged.samples),
         disturbed_samples=sum(sample.remeasured for sample in samples) + sum(s.is_disturbed for s in samples),
-        with_copies_p50_ms=median(copies) if copies else None,
-        peak_memory_bytes=max((s.peak_memory_bytes for s in samples if s.peak_memory_bytes is not None), default=None),
     )
+
+
+def launched_figure(metric: Metric, samples: Sequence[Sample]) -> Figure | None:
+    """One figure of one figure a launch, with its interval where its noise is that of launches; None without any."""
+    values = [value for sample in samples if (value := metric.of(sample)) is not None]
+    if not values or metric.summary is None:
+        return None
+    low, high = (metric.noise != "unknown" and median_interval(values)) or (None, None)
+    unit, better = metric.unit, metric.better
+    return Figure(value=metric.summary(values), unit=unit, better=better, low=low, high=high, samples=values)
 
 
 def _pooled(samples: Sequence[Sample]) -> tuple[float, float | None]:

@@ -8,7 +8,7 @@ from farm.contract.blocks import Tolerance
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.contract.reports import CheckReport, TraceReport
-from farm.rules.cells import recipes, sustained
+from farm.rules.cells import metrics, recipes, sustained
 from farm.rules.cells.commands import repeat_command
 from farm.rules.cells.session_sets import OWN_AXES
 from farm.rules.judging.evidence import Evidence
@@ -89,13 +89,13 @@ def _measured_cell(
         status=ending[0],
         reason=ending[1],
         repeat_command=repeat_command(arm.spec, record.model.main),
-        peak_memory_bytes=_peak(check, summary),
         parity=_parity(arm.spec, check, record, own=one.block.tolerances),
         engines=parities.engines_of(arm, evidence.engines, one.block.arms, main=record.model.main),
         unoptimised=parities.unoptimised(check),
         sustained=_sustained(arm, evidence),
         accuracy=_accuracy(arm, one, evidence),
         model_bytes=record.sizes.get(arm.spec.digest),
+        metrics=_carried(check, summary),
     )
 
 
@@ -127,30 +127,29 @@ def _identity(spec: CellSpec, labels: Mapping[str, str], record: RunRecord) -> d
 def _numbers(summary: CellSummary | None) -> dict[str, Any]:
     if summary is None:
         return {}
-    return {
-        "p50_ms": summary.p50_ms,
-        "p50_ci_ms": summary.p50_ci_ms,
+    found: dict[str, Any] = {
         "mean_ms": summary.mean_ms,
         "std_ms": summary.std_ms,
-        "min_ms": summary.min_ms,
-        "max_ms": summary.max_ms,
         "p90_ms": summary.p90_ms,
         "p95_ms": summary.p95_ms,
         "p99_ms": summary.p99_ms,
-        "samples_ms": list(summary.samples_ms),
         "throughput": summary.throughput,
-        "with_copies_p50_ms": summary.with_copies_p50_ms,
         "is_stable": summary.is_stable,
         "is_bimodal": summary.is_bimodal,
         "disturbed_samples": summary.disturbed_samples,
     }
+    for name, figure in summary.launched.items():
+        found |= metrics.BY_NAME[name].placed(figure)
+    return found
 
 
 def _checked(spec: CellSpec, check: CheckReport | None) -> dict[str, Any]:
     if check is None:
         return {}
     requested = check.requested_providers or requested_list(resolve(spec.provider))
-    return {
+    # of the check pass, which does nothing but load and run; of the samples only where that one is not known
+    peak = {} if check.peak_memory_bytes is None else {"peak_memory_bytes": check.peak_memory_bytes}
+    return peak | {
         "requested_providers": list(requested),
         "active_providers": list(check.active_providers),
         "session_ms": check.session_ms,
@@ -206,11 +205,14 @@ def _unaccounted_us(trace: TraceReport) -> float | None:
     return left if left >= 0 else None
 
 
-def _peak(check: CheckReport | None, summary: CellSummary | None) -> int | None:
-    """Of the check pass, which does nothing but load and run; of the samples where that one is not known."""
-    if check is not None and check.peak_memory_bytes is not None:
-        return check.peak_memory_bytes
-    return None if summary is None else summary.peak_memory_bytes
+def _carried(check: CheckReport | None, summary: CellSummary | None) -> dict[str, doc.Figure]:
+    """The metrics that the document has no field for: of launches those, and of the check pass what comes once."""
+    found = {} if summary is None else dict(summary.launched)
+    for metric in metrics.METRICS:
+        value = metric.of(check) if check is not None and metric.is_carried and metric.summary is None else None
+        if value is not None:
+            found[metric.name] = doc.Figure(value=value, unit=metric.unit, better=metric.better)
+    return {name: figure for name, figure in found.items() if metrics.BY_NAME[name].is_carried}
 
 
 def _accuracy(arm: Arm, one: BlockRecord, evidence: Evidence) -> doc.Accuracy | None:

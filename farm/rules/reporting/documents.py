@@ -87,10 +87,15 @@ def hold_across(comparisons: Sequence[doc.Comparison]) -> list[doc.Comparison]:
 
     A/A twins are no hypotheses and keep their verdict.
     """
-    tested = [one for one in comparisons if one.p is not None and one.verdict != "not comparable" and one.axis != TWIN]
+    tested = [one for one in comparisons if is_tested(one)]
     holds = multiplicity.benjamini_hochberg([one.p or 0.0 for one in tested])
     dropped = {id(one) for one, held in zip(tested, holds, strict=True) if not held and is_change(one)}
     return [fallen(one, among=len(tested)) if id(one) in dropped else one for one in comparisons]
+
+
+def is_tested(comparison: doc.Comparison) -> bool:
+    """Whether a comparison is one of the hypotheses among which verdicts have to hold."""
+    return comparison.p is not None and comparison.verdict != "not comparable" and comparison.axis != TWIN
 
 
 def fallen(comparison: doc.Comparison, *, among: int) -> doc.Comparison:

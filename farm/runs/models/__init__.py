@@ -3,7 +3,7 @@ from farm.runs.models.block import MAX_FAILURES, Block
 from farm.runs.models.cell import Arm, Cell
 from farm.runs.models.divergence import Divergence
 from farm.runs.models.event import Event
-from farm.runs.models.findings import CellDocument, Comparison, Measurement, ParityReport
+from farm.runs.models.findings import CellDocument, Comparison
 from farm.runs.models.run import FinishedDocument, Run
 
 __all__ = [
@@ -18,8 +18,6 @@ __all__ = [
     "Divergence",
     "Event",
     "FinishedDocument",
-    "Measurement",
-    "ParityReport",
     "Part",
     "Report",
     "Run",

@@ -51,9 +51,6 @@ class Cell(Ending):
     opset = models.CharField(max_length=16, blank=True)
     threads = models.PositiveIntegerField(null=True)
     hardware = models.CharField(max_length=64)
-    # what the arm that stands for the cell measured, for the heat map
-    p50_ms = models.FloatField(null=True)
-    parity = models.CharField(max_length=14, blank=True, default="")
 
     class Meta:
         ordering = ["run", "number"]
@@ -69,17 +66,22 @@ class Cell(Ending):
 
 
 class Arm(Ending):
-    """A place in a block: a cell, or its A/A twin (`twin_of`: the arm it repeats). `name` is unique in the run."""
+    """A place in a block: a cell, or its A/A twin (`twin_of`: the arm it repeats). `name` is unique in the run.
+
+    What it measured stands in its CellDocument alone. `is_evaluated`: an accuracy on labelled data is there.
+    """
 
     block = models.ForeignKey(Block, models.CASCADE, related_name="arms")
     cell = models.ForeignKey(Cell, models.CASCADE, related_name="arms")
     number = models.PositiveSmallIntegerField()
     name = models.CharField(max_length=40)
     twin_of = models.PositiveSmallIntegerField(null=True, blank=True)
+    is_evaluated = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         ordering = ["block", "number"]
         constraints = [models.UniqueConstraint(fields=["block", "number"], name="one_arm_per_number")]
+        indexes = [models.Index(fields=["block"], condition=models.Q(is_evaluated=True), name="evaluated_arms")]
 
     def __str__(self) -> str:
         return f"arm {self.number} of {self.block}"

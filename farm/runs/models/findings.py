@@ -1,4 +1,4 @@
-"""What a block's reports come to: measurements, parity reports, comparisons."""
+"""What a block's reports come to: cells and comparisons as documents have them. Each figure stands here once."""
 
 from django.db import models
 
@@ -7,49 +7,11 @@ from farm.runs.models.cell import Arm
 from farm.runs.models.run import Run
 
 
-class Measurement(models.Model):
-    """A metric of an arm, with its unit and direction. `low`, `high`: its interval where there is one."""
-
-    arm = models.ForeignKey(Arm, models.CASCADE, related_name="measurements")
-    metric = models.CharField(max_length=32)
-    unit = models.CharField(max_length=16)
-    lower_is_better = models.BooleanField(default=True)
-    value = models.FloatField()
-    low = models.FloatField(null=True)
-    high = models.FloatField(null=True)
-    samples = models.JSONField(default=list)
-
-    class Meta:
-        ordering = ["id"]
-        constraints = [models.UniqueConstraint(fields=["arm", "metric"], name="one_measurement_per_metric")]
-
-    def __str__(self) -> str:
-        return f"{self.metric} {self.value:g} {self.unit}"
-
-
-class ParityReport(models.Model):
-    """An arm's outputs against the reference. `outputs`: per-output differences."""
-
-    arm = models.OneToOneField(Arm, models.CASCADE, related_name="parity_report")
-    verdict = models.CharField(max_length=14)
-    reference = models.CharField(max_length=200, blank=True)
-    text = models.TextField(blank=True)
-    atol = models.FloatField(null=True)
-    rtol = models.FloatField(null=True)
-    outputs = models.JSONField(default=list)
-
-    class Meta:
-        ordering = ["id"]
-
-    def __str__(self) -> str:
-        return f"parity {self.verdict}"
-
-
 class CellDocument(models.Model):
     """An arm as the bench document has it, so that a document is put together without judging again.
 
-    JSON texts, which are only ever parsed as a whole: `body` is all but its operators, which take most of the room and
-    which few pages show.
+    The one place of an arm's figures (farm.rules.cells.metrics), samples and parity. JSON texts, which are only ever
+    parsed as a whole: `body` is all but its operators, which take most of the room and which few pages show.
     """
 
     arm = models.OneToOneField(Arm, models.CASCADE, related_name="document")
@@ -67,7 +29,7 @@ class Comparison(models.Model):
     """Two arms of one block, paired by round.
 
     `body` is the comparison as its own block says it, all but its operators, both JSON texts; `verdict` is what holds
-    across the run once that is concluded.
+    across the run once that is concluded. `is_tested`: it is one of the hypotheses that the run's verdicts allow for.
     """
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="comparisons")
@@ -75,9 +37,7 @@ class Comparison(models.Model):
     baseline = models.ForeignKey(Arm, models.CASCADE, related_name="+")
     candidate = models.ForeignKey(Arm, models.CASCADE, related_name="+")
     axis = models.CharField(max_length=64, blank=True)
-    ratio = models.FloatField(null=True)
-    ci_low = models.FloatField(null=True)
-    ci_high = models.FloatField(null=True)
+    is_tested = models.BooleanField(default=False, db_default=False)
     verdict = models.CharField(max_length=16)
     body = models.TextField(default="{}")
     operators = models.TextField(default="[]")

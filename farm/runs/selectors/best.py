@@ -1,14 +1,24 @@
 """What was measured of a version, for choosing settings: the newest measurement of each cell on each machine."""
 
 from farm.accounts.selectors import Anyone
+from farm.contract.document import Parity, Part
 from farm.registry.models import Model
 from farm.rules.reporting.best import Setting
-from farm.runs.models import Cell, Measurement, Run
+from farm.runs.models import Cell, CellDocument, Run
 
 # of the newest runs
 MOST = 500
 # wide columns that no setting needs
-UNUSED = ("samples", "arm__cell__spec_json", "arm__block__plan_json", "arm__block__node__facts_json")
+UNUSED = ("operators", "arm__cell__spec_json", "arm__block__plan_json", "arm__block__node__facts_json")
+
+
+class _Figures(Part):
+    """What of a measured cell's document a setting needs: the rest of it is not read."""
+
+    p50_ms: float
+    p50_ci_ms: tuple[float, float] | None = None
+    throughput: float | None = None
+    parity: Parity
 
 
 def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Setting]]:
@@ -16,16 +26,14 @@ def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Sett
     number, runs = _newest_runs(user, model)
     if number is None:
         return None, []
-    rows = Measurement.objects.filter(metric="p50", arm__twin_of=None, arm__status="done", arm__cell__run__in=runs)
+    rows = CellDocument.objects.filter(arm__twin_of=None, arm__status="done", arm__cell__run__in=runs)
     ordered = rows.order_by("-arm__cell__run_id", "arm__number")
-    shown = list(ordered.select_related("arm__cell", "arm__block__node").defer(*UNUSED)[:MOST])
-    together = Measurement.objects.filter(metric="throughput", arm__in=[row.arm_id for row in shown])
-    items = dict(together.values_list("arm_id", "value"))
     found: dict[tuple[str, str], Setting] = {}
-    for row in shown:
+    for row in ordered.select_related("arm__cell", "arm__block__node").defer(*UNUSED)[:MOST]:
         node = row.arm.block.node
         name = node.name if node else "a node that left"
-        found.setdefault((row.arm.cell.digest, name), _setting(row, name, items.get(row.arm_id)))
+        if (row.arm.cell.digest, name) not in found:
+            found[row.arm.cell.digest, name] = _setting(row, name)
     return number, list(found.values())
 
 
@@ -46,8 +54,8 @@ def _newest_runs(user: Anyone, model: Model) -> tuple[int | None, list[int]]:
     return number, runs
 
 
-def _setting(row: Measurement, node: str, items_s: float | None) -> Setting:
-    cell = row.arm.cell
+def _setting(row: CellDocument, node: str) -> Setting:
+    cell, figures = row.arm.cell, _Figures.model_validate_json(row.body)
     return Setting(
         run_id=cell.run_id,
         cell=row.arm.name,
@@ -57,8 +65,8 @@ def _setting(row: Measurement, node: str, items_s: float | None) -> Setting:
         precision=cell.precision,
         batch=cell.batch,
         threads=cell.threads,
-        p50_ms=row.value,
-        interval_ms=(row.low, row.high) if row.low is not None and row.high is not None else None,
-        items_s=items_s,
-        is_right={"pass": True, "fail": False}.get(cell.parity),
+        p50_ms=figures.p50_ms,
+        interval_ms=figures.p50_ci_ms,
+        items_s=figures.throughput,
+        is_right={"pass": True, "fail": False}.get(figures.parity.verdict),
     )

@@ -15,7 +15,6 @@ from farm.contract.cells import Budget
 from farm.contract.reasons import CellStatus
 from farm.fleet.models import Node
 from farm.registry.selectors import model_facts
-from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.plans import RefusedPoint
 from farm.rules.reporting import accuracies, sentences
 from farm.rules.reporting.document_cells import refused_cell
@@ -142,8 +141,7 @@ def _concluded_comparisons(run: Run, name: str, *, with_operators: bool) -> list
     said = [doc.Comparison.model_validate_json(_body(row, with_operators=with_operators)) for row in found]
     if all(one.verdict == row.verdict for one, row in zip(said, found, strict=True)):
         return said
-    tested = Comparison.objects.filter(run=run, ratio__isnull=False).exclude(axis=TWIN)
-    count = tested.exclude(verdict="not comparable").count()
+    count = Comparison.objects.filter(run=run, is_tested=True).count()
     return [
         one if one.verdict == row.verdict else fallen(one, among=count) for one, row in zip(said, found, strict=True)
     ]

@@ -16,12 +16,11 @@ from farm.contract.cells import CellSpec
 from farm.contract.reports import RoundReport
 from farm.registry.models import Model
 from farm.rules.planning.plans import PlannedBlock
-from farm.runs.models import Arm, Cell, Comparison, Measurement, Report, Run
+from farm.runs.models import Arm, Cell, Comparison, Report, Run
 from farm.runs.selectors.evidence import COUNTED
 from farm.runs.selectors.runs import no_run, runs_listed
 from farm.runs.states import OPEN_BLOCKS, BlockState, RunState
 
-TASK_METRICS = ("top1", "top5", "mse")
 # what has to be asked for as a list of states, so that an index answers it
 OPEN_RUNS = (RunState.PLANNED, RunState.RUNNING)
 # so many are shown
@@ -97,11 +96,11 @@ def last_runs(models: Iterable[Model]) -> dict[int, Run]:
 
 def judged_run(user: Anyone, model: Model) -> Run | None:
     """The newest finished run of a model whose cells were judged on labelled data; one of several variants first."""
-    judged = Measurement.objects.filter(metric__in=TASK_METRICS, arm__block__run__version__model=model)
+    judged = Arm.objects.filter(is_evaluated=True, block__run__version__model=model)
     runs = Run.objects.visible_to(user).filter(state=RunState.FINISHED, version__model=model)
-    found = runs.filter(pk__in=judged.values("arm__block__run")).select_related("version__model", "version__artifact")
-    several = judged.values("arm__block__run").annotate(kinds=Count("arm__cell__precision", distinct=True))
-    many = found.filter(pk__in=several.filter(kinds__gt=1).values("arm__block__run"))
+    found = runs.filter(pk__in=judged.values("block__run")).select_related("version__model", "version__artifact")
+    several = judged.values("block__run").annotate(kinds=Count("cell__precision", distinct=True))
+    many = found.filter(pk__in=several.filter(kinds__gt=1).values("block__run"))
     return many.order_by("-pk").first() or found.order_by("-pk").first()
 
 

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.conf import settings
 from django.db.models import Count, QuerySet
@@ -12,7 +11,7 @@ from django.db.models import Count, QuerySet
 from farm.accounts.refusals import Missing
 from farm.accounts.selectors import Anyone
 from farm.fleet.models import Node
-from farm.runs.models import Block, Cell, Event, Run
+from farm.runs.models import Block, Event, Run
 from farm.runs.states import ENDED_BLOCKS, BlockState, RunState
 
 
@@ -144,21 +143,6 @@ def progress(run: Run) -> Progress:
 def events(run: Run, *, after: int = 0) -> QuerySet[Event]:
     """The run's log, oldest first, from after the event with this number on."""
     return run.events.filter(pk__gt=after).select_related("block")
-
-
-def cell_rows(run: Run) -> list[dict[str, Any]]:
-    """Every cell of the run in short, for maps and tables: no operators, no samples. One query."""
-    columns = (
-        "name number digest status reason_code reason_text runtime provider batch precision opset threads hardware "
-        "labels positions p50_ms parity"
-    )
-    return list(Cell.objects.filter(run=run).order_by("number").values(*columns.split()))
-
-
-def comparison_rows(run: Run) -> list[dict[str, Any]]:
-    """Every comparison of the run in short, with the names of its arms. One query."""
-    columns = "axis ratio ci_low ci_high verdict baseline__name candidate__name block__number"
-    return list(run.comparisons.order_by("pk").values(*columns.split()))
 
 
 def blocks_on(nodes: Iterable[Node]) -> dict[int, Block]:

@@ -1,4 +1,4 @@
-"""What an ended block comes to: cells, measurements, parity reports, comparisons, and the node's A/A history."""
+"""What an ended block comes to: its arms' documents, comparisons, and the node's A/A history."""
 
 from math import log
 
@@ -6,20 +6,9 @@ from farm.contract import document as doc
 from farm.fleet.services import keep_null_estimate
 from farm.rules.judging.judging import BlockJudge, Judged
 from farm.rules.planning.plans import PlannedBlock
-from farm.runs.models import Arm, Block, Cell, CellDocument, Comparison, Measurement, ParityReport
+from farm.rules.reporting.documents import is_tested
+from farm.runs.models import Arm, Block, Cell, CellDocument, Comparison
 from farm.runs.selectors.documents import block_document
-
-# metric, its place in the document's cell, unit, whether lower is better
-METRICS = (
-    ("p50", "p50_ms", "ms", True),
-    ("mean", "mean_ms", "ms", True),
-    ("p90", "p90_ms", "ms", True),
-    ("p99", "p99_ms", "ms", True),
-    ("throughput", "throughput", "items/s", False),
-    ("session", "session_ms", "ms", True),
-    ("first", "first_ms", "ms", True),
-    ("peak_memory", "peak_memory_bytes", "bytes", True),
-)
 
 
 def settle_block(block: Block, judge: BlockJudge) -> None:
@@ -29,8 +18,6 @@ def settle_block(block: Block, judge: BlockJudge) -> None:
     if block.attempt > 1:
         _forget(block)
     CellDocument.objects.bulk_create(_cell_document(arms[cell.id], cell) for cell in document.cells)
-    ParityReport.objects.bulk_create(_parity_report(arms[cell.id], cell.parity) for cell in document.cells)
-    Measurement.objects.bulk_create(row for cell in document.cells for row in _measurements(arms[cell.id], cell))
     for cell in document.cells:
         _end_arm(arms[cell.id], cell)
     _write_comparisons(block, document, judge, arms)
@@ -40,8 +27,7 @@ def settle_block(block: Block, judge: BlockJudge) -> None:
 
 def _forget(block: Block) -> None:
     """Removes what an earlier end of the block had come to."""
-    for table in (CellDocument, ParityReport, Measurement):
-        table.objects.filter(arm__block=block).delete()
+    CellDocument.objects.filter(arm__block=block).delete()
     block.comparisons.all().delete()
 
 
@@ -60,53 +46,13 @@ def operators_json(part: doc.Cell | doc.Comparison) -> str:
     return f"[{','.join(operator.model_dump_json() for operator in part.operators)}]"
 
 
-def _parity_report(arm: Arm, parity: doc.Parity) -> ParityReport:
-    return ParityReport(
-        arm=arm,
-        verdict=parity.verdict,
-        reference=parity.reference or "",
-        text=parity.text,
-        atol=parity.atol,
-        rtol=parity.rtol,
-        outputs=[output.model_dump(mode="json") for output in parity.outputs],
-    )
-
-
-def _measurements(arm: Arm, cell: doc.Cell) -> list[Measurement]:
-    rows = []
-    for metric, place, unit, lower in METRICS:
-        value = getattr(cell, place)
-        if value is not None:
-            rows.append(Measurement(arm=arm, metric=metric, unit=unit, lower_is_better=lower, value=value))
-    if cell.accuracy is not None and cell.accuracy.value is not None:
-        rows.append(_accuracy(arm, cell.accuracy))
-    for row in rows:
-        if row.metric == "p50":
-            row.low, row.high = cell.p50_ci_ms or (None, None)
-            row.samples = cell.samples_ms
-    return rows
-
-
-def _accuracy(arm: Arm, found: doc.Accuracy) -> Measurement:
-    assert found.value is not None
-    unit = "share" if found.higher_is_better else "squared error"
-    return Measurement(
-        arm=arm,
-        metric=found.metric,
-        unit=unit,
-        lower_is_better=not found.higher_is_better,
-        value=found.value,
-        low=found.ci_low,
-        high=found.ci_high,
-    )
-
-
 def _end_arm(arm: Arm, cell: doc.Cell) -> None:
     code, text = (cell.reason.code, cell.reason.text) if cell.reason else ("", "")
     ending = {"status": cell.status, "reason_code": code, "reason_text": text}
-    Arm.objects.filter(pk=arm.pk).update(**ending)
+    is_evaluated = cell.accuracy is not None and cell.accuracy.value is not None
+    Arm.objects.filter(pk=arm.pk).update(is_evaluated=is_evaluated, **ending)
     if arm.name == arm.cell.name:
-        Cell.objects.filter(pk=arm.cell_id).update(p50_ms=cell.p50_ms, parity=cell.parity.verdict, **ending)
+        Cell.objects.filter(pk=arm.cell_id).update(**ending)
 
 
 def _write_comparisons(block: Block, document: doc.Document, judge: BlockJudge, arms: dict[str, Arm]) -> None:
@@ -124,9 +70,7 @@ def _write_comparisons(block: Block, document: doc.Document, judge: BlockJudge, 
                 baseline=arms[one.baseline],
                 candidate=arms[one.candidate],
                 axis=one.axis,
-                ratio=one.ratio,
-                ci_low=one.ci_low,
-                ci_high=one.ci_high,
+                is_tested=is_tested(one),
                 verdict=one.verdict,
                 body=said.model_dump_json(exclude={"operators"}),
                 operators=operators_json(one),

@@ -13,7 +13,8 @@ from farm.contract.cells import CellSpec
 from farm.contract.reasons import CellStatus
 from farm.fleet.models import Node
 from farm.registry.models import Version
-from farm.runs.models import Arm, Attempt, Block, Cell, Comparison, Report, Run
+from farm.rules.planning.blocks import TWIN
+from farm.runs.models import Arm, Attempt, Block, Comparison, Report, Run
 from farm.runs.services import conclude_runs
 from farm.runs.services.finishing import finish_run_if_over
 from farm.runs.states import AttemptState, BlockState
@@ -61,7 +62,7 @@ def end(run: Run, node: Node, template: Template, writer: Writer, dice: random.R
         now = timezone.now()
         arms = Arm.objects.filter(block__run=run)
         arms.update(status=CellStatus.DONE)
-        run.cells.update(status=CellStatus.DONE, parity="pass")
+        run.cells.update(status=CellStatus.DONE)
         run.blocks.update(state=BlockState.DONE, rounds=8, attempt=1, node=node, leased_at=now, ended_at=now)
     finish_run_if_over(run)
     run.refresh_from_db()
@@ -84,14 +85,12 @@ def _end_block(block: Block, run: Run, node: Node, template: Template, writer: W
         body = copier.numbers(template.bodies[sample], 1.0 + 0.1 * (one.batch or 1))
         named = one.model_dump(mode="json", exclude={"samples_ms", "operators"}, exclude_none=True)
         body |= {**{key: value for key, value in named.items() if key in NAMED}, "node": node.name}
-        copier.write_numbers(arm, body, template.documents[sample].operators, template.parities[sample])
-        if arm.name == arm.cell.name:
-            Cell.objects.filter(pk=arm.cell_id).update(p50_ms=body["p50_ms"])
+        copier.write_numbers(arm, body, template.documents[sample].operators)
     model = next(iter(template.comparisons))
     for one in block.plan.comparisons:
         said = {"axis": one.axis, "baseline": arms[one.baseline].name, "candidate": arms[one.candidate].name}
         body = copier.judged({**template.compared[model.pk], **said})
-        figures = {name: body[name] for name in ("axis", "ratio", "ci_low", "ci_high", "verdict")}
+        figures = {"axis": body["axis"], "verdict": body["verdict"], "is_tested": body["axis"] != TWIN}
         sides = {"baseline": arms[one.baseline], "candidate": arms[one.candidate]}
         text = json.dumps(body, separators=(",", ":"))
         writer.add(Comparison(run=run, block=block, **sides, **figures, body=text, operators=model.operators))

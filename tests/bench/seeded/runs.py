@@ -12,6 +12,7 @@ from django.db import models
 from farm.contract.base import digest_of
 from farm.fleet.models import Node
 from farm.registry.models import Preparation, Variant, Version
+from farm.rules.planning.blocks import TWIN
 from farm.runs.models import (
     Arm,
     Attempt,
@@ -20,8 +21,6 @@ from farm.runs.models import (
     CellDocument,
     Comparison,
     Event,
-    Measurement,
-    ParityReport,
     Report,
     Run,
 )
@@ -29,16 +28,8 @@ from tests.bench.seeded.writing import Writer
 
 # what a latency is in these places of a cell's document
 TIMES = ("p50_ms", "mean_ms", "std_ms", "min_ms", "max_ms", "session_ms", "first_ms")
-METRICS = (
-    ("p50", "p50_ms", "ms", True),
-    ("mean", "mean_ms", "ms", True),
-    ("p90", "p90_ms", "ms", True),
-    ("p99", "p99_ms", "ms", True),
-    ("throughput", "throughput", "items/s", False),
-    ("session", "session_ms", "ms", True),
-    ("first", "first_ms", "ms", True),
-    ("peak_memory", "peak_memory_bytes", "bytes", True),
-)
+# figures of an arm that by which the size of a farm is told
+FIGURES = 8
 SMALL = 0.02
 
 
@@ -55,14 +46,13 @@ class Template:
     events: list[Event]
     documents: dict[int, CellDocument]
     bodies: dict[int, dict[str, Any]]
-    parities: dict[int, ParityReport]
     comparisons: list[Comparison]
     compared: dict[int, dict[str, Any]]
 
     @property
     def measurements(self) -> int:
-        """How many rows of measurements a copy has."""
-        return len(METRICS) * len(self.arms)
+        """How many figures a copy has."""
+        return FIGURES * len(self.arms)
 
 
 def template_of(run: Run) -> Template:
@@ -79,7 +69,6 @@ def template_of(run: Run) -> Template:
         events=list(run.events.all()),
         documents=documents,
         bodies={arm: json.loads(row.body) for arm, row in documents.items()},
-        parities={row.arm_id: row for row in ParityReport.objects.filter(arm__block__run=run)},
         comparisons=comparisons,
         compared={row.pk: json.loads(row.body) for row in comparisons},
     )
@@ -182,7 +171,7 @@ class Copier:
             "model_sha256": place.version.artifact.sha256,
             "node": place.node.name,
         }
-        self.write_numbers(arm, body, template.documents[old].operators, template.parities[old])
+        self.write_numbers(arm, body, template.documents[old].operators)
 
     def numbers(self, body: dict[str, Any], speed: float) -> dict[str, Any]:
         """A cell's document with other latencies."""
@@ -198,16 +187,9 @@ class Copier:
         found["peak_memory_bytes"] = int(body["peak_memory_bytes"] * exp(self._dice.gauss(0, 0.5)))
         return found
 
-    def write_numbers(self, arm: Arm, body: dict[str, Any], operators: str, parity: ParityReport) -> None:
-        """What a block's end leaves of one arm: its document, its parity, its measurements."""
+    def write_numbers(self, arm: Arm, body: dict[str, Any], operators: str) -> None:
+        """What a block's end leaves of one arm: its document."""
         self._writer.add(CellDocument(arm_id=arm.pk, body=json.dumps(body, separators=(",", ":")), operators=operators))
-        self._add(parity, arm_id=arm.pk)
-        for metric, name, unit, lower in METRICS:
-            row = Measurement(arm_id=arm.pk, metric=metric, unit=unit, lower_is_better=lower, value=body[name])
-            if metric == "p50":
-                row.low, row.high = body["p50_ci_ms"]
-                row.samples = body["samples_ms"]
-            self._writer.add(row)
 
     def _comparison(
         self, template: Template, row: Comparison, run: Run, blocks: dict[int, Block], arms: dict[int, Arm]
@@ -219,7 +201,8 @@ class Copier:
             block_id=blocks[row.block_id].pk,
             baseline_id=arms[row.baseline_id].pk,
             candidate_id=arms[row.candidate_id].pk,
-            **{name: body[name] for name in ("ratio", "ci_low", "ci_high", "verdict")},
+            verdict=body["verdict"],
+            is_tested=body["axis"] != TWIN,
             body=json.dumps(body, separators=(",", ":")),
         )
 

@@ -1,0 +1,151 @@
+"""The metrics of a cell: name, unit, what is better, how one figure comes from launches, and who uses it.
+
+One entry a metric, in the order in which a cell's page lists them. Summaries, documents, CSV, pages and alerts read it
+here. A metric that is no field of the contract's Sample or CheckReport is sent under `metrics` by its name, and stands
+under `metrics` of a document's cell: it needs an entry here and the line that measures it, nothing else. Pure.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal
+
+from farm.contract.document import Cell, Figure
+from farm.contract.reports import CheckReport, Sample
+from farm.rules.cells.numbers import MIB
+from farm.rules.comparing.percentiles import COUNT_FOR
+
+# how far a figure may be off: by interleaved rounds in pairs, by the spread of its launches, or nobody says
+Noise = Literal["rounds", "launches", "unknown"]
+# how a figure is written: a time with the digits of its interval, three digits, bytes in MiB, a whole number, yes or no
+Reading = Literal["latency", "plain", "memory", "count", "yes"]
+AlertKind = Literal["session", "first", "memory"]
+Summary = Callable[[Sequence[float]], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """What a watch makes of a metric: its `kind` in the rule, and the `least` change that is a finding at all."""
+
+    kind: AlertKind
+    words: str
+    least: float
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric.
+
+    `name` is its key in samples, documents and CSV; `title` heads it on pages, which show one without it elsewhere.
+    `summary` makes the cell's figure of one figure a launch; without it the figure comes once, from the check pass or
+    from all timings together. `samples_as` and `interval_as` are where the document keeps the launches and the interval
+    of a metric that is a field of it. `is_judged`: verdicts are about it. `from_timings`: how many timings it takes.
+    """
+
+    name: str
+    title: str = ""
+    unit: str = ""
+    better: Literal["less", "more", ""] = ""
+    summary: Summary | None = None
+    noise: Noise = "unknown"
+    reads: Reading = "plain"
+    note: str = ""
+    samples_as: str = ""
+    interval_as: str = ""
+    is_judged: bool = False
+    alert: Alert | None = None
+    from_timings: int = 0
+
+    @property
+    def is_carried(self) -> bool:
+        """Whether documents hold it under `metrics`, because the schema has no field of its own for it."""
+        return self.name not in Cell.model_fields
+
+    def of(self, told: Sample | CheckReport) -> float | None:
+        """What a launch or the check pass said of it."""
+        own = type(told).model_fields
+        value = getattr(told, self.name) if self.name in own else told.metrics.get(self.name)
+        return None if value is None else float(value)
+
+    def value(self, cell: Cell) -> float | bool | None:
+        """What a document's cell says of it, as it stands there."""
+        if self.is_carried:
+            return cell.metrics[self.name].value if self.name in cell.metrics else None
+        value: float | bool | None = getattr(cell, self.name)
+        return value
+
+    def interval_of(self, cell: Cell) -> tuple[float, float] | None:
+        """Its interval, where the document has one."""
+        if self.interval_as:
+            found: tuple[float, float] | None = getattr(cell, self.interval_as)
+            return found
+        figure = cell.metrics.get(self.name)
+        return None if figure is None or figure.low is None or figure.high is None else (figure.low, figure.high)
+
+    def placed(self, figure: Figure) -> dict[str, object]:
+        """The figure under the document's own keys; of a metric that has no field there, nothing."""
+        if self.is_carried:
+            return {}
+        interval = None if figure.low is None or figure.high is None else (figure.low, figure.high)
+        places = {self.name: figure.value, self.samples_as: figure.samples, self.interval_as: interval}
+        return {name: value for name, value in places.items() if name}
+
+
+METRICS: tuple[Metric, ...] = (
+    Metric(
+        "p50_ms",
+        "p50",
+        "ms",
+        "less",
+        summary=median,
+        noise="rounds",
+        reads="latency",
+        samples_as="samples_ms",
+        interval_as="p50_ci_ms",
+        is_judged=True,
+    ),
+    Metric("mean_ms", "mean", "ms", "less"),
+    Metric("std_ms", "standard deviation", "ms", "less"),
+    Metric("min_ms", "min", "ms", "less", summary=min),
+    Metric("max_ms", "max", "ms", "less", summary=max),
+    Metric("p90_ms", "p90", "ms", "less", from_timings=COUNT_FOR["p90"]),
+    Metric("p95_ms", "p95", "ms", "less", from_timings=COUNT_FOR["p95"]),
+    Metric("p99_ms", "p99", "ms", "less", from_timings=COUNT_FOR["p99"]),
+    Metric("throughput", "throughput", "items/s", "more"),
+    Metric(
+        "with_copies_p50_ms",
+        "with host copies",
+        "ms",
+        "less",
+        summary=median,
+        note="p50 with inputs and outputs in host memory; the p50 above is of tensors on the device",
+    ),
+    Metric("energy_mj", "energy per inference", "mJ", "less"),
+    Metric("import_ms", "import", "ms", "less", note="of ONNX Runtime, in a fresh process"),
+    Metric("session_ms", "session creation", "ms", "less", alert=Alert("session", "session creation", 20.0)),
+    Metric("cached_session_ms", "", "ms", "less"),
+    Metric("engine_bytes", "", "bytes", "less", reads="memory"),
+    Metric("first_ms", "first inference", "ms", "less", alert=Alert("first", "the first inference", 5.0)),
+    Metric(
+        "peak_memory_bytes",
+        "peak memory",
+        "bytes",
+        "less",
+        summary=max,
+        reads="memory",
+        note="of the whole process",
+        alert=Alert("memory", "peak memory", 16.0 * MIB),
+    ),
+    Metric("copies", "copies", "", "less", reads="count", note="between host and device, per inference"),
+    Metric("disturbed_samples", "disturbed launches", reads="count", note="another program took the processor"),
+    Metric("is_stable", "stable", reads="yes", note="timing windows agree within 5 %"),
+    Metric("is_bimodal", "two groups of launches", reads="yes"),
+    Metric("is_repeatable", "repeatable", reads="yes", note="the same input twice gives the same bits"),
+)
+BY_NAME: Mapping[str, Metric] = {metric.name: metric for metric in METRICS}
+# what verdicts are about
+JUDGED = next(metric for metric in METRICS if metric.is_judged)
+# those of which every launch says one figure
+OF_LAUNCHES = tuple(metric for metric in METRICS if metric.summary is not None)
+# what a watch compares, with what it makes of it
+ALERTING = tuple((metric, metric.alert) for metric in METRICS if metric.alert is not None)

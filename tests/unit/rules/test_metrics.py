@@ -1,0 +1,119 @@
+"""The table of metrics, and a new one from the launch that counts it to the document, the CSV and the cell's page."""
+
+import csv
+import io
+from statistics import median
+
+import pytest
+from pydantic import ValidationError
+
+from dashboard.reading import cell as reading
+from farm.api import tables
+from farm.contract.cells import Budget
+from farm.contract.document import Cell, Document
+from farm.contract.reports import EndReport, Sample
+from farm.rules.cells import metrics
+from farm.rules.cells.metrics import METRICS, Metric
+from farm.rules.changes.watching import Rule
+from farm.rules.judging import summaries
+from farm.rules.judging.evidence import Evidence
+from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
+from tests.unit.rules.making import make_block, make_check, make_facts, make_model, make_round, make_sample
+
+FAULTS = Metric("minor_faults", "minor page faults", "faults", "less", summary=median, noise="launches", reads="count")
+LIBRARIES = Metric("libraries", "libraries loaded", reads="count")
+
+
+@pytest.fixture
+def longer(monkeypatch):
+    """The table with two more entries: one of launches, one of the check pass."""
+    table = (*METRICS, FAULTS, LIBRARIES)
+    monkeypatch.setattr(metrics, "METRICS", table)
+    monkeypatch.setattr(metrics, "BY_NAME", {metric.name: metric for metric in table})
+    monkeypatch.setattr(summaries, "OF_LAUNCHES", (*metrics.OF_LAUNCHES, FAULTS))
+    monkeypatch.setattr(reading, "METRICS", table)
+    monkeypatch.setattr(tables, "METRICS", (*tables.METRICS, FAULTS, LIBRARIES))
+
+
+def measured(*, counts=(900, 1000, 1100, 1000), **check):
+    """A document of one cell whose launches counted so many faults."""
+    block = make_block(runtime="1.31.1")
+    launches = [make_sample(1.0, metrics={} if count is None else {"minor_faults": count}) for count in counts]
+    rounds = [make_round(number, {0: sample}) for number, sample in enumerate(launches)]
+    reports = [make_facts(), make_check(0, **check), *rounds, EndReport()]
+    record = BlockRecord(block=block, reports=reports, node="bench-1", is_over=True)
+    return assemble(RunRecord(model=make_model(), blocks=[record], budget=Budget.QUICK))
+
+
+def page(cell):
+    return {row[0].text: tuple(entry.text for entry in row[1:]) for row in reading.metrics(cell).rows}
+
+
+def test_a_new_metric_of_launches_reaches_the_document_the_csv_and_the_page(longer):
+    document = measured()
+    figure = document.cells[0].metrics["minor_faults"]
+    assert (figure.value, figure.unit, figure.better) == (1000, "faults", "less")
+    assert figure.samples == [900, 1000, 1100, 1000]
+    assert figure.low < 1000 < figure.high
+    assert Document.model_validate_json(document.to_json()) == document
+    (line,) = csv.DictReader(io.StringIO(tables.csv_of(document)))
+    assert (float(line["minor_faults"]), line["libraries"]) == (1000.0, "")
+    assert page(document.cells[0])["minor page faults"] == ("1000", "faults", "")
+    assert "libraries loaded" not in page(document.cells[0])
+
+
+def test_a_new_metric_of_the_check_pass_is_told_once(longer):
+    document = measured(counts=(None,) * 4, metrics={"libraries": 7.0})
+    assert {name: figure.value for name, figure in document.cells[0].metrics.items()} == {"libraries": 7.0}
+    assert page(document.cells[0])["libraries loaded"] == ("7", "", "")
+
+
+def test_a_launch_that_did_not_count_it_is_left_out_of_the_summary(longer):
+    figure = measured(counts=(None, 10, None, 30)).cells[0].metrics["minor_faults"]
+    assert (figure.value, figure.samples) == (20, [10, 30])
+
+
+def test_what_no_entry_names_is_not_taken_from_a_node():
+    cell = measured().cells[0]
+    assert cell.metrics == {}
+    assert '"metrics"' not in cell.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    "told",
+    [{"Minor faults": 1.0}, {"<b>": 1.0}, {"": 1.0}, {"x": float("nan")}, {f"x{n}": 1.0 for n in range(33)}],
+    ids=["spaces", "markup", "no name", "no number", "too many"],
+)
+def test_a_node_cannot_say_under_metrics_what_is_no_metric(told):
+    with pytest.raises(ValidationError):
+        make_sample(1.0, metrics=told)
+
+
+def test_a_sample_without_further_metrics_is_sent_as_older_farms_take_it():
+    assert "metrics" not in make_sample(1.0).model_dump()
+    assert "metrics" not in make_check(0).model_dump()
+
+
+def test_every_entry_of_today_is_a_field_of_the_document():
+    assert [metric.name for metric in METRICS if metric.is_carried] == []
+    assert all(metric.samples_as in {"", *Cell.model_fields} for metric in METRICS)
+    assert all(metric.interval_as in {"", *Cell.model_fields} for metric in METRICS)
+
+
+def test_every_launch_can_say_what_is_summarised_of_launches():
+    own = [metric.name for metric in metrics.OF_LAUNCHES]
+    assert {"p50_ms", "peak_memory_bytes"} <= set(own)
+    assert [name for name in own if name not in Sample.model_fields] == []
+
+
+def test_pairs_are_of_the_judged_metric_or_of_the_one_that_is_asked_for():
+    places = {0: make_sample(2.0, metrics={"minor_faults": 5.0}), 1: make_sample(3.0)}
+    evidence = Evidence.of([make_round(0, places)])
+    assert evidence.pairs(0, 1) == [(2.0, 3.0)]
+    assert evidence.pairs(0, 0, metric=FAULTS) == [(5.0, 5.0)]
+    assert evidence.pairs(0, 1, metric=FAULTS) == []
+
+
+def test_rules_of_watches_have_a_threshold_for_every_metric_that_alerts():
+    assert {alert.kind for _, alert in metrics.ALERTING} == {"session", "first", "memory"}
+    assert all(alert.kind in Rule.model_fields for _, alert in metrics.ALERTING)
