@@ -1,22 +1,27 @@
 """Alerts over HTTP: what somebody must look at, its evidence and log, and what people do with it."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
+from ninja.pagination import paginate
 from pydantic import ConfigDict, Field
 
 from farm.accounts.models import User
 from farm.accounts.refusals import Invalid
 from farm.accounts.selectors import members_of
-from farm.alerts.models import Alert, AlertEvent, Symptom
+from farm.alerts.models import Alert, AlertEvent
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
 from farm.alerts.services import handling
 from farm.alerts.services.telling import address_of
 from farm.api.auth import person
-from farm.api.bisections import InvestigationOut, investigation_out
+from farm.api.bisections import InvestigationOut
+from farm.api.pages import Page
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
 
 router = Router(tags=["alerts"])
 Listed = Literal["open", "snoozed", "infra", "resolved", "invalid", "all"]
@@ -31,8 +36,6 @@ class Asked(Schema):
     list: Listed = "open"
     watch: Number | None = None
     model: Number | None = None
-    after: int = Field(default=0, ge=0, le=1_000_000)
-    limit: int = Field(default=50, ge=1, le=100)
 
 
 class SymptomOut(Schema):
@@ -43,7 +46,7 @@ class SymptomOut(Schema):
     label: str
     text: str
     size: float | None
-    run: int | None
+    run: int | None = Field(validation_alias="run_id")
     baseline: str
     cell: str
     explanation: str
@@ -56,7 +59,11 @@ class EventOut(Schema):
     kind: str
     text: str
     by: str | None
-    facts: dict[str, Any]
+    facts: dict[str, object]
+
+    @staticmethod
+    def resolve_by(event: AlertEvent) -> str | None:
+        return event.actor.username if event.actor else None
 
 
 class AlertOut(Schema):
@@ -67,11 +74,11 @@ class AlertOut(Schema):
     state: str
     is_snoozed: bool
     sentence: str
-    team: str
-    watch: int
-    watch_name: str
-    model: str
-    version: int
+    team: str = Field(validation_alias="team.name")
+    watch: int = Field(validation_alias="watch_id")
+    watch_name: str = Field(validation_alias="watch.name")
+    model: str = Field(validation_alias="model.name")
+    version: int = Field(validation_alias="version.number")
     node: str
     hardware: str
     distribution: str
@@ -87,6 +94,14 @@ class AlertOut(Schema):
     opened_at: datetime
     changed_at: datetime
     symptoms: list[SymptomOut]
+
+    @staticmethod
+    def resolve_url(alert: Alert) -> str:
+        return address_of(alert)
+
+    @staticmethod
+    def resolve_assignee(alert: Alert) -> str | None:
+        return alert.assignee.username if alert.assignee else None
 
 
 class AlertPageOut(AlertOut):
@@ -125,43 +140,42 @@ class Noted(Body):
 
 
 @router.get("/alerts", response=list[AlertOut])
-def list_alerts(request: HttpRequest, asked: Query[Asked]) -> list[AlertOut]:
+@paginate(Page)
+def list_alerts(request: HttpRequest, asked: Query[Asked]) -> "QuerySet[Alert]":
     """Alerts of your teams, newest first."""
-    found = pages.alerts_in(person(request), asked.list)
-    if asked.watch is not None:
-        found = found.filter(watch=asked.watch)
-    if asked.model is not None:
-        found = found.filter(model=asked.model)
-    return [AlertOut(**_plain(one)) for one in found[asked.after : asked.after + asked.limit]]
+    which = {"watch": asked.watch, "model": asked.model}
+    return pages.alerts_in(person(request), asked.list).filter(
+        **{name: number for name, number in which.items() if number is not None}
+    )
 
 
 @router.get("/alerts/{int:alert_id}", response=AlertPageOut)
-def read_alert(request: HttpRequest, alert_id: int) -> AlertPageOut:
+def read_alert(request: HttpRequest, alert_id: int) -> Alert:
     """One alert with its evidence, what was looked into, and its log."""
-    return _page(person(request), alert_id)
+    return selectors.alert(person(request), alert_id)
 
 
 @router.post("/alerts/{int:alert_id}/acknowledge", response=AlertPageOut)
-def acknowledge(request: HttpRequest, alert_id: int, payload: Acknowledged) -> AlertPageOut:
+def acknowledge(request: HttpRequest, alert_id: int, payload: Acknowledged) -> Alert:
     """open → acknowledged: somebody looks at it."""
     user = person(request)
     found = selectors.alert(user, alert_id)
     assignee = _member(found, payload.assignee) if payload.assignee else None
     handling.acknowledge(alert=found, by=user, note=payload.note, assignee=assignee)
-    return _page(user, alert_id)
+    return selectors.alert(user, alert_id)
 
 
 @router.post("/alerts/{int:alert_id}/assign", response=AlertPageOut)
-def assign(request: HttpRequest, alert_id: int, payload: Assigned) -> AlertPageOut:
+def assign(request: HttpRequest, alert_id: int, payload: Assigned) -> Alert:
     """Give an alert to a member of its team; an open one is acknowledged by that."""
     user = person(request)
     found = selectors.alert(user, alert_id)
     handling.assign(alert=found, by=user, assignee=_member(found, payload.assignee))
-    return _page(user, alert_id)
+    return selectors.alert(user, alert_id)
 
 
 @router.post("/alerts/{int:alert_id}/snooze", response=AlertPageOut)
-def snooze(request: HttpRequest, alert_id: int, payload: Snoozed) -> AlertPageOut:
+def snooze(request: HttpRequest, alert_id: int, payload: Snoozed) -> Alert:
     """Hear nothing of it until a moment, or until a release was measured."""
     user = person(request)
     if payload.until is not None and payload.until.tzinfo is None:
@@ -169,98 +183,39 @@ def snooze(request: HttpRequest, alert_id: int, payload: Snoozed) -> AlertPageOu
             f"{payload.until:%Y-%m-%dT%H:%M} has no time zone: write it like 2026-12-24T08:00Z.", code="snooze"
         )
     handling.snooze(alert=selectors.alert(user, alert_id), by=user, until=payload.until, release=payload.release)
-    return _page(user, alert_id)
+    return selectors.alert(user, alert_id)
 
 
 @router.post("/alerts/{int:alert_id}/invalid", response=AlertPageOut)
-def call_invalid(request: HttpRequest, alert_id: int, payload: Reasoned) -> AlertPageOut:
+def call_invalid(request: HttpRequest, alert_id: int, payload: Reasoned) -> Alert:
     """It is no change. The reason is kept, and digests count it."""
     user = person(request)
     handling.call_invalid(alert=selectors.alert(user, alert_id), by=user, reason=payload.reason)
-    return _page(user, alert_id)
+    return selectors.alert(user, alert_id)
 
 
 @router.post("/alerts/{int:alert_id}/infra", response=AlertPageOut)
-def call_infra(request: HttpRequest, alert_id: int, payload: Reasoned) -> AlertPageOut:
+def call_infra(request: HttpRequest, alert_id: int, payload: Reasoned) -> Alert:
     """The farm or a machine was to blame."""
     user = person(request)
     handling.call_infra(alert=selectors.alert(user, alert_id), by=user, reason=payload.reason)
-    return _page(user, alert_id)
+    return selectors.alert(user, alert_id)
 
 
 @router.post("/alerts/{int:alert_id}/reopen", response=AlertPageOut)
-def reopen(request: HttpRequest, alert_id: int, payload: Noted) -> AlertPageOut:
+def reopen(request: HttpRequest, alert_id: int, payload: Noted) -> Alert:
     """Open it again."""
     user = person(request)
     handling.reopen(alert=selectors.alert(user, alert_id), by=user, note=payload.note)
-    return _page(user, alert_id)
+    return selectors.alert(user, alert_id)
 
 
 @router.post("/alerts/{int:alert_id}/notes", response=AlertPageOut)
-def add_note(request: HttpRequest, alert_id: int, payload: Noted) -> AlertPageOut:
+def add_note(request: HttpRequest, alert_id: int, payload: Noted) -> Alert:
     """Keep a note beside the alert and in its log."""
     user = person(request)
     handling.add_note(alert=selectors.alert(user, alert_id), by=user, note=payload.note)
-    return _page(user, alert_id)
-
-
-def _page(user: User, alert_id: int) -> AlertPageOut:
-    found = selectors.alert(user, alert_id)
-    return AlertPageOut(
-        **_plain(found),
-        investigations=[investigation_out(one) for one in found.investigations.all()],
-        events=[_event(one) for one in found.events.all()],
-    )
-
-
-def _plain(alert: Alert) -> dict[str, Any]:
-    return {
-        "id": alert.pk,
-        "url": address_of(alert),
-        "state": alert.state,
-        "is_snoozed": alert.is_snoozed,
-        "sentence": alert.sentence,
-        "team": alert.team.name,
-        "watch": alert.watch_id,
-        "watch_name": alert.watch.name,
-        "model": alert.model.name,
-        "version": alert.version.number,
-        "node": alert.node,
-        "hardware": alert.hardware,
-        "distribution": alert.distribution,
-        "release": alert.release,
-        "good": alert.good,
-        "bad": alert.bad,
-        "first_bad": alert.first_bad,
-        "assignee": alert.assignee.username if alert.assignee else None,
-        "note": alert.note,
-        "snoozed_until": alert.snoozed_until,
-        "snoozed_for": alert.snoozed_for,
-        "resolved_in": alert.resolved_in,
-        "opened_at": alert.opened_at,
-        "changed_at": alert.changed_at,
-        "symptoms": [_symptom(one) for one in alert.symptoms.all()],
-    }
-
-
-def _symptom(one: Symptom) -> SymptomOut:
-    return SymptomOut(
-        kind=one.kind,
-        series=one.series,
-        label=one.label,
-        text=one.text,
-        size=one.size,
-        run=one.run_id,
-        baseline=one.baseline,
-        cell=one.cell,
-        explanation=one.explanation,
-        resolved_in=one.resolved_in,
-    )
-
-
-def _event(one: AlertEvent) -> EventOut:
-    by = one.actor.username if one.actor else None
-    return EventOut(id=one.pk, at=one.at, kind=one.kind, text=one.text, by=by, facts=one.facts)
+    return selectors.alert(user, alert_id)
 
 
 def _member(alert: Alert, name: str) -> User:

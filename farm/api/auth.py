@@ -1,6 +1,6 @@
 """Who asks: a bearer token (`ofk_…`) or a signed-in browser. Scopes are checked here, rights in the services."""
 
-from typing import Any, cast
+from typing import cast
 
 from django.http import HttpRequest
 from ninja.errors import AuthenticationError
@@ -15,6 +15,12 @@ from farm.accounts.services import note_token_use
 from farm.accounts.states import Scope
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+
+
+class TokenRequest(HttpRequest):
+    """A request that a token let in."""
+
+    token: Token
 
 
 class TokenAuth(HttpBearer):
@@ -32,7 +38,7 @@ class TokenAuth(HttpBearer):
             raise lacking(found, self._changes)
         note_token_use(found)
         request.user = found.user
-        cast(Any, request).token = found
+        cast(TokenRequest, request).token = found
         return found.user
 
     def _may_change(self, token: Token) -> bool:

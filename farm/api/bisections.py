@@ -1,7 +1,6 @@
 """What is asked of an alert by measuring more: since when, by bisection, and which session option undoes it."""
 
 from datetime import datetime
-from typing import Any
 
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
@@ -22,14 +21,14 @@ class InvestigationOut(Schema):
     the `ratio` with its interval, `turns` and `minutes`; a work-around's the session options and their verdict."""
 
     id: int
-    alert: int
+    alert: int = Field(validation_alias="alert_id")
     kind: str
     state: str
     sentence: str
-    run: int | None
-    asked: dict[str, Any] | None
-    steps: list[dict[str, Any]]
-    answer: dict[str, Any] | None
+    run: int | None = Field(validation_alias="run_id")
+    asked: dict[str, object] | None
+    steps: list[dict[str, object]]
+    answer: dict[str, object] | None
     started_at: datetime
     ended_at: datetime | None
 
@@ -52,48 +51,31 @@ class Tried(Schema):
 
 
 @router.get("/alerts/{int:alert_id}/bisections", response=list[InvestigationOut])
-def list_bisections(request: HttpRequest, alert_id: int) -> list[InvestigationOut]:
+def list_bisections(request: HttpRequest, alert_id: int) -> list[Investigation]:
     """An alert's bisections, oldest first."""
     found = selectors.alert(person(request), alert_id)
-    rows = [one for one in found.investigations.all() if one.kind == InvestigationKind.SINCE_WHEN]
-    return [investigation_out(one) for one in rows]
+    return [one for one in found.investigations.all() if one.kind == InvestigationKind.SINCE_WHEN]
 
 
 @router.post("/alerts/{int:alert_id}/bisections", response={202: InvestigationOut})
-def bisect(request: HttpRequest, alert_id: int, payload: Bounds) -> Status[InvestigationOut]:
+def bisect(request: HttpRequest, alert_id: int, payload: Bounds) -> Status[Investigation]:
     """Look for the first bad release: each step measures the good one and one other side by side, as a run."""
     user = person(request)
     found = selectors.alert(user, alert_id)
     asked = investigating.ask_since_when(alert=found, by=user, good=payload.good, bad=payload.bad)
-    return Status(202, investigation_out(asked))
+    return Status(202, asked)
 
 
 @router.post("/alerts/{int:alert_id}/work-arounds", response={202: InvestigationOut})
-def work_around(request: HttpRequest, alert_id: int, payload: Tried) -> Status[InvestigationOut]:
+def work_around(request: HttpRequest, alert_id: int, payload: Tried) -> Status[Investigation]:
     """Look for a session option that undoes it: each one is measured beside both releases."""
     user = person(request)
     found = selectors.alert(user, alert_id)
     asked = investigating.ask_work_around(alert=found, by=user, optimizers=payload.optimizers)
-    return Status(202, investigation_out(asked))
+    return Status(202, asked)
 
 
 @router.get("/investigations/{int:investigation_id}", response=InvestigationOut)
-def read_investigation(request: HttpRequest, investigation_id: int) -> InvestigationOut:
+def read_investigation(request: HttpRequest, investigation_id: int) -> Investigation:
     """One of them, with its steps so far."""
-    return investigation_out(investigations.investigation(person(request), investigation_id))
-
-
-def investigation_out(one: Investigation) -> InvestigationOut:
-    return InvestigationOut(
-        id=one.pk,
-        alert=one.alert_id,
-        kind=one.kind,
-        state=one.state,
-        sentence=one.sentence,
-        run=one.run_id,
-        asked=one.asked,
-        steps=one.steps,
-        answer=one.answer,
-        started_at=one.started_at,
-        ended_at=one.ended_at,
-    )
+    return investigations.investigation(person(request), investigation_id)

@@ -3,14 +3,13 @@
 import asyncio
 import io
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import NotRequired, TypedDict
 
 from farm.accounts.refusals import Invalid, TooLarge, TooSlow
-from farm.api.doors import header_of
+from farm.api.doors import Scope, header_of
 from farm.api.endpoints import Endpoint
 
-Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 # between two pieces of a long body
 IDLE_S = 20.0
 # a long body comes at this rate at least, counted over the seconds in which it is waited for, but for the first few
@@ -23,11 +22,22 @@ DRAINED_BYTES = 4 * 1024**2
 DRAINED_S = 2.0
 
 
+class Piece(TypedDict):
+    """What ASGI hands over of a request: a piece of its body, or that the client is gone."""
+
+    type: str
+    body: NotRequired[bytes]
+    more_body: NotRequired[bool]
+
+
+Receive = Callable[[], Awaitable[Piece]]
+
+
 class HungUp(Exception):
     """The client is gone: nobody waits for an answer."""
 
 
-def check_length(scope: Mapping[str, Any], endpoint: Endpoint) -> None:
+def check_length(scope: Scope, endpoint: Endpoint) -> None:
     """Raises TooLarge for a body that says that it is too long, before any of it is read, and Invalid for nonsense."""
     length = header_of(scope, b"content-length")
     if length and not (length.isascii() and length.isdigit() and len(length) <= 18):
@@ -56,7 +66,7 @@ async def read_body(receive: Receive, endpoint: Endpoint) -> bytes:
         raise _too_slow(endpoint.body_s) from None
 
 
-async def drain(scope: Mapping[str, Any], receive: Receive) -> None:
+async def drain(scope: Scope, receive: Receive) -> None:
     """Throws away what is under way of a refused body: most clients read no answer before they have sent everything."""
     if header_of(scope, b"expect"):
         return  # it has sent nothing, and waits for leave to
@@ -105,7 +115,7 @@ class Incoming(io.RawIOBase):
         message = self._message(wait_s)
         if message["type"] == "http.disconnect":
             raise Invalid("The body ended in the middle.", code="cut_off")
-        body: bytes = message.get("body", b"")
+        body = message.get("body", b"")
         self._left -= len(body)
         if self._left < 0:
             raise _too_large(f"more than {self._endpoint.most_bytes:,}", self._endpoint)
@@ -113,7 +123,7 @@ class Incoming(io.RawIOBase):
         self._check_rate()
         return body
 
-    def _message(self, wait_s: float) -> Mapping[str, Any]:
+    def _message(self, wait_s: float) -> Piece:
         began = time.monotonic()
         piece = asyncio.wait_for(self._receive(), wait_s)
         try:

@@ -12,7 +12,7 @@ import io
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib import import_module
-from typing import IO, Any, cast
+from typing import IO, cast
 
 from django.core.handlers.asgi import ASGIRequest, get_script_prefix
 from django.core.handlers.base import BaseHandler
@@ -23,6 +23,7 @@ from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
 from farm.api.bodies import Incoming
+from farm.api.doors import Scope
 from farm.api.turns import Press, Turns
 
 # how long a thread keeps its database connection, which costs more to open than a request takes
@@ -32,7 +33,6 @@ MOST_UPLOADS = 4
 
 # status, headers and body
 Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
-Scope = dict[str, Any]
 
 
 def keep_connection() -> None:

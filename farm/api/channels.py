@@ -1,9 +1,11 @@
 """Channels over HTTP: where to tell, the test button, and what was told. Changing them needs the scope `admin`."""
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from django.http import HttpRequest
-from ninja import Query, Router, Schema, Status
+from ninja import Router, Schema, Status
+from ninja.pagination import paginate
 from pydantic import ConfigDict, Field
 
 from farm.accounts.models import Team, User
@@ -14,6 +16,10 @@ from farm.alerts.models import Channel, Delivery
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.services import channels
 from farm.api.auth import must_have_scope, person
+from farm.api.pages import Page
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
 
 router = Router(tags=["channels"])
 
@@ -41,12 +47,16 @@ class ChannelOut(Schema):
 
     id: int
     name: str
-    team: str
+    team: str = Field(validation_alias="team.name")
     kind: str
     target: str
     digest: str
     is_active: bool
     created_at: datetime
+
+    @staticmethod
+    def resolve_target(channel: Channel) -> str:
+        return selectors.shown_target(channel)
 
 
 class SecretOut(Schema):
@@ -70,22 +80,15 @@ class DeliveryOut(Schema):
     sent_at: datetime | None
 
 
-class Paging(Schema):
-    """`after`: skip so many; `limit`: at most 100."""
-
-    after: int = Field(default=0, ge=0, le=1_000_000)
-    limit: int = Field(default=50, ge=1, le=100)
-
-
 @router.get("/channels", response=list[ChannelOut])
-def list_channels(request: HttpRequest, paging: Query[Paging]) -> list[ChannelOut]:
+@paginate(Page)
+def list_channels(request: HttpRequest) -> "QuerySet[Channel]":
     """Channels of your teams, by name."""
-    found = selectors.channels_visible_to(person(request))[paging.after : paging.after + paging.limit]
-    return [_channel(one) for one in found]
+    return selectors.channels_visible_to(person(request))
 
 
 @router.post("/channels", response={201: ChannelOut})
-def create_channel(request: HttpRequest, payload: ChannelIn) -> Status[ChannelOut]:
+def create_channel(request: HttpRequest, payload: ChannelIn) -> Status[Channel]:
     """A new channel of a team that you manage."""
     must_have_scope(request, Scope.ADMIN)
     user = person(request)
@@ -97,22 +100,22 @@ def create_channel(request: HttpRequest, payload: ChannelIn) -> Status[ChannelOu
         target=payload.target,
         digest=payload.digest,
     )
-    return Status(201, _channel(made))
+    return Status(201, made)
 
 
 @router.get("/channels/{int:channel_id}", response=ChannelOut)
-def read_channel(request: HttpRequest, channel_id: int) -> ChannelOut:
+def read_channel(request: HttpRequest, channel_id: int) -> Channel:
     """One channel."""
-    return _channel(selectors.channel(person(request), channel_id))
+    return selectors.channel(person(request), channel_id)
 
 
 @router.patch("/channels/{int:channel_id}", response=ChannelOut)
-def switch_channel(request: HttpRequest, channel_id: int, payload: Switched) -> ChannelOut:
+def switch_channel(request: HttpRequest, channel_id: int, payload: Switched) -> Channel:
     """Silence a channel, or let it be told again."""
     must_have_scope(request, Scope.ADMIN)
     user = person(request)
     found = selectors.channel(user, channel_id)
-    return _channel(channels.switch_channel(channel=found, by=user, is_active=payload.is_active))
+    return channels.switch_channel(channel=found, by=user, is_active=payload.is_active)
 
 
 @router.delete("/channels/{int:channel_id}", response={204: None})
@@ -125,18 +128,18 @@ def remove_channel(request: HttpRequest, channel_id: int) -> Status[None]:
 
 
 @router.post("/channels/{int:channel_id}/test", response={202: DeliveryOut})
-def test_channel(request: HttpRequest, channel_id: int) -> Status[DeliveryOut]:
+def test_channel(request: HttpRequest, channel_id: int) -> Status[Delivery]:
     """Send a message that says nothing but that it arrived; what became of it stands under `deliveries`."""
     must_have_scope(request, Scope.ADMIN)
     user = person(request)
-    return Status(202, _delivery(channels.test_channel(channel=selectors.channel(user, channel_id), by=user)))
+    return Status(202, channels.test_channel(channel=selectors.channel(user, channel_id), by=user))
 
 
 @router.get("/channels/{int:channel_id}/deliveries", response=list[DeliveryOut])
-def list_deliveries(request: HttpRequest, channel_id: int, paging: Query[Paging]) -> list[DeliveryOut]:
+@paginate(Page)
+def list_deliveries(request: HttpRequest, channel_id: int) -> "QuerySet[Delivery]":
     """What a channel was told, newest first, with what failed."""
-    found = selectors.deliveries_of(selectors.channel(person(request), channel_id))
-    return [_delivery(one) for one in found[paging.after : paging.after + paging.limit]]
+    return selectors.deliveries_of(selectors.channel(person(request), channel_id))
 
 
 @router.get("/channels/{int:channel_id}/secret", response=SecretOut)
@@ -162,31 +165,3 @@ def _team(user: User, name: str) -> Team:
     if first is None:
         raise NotAllowed("You belong to no team; ask an admin to add you to one.")
     return first
-
-
-def _channel(channel: Channel) -> ChannelOut:
-    return ChannelOut(
-        id=channel.pk,
-        name=channel.name,
-        team=channel.team.name,
-        kind=channel.kind,
-        target=selectors.shown_target(channel),
-        digest=channel.digest,
-        is_active=channel.is_active,
-        created_at=channel.created_at,
-    )
-
-
-def _delivery(one: Delivery) -> DeliveryOut:
-    return DeliveryOut(
-        id=one.pk,
-        kind=one.kind,
-        subject=one.subject,
-        state=one.state,
-        tries=one.tries,
-        problem=one.problem,
-        message_id=one.message_id,
-        created_at=one.created_at,
-        due_at=one.due_at,
-        sent_at=one.sent_at,
-    )

@@ -1,7 +1,6 @@
 """Where the outputs of a measured cell part from the reference, or from another cell's: asked, followed, downloaded."""
 
 from datetime import datetime
-from typing import Any
 
 from django.http import FileResponse, HttpRequest
 from ninja import Router, Schema, Status
@@ -30,35 +29,47 @@ class DivergenceOut(Schema):
     """
 
     id: int
-    cell: str
+    cell: str = Field(validation_alias="arm.name")
     against: str | None
     state: str
     is_open: bool
-    sentence: str
-    answer: dict[str, Any] | None
+    sentence: str = Field(validation_alias="words")
+    answer: dict[str, object] | None
     part: str | None
     asked_at: datetime
     ended_at: datetime | None
 
+    @staticmethod
+    def resolve_against(row: Divergence) -> str | None:
+        return row.against.name if row.against else None
+
+    @staticmethod
+    def resolve_answer(row: Divergence) -> dict[str, object] | None:
+        return row.document.model_dump(mode="json", by_alias=True) if row.document else None
+
+    @staticmethod
+    def resolve_part(row: Divergence) -> str | None:
+        return f"/api/v1/divergences/{row.pk}/part.zip" if row.part else None
+
 
 @router.post("/runs/{int:run_id}/cells/{str:cell}/divergences", response={202: DivergenceOut})
-def ask(request: HttpRequest, run_id: int, cell: str, payload: Question) -> Status[DivergenceOut]:
+def ask(request: HttpRequest, run_id: int, cell: str, payload: Question) -> Status[Divergence]:
     """Ask the node that measured a cell for the first tensor that differs, and the node of the graph that makes it."""
     user = person(request)
     row = services.ask_divergence(run=selectors.run(user, run_id), cell=cell, by=user, against=payload.against)
-    return Status(202, _out(divergences.divergence(user, row.pk)))
+    return Status(202, divergences.divergence(user, row.pk))
 
 
 @router.get("/runs/{int:run_id}/cells/{str:cell}/divergences", response=list[DivergenceOut])
-def asked(request: HttpRequest, run_id: int, cell: str) -> list[DivergenceOut]:
+def asked(request: HttpRequest, run_id: int, cell: str) -> list[Divergence]:
     """What was asked about a cell, with the answers."""
-    return [_out(row) for row in divergences.divergences_of(selectors.run(person(request), run_id), cell)]
+    return list(divergences.divergences_of(selectors.run(person(request), run_id), cell))
 
 
 @router.get("/divergences/{int:divergence_id}", response=DivergenceOut)
-def divergence(request: HttpRequest, divergence_id: int) -> DivergenceOut:
+def divergence(request: HttpRequest, divergence_id: int) -> Divergence:
     """One question and its answer."""
-    return _out(divergences.divergence(person(request), divergence_id))
+    return divergences.divergence(person(request), divergence_id)
 
 
 @router.get("/divergences/{int:divergence_id}/part.zip")
@@ -74,19 +85,3 @@ def part(request: HttpRequest, divergence_id: int) -> FileResponse:
     path = stored_path(row.part.sha256)
     name = f"run-{row.arm.block.run_id}-{row.arm.name}-part.zip"
     return FileResponse(path.open("rb"), content_type="application/zip", filename=name, as_attachment=True)
-
-
-def _out(row: Divergence) -> DivergenceOut:
-    document = row.document
-    return DivergenceOut(
-        id=row.pk,
-        cell=row.arm.name,
-        against=row.against.name if row.against else None,
-        state=row.state,
-        is_open=row.is_open,
-        sentence=row.words,
-        answer=document.model_dump(mode="json", by_alias=True) if document else None,
-        part=f"/api/v1/divergences/{row.pk}/part.zip" if row.part else None,
-        asked_at=row.asked_at,
-        ended_at=row.ended_at,
-    )

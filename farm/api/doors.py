@@ -10,9 +10,9 @@ does a machine that waits for its approval: those of one site would else keep it
 import ipaddress
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TypedDict
 
 from farm.accounts.refusals import Refusal, TooMany
 from farm.accounts.secrecy import digest_of_secret
@@ -43,6 +43,17 @@ MOST_OF_STRANGERS, MOST_OF_STRANGER = 32, 8
 IPV6_SITE = 64
 
 
+class Scope(TypedDict):
+    """What ASGI says of a request before its body, as far as it is read here."""
+
+    type: str
+    method: str
+    path: str
+    query_string: bytes
+    headers: Iterable[tuple[bytes, bytes]]
+    client: tuple[str, int] | None
+
+
 class UnknownNode(Refusal):
     """Whoever asks shows no secret of a node."""
 
@@ -61,13 +72,13 @@ class Door:
         self._leases, self._others = Buckets(LEASES, clock=clock), Buckets(OTHERS, clock=clock)
         self._inside: dict[Hashable, int] = {}
 
-    async def node(self, scope: Mapping[str, Any], ask: Callable[..., Awaitable[Node | None]]) -> int:
+    async def node(self, scope: Scope, ask: Callable[..., Awaitable[Node | None]]) -> int:
         """The number of the node that asks. Raises UnknownNode, and TooMany for a stranger who asks too often."""
         secret = secret_of(scope)
         known = self.known(secret)
         return known if known is not None else (await self.ask_node(scope, secret, ask)).pk
 
-    async def ask_node(self, scope: Mapping[str, Any], secret: str, ask: Callable[..., Awaitable[Node | None]]) -> Node:
+    async def ask_node(self, scope: Scope, secret: str, ask: Callable[..., Awaitable[Node | None]]) -> Node:
         """The row of the node that asks. Raises as `node`."""
         is_known = self.known(secret) is not None
         if not is_known:
@@ -98,7 +109,7 @@ class Door:
         """This secret opens nothing any more."""
         self._known.pop(digest_of_secret(secret), None)
 
-    def knock(self, scope: Mapping[str, Any]) -> None:
+    def knock(self, scope: Scope) -> None:
         """A stranger pays for a question. Raises TooMany."""
         address = address_of(scope)
         # whoever has used up their own patience takes nothing of everybody's
@@ -110,12 +121,12 @@ class Door:
                 hint="Wait, then ask again; nodes that the farm knows are not held up.",
             )
 
-    def give_back(self, scope: Mapping[str, Any]) -> None:
+    def give_back(self, scope: Scope) -> None:
         """What a stranger paid: it was a node, or became one."""
         self._stranger.charge(address_of(scope), -1.0)
         self._strangers.charge(None, -1.0)
 
-    def excuse(self, scope: Mapping[str, Any], node: int) -> None:
+    def excuse(self, scope: Scope, node: int) -> None:
         """A machine that waits for its approval pays for itself; where it asks too often, as a stranger."""
         if not self._waiting.take(node):
             self.give_back(scope)
@@ -137,7 +148,7 @@ class Door:
             yield
 
     @contextmanager
-    def inside_as_stranger(self, scope: Mapping[str, Any]) -> Iterator[None]:
+    def inside_as_stranger(self, scope: Scope) -> Iterator[None]:
         """One of the requests that an address, and all strangers together, may have open at once. Raises TooMany."""
         with (
             self._place(address_of(scope), most=MOST_OF_STRANGER),
@@ -161,18 +172,18 @@ class Door:
         return self._leases if endpoint.press is Press.LEASE else self._others
 
 
-def secret_of(scope: Mapping[str, Any]) -> str:
+def secret_of(scope: Scope) -> str:
     """The bearer secret that a request shows; empty when it shows none."""
     text = header_of(scope, b"authorization")
     return text[len(BEARER) :].strip() if text[: len(BEARER)].lower() == BEARER else ""
 
 
-def header_of(scope: Mapping[str, Any], wanted: bytes) -> str:
+def header_of(scope: Scope, wanted: bytes) -> str:
     """A header of a request, empty when it has none."""
     return next((value.decode("latin-1") for name, value in scope["headers"] if name == wanted), "")
 
 
-def address_of(scope: Mapping[str, Any]) -> str:
+def address_of(scope: Scope) -> str:
     """Where a request comes from; of IPv6 the site, since each has more addresses than could be counted."""
     host = (scope.get("client") or ("",))[0]
     try:

@@ -1,6 +1,7 @@
 """Answers to what went wrong: {"detail": one sentence, "code": …, "hint": …?}, never a stack trace."""
 
 import logging
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation, TooManyFilesSent
@@ -29,7 +30,7 @@ def problem(status: int, detail: str, *, code: str = "", hint: str = "") -> Json
 
 def install(api: NinjaAPI) -> None:
     """Give the API its answers to errors."""
-    answers: dict[type[Exception], Any] = {
+    answers: dict[type[Exception], Callable[..., HttpResponse]] = {
         Refusal: refused,
         ValidationError: not_valid,
         AuthenticationError: not_signed_in,
@@ -124,7 +125,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     return defaults.server_error(request)
 
 
-def _in_words(error: dict[str, Any]) -> str:
+def _in_words(error: Mapping[str, Any]) -> str:
     """One entry of pydantic's error list: where, and what is wrong."""
     where = ".".join(str(part) for part in error.get("loc", ()) if part not in ("body", "query", "path", "payload"))
     message = str(error.get("msg", "is not valid")).removeprefix("Value error, ").rstrip(".")

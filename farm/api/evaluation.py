@@ -5,9 +5,10 @@ from ninja import Router, Status
 
 from farm.accounts.refusals import Invalid
 from farm.api.auth import person
-from farm.api.models import VersionOut, version_out
+from farm.api.models import VersionOut
 from farm.registry import selectors, services
 from farm.registry.incoming import StoredUpload
+from farm.registry.models import Version
 
 router = Router(tags=["registry"])
 FORM = {
@@ -30,7 +31,7 @@ FORM = {
 
 
 @router.post("/versions/{int:version_id}/evaluation", response={202: VersionOut}, openapi_extra=FORM)
-def add_evaluation(request: HttpRequest, version_id: int) -> Status[VersionOut]:
+def add_evaluation(request: HttpRequest, version_id: int) -> Status[Version]:
     """Give a version labelled data: an `.npz` of its inputs by name and `labels`.
 
     They are looked at in the sandbox; look at the version until `evaluation.state` is ready or failed. Data that the
@@ -47,4 +48,4 @@ def add_evaluation(request: HttpRequest, version_id: int) -> Status[VersionOut]:
         )
     recipe = request.POST.get("recipe", "")
     services.add_evaluation(version=version, by=user, draft=files[0].draft, recipe=recipe)
-    return Status(202, version_out(selectors.version(user, version.pk)))
+    return Status(202, selectors.version(user, version.pk))

@@ -16,8 +16,8 @@ from django.db import InterfaceError, OperationalError
 
 from farm.accounts.refusals import Away, Missing, Refusal, TooMany
 from farm.api.bodies import HungUp, Incoming, Receive, check_length, drain, read_body
-from farm.api.brief import Answer, BriefHandler, Scope, ThreadHandler, UploadHandler
-from farm.api.doors import Door, secret_of
+from farm.api.brief import Answer, BriefHandler, ThreadHandler, UploadHandler
+from farm.api.doors import Door, Scope, secret_of
 from farm.api.endpoints import Endpoint, Way, endpoints_at
 from farm.api.errors import DATABASE_AWAY
 from farm.api.polling import Exchange

@@ -3,7 +3,7 @@
 import base64
 import binascii
 import json
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from farm.contract.version import MEASURE_TASK
 
@@ -15,7 +15,7 @@ class Hint(NamedTuple):
     attempt: int
 
 
-def hint_in(text: bytes) -> tuple[Hint | None, dict[str, Any]]:
+def hint_in(text: bytes) -> tuple[Hint | None, dict[str, object]]:
     """The hint in a message as kombu's Redis transport writes it, and the message; no hint in anything else."""
     try:
         message = json.loads(text)

@@ -1,16 +1,22 @@
 """The registry: models, versions and the matrix schema."""
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
+from ninja.pagination import paginate
 from pydantic import Field
 
 from farm.api.auth import person
+from farm.api.pages import Page
 from farm.registry import selectors, services
 from farm.registry.models import Artifact, EvaluationData, Model, Version
 from farm.rules.quality.evaluation import recipe_text
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
 
 router = Router(tags=["registry"])
 PAGE = 100
@@ -19,18 +25,22 @@ PAGE = 100
 class FileOut(Schema):
     name: str
     role: str
-    sha256: str
-    bytes: int
+    sha256: str = Field(validation_alias="blob.sha256")
+    bytes: int = Field(validation_alias="blob.bytes")
 
 
 class ModelOut(Schema):
     id: int
     name: str
-    team: str
+    team: str = Field(validation_alias="team.name")
     description: str
     labels: list[str]
     created_at: datetime
     version_count: int
+
+    @staticmethod
+    def resolve_version_count(model: Model) -> int:
+        return getattr(model, "version_count", 0)
 
 
 class EvaluationOut(Schema):
@@ -39,19 +49,39 @@ class EvaluationOut(Schema):
     state: str
     problem: str | None
     recipe: str = Field(description="how outputs are judged: top1, top5, mse, softmax+mse, threshold=0.5, …@output")
-    sha256: str = Field(description="digest of the file as it was given")
-    bytes: int
+    sha256: str = Field(validation_alias="given.sha256", description="digest of the file as it was given")
+    bytes: int = Field(validation_alias="given.bytes")
     samples: int | None
     classes: int | None
     output: str | None
+
+    @staticmethod
+    def resolve_problem(given: EvaluationData) -> str | None:
+        return given.reason_text or None
+
+    @staticmethod
+    def resolve_recipe(given: EvaluationData) -> str:
+        return recipe_text(given.recipe)
+
+    @staticmethod
+    def resolve_output(given: EvaluationData) -> str | None:
+        return given.output or None
 
 
 class CalibrationOut(Schema):
     """What static quantisation reads ranges from. `problem`: why the data that were given cannot serve."""
 
-    samples: int | None
+    samples: int | None = Field(validation_alias="calibration_samples")
     sha256: str | None
     problem: str | None
+
+    @staticmethod
+    def resolve_sha256(artifact: Artifact) -> str | None:
+        return artifact.calibration.sha256 if artifact.calibration else None
+
+    @staticmethod
+    def resolve_problem(artifact: Artifact) -> str | None:
+        return artifact.calibration_problem or None
 
 
 class VersionOut(Schema):
@@ -59,24 +89,48 @@ class VersionOut(Schema):
 
     id: int
     model_id: int
-    model: str
+    model: str = Field(validation_alias="model.name")
     number: int
-    team: str
+    team: str = Field(validation_alias="model.team.name")
     state: str
     problem: str | None
     note: str
-    sha256: str = Field(description="digest of the bundle: names and contents of the model and its external data")
-    bytes: int
-    files: list[FileOut]
-    inspection: dict[str, Any] | None
+    sha256: str = Field(
+        validation_alias="artifact.sha256",
+        description="digest of the bundle: names and contents of the model and its external data",
+    )
+    bytes: int = Field(validation_alias="artifact.bytes")
+    files: list[FileOut] = Field(validation_alias="artifact.files")
+    inspection: dict[str, object] | None
     evaluation: EvaluationOut | None
     calibration: CalibrationOut | None
     uploaded_by: str | None
     created_at: datetime
 
+    @staticmethod
+    def resolve_problem(version: Version) -> str | None:
+        return version.problem or None
+
+    @staticmethod
+    def resolve_evaluation(version: Version) -> EvaluationData | None:
+        return selectors.evaluation_of(version)
+
+    @staticmethod
+    def resolve_calibration(version: Version) -> Artifact | None:
+        given = version.artifact
+        return given if given.calibration or given.calibration_problem else None
+
+    @staticmethod
+    def resolve_uploaded_by(version: Version) -> str | None:
+        return version.uploaded_by.username if version.uploaded_by else None
+
 
 class ModelPageOut(ModelOut):
     versions: list[VersionOut]
+
+    @staticmethod
+    def resolve_versions(model: Model, context: Mapping[str, HttpRequest]) -> "QuerySet[Version]":
+        return selectors.versions_of(model, user=person(context["request"]))[:PAGE]
 
 
 class Described(Schema):
@@ -92,45 +146,37 @@ class RemovedOut(Schema):
     freed_bytes: int
 
 
-class Paging(Schema):
-    """`after`: skip so many; `limit`: at most 100."""
-
-    after: int = Field(default=0, ge=0, le=1_000_000)
-    limit: int = Field(default=50, ge=1, le=PAGE)
+class Search(Schema):
     search: str = Field(default="", max_length=100)
 
 
 @router.get("/models", response=list[ModelOut])
-def models(request: HttpRequest, paging: Query[Paging]) -> list[ModelOut]:
+@paginate(Page)
+def models(request: HttpRequest, asked: Query[Search]) -> "QuerySet[Model]":
     """Models of your teams, by name."""
-    found = selectors.models_visible_to(person(request))
-    if paging.search:
-        found = found.filter(name__icontains=paging.search.replace("\x00", ""))
-    return [model_out(model) for model in found[paging.after : paging.after + paging.limit]]
+    rows = selectors.models_visible_to(person(request))
+    return rows.filter(name__icontains=asked.search.replace("\x00", "")) if asked.search else rows
 
 
 @router.get("/models/{int:model_id}", response=ModelPageOut)
-def model(request: HttpRequest, model_id: int) -> ModelPageOut:
+def model(request: HttpRequest, model_id: int) -> Model:
     """One model with its newest versions."""
-    user = person(request)
-    found = selectors.model(user, model_id)
-    versions = [version_out(version) for version in selectors.versions_of(found, user=user)[:PAGE]]
-    return ModelPageOut(**model_out(found).dict(), versions=versions)
+    return selectors.model(person(request), model_id)
 
 
 @router.patch("/models/{int:model_id}", response=ModelOut)
-def describe(request: HttpRequest, model_id: int, payload: Described) -> ModelOut:
+def describe(request: HttpRequest, model_id: int, payload: Described) -> Model:
     """Change a model's description or labels; what is left out stays."""
     user = person(request)
     found = selectors.model(user, model_id)
     services.describe_model(model=found, by=user, description=payload.description, labels=payload.labels)
-    return model_out(found)
+    return found
 
 
 @router.get("/versions/{int:version_id}", response=VersionOut)
-def version(request: HttpRequest, version_id: int) -> VersionOut:
+def version(request: HttpRequest, version_id: int) -> Version:
     """One version and what inspection found."""
-    return version_out(selectors.version(person(request), version_id))
+    return selectors.version(person(request), version_id)
 
 
 @router.delete("/versions/{int:version_id}", response=RemovedOut)
@@ -139,62 +185,3 @@ def remove_version(request: HttpRequest, version_id: int) -> RemovedOut:
     user = person(request)
     freed = services.remove_version(version=selectors.version(user, version_id), by=user)
     return RemovedOut(freed_bytes=freed)
-
-
-def model_out(model: Model) -> ModelOut:
-    return ModelOut(
-        id=model.pk,
-        name=model.name,
-        team=model.team.name,
-        description=model.description,
-        labels=model.labels,
-        created_at=model.created_at,
-        version_count=getattr(model, "version_count", 0),
-    )
-
-
-def version_out(version: Version) -> VersionOut:
-    files = version.artifact.files.all()
-    return VersionOut(
-        id=version.pk,
-        model_id=version.model_id,
-        model=version.model.name,
-        number=version.number,
-        team=version.model.team.name,
-        state=version.state,
-        problem=version.problem or None,
-        note=version.note,
-        sha256=version.artifact.sha256,
-        bytes=version.artifact.bytes,
-        files=[FileOut(name=f.name, role=f.role, sha256=f.blob.sha256, bytes=f.blob.bytes) for f in files],
-        inspection=version.inspection,
-        calibration=_calibration_out(version.artifact),
-        evaluation=_evaluation_out(selectors.evaluation_of(version)),
-        uploaded_by=version.uploaded_by.username if version.uploaded_by else None,
-        created_at=version.created_at,
-    )
-
-
-def _calibration_out(artifact: Artifact) -> CalibrationOut | None:
-    if artifact.calibration is None and not artifact.calibration_problem:
-        return None
-    return CalibrationOut(
-        samples=artifact.calibration_samples,
-        sha256=artifact.calibration.sha256 if artifact.calibration else None,
-        problem=artifact.calibration_problem or None,
-    )
-
-
-def _evaluation_out(found: EvaluationData | None) -> EvaluationOut | None:
-    if found is None:
-        return None
-    return EvaluationOut(
-        state=found.state,
-        problem=found.reason_text or None,
-        recipe=recipe_text(found.recipe),
-        sha256=found.given.sha256,
-        bytes=found.given.bytes,
-        samples=found.samples,
-        classes=found.classes,
-        output=found.output or None,
-    )

@@ -4,7 +4,7 @@ Long polls are answered apart, by farm.api.gateway.
 """
 
 from collections.abc import Iterator
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI, Status
@@ -32,6 +32,12 @@ TRACE_CHUNK = 1 << 16
 Message = TypeVar("Message", bound=BaseModel)
 
 
+class NodeRequest(HttpRequest):
+    """A request that a node's secret let in."""
+
+    node: Node
+
+
 class NodeAuth(HttpBearer):
     """A node's bearer secret, `ofn_…`."""
 
@@ -39,7 +45,7 @@ class NodeAuth(HttpBearer):
         node = node_of_secret(token)
         if node is None:
             raise AuthenticationError(message=UNKNOWN_NODE)
-        cast(Any, request).node = node
+        cast(NodeRequest, request).node = node
         return node
 
 
@@ -164,7 +170,7 @@ def _note(request: HttpRequest, *, status: int, code: str, detail: str) -> None:
 
 
 def _node(request: HttpRequest) -> Node:
-    return cast(Node, cast(Any, request).node)
+    return cast(NodeRequest, request).node
 
 
 def _token(request: HttpRequest) -> str:

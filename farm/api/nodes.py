@@ -1,7 +1,7 @@
 """The fleet over HTTP: nodes, invitations, and the owner's orders. Changing anything needs the scope `nodes`."""
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -40,7 +40,7 @@ class NodeOut(Schema):
 
     id: int
     name: str
-    team: str
+    team: str = Field(validation_alias="team.name")
     owner: str | None
     state: str
     health: str
@@ -53,11 +53,19 @@ class NodeOut(Schema):
     runtimes: list[str]
     sandbox: str
     is_emulated: bool
-    facts: dict[str, Any]
-    settings: dict[str, Any]
+    facts: dict[str, object] = Field(validation_alias="facts_json")
+    settings: dict[str, object]
     self_test: SelfTestOut | None
     seen_at: datetime | None
     created_at: datetime
+
+    @staticmethod
+    def resolve_owner(node: Node) -> str | None:
+        return node.owner.username if node.owner else None
+
+    @staticmethod
+    def resolve_settings(node: Node) -> dict[str, object]:
+        return node.settings.model_dump(mode="json")
 
 
 class Invitation(Schema):
@@ -89,9 +97,9 @@ class Settings(Schema):
 
 
 @router.get("/nodes", response=list[NodeOut])
-def nodes(request: HttpRequest) -> list[NodeOut]:
+def nodes(request: HttpRequest) -> list[Node]:
     """Nodes of your teams."""
-    return [_node(node) for node in selectors.nodes_visible_to(person(request))[:1000]]
+    return list(selectors.nodes_visible_to(person(request))[:1000])
 
 
 @router.post("/nodes/invitations", response={201: InvitationOut})
@@ -104,13 +112,13 @@ def invite(request: HttpRequest, payload: Invitation) -> Status[InvitationOut]:
 
 
 @router.get("/nodes/{int:node_id}", response=NodeOut)
-def node(request: HttpRequest, node_id: int) -> NodeOut:
+def node(request: HttpRequest, node_id: int) -> Node:
     """One node."""
-    return _node(selectors.node(person(request), node_id))
+    return selectors.node(person(request), node_id)
 
 
 @router.patch("/nodes/{int:node_id}", response=NodeOut)
-def change(request: HttpRequest, node_id: int, payload: Settings) -> NodeOut:
+def change(request: HttpRequest, node_id: int, payload: Settings) -> Node:
     """Change the owner's tags and limits."""
     user = person(request)
     found = selectors.node(user, node_id)
@@ -119,38 +127,12 @@ def change(request: HttpRequest, node_id: int, payload: Settings) -> NodeOut:
     services.change_settings(node=found, by=user, tags=tags, **said)
     if teams is not None:
         services.share(node=found, by=user, teams=teams)
-    return _node(selectors.node(user, node_id))
+    return selectors.node(user, node_id)
 
 
 @router.post("/nodes/{int:node_id}/{what}", response=NodeOut)
-def order(request: HttpRequest, node_id: int, what: Literal["approve", "drain", "resume", "revoke"]) -> NodeOut:
+def order(request: HttpRequest, node_id: int, what: Literal["approve", "drain", "resume", "revoke"]) -> Node:
     """Approve, drain, resume or revoke a node."""
     user = person(request)
     ORDERS[what](node=selectors.node(user, node_id), by=user)
-    return _node(selectors.node(user, node_id))
-
-
-def _node(node: Node) -> NodeOut:
-    test = node.self_test
-    return NodeOut(
-        id=node.pk,
-        name=node.name,
-        team=node.team.name,
-        owner=node.owner.username if node.owner else None,
-        state=node.state,
-        health=node.health,
-        health_reason=node.health_reason,
-        pause=node.pause,
-        fingerprint=node.fingerprint,
-        tags=node.tags,
-        owner_tags=node.owner_tags,
-        providers=node.providers,
-        runtimes=node.runtimes,
-        sandbox=node.sandbox,
-        is_emulated=node.is_emulated,
-        facts=node.facts_json,
-        settings=node.settings.model_dump(mode="json"),
-        self_test=SelfTestOut(**test.model_dump()) if test else None,
-        seen_at=node.seen_at,
-        created_at=node.created_at,
-    )
+    return selectors.node(user, node_id)

@@ -1,6 +1,6 @@
 """Planning over HTTP: what a matrix would measure."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from django.http import HttpRequest
 from ninja import Router, Schema
@@ -20,7 +20,7 @@ class RunOrder(Schema):
     """`matrix`: plain values as in a matrix file, or the file's text; left out: the default matrix."""
 
     version: int = Field(ge=1, le=2**62)
-    matrix: dict[str, Any] | str | None = None
+    matrix: dict[str, object] | str | None = None
     seed: int = Field(default=0, ge=0, le=MAX_SEED)
 
 

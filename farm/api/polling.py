@@ -12,7 +12,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar, cast
 
 import redis.asyncio
 from django.db import close_old_connections
@@ -96,8 +96,7 @@ class Exchange:
         waiter, hung_up = Waiter(node), asyncio.ensure_future(gone)
         try:
             await self._begin(waiter)
-            ends: set[asyncio.Future[Any]] = {waiter.offer, hung_up}
-            await asyncio.wait(ends, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((waiter.offer, hung_up), timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
             return waiter.offer.result() if waiter.offer.done() and not waiter.offer.cancelled() else None
         finally:
             hung_up.cancel()
@@ -164,7 +163,7 @@ class Exchange:
             if queue in self._waiting:
                 self._soon(self._serve(queue))
 
-    def _soon(self, work: Coroutine[Any, Any, None]) -> None:
+    def _soon(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)
         self._serving.add(task)
         task.add_done_callback(self._serving.discard)

@@ -16,10 +16,10 @@ from pydantic import Field
 
 from farm.accounts.refusals import Invalid, Refusal
 from farm.api.auth import person
-from farm.api.models import VersionOut, version_out
+from farm.api.models import VersionOut
 from farm.registry import selectors, services
 from farm.registry.incoming import CHUNK_BYTES
-from farm.registry.models import PartialUpload
+from farm.registry.models import PartialUpload, Version
 from farm.registry.services import resuming
 from farm.registry.states import FileRole, VersionState
 
@@ -124,7 +124,7 @@ def abandon(request: HttpRequest, key: str) -> HttpResponse:
 
 
 @router.post("/uploads/complete", response={200: VersionOut, 202: VersionOut}, operation_id="complete_uploads")
-def complete(request: HttpRequest, payload: Completion) -> Status[VersionOut]:
+def complete(request: HttpRequest, payload: Completion) -> Status[Version]:
     """Make a version of whole uploads; same answers as the form. Asking again answers the same version."""
     user = person(request)
     uploads = [selectors.partial_upload(user, part.upload) for part in payload.files]
@@ -133,7 +133,7 @@ def complete(request: HttpRequest, payload: Completion) -> Status[VersionOut]:
         user=user, uploads=uploads, roles=roles, model=payload.model, note=payload.note, recipe=payload.recipe
     )
     seen = selectors.version(user, version.pk)
-    return Status(202 if seen.state == VersionState.PENDING else 200, version_out(seen))
+    return Status(202 if seen.state == VersionState.PENDING else 200, seen)
 
 
 def _answer(status: int, headers: dict[str, str], upload: PartialUpload | None = None) -> HttpResponse:

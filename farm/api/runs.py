@@ -2,15 +2,18 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseNotModified, StreamingHttpResponse
+from django.http import FileResponse, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.views.decorators.cache import cache_control
+from django.views.decorators.http import condition
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from farm.alerts.selectors.releases import for_planning
 from farm.api.auth import person
+from farm.api.pages import Paging
 from farm.api.plan import RunOrder
 from farm.api.tables import csv_of
 from farm.registry.selectors import stored_path, version
@@ -18,9 +21,12 @@ from farm.runs import selectors, services
 from farm.runs.models import Event, Run
 from farm.runs.selectors import Progress
 
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
 router = Router(tags=["runs"])
-PAGE = 100
 EVENTS = 1000
+JSON, CSV = "application/json", "text/csv; charset=utf-8"
 
 
 class ProgressOut(Schema):
@@ -68,7 +74,11 @@ class EventOut(Schema):
     kind: str
     block: int | None
     text: str
-    facts: dict[str, Any]
+    facts: dict[str, object]
+
+    @staticmethod
+    def resolve_block(event: Event) -> int | None:
+        return event.block.number if event.block else None
 
 
 class MoreOrder(Schema):
@@ -76,13 +86,6 @@ class MoreOrder(Schema):
 
     rounds: int
     blocks: list[int | str] | None = None
-
-
-class Paging(Schema):
-    """`after`: skip so many; `limit`: at most 100."""
-
-    after: int = Field(default=0, ge=0, le=1_000_000)
-    limit: int = Field(default=50, ge=1, le=PAGE)
 
 
 class After(Schema):
@@ -105,8 +108,7 @@ def start(request: HttpRequest, payload: RunOrder) -> Status[RunOut]:
 @router.get("/runs", response=list[RunOut])
 def runs(request: HttpRequest, paging: Query[Paging]) -> list[RunOut]:
     """Runs of your teams, newest first."""
-    found = selectors.runs_visible_to(person(request))[paging.after : paging.after + paging.limit]
-    return [_run(run) for run in found]
+    return [_run(run) for run in paging.of(selectors.runs_visible_to(person(request)))]
 
 
 @router.get("/runs/{int:run_id}", response=RunOut)
@@ -127,10 +129,7 @@ def results(request: HttpRequest, run_id: int) -> HttpResponse:
 def results_csv(request: HttpRequest, run_id: int) -> HttpResponse:
     """The cells as a table."""
     found = selectors.run(person(request), run_id)
-    kind = "text/csv; charset=utf-8"
-    return _unless_same(
-        request, found, lambda: csv_of(selectors.document(found, with_operators=False)), content_type=kind
-    )
+    return _unless_same(request, found, lambda: csv_of(selectors.document(found, with_operators=False)), CSV)
 
 
 @router.get("/runs/{int:run_id}/cells/{str:cell}/timings.csv")
@@ -138,7 +137,7 @@ def timings(request: HttpRequest, run_id: int, cell: str) -> StreamingHttpRespon
     """Every timing behind a cell, in nanoseconds: round, number of the inference, time."""
     lines = selectors.timing_lines(selectors.run(person(request), run_id), cell)
     named = {"Content-Disposition": f'attachment; filename="run-{run_id}-{quote(cell)}.timings.csv"'}
-    return StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8", headers=named)
+    return StreamingHttpResponse(lines, content_type=CSV, headers=named)
 
 
 @router.post("/runs/{int:run_id}/cancel", response=RunOut)
@@ -159,10 +158,9 @@ def more(request: HttpRequest, run_id: int, payload: MoreOrder) -> RunOut:
 
 
 @router.get("/runs/{int:run_id}/events", response=list[EventOut])
-def events(request: HttpRequest, run_id: int, asked: Query[After]) -> list[EventOut]:
+def events(request: HttpRequest, run_id: int, asked: Query[After]) -> "QuerySet[Event]":
     """The run's log, oldest first, a thousand lines at a time."""
-    found = selectors.run(person(request), run_id)
-    return [_event(event) for event in selectors.events(found, after=asked.after)[:EVENTS]]
+    return selectors.events(selectors.run(person(request), run_id), after=asked.after)[:EVENTS]
 
 
 @router.get("/traces/{int:trace_id}.json")
@@ -215,26 +213,21 @@ def _progress(progress: Progress) -> ProgressOut:
     )
 
 
-def _event(event: Event) -> EventOut:
-    block = event.block.number if event.block else None
-    return EventOut(id=event.pk, at=event.at, kind=event.kind, block=block, text=event.text, facts=event.facts)
-
-
 def _number(block: int | str) -> int:
     digits = str(block).removeprefix("b")
     return int(digits) if digits.isdecimal() and len(digits) < 10 else -1
 
 
-def _unless_same(
-    request: HttpRequest, run: Run, body: Callable[[], str], *, content_type: str = "application/json"
-) -> HttpResponse:
+def _revision(request: HttpRequest, run: Run, *_: object) -> str:
+    return selectors.revision(run)
+
+
+@cache_control(private=True, no_cache=True)
+@condition(etag_func=_revision)
+def _unless_same(request: HttpRequest, run: Run, body: Callable[[], str], kind: str = JSON) -> HttpResponse:
     """The body with the run's revision as its ETag; 304 when the reader has it already.
 
-    The revision is read before the body, so that the tag is never newer than what it stands for.
+    Django reads the revision before the body, so that the tag is never newer than what it stands for; whether the
+    reader may see the run was asked before both.
     """
-    revision = selectors.revision(run)
-    known = [tag.strip().removeprefix("W/") for tag in request.headers.get("If-None-Match", "").split(",")]
-    headers = {"ETag": revision, "Cache-Control": "private, no-cache"}
-    if revision in known:
-        return HttpResponseNotModified(headers=headers)
-    return HttpResponse(body(), content_type=content_type, headers=headers)
+    return HttpResponse(body(), content_type=kind)

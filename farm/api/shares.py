@@ -48,35 +48,20 @@ class NewShareOut(ShareOut):
 
 
 @router.get("/shares", response=list[ShareOut])
-def shares(request: HttpRequest) -> list[ShareOut]:
+def shares(request: HttpRequest) -> list[Share]:
     """The newest share links of your teams, without their addresses."""
-    return [_out(share) for share in shares_visible_to(person(request))[:MOST_LISTED]]
+    return list(shares_visible_to(person(request))[:MOST_LISTED])
 
 
 @router.post("/shares", response={201: NewShareOut})
 def create_share(request: HttpRequest, payload: ShareIn) -> Status[NewShareOut]:
     """A public link to a run, a cell, a model or a comparison. Whoever has it sees that page, and nothing else."""
     made, url = sharing.share(kind=payload.kind, subject=payload.subject, by=person(request), days=payload.days)
-    return Status(201, NewShareOut(**_out(made).dict(), url=url))
+    return Status(201, NewShareOut(**ShareOut.from_orm(made).dict(), url=url))
 
 
 @router.delete("/shares/{int:share_id}", response=ShareOut)
-def delete_share(request: HttpRequest, share_id: int) -> ShareOut:
+def delete_share(request: HttpRequest, share_id: int) -> Share:
     """Close a link now. It stays in the list and in the audit log."""
     user = person(request)
-    return _out(revoke_share(share=share_of(user, share_id), by=user))
-
-
-def _out(share: Share) -> ShareOut:
-    return ShareOut(
-        id=share.pk,
-        kind=ShareKind(share.kind),
-        subject=share.subject,
-        title=share.title,
-        by=share.created_by.username,
-        created_at=share.created_at,
-        expires_at=share.expires_at,
-        revoked_at=share.revoked_at,
-        last_opened_at=share.last_opened_at,
-        is_open=share.is_open,
-    )
+    return revoke_share(share=share_of(user, share_id), by=user)

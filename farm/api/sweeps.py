@@ -1,7 +1,5 @@
 """Sweeps over HTTP: one version of a model over many releases as one run, and its lines with change points."""
 
-from typing import Any
-
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
 from pydantic import ConfigDict, Field
@@ -34,7 +32,7 @@ class SweepOrder(Schema):
     ort: str = Field(default=ALL, max_length=2000)
     reference: str = Field(default="", max_length=64)
     distribution: str = Field(default="onnxruntime", max_length=64)
-    matrix: dict[str, Any] = {}
+    matrix: dict[str, object] = {}
 
 
 class SweepStarted(Schema):
@@ -56,8 +54,8 @@ class LineOut(Schema):
     distribution: str
     reference: str
     sentence: str
-    points: list[dict[str, Any]]
-    turns: list[dict[str, Any]]
+    points: list[dict[str, object]]
+    turns: list[dict[str, object]]
 
 
 class SweepOut(Schema):
@@ -122,7 +120,7 @@ def _releases(payload: SweepOrder) -> tuple[list[str], str]:
     return versions, pinned[0]
 
 
-def _matrix(plain: dict[str, Any], runtimes: list[str]) -> dict[str, Any]:
+def _matrix(plain: dict[str, object], runtimes: list[str]) -> dict[str, object]:
     if not plain:
         return {"matrix": {"runtime": runtimes}}
     try:
@@ -138,6 +136,6 @@ def _matrix(plain: dict[str, Any], runtimes: list[str]) -> dict[str, Any]:
     return found
 
 
-def _first_release(matrix: dict[str, Any]) -> str:
+def _first_release(matrix: dict[str, object]) -> str:
     runtimes = parse(matrix).axes.get("runtime", ())
     return str(getattr(runtimes[0], "version", "")) if runtimes else ""

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from enum import IntEnum
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ class Turns(Generic[T]):
                 _fulfil(answer, call)
 
 
-def _fulfil(answer: Future[Any], call: Callable[[], Any]) -> None:
+def _fulfil(answer: Future[T], call: Callable[[], T]) -> None:
     try:
         value = call()
     except BaseException as problem:  # whoever waits for the answer is told, as by an executor of the library

@@ -1,21 +1,26 @@
 """Watches over HTTP: standing orders, their rounds and long series, and the call of a pipeline."""
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
+from ninja.pagination import paginate
 from pydantic import ConfigDict, Field
 
 from farm.accounts.refusals import Missing
 from farm.accounts.selectors import Anyone, team_to_write
-from farm.alerts.models import Channel, Watch, WatchRound
+from farm.alerts.models import Channel, Point, Watch, WatchRound
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.services import causes, watches
 from farm.api.auth import person
+from farm.api.pages import LongPage, Page
 from farm.registry import selectors as registry
 from farm.registry.models import Model
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
 
 router = Router(tags=["watches"])
 MOST_NAMED = 100
@@ -27,8 +32,8 @@ class Changes(Schema):
 
     model_config = ConfigDict(extra="forbid")
 
-    matrix: dict[str, Any] | str | None = Field(default=None, description="without `runtime`; null: the default one")
-    rule: dict[str, Any] | None = None
+    matrix: dict[str, object] | str | None = Field(default=None, description="without `runtime`; null: the default one")
+    rule: dict[str, object] | None = None
     reference: str | None = Field(default=None, max_length=64, description="the pinned release, like 1.29.0")
     schedule: str | None = Field(default=None, max_length=100, description="five fields of cron, UTC; empty: none")
     on_release: bool | None = None
@@ -60,12 +65,12 @@ class WatchOut(Schema):
     id: int
     url: str
     name: str
-    team: str
+    team: str = Field(validation_alias="team.name")
     is_active: bool
-    models: list[NamedOut]
+    models: list[NamedOut] = Field(validation_alias="watched")
     label: str
-    matrix: dict[str, Any]
-    rule: dict[str, Any]
+    matrix: dict[str, object]
+    rule: dict[str, object]
     distribution: str
     reference: str
     on_release: bool
@@ -78,14 +83,26 @@ class WatchOut(Schema):
     created_by: str | None
     created_at: datetime
 
+    @staticmethod
+    def resolve_url(watch: Watch) -> str:
+        return f"{settings.PUBLIC_URL}/watches/{watch.pk}/"
+
+    @staticmethod
+    def resolve_rule(watch: Watch) -> dict[str, object]:
+        return watch.rule.model_dump(mode="json")
+
+    @staticmethod
+    def resolve_created_by(watch: Watch) -> str | None:
+        return watch.created_by.username if watch.created_by else None
+
 
 class RoundOut(Schema):
     """`old` is compared with `new`, in one block with `pinned`; `run` measures, `confirming` shows it again."""
 
     id: int
-    watch: int
-    model: str
-    version: int
+    watch: int = Field(validation_alias="watch_id")
+    model: str = Field(validation_alias="version.model.name")
+    version: int = Field(validation_alias="version.number")
     cause: str
     old: str
     new: str
@@ -94,8 +111,8 @@ class RoundOut(Schema):
     outcome: str
     sentence: str
     compared: int
-    run: int | None
-    confirming: int | None
+    run: int | None = Field(validation_alias="run_id")
+    confirming: int | None = Field(validation_alias="confirming_id")
     created_at: datetime
     judged_at: datetime | None
 
@@ -125,29 +142,21 @@ class Call(Schema):
     versions: list[Id] = Field(default=[], max_length=MOST_NAMED)
 
 
-class Paging(Schema):
-    """`after`: skip so many; `limit`: at most 100."""
-
-    after: int = Field(default=0, ge=0, le=1_000_000)
-    limit: int = Field(default=50, ge=1, le=100)
-
-
-class SeriesPaging(Paging):
-    """`series`: one line; `limit`: at most 1000."""
+class Line(Schema):
+    """`series`: one line; left out: all of them."""
 
     series: str = Field(default="", max_length=32)
-    limit: int = Field(default=1000, ge=1, le=1000)
 
 
 @router.get("/watches", response=list[WatchOut])
-def list_watches(request: HttpRequest, paging: Query[Paging]) -> list[WatchOut]:
+@paginate(Page)
+def list_watches(request: HttpRequest) -> "QuerySet[Watch]":
     """Watches of your teams, by name."""
-    found = selectors.watches_visible_to(person(request))[paging.after : paging.after + paging.limit]
-    return [watch_out(one) for one in found]
+    return selectors.watches_visible_to(person(request))
 
 
 @router.post("/watches", response={201: WatchOut})
-def create_watch(request: HttpRequest, payload: WatchIn) -> Status[WatchOut]:
+def create_watch(request: HttpRequest, payload: WatchIn) -> Status[Watch]:
     """A standing order: from now on these models are measured again when something new appears."""
     user = person(request)
     team = team_to_write(user, name=payload.team)
@@ -161,17 +170,17 @@ def create_watch(request: HttpRequest, payload: WatchIn) -> Status[WatchOut]:
     )
     if payload.is_active is False:
         watches.change_watch(watch=made, by=user, is_active=False)
-    return Status(201, watch_out(selectors.watch(user, made.pk)))
+    return Status(201, selectors.watch(user, made.pk))
 
 
 @router.get("/watches/{int:watch_id}", response=WatchOut)
-def read_watch(request: HttpRequest, watch_id: int) -> WatchOut:
+def read_watch(request: HttpRequest, watch_id: int) -> Watch:
     """One watch."""
-    return watch_out(selectors.watch(person(request), watch_id))
+    return selectors.watch(person(request), watch_id)
 
 
 @router.patch("/watches/{int:watch_id}", response=WatchOut)
-def change_watch(request: HttpRequest, watch_id: int, payload: Changes) -> WatchOut:
+def change_watch(request: HttpRequest, watch_id: int, payload: Changes) -> Watch:
     """Change a watch; what is left out stays. `is_active` pauses it and lets it go on."""
     user = person(request)
     given = payload.dict(exclude_unset=True)
@@ -180,7 +189,7 @@ def change_watch(request: HttpRequest, watch_id: int, payload: Changes) -> Watch
     # null is a value for the matrix alone, where it means the default one
     given = {key: value for key, value in given.items() if value is not None or key == "matrix"}
     watches.change_watch(watch=selectors.watch(user, watch_id), by=user, **given)
-    return watch_out(selectors.watch(user, watch_id))
+    return selectors.watch(user, watch_id)
 
 
 @router.delete("/watches/{int:watch_id}", response={204: None})
@@ -192,7 +201,7 @@ def remove_watch(request: HttpRequest, watch_id: int) -> Status[None]:
 
 
 @router.post("/watches/{int:watch_id}/call", response={202: list[RoundOut]})
-def call_watch(request: HttpRequest, watch_id: int, payload: Call) -> Status[list[RoundOut]]:
+def call_watch(request: HttpRequest, watch_id: int, payload: Call) -> Status[list[WatchRound]]:
     """Measure now: a round for each watched model, to be followed under `rounds`."""
     user = person(request)
     versions = [registry.version(user, one) for one in payload.versions]
@@ -203,69 +212,22 @@ def call_watch(request: HttpRequest, watch_id: int, payload: Call) -> Status[lis
         baseline=payload.baseline,
         versions=versions,
     )
-    return Status(202, [_round(one) for one in opened])
+    return Status(202, opened)
 
 
 @router.get("/watches/{int:watch_id}/rounds", response=list[RoundOut])
-def list_rounds(request: HttpRequest, watch_id: int, paging: Query[Paging]) -> list[RoundOut]:
+@paginate(Page)
+def list_rounds(request: HttpRequest, watch_id: int) -> "QuerySet[WatchRound]":
     """What a watch measured, newest first."""
-    found = selectors.rounds_of(selectors.watch(person(request), watch_id))
-    return [_round(one) for one in found[paging.after : paging.after + paging.limit]]
+    return selectors.rounds_of(selectors.watch(person(request), watch_id))
 
 
 @router.get("/watches/{int:watch_id}/points", response=list[PointOut])
-def list_points(request: HttpRequest, watch_id: int, paging: Query[SeriesPaging]) -> list[PointOut]:
+@paginate(LongPage)
+def list_points(request: HttpRequest, watch_id: int, asked: Query[Line]) -> "QuerySet[Point]":
     """The watch's long series, oldest point first: each release as a ratio to the pinned reference."""
-    found = selectors.points_of(selectors.watch(person(request), watch_id))
-    if paging.series:
-        found = found.filter(series=paging.series.replace("\x00", ""))
-    return [PointOut.from_orm(one) for one in found[paging.after : paging.after + paging.limit]]
-
-
-def watch_out(watch: Watch) -> WatchOut:
-    return WatchOut(
-        id=watch.pk,
-        url=f"{settings.PUBLIC_URL}/watches/{watch.pk}/",
-        name=watch.name,
-        team=watch.team.name,
-        is_active=watch.is_active,
-        models=[NamedOut(id=one.pk, name=one.name) for one in watch.watched.all()],
-        label=watch.label,
-        matrix=watch.matrix,
-        rule=watch.rule.model_dump(mode="json"),
-        distribution=watch.distribution,
-        reference=watch.reference,
-        on_release=watch.on_release,
-        on_version=watch.on_version,
-        with_prereleases=watch.with_prereleases,
-        schedule=watch.schedule,
-        next_at=watch.next_at,
-        channels=[NamedOut(id=one.pk, name=one.name) for one in watch.channels.all()],
-        problem=watch.problem,
-        created_by=watch.created_by.username if watch.created_by else None,
-        created_at=watch.created_at,
-    )
-
-
-def _round(one: WatchRound) -> RoundOut:
-    return RoundOut(
-        id=one.pk,
-        watch=one.watch_id,
-        model=one.version.model.name,
-        version=one.version.number,
-        cause=one.cause,
-        old=one.old,
-        new=one.new,
-        pinned=one.pinned,
-        state=one.state,
-        outcome=one.outcome,
-        sentence=one.sentence,
-        compared=one.compared,
-        run=one.run_id,
-        confirming=one.confirming_id,
-        created_at=one.created_at,
-        judged_at=one.judged_at,
-    )
+    points = selectors.points_of(selectors.watch(person(request), watch_id))
+    return points.filter(series=asked.series.replace("\x00", "")) if asked.series else points
 
 
 def _model(user: Anyone, named: int | str, *, team: str) -> Model:

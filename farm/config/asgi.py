@@ -1,6 +1,7 @@
 """The nodes' gateway (uvicorn): long polls of many nodes, and the node API; nothing else."""
 
 import os
+from typing import cast
 
 from django.core.asgi import get_asgi_application
 
@@ -9,6 +10,6 @@ _django = get_asgi_application()
 
 # after Django is set up: it knows the fleet's rows
 from farm.api.brief import ThreadHandler  # noqa: E402
-from farm.api.gateway import Gateway  # noqa: E402
+from farm.api.gateway import Application, Gateway  # noqa: E402
 
-application = Gateway(_django, ThreadHandler())
+application = Gateway(cast(Application, _django), ThreadHandler())
