@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -203,7 +202,12 @@ def open_share(secret: str) -> Share:
 
 
 def record(
-    *, verb: str, subject: str = "", actor: User | None = None, team: Team | None = None, facts: Mapping[str, Any] = {}
+    *,
+    verb: str,
+    subject: str = "",
+    actor: User | None = None,
+    team: Team | None = None,
+    facts: Mapping[str, object] = {},
 ) -> AuditEvent:
     """Append to the audit log, in the transaction of the caller."""
     return AuditEvent.objects.create(verb=verb, subject=subject[:200], actor=actor, team=team, facts=dict(facts))

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
@@ -17,7 +17,7 @@ class Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-def digest_of(value: Any) -> str:
+def digest_of(value: object) -> str:
     """SHA-256 of a JSON-able value in canonical form: sorted keys, no spaces, UTF-8."""
     canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()

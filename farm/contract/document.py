@@ -6,7 +6,7 @@ History
 Absent metrics are null. Times are milliseconds unless the name says otherwise, sizes are bytes, shares are 0–1.
 """
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -172,7 +172,7 @@ class Cell(Part):
     precision: str
     recipe: str = ""
     threads: int
-    session: dict[str, Any] = Field(default_factory=dict)
+    session: dict[str, object] = Field(default_factory=dict)
     optimization: str = "all"
     concurrency: int = 1
     hardware: str = "cpu"
@@ -306,7 +306,7 @@ class Document(Part):
     """The top level. `refused`: points of the matrix the plan did not run are cells with status `refused` too."""
 
     schema_: Literal["onnxfarm.bench/1"] = Field(default="onnxfarm.bench/1", alias="schema")
-    machine: dict[str, Any]
+    machine: dict[str, object]
     seed: int
     budget: str = "quick"
     created_at: str | None = None

@@ -18,7 +18,7 @@ traces and files also carry `X-Attempt-Token` with the token of the lease. Every
 """
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
@@ -158,7 +158,7 @@ class Offer(Message):
     """One message of one of the node's queues, as kombu wrote it. Its body's kwargs are {block, attempt}."""
 
     queue: str
-    message: dict[str, Any]
+    message: dict[str, object]
 
 
 class ClaimRequest(Message):

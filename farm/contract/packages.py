@@ -5,7 +5,7 @@ is still true.
 """
 
 import re
-from typing import Annotated, Any
+from typing import Annotated
 
 from packaging.version import InvalidVersion, Version
 from pydantic import BeforeValidator
@@ -32,7 +32,7 @@ def is_version(text: str) -> bool:
     return True
 
 
-def _well_formed(told: Any) -> Any:
+def _well_formed(told: object) -> object:
     """The pairs that are packages; what is no mapping is left to be refused."""
     if not isinstance(told, dict):
         return told

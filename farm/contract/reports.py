@@ -5,7 +5,7 @@ labelled data one `AccuracyReport` an arm that loads; `RoundReport`s until the r
 (trace_round ≥ 1) for the arms the reply asks for; one `EndReport`.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -46,7 +46,7 @@ class Facts(Message):
     gpus: tuple[str, ...] = ()
     instruction_sets: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
-    more: dict[str, Any] = Field(default_factory=dict)
+    more: dict[str, object] = Field(default_factory=dict)
 
 
 class CheckReport(Message):
@@ -84,7 +84,7 @@ class CheckReport(Message):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_command(cls, told: Any) -> Any:
+    def _without_command(cls, told: object) -> object:
         """Nodes of before 22 November 2026 send a command, and stored reports hold one: the farm writes its own."""
         return {key: told[key] for key in told if key != "repeat_command"} if isinstance(told, dict) else told
 

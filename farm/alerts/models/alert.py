@@ -1,6 +1,6 @@
 """Changes that somebody must look at, what belongs to them, and their log."""
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from django.conf import settings
 from django.db import models
@@ -94,11 +94,11 @@ class Alert(models.Model):
         """Whether nobody wants to hear of it now."""
         return bool(self.snoozed_for) or (self.snoozed_until is not None and self.snoozed_until > timezone.now())
 
-    def log(self, kind: AlertEventKind, text: str, *, actor: "User | None" = None, **facts: Any) -> "AlertEvent":
+    def log(self, kind: AlertEventKind, text: str, *, actor: "User | None" = None, **facts: object) -> "AlertEvent":
         """Writes a line of this alert's log."""
         return AlertEvent.objects.create(alert=self, kind=kind, text=text[:2000], actor=actor, facts=facts)
 
-    def change(self, state: AlertState, **changes: Any) -> bool:
+    def change(self, state: AlertState, **changes: object) -> bool:
         """Follows an arrow of ALERT_ARROWS in one conditional UPDATE. False: it was not in such a state."""
         rows = Alert.objects.filter(pk=self.pk, state__in=ALERT_ARROWS[state])
         if not rows.update(state=state, changed_at=timezone.now(), **changes):
@@ -189,7 +189,7 @@ class Investigation(models.Model):
     def __str__(self) -> str:
         return f"{self.kind} of {self.alert}"
 
-    def move(self, state: InvestigationState, *, was: InvestigationState, **changes: Any) -> bool:
+    def move(self, state: InvestigationState, *, was: InvestigationState, **changes: object) -> bool:
         """One conditional UPDATE. False: somebody else was first."""
         moved = Investigation.objects.filter(pk=self.pk, state=was).update(state=state, **changes)
         if moved:

@@ -1,7 +1,7 @@
 """Where to tell, and what was told: the outbox of messages."""
 
 import secrets
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from django.conf import settings
 from django.db import models
@@ -91,7 +91,7 @@ class Delivery(models.Model):
     def __str__(self) -> str:
         return f"{self.kind} to {self.channel}"
 
-    def end_try(self, state: DeliveryState, **changes: Any) -> bool:
+    def end_try(self, state: DeliveryState, **changes: object) -> bool:
         """sending → sent, waiting or failed, if this try is still the current one."""
         mine = Delivery.objects.filter(pk=self.pk, state=DeliveryState.SENDING, tries=self.tries)
         return bool(mine.update(state=state, **changes))

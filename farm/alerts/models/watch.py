@@ -1,6 +1,6 @@
 """Standing orders, and what they measured."""
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from django.conf import settings
 from django.db import models
@@ -113,7 +113,7 @@ class WatchRound(models.Model):
     def __str__(self) -> str:
         return f"{self.watch}: {self.old} → {self.new} of {self.version}"
 
-    def move(self, state: RoundState, *, was: RoundState, **changes: Any) -> bool:
+    def move(self, state: RoundState, *, was: RoundState, **changes: object) -> bool:
         """One conditional UPDATE. False: somebody else was first."""
         moved = WatchRound.objects.filter(pk=self.pk, state=was).update(state=state, **changes)
         if moved:

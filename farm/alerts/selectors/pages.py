@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
 
 from django.db.models import Count, F, Max, Prefetch, Q, QuerySet, Value, Window
 from django.db.models.functions import Concat, RowNumber
@@ -14,6 +13,11 @@ from farm.alerts.selectors.alerts import alerts_visible_to
 from farm.alerts.states import OPEN_ALERTS, AlertState
 from farm.registry.models import Model
 
+Bound = float | None
+# series, label, node, runtime, the round's new release, ratio, low, high, time, round and its run
+PointRow = tuple[str, str, str, str, str, float, Bound, Bound, datetime, int, int | None]
+# model, watch, its distribution and reference, series, node, label, release, ratio, low and high
+ValueRow = tuple[int, int, str, str, str, str, str, str, float, Bound, Bound]
 # the lists that alerts stand in; `open` is what somebody has to look at now
 LISTS = ("open", "snoozed", "infra", "resolved", "invalid", "all")
 
@@ -82,7 +86,7 @@ def looks() -> dict[str, tuple[datetime | None, str]]:
     return {name: (looked_at, problem) for name, looked_at, problem in rows}
 
 
-def points(watch: Watch, **which: Any) -> QuerySet[Any, tuple[Any, ...]]:
+def points(watch: Watch, **which: object) -> QuerySet[Point, PointRow]:
     """The long series of a watch as plain rows, oldest first: series, label, node, runtime, the round's new release,
     ratio, low, high, time, round and its run."""
     columns = (
@@ -114,13 +118,13 @@ def first_with_points(watches: Iterable[Watch]) -> Watch | None:
     return next((watch for watch in found if watch.pk in known), found[0] if found else None)
 
 
-def newest_of_all() -> tuple[Any, ...]:
+def newest_of_all() -> tuple[object, ...]:
     """What changes whenever a long series of any watch gets a value or goes: the newest value, and how many watches."""
     newest = Point.objects.order_by("-pk").values_list("pk", "at").first() or ()
     return (*newest, Watch.objects.count())
 
 
-def newest_values(models: Iterable[int], *, most: int) -> QuerySet[Any, tuple[Any, ...]]:
+def newest_values(models: Iterable[int], *, most: int) -> QuerySet[Point, ValueRow]:
     """The last values of every long series of these models, oldest first, of each round the new release: model, watch,
     its distribution and reference, series, node, label, release, ratio, low and high. One query."""
     new = Concat("watch__distribution", Value("=="), "round__new")
@@ -141,6 +145,6 @@ def watches_of_model(model: Model) -> list[Watch]:
     return list(Watch.objects.filter(named | labelled).distinct().order_by("name", "pk"))
 
 
-def points_of_model(watch: Watch, model: Model) -> QuerySet[Any, tuple[Any, ...]]:
+def points_of_model(watch: Watch, model: Model) -> QuerySet[Point, PointRow]:
     """The long series of one model of a watch, as `points`."""
     return points(watch, round__version__model=model)

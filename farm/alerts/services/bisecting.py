@@ -1,6 +1,6 @@
 """Since when: each step measures the good release and one probed release side by side, and reads what the rule says."""
 
-from typing import Any, cast
+from typing import cast
 
 from django.db import transaction
 
@@ -8,7 +8,7 @@ from farm.accounts.refusals import Refusal
 from farm.alerts.models import Investigation
 from farm.alerts.selectors.releases import published
 from farm.alerts.services import measuring
-from farm.alerts.services.measuring import CannotMeasure
+from farm.alerts.services.measuring import Answer, CannotMeasure
 from farm.alerts.states import InvestigationState
 from farm.rules.changes import watching
 from farm.rules.changes.bisection import Bisection, BisectionProblem, Outcome
@@ -24,7 +24,7 @@ from farm.runs.states import RunState
 INTERRUPTED = "The run was removed before it was read."
 
 
-def next_run(one: Investigation) -> dict[str, Any] | None:
+def next_run(one: Investigation) -> Answer | None:
     """Orders the next probe; or, when there is none, gives the answer.
 
     Raises BisectionProblem when the question itself is wrong, CannotMeasure.
@@ -50,7 +50,7 @@ def next_run(one: Investigation) -> dict[str, Any] | None:
     return None
 
 
-def read_probe(one: Investigation) -> dict[str, Any] | None:
+def read_probe(one: Investigation) -> dict[str, object] | None:
     """A step: what the finished run says of the probed release. None: it does not tell yet, and goes on."""
     version = str((one.asked or {})["probe"])
     if one.run is None:
@@ -109,15 +109,14 @@ def _replayed(one: Investigation, *, good: str, bad: str) -> Bisection:
     return search
 
 
-def _answer(one: Investigation, search: Bisection) -> dict[str, Any]:
+def _answer(one: Investigation, search: Bisection) -> Answer:
     found = search.answer()
     minutes = sum(step.get("minutes", 0.0) for step in one.steps)
     turn = next((step for step in one.steps if step["version"] == found.first_bad), None)
     ratio = turn or {"ratio": one.symptom.size}
     skipped = [step["version"] for step in one.steps if step["outcome"] == Outcome.SKIPPED]
     spent = f" It took {minutes:.1f} minutes." if one.steps else ""
-    return {
-        "sentence": f"{found.sentence()[:1].upper()}{found.sentence()[1:]}{spent}",
+    plain = {
         "first_bad": found.first_bad,
         "last_good": found.last_good,
         "suspects": list(found.suspects),
@@ -131,3 +130,5 @@ def _answer(one: Investigation, search: Bisection) -> dict[str, Any]:
         "low": ratio.get("low"),
         "high": ratio.get("high"),
     }
+    sentence = f"{found.sentence()[:1].upper()}{found.sentence()[1:]}{spent}"
+    return Answer(sentence, plain, first_bad=found.first_bad if found.is_exact else "")

@@ -1,7 +1,7 @@
 """Digests: what watches did since the last one, and how many alerts of it may be false."""
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TypedDict
 
 from django.db.models import Sum
 from django.utils import timezone
@@ -19,6 +19,28 @@ LENGTHS = {DigestEvery.DAY: timedelta(days=1), DigestEvery.WEEK: timedelta(days=
 # newest A/A pairs that count, and how many there have to be before they say more than the rule's own level
 HISTORY = 2000
 ENOUGH_PAIRS = 100
+
+
+class OpenedAlert(TypedDict):
+    """An alert that is new since the last digest."""
+
+    id: int
+    sentence: str
+    url: str
+
+
+class Digest(TypedDict):
+    """What a digest tells; webhooks carry it as it is."""
+
+    since: str
+    rounds: dict[str, int]
+    comparisons: int
+    opened: list[OpenedAlert]
+    open: int
+    invalid: int
+    expected_false_alerts: float
+    false_alarm_rate: float
+    null_pairs: int
 
 
 def send_due_digests() -> int:
@@ -43,7 +65,7 @@ def first_digest_at(digest: str) -> datetime | None:
     return None if length is None else timezone.now() + length
 
 
-def digest_of(team: Team, *, since: datetime) -> dict[str, Any]:
+def digest_of(team: Team, *, since: datetime) -> Digest:
     """What a digest tells: rounds by outcome, comparisons, alerts, and how many false ones so many would raise."""
     rounds = WatchRound.objects.filter(watch__team=team, state=RoundState.JUDGED, judged_at__gte=since)
     compared = rounds.aggregate(all=Sum("compared"))["all"] or 0
@@ -80,7 +102,7 @@ def _called_invalid(team: Team, *, since: datetime) -> int:
     return events.filter(at__gte=since).values("alert").distinct().count()
 
 
-def sentence_of(told: dict[str, Any]) -> str:
+def sentence_of(told: Digest) -> str:
     """A digest in one line."""
     expected = told["expected_false_alerts"]
     shown = f"{expected:.2g}" if expected else "0"
@@ -103,5 +125,5 @@ def _queue(channel: Channel, *, since: datetime) -> None:
         kind="digest",
         subject=f"onnxfarm digest: {line}",
         text="\n".join(lines) + "\n",
-        payload=told | {"text": line},
+        payload={**told, "text": line},
     )

@@ -1,7 +1,6 @@
 """What people do with alerts. Every order is one arrow, logged with who gave it."""
 
 from datetime import datetime
-from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -102,7 +101,7 @@ def add_note(*, alert: Alert, by: User, note: str) -> Alert:
     return alert
 
 
-def _move(alert: Alert, state: AlertState, kind: AlertEventKind, text: str, *, by: User, **changes: Any) -> Alert:
+def _move(alert: Alert, state: AlertState, kind: AlertEventKind, text: str, *, by: User, **changes: object) -> Alert:
     with transaction.atomic():
         if not alert.change(state, **changes):
             alert.refresh_from_db()

@@ -5,8 +5,8 @@ work_around  farm.rules.changes.switches over session options, in one block with
 """
 
 import logging
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
@@ -16,7 +16,7 @@ from farm.accounts.refusals import Conflict, Invalid, NotAllowed
 from farm.accounts.selectors import can_write
 from farm.alerts.models import Alert, AlertEvent, Investigation, Symptom
 from farm.alerts.services import bisecting, switching
-from farm.alerts.services.measuring import CannotMeasure
+from farm.alerts.services.measuring import Answer, CannotMeasure
 from farm.alerts.services.telling import tell
 from farm.alerts.services.watches import check_release
 from farm.alerts.states import OPEN_INVESTIGATIONS, AlertEventKind, InvestigationKind, InvestigationState
@@ -102,12 +102,11 @@ def advance_investigations() -> int:
     return moved
 
 
-class _Question:
+class _Question(NamedTuple):
     """What the two kinds have in common: read a finished run (None: it goes on), then order the next one or answer."""
 
-    def __init__(self, read: Callable[[Investigation], Any], go_on: Callable[[Investigation], Any]) -> None:
-        self.read = read
-        self.go_on = go_on
+    read: Callable[[Investigation], Mapping[str, object] | None]
+    go_on: Callable[[Investigation], Answer | None]
 
 
 _QUESTIONS = {
@@ -124,8 +123,8 @@ def _advance(one: Investigation) -> bool:
         step = question.read(one)
         if step is None:
             return True
-        changes = {"steps": [*one.steps, step], "run": None}
-        return one.move(InvestigationState.WAITING, was=InvestigationState.MEASURING, **changes)
+        steps = [*one.steps, step]
+        return one.move(InvestigationState.WAITING, was=InvestigationState.MEASURING, steps=steps, run=None)
     try:
         answer = question.go_on(one)
     except CannotMeasure as problem:
@@ -134,24 +133,23 @@ def _advance(one: Investigation) -> bool:
         return _end(one, InvestigationState.FAILED, sentence=str(problem))
     if answer is None:
         return True
-    sentence = answer.pop("sentence")
-    return _end(one, InvestigationState.ANSWERED, sentence=sentence, answer=answer)
+    return _end(one, InvestigationState.ANSWERED, sentence=answer.sentence, answer=answer)
 
 
-def _end(one: Investigation, state: InvestigationState, *, sentence: str, answer: Any = None) -> bool:
+def _end(one: Investigation, state: InvestigationState, *, sentence: str, answer: Answer | None = None) -> bool:
     """The last step; the alert is told when nothing else is being looked into."""
     with transaction.atomic():
         moved = one.move(
             state,
             was=InvestigationState(one.state),
             sentence=sentence[:2000],
-            answer=answer,
+            answer=answer.plain if answer is not None else None,
             run=None,
             ended_at=timezone.now(),
         )
         if moved:
-            if one.kind == InvestigationKind.SINCE_WHEN and answer is not None and answer["is_exact"]:
-                Alert.objects.filter(pk=one.alert_id).update(first_bad=answer["first_bad"])
+            if answer is not None and answer.first_bad:
+                Alert.objects.filter(pk=one.alert_id).update(first_bad=answer.first_bad)
             _explain(one.alert_id)
     return moved
 
@@ -180,7 +178,7 @@ def _must_ask(alert: Alert, user: User) -> Symptom:
     return symptom
 
 
-def _asked(alert: Alert, kind: InvestigationKind, symptom: Symptom, asked_for: dict[str, Any]) -> Investigation:
+def _asked(alert: Alert, kind: InvestigationKind, symptom: Symptom, asked_for: Mapping[str, object]) -> Investigation:
     opened = _open(alert, kind, symptom, asked_for=asked_for)
     if opened is None:
         raise Conflict(f"Alert {alert.pk} is being looked into already; wait for the answer.", code="being_asked")
@@ -188,7 +186,7 @@ def _asked(alert: Alert, kind: InvestigationKind, symptom: Symptom, asked_for: d
 
 
 def _open(
-    alert: Alert, kind: InvestigationKind, symptom: Symptom, *, asked_for: dict[str, Any]
+    alert: Alert, kind: InvestigationKind, symptom: Symptom, *, asked_for: Mapping[str, object]
 ) -> Investigation | None:
     try:
         with transaction.atomic():

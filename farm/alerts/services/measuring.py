@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from django.conf import settings
 from django.db import transaction
@@ -26,6 +27,14 @@ log = logging.getLogger(__name__)
 # refusals that pass by themselves
 PASSING = ("too_many_runs", "not_inspected")
 MORE_ROUNDS = 8
+
+
+class Answer(NamedTuple):
+    """What came out. `plain`: as it is kept, in the shape of its kind; `first_bad`: where exactly one release is."""
+
+    sentence: str
+    plain: dict[str, object]
+    first_bad: str = ""
 
 
 class CannotMeasure(Exception):

@@ -6,14 +6,13 @@ import mmap
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from django.db import transaction
 
 from farm.alerts.models import Investigation
 from farm.alerts.services import measuring
 from farm.alerts.services.bisecting import minutes_of
-from farm.alerts.services.measuring import CannotMeasure
+from farm.alerts.services.measuring import Answer, CannotMeasure
 from farm.alerts.states import InvestigationState
 from farm.contract import document as doc
 from farm.rules.cells.numbers import counted
@@ -32,7 +31,7 @@ OTHER_ARMS = 3
 MOST_WORDS = 12
 
 
-def next_run(one: Investigation) -> dict[str, Any] | None:
+def next_run(one: Investigation) -> Answer | None:
     """Orders the next candidates; or, when the search is over, gives the answer. Raises CannotMeasure."""
     run = one.symptom.run
     if run is None:
@@ -55,16 +54,17 @@ def next_run(one: Investigation) -> dict[str, Any] | None:
     return None
 
 
-def read_trials(one: Investigation) -> dict[str, Any]:
+def read_trials(one: Investigation) -> dict[str, object]:
     """A step: what each candidate gave back."""
     candidates = [Candidate.of_plain(plain) for plain in (one.asked or {}).get("candidates", [])]
-    step: dict[str, Any] = {"tried": [candidate.as_plain() for candidate in candidates], "trials": [], "minutes": 0.0}
+    tried = [candidate.as_plain() for candidate in candidates]
     if one.run is None:
-        return step
+        return {"tried": tried, "trials": [], "minutes": 0.0}
     watch = one.alert.watch
     old, new = str(watch.runtime(one.alert.good)), str(watch.runtime(one.alert.bad))
     found = switches.read_trials(runs.document(one.run), candidates, old=old, new=new)
-    return step | {
+    return {
+        "tried": tried,
         "run": one.run.pk,
         "minutes": minutes_of(one.run),
         "trials": [_plain(trial) for trial in found],
@@ -129,10 +129,20 @@ def _labels(one: Investigation) -> set[str]:
 
 
 def _trials(one: Investigation) -> list[Trial]:
-    return [_trial(plain) for step in one.steps for plain in step["trials"]]
+    return [
+        Trial(
+            candidate=Candidate.of_plain(plain["candidate"]),
+            undone=plain["undone"],
+            remaining=plain["remaining"],
+            keeps_parity=plain["keeps_parity"],
+            comparison=doc.Comparison.model_validate(plain["comparison"]),
+        )
+        for step in one.steps
+        for plain in step["trials"]
+    ]
 
 
-def _plain(trial: Trial) -> dict[str, Any]:
+def _plain(trial: Trial) -> dict[str, object]:
     comparison = trial.comparison.model_dump(mode="json", exclude={"operators"})
     return {
         "candidate": trial.candidate.as_plain(),
@@ -143,17 +153,7 @@ def _plain(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _trial(plain: dict[str, Any]) -> Trial:
-    return Trial(
-        candidate=Candidate.of_plain(plain["candidate"]),
-        undone=plain["undone"],
-        remaining=plain["remaining"],
-        keeps_parity=plain["keeps_parity"],
-        comparison=doc.Comparison.model_validate(plain["comparison"]),
-    )
-
-
-def _answer(one: Investigation) -> dict[str, Any]:
+def _answer(one: Investigation) -> Answer:
     trials = _trials(one)
     best = switches.best_of(trials)
     minutes = sum(step["minutes"] for step in one.steps)
@@ -161,12 +161,12 @@ def _answer(one: Investigation) -> dict[str, Any]:
     if best is None:
         text = f"None of {counted(tried, 'set')} of session options gives back as much as "
         text += f"{100 * switches.WORTHWHILE:.0f} % of the change."
-        return {"sentence": text, "is_found": False, "tried": tried, "minutes": minutes}
-    return {
-        "sentence": switches.sentence(best),
+        return Answer(text, {"is_found": False, "tried": tried, "minutes": minutes})
+    plain = {
         "is_found": True,
         "tried": tried,
         "minutes": minutes,
         "code": switches.code_for(best),
         **_plain(best),
     }
+    return Answer(switches.sentence(best), plain)

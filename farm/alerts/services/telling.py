@@ -2,7 +2,6 @@
 
 import secrets
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -57,7 +56,7 @@ def queue_message(
     kind: str,
     subject: str,
     text: str,
-    payload: Mapping[str, Any],
+    payload: Mapping[str, object],
     event: AlertEvent | None = None,
 ) -> Delivery:
     """One message for one channel; the same cause again is the same row."""
@@ -92,7 +91,7 @@ def _text(alert: Alert, event: AlertEvent) -> str:
     return "\n".join([*lines, "", f"Watch: {alert.watch.name}", address_of(alert), ""])
 
 
-def _payload(alert: Alert, event: AlertEvent) -> dict[str, Any]:
+def _payload(alert: Alert, event: AlertEvent) -> dict[str, object]:
     return {
         "alert": alert.pk,
         "event": event.pk,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import TypedDict, Unpack, cast
 
 from croniter import CroniterBadCronError, croniter
 from django.db import transaction
@@ -31,7 +31,29 @@ from farm.runs.services.planning import Declared
 
 MOST_WATCHES = 200
 # what may be changed later, and is checked like at the start
-CHANGEABLE = ("matrix", "rule", "reference", "schedule", "on_release", "on_version", "with_prereleases", "is_active")
+FLAGS = ("on_release", "on_version", "with_prereleases", "is_active")
+CHANGEABLE = ("matrix", "rule", "reference", "schedule", *FLAGS)
+
+
+class Changes(TypedDict, total=False):
+    """What is left out stays, or is as the model has it."""
+
+    matrix: Declared
+    rule: Mapping[str, object] | Rule | None
+    reference: str
+    schedule: str
+    on_release: bool
+    on_version: bool
+    with_prereleases: bool
+    is_active: bool
+    channels: Iterable[Channel]
+
+
+class How(Changes, total=False):
+    """What stays as it was made, beside what may be changed."""
+
+    label: str
+    distribution: str
 
 
 def create_watch(
@@ -39,24 +61,22 @@ def create_watch(
     team: Team,
     by: User,
     name: str,
-    reference: str,
     watched: Iterable[Model] = (),
-    matrix: Declared = None,
-    rule: Mapping[str, Any] | Rule | None = None,
-    **how: Any,
+    **how: Unpack[How],
 ) -> Watch:
-    """A standing order. `how`: label, channels, on_release, on_version, with_prereleases, distribution, schedule.
+    """A standing order; `reference` is needed.
 
     Raises NotAllowed without the right to run in the team, Invalid for what cannot be meant, Conflict for a name that
     is taken.
     """
     _must_write(team, by)
     name = _name(team, name)
-    models, label, channels = list(watched), str(how.pop("label", "")), how.pop("channels", ())
-    distribution = str(how.pop("distribution", "onnxruntime"))
+    models, label, distribution = list(watched), how.pop("label", ""), how.pop("distribution", "onnxruntime")
+    channels = how.pop("channels", ())
     _check_models(team, models, label)
     _check_distribution(distribution)
-    settings = _read({"matrix": matrix, "rule": rule, "reference": reference, **how}, distribution=distribution)
+    chosen = cast(Changes, {"matrix": None, "rule": None, "reference": "", **how})
+    settings = _read(chosen, distribution=distribution)
     with transaction.atomic():
         watch = Watch.objects.create(
             team=team,
@@ -73,13 +93,10 @@ def create_watch(
     return watch
 
 
-def change_watch(*, watch: Watch, by: User, **changes: Any) -> Watch:
+def change_watch(*, watch: Watch, by: User, **changes: Unpack[Changes]) -> Watch:
     """Change what a watch does: any of CHANGEABLE, and `channels`. Raises as `create_watch` does."""
     _must_write(watch.team, by)
     channels = changes.pop("channels", None)
-    unknown = [key for key in changes if key not in CHANGEABLE]
-    if unknown:
-        raise Invalid(choice_sentence("setting of a watch", unknown[0], CHANGEABLE), code="unknown_setting")
     settings = _read(changes, distribution=watch.distribution)
     with transaction.atomic():
         for field, value in settings.items():
@@ -150,24 +167,21 @@ def _check_distribution(distribution: str) -> None:
         raise Invalid(choice_sentence("distribution", distribution, EVERY_DISTRIBUTION), code="unknown_runtime")
 
 
-def _read(given: Mapping[str, Any], *, distribution: str) -> dict[str, Any]:
+def _read(given: Changes, *, distribution: str) -> dict[str, object]:
     """Settings as columns."""
-    found: dict[str, Any] = {}
-    for key, value in given.items():
-        if key == "matrix":
-            found["matrix"] = _matrix(value).as_plain()
-        elif key == "rule":
-            found["rule_json"] = _rule(value).model_dump(mode="json")
-        elif key == "reference":
-            found["reference"] = check_release(distribution, str(value))
-        elif key == "schedule":
-            found["schedule"] = _schedule(str(value or ""))
-            found["next_at"] = next_time(found["schedule"])
-        elif key in CHANGEABLE:
-            found[key] = bool(value)
-        else:
-            raise Invalid(choice_sentence("setting of a watch", key, CHANGEABLE), code="unknown_setting")
-    return found
+    if unknown := next((key for key in given if key not in CHANGEABLE), None):
+        raise Invalid(choice_sentence("setting of a watch", unknown, CHANGEABLE), code="unknown_setting")
+    columns: dict[str, object] = {key: bool(value) for key, value in given.items() if key in FLAGS}
+    if "matrix" in given:
+        columns["matrix"] = _matrix(given["matrix"]).as_plain()
+    if "rule" in given:
+        columns["rule_json"] = _rule(given["rule"]).model_dump(mode="json")
+    if "reference" in given:
+        columns["reference"] = check_release(distribution, given["reference"])
+    if "schedule" in given:
+        schedule = _schedule(given["schedule"] or "")
+        columns |= {"schedule": schedule, "next_at": next_time(schedule)}
+    return columns
 
 
 def _matrix(declared: Declared) -> Matrix:
@@ -189,7 +203,7 @@ def _matrix(declared: Declared) -> Matrix:
     return found
 
 
-def _rule(given: Mapping[str, Any] | Rule | None) -> Rule:
+def _rule(given: Mapping[str, object] | Rule | None) -> Rule:
     if isinstance(given, Rule):
         return given
     try:

@@ -12,14 +12,15 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TooLate
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlsplit
 
 from farm.alerts.transports.failing import DeliveryProblem
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-LookUp = Callable[..., list[Any]]
+# as socket.getaddrinfo answers: family, type, protocol, canonical name, host and port
+Answers = Sequence[tuple[int, int, int, str, tuple[object, ...]]]
+LookUp = Callable[..., Answers]
 
 RESOLVE_S = 5.0
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")

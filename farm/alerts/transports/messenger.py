@@ -9,19 +9,28 @@ Takes an order as JSON on its input, and answers one line of JSON: `problem`, nu
 
 import json
 import sys
-from typing import Any
+from typing import Protocol
 
 from farm.alerts.transports.failing import DeliveryProblem
 from farm.alerts.transports.pinning import Pins
 
+OK = {"problem": None, "is_permanent": False}
 
-def loaded(url: str) -> Any:
+
+class Notifier(Protocol):
+    """One of apprise's services, with its address read."""
+
+    def notify(self, *, title: str, body: str) -> bool: ...
+
+
+def loaded(url: str) -> Notifier | None:
     """Apprise's own object for a checked address, which keeps nothing on disk; None when it cannot be read."""
     from apprise import Apprise, AppriseAsset
     from apprise.common import PersistentStoreMode
 
     asset = AppriseAsset(http_redirects=False, storage_mode=PersistentStoreMode.MEMORY)
-    return Apprise.instantiate(url, asset=asset, suppress_exceptions=True)
+    found: Notifier | None = Apprise.instantiate(url, asset=asset, suppress_exceptions=True)
+    return found
 
 
 def send(url: str, *, subject: str, text: str, pins: Pins) -> None:
@@ -35,12 +44,13 @@ def send(url: str, *, subject: str, text: str, pins: Pins) -> None:
 def main() -> int:
     """Reads the order, and answers."""
     order = json.load(sys.stdin)
-    answer: dict[str, Any] = {"problem": None, "is_permanent": False}
+    problem: DeliveryProblem | None = None
     try:
         send(order["url"], subject=order["subject"], text=order["text"], pins=Pins(order["networks"]))
-    except DeliveryProblem as problem:
-        answer = {"problem": str(problem), "is_permanent": problem.is_permanent}
-    print(json.dumps(answer))
+    except DeliveryProblem as raised:
+        problem = raised
+    told = {"problem": str(problem), "is_permanent": problem.is_permanent} if problem else OK
+    print(json.dumps(told))
     return 0
 
 

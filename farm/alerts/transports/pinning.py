@@ -11,9 +11,8 @@ import ipaddress
 import socket
 import sys
 from collections.abc import Sequence
-from typing import Any
 
-from farm.alerts.transports.addresses import Address, LookUp, allowed_address
+from farm.alerts.transports.addresses import Address, Answers, LookUp, allowed_address
 from farm.alerts.transports.failing import DeliveryProblem
 
 # audit events of the interpreter that a sender of a notice has no need of
@@ -34,10 +33,10 @@ class Pins:
 
     def take_over(self) -> None:
         """From now on, and for the life of the process."""
-        socket.getaddrinfo = self.getaddrinfo
+        socket.getaddrinfo = self.getaddrinfo  # type: ignore[assignment]  # the answers as wide as they are read here
         sys.addaudithook(self.judge)
 
-    def getaddrinfo(self, host: Any, port: Any, *_: Any, **__: Any) -> list[Any]:
+    def getaddrinfo(self, host: bytes | str | None, port: int, *_: object, **__: object) -> Answers:
         """As `socket.getaddrinfo` answers, with one address."""
         name = host.decode() if isinstance(host, bytes) else str(host or "")
         if name not in self._known:
@@ -51,15 +50,18 @@ class Pins:
         where = (str(address), port) if address.version == 4 else (str(address), port, 0, 0)
         return [(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", where)]
 
-    def judge(self, event: str, details: tuple[Any, ...]) -> None:
+    def judge(self, event: str, details: tuple[object, ...]) -> None:
         """An audit hook: raises PermissionError for what this process has no need of."""
         if event in _NEVER:
             raise PermissionError(f"{event} is not for a process that sends one notice.")
         if event == "socket.connect" and not self._is_known(details[1]):
             raise PermissionError(f"{details[1]!r} was not looked up by name and judged.")
 
-    def _is_known(self, where: Any) -> bool:
+    def _is_known(self, where: object) -> bool:
+        """`where`: host and port as a socket takes them, or the path of a socket of this machine."""
+        if not isinstance(where, tuple) or not where:
+            return False
         try:
             return ipaddress.ip_address(where[0]) in self._known.values()
-        except (TypeError, ValueError, IndexError):
+        except ValueError:
             return False

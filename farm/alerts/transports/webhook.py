@@ -13,7 +13,6 @@ import ssl
 import threading
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from standardwebhooks import Webhook
 
@@ -34,7 +33,9 @@ def secret_text(secret: bytes) -> str:
     return "whsec_" + base64.b64encode(secret).decode()
 
 
-def send(url: str, payload: Mapping[str, Any], *, message_id: str, secret: bytes, networks: Sequence[str] = ()) -> None:
+def send(
+    url: str, payload: Mapping[str, object], *, message_id: str, secret: bytes, networks: Sequence[str] = ()
+) -> None:
     """Posts the payload once. Raises DeliveryProblem unless the answer is 2xx."""
     target = target_of(url, networks=networks)
     body = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))

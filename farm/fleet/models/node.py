@@ -1,6 +1,6 @@
 """Enrolled machines."""
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from django.conf import settings
 from django.core.validators import RegexValidator
@@ -164,7 +164,7 @@ class Node(models.Model):
         """Whether a claim may be granted now, as far as the node is concerned."""
         return bool(self.queues)
 
-    def log(self, kind: NodeEventKind, text: str, *, actor: "User | None" = None, **facts: Any) -> NodeEvent:
+    def log(self, kind: NodeEventKind, text: str, *, actor: "User | None" = None, **facts: object) -> NodeEvent:
         """Writes a line of this node's log."""
         event = NodeEvent.objects.create(node=self, kind=kind, text=text, actor=actor, facts=facts)
         if kind in ROUTINE and not event.pk % TRIMMED_EVERY:

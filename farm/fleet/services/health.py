@@ -1,7 +1,5 @@
 """Orders of a node's owner and of the farm about its health."""
 
-from typing import Any
-
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
@@ -81,7 +79,7 @@ def note_block_end(*, node: Node, reason: Reason | None) -> None:
         quarantine(node=node, reason=f"{node.failures} blocks in a row failed on it; the last: {reason.text}"[:500])
 
 
-def change_settings(*, node: Node, by: User, tags: list[str] | None = None, **settings: Any) -> Node:
+def change_settings(*, node: Node, by: User, tags: list[str] | None = None, **settings: object) -> Node:
     """Sets the owner's tags and limits (fields of NodeSettings). Raises Invalid for a value out of range."""
     must_manage(node, by)
     try:

@@ -1,8 +1,9 @@
 """What nodes were refused, in the audit log: a broken node and a lying one look alike, and somebody must look."""
 
 import logging
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 from django.db import DatabaseError
 from django.utils import timezone
@@ -54,7 +55,7 @@ def note_enrolment(*, name: str, invitation: EnrolmentCode | None, code: str) ->
         _write(ENROLMENT_VERB, name, team=invitation.team if invitation else None, facts=told)
 
 
-def _write(verb: str, subject: str, *, team: Team | None, facts: dict[str, Any]) -> None:
+def _write(verb: str, subject: str, *, team: Team | None, facts: Mapping[str, object]) -> None:
     AuditEvent.objects.filter(verb__in=(VERB, ENROLMENT_VERB), at__lt=timezone.now() - KEPT).delete()
     record(verb=verb, subject=subject, team=team, facts=facts)
 

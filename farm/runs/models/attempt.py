@@ -1,7 +1,5 @@
 """Tries of a block on a node, and what the node said."""
 
-from typing import Any
-
 from django.db import models
 from django.utils import timezone
 
@@ -43,8 +41,8 @@ class Attempt(models.Model):
 
     def end(self, state: AttemptState, *, code: str = "", text: str = "") -> bool:
         """leased → done, failed, lost or cancelled. False: it had ended."""
-        changes: dict[str, Any] = {"state": state, "reason_code": code, "reason_text": text, "ended_at": timezone.now()}
-        return bool(Attempt.objects.filter(pk=self.pk, state=AttemptState.LEASED).update(**changes))
+        mine = Attempt.objects.filter(pk=self.pk, state=AttemptState.LEASED)
+        return bool(mine.update(state=state, reason_code=code, reason_text=text, ended_at=timezone.now()))
 
 
 class Report(models.Model):

@@ -162,7 +162,7 @@ class Block(models.Model):
             self.run.log(kind, reason.text, block=self, code=reason.code, attempt=self.attempt)
         return moved
 
-    def _move(self, state: BlockState, *, where: Q | None = None, **changes: Any) -> bool:
+    def _move(self, state: BlockState, *, where: Q | None = None, **changes: object) -> bool:
         """Follows an arrow of BLOCK_ARROWS in one conditional UPDATE. False: somebody else was first."""
         rows = Block.objects.filter(where or Q(), pk=self.pk, state__in=BLOCK_ARROWS[state])
         if not rows.update(state=state, **changes):

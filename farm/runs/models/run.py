@@ -1,6 +1,6 @@
 """One submission of a matrix."""
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from django.conf import settings
 from django.db import models
@@ -66,7 +66,7 @@ class Run(models.Model):
     def __str__(self) -> str:
         return f"run {self.pk}"
 
-    def log(self, kind: EventKind, text: str, *, block: "Block | None" = None, **facts: Any) -> Event:
+    def log(self, kind: EventKind, text: str, *, block: "Block | None" = None, **facts: object) -> Event:
         """Writes a line of this run's log and marks the run as changed."""
         self.touch()
         return Event.objects.create(run=self, block=block, kind=kind, text=text[:1000], facts=facts)
@@ -89,7 +89,7 @@ class Run(models.Model):
         """running → finished with its outcome in words."""
         return self._move(RunState.FINISHED, finished_at=timezone.now(), outcome=outcome, sentence=sentence[:1000])
 
-    def _move(self, state: RunState, **changes: Any) -> bool:
+    def _move(self, state: RunState, **changes: object) -> bool:
         moved = Run.objects.filter(pk=self.pk, state__in=RUN_ARROWS[state]).update(state=state, **changes)
         if moved:
             self.state = state

@@ -4,7 +4,6 @@ import gzip
 from collections.abc import Iterable
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
 
 from django.db.models import Prefetch, Q, QuerySet
 from pydantic import TypeAdapter
@@ -106,7 +105,7 @@ def whole_document(run: Run, *, with_operators: bool = True) -> doc.Document:
     return document.model_copy(update={"sentence": sentences.opening(document)})
 
 
-def _machine_of(run: Run) -> dict[str, Any]:
+def _machine_of(run: Run) -> dict[str, object]:
     """Facts of the nodes that measured, by name; of a single one, its facts alone."""
     measured = Node.objects.filter(pk__in=run.blocks.order_by().values("node"))
     nodes = {node.name: node.facts_json for node in measured.order_by("pk")}
@@ -118,7 +117,7 @@ def _settled_cells(run: Run, *, with_operators: bool) -> list[doc.Cell]:
     return _CELLS.validate_json(_list_of(rows, with_operators))
 
 
-def _list_of(rows: QuerySet[Any], with_operators: bool) -> str:
+def _list_of(rows: "QuerySet[CellDocument] | QuerySet[Comparison]", with_operators: bool) -> str:
     """One JSON text of the parts in these rows, so that it is parsed once."""
     columns = ("body", "operators") if with_operators else ("body",)
     return f"[{','.join(_joined(*values) for values in rows.values_list(*columns))}]"

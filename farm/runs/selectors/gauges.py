@@ -1,7 +1,8 @@
 """Counts over the whole farm, for those who keep it running. Nobody's names are in them."""
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from django.db import models
 from django.db.models import Count, Min, Sum
 from django.utils import timezone
 
@@ -20,7 +21,7 @@ class Family(NamedTuple):
     values: dict[tuple[str, ...], float]
 
 
-COUNTED: Final[tuple[tuple[str, str, Any, tuple[str, ...]], ...]] = (
+COUNTED: Final[tuple[tuple[str, str, type[models.Model], tuple[str, ...]], ...]] = (
     ("nodes", "Nodes, by whether they are there and may work.", Node, ("state", "health")),
     ("runs", "Runs.", Run, ("state", "outcome")),
     ("blocks", "Blocks.", Block, ("state",)),
@@ -33,9 +34,7 @@ COUNTED: Final[tuple[tuple[str, str, Any, tuple[str, ...]], ...]] = (
 
 def counts() -> list[Family]:
     """Every counted family."""
-    found = [
-        Family(name, words, labels, _by(model.objects.order_by(), labels)) for name, words, model, labels in COUNTED
-    ]
+    found = [Family(name, words, labels, _by(model, labels)) for name, words, model, labels in COUNTED]
     waiting = PartialUpload.objects.filter(version=None).count()
     return [*found, Family("partial_uploads", "Uploads in pieces that are not complete.", (), {(): waiting})]
 
@@ -51,6 +50,6 @@ def stored_bytes() -> int:
     return int(Blob.objects.aggregate(total=Sum("bytes"))["total"] or 0)
 
 
-def _by(rows: Any, labels: tuple[str, ...]) -> dict[tuple[str, ...], float]:
-    found = rows.values_list(*labels).annotate(count=Count("pk"))
+def _by(model: type[models.Model], labels: tuple[str, ...]) -> dict[tuple[str, ...], float]:
+    found = model._default_manager.order_by().values_list(*labels).annotate(count=Count("pk"))
     return {tuple(str(value) for value in key): count for *key, count in found}

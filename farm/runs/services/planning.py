@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from django.conf import settings
 
@@ -20,7 +19,7 @@ from farm.rules.planning.plans import Plan
 from farm.rules.runtimes.releases import NONE_YANKED
 from farm.runs.selectors.null_pairs import with_null_history
 
-Declared = str | Mapping[str, Any] | Matrix | None
+Declared = str | Mapping[str, object] | Matrix | None
 
 
 def read_matrix(declared: Declared) -> Matrix:

@@ -1,7 +1,6 @@
 """Print a one-time sign-in link; creates the owner when asked for one that does not exist yet."""
 
 import json
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
@@ -17,7 +16,7 @@ class Command(BaseCommand):
         parser.add_argument("name", nargs="?", default="", help="user name")
         parser.add_argument("--token", action="store_true", help="issue a token too and print both as JSON")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         name = options["name"]
         user = User.objects.filter(username=name).first() if name else create_owner()
         if user is None:

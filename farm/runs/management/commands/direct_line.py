@@ -1,7 +1,5 @@
 """Print the broker's address for one node of the farm's own network, with a user of its own; or take it away."""
 
-from typing import Any
-
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from farm.accounts.refusals import Invalid
@@ -18,7 +16,7 @@ class Command(BaseCommand):
         parser.add_argument("--host", default="", help="how the node reaches the broker, like farm.lan:6379")
         parser.add_argument("--off", action="store_true", help="remove the user; its open connections end")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: str) -> None:
         found = Node.objects.filter(name=options["node"]).exclude(health="retired").order_by("-pk").first()
         if found is None and not options["off"]:
             raise CommandError(f"There is no node “{options['node']}” at work; `onnxfarm node list` names them.")
