@@ -157,7 +157,7 @@ def _not_pinned(spec: CellSpec, _: Circumstances) -> Reason | None:
 
 
 def _too_many_threads(spec: CellSpec, about: Circumstances) -> Reason | None:
-    return threads.refusal(spec.session, cores=about.cores)
+    return threads.refusal(spec, cores=about.cores)
 
 
 def _wrong_batch(spec: CellSpec, about: Circumstances) -> Reason | None:

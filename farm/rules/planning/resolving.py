@@ -60,7 +60,7 @@ def _not_taken(spec: CellSpec, fleet: Sequence[NodeOffer]) -> Reason:
     """Why no node takes the cell: none can run it at all, or those that can have too few cores."""
     able = [node for node in fleet if _can_run(node, spec)]
     most = max((node.cores for node in able if node.cores is not None), default=None)
-    return threads.refusal(spec.session, cores=most) or refusals.no_node(spec, fleet)
+    return threads.refusal(spec, cores=most) or refusals.no_node(spec, fleet)
 
 
 def _typed(spec: CellSpec, request: Request) -> CellSpec:
@@ -79,7 +79,7 @@ def _typed(spec: CellSpec, request: Request) -> CellSpec:
 
 def takes(node: NodeOffer, spec: CellSpec) -> bool:
     """Whether the node can run the cell, and has a core for each of its threads."""
-    return _can_run(node, spec) and threads.refusal(spec.session, cores=node.cores) is None
+    return _can_run(node, spec) and threads.refusal(spec, cores=node.cores) is None
 
 
 def _can_run(node: NodeOffer, spec: CellSpec) -> bool:

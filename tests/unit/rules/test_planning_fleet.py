@@ -91,6 +91,24 @@ def test_one_machine_refuses_threads_between_operators_as_it_does_those_inside()
     assert plan_of({"runtime": "1.31.1", "threads": "2"}, machine=two).refused == ()
 
 
+def test_sessions_at_once_that_no_node_has_cores_for_are_refused_as_many_threads_are():
+    fleet = [node("a", cores=2), node("b", cores=8)]
+    plan = plan_of({"runtime": "1.31.1", "threads": "2,4", "concurrency": "1,4"}, fleet=fleet)
+    assert {(one.labels["threads"], one.labels["concurrency"]): one.reason.text for one in plan.refused} == {
+        (
+            "4",
+            "4",
+        ): "4 streams of 4 threads on a machine of 8 cores only wait for each other: ask for 2 or fewer at once."
+    }
+    assert {block.nodes for block in plan.blocks} == {("b",)}
+
+
+def test_sessions_at_once_on_a_device_wait_for_it_and_not_for_cores():
+    gpu = node("gpu", tags=["cuda"], cores=2, providers={"CUDAExecutionProvider"})
+    options = {"runtime": "onnxruntime-gpu==1.26.0", "provider": "cuda", "concurrency": "8"}
+    assert plan_of(options, fleet=[gpu]).refused == ()
+
+
 def test_one_provider_without_a_node_leaves_the_others_to_run():
     plan = plan_of(
         {"runtime": "onnxruntime-openvino==1.24.1", "provider": "cpu,openvino"},

@@ -56,7 +56,7 @@ def prepare_arms(
     for arm in order.arms:
         if is_cancelled():
             break
-        if reason := threads.refusal(arm.cell.session, cores=cores):
+        if reason := threads.refusal(arm.cell, cores=cores):
             refused[arm.arm] = reason
             continue
         try:
