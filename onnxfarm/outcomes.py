@@ -4,6 +4,8 @@
 cancelled, or none could be measured. Points that were refused do not count while others are done, unless asked to.
 """
 
+from collections.abc import Mapping
+
 from farm.contract.document import Document
 from farm.contract.reasons import CellStatus, ReasonCode
 from farm.rules.cells.numbers import counted
@@ -35,6 +37,13 @@ def judge_cells_here(document: Document, *, strict: bool) -> None:
             "No runtime could be installed; the installer's words are above. Is a package index in reach?"
         )
     judge_cells(document, strict=strict)
+
+
+def judge_run(document: Document, run: Mapping[str, object], *, strict: bool = False) -> None:
+    """The same of a farm's run that has ended; raise GateFailed where somebody cancelled it before its end."""
+    judge_cells(document, strict=strict)
+    if run.get("outcome") == "cancelled":
+        raise GateFailed(f"Run {run['id']} was cancelled before its end.")
 
 
 def _share(part: int, whole: int) -> str:

@@ -4,7 +4,8 @@
     ├── GateFailed       1   it ran, and a gate that was asked for did not pass
     ├── Usage            2   what was given cannot be used: a file, a value, an option
     ├── Infrastructure   3   the farm, the network or this machine did not do its part
-    └── TimedOut         4   it did not end in the time that was given
+    ├── TimedOut         4   it did not end in the time that was given
+    └── Stopped        130   somebody pressed Ctrl-C, as where a shell's own programs end so
 
 A command raises one of these with one sentence that says what happened, with which values, and what to do next. Any
 other exception is a mistake of ours and keeps its traceback.
@@ -49,6 +50,12 @@ class TimedOut(Problem):
     """It did not end in the time that was given."""
 
     exit_code = 4
+
+
+class Stopped(Problem):
+    """Somebody pressed Ctrl-C, or ended it."""
+
+    exit_code = 130
 
 
 @contextmanager

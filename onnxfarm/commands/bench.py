@@ -30,7 +30,7 @@ from onnxfarm.commands.options import (
 from onnxfarm.here.home import default_home
 from onnxfarm.here.subject import Subject
 from onnxfarm.outcomes import judge_cells_here
-from onnxfarm.problems import Usage, main_guard, needs_extra
+from onnxfarm.problems import Stopped, Usage, main_guard, needs_extra
 from onnxfarm.screen import console_for, show
 
 SustainedOption = Annotated[
@@ -100,7 +100,7 @@ def bench(  # noqa: PLR0913  every option of the command
     """Measure a model here, cells side by side in interleaved rounds, and judge them as a farm does.
 
     Exit code 0: every planned cell is done, whatever the verdicts; 1: one failed, or none could be measured; 2:
-    something given cannot be used.
+    something given cannot be used; 130: stopped by Ctrl-C, with what was measured until then.
     """
     axes = {"runtime": ort, "provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
     axes |= {"precision": precision, "opset": opset, "optimization": optimization, "concurrency": concurrency}
@@ -115,12 +115,17 @@ def bench(  # noqa: PLR0913  every option of the command
     options = Options(
         home or default_home(), _folder(timings), calibration, evaluation, recipe or "top1", is_diverging=diverge
     )
-    document = _measured(Subject(model, inputs, expected, seed), declared, options, console=console)
+    document, is_stopped = _measured(Subject(model, inputs, expected, seed), declared, options, console=console)
     _show(document, console=console, json_file=json_file)
+    if is_stopped:
+        raise Stopped("It was stopped before the end; what was measured until then is above.")
     judge_cells_here(document, strict=strict)
 
 
-def _measured(subject: Subject, declared: matrices.Matrix, options: Options, *, console: Console) -> Document:
+def _measured(
+    subject: Subject, declared: matrices.Matrix, options: Options, *, console: Console
+) -> tuple[Document, bool]:
+    """The document, and whether somebody stopped it, so that blocks may be missing."""
     with needs_extra("node"):
         from onnxfarm.here import workbench
     with workbench.opened(subject, home=options.home, console=console) as bench:
@@ -132,11 +137,12 @@ def _measured(subject: Subject, declared: matrices.Matrix, options: Options, *, 
             bench.label(options.evaluation, options.recipe)
         # stopped by Ctrl-C, what was measured is kept
         document = bench.template.measure(bench.plan(declared))
-    if options.is_diverging:
+        is_stopped = bench.template.is_cancelled()
+    if options.is_diverging and not is_stopped:
         from onnxfarm.commands.bench_divergence import with_nodes
 
-        return with_nodes(document, model=subject.model, inputs=subject.inputs, home=options.home, console=console)
-    return document
+        document = with_nodes(document, model=subject.model, inputs=subject.inputs, home=options.home, console=console)
+    return document, is_stopped
 
 
 def _folder(wanted: Path | None) -> Path | None:

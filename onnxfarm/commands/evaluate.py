@@ -17,7 +17,7 @@ from onnxfarm.commands.bench_options import matrix_of
 from onnxfarm.here.home import default_home
 from onnxfarm.here.subject import Subject
 from onnxfarm.outcomes import judge_cells_here
-from onnxfarm.problems import GateFailed, Infrastructure, main_guard, needs_extra
+from onnxfarm.problems import GateFailed, Stopped, main_guard, needs_extra
 from onnxfarm.screen import console_for
 
 LATEST = "1.31.1"
@@ -59,7 +59,7 @@ def evaluate(  # noqa: PLR0913  every option of the command
         bench.template.execute = judge_block
         document = _judged(bench.template.measure(bench.plan(declared)))
         if bench.template.is_cancelled():
-            raise Infrastructure("It was stopped before the end.")
+            raise Stopped("It was stopped before the end.")
     _show(document, console=console, json_file=json_file)
     _gate(document, strict=strict)
 

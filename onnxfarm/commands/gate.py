@@ -133,6 +133,8 @@ class _Where:
             raise Usage("--expected says what certain inputs give: add them with --inputs.")
         if self.rounds is not None and not 1 <= self.rounds <= MOST_ROUNDS:
             raise Usage(f"--rounds is {self.rounds}: give 1 to {MOST_ROUNDS}.")
+        if self.rounds is not None and self.server is not None:
+            raise Usage("--rounds is for this machine; a farm measures those of --budget: leave out one of the two.")
         if self.timeout_min is not None and self.timeout_min <= 0:
             raise Usage(f"--timeout {self.timeout_min:g} is no time: give minutes above 0.")
 

@@ -8,7 +8,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from onnxfarm.commands.results import read_document
 from onnxfarm.commands.submit import address_of
+from onnxfarm.outcomes import judge_run
 from onnxfarm.problems import main_guard
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
@@ -22,7 +24,10 @@ def status(
     wait: Annotated[bool, typer.Option("--wait", help="Follow the run to its end.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what the farm answers.")] = False,
 ) -> None:
-    """Show your newest runs, or how far one run is."""
+    """Show your newest runs, or how far one run is.
+
+    Exit code with --wait: 0 when every planned cell is done; 1 when one failed or the run was cancelled.
+    """
     console = Console(stderr=as_json)
     with Client(find_account(server)) as client:
         if run is None:
@@ -31,10 +36,13 @@ def status(
         else:
             found = follow(client, run, console=Console(stderr=True)) if wait else client.run(run)
             answer, show = found, f"{_words(found)}\n{address_of(found, client)}"
+        document = read_document(client, run) if run is not None and wait else None
     if as_json:
         sys.stdout.write(json.dumps(answer, indent=2) + "\n")
     else:
         console.print(show, highlight=False, soft_wrap=True)
+    if document is not None:
+        judge_run(document, found)
 
 
 def _words(run: dict[str, object]) -> str:

@@ -14,8 +14,8 @@ from farm.rules.matrices.matrix_text import read_text as read_plain
 from onnxfarm.calibration_files import CALIBRATION_HELP, few_sentence
 from onnxfarm.documents import read_text
 from onnxfarm.model_files import files_of
-from onnxfarm.outcomes import judge_cells
-from onnxfarm.problems import GateFailed, TimedOut, Usage, main_guard
+from onnxfarm.outcomes import judge_run
+from onnxfarm.problems import TimedOut, Usage, main_guard
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
 
@@ -175,9 +175,7 @@ def _finish(
     if json_file is not None:
         write_json(document, json_file)
     show(document, console=console_for(stderr=True), address=address_of(run, client))
-    judge_cells(document, strict=strict)
-    if run.get("outcome") == "cancelled":
-        raise GateFailed(f"Run {run_id} was cancelled before its end.")
+    judge_run(document, run, strict=strict)
 
 
 class _upload_bar:  # noqa: N801 - used like the functions of contextlib

@@ -22,7 +22,7 @@ from onnxfarm.here import bench, bundle, calibration, evaluation
 from onnxfarm.here import given as bench_given
 from onnxfarm.here import orders as bench_orders
 from onnxfarm.here.subject import Subject
-from onnxfarm.problems import Infrastructure, Usage
+from onnxfarm.problems import Infrastructure, Stopped, Usage
 from worker.agent.abilities.probes import machine_tags
 from worker.agent.machine.facts import read_facts
 
@@ -98,7 +98,7 @@ class Workbench:
     def measure(self, plan: Plan) -> Document:
         document = self.template.measure(plan)
         if self.template.is_cancelled():
-            raise Infrastructure("It was stopped before the end.")
+            raise Stopped("It was stopped before the end.")
         return document
 
 

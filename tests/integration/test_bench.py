@@ -1,6 +1,8 @@
 """`onnxfarm bench`: real runtimes and runners for what it measures, a sentence and an exit code for what it cannot."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import zipfile
@@ -13,6 +15,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from farm.contract.document import Document
+from farm.rules.planning.plans import PlannedBlock
+from farm.rules.reporting.records import BlockRecord
+from onnxfarm.here.bench import Run
+from onnxfarm.here.progress import Follower
 from onnxfarm.main import app
 from tests.bench.blocks import shortened_windows
 from tests.integration.worker.making import MODELS, runtime_store
@@ -53,6 +59,26 @@ def document(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(path.read_text())
     Document.model_validate(found)
     return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_bench_that_is_stopped_between_blocks_keeps_what_it_has_and_ends_with_130(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure_block = Run._measure_block
+
+    def then_ctrl_c(self: Run, block: PlannedBlock, *, follower: Follower) -> BlockRecord:
+        record = measure_block(self, block, follower=follower)
+        os.kill(os.getpid(), signal.SIGINT)
+        return record
+
+    monkeypatch.setattr(Run, "_measure_block", then_ctrl_c)
+    out = tmp_path / "out.json"
+    result = bench(home, MODELS / "relu_op13_ir7.onnx", "--ort", "1.31.1", "--threads", 2, "--json", out)
+    assert result.exit_code == 130, result.stderr
+    assert "stopped before the end" in result.stderr
+    assert [cell["status"] for cell in document(out)["cells"]] == ["done"]
 
 
 @pytest.mark.slow

@@ -96,6 +96,10 @@ def test_a_gate_that_runs_out_of_time_ends_with_4(home: Path) -> None:
         (["--candidate", "1.31.1", "--expected", "some.npz"], "--inputs"),
         (["--candidate", "1.31.1", "--provider", "cpux"], "did you mean 'cpu'"),
         (["--candidate", "1.31.1", "--server", "farm.example"], "http://"),
+        (
+            ["--candidate", "1.31.1", "--server", "https://farm.example", "--rounds", "8"],
+            "--rounds is for this machine",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_said_in_a_sentence(home: Path, options: list[str], words: str) -> None:

@@ -9,10 +9,11 @@ from typer.testing import Result
 
 from farm.accounts.models import Team, User
 from farm.registry.models import Version
+from farm.runs.services import cancel_run
 from onnxfarm.problems import Usage
 from onnxfarm.remote.account import Account, config_file
 from onnxfarm.remote.client import Client
-from tests.integration.dashboard.rows import make_node
+from tests.integration.dashboard.rows import begin_run, finished_run, make_node, make_version
 from tests.processes import Process
 
 Command = Callable[..., Result]
@@ -112,6 +113,18 @@ def test_a_run_is_named_by_its_number(onnxfarm: Command, command: str) -> None:
 
 def test_two_forms_of_results_at_once_are_refused(onnxfarm: Command) -> None:
     assert "exclude" in sentence(onnxfarm("results", "1", "--json", "--csv"), code=2)
+
+
+def test_waiting_for_a_run_ends_as_the_run_did(onnxfarm: Command, team: Team, owner: User, member: User) -> None:
+    node = make_node(team, owner)
+    done = finished_run(make_version(team, member), node, member)
+    assert onnxfarm("status", done.pk, "--wait").exit_code == 0
+    stopped = begin_run(make_version(team, member, name="other"), member)
+    cancel_run(run=stopped, by=member)
+    assert onnxfarm("status", stopped.pk).exit_code == 0
+    waited = onnxfarm("status", stopped.pk, "--wait")
+    assert f"Run {stopped.pk}: cancelled" in waited.stdout
+    assert "could be measured" in sentence(waited, code=1)
 
 
 def test_runs_are_listed_with_a_hint_while_there_are_none(onnxfarm: Command) -> None:
