@@ -154,6 +154,12 @@ def _node() -> Command:
     return app
 
 
+def _farm() -> Command:
+    from onnxfarm.commands.farm import app
+
+    return app
+
+
 COMMANDS = {
     "bench": Entry("Measure a model on this machine, without a farm.", _bench),
     "submit": Entry("Send a model and a matrix to a farm; --wait follows it to its end.", _submit),
@@ -177,5 +183,6 @@ COMMANDS = {
     "watch": Entry("Make, list, call, pause and remove a farm's watches.", _watch),
     "alerts": Entry("List a farm's alerts, and say what becomes of them.", _alerts),
     "report": Entry("Fetch what is needed to file an alert upstream.", _report),
+    "farm": Entry("Say who may do what on a farm: its people, teams and tokens.", _farm),
     "node": Entry("Make this machine a node of a farm.", _node),
 }

@@ -52,6 +52,33 @@ def can_manage(user: Anyone, *, team: Team) -> bool:
     return Team.objects.managed_by(user).filter(pk=team.pk).exists()
 
 
+def team(user: Anyone, team_id: int) -> Team:
+    """One team. Raises Missing when the user is not in it."""
+    found = Team.objects.visible_to(user).filter(pk=team_id).first()
+    if found is None:
+        raise Missing(f"There is no team {team_id} that you belong to.")
+    return found
+
+
+def person_named(name: str, *, user: User) -> User:
+    """A person of one's teams; anybody for an administrator. Raises Missing for whom one does not know."""
+    people = User.objects.all()
+    if not user.is_superuser:
+        people = people.filter(memberships__team__in=Team.objects.visible_to(user))
+    found = people.filter(username=name.replace("\x00", "")).first()
+    if found is None:
+        raise Missing(f"There is nobody called “{name[:150]}” in your teams.")
+    return found
+
+
+def member_named(name: str, *, team: Team) -> User:
+    """A person of the team. Raises Missing for anybody else."""
+    membership = members_of(team).filter(user__username=name.replace("\x00", "")).first()
+    if membership is None:
+        raise Missing(f"Nobody called “{name[:150]}” is in team “{team.name}”.")
+    return membership.user
+
+
 def members_of(team: Team) -> QuerySet[Membership]:
     """Memberships of a team with their users."""
     return team.memberships.select_related("user").order_by("user__username")
@@ -82,7 +109,7 @@ def no_such_link() -> NotAllowed:
     return NotAllowed(
         "This sign-in link was used, has expired or never existed.",
         code="bad_link",
-        hint="Make another with `python manage.py sign_in_link`.",
+        hint="An administrator makes another: `onnxfarm farm users link NAME`, or `python manage.py sign_in_link`.",
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 
@@ -15,6 +16,9 @@ from farm.accounts.states import Role, Scope, ShareKind
 
 TOKEN_LIFE = timedelta(days=365)
 LINK_LIFE = timedelta(hours=1)
+# a link that goes to somebody by mail or chat, who may be away
+INVITATION_LIFE = timedelta(days=7)
+MAX_MEMBERS = 1000
 # `last_used_at` is rewritten at most this often
 USE_GRAIN = timedelta(minutes=1)
 SHARE_DAYS = 365
@@ -45,6 +49,65 @@ def create_user(*, name: str) -> User:
     user.set_unusable_password()
     user.save()
     return user
+
+
+def invite(*, team: Team, name: str, by: User, role: str = Role.MEMBER) -> tuple[Membership, str | None]:
+    """A person in a team under a role, and the one-time link by which a new person signs in for the first time.
+
+    Who has an account already gets no link: it would let whoever invites them sign in in their place. An administrator
+    of the installation also lets a closed account in again. Raises NotAllowed unless `by` manages the team, Invalid for
+    a name that is none, Conflict for a closed account or a full team.
+    """
+    _must_manage(team, by)
+    user = User.objects.filter(username__iexact=name).first()
+    with transaction.atomic():
+        if team.memberships.count() >= MAX_MEMBERS:
+            raise Conflict(f"Team “{team.name}” has {MAX_MEMBERS} members, as many as it may.", code="full")
+        is_new = user is None
+        if user is None:
+            user = create_user(name=_checked_name(name))
+            record(verb="person invited", subject=name, actor=by, team=team)
+        if not user.is_active and not by.is_superuser:
+            raise Conflict(f"The account of {user.username} is closed: ask an administrator.", code="closed")
+        if not user.is_active:
+            User.objects.filter(pk=user.pk).update(is_active=True)
+            record(verb="account opened again", subject=user.username, actor=by)
+            is_new = True
+        membership = set_role(team=team, user=user, role=role, by=by)
+    return membership, make_sign_in_link(user, life=INVITATION_LIFE) if is_new else None
+
+
+def renew_link(*, user: User, by: User) -> str:
+    """A one-time link for somebody who is locked out. Raises NotAllowed unless `by` administers the installation."""
+    _must_administer(by, "make a sign-in link for somebody else")
+    if not user.is_active:
+        raise Conflict(f"The account of {user.username} is closed; invite them again.", code="closed")
+    record(verb="sign-in link made", subject=user.username, actor=by)
+    return make_sign_in_link(user)
+
+
+def close_account(*, user: User, by: User) -> None:
+    """Nobody signs in as this person any more, and their share links open nothing; what they made stays.
+
+    Tokens and sign-in links are closed for good: none works again when the account is opened again.
+
+    Raises NotAllowed unless `by` administers the installation, Conflict for one's own account.
+    """
+    _must_administer(by, "close an account")
+    if user == by:
+        raise Conflict("This is your own account; let another administrator close it.", code="own_account")
+    with transaction.atomic():
+        if User.objects.filter(pk=user.pk, is_active=True).update(is_active=False):
+            now = timezone.now()
+            Token.objects.filter(user=user, revoked_at=None).update(revoked_at=now)
+            SignInLink.objects.filter(user=user, used_at=None).update(used_at=now)
+            record(verb="account closed", subject=user.username, actor=by)
+
+
+def open_team(*, name: str, by: User) -> Team:
+    """A new team with `by` as its admin. Raises NotAllowed unless `by` administers the installation."""
+    _must_administer(by, "make a team")
+    return create_team(name=name, created_by=by)
 
 
 def create_team(*, name: str, created_by: User) -> Team:
@@ -218,6 +281,24 @@ def _must_manage(team: Team, user: User) -> None:
         raise Missing(f"There is no team “{team.name}” that you belong to.")
     if not can_manage(user, team=team):
         raise NotAllowed(f"Only an admin of team “{team.name}” may change its members.")
+
+
+def _must_administer(user: User, what: str) -> None:
+    if not user.is_superuser:
+        raise NotAllowed(f"Only an administrator of this farm may {what}; ask one.")
+
+
+def _checked_name(name: str) -> str:
+    """Raises Invalid for a name that Django takes for nobody's."""
+    field = User._meta.get_field("username")
+    try:
+        field.clean(name, None)
+    except ValidationError as problem:
+        raise Invalid(
+            f"“{name[:50]}” cannot be a person's name here: letters, digits and @ . + - _ are, 150 at most.",
+            code="bad_name",
+        ) from problem
+    return name
 
 
 def _must_leave_an_admin(team: Team, *, without: User) -> None:

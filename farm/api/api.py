@@ -21,6 +21,7 @@ from farm.api import (
     runs,
     shares,
     sweeps,
+    teams,
     tokens,
     uploads,
     watches,
@@ -30,6 +31,7 @@ from farm.api.auth import BrowserAuth, TokenAuth
 # node messages are served apart, see farm.api.node
 ROUTERS = (
     tokens.router,
+    teams.router,
     models.router,
     compatibility.router,
     uploads.router,

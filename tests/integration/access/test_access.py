@@ -39,7 +39,7 @@ HARMLESS = {"django_session", "accounts_token", "accounts_auditevent", "accounts
 # what a token opens only with the scope `admin`, even to read
 NEEDS_ADMIN_SCOPE = ("api/v1/channels/<int:channel_id>/secret",)
 # what a token changes only with the scope `nodes` or `admin`
-BEYOND_WRITE = ("api/v1/nodes", "api/v1/channels", "api/v1/tokens")
+BEYOND_WRITE = ("api/v1/nodes", "api/v1/channels", "api/v1/tokens", "api/v1/teams", "api/v1/users")
 # what describes the APIs answers any method alike
 DESCRIPTIONS = ("api/v1/openapi.json", "api/v1/docs", "api/node/v1/openapi.json")
 # the sign-in form itself, and what it loads

@@ -83,6 +83,8 @@ class World:
             "key": begin_upload(user=owner, name="a.onnx", length=3, team=team.name).key,
             "node_id": self.node.pk,
             "lending_id": self._lending(other.team),
+            "team_id": team.pk,
+            "username": _leaving(team).username,
             "what": "drain",
             **self._found(team, owner, measured),
             "secret": "ofs_nobody-made-this",
@@ -218,12 +220,20 @@ class World:
 # names that mean something else in some routes
 OWN_NAMES: Final[dict[str, dict[str, object]]] = {
     "alerts/<int:alert_id>/<str:what>/": {"what": "note"},
+    "settings/teams/<int:team_id>/<str:username>/<str:what>/": {"what": "remove"},
     "watches/<int:watch_id>/<str:what>/": {"what": "pause"},
     "settings/channels/<int:channel_id>/<str:what>/": {"what": "listen"},
     "api/v1/lendings/<int:lending_id>/<what>": {"what": "agree"},
     "fleet/lendings/<int:lending_id>/<str:what>/": {"what": "agree"},
     "graph/netron/<str:name>": {"name": "view.js"},
 }
+
+
+def _leaving(team: Team) -> User:
+    """A member who does not mind what becomes of them."""
+    user = User.objects.create(username="leaving")
+    Membership.objects.create(team=team, user=user)
+    return user
 
 
 def _secret_of(node: Node) -> str:
@@ -267,6 +277,11 @@ def _enrolment(world: World) -> dict[str, Any]:
 # what each address that takes a body is sent; addresses without an entry are sent none
 PAYLOADS: Final[dict[str, Callable[[World], dict[str, Any] | bytes]]] = {
     "POST api/v1/tokens": lambda world: {"name": "ci", "scopes": ["read"]},
+    "POST api/v1/teams": lambda world: {"name": "another"},
+    "POST api/v1/teams/<int:team_id>/members": lambda world: {"username": "newcomer"},
+    "PATCH api/v1/teams/<int:team_id>/members/<username>": lambda world: {"role": "viewer"},
+    "POST settings/teams/": lambda world: {"name": "another"},
+    "POST settings/teams/<int:team_id>/": lambda world: {"username": "newcomer", "role": "member"},
     "PATCH api/v1/models/<int:model_id>": lambda world: {"description": "seen"},
     "POST api/v1/uploads": lambda world: {"files": _file(), "team": world.run.team.name},
     "PUT api/v1/uploads": lambda world: b"not looked at here",

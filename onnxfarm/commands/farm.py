@@ -1,0 +1,192 @@
+"""`onnxfarm farm users|teams|tokens …`: who may do what on a farm, from an administrator's terminal."""
+
+import json
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from onnxfarm.problems import main_guard
+from onnxfarm.remote.account import ServerOption, find_account
+from onnxfarm.remote.people import PeopleClient
+
+app = typer.Typer(no_args_is_help=True, help="Say who may do what on a farm: its people, teams and tokens.")
+users = typer.Typer(no_args_is_help=True, help="Invite people, give them roles, take them out.")
+teams = typer.Typer(no_args_is_help=True, help="List and make teams.")
+tokens = typer.Typer(no_args_is_help=True, help="List, make and close your own tokens.")
+for name, group in (("users", users), ("teams", teams), ("tokens", tokens)):
+    app.add_typer(group, name=name)
+
+
+class Role(StrEnum):
+    """What a member may do: look; upload and run; manage people, nodes and channels."""
+
+    viewer = "viewer"
+    member = "member"
+    admin = "admin"
+
+
+class Scope(StrEnum):
+    """What a token may be used for."""
+
+    read = "read"
+    write = "write"
+    nodes = "nodes"
+    admin = "admin"
+
+
+PersonArgument = Annotated[str, typer.Argument(metavar="NAME", help="The person's name on the farm.")]
+TeamOption = Annotated[str, typer.Option("--team", help="The team; default: the first that you manage.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print what the farm answers.")]
+
+
+@users.command("list")
+@main_guard()
+def list_users(server: ServerOption = None, as_json: JsonOption = False) -> None:
+    """List the people of your teams with their roles."""
+    with PeopleClient(find_account(server)) as client:
+        found = client.teams()
+    if as_json:
+        print(json.dumps(found, indent=2))
+        return
+    table = Table("team", "name", "role", "last signed in", box=None, pad_edge=False)
+    for team in found:
+        for member in team["members"]:
+            seen = "account closed" if not member["is_open"] else (member["last_seen_at"] or "never")[:16]
+            table.add_row(team["name"], member["username"], member["role"], seen.replace("T", " "))
+    Console(soft_wrap=True).print(table)
+
+
+@users.command()
+@main_guard()
+def invite(
+    name: PersonArgument,
+    team: TeamOption = "",
+    role: Annotated[Role, typer.Option(help="What they may do there.")] = Role.member,
+    server: ServerOption = None,
+) -> None:
+    """Put a person into a team; prints the one-time link to send to somebody new."""
+    with PeopleClient(find_account(server)) as client:
+        found = client.team_named(team)
+        invited = client.invite_person(found["id"], name, role)
+    print(f"{invited['username']} is {invited['role']} of team {found['name']}.", file=sys.stderr)
+    if invited["sign_in_link"]:
+        print("Send them this link; it signs them in once, within seven days:", file=sys.stderr)
+        print(invited["sign_in_link"])
+
+
+@users.command("role")
+@main_guard()
+def change_role(
+    name: PersonArgument,
+    role: Annotated[Role, typer.Argument(help="viewer looks, member uploads and runs, admin manages.")],
+    team: TeamOption = "",
+    server: ServerOption = None,
+) -> None:
+    """Give a member another role."""
+    with PeopleClient(find_account(server)) as client:
+        found = client.team_named(team)
+        done = client.set_role(found["id"], name, role)
+    print(f"{done['username']} is {done['role']} of team {found['name']} now.")
+
+
+@users.command()
+@main_guard()
+def remove(name: PersonArgument, team: TeamOption = "", server: ServerOption = None) -> None:
+    """Take a person out of a team; what they made stays."""
+    with PeopleClient(find_account(server)) as client:
+        found = client.team_named(team)
+        client.remove_person(found["id"], name)
+    print(f"{name} is in team {found['name']} no more.")
+
+
+@users.command()
+@main_guard()
+def link(name: PersonArgument, server: ServerOption = None) -> None:
+    """Print a one-time sign-in link for somebody who is locked out (administrators)."""
+    with PeopleClient(find_account(server)) as client:
+        print(client.sign_in_link(name))
+
+
+@users.command()
+@main_guard()
+def close(name: PersonArgument, server: ServerOption = None) -> None:
+    """Close a person's account: their tokens and links open nothing any more (administrators)."""
+    with PeopleClient(find_account(server)) as client:
+        client.close_account(name)
+    print(f"The account of {name} is closed; `onnxfarm farm users invite {name}` opens it again.")
+
+
+@teams.command("list")
+@main_guard()
+def list_teams(server: ServerOption = None, as_json: JsonOption = False) -> None:
+    """List your teams."""
+    with PeopleClient(find_account(server)) as client:
+        found = client.teams()
+    if as_json:
+        print(json.dumps(found, indent=2))
+        return
+    table = Table("team", "name", "people", "you may", box=None, pad_edge=False)
+    for team in found:
+        may = "manage it" if team["may_manage"] else "look or work in it"
+        table.add_row(str(team["id"]), team["name"], str(len(team["members"])), may)
+    Console(soft_wrap=True).print(table)
+
+
+@teams.command()
+@main_guard()
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="1 to 100 characters.")], server: ServerOption = None
+) -> None:
+    """Make a team with you as its admin (administrators)."""
+    with PeopleClient(find_account(server)) as client:
+        made = client.create_team(name)
+    print(f"Team {made['name']} is there; put people into it: onnxfarm farm users invite NAME --team '{made['name']}'")
+
+
+@tokens.command("list")
+@main_guard()
+def list_tokens(server: ServerOption = None, as_json: JsonOption = False) -> None:
+    """List your tokens, without their secrets."""
+    with PeopleClient(find_account(server)) as client:
+        found = client.tokens()
+    if as_json:
+        print(json.dumps(found, indent=2))
+        return
+    table = Table("token", "begins", "name", "may", "last used", "until", box=None, pad_edge=False)
+    for token in found:
+        until = "closed" if token["revoked_at"] else token["expires_at"][:10]
+        used = (token["last_used_at"] or "never")[:16].replace("T", " ")
+        table.add_row(str(token["id"]), f"{token['hint']}…", token["name"], ", ".join(token["scopes"]), used, until)
+    Console(soft_wrap=True).print(table)
+
+
+@tokens.command()
+@main_guard()
+def make(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for.")] = "",
+    scopes: Annotated[list[Scope] | None, typer.Option("--scope", help="Repeatable; default: read, write.")] = None,
+    server: ServerOption = None,
+) -> None:
+    """Make a token; its secret is printed this once."""
+    with PeopleClient(find_account(server)) as client:
+        made = client.make_token(name, scopes or [Scope.read, Scope.write])
+    print(made["secret"])
+    print(
+        f"It may {', '.join(made['scopes'])}, until {made['expires_at'][:10]}; it is not shown again.", file=sys.stderr
+    )
+
+
+@tokens.command("close")
+@main_guard()
+def close_token(
+    token: Annotated[int, typer.Argument(metavar="TOKEN", help="Its number, as `farm tokens list` shows.")],
+    server: ServerOption = None,
+) -> None:
+    """Close a token now."""
+    with PeopleClient(find_account(server)) as client:
+        done = client.close_token(token)
+    print(f"The token {done['hint']}… opens nothing any more.")

@@ -1,0 +1,67 @@
+"""The client's side of teams, their people, and one's own tokens."""
+
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from onnxfarm.problems import Usage
+from onnxfarm.remote.client import Client, Json
+
+
+class PeopleClient(Client):
+    """A connection to one farm, for those who administer it."""
+
+    def teams(self) -> list[Json]:
+        """The user's teams with their people."""
+        return self._list("/teams")
+
+    def team_named(self, name: str) -> Json:
+        """One of them; the first that the user manages when no name is given. Raises Usage when there is none."""
+        teams = self.teams()
+        fitting = [team for team in teams if (team["name"] == name if name else team["may_manage"])]
+        if fitting:
+            return fitting[0]
+        known = ", ".join(team["name"] for team in teams) or "none"
+        wanted = f"There is no team “{name}” of yours" if name else "You manage no team"
+        raise Usage(f"{wanted}; your teams: {known}.")
+
+    def create_team(self, name: str) -> Json:
+        """A new team."""
+        return self._json("POST", "/teams", json={"name": name}, is_repeatable=False)
+
+    def invite_person(self, team_id: int, username: str, role: str) -> Json:
+        """Put a person into a team; `sign_in_link` where they are new."""
+        order = {"username": username, "role": role}
+        return self._json("POST", f"/teams/{team_id}/members", json=order, is_repeatable=False)
+
+    def set_role(self, team_id: int, username: str, role: str) -> Json:
+        """Another role for a member."""
+        return self._json("PATCH", _member(team_id, username), json={"role": role})
+
+    def remove_person(self, team_id: int, username: str) -> None:
+        """Take a person out of a team."""
+        self._request("DELETE", _member(team_id, username), is_repeatable=False)
+
+    def sign_in_link(self, username: str) -> str:
+        """A one-time link for somebody who is locked out."""
+        path = f"/users/{quote(username, safe='')}/sign-in-link"
+        return str(self._json("POST", path, json={}, is_repeatable=False)["sign_in_link"])
+
+    def close_account(self, username: str) -> None:
+        """Close a person's account."""
+        self._request("POST", f"/users/{quote(username, safe='')}/close", json={}, is_repeatable=False)
+
+    def tokens(self) -> list[Json]:
+        """The user's own tokens."""
+        return self._list("/tokens")
+
+    def make_token(self, name: str, scopes: Sequence[str]) -> Json:
+        """A new token, with its secret."""
+        return self._json("POST", "/tokens", json={"name": name, "scopes": list(scopes)}, is_repeatable=False)
+
+    def close_token(self, token_id: int) -> Json:
+        """Close a token now."""
+        return self._json("DELETE", f"/tokens/{token_id}", is_repeatable=False)
+
+
+def _member(team_id: int, username: str) -> str:
+    return f"/teams/{team_id}/members/{quote(username, safe='')}"

@@ -1,0 +1,105 @@
+"""Inviting people, giving them roles, closing accounts; and everything by which one might take over another's."""
+
+import pytest
+from django.test import Client
+
+from farm.accounts import selectors, services
+from farm.accounts.models import AuditEvent, Team, User
+from farm.accounts.refusals import Conflict, Invalid, Missing, NotAllowed
+from farm.accounts.states import Role
+
+
+@pytest.fixture
+def administrator(team: Team) -> User:
+    """Somebody who administers the installation."""
+    return services.create_owner(name="root", team_name=team.name)
+
+
+def test_a_new_person_comes_in_by_the_link_of_their_invitation(team: Team, owner: User, client: Client) -> None:
+    membership, link = services.invite(team=team, name="ada@example.org", by=owner, role=Role.VIEWER)
+    assert link is not None
+    address = link[link.index("/sign-in/") :]
+    assert client.post(address).status_code == 302
+    assert client.get(f"/settings/teams/{team.pk}/").status_code == 200
+    assert (membership.role, membership.user.has_usable_password()) == (Role.VIEWER, False)
+    assert AuditEvent.objects.get(verb="person invited").actor == owner
+
+
+def test_an_admin_of_a_team_gets_no_link_that_signs_in_as_somebody_else(
+    team: Team, owner: User, stranger: User, administrator: User
+) -> None:
+    for name in (stranger.username, administrator.username):
+        membership, link = services.invite(team=team, name=name, by=owner)
+        assert (membership.user.username, link) == (name, None)
+    with pytest.raises(NotAllowed, match="Only an administrator"):
+        services.renew_link(user=stranger, by=owner)
+
+
+def test_the_same_name_in_capitals_is_the_same_person(team: Team, owner: User, stranger: User) -> None:
+    membership, link = services.invite(team=team, name=stranger.username.upper(), by=owner)
+    assert (membership.user, link) == (stranger, None)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "<script>", "a" * 151, "a\x00", "ж\n"])
+def test_a_name_that_is_none_is_refused_in_words(team: Team, owner: User, name: str) -> None:
+    with pytest.raises(Invalid, match="cannot be a person's name"):
+        services.invite(team=team, name=name, by=owner)
+
+
+def test_an_unknown_role_leaves_no_account_behind(team: Team, owner: User) -> None:
+    with pytest.raises(Invalid, match="not a role"):
+        services.invite(team=team, name="ada", by=owner, role="king")
+    assert not User.objects.filter(username="ada").exists()
+
+
+def test_only_those_who_manage_a_team_invite_into_it(team: Team, member: User, stranger: User) -> None:
+    with pytest.raises(NotAllowed):
+        services.invite(team=team, name="ada", by=member)
+    with pytest.raises(Missing):
+        services.invite(team=team, name="ada", by=stranger)
+
+
+def test_a_full_team_takes_nobody(team: Team, owner: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(services, "MAX_MEMBERS", 1)
+    with pytest.raises(Conflict, match="1 members, as many as it may"):
+        services.invite(team=team, name="ada", by=owner)
+
+
+def test_a_closed_account_opens_nothing_until_an_administrator_invites_it_again(
+    team: Team, owner: User, member: User, administrator: User, client: Client
+) -> None:
+    _, secret = services.issue_token(member)
+    early = services.make_sign_in_link(member)
+    client.force_login(member)
+    services.close_account(user=member, by=administrator)
+    services.close_account(user=member, by=administrator)
+    assert selectors.valid_token(secret) is None
+    assert client.get("/settings/").status_code == 302
+    assert AuditEvent.objects.filter(verb="account closed").count() == 1
+    with pytest.raises(Conflict, match="is closed"):
+        services.invite(team=team, name=member.username, by=owner)
+    member.refresh_from_db()
+    with pytest.raises(Conflict, match="is closed"):
+        services.renew_link(user=member, by=administrator)
+    membership, link = services.invite(team=team, name=member.username, by=administrator)
+    assert membership.user == member
+    with pytest.raises(NotAllowed):
+        services.redeem_sign_in_link(early.rstrip("/").rsplit("/", 1)[1])
+    assert link is not None
+    # what was closed with the account stays so
+    assert selectors.valid_token(secret) is None
+
+
+def test_nobody_closes_their_own_account_or_without_administering(
+    owner: User, member: User, administrator: User
+) -> None:
+    with pytest.raises(NotAllowed):
+        services.close_account(user=member, by=owner)
+    with pytest.raises(Conflict, match="your own account"):
+        services.close_account(user=administrator, by=administrator)
+
+
+def test_only_administrators_make_teams(owner: User, administrator: User) -> None:
+    with pytest.raises(NotAllowed, match="may make a team"):
+        services.open_team(name="another", by=owner)
+    assert services.open_team(name="another", by=administrator).memberships.get().user == administrator

@@ -1,0 +1,65 @@
+"""`onnxfarm farm …` against a farm over real HTTP."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from typer.testing import Result
+
+from farm.accounts.models import Membership, Team, User
+from farm.accounts.services import create_owner, issue_token
+from farm.accounts.states import Role, Scope
+from onnxfarm.remote.account import Account
+
+Command = Callable[..., Result]
+
+
+@pytest.fixture
+def as_administrator(onnxfarm: Command, account: Account, team: Team, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The command of an administrator of the farm."""
+    root = create_owner(name="root", team_name=team.name)
+    monkeypatch.setenv("ONNXFARM_TOKEN", issue_token(root, Scope.values)[1])
+    return onnxfarm
+
+
+def test_people_come_change_and_go(as_administrator: Command, team: Team) -> None:
+    invited = as_administrator("farm", "users", "invite", "ada")
+    assert invited.exit_code == 0, invited.output
+    assert "/sign-in/" in invited.stdout
+    assert "ada is member of team vision." in invited.stderr
+    assert "ada is admin of team vision now." in as_administrator("farm", "users", "role", "ada", "admin").stdout
+    listed = json.loads(as_administrator("farm", "users", "list", "--json").stdout)
+    assert {one["username"]: one["role"] for one in listed[0]["members"]}["ada"] == "admin"
+    assert "never" in as_administrator("farm", "users", "list").stdout
+    assert "/sign-in/" in as_administrator("farm", "users", "link", "ada").stdout
+    assert "no more" in as_administrator("farm", "users", "remove", "ada", "--team", "vision").stdout
+    assert "is closed" in as_administrator("farm", "users", "close", "ada").stdout
+    assert not User.objects.get(username="ada").is_active
+
+
+def test_a_member_is_told_what_they_may_not(onnxfarm: Command, team: Team) -> None:
+    refused = onnxfarm("farm", "users", "invite", "ada")
+    assert (refused.exit_code, "You manage no team; your teams: vision." in refused.stderr) == (2, True)
+    refused = onnxfarm("farm", "teams", "create", "another")
+    assert (refused.exit_code, "Only an administrator of this farm may make a team" in refused.stderr) == (2, True)
+
+
+def test_a_person_that_nobody_knows_is_told_apart_from_a_role_that_is_none(as_administrator: Command) -> None:
+    refused = as_administrator("farm", "users", "role", "nobody", "viewer")
+    assert (refused.exit_code, "Nobody called “nobody” is in team “vision”." in refused.stderr) == (2, True)
+    assert as_administrator("farm", "users", "role", "root", "king").exit_code == 2
+
+
+def test_teams_and_tokens_are_made_listed_and_closed(as_administrator: Command) -> None:
+    assert "Team audio is there" in as_administrator("farm", "teams", "create", "audio").stdout
+    assert "audio" in as_administrator("farm", "teams", "list").stdout
+    assert Membership.objects.get(team__name="audio").role == Role.ADMIN
+    made = as_administrator("farm", "tokens", "make", "ci", "--scope", "read")
+    assert made.stdout.startswith("ofk_")
+    number = next(
+        one["id"]
+        for one in json.loads(as_administrator("farm", "tokens", "list", "--json").stdout)
+        if one["name"] == "ci"
+    )
+    assert "opens nothing any more" in as_administrator("farm", "tokens", "close", number).stdout
+    assert "closed" in as_administrator("farm", "tokens", "list").stdout
