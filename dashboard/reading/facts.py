@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from dashboard import axes, numbers, words
 from farm.contract.cells import SessionSettings
 from farm.contract.document import Cell, Document
+from farm.rules.cells.axes import OWN_AXES
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def of_cell(cell: Cell) -> list[Fact]:
         Fact("Precision", _precision(cell)),
         Fact("Threads", str(cell.threads)),
         Fact("Optimization", cell.optimization),
-        Fact("Concurrency", str(cell.concurrency) if cell.concurrency > 1 else ""),
+        *_own_axes(cell),
         Fact("Provider options", axes.BY_NAME["provider_options"].short(cell), is_name=True),
         Fact("Session", session(cell)),
         Fact("Device", ", ".join(f"{name} {value}" for name, value in sorted(cell.provider_facts.items()))),
@@ -89,6 +90,12 @@ def of_cell(cell: Cell) -> list[Fact]:
         Fact("Node", cell.node or "none"),
     ]
     return [fact for fact in found if fact.text]
+
+
+def _own_axes(cell: Cell) -> list[Fact]:
+    """Settings that go without saying unless they are set."""
+    own = [axes.BY_NAME[axis.name] for axis in OWN_AXES if axis.name not in ("threads", "optimization")]
+    return [Fact(axis.heading, axis.short(cell)) for axis in own if not axis.is_default(cell)]
 
 
 def engine(cell: Cell) -> str:

@@ -7,8 +7,9 @@ from typing import Any
 from django.conf import settings
 
 from farm.contract.cells import Budget
-from farm.rules.cells.matrix_axes import AXES, Value
+from farm.rules.cells.axes import BY_NAME, OWN_AXES
 from farm.rules.cells.problems import MatrixProblem
+from farm.rules.cells.values import Value, plain_of, words_of
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.matrix_text import write_text
@@ -30,6 +31,7 @@ LABELS = {
     "hardware": ("Hardware", "cpu, cuda"),
     "concurrency": ("Concurrency", "1, 2"),
 }
+LABELS |= {axis.name: (BY_NAME[axis.name].heading, axis.example) for axis in OWN_AXES if axis.name not in LABELS}
 
 
 @dataclass(frozen=True)
@@ -70,10 +72,10 @@ def _field(name: str, matrix: Matrix) -> Field:
 
 def _line(name: str, value: Value) -> str | None:
     """A value as its field has it; None for one with options of its own that are not part of its name."""
-    plain = AXES[name].write(value)
+    plain = plain_of(value)
     if isinstance(plain, Mapping) and name != "precision":
         return None
-    label = AXES[name].label(value).removeprefix(USUAL)
+    label = words_of(value).removeprefix(USUAL)
     return providers.resolve(label).short if name == "provider" else label
 
 

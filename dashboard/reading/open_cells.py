@@ -5,6 +5,7 @@ from statistics import median
 
 from farm.contract.document import Cell
 from farm.contract.reasons import CellStatus
+from farm.rules.cells.identity import told
 from farm.rules.planning.plans import Arm, PlannedBlock
 
 STATE_OF_BLOCK = {"leased": "running"}
@@ -34,26 +35,14 @@ def open_cells(
 def _cell(arm: Arm, block: PlannedBlock, model: str, launches: list[float]) -> Cell:
     """The planned cell in the document's words; its status says nothing and is never shown."""
     spec = arm.spec
-    return Cell(
-        id=arm.id,
-        digest=spec.digest,
-        block=block.id,
-        model=model,
-        model_sha256=spec.artifact_sha256,
-        opset=spec.recipe.opset if isinstance(spec.recipe.opset, int) else None,
-        runtime=str(spec.runtime),
-        provider=spec.provider,
-        provider_options=spec.provider_options,
-        batch=spec.workload.batch,
-        shapes=spec.workload.shapes,
-        precision=spec.recipe.precision,
-        threads=spec.session.threads,
-        session={"name": arm.labels.get("session", "default")},
-        optimization=spec.session.optimization,
-        concurrency=spec.workload.concurrency,
-        hardware=spec.hardware,
-        twin_of=None if arm.twin_of is None else block.arms[arm.twin_of].id,
-        status=CellStatus.CANCELLED,
-        p50_ms=median(launches) if launches else None,
-        samples_ms=launches,
-    )
+    known = {
+        "id": arm.id,
+        "block": block.id,
+        "model": model,
+        "model_sha256": spec.artifact_sha256,
+        "twin_of": None if arm.twin_of is None else block.arms[arm.twin_of].id,
+        "status": CellStatus.CANCELLED,
+        "p50_ms": median(launches) if launches else None,
+        "samples_ms": launches,
+    }
+    return Cell.model_validate(known | told(spec, opset=None, session=arm.labels.get("session", "default")))

@@ -12,8 +12,9 @@ from dashboard import numbers, words
 from dashboard.reading import verdict
 from dashboard.tables import Entry, Head, Table, verdict_entry
 from dashboard.words import Sign, kind_of, sign_of
-from farm.rules.cells.matrix_axes import AXES
+from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.cells.problems import MatrixProblem
+from farm.rules.cells.values import words_of
 from farm.rules.matrices import matrix as matrices
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ SHORT = {
     "unconfirmed": "{model}: a fresh block did not show again what {new} seemed to change",
     "infra": "{model} could not be judged with {new}",
 }
-AXES_NAMED = ("provider", "precision", "batch", "threads", "opset", "hardware", "optimization")
+# the axes of a watch's matrix in the order of its sentence; which releases it measures stands elsewhere
+_FIRST = ("provider", "precision", "batch", "threads", "opset", "hardware", "optimization")
+AXES_NAMED = (*_FIRST, *(axis for axis in MATRIX_AXES if axis not in (*_FIRST, "runtime")))
 ROUND_HEADS = (
     Head("Round"),
     Head("Model"),
@@ -131,7 +134,7 @@ def matrix_words(plain: Mapping[str, Any]) -> str:
 def _axis_words(axis: str, values: Sequence[Any]) -> str:
     if axis == "provider":
         return numbers.listed([words.provider(value.name) for value in values], most=4)
-    shown = numbers.listed([AXES[axis].label(value) for value in values], most=4)
+    shown = numbers.listed([words_of(value) for value in values], most=4)
     return shown if axis in ("precision", "hardware") else f"{axis} {shown}"
 
 

@@ -19,7 +19,7 @@ from farm.contract.numbers import is_row_number
 from farm.fleet.selectors import nodes_visible_to
 from farm.registry import selectors as registry
 from farm.registry.states import VersionState
-from farm.rules.cells.matrix_axes import AXES
+from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.cells.problems import MatrixProblem
 from farm.runs import selectors, services
 
@@ -94,7 +94,7 @@ def _form(request: HttpRequest, *, matrix: str, seed: str, status: int = 200, **
         wish = request.POST.get("wish", "")
         context |= {"version": _version(request), "wish": wish, **_planned(request, matrix, wish)}
     form = matrix_form.form_of(matrix) or matrix_form.form_of(_preset(request))
-    context |= {"matrix": matrix, "form": form, "seed": seed, "axes": list(AXES), **more}
+    context |= {"matrix": matrix, "form": form, "seed": seed, "axes": list(MATRIX_AXES), **more}
     return render(request, "dashboard/new_run.html", context, status=status)
 
 

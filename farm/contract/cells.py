@@ -1,9 +1,9 @@
 """A cell: one resolved point of a matrix, and the digest that names what it measures."""
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, StringConstraints, model_serializer
+from pydantic import BaseModel, Field, StringConstraints
 
 from farm.contract.base import FileName, Message, Sha256, digest_of
 
@@ -52,16 +52,21 @@ class Workload(Message):
     # digest of given inputs (.npz); None: seeded ones are made by the workshop
     inputs_sha256: Sha256 | None = None
     # how inputs are made that are not the usual random numbers of their type, by name (see farm.rules.cells.fills)
-    inputs: dict[str, Annotated[str, StringConstraints(max_length=200)]] = Field(default_factory=dict)
-
-    @model_serializer(mode="wrap")
-    def _without_nothing(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Cells of before 22 November 2026 say nothing of how inputs are made, and keep their digests."""
-        plain: dict[str, Any] = write(self)
-        return plain if self.inputs else {key: value for key, value in plain.items() if key != "inputs"}
+    # cells of before 22 November 2026 say nothing of it, and keep their digests
+    inputs: Annotated[
+        dict[str, Annotated[str, StringConstraints(max_length=200)]], Field(exclude_if=lambda inputs: not inputs)
+    ] = Field(default_factory=dict)
 
 
-class SessionSettings(Message):
+class LaterAxes(BaseModel):
+    """Axes that came after the first version, as fields of a session and of a document's cell alike.
+
+    Each is left out where it has its default (`exclude_if`): the digests of cells of before stay, and nodes of before
+    take them. A field here, its entry in `farm.rules.cells.axes` and its line in `worker.runner.session` are an axis.
+    """
+
+
+class SessionSettings(LaterAxes, Message):
     """ONNX Runtime session options that are part of the cell. `config` entries are passed verbatim."""
 
     threads: Annotated[int, Field(ge=1, le=1024)] = 1

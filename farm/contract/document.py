@@ -10,6 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from farm.contract.cells import LaterAxes
 from farm.contract.reasons import CellStatus, Reason
 
 SCHEMA: Literal["onnxfarm.bench/1"] = "onnxfarm.bench/1"
@@ -153,7 +154,7 @@ class Figure(Part):
     samples: list[float] = Field(default_factory=list)
 
 
-class Cell(Part):
+class Cell(LaterAxes, Part):
     """One arm of one block."""
 
     id: str

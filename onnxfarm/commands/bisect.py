@@ -13,11 +13,12 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from farm.contract.cells import Runtime
-from farm.rules.cells.matrix_axes import DEFAULT_DISTRIBUTION, read_runtime
 from farm.rules.cells.problems import MatrixProblem
+from farm.rules.cells.readers import read_runtime
 from farm.rules.changes.watching import KINDS, Rule
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.narrowing import unpaired_sentence
+from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.nearest import choice_sentence
 from onnxfarm.commands.bench_options import matrix_of, sizes_of
 from onnxfarm.commands.options import (

@@ -14,8 +14,8 @@ from rich.console import Console
 
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
-from farm.rules.cells.matrix_axes import read_runtime
 from farm.rules.cells.problems import MatrixProblem
+from farm.rules.cells.readers import read_runtime
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.narrowing import unpaired_sentence

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from farm.rules.cells.matrix_axes import DEFAULT_DISTRIBUTION
+from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
 from farm.rules.runtimes.ranges import ALL, RangeProblem, versions_in

@@ -20,11 +20,10 @@ MAY_DIFFER = ((), ("runtime",), ("runtime", "opset"), ("runtime", "opset", "mode
 # What `bench` takes as options; a cell with another axis set needs a matrix file.
 OPTIONS = ("provider", "batch", "threads", "precision")
 SET_APART = ("model", "runtime", "opset", *OPTIONS)
-MATRIX_ONLY = tuple(axis.name for axis in axes.AXES if axis.is_setting and axis.name not in SET_APART)
-DEFAULTS: Mapping[str, Any] = {name: axes.BY_NAME[name].default for name in MATRIX_ONLY}
+MATRIX_ONLY = tuple(axis for axis in axes.AXES if axis.is_setting and axis.name not in SET_APART)
 # what a cell is called by, beside its runtime
 SAID = (axes.BY_NAME["model"], *WORKLOAD)
-DEFAULT_SESSION = DEFAULTS["session"]
+DEFAULT_SESSION = axes.BY_NAME["session"].default
 
 Cell = Mapping[str, Any]
 
@@ -83,7 +82,7 @@ def repeat_in_one_block(match: Match) -> Repeat | None:
 def label(cell: Cell) -> str:
     """A cell in a few words, without its runtime."""
     known = _readable(cell)
-    said = [axis for axis in SAID if hasattr(known, axis.name) and not axis.is_default(known)]
+    said = [axis for axis in SAID if hasattr(known, axis.fields[0]) and not axis.is_default(known)]
     return ", ".join(filter(None, (axis.label(known) for axis in said)))
 
 
@@ -122,12 +121,12 @@ def _is_one(cells: Sequence[Cell], axes: Sequence[str]) -> bool:
     return len({tuple(_key(cell, axis) for axis in axes) for cell in cells}) == 1
 
 
-def _is_set(cell: Cell, axis: str) -> bool:
+def _is_set(cell: Cell, axis: axes.Axis) -> bool:
     """Whether a cell has something other than the default; a session's default goes by its name."""
-    value = cell.get(axis)
-    if axis == "session" and isinstance(value, dict):
+    value = cell.get(axis.fields[0])
+    if axis.name == "session" and isinstance(value, dict):
         return bool(value) and value.get("name", DEFAULT_SESSION) != DEFAULT_SESSION
-    return value is not None and value != DEFAULTS.get(axis)
+    return value is not None and value != axis.default
 
 
 def _model_file(cell: Cell) -> str:
@@ -144,11 +143,11 @@ def _matrix(match: Match) -> dict[str, Any]:
     """A matrix file with both cells and nothing else."""
     cell = match.new
     provider = {"name": cell.get("provider"), "options": cell.get("provider_options")}
-    axes = {
+    declared = {
         "runtime": [match.old.get("runtime"), cell.get("runtime")],
         "opset": list(match.differs["opset"]) if "opset" in match.differs else None,
         "provider": [provider if cell.get("provider_options") else cell.get("provider")],
         **{axis: [cell[axis]] for axis in ("batch", "precision", "threads") if cell.get(axis)},
-        **{axis: [cell[axis]] for axis in MATRIX_ONLY if axis != "provider_options" and _is_set(cell, axis)},
+        **{axis.name: [cell[axis.fields[0]]] for axis in MATRIX_ONLY if axis.declared and _is_set(cell, axis)},
     }
-    return {"matrix": {axis: values for axis, values in axes.items() if values is not None}}
+    return {"matrix": {name: values for name, values in declared.items() if values is not None}}

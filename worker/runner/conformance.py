@@ -15,9 +15,9 @@ import numpy as np
 import onnxruntime
 
 from worker.runner import faults
-from worker.runner.engine import session_options
 from worker.runner.order import Order, PhaseTimer, WrapCall
 from worker.runner.scoring import Array
+from worker.runner.session import session_options
 
 IN, OUT = "in.", "out."
 
@@ -39,7 +39,7 @@ def _outcome_of(folder: Path, *, order: Order) -> tuple[str, str]:
     tolerance = json.loads((folder / "tolerance.json").read_text())
     try:
         with faults.translated("session"):
-            options = session_options(order, tune={"log_severity_level": 4})
+            options = session_options(order.session, tune={"log_severity_level": 4})
             session = onnxruntime.InferenceSession(str(folder / "model.onnx"), options, providers=[order.provider])
         for path in sorted(folder.glob("data_*.npz")):
             with np.load(path, allow_pickle=False) as data:

@@ -1,12 +1,13 @@
 """A session as the cell asks for it, and the differences between ONNX Runtime 1.15 and 1.31."""
 
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any
 
 import onnxruntime
 
 from worker.runner import building, faults, plugins
 from worker.runner.order import Order, PhaseTimer
+from worker.runner.session import Tune, session_options
 
 CPU = "CPUExecutionProvider"
 
@@ -26,16 +27,6 @@ class Engine:
     provider_facts: dict[str, str] = field(default_factory=dict)
 
 
-class Tune(TypedDict, total=False):
-    """Further attributes of SessionOptions, and its config entries."""
-
-    log_severity_level: int
-    enable_profiling: bool
-    profile_file_prefix: str
-    optimized_model_filepath: str
-    config_entries: dict[str, str]
-
-
 def open_engine(order: Order, *, timer: PhaseTimer, tune: Tune | None = None) -> Engine:
     """Create the session; raises Refusal when the provider is not in this build, not active, or the model not loaded.
 
@@ -50,7 +41,7 @@ def open_engine(order: Order, *, timer: PhaseTimer, tune: Tune | None = None) ->
             f"{', '.join(available)}; choose one of these or another distribution",
             requested_providers=requested,
         )
-    options = session_options(order, tune=tune or {})
+    options = session_options(order.session, tune=tune or {})
     devices = plugins.devices_of(order, requested=requested) if order.plugin else []
     during = "session" if order.provider == CPU else "provider"
     with timer.phase("session"), faults.translated(during, requested_providers=requested):
@@ -93,37 +84,6 @@ def requested_providers(order: Order) -> list[str]:
 def provider_options(order: Order) -> dict[str, str]:
     """The order's options verbatim, and those of a provider that compiles: its cache folder and shapes."""
     return {**building.options_of(order), **order.provider_options}
-
-
-def session_options(order: Order, *, tune: Tune) -> Any:
-    """SessionOptions of the cell; raises Refusal on a config entry ONNX Runtime does not take."""
-    wanted = order.session
-    options = onnxruntime.SessionOptions()
-    # errors only: warnings of every session would fill the log tail
-    options.log_severity_level = 3
-    options.intra_op_num_threads = wanted.threads
-    options.inter_op_num_threads = wanted.inter_op_threads
-    options.execution_mode = {
-        "sequential": onnxruntime.ExecutionMode.ORT_SEQUENTIAL,
-        "parallel": onnxruntime.ExecutionMode.ORT_PARALLEL,
-    }[wanted.execution_mode]
-    options.graph_optimization_level = {
-        "disable": onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
-        "basic": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
-        "extended": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
-        "all": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
-    }[wanted.optimization]
-    options.enable_mem_pattern = wanted.memory_pattern
-    options.enable_cpu_mem_arena = wanted.arena
-    with faults.translated("session"):
-        options.add_session_config_entry("session.intra_op.allow_spinning", "1" if wanted.spinning else "0")
-        options.add_session_config_entry("session.inter_op.allow_spinning", "1" if wanted.spinning else "0")
-        for key, value in {**tune.get("config_entries", {}), **wanted.config}.items():
-            options.add_session_config_entry(key, value)
-    for attribute, setting in tune.items():
-        if attribute != "config_entries":
-            setattr(options, attribute, setting)
-    return options
 
 
 def _refuse_fallback(order: Order, *, requested: list[str], active: list[str]) -> None:

@@ -10,25 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
+from worker.runner.session import SessionOrder
+
 ORDER_VERSION = 1
 
 # puts something around the timed call, in tests
 WrapCall = Callable[[Callable[[], object]], Callable[[], object]]
-
-
-@dataclass(frozen=True)
-class SessionOrder:
-    """Session settings of the cell; the names are those of the contract's SessionSettings."""
-
-    threads: int = 1
-    inter_op_threads: int = 1
-    execution_mode: str = "sequential"
-    optimization: str = "all"
-    spinning: bool = True
-    memory_pattern: bool = True
-    arena: bool = True
-    disabled_optimizers: tuple[str, ...] = ()
-    config: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -93,7 +80,7 @@ class Order:
     # the switch (an environment variable) that lets the processor stand in for the provider's device
     stands_in: str | None = None
     building: BuildingPart | None = None
-    session: SessionOrder = SessionOrder()
+    session: SessionOrder = field(default_factory=SessionOrder)
     reference: str | None = None
     atol: float = 1e-5
     rtol: float = 1e-4

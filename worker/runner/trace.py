@@ -5,9 +5,10 @@ import os
 import time
 
 from worker.runner import faults, profile
-from worker.runner.engine import Engine, Tune, open_engine
+from worker.runner.engine import Engine, open_engine
 from worker.runner.feeding import Feed, choose_inputs, load_arrays
 from worker.runner.order import Order, PhaseTimer, WrapCall
+from worker.runner.session import Tune
 
 WARMUP_RUNS = 3
 LEAST_RUNS = 10

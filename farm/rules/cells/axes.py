@@ -1,54 +1,35 @@
-"""The axes of a cell: what one can be told from another by, how a value of each reads, and what goes without saying.
+"""The axes of a cell: what one can be told from another by, how a matrix declares it, and how its values read.
 
-One entry an axis, in the order in which pages, tables and sentences go through them. Everything that shows, names,
-sorts or compares cells reads them here. How a matrix file writes an axis stands in `farm.rules.matrices.axes`. Pure.
+One entry an axis, in the order in which pages, tables and sentences go through them. Whatever reads, writes, shows,
+names, sorts or compares cells goes through this table. Pure.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import get_args
 
 from packaging.version import Version
 
+from farm.contract.cells import CellSpec, Optimization
 from farm.contract.document import Cell
+from farm.rules.cells import readers, recipes
+from farm.rules.cells.axis import SAID, Axis, Declared, Schema, choice, named_schema, number, number_schema
 from farm.rules.cells.numbers import counted
-from farm.rules.cells.recipes import precision_words
+from farm.rules.cells.session_sets import SESSION_SCHEMA, read_session, set_of
+from farm.rules.cells.values import PrecisionChoice, ProviderChoice
 from farm.rules.runtimes import distributions, providers
 from farm.rules.runtimes.order import release_order
 
+__all__ = ["AXES", "BY_NAME", "MATRIX_AXES", "OWN_AXES", "SAID", "Axis", "Declared"]
 
-class _Said:
-    """In place of a default: no value of this axis goes without saying."""
+MAX_BATCH = 65_536
 
-
-SAID: Final = _Said()
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """One axis.
-
-    `name` is its key in a matrix, where a matrix has it, and the first of `fields`, the keys of a document's cell that
-    hold it. `value` is what a cell has, `short` its text under `heading`, `label` its text on its own. `order` sorts
-    values. `default` goes without saying. `is_setting`: part of what is measured, not of where.
-    """
-
-    name: str
-    heading: str
-    value: Callable[[Cell], Any]
-    label: Callable[[Cell], str]
-    short: Callable[[Cell], str]
-    order: Callable[[Cell], Any]
-    default: Any = SAID
-    fields: tuple[str, ...] = ()
-    is_setting: bool = True
-
-    def is_default(self, cell: Cell) -> bool:
-        """Whether the cell's value goes without saying."""
-        return bool(self.value(cell) == self.default)
+_TEXT: Schema = {"type": "string"}
+_OPTIONS: Schema = {"type": "object", "additionalProperties": {"type": ["string", "number"]}}
+_PRECISION_NAME = rf"^({'|'.join(recipes.PRECISIONS)})(:[a-z-]+(=[^:]*)?)*$"
 
 
-def pairs(entries: Mapping[str, Any]) -> str:
+def pairs(entries: Mapping[str, object]) -> str:
     """Names with their values, as the command line takes them: `height=8 width=8`."""
     return " ".join(f"{name}={value}" for name, value in sorted(entries.items()))
 
@@ -71,68 +52,191 @@ def session_name(cell: Cell) -> str:
     return str(cell.session.get("name") or pairs(cell.session) or "default")
 
 
-def _axis(name: str, heading: str, **parts: Any) -> Axis:
-    """An axis whose texts and order follow from its value, but for the `parts` given."""
-    value = parts.pop("value", lambda cell: getattr(cell, name))
-    short = parts.pop("short", lambda cell: "" if value(cell) is None else str(value(cell)))
-    texts = {"label": short, "order": value, "fields": (name,)} | parts
-    return Axis(name=name, heading=heading, value=value, short=short, **texts)
+def _hardware_of(spec: CellSpec) -> str | None:
+    """The hardware that is not what its provider needs anyway."""
+    provider = providers.find(spec.provider)
+    usual = providers.tag_for(provider, spec.provider_options) if provider is not None else None
+    return spec.hardware if spec.hardware != usual else None
+
+
+def _provider_schema() -> Schema:
+    name = {"type": "string", "examples": [entry.short for entry in providers.PROVIDERS]}
+    return named_schema("name", name, _OPTIONS)
+
+
+def _precision_schema() -> Schema:
+    options = {"type": "object", "additionalProperties": False, "properties": recipes.SCHEMA}
+    text = {"type": "string", "pattern": _PRECISION_NAME}
+    return named_schema("precision", {"enum": list(recipes.PRECISIONS)}, options, text=text)
 
 
 AXES: tuple[Axis, ...] = (
-    _axis("model", "Model", short=lambda c: c.model or c.model_sha256[:12], fields=("model_sha256",)),
-    _axis("hardware", "Hardware", is_setting=False),
-    _axis(
+    Axis(
+        "model",
+        "Model",
+        value_of=lambda c: c.model,
+        short_of=lambda c: c.model or c.model_sha256[:12],
+        fields=("model_sha256",),
+    ),
+    Axis(
+        "hardware",
+        "Hardware",
+        is_setting=False,
+        declared=Declared("hardware", read=readers.read_hardware, schema=_TEXT, of=_hardware_of),
+    ),
+    Axis(
         "node",
         "Node",
-        label=lambda c: c.node or "no node",
-        order=lambda c: c.node or "",
+        label_of=lambda c: c.node or "no node",
+        order_of=lambda c: c.node or "",
         default=None,
         is_setting=False,
     ),
-    _axis("provider", "Provider", short=lambda c: providers.title(c.provider), order=lambda c: c.provider),
-    _axis(
+    Axis(
+        "provider",
+        "Provider",
+        short_of=lambda c: providers.title(c.provider),
+        declared=Declared(
+            "provider",
+            read=readers.read_provider,
+            schema=_provider_schema(),
+            of=lambda spec: ProviderChoice(spec.provider, spec.provider_options),
+        ),
+    ),
+    Axis(
         "provider_options",
         "Provider options",
-        short=lambda c: pairs(c.provider_options),
-        label=lambda c: pairs(c.provider_options) or "default options",
-        order=lambda c: sorted(c.provider_options.items()),
+        short_of=lambda c: pairs(c.provider_options),
+        label_of=lambda c: pairs(c.provider_options) or "default options",
+        order_of=lambda c: sorted(c.provider_options.items()),
         default={},
     ),
-    _axis(
+    Axis(
         "batch",
         "Batch",
-        short=lambda c: "–" if c.batch is None else str(c.batch),
-        label=lambda c: "no batch" if c.batch is None else f"batch {c.batch}",
-        order=lambda c: c.batch or 0,
+        short_of=lambda c: "–" if c.batch is None else str(c.batch),
+        label_of=lambda c: "no batch" if c.batch is None else f"batch {c.batch}",
+        order_of=lambda c: c.batch or 0,
         default=None,
+        # planning finds it in inputs and models too
+        declared=Declared(
+            "batch",
+            read=partial(readers.whole_number, "batch", most=MAX_BATCH),
+            schema=number_schema(MAX_BATCH),
+            of=lambda spec: spec.workload.batch,
+        ),
     ),
-    _axis(
+    Axis(
         "shapes",
         "Shapes",
-        short=lambda c: pairs(c.shapes),
-        label=lambda c: pairs(c.shapes) or "default shapes",
-        order=lambda c: sorted(c.shapes.items()),
+        short_of=lambda c: pairs(c.shapes),
+        label_of=lambda c: pairs(c.shapes) or "default shapes",
+        order_of=lambda c: sorted(c.shapes.items()),
         default={},
+        declared=Declared(
+            "shapes",
+            read=readers.read_shapes,
+            schema={"type": "object", "additionalProperties": number_schema(readers.MAX_DIMENSION)},
+            of=lambda spec: spec.workload.shapes,
+        ),
     ),
-    _axis(
+    Axis(
         "precision",
         "Precision",
-        short=lambda c: precision_words(c.precision, c.recipe),
-        order=lambda c: ("fp32" not in c.precision, c.precision, c.recipe),
+        short_of=lambda c: recipes.precision_words(c.precision, c.recipe),
+        order_of=lambda c: ("fp32" not in c.precision, c.precision, c.recipe),
         fields=("precision", "recipe"),
+        declared=Declared(
+            "precision",
+            read=readers.read_precision,
+            schema=_precision_schema(),
+            of=lambda spec: PrecisionChoice(spec.recipe.precision, recipes.for_tools(spec.recipe)),
+        ),
     ),
-    _axis(
+    Axis(
         "opset",
         "Opset",
-        label=lambda c: f"opset {c.opset}" if c.opset else "opset unknown",
-        order=lambda c: c.opset or 0,
+        label_of=lambda c: f"opset {c.opset}" if c.opset else "opset unknown",
+        order_of=lambda c: c.opset or 0,
         default="as-is",
+        declared=Declared(
+            "opset",
+            read=readers.read_opset,
+            schema={"anyOf": [{"enum": ["as-is", "max-of-runtime"]}, number_schema(readers.MAX_OPSET)]},
+            of=lambda spec: spec.recipe.opset,
+        ),
     ),
-    _axis("threads", "Threads", label=lambda c: counted(c.threads, "thread")),
-    _axis("optimization", "Optimization", label=lambda c: f"optimization {c.optimization}", default="all"),
-    _axis("session", "Session", value=session_name, label=lambda c: f"session {session_name(c)}", default="default"),
-    _axis("concurrency", "Concurrency", label=lambda c: counted(c.concurrency, "stream"), default=1),
-    _axis("runtime", "Runtime", short=lambda c: runtime_name(c.runtime), order=lambda c: version_key(c.runtime)),
+    Axis(
+        "threads",
+        "Threads",
+        label_of=lambda c: counted(c.threads, "thread"),
+        declared=number("threads", "session", most=1024),
+    ),
+    Axis(
+        "optimization",
+        "Optimization",
+        default="all",
+        declared=choice(
+            "optimization", "session", choices=get_args(Optimization), help="disable, basic, extended, all."
+        ),
+    ),
+    Axis(
+        "session",
+        "Session",
+        value_of=session_name,
+        label_of=lambda c: f"session {session_name(c)}",
+        default="default",
+        declared=Declared(
+            "session", read=read_session, schema=SESSION_SCHEMA, of=lambda spec: set_of(spec.session, name="")
+        ),
+    ),
+    Axis(
+        "concurrency",
+        "Concurrency",
+        label_of=lambda c: counted(c.concurrency, "stream"),
+        default=1,
+        declared=number("concurrency", "workload", most=64, help="Sessions at once, e.g. 1,4."),
+    ),
+    Axis(
+        "runtime",
+        "Runtime",
+        short_of=lambda c: runtime_name(c.runtime),
+        order_of=lambda c: version_key(c.runtime),
+        declared=Declared(
+            "runtime",
+            read=readers.read_runtime,
+            schema={"type": "string", "pattern": r"^([a-z0-9][a-z0-9._-]*==)?[0-9][0-9A-Za-z.+-]*$"},
+            of=lambda spec: spec.runtime,
+        ),
+    ),
 )
 BY_NAME: Mapping[str, Axis] = {axis.name: axis for axis in AXES}
+# those that a CellSpec has as fields of their own, given and taken as they are
+OWN_AXES: tuple[Declared, ...] = tuple(axis.declared for axis in AXES if axis.declared and axis.declared.part)
+
+
+def _placed(first: Iterable[str], last: Iterable[str] = ()) -> tuple[str, ...]:
+    """The names of a matrix's axes: some first, some last, and all others between them as they stand in AXES."""
+    first, last = tuple(first), tuple(last)
+    others = (axis.name for axis in AXES if axis.declared and axis.name not in {*first, *last})
+    return (*first, *others, *last)
+
+
+# In a product the last one varies fastest.
+_MATRIX_ORDER = _placed(
+    ("opset", "runtime", "provider", "batch", "shapes", "precision", "threads", "session", "optimization"),
+    ("hardware", "concurrency"),
+)
+MATRIX_AXES: Mapping[str, Declared] = {
+    name: declared for name in _MATRIX_ORDER if (declared := BY_NAME[name].declared) is not None
+}
+# Blocks are split along the first one first; the values of the last are kept together longest.
+SPLIT_ORDER = _placed(
+    ("hardware", "shapes", "batch", "concurrency", "threads", "precision", "opset"),
+    ("optimization", "session", "provider", "runtime"),
+)
+# Comparisons along the first one are what a reader asks for first.
+ASKED_ORDER = _placed(
+    ("runtime", "provider", "opset", "session", "optimization", "precision", "threads", "concurrency"),
+    ("batch", "hardware", "shapes"),
+)

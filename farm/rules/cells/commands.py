@@ -7,15 +7,18 @@ a POSIX shell; what an option cannot carry safely stands in the JSON of `--matri
 import json
 import re
 import shlex
-from typing import Any
 
 from farm.contract.cells import CellSpec, Runtime, SessionSettings
 from farm.rules.cells import recipes
-from farm.rules.cells.matrix_axes import DEFAULT_DISTRIBUTION
-from farm.rules.cells.session_sets import OWN_AXES, SessionSet
+from farm.rules.cells.axes import BY_NAME, MATRIX_AXES, OWN_AXES
+from farm.rules.cells.session_sets import set_of
+from farm.rules.cells.values import plain_of, words_of
+from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 
 # the names under which a model's given inputs and its calibration data are stored
 INPUTS, CALIBRATION = "inputs.npz", "calibration.npz"
+# session settings that `onnxfarm diverge` takes
+_OF_DIVERGE = {"threads", "optimization"}
 # dimensions that --shape takes as they are: no sign of an option, a list, or a terminal
 _PLAIN = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", re.ASCII)
 # what --input takes behind the sign: no sign of a list or of a terminal
@@ -33,8 +36,7 @@ def repeat_command(cell: CellSpec, main: str) -> str:
         ("--threads", cell.session.threads),
         ("--precision", cell.recipe.precision if "precision" not in declared else None),
         ("--opset", cell.recipe.opset if cell.recipe.opset != "as-is" else None),
-        ("--optimization", cell.session.optimization if cell.session.optimization != "all" else None),
-        ("--concurrency", cell.workload.concurrency if cell.workload.concurrency > 1 else None),
+        *_own_options(cell),
         ("--seed", cell.workload.seed or None),
     )
     words += _shapes(cell) if "shapes" not in declared else []
@@ -55,8 +57,9 @@ def diverge_command(
     `has_inputs`: whether they lie beside the model; None: where the cell's were given. Empty where the cell has
     settings that the command does not take.
     """
-    plain = SessionSettings().model_dump(exclude=OWN_AXES)
-    is_plain = cell.session.model_dump(exclude=OWN_AXES) == plain and _has_plain_shapes(cell) and _has_plain_fills(cell)
+    plain = SessionSettings().model_dump(exclude=_OF_DIVERGE)
+    has_plain_work = _has_plain_shapes(cell) and _has_plain_fills(cell)
+    is_plain = cell.session.model_dump(exclude=_OF_DIVERGE) == plain and has_plain_work
     if cell.provider_options or cell.recipe.options or not is_plain:
         return ""
     words = ["onnxfarm", "diverge", as_file(main), "--ort", _named(cell.runtime)]
@@ -104,6 +107,12 @@ def _pairs(*options: tuple[str, object]) -> list[str]:
     return [word for name, value in options if value is not None for word in (name, str(value))]
 
 
+def _own_options(cell: CellSpec) -> list[tuple[str, object]]:
+    """Options of axes that a cell has as fields of its own, where the value does not go without saying."""
+    said = [(axis, value) for axis in OWN_AXES if (value := axis.of(cell)) is not None and axis.help]
+    return [(f"--{axis.name}", words_of(value)) for axis, value in said if value != BY_NAME[axis.name].default]
+
+
 def _is_calibrated(cell: CellSpec) -> bool:
     return cell.recipe.options.get(recipes.SAMPLES, recipes.RANDOM) != recipes.RANDOM
 
@@ -126,16 +135,19 @@ def _has_plain_shapes(cell: CellSpec) -> bool:
     return all(_PLAIN.match(name) for name in cell.workload.shapes)
 
 
-def _matrix(cell: CellSpec) -> dict[str, Any]:
+def _matrix(cell: CellSpec) -> dict[str, object]:
     """What no option says: options of provider and recipe, session options, dimensions with unusual names."""
-    declared: dict[str, Any] = {}
-    if cell.provider_options:
-        declared["provider"] = [{"name": cell.provider, "options": cell.provider_options}]
-    if options := recipes.for_tools(cell.recipe):
-        declared["precision"] = [{"precision": cell.recipe.precision, "options": options}]
-    if cell.workload.inputs_sha256 is None and not _has_plain_shapes(cell):
-        declared["shapes"] = [cell.workload.shapes]
+    session = set_of(cell.session, name="as-measured").as_plain()
+    unsaid = {
+        "provider": bool(cell.provider_options),
+        "precision": bool(recipes.for_tools(cell.recipe)),
+        "shapes": cell.workload.inputs_sha256 is None and not _has_plain_shapes(cell),
+    }
+    declared: dict[str, object] = {
+        name: [plain_of(value)]
+        for name, is_unsaid in unsaid.items()
+        if is_unsaid and (value := MATRIX_AXES[name].of(cell)) is not None
+    }
     if not _has_plain_fills(cell):
         declared["inputs"] = dict(cell.workload.inputs)
-    session = SessionSet(name="as-measured", **cell.session.model_dump(exclude=OWN_AXES)).as_plain()
     return {**declared, **({"session": [session]} if len(session) > 1 else {})}

@@ -18,8 +18,11 @@ from typing import Any
 
 from farm.contract.cells import CellSpec
 from farm.contract.document import Cell, Comparison, Document
+from farm.rules.cells.axes import BY_NAME, OWN_AXES
+from farm.rules.cells.matrices import PlainMatrix, point_of
 from farm.rules.cells.numbers import change, mebibytes, microseconds, milliseconds
-from farm.rules.cells.session_sets import OWN_AXES, SessionSet
+from farm.rules.cells.session_sets import set_of
+from farm.rules.cells.values import plain_of
 from farm.rules.changes import watching
 from farm.rules.comparing.sides import compared
 from farm.rules.reporting import sentences
@@ -216,24 +219,12 @@ def _is_known(provider: str) -> bool:
     return True
 
 
-def _matrix(case: Case) -> dict[str, Any]:
+def _matrix(case: Case) -> dict[str, PlainMatrix]:
     """The same point for `onnxfarm bench`. The model in the report is the variant already, so it is taken as it is."""
-    provider: Any = case.spec.provider
-    if case.spec.provider_options:
-        provider = {"name": case.spec.provider, "options": dict(case.spec.provider_options)}
-    session = case.spec.session.model_dump(exclude=OWN_AXES)
-    concurrency = case.spec.workload.concurrency
-    return {
-        "matrix": {
-            "runtime": [case.old.runtime, case.new.runtime],
-            "provider": [provider],
-            "threads": [case.spec.session.threads],
-            "optimization": [case.spec.session.optimization],
-            "session": [SessionSet(name="as measured", **session).as_plain()],
-            "precision": ["fp32"],
-            **({"concurrency": [concurrency]} if concurrency > 1 else {}),
-        }
-    }
+    point = point_of(case.spec) | {"session": set_of(case.spec.session, name="as measured")}
+    said = [axis.name for axis in OWN_AXES if axis.part == "session" or point[axis.name] != BY_NAME[axis.name].default]
+    declared: PlainMatrix = {axis: [plain_of(point[axis])] for axis in ("provider", "session", *said)}
+    return {"matrix": {**declared, "runtime": [case.old.runtime, case.new.runtime], "precision": ["fp32"]}}
 
 
 def _part(case: Case) -> Document:

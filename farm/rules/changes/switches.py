@@ -19,9 +19,9 @@ from typing import Any, Literal
 
 from farm.contract.cells import Runtime
 from farm.contract.document import Cell, Comparison, Document
-from farm.rules.cells.matrix_axes import ProviderChoice, Value
 from farm.rules.cells.numbers import counted, percent
 from farm.rules.cells.session_sets import DEFAULT, SessionSet
+from farm.rules.cells.values import ProviderChoice, Value
 from farm.rules.matrices.matrix import Matrix, Selector
 from farm.rules.matrices.points import Point
 

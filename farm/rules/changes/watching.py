@@ -12,6 +12,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field
 
 from farm.contract.base import Message, digest_of
+from farm.contract.cells import LaterAxes
 from farm.contract.document import Cell, Comparison, Document, ParityOutput
 from farm.contract.reasons import CellStatus, ReasonCode
 from farm.rules.cells import label
@@ -140,7 +141,10 @@ def series_of(cell: Cell) -> str:
     workload = [cell.batch, cell.shapes, cell.concurrency]
     provider = [cell.provider, cell.provider_options]
     setting = [cell.threads, session, cell.optimization]
-    return digest_of([cell.model, distribution, recipe, provider, workload, setting])[:32]
+    known = [cell.model, distribution, recipe, provider, workload, setting]
+    # those with other values than their defaults alone: without any the series is the one of before
+    later = cell.model_dump(mode="json", include=set(LaterAxes.model_fields))
+    return digest_of([*known, later] if later else known)[:32]
 
 
 def place_of(cell: Cell) -> tuple[str, str]:

@@ -21,11 +21,13 @@ from numpy.typing import NDArray
 
 from farm.contract.blocks import Tolerance
 from farm.contract.cells import Budget
+from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.cells.fills import SCHEMA as FILLS_SCHEMA
 from farm.rules.cells.fills import read_fills
-from farm.rules.cells.matrix_axes import AXES, Value, read_runtime, whole_number
 from farm.rules.cells.problems import MatrixProblem
+from farm.rules.cells.readers import read_runtime, whole_number
 from farm.rules.cells.session_sets import SessionSet
+from farm.rules.cells.values import Value, plain_of, words_of
 from farm.rules.matrices.matrix_text import read_text, whole_characters
 from farm.rules.matrices.settings import SCHEMAS, read_sustained, read_tolerances, read_wish
 from farm.rules.runtimes.nearest import choice_sentence
@@ -70,10 +72,10 @@ class Matrix:
 
     def as_plain(self) -> dict[str, Any]:
         """The matrix as plain values that `parse` reads back: what is stored and shown."""
-        declared: dict[str, Any] = {name: [AXES[name].write(v) for v in values] for name, values in self.axes.items()}
+        declared: dict[str, Any] = {name: [plain_of(v) for v in values] for name, values in self.axes.items()}
         for rule in _RULES:
             if selectors := getattr(self, rule):
-                declared[rule] = [{axis: AXES[axis].write(v) for axis, v in s.items()} for s in selectors]
+                declared[rule] = [{axis: plain_of(v) for axis, v in s.items()} for s in selectors]
         settings: dict[str, Any] = {
             "max-parallel": self.max_parallel,
             "name": self.name,
@@ -96,7 +98,7 @@ def parse(source: str | Mapping[str, Any], *, allowed: Collection[str] = ()) -> 
         raise MatrixProblem("The matrix is not a mapping of axes: start with a line like `runtime: [1.29.0, 1.31.1]`.")
     keys = _flatten(plain)
     read = _readers(allowed)
-    axes = {name: _read_axis(name, keys[name], read=read[name]) for name in AXES if name in keys}
+    axes = {name: _read_axis(name, keys[name], read=read[name]) for name in MATRIX_AXES if name in keys}
     matrix = Matrix(
         axes=axes,
         exclude=_read_selectors("exclude", keys.get("exclude"), axes, read=read),
@@ -137,7 +139,7 @@ def default() -> Matrix:
 @cache
 def json_schema() -> dict[str, Any]:
     """The JSON schema (2020-12) of a matrix file."""
-    one = {name: dict(axis.schema) for name, axis in AXES.items()}
+    one = {name: dict(axis.schema) for name, axis in MATRIX_AXES.items()}
     # in a rule, a session set is named by its name alone
     selector = {"type": "object", "minProperties": 1, "additionalProperties": False, "properties": one}
     axes: dict[str, Any] = {
@@ -171,7 +173,7 @@ def _split(value: Any) -> list[Any]:
 
 def _flatten(plain: Mapping[str, Any]) -> dict[str, Any]:
     """All keys in one mapping, whether the axes stand under `matrix` or at the top level."""
-    known = (*AXES, *_RULES, *_SETTINGS, *_WRAPPERS)
+    known = (*MATRIX_AXES, *_RULES, *_SETTINGS, *_WRAPPERS)
     found: dict[str, Any] = {}
     for written, value in plain.items():
         key = str(written).replace("_", "-")
@@ -194,7 +196,7 @@ def _unwrapped(key: str, value: Any) -> dict[str, Any]:
 
 def _readers(allowed: Collection[str]) -> dict[str, Read]:
     """How a value of each axis is read."""
-    return {name: axis.read for name, axis in AXES.items()} | {"runtime": partial(read_runtime, allowed=allowed)}
+    return {name: axis.read for name, axis in MATRIX_AXES.items()} | {"runtime": partial(read_runtime, allowed=allowed)}
 
 
 def _read_axis(name: str, written: Any, *, read: Read) -> tuple[Value, ...]:
@@ -237,8 +239,8 @@ def _read_selector(
         raise MatrixProblem(f"{where} is {entry!r}: write one or more `axis: value` pairs.")
     selector: dict[str, Value] = {}
     for axis, written in entry.items():
-        if axis not in AXES:
-            raise MatrixProblem(f"{where}: {choice_sentence('axis', str(axis), AXES)}")
+        if axis not in MATRIX_AXES:
+            raise MatrixProblem(f"{where}: {choice_sentence('axis', str(axis), MATRIX_AXES)}")
         try:
             selector[axis] = _named_session(written, axes) or read[axis](written)
         except MatrixProblem as problem:
@@ -284,8 +286,7 @@ def _check_exclude(matrix: Matrix) -> None:
                     f"exclude entry {place} names the axis {axis!r}, which the matrix does not declare."
                 )
             if value not in values:
-                label = AXES[axis].label
-                choice = choice_sentence(axis, label(value), [label(v) for v in values])
+                choice = choice_sentence(axis, words_of(value), [words_of(v) for v in values])
                 raise MatrixProblem(f"exclude entry {place} matches nothing. {choice}")
 
 

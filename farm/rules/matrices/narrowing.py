@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from farm.contract.cells import Runtime
-from farm.rules.cells.matrix_axes import AXES, Value
+from farm.rules.cells.axes import MATRIX_AXES
+from farm.rules.cells.values import Value
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import Point, expand
 from farm.rules.runtimes.order import release_order
@@ -59,7 +60,7 @@ def narrowed(
     """
     points = [point_at(matrix, one) for one in positions]
     axes: dict[str, tuple[Value, ...]] = {}
-    for axis in AXES:
+    for axis in MATRIX_AXES:
         values: list[Value] = []
         for point in points:
             if axis in point.values and point.values[axis] not in values:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farm.rules.cells.matrix_axes import AXES, Value
+from farm.rules.cells.values import Value, words_of
 from farm.rules.matrices.matrix import Matrix, Selector, kept_points, slice_of
 
 
@@ -22,7 +22,7 @@ class Point:
     @property
     def labels(self) -> dict[str, str]:
         """The values in words."""
-        return {axis: AXES[axis].label(value) for axis, value in self.values.items()}
+        return {axis: words_of(value) for axis, value in self.values.items()}
 
 
 @dataclass(frozen=True, slots=True)

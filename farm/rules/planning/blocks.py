@@ -9,26 +9,13 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import TypeVar
 
+from farm.rules.cells.axes import SPLIT_ORDER
 from farm.rules.planning.plans import Arm
 
 LONGEST_BLOCK_S = 600.0
 # fewer arms compare nothing, however slow the model
 FEWEST_ARMS = 2
 
-# The axis to split along first stands first; the runtime is kept together longest.
-SPLIT_ORDER = (
-    "hardware",
-    "shapes",
-    "batch",
-    "concurrency",
-    "threads",
-    "precision",
-    "opset",
-    "optimization",
-    "session",
-    "provider",
-    "runtime",
-)
 KEPT_TOGETHER = SPLIT_ORDER[-1]
 TWIN = "twin"
 

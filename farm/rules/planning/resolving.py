@@ -6,10 +6,10 @@ from typing import Literal
 
 from farm.contract.cells import CellSpec, Recipe, Runtime, SessionSettings, Workload
 from farm.contract.reasons import Reason
-from farm.rules.cells import fills, recipes, threads
-from farm.rules.cells.matrix_axes import PrecisionChoice, ProviderChoice
+from farm.rules.cells import fills, identity, recipes, threads
 from farm.rules.cells.session_sets import DEFAULT as DEFAULT_SESSION
 from farm.rules.cells.session_sets import SessionSet
+from farm.rules.cells.values import PrecisionChoice, ProviderChoice
 from farm.rules.matrices.points import Point
 from farm.rules.planning import refusals
 from farm.rules.planning.plans import ModelFacts, NodeOffer
@@ -168,15 +168,14 @@ def _workload_of(point: Point, request: Request) -> Workload:
         batch = shapes.pop(model.batch, None)
     if batch is None and model.batch is not None:
         batch = model.inputs_batch or (model.batch if isinstance(model.batch, int) else 1)
-    concurrency = values.get("concurrency", 1)
-    return Workload(
-        batch=batch if isinstance(batch, int) else None,
-        shapes=shapes,
-        concurrency=concurrency if isinstance(concurrency, int) else 1,
-        seed=request.seed,
-        inputs_sha256=model.inputs_sha256,
-        inputs=_fills_of(request) if model.inputs_sha256 is None else {},
-    )
+    found = {
+        "batch": batch if isinstance(batch, int) else None,
+        "shapes": shapes,
+        "seed": request.seed,
+        "inputs_sha256": model.inputs_sha256,
+        "inputs": _fills_of(request) if model.inputs_sha256 is None else {},
+    }
+    return Workload.model_validate(found | identity.given(values, "workload"))
 
 
 def _fills_of(request: Request) -> dict[str, str]:
@@ -192,16 +191,4 @@ def _mapping(value: object) -> Mapping[str, int]:
 def _session_of(point: Point) -> SessionSettings:
     chosen = point.values.get("session", DEFAULT_SESSION)
     assert isinstance(chosen, SessionSet)
-    return SessionSettings.model_validate(
-        {
-            "threads": point.values.get("threads", 1),
-            "optimization": point.values.get("optimization", "all"),
-            "inter_op_threads": chosen.inter_op_threads,
-            "execution_mode": chosen.execution_mode,
-            "spinning": chosen.spinning,
-            "memory_pattern": chosen.memory_pattern,
-            "arena": chosen.arena,
-            "disabled_optimizers": chosen.disabled_optimizers,
-            "config": dict(chosen.config),
-        }
-    )
+    return SessionSettings.model_validate(chosen.as_settings() | identity.given(point.values, "session"))

@@ -1,16 +1,14 @@
 """The cells of a bench document: one for each arm that ended and one for each refused point."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from farm.contract import document as doc
 from farm.contract.blocks import Tolerance
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.contract.reports import CheckReport, TraceReport
-from farm.rules.cells import metrics, recipes, sustained
+from farm.rules.cells import identity, metrics, sustained
 from farm.rules.cells.commands import repeat_command
-from farm.rules.cells.session_sets import OWN_AXES
 from farm.rules.judging.evidence import Evidence
 from farm.rules.judging.summaries import CellSummary, summarise
 from farm.rules.planning.plans import Arm, RefusedPoint
@@ -36,13 +34,13 @@ def cells_of_block(one: BlockRecord, evidence: Evidence, record: RunRecord) -> l
 
 def refused_cell(point: RefusedPoint, record: RunRecord) -> doc.Cell:
     """A point that the plan did not run, as a cell."""
-    return doc.Cell(
-        **_identity(point.spec, point.labels, record),
-        id=point.id,
-        status=point.reason.status,
-        reason=point.reason,
-        parity=doc.Parity(text="The cell was not run."),
-    )
+    ended = {
+        "id": point.id,
+        "status": point.reason.status,
+        "reason": point.reason,
+        "parity": doc.Parity(text="The cell was not run."),
+    }
+    return doc.Cell.model_validate(_identity(point.spec, point.labels, record) | ended)
 
 
 def ending_of(arm: Arm, one: BlockRecord, evidence: Evidence) -> tuple[CellStatus, Reason | None] | None:
@@ -80,54 +78,40 @@ def _measured_cell(
         | _checked(arm.spec, check)
         | _traced(evidence.traces.get((arm.arm, 0)))
     )
-    return doc.Cell(
-        **known,
-        id=arm.id,
-        block=one.block.id,
-        node=one.node,
-        twin_of=None if arm.twin_of is None else one.block.arms[arm.twin_of].id,
-        status=ending[0],
-        reason=ending[1],
-        repeat_command=repeat_command(arm.spec, record.model.main),
-        parity=_parity(arm.spec, check, record, own=one.block.tolerances),
-        engines=parities.engines_of(arm, evidence.engines, one.block.arms, main=record.model.main),
-        unoptimised=parities.unoptimised(check),
-        sustained=_sustained(arm, evidence),
-        accuracy=_accuracy(arm, one, evidence),
-        model_bytes=record.sizes.get(arm.spec.digest),
-        metrics=_carried(check, summary),
-    )
+    ended = {
+        "id": arm.id,
+        "block": one.block.id,
+        "node": one.node,
+        "twin_of": None if arm.twin_of is None else one.block.arms[arm.twin_of].id,
+        "status": ending[0],
+        "reason": ending[1],
+        "repeat_command": repeat_command(arm.spec, record.model.main),
+        "parity": _parity(arm.spec, check, record, own=one.block.tolerances),
+        "engines": parities.engines_of(arm, evidence.engines, one.block.arms, main=record.model.main),
+        "unoptimised": parities.unoptimised(check),
+        "sustained": _sustained(arm, evidence),
+        "accuracy": _accuracy(arm, one, evidence),
+        "model_bytes": record.sizes.get(arm.spec.digest),
+        "metrics": _carried(check, summary),
+    }
+    return doc.Cell.model_validate(known | ended)
 
 
-def _identity(spec: CellSpec, labels: Mapping[str, str], record: RunRecord) -> dict[str, Any]:
+def _identity(spec: CellSpec, labels: Mapping[str, str], record: RunRecord) -> dict[str, object]:
     model = record.model
-    session = spec.session.model_dump(mode="json", exclude=OWN_AXES)
     return {
-        "digest": spec.digest,
         "model": model.name,
         "model_sha256": model.main_sha256,
-        "opset": spec.recipe.opset if isinstance(spec.recipe.opset, int) else model.opset,
-        "runtime": str(spec.runtime),
-        "provider": spec.provider,
-        "provider_options": spec.provider_options,
-        "batch": spec.workload.batch,
-        "shapes": spec.workload.shapes,
         "inputs": inputs_of(spec, model),
-        "precision": spec.recipe.precision,
-        "recipe": recipes.label(spec.recipe),
-        "threads": spec.session.threads,
-        "session": {"name": labels.get("session", "default"), **session},
-        "optimization": spec.session.optimization,
-        "concurrency": spec.workload.concurrency,
-        "hardware": spec.hardware,
         "requested_providers": list(requested_list(resolve(spec.provider))),
+        **identity.told(spec, opset=model.opset, session=labels.get("session", "default")),
     }
 
 
-def _numbers(summary: CellSummary | None) -> dict[str, Any]:
+def _numbers(summary: CellSummary | None) -> dict[str, object]:
     if summary is None:
         return {}
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         "mean_ms": summary.mean_ms,
         "std_ms": summary.std_ms,
         "p90_ms": summary.p90_ms,
@@ -143,7 +127,7 @@ def _numbers(summary: CellSummary | None) -> dict[str, Any]:
     return found
 
 
-def _checked(spec: CellSpec, check: CheckReport | None) -> dict[str, Any]:
+def _checked(spec: CellSpec, check: CheckReport | None) -> dict[str, object]:
     if check is None:
         return {}
     requested = check.requested_providers or requested_list(resolve(spec.provider))
@@ -181,7 +165,7 @@ def _sustained(arm: Arm, evidence: Evidence) -> doc.Sustained | None:
     )
 
 
-def _traced(trace: TraceReport | None) -> dict[str, Any]:
+def _traced(trace: TraceReport | None) -> dict[str, object]:
     if trace is None or trace.reason is not None:
         return {}
     ordered = sorted(trace.operators, key=lambda operator: -operator.time_us)

@@ -5,14 +5,12 @@ from math import log
 
 from farm.contract.document import Cell, Comparison, Document
 from farm.rules.cells import label
-from farm.rules.cells.axes import BY_NAME
+from farm.rules.cells.axes import ASKED_ORDER, BY_NAME
 from farm.rules.cells.numbers import change, counted, microseconds, milliseconds, percent, signed
 from farm.rules.planning.blocks import TWIN
 from farm.rules.reporting import fusions, parities
 from farm.rules.tracing.attribution import TypeChange, group_by_type
 
-# which comparisons a reader asks for first
-_AXIS_ORDER = ("runtime", "provider", "opset", "session", "optimization", "precision", "threads", "concurrency")
 # an operator type that explains less is not named in the headline
 NAMED_SHARE = 0.1
 
@@ -85,7 +83,7 @@ def _headline(document: Document) -> str | None:
 
 
 def _axis_rank(axis: str) -> tuple[int, str]:
-    return (_AXIS_ORDER.index(axis) if axis in _AXIS_ORDER else len(_AXIS_ORDER), axis)
+    return (ASKED_ORDER.index(axis) if axis in ASKED_ORDER else len(ASKED_ORDER), axis)
 
 
 def _weight(comparison: Comparison) -> tuple[int, float]:

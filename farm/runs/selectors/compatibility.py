@@ -8,9 +8,9 @@ from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.fleet.selectors import runtimes_offered
 from farm.registry.models import Version
 from farm.registry.selectors import model_facts
-from farm.rules.cells.matrix_axes import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes import compatibility
 from farm.rules.runtimes.compatibility import Row, Stamps
+from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.runs.models import Cell, CellDocument
 
 CPU = "CPUExecutionProvider"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from farm.rules.cells.matrix_axes import AXES
+from farm.rules.cells.axes import MATRIX_AXES
 from tests.unit.commands.conftest import Call, Write, refused
 
 OLD, NEW = "onnxruntime==1.29.0", "onnxruntime==1.31.1"
@@ -161,7 +161,7 @@ def test_the_matrix_that_is_told_is_one_that_bench_reads(call: Call, write: Writ
     axes = answer["comparisons"][0]["matrix"]["matrix"]
     for name, values in axes.items():
         for value in values:
-            AXES[name].read(value)
+            MATRIX_AXES[name].read(value)
 
 
 def test_files_of_different_lengths_are_compared_as_they_are(call: Call, write: Write) -> None:

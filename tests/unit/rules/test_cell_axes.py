@@ -11,8 +11,8 @@ from dashboard import axes as pages
 from farm.api.tables import csv_of
 from farm.contract.cells import CellSpec, Recipe, Runtime, SessionSettings, Workload
 from farm.contract.document import Cell, Comparison, Document
-from farm.rules.cells import label, matrix_axes
-from farm.rules.cells.axes import AXES, BY_NAME, SAID, Axis
+from farm.rules.cells import label
+from farm.rules.cells.axes import AXES, BY_NAME, MATRIX_AXES, SAID, Axis
 from farm.rules.cells.matrices import matrix_of
 from farm.rules.changes import watching
 from farm.rules.reporting import sentences
@@ -127,13 +127,13 @@ def test_what_a_cell_measures_keeps_it_apart_from_others_when_documents_are_comp
 def test_every_setting_is_an_axis_of_a_matrix_and_stands_in_copied_matrices() -> None:
     parts = {"provider_options": "provider"}
     settings = {parts.get(axis.name, axis.name) for axis in AXES if axis.is_setting} - {"model"}
-    assert settings | {"hardware"} == set(matrix_axes.AXES)
+    assert settings | {"hardware"} == set(MATRIX_AXES)
     spec = CellSpec(
         artifact_sha256="0" * 64, hardware="arm", runtime=Runtime(distribution="onnxruntime", version="1.29.0"),
         recipe=Recipe(opset=21), workload=Workload(batch=8, shapes={"sequence": 64}, concurrency=4),
         session=SessionSettings(threads=4, optimization="basic", spinning=False),
     )  # fmt: skip
-    assert set(matrix_of([spec])) == set(matrix_axes.AXES)
+    assert set(matrix_of([spec])) == set(MATRIX_AXES)
     assert set(matrix_of([CellSpec(artifact_sha256="0" * 64, runtime=spec.runtime)])) == {
         axis.name for axis in AXES if axis.is_setting and axis.default is SAID and axis.name != "model"
     }

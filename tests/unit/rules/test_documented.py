@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from farm.contract import document
-from farm.rules.cells.matrix_axes import AXES
+from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.matrices import matrix
 from farm.rules.runtimes.providers import PROVIDERS
 
@@ -24,7 +24,7 @@ def fenced(text):
 
 def test_the_file_with_every_key_is_read_and_has_every_key():
     read = matrix.parse(fenced((DOCS / "matrix.md").read_text(encoding="utf-8")))
-    assert set(read.axes) == set(AXES)
+    assert set(read.axes) == set(MATRIX_AXES)
     assert read.exclude
     assert read.include
     assert read.max_parallel

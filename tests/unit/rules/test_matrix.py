@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.contract.cells import Budget, Runtime
-from farm.rules.cells.matrix_axes import AXES, PrecisionChoice, ProviderChoice
+from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.cells.problems import MatrixProblem
+from farm.rules.cells.values import PrecisionChoice, ProviderChoice
 from farm.rules.matrices import matrix
 from farm.rules.matrices.matrix import Matrix
 
@@ -58,7 +59,7 @@ def test_every_key_of_a_matrix_is_read():
     read = matrix.parse(EVERYTHING)
     assert read.name == "everything"
     assert (read.budget, read.fail_fast, read.max_parallel) == (Budget.PRECISE, True, 2)
-    assert set(read.axes) == set(AXES)
+    assert set(read.axes) == set(MATRIX_AXES)
     assert read.axes["runtime"] == (
         Runtime(distribution="onnxruntime", version="1.29.0"),
         Runtime(distribution="onnxruntime-openvino", version="1.24.1"),
@@ -242,8 +243,8 @@ def test_the_json_schema_names_every_key_and_is_json():
     schema = matrix.json_schema()
     properties = json.loads(json.dumps(schema))["properties"]
     settings = {"budget", "fail-fast", "inputs", "max-parallel", "name", "sustained", "tolerance", "wish"}
-    assert set(properties) == {*AXES, "exclude", "include", *settings, "matrix"}
-    assert set(properties["matrix"]["properties"]) == {*AXES, "exclude", "include"}
+    assert set(properties) == {*MATRIX_AXES, "exclude", "include", *settings, "matrix"}
+    assert set(properties["matrix"]["properties"]) == {*MATRIX_AXES, "exclude", "include"}
 
 
 def test_a_number_given_as_text_is_a_number():
@@ -257,7 +258,8 @@ plain_values = st.recursive(
     | st.text(max_size=12)
     | st.sampled_from(["cpu", "1.31.1", "fp32"]),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8) | st.sampled_from([*AXES]), inner, max_size=3)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=8) | st.sampled_from([*MATRIX_AXES]), inner, max_size=3)
     ),
     max_leaves=8,
 )
@@ -265,7 +267,7 @@ plain_values = st.recursive(
 
 @given(
     st.dictionaries(
-        st.sampled_from([*AXES, "exclude", "include", "budget", "name", "matrix"]), plain_values, max_size=4
+        st.sampled_from([*MATRIX_AXES, "exclude", "include", "budget", "name", "matrix"]), plain_values, max_size=4
     )
 )
 def test_any_plain_values_are_read_or_refused(plain):

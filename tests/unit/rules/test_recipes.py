@@ -7,8 +7,8 @@ import pytest
 
 from farm.contract.cells import Recipe
 from farm.rules.cells import recipes
-from farm.rules.cells.matrix_axes import PrecisionChoice
 from farm.rules.cells.problems import MatrixProblem
+from farm.rules.cells.values import PrecisionChoice
 from farm.rules.matrices import matrix
 from farm.rules.planning import planning
 from farm.rules.planning.planning import NodeOffer

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from farm.contract.cells import Runtime
-from farm.rules.cells.matrix_axes import read_runtime
+from farm.rules.cells.readers import read_runtime
 from farm.rules.runtimes import plugins, providers, releases
 from worker.agent.kit import locks, requirements
 

@@ -20,7 +20,7 @@ from farm.contract.blocks import ArmOrder
 from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime
 from farm.contract.node import SelfTest
 from farm.contract.reports import Facts
-from farm.rules.cells.matrix_axes import read_runtime
+from farm.rules.cells.readers import read_runtime
 from farm.rules.runtimes import providers
 from worker.agent.kit import cache, staging
 from worker.agent.kit.runtimes import Installed

@@ -24,6 +24,8 @@ ONE_S = 60.0
 ALL_S = 240.0
 # loading numpy, the runtime and the model is not part of ONE_S
 _START_S = 60.0
+# session settings that change when work is done and where, never what comes out
+_WITHOUT_EFFECT = {"threads", "inter_op_threads", "execution_mode", "spinning", "memory_pattern", "arena"}
 
 
 def evaluate_arms(
@@ -78,9 +80,9 @@ def _made(folder: Path) -> Path:
 
 
 def _key(arm: PreparedArm) -> str:
-    """What outputs depend on; batch, concurrency and the number of threads are no part of it."""
+    """What outputs depend on; batch, concurrency and whatever only moves work between threads are no part of it."""
     cell = arm.order.cell
-    session = cell.session.model_dump(mode="json", include={"optimization", "disabled_optimizers", "config"})
+    session = cell.session.model_dump(mode="json", exclude=_WITHOUT_EFFECT)
     parts = [arm.order.bundle.digest, str(cell.runtime), cell.provider, cell.provider_options, session]
     return digest_of(parts)
 

@@ -1,0 +1,152 @@
+"""One axis: how a document's cell reads along it, and how a matrix declares it and a CellSpec holds it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, Literal
+
+from farm.contract.cells import CellSpec
+from farm.contract.document import Cell
+from farm.rules.cells import readers
+from farm.rules.cells.values import Value
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsRichComparison
+
+Schema = Mapping[str, object]
+Part = Literal["session", "workload"]
+
+
+class _Said:
+    """In place of a default: no value of this axis goes without saying."""
+
+
+SAID: Final = _Said()
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """How a matrix declares an axis: how one value is read, its JSON schema, and what a CellSpec has of it.
+
+    `part`: of a CellSpec that has the value as a field of its own, given and taken as it is; None where planning finds
+    out more. `help`: of the option of `bench` that such an axis has;
+    `example`: of some values.
+    """
+
+    name: str
+    read: Callable[[object], Value]
+    schema: Schema
+    # None: nothing is written
+    of: Callable[[CellSpec], Value | None]
+    part: Part | None = None
+    help: str = ""
+    example: str = ""
+
+    @property
+    def field(self) -> str:
+        """The name of its field in a CellSpec's part and in a document's cell."""
+        return _field(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis. What is not given follows from the value, which is the first of `fields`.
+
+    `name` is its key in a matrix, where a matrix has it; `fields` are the keys of a document's cell that hold it, by
+    default the name's own. `default` goes without saying. `is_setting`: part of what is measured, not of where.
+    """
+
+    name: str
+    heading: str
+    value_of: Callable[[Cell], SupportsRichComparison] | None = None
+    short_of: Callable[[Cell], str] | None = None
+    label_of: Callable[[Cell], str] | None = None
+    order_of: Callable[[Cell], SupportsRichComparison] | None = None
+    default: object = SAID
+    fields: tuple[str, ...] = ()
+    is_setting: bool = True
+    declared: Declared | None = None
+
+    def __post_init__(self) -> None:
+        if not self.fields:
+            object.__setattr__(self, "fields", (_field(self.name),))
+
+    def value(self, cell: Cell) -> object:
+        """What a cell has."""
+        return self.value_of(cell) if self.value_of else getattr(cell, self.fields[0])
+
+    def short(self, cell: Cell) -> str:
+        """The value's text under the heading."""
+        if self.short_of:
+            return self.short_of(cell)
+        value = self.value(cell)
+        return "" if value is None else {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
+
+    def label(self, cell: Cell) -> str:
+        """The value's text on its own; with its heading where the value does not say what it is of."""
+        if self.label_of:
+            return self.label_of(cell)
+        needs_heading = self.declared is not None and self.declared.part
+        return f"{self.heading.lower()} {self.short(cell)}" if needs_heading else self.short(cell)
+
+    def order(self, cell: Cell) -> SupportsRichComparison:
+        """Sorts values."""
+        if self.order_of:
+            return self.order_of(cell)
+        value: SupportsRichComparison = (self.value_of or attrgetter(self.fields[0]))(cell)
+        return value
+
+    def is_default(self, cell: Cell) -> bool:
+        """Whether the cell's value goes without saying."""
+        return bool(self.value(cell) == self.default)
+
+
+def number(name: str, part: Part, *, most: int, help: str = "") -> Declared:
+    """A whole number from 1 on."""
+    read = partial(readers.whole_number, name, most=most)
+    return Declared(name, read, number_schema(most), _own(part, name), part, help, "1, 2")
+
+
+def choice(name: str, part: Part, *, choices: tuple[str, ...], help: str) -> Declared:
+    """One of some words."""
+    read = partial(readers.one_of, name, choices=choices)
+    return Declared(name, read, {"enum": list(choices)}, _own(part, name), part, help, ", ".join(choices))
+
+
+def flag(name: str, part: Part, *, help: str) -> Declared:
+    """True or false."""
+    read = partial(readers.flag, name)
+    return Declared(name, read, {"type": "boolean"}, _own(part, name), part, help, "true, false")
+
+
+def number_schema(most: int) -> Schema:
+    """Of a whole number from 1 on."""
+    return {"type": "integer", "minimum": 1, "maximum": most}
+
+
+def named_schema(key: str, name: Schema, options: Schema, *, text: Schema | None = None) -> Schema:
+    """Of a value that is written as its name, or as {key, options}. `text`: of the name alone."""
+    full = {
+        "type": "object",
+        "required": [key],
+        "additionalProperties": False,
+        "properties": {key: name, "options": options},
+    }
+    return {"anyOf": [text or name, full]}
+
+
+def _own(part: Part, name: str) -> Callable[[CellSpec], Value]:
+    """What a CellSpec has in the field of this name."""
+
+    def of(spec: CellSpec) -> Value:
+        value: Value = getattr(getattr(spec, part), _field(name))
+        return value
+
+    return of
+
+
+def _field(name: str) -> str:
+    return name.replace("-", "_")

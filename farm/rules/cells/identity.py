@@ -1,0 +1,36 @@
+"""What a cell is: the fields of its CellSpec that a matrix decides, and what a document says of them. Pure."""
+
+from collections.abc import Mapping
+
+from farm.contract.cells import CellSpec
+from farm.rules.cells import recipes
+from farm.rules.cells.axes import OWN_AXES
+from farm.rules.cells.axis import Part
+from farm.rules.cells.session_sets import OPTIONS
+from farm.rules.cells.values import Value
+
+
+def given(values: Mapping[str, Value], part: Part) -> dict[str, object]:
+    """The fields of a part of a CellSpec that the values of a point give as they are."""
+    return {axis.field: values[axis.name] for axis in OWN_AXES if axis.part == part and axis.name in values}
+
+
+def told(spec: CellSpec, *, opset: int | None, session: str) -> dict[str, object]:
+    """The fields of a document's cell that say what it measures.
+
+    `opset`: the model's own; `session`: the name of the session set.
+    """
+    return {
+        "digest": spec.digest,
+        "opset": spec.recipe.opset if isinstance(spec.recipe.opset, int) else opset,
+        "runtime": str(spec.runtime),
+        "provider": spec.provider,
+        "provider_options": spec.provider_options,
+        "batch": spec.workload.batch,
+        "shapes": spec.workload.shapes,
+        "precision": spec.recipe.precision,
+        "recipe": recipes.label(spec.recipe),
+        "session": {"name": session, **spec.session.model_dump(mode="json", include=OPTIONS)},
+        "hardware": spec.hardware,
+        **{axis.field: axis.of(spec) for axis in OWN_AXES},
+    }

@@ -1,0 +1,138 @@
+"""Readers of single values of a matrix, each into the contract's own types.
+
+A value that cannot be used raises MatrixProblem with one sentence.
+"""
+
+import re
+from collections.abc import Collection
+from typing import cast
+
+from farm.contract.cells import Precision, Runtime
+from farm.rules.cells import recipes
+from farm.rules.cells.problems import MatrixProblem
+from farm.rules.cells.values import PrecisionChoice, ProviderChoice
+from farm.rules.runtimes import distributions, providers
+from farm.rules.runtimes.nearest import choice_sentence
+
+MAX_DIMENSION = 1 << 24
+MAX_OPSET = 1000
+
+_TAG = re.compile(r"^[a-z0-9][a-z0-9._-]{0,63}$")
+_NODE = re.compile(r"^node:[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+_FLAGS = {"true": True, "false": False}
+
+
+def whole_number(what: str, value: object, *, most: int) -> int:
+    """A whole number from 1 to `most`, also when written as text. Raises MatrixProblem."""
+    number = int(value) if isinstance(value, str) and value.strip().isdecimal() and len(value) < 19 else value
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
+        raise MatrixProblem(f"{what} is {_shown(value)}: write a whole number from 1 to {most}.")
+    return number
+
+
+def one_of(what: str, value: object, *, choices: Collection[str]) -> str:
+    """One of some words. Raises MatrixProblem."""
+    if value not in choices:
+        raise MatrixProblem(choice_sentence(what, str(value), choices))
+    return str(value)
+
+
+def flag(what: str, value: object) -> bool:
+    """True or false, also when written as text. Raises MatrixProblem."""
+    read = _FLAGS.get(value) if isinstance(value, str) else value
+    if not isinstance(read, bool):
+        raise MatrixProblem(f"{what} is {_shown(value)}: write true or false.")
+    return read
+
+
+def text_options(what: str, value: object) -> dict[str, str]:
+    """Options as ONNX Runtime takes them: text to text. Numbers are written out; true and false are not guessed at."""
+    if not isinstance(value, dict):
+        raise MatrixProblem(f"{what} is {_shown(value)}: write options as `name: value` pairs.")
+    for name, option in value.items():
+        if isinstance(option, bool) or not isinstance(option, int | str | float):
+            raise MatrixProblem(f"{what} {name!r} is {_shown(option)}: write the text that is passed on, in quotes.")
+    return {str(name): str(option) for name, option in value.items()}
+
+
+def read_opset(value: object) -> int | str:
+    """`as-is`, `max-of-runtime` or a number."""
+    if isinstance(value, str) and not value.isdecimal():
+        if value not in ("as-is", "max-of-runtime"):
+            raise MatrixProblem(choice_sentence("opset", value, ("as-is", "max-of-runtime", "a number")))
+        return value
+    return whole_number("An opset", value, most=MAX_OPSET)
+
+
+def read_runtime(value: object, *, allowed: Collection[str] = ()) -> Runtime:
+    """`distribution==version`; a bare version is `onnxruntime`'s. `allowed`: packages beyond the list, by name."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise MatrixProblem(distributions.unclear_sentence(value))
+    try:
+        return distributions.read(str(value), allowed=allowed)
+    except distributions.RuntimeProblem as problem:
+        raise MatrixProblem(str(problem)) from None
+
+
+def read_provider(value: object) -> ProviderChoice:
+    """A name, or a mapping of `name` and `options`."""
+    name, given = _named("provider", value, key="name")
+    try:
+        entry = providers.resolve(name)
+        options = text_options(f"The option of {entry.name}", given)
+        providers.check_options(entry, options)
+    except (providers.UnknownProvider, providers.ProviderOptionProblem) as problem:
+        raise MatrixProblem(str(problem)) from None
+    return ProviderChoice(name=entry.name, options=options)
+
+
+def read_precision(value: object) -> PrecisionChoice:
+    """A name, with options as `name:option:option=value`, or a mapping of `precision` and `options`."""
+    precision, given = _named("precision", value, key="precision")
+    if not isinstance(given, dict):
+        raise MatrixProblem(f"The options of {precision} are {_shown(given)}: write them as `name: value` pairs.")
+    try:
+        precision, said = recipes.read_text(precision)
+        options = recipes.read_options(precision, {**said, **{str(name): option for name, option in given.items()}})
+    except recipes.RecipeProblem as problem:
+        raise MatrixProblem(str(problem)) from None
+    return PrecisionChoice(precision=cast(Precision, precision), options=options)
+
+
+def read_shapes(value: object) -> dict[str, int]:
+    """Values for named dynamic dimensions."""
+    if not isinstance(value, dict):
+        raise MatrixProblem(f"shapes has {_shown(value)}: write `dimension: size` pairs, such as `sequence: 128`.")
+    return {
+        str(name): whole_number(f"The dimension {name!r}", size, most=MAX_DIMENSION) for name, size in value.items()
+    }
+
+
+def read_hardware(value: object) -> str:
+    """A tag, `node:NAME`, or tags joined by `+` (a node with all of them) or `|` (a node with any of them)."""
+    text = value.replace(" ", "") if isinstance(value, str) else ""
+    has_both = "+" in text and "|" in text
+    if has_both or not (_NODE.match(text) or all(_TAG.match(tag) for tag in re.split(r"[+|]", text))):
+        raise MatrixProblem(
+            f"The hardware {_shown(value)} is not a tag: write `cpu`, `x86+avx512` (all of them), "
+            "`cuda|rocm` (any of them) or `node:NAME`."
+        )
+    return text
+
+
+def _named(axis: str, value: object, *, key: str) -> tuple[str, object]:
+    """The name and the options of a value that is written as text or as {key, options}."""
+    if isinstance(value, str):
+        return value, {}
+    name = value.get(key) if isinstance(value, dict) else None
+    if not isinstance(value, dict) or not isinstance(name, str):
+        raise MatrixProblem(f"{axis} has {_shown(value)}: write a name, or `{key}` and `options`.")
+    for found in value:
+        if found not in (key, "options"):
+            raise MatrixProblem(f"{axis} {name!r}: " + choice_sentence("key", str(found), (key, "options")))
+    return name, value.get("options", {})
+
+
+def _shown(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else shown[:57] + "…"

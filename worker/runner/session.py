@@ -1,0 +1,67 @@
+"""Session settings of the cell: as the agent wrote them, and as ONNX Runtime takes them."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypedDict
+
+from worker.runner import faults
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+
+@dataclass(frozen=True)
+class SessionOrder:
+    """Session settings of the cell; the names are those of the contract's SessionSettings."""
+
+    threads: int = 1
+    inter_op_threads: int = 1
+    execution_mode: str = "sequential"
+    optimization: str = "all"
+    spinning: bool = True
+    memory_pattern: bool = True
+    arena: bool = True
+    disabled_optimizers: tuple[str, ...] = ()
+    config: dict[str, str] = field(default_factory=dict)
+
+
+class Tune(TypedDict, total=False):
+    """Further attributes of SessionOptions, and its config entries."""
+
+    log_severity_level: int
+    enable_profiling: bool
+    profile_file_prefix: str
+    optimized_model_filepath: str
+    config_entries: dict[str, str]
+
+
+def session_options(wanted: SessionOrder, *, tune: Tune) -> "onnxruntime.SessionOptions":
+    """SessionOptions of the cell; raises Refusal on a config entry ONNX Runtime does not take."""
+    # orders are read before its import, which is timed
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    # errors only: warnings of every session would fill the log tail
+    options.log_severity_level = 3
+    options.intra_op_num_threads = wanted.threads
+    options.inter_op_num_threads = wanted.inter_op_threads
+    options.execution_mode = {
+        "sequential": onnxruntime.ExecutionMode.ORT_SEQUENTIAL,
+        "parallel": onnxruntime.ExecutionMode.ORT_PARALLEL,
+    }[wanted.execution_mode]
+    options.graph_optimization_level = {
+        "disable": onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
+        "basic": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
+        "extended": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
+        "all": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
+    }[wanted.optimization]
+    options.enable_mem_pattern = wanted.memory_pattern
+    options.enable_cpu_mem_arena = wanted.arena
+    with faults.translated("session"):
+        options.add_session_config_entry("session.intra_op.allow_spinning", "1" if wanted.spinning else "0")
+        options.add_session_config_entry("session.inter_op.allow_spinning", "1" if wanted.spinning else "0")
+        for key, value in {**tune.get("config_entries", {}), **wanted.config}.items():
+            options.add_session_config_entry(key, value)
+    for attribute, setting in tune.items():
+        if attribute != "config_entries":
+            setattr(options, attribute, setting)
+    return options
