@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from farm.rules.cells.matrix_axes import read_runtime
+from farm.rules.cells.readers import read_runtime
 
 from farm.contract.blocks import ArmOrder
 from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime, SessionSettings
