@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from farm.rules.cells.readers import read_runtime
 
 from farm.contract.blocks import ArmOrder
 from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime, SessionSettings
 from farm.contract.reports import Facts
+from farm.rules.cells.readers import read_runtime
 from farm.rules.runtimes import plugins, providers
 from worker.agent.abilities import probes
 from worker.agent.kit.runtimes import Installed
