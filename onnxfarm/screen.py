@@ -223,8 +223,13 @@ def _comparisons(document: Document, varying: Sequence[Axis]) -> Table:
     ordered = sorted(document.comparisons, key=lambda one: (one.axis == TWIN, one.axis != "runtime", *_weight(one)))
     for comparison in ordered[:MOST_COMPARISONS]:
         table.add_row(_sides(comparison, cells, varying), *_comparison_figures(comparison))
+    notes = []
+    by_processor = sum(one.verdict_from == "processor" for one in ordered)
+    if by_processor:
+        notes.append(f"{by_processor} of {len(ordered)} by processor time: other programs kept the machine busy")
     if len(ordered) > MOST_COMPARISONS:
-        table.caption = f"{len(ordered) - MOST_COMPARISONS} more: onnxfarm results --json"
+        notes.append(f"{len(ordered) - MOST_COMPARISONS} more: onnxfarm results --json")
+    table.caption = "; ".join(notes) or None
     return table
 
 

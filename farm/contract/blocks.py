@@ -51,6 +51,8 @@ class BlockOrder(Message):
     # wall-clock limit of one runner process, and of the whole block
     runner_timeout_s: Annotated[float, Field(gt=0, le=3600)] = 120.0
     block_timeout_s: Annotated[float, Field(gt=0, le=7200)] = 1800.0
+    # the block's rounds end so that it is over within this, counted from its first check; None: no promise was made
+    promised_s: Annotated[float, Field(gt=0)] | None = None
     memory_bytes: Annotated[int, Field(gt=0)] | None = None
     # each cell works on for so long once the rounds are over; 0: none does
     sustained_s: Annotated[float, Field(ge=0, le=MAX_SUSTAINED_S)] = 0.0

@@ -12,8 +12,9 @@ Optimization = Literal["disable", "basic", "extended", "all"]
 
 
 class Budget(StrEnum):
-    """How much measuring a cell gets; MEASURING.md, "Inside one process", 5."""
+    """How much measuring a cell gets: docs/measuring.md, "Budgets". `glance`: one launch, and nothing is compared."""
 
+    GLANCE = "glance"
     QUICK = "quick"
     STANDARD = "standard"
     PRECISE = "precise"

@@ -193,6 +193,9 @@ class Cell(LaterAxes, Part):
     p95_ms: float | None = None
     p99_ms: float | None = None
     samples_ms: list[float] = Field(default_factory=list)
+    # processor time of an inference on one thread of the CPU provider, and of each launch; null or empty elsewhere
+    cpu_p50_ms: float | None = None
+    cpu_samples_ms: list[float] = Field(default_factory=list)
     throughput: float | None = None
     # null: the provider has no memory of its own
     with_copies_p50_ms: float | None = None
@@ -262,7 +265,11 @@ class SlowLaunches(Part):
 
 
 class Comparison(Part):
-    """Two arms of one block that differ in one axis. `ratio` is candidate / baseline of p50."""
+    """Two arms of one block that differ in one axis.
+
+    `ratio` is candidate / baseline of what the verdict rests on, `verdict_from`: wall-clock p50, or processor time
+    where other programs kept the machine busy. Both stand below it too, over the rounds that count.
+    """
 
     baseline: str
     candidate: str
@@ -274,11 +281,21 @@ class Comparison(Part):
     ci_level: float | None = None
     p: float | None = None
     verdict: Literal["slower", "faster", "equal", "undecided", "not comparable"]
+    verdict_from: Literal["wall", "processor"] = "wall"
+    wall_ratio: float | None = None
+    wall_ci_low: float | None = None
+    wall_ci_high: float | None = None
+    # null: more than one thread works, or another provider
+    cpu_ratio: float | None = None
+    cpu_ci_low: float | None = None
+    cpu_ci_high: float | None = None
     reason: str | None = None
     rounds: int = 0
     rounds_needed: int | None = None
     # of `rounds`, those that do not count because a launch of theirs was slow
     rounds_set_aside: int = 0
+    # rounds with both samples that other programs disturbed; they count where `verdict_from` is "processor"
+    rounds_disturbed: int = 0
     slow_launches: SlowLaunches | None = None
     margin: float
     smallest_detectable: float | None = None

@@ -166,6 +166,8 @@ class Sample(Message):
     warmup_ms: NonNegative = 0.0
     is_stable: bool = True
     cpu_share: NonNegative | None = None
+    # thread CPU time of an inference: median over parts of 20 ms; one-thread workloads of the CPU provider alone
+    cpu_p50_ms: Positive | None = None
     is_disturbed: bool = False
     # how often it was measured again because it was disturbed
     remeasured: Count = 0
@@ -195,6 +197,8 @@ class RoundReport(Message):
     kind: Literal["round"] = "round"
     round: Count
     samples: tuple[ArmSample, ...]
+    # the time that was promised for the block leaves none for another round
+    is_last: bool = False
 
 
 class FactsReport(Message):

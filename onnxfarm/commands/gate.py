@@ -192,12 +192,13 @@ def _declared(text: str | None, axes: dict[str, Any], sides: tuple[Runtime, Runt
     base = matrix_of(text, {}) if text is not None else None
     if base is not None and "runtime" in base.axes:
         raise Usage("A gate sets the runtimes by --baseline and --candidate: leave `runtime` out of the matrix.")
-    if base is not None and (sentence := unpaired_sentence(base)) is not None:
-        raise Usage(sentence)
     try:
-        return matrices.from_options(base, **axes, runtime=[str(side) for side in sides])
+        found = matrices.from_options(base, **axes, runtime=[str(side) for side in sides])
     except MatrixProblem as problem:
         raise Usage(str(problem)) from problem
+    if (sentence := unpaired_sentence(found)) is not None:
+        raise Usage(sentence)
+    return found
 
 
 def _tell(document: Document, headline: str, *, console: Console) -> None:

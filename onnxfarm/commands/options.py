@@ -20,7 +20,10 @@ PrecisionOption = Annotated[
     typer.Option(help="Like fp32,fp16,int8-dynamic,int8-qdq:per-channel:exclude-nodes=a+b.", show_default="fp32"),
 ]
 OptimizationOption = Annotated[str | None, typer.Option(help="disable, basic, extended, all.", show_default="all")]
-BudgetOption = Annotated[str | None, typer.Option(help="quick, standard or precise.", show_default="quick")]
+BudgetOption = Annotated[
+    str | None,
+    typer.Option(help="glance (one launch, nothing compared), quick, standard or precise.", show_default="quick"),
+]
 RuntimelessMatrixOption = Annotated[
     str | None, typer.Option(metavar="FILE", help="A matrix without `runtime`, - for stdin, or JSON text.")
 ]

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from farm.rules.matrices.narrowing import unpaired_sentence
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
@@ -61,6 +62,8 @@ def sweep(  # noqa: PLR0913  every option of the command
     versions, pinned = _releases(distribution, ort, reference)
     axes = {"batch": batch, "shapes": sizes_of(shape), "threads": threads, "precision": precision, "budget": budget}
     declared = matrix_of(None, {**axes, "provider": provider})
+    if (sentence := unpaired_sentence(declared)) is not None:
+        raise Usage(sentence)
     with needs_extra("node"):
         from onnxfarm.here import sweep as sweep_run
         from onnxfarm.here import workbench

@@ -77,6 +77,7 @@ class Preparation:
             max_rounds=ordered_rounds(block),
             runner_timeout_s=block.runner_timeout_s,
             block_timeout_s=block.block_timeout_s,
+            promised_s=block.promised_s(block.max_rounds),
             sustained_s=block.sustained_s,
             arms=tuple(arms),
         )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from farm.contract.blocks import BlockOrder
+from farm.contract.cells import Budget
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.contract.reports import (
     ArmSample,
@@ -28,6 +29,7 @@ from worker.agent.machine import pinning
 from worker.agent.passes import checks, divergence_questions, engines, evaluation, rounds, samples, sustained, traces
 from worker.agent.passes.arms import PreparedArm, prepare_arms
 from worker.agent.passes.launches import CANCELLED, Launcher
+from worker.agent.passes.pace import Pace
 
 SendReport = Callable[[Report], Reply]
 _FAILED = (CellStatus.FAILED, CellStatus.CRASHED, CellStatus.TIMEOUT)
@@ -90,6 +92,7 @@ class _Block:
             memory_bytes=order.memory_bytes,
             is_cancelled=is_cancelled,
         )
+        self._pace = Pace(order.promised_s)
         self._mapper = traces.Mapper(work_dir=folder, memory_bytes=order.memory_bytes)
 
     def run(self) -> None:
@@ -121,8 +124,11 @@ class _Block:
         for arm in self._order.arms:
             if arm.arm in refused:
                 self._tell_check(CheckReport(arm=arm.arm, reason=refused[arm.arm]))
+        # what was installed and fetched until now is in no plan
+        self._pace.begin()
         self._check(ready)
-        self._trace_first()
+        with self._pace.tracing():
+            self._trace_first()
         self._evaluate()
         reply = self._measure_rounds()
         self._trace_again(reply)
@@ -162,6 +168,8 @@ class _Block:
         self._stop_if_fail_fast(found.arm, found.reason)
 
     def _trace_first(self) -> None:
+        if self._order.budget is Budget.GLANCE:
+            return
         profiled = []
         for arm in self._alive.arms.values():
             self._say(arm, "tracing")
@@ -191,11 +199,14 @@ class _Block:
             seed=f"{self._order.block}/{self._order.seed}",
             core=pinning.core_of_block(),
             peaks=self._peaks,
+            pace=self._pace,
         )
         for number in range(first, first + self._order.max_rounds):
             if not self._alive.arms:
                 break
-            reply = self._report(RoundReport(round=number, samples=tuple(self._measure_round(number, sampler))))
+            with self._pace.measuring():
+                taken = tuple(self._measure_round(number, sampler))
+            reply = self._report(RoundReport(round=number, samples=taken, is_last=not self._pace.has_room_for_a_round))
             if not reply.go_on:
                 break
         return reply
@@ -221,6 +232,8 @@ class _Block:
         """Interleaved traces for attribution, as the last reply asked for."""
         dice = random.Random(f"{self._order.block}/{self._order.seed}/traces")
         for trace_round in range(1, reply.trace_rounds + 1):
+            if not self._pace.has_room_for_traces:
+                break
             arms = [self._alive.arms[arm] for arm in reply.trace_arms if arm in self._alive.arms]
             dice.shuffle(arms)
             for arm in arms:

@@ -9,7 +9,7 @@ import os
 # how long a turn is: long against a wake-up, short against the seconds in which a shared machine changes its speed
 TURN_NS = 20_000_000
 GO = b"g"
-# ready for its first or next turn
+# loaded, or ready for its first or next turn
 MORE = b"m"
 # measured: the last GO that follows lets the process summarise and end
 DONE = b"d"
@@ -23,6 +23,10 @@ class Turns:
         self._go = os.open(os.path.join(folder, "go"), os.O_RDONLY)
         self._said = os.open(os.path.join(folder, "said"), os.O_WRONLY)
         self.count = 0
+
+    def wait_to_warm_up(self) -> None:
+        """Say that the model is loaded, and sleep until nobody else starts or warms up; that turn does not count."""
+        self._say(MORE)
 
     def wait(self) -> None:
         """Hand over, and sleep until it is this process's turn."""

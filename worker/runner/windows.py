@@ -24,7 +24,6 @@ WARMUP_BLOCK_NS = 50_000_000
 WARMUP_RUNS = 3
 # a run slower than this needs fewer runs a window
 SLOW_NS = 100_000_000
-NEVER_NS = 1 << 62
 
 
 @dataclass
@@ -49,6 +48,26 @@ class Timings:
     away_ns: int = 0
     away_cpu_ns: int = 0
     is_stable: bool = False
+    # thread CPU time of one inference, the mean of each 20 ms; and where the present part of 20 ms began
+    cpu_per_call_ns: list[float] = field(default_factory=list)
+    _part_first: int = 0
+    _part_cpu_ns: int = 0
+
+    @property
+    def cpu_p50_ns(self) -> float | None:
+        """The median of the parts; None on a clock that did not move."""
+        median = float(np.median(self.cpu_per_call_ns)) if self.cpu_per_call_ns else 0.0
+        return median if median > 0 else None
+
+    def begin_part(self) -> None:
+        """From here on the thread's CPU time belongs to the durations that follow."""
+        self._part_first, self._part_cpu_ns = len(self.durations), time.thread_time_ns()
+
+    def end_part(self) -> None:
+        """Keep the CPU time of an inference since `begin_part`."""
+        spent, runs = time.thread_time_ns() - self._part_cpu_ns, len(self.durations) - self._part_first
+        if runs:
+            self.cpu_per_call_ns.append(spent / runs)
 
     def windows(self) -> list[Durations]:
         """The durations, window by window, copied (a view would forbid the array to grow)."""
@@ -140,6 +159,7 @@ def _time_window(call: Call, budget: BudgetOrder, *, into: Timings, clock: Clock
     """Append durations until the window's time and number of runs are reached. This is the timed loop: keep it lean."""
     append = into.durations.append
     runs = budget.window_runs
+    into.begin_part()
     before = clock()
     call()
     after = clock()
@@ -147,17 +167,21 @@ def _time_window(call: Call, budget: BudgetOrder, *, into: Timings, clock: Clock
     if after - before > SLOW_NS:
         runs = budget.window_runs_slow
     ends_at = before + int(budget.window_s * 1e9)
-    turn_ends_at = NEVER_NS if turns is None else before + TURN_NS
+    part_ends_at = before + TURN_NS
     left = runs - 1
     while left > 0 or after < ends_at:
-        if turns is not None and after >= turn_ends_at:
-            ends_at += _hand_over(call, turns, taken=into, clock=clock, is_slow=after - before > TURN_NS)
-            turn_ends_at = clock() + TURN_NS
+        if after >= part_ends_at:
+            into.end_part()
+            if turns is not None:
+                ends_at += _hand_over(call, turns, taken=into, clock=clock, is_slow=after - before > TURN_NS)
+            into.begin_part()
+            part_ends_at = clock() + TURN_NS
         before = clock()
         call()
         after = clock()
         append(after - before)
         left -= 1
+    into.end_part()
 
 
 def _hand_over(call: Call, turns: Turns, *, taken: Timings, clock: Clock, is_slow: bool) -> int:

@@ -37,10 +37,23 @@ def turned(one: Comparison) -> Comparison:
             "ratio": _inverse(one.ratio),
             "ci_low": _inverse(one.ci_high),
             "ci_high": _inverse(one.ci_low),
+            **_turned(one),
             "verdict": verdicts.get(one.verdict, one.verdict),
             "operators": [_turned_operator(change) for change in one.operators],
         }
     )
+
+
+def _turned(one: Comparison) -> dict[str, float | None]:
+    """Both kinds of time."""
+    return {
+        "wall_ratio": _inverse(one.wall_ratio),
+        "wall_ci_low": _inverse(one.wall_ci_high),
+        "wall_ci_high": _inverse(one.wall_ci_low),
+        "cpu_ratio": _inverse(one.cpu_ratio),
+        "cpu_ci_low": _inverse(one.cpu_ci_high),
+        "cpu_ci_high": _inverse(one.cpu_ci_low),
+    }
 
 
 def _inverse(ratio: float | None) -> float | None:

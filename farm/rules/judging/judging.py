@@ -23,8 +23,9 @@ from farm.contract.reports import (
 from farm.rules.comparing import margins, slow_launches, verdicts
 from farm.rules.comparing.comparisons import Comparison, Verdict
 from farm.rules.comparing.slow_launches import SlowLaunches
-from farm.rules.judging import comparability
+from farm.rules.judging import comparability, disturbances, pairing
 from farm.rules.judging.evidence import Evidence
+from farm.rules.judging.pairing import Pair, Paired, VerdictFrom
 from farm.rules.planning.estimates import ROUNDS
 from farm.rules.planning.plans import PlannedBlock, PlannedComparison
 
@@ -43,8 +44,9 @@ BEFORE_ROUNDS = (FactsReport, CheckReport, EnginesReport, AccuracyReport)
 class Judged:
     """A comparison of a block, judged. `figures` is None when there are too few pairs; `rounds` are those behind it.
 
-    `slow` counts the launches of both arms that were slow, over all rounds measured. `reason` is empty when the figures
-    speak for themselves.
+    `figures` are those of `wall` or of `processor`, as `verdict_from` says; other programs disturbed `disturbed` of all
+    rounds. `slow` counts the launches of both arms that were slow. `reason` is empty when the figures speak for
+    themselves.
     """
 
     planned: PlannedComparison
@@ -54,6 +56,10 @@ class Judged:
     rounds_needed: int | None = None
     slow: SlowLaunches | None = None
     reason: str = ""
+    verdict_from: VerdictFrom = "wall"
+    wall: Comparison | None = None
+    processor: Comparison | None = None
+    disturbed: int = 0
 
     @property
     def rounds_set_aside(self) -> int:
@@ -107,7 +113,7 @@ class BlockJudge:
             return self.block.noise, "node"
         arms = self.block.arms
         pairs = [
-            self.evidence.pairs(planned.baseline, planned.candidate)
+            self.paired(planned).deciding
             for planned in self.block.comparisons
             if arms[planned.baseline].spec.digest == arms[planned.candidate].spec.digest
         ]
@@ -117,16 +123,25 @@ class BlockJudge:
     def wants_more_rounds(self) -> bool:
         """Whether another round may still decide something, within the budget."""
         alive = [arm for arm in self.block.arms if self.evidence.failure(arm.arm) is None]
-        if self.rounds >= ordered_rounds(self.block, max_rounds=self.max_rounds) or not alive:
+        if self.is_out_of_time or self.rounds >= ordered_rounds(self.block, max_rounds=self.max_rounds) or not alive:
             return False
         if self.rounds < self.block.min_rounds:
             return True
         undecided = [judged.planned for judged in self.comparisons() if not judged.is_decided]
         return any(self.rounds - self._dropped(planned) < self.max_rounds for planned in undecided)
 
+    @property
+    def is_out_of_time(self) -> bool:
+        """Whether the node said that its last round was the last that fits what was promised."""
+        return bool(self.evidence.rounds) and self.evidence.rounds[max(self.evidence.rounds)].is_last
+
+    def paired(self, planned: PlannedComparison) -> Paired:
+        """The rounds of a comparison that count."""
+        return pairing.pair_up(self.evidence, planned.baseline, planned.candidate, least=self.block.min_rounds)
+
     def _dropped(self, planned: PlannedComparison) -> int:
         """Rounds that gave this comparison no pair."""
-        return self.rounds - len(self.evidence.pairs(planned.baseline, planned.candidate))
+        return self.rounds - len(self.paired(planned).deciding)
 
     def arms_to_explain(self) -> tuple[int, ...]:
         """The arms of comparisons that were called slower or faster and whose operators can say why."""
@@ -141,21 +156,34 @@ class BlockJudge:
         """Every planned comparison with its verdict so far, in the order of the plan."""
         per_pair = ROUNDS[self.block.budget].per_pair
         obstacles = [comparability.obstacle(planned, self.block, self.evidence) for planned in self.block.comparisons]
-        launched = [self.evidence.pairs(planned.baseline, planned.candidate) for planned in self.block.comparisons]
-        pairs = [joined(some, per_pair=per_pair) for some in launched]
-        judged = iter(
-            verdicts.judge_many([some for some in pairs if len(some) >= FEWEST_PAIRS], margin=self.block.margin)
-        )
-        found = [next(judged) if len(some) >= FEWEST_PAIRS else None for some in pairs]
-        return [
-            _with_slow_launches(
-                _judged(planned, figures, obstacle=obstacle, note=self._note(planned), per_pair=per_pair), some
+        paired = [self.paired(planned) for planned in self.block.comparisons]
+        wall = self._figures([one.wall for one in paired], per_pair=per_pair)
+        processor = self._figures([one.processor for one in paired], per_pair=per_pair)
+        found = []
+        for planned, obstacle, one, *both in zip(
+            self.block.comparisons, obstacles, paired, wall, processor, strict=True
+        ):
+            figures = both[one.verdict_from == "processor"]
+            judged = _judged(planned, figures, obstacle=obstacle, note=self._note(planned), per_pair=per_pair)
+            judged = replace(
+                judged, verdict_from=one.verdict_from, wall=both[0], processor=both[1], disturbed=one.disturbed
             )
-            for planned, figures, obstacle, some in zip(self.block.comparisons, found, obstacles, launched, strict=True)
-        ]
+            found.append(disturbances.explained(_with_slow_launches(judged, one.deciding), one))
+        return found
+
+    def _figures(self, pairs: Sequence[Sequence[Pair]], *, per_pair: int) -> list[Comparison | None]:
+        """Each judged by itself; None where there are too few."""
+        whole = [joined(some, per_pair=per_pair) for some in pairs]
+        judged = iter(
+            verdicts.judge_many([some for some in whole if len(some) >= FEWEST_PAIRS], margin=self.block.margin)
+        )
+        return [next(judged) if len(some) >= FEWEST_PAIRS else None for some in whole]
 
     def _note(self, planned: PlannedComparison) -> str:
-        return comparability.confounded(planned, self.evidence)
+        notes = [comparability.confounded(planned, self.evidence)]
+        if self.is_out_of_time and self.rounds < self.block.min_rounds:
+            notes.append(disturbances.out_of_time(self.rounds, of=self.block.min_rounds))
+        return " ".join(note for note in notes if note)
 
 
 def surely_goes_on(report: Report, block: PlannedBlock, *, max_rounds: int) -> bool:
@@ -166,7 +194,11 @@ def surely_goes_on(report: Report, block: PlannedBlock, *, max_rounds: int) -> b
     """
     if isinstance(report, BEFORE_ROUNDS):
         return True
-    if not isinstance(report, RoundReport) or not any(place.sample for place in report.samples if not place.reason):
+    if (
+        not isinstance(report, RoundReport)
+        or report.is_last
+        or not any(place.sample for place in report.samples if not place.reason)
+    ):
         return False
     return report.round + 1 < min(block.min_rounds, most_rounds(max_rounds))
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from farm.contract.cells import Runtime
+from farm.contract.cells import Budget, Runtime
 from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.cells.values import Value
 from farm.rules.matrices.matrix import Matrix
@@ -15,6 +15,8 @@ Positions = Mapping[str, int]
 
 def unpaired_sentence(matrix: Matrix) -> str | None:
     """Why releases could not be compared in this matrix, in one sentence; None where they can."""
+    if matrix.budget is Budget.GLANCE:
+        return "The budget glance launches each cell once and compares nothing: take quick, standard or precise."
     wanted = [*matrix.axes.get("opset", ()), *(rule.get("opset") for rule in matrix.include)]
     if "max-of-runtime" not in wanted:
         return None

@@ -42,7 +42,8 @@ class Rounds:
 
 
 ROUNDS = {
-    Budget.QUICK: Rounds(8, 8, 8, 1, windows=1, window_s=0.5, window_runs=3, shortest_s=0.5, longest_s=30.0),
+    Budget.GLANCE: Rounds(1, 1, 1, 1, windows=1, window_s=0.2, window_runs=3, shortest_s=0.2, longest_s=5.0),
+    Budget.QUICK: Rounds(8, 8, 8, 1, windows=1, window_s=0.3, window_runs=3, shortest_s=0.3, longest_s=30.0),
     Budget.STANDARD: Rounds(8, 12, 24, 1, windows=3, window_s=0.5, window_runs=20, shortest_s=2.0, longest_s=30.0),
     Budget.PRECISE: Rounds(16, 24, 48, 2, windows=3, window_s=1.0, window_runs=40, shortest_s=4.0, longest_s=60.0),
 }
@@ -64,11 +65,15 @@ def sample_seconds(budget: Budget, latency_ms: float | None) -> float:
 
 def arm_seconds(budget: Budget, latency_ms: float | None, *, rounds: int | None = None) -> float:
     """Wall-clock of one arm: its check, its first trace and its usual number of rounds."""
+    return once_seconds(latency_ms) + (rounds or ROUNDS[budget].usual) * sample_seconds(budget, latency_ms)
+
+
+def once_seconds(latency_ms: float | None) -> float:
+    """Wall-clock of one arm's check and first trace."""
     latency_s = _latency_s(latency_ms)
     fewest, most = TRACE_RUNS
     traced_s = min(max(TRACE_S, fewest * latency_s), most * latency_s)
-    once_s = 2 * LAUNCH_S + WARMUP_RUNS * latency_s + traced_s
-    return once_s + (rounds or ROUNDS[budget].usual) * sample_seconds(budget, latency_ms)
+    return 2 * LAUNCH_S + WARMUP_RUNS * latency_s + traced_s
 
 
 def _latency_s(latency_ms: float | None) -> float:

@@ -71,6 +71,8 @@ def _blocks(
     planned: list[PlannedBlock] = []
     seen: set[str] = set()
     pairs = NullPairs(request.fleet)
+    # one launch of an arm is compared with nothing
+    with_null_pair = with_null_pair and matrix.budget is not Budget.GLANCE
     for members in _hardware_groups(cells):
         nodes = _eligible(members, request.fleet)
         most = _most_arms(nodes)
@@ -167,7 +169,7 @@ def _block(
         arms=tuple(arms),
         comparisons=tuple(
             PlannedComparison(baseline=first, candidate=second, axis=axis, smallest_detectable=smallest)
-            for first, second, axis in blocks.comparisons_among(arms)
+            for first, second, axis in (() if budget is Budget.GLANCE else blocks.comparisons_among(arms))
         ),
         tags=_tags(arms),
         nodes=tuple(node.id for node in nodes),
@@ -180,6 +182,8 @@ def _block(
         minutes=(len(arms) * estimates.arm_seconds(budget, latency_ms) + longer_s) / 60.0,
         runner_timeout_s=estimates.runner_timeout_s(budget, latency_ms),
         block_timeout_s=estimates.block_timeout_s(budget, latency_ms, arms=len(arms), longer_s=longer_s),
+        once_s=len(arms) * estimates.once_seconds(latency_ms),
+        round_s=len(arms) * estimates.sample_seconds(budget, latency_ms),
         sustained_s=_sustained_s(matrix),
         tolerances=dict(matrix.tolerances),
         wish=wish_of(matrix.wish, budget, around) if matrix.wish is not None else None,

@@ -10,6 +10,9 @@ from farm.contract.cells import Budget, CellSpec
 from farm.contract.reasons import Reason
 from farm.rules.runtimes.conversions import OpsetReach
 
+# a block ends within so many times what was planned for it
+PROMISE_FACTOR = 2.0
+
 
 class ModelInput(Message):
     """An input of a model, and how it is made where nothing else is asked: a text of `farm.rules.cells.fills`."""
@@ -141,11 +144,20 @@ class PlannedBlock(Message):
     minutes: float
     runner_timeout_s: float
     block_timeout_s: float
+    # seconds that checks and first traces should take, and a round; None: planned before 22 November 2026
+    once_s: float | None = None
+    round_s: float | None = None
     # each cell works on for so long once the rounds are over
     sustained_s: float = 0.0
     # of single outputs, by name
     tolerances: dict[str, Tolerance] = Field(default_factory=dict)
     wish: Wish | None = None
+
+    def promised_s(self, rounds: int) -> float | None:
+        """What so many rounds may take at most, whatever the machine does; the curves of `sustained` come on top."""
+        if self.once_s is None or self.round_s is None:
+            return None
+        return PROMISE_FACTOR * (self.once_s + rounds * self.round_s)
 
 
 class RefusedPoint(Message):

@@ -43,7 +43,9 @@ def wish_of(change: float, budget: Budget, around: Circumstances) -> Wish:
 
 
 def _seen_by(change: float, budget: Budget, around: Circumstances) -> Iterator[tuple[Budget, int]]:
-    for longer in _LONGER[_LONGER.index(budget) :]:
+    # a glance compares nothing: its wish is that of the shortest budget that does
+    first = _LONGER.index(budget) if budget in _LONGER else 0
+    for longer in _LONGER[first:]:
         rounds = ROUNDS[longer]
         looks = [look for look in power.LOOKS if look <= rounds.most // rounds.per_pair]
         pairs = power.rounds_for(change, around.noise / sqrt(rounds.per_pair), around.margin, looks=looks)

@@ -136,10 +136,13 @@ def _comparison(block: PlannedBlock, judge: BlockJudge, judged: Judged) -> doc.C
         ci_level=figures and figures.ci_level,
         p=figures and figures.p_total,
         verdict=judged.verdict,
+        verdict_from=judged.verdict_from,
+        **_ways(judged),
         reason=judged.reason or None,
         rounds=judged.rounds,
         rounds_needed=judged.rounds_needed,
         rounds_set_aside=judged.rounds_set_aside,
+        rounds_disturbed=judged.disturbed,
         slow_launches=judged.slow and doc.SlowLaunches(**asdict(judged.slow)),
         margin=block.margin,
         smallest_detectable=figures.smallest_detectable if figures else planned.smallest_detectable,
@@ -148,6 +151,16 @@ def _comparison(block: PlannedBlock, judge: BlockJudge, judged: Judged) -> doc.C
         traces=why.traces,
         operators=[_operator_change(change) for change in why.nodes[:MOST_OPERATORS]],
     )
+
+
+def _ways(judged: Judged) -> dict[str, float | None]:
+    """The figures of wall-clock and of processor time, whichever the verdict rests on."""
+    ways = {"wall": judged.wall, "cpu": judged.processor}
+    return {
+        f"{way}_{name}": getattr(found, name) if found is not None else None
+        for way, found in ways.items()
+        for name in ("ratio", "ci_low", "ci_high")
+    }
 
 
 def explain(judge: BlockJudge, judged: Judged) -> Attribution:

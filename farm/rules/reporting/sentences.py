@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from math import log
 
+from farm.contract.cells import Budget
 from farm.contract.document import Cell, Comparison, Document
 from farm.rules.cells import label
 from farm.rules.cells.axes import ASKED_ORDER, BY_NAME
@@ -11,13 +12,18 @@ from farm.rules.planning.blocks import TWIN
 from farm.rules.reporting import fusions, parities
 from farm.rules.tracing.attribution import TypeChange, group_by_type
 
+GLANCE = (
+    "This is a glance: one launch of each cell, with nothing compared and no operators traced, and the next launch may "
+    "well differ by a third. `--budget quick` measures eight in turn and compares them."
+)
 # an operator type that explains less is not named in the headline
 NAMED_SHARE = 0.1
 
 
 def opening(document: Document) -> str:
     """What a run opens with: its verdict, what an opset alone costs, and that outputs changed between runtimes."""
-    texts = (verdict_line(document), fusions.stamp_sentence(document), parities.change_sentence(document))
+    told = (verdict_line(document), fusions.stamp_sentence(document), parities.change_sentence(document))
+    texts = (*told, GLANCE if document.budget == Budget.GLANCE else "")
     return " ".join(text for text in texts if text)
 
 
@@ -146,7 +152,10 @@ def _certainty(comparison: Comparison) -> str:
     if comparison.ratio is None or comparison.ci_low is None or comparison.ci_high is None:
         return ""
     _, interval = change(comparison.ratio, comparison.ci_low, comparison.ci_high)
-    return f"{100 * (comparison.ci_level or 0.0):.3g} % interval {interval}, {counted(comparison.rounds, 'round')}"
+    by = (
+        "; by processor time, as other programs kept the machine busy" if comparison.verdict_from == "processor" else ""
+    )
+    return f"{100 * (comparison.ci_level or 0.0):.3g} % interval {interval}, {counted(comparison.rounds, 'round')}{by}"
 
 
 def _wanted(comparison: Comparison) -> str:

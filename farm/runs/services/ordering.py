@@ -46,6 +46,7 @@ def order_of(block: Block, *, attempt: int) -> BlockOrder:
         fail_fast=block.run.fail_fast,
         runner_timeout_s=plan.runner_timeout_s,
         block_timeout_s=plan.block_timeout_s,
+        promised_s=plan.promised_s(block.max_rounds - block.first_round),
         # a block that goes on has its curves already
         sustained_s=0.0 if block.first_round else plan.sustained_s,
         divergences=asked,

@@ -84,7 +84,8 @@ def _keep_null(block: Block, judge: BlockJudge, judged: Judged) -> None:
     planned, figures = judged.planned, judged.figures
     arms = block.plan.arms
     is_twin = arms[planned.baseline].spec.digest == arms[planned.candidate].spec.digest
-    if figures is None or not is_twin or block.node is None:
+    # the margin of a node is that of its wall-clock time
+    if figures is None or not is_twin or block.node is None or judged.verdict_from != "wall":
         return
     pairs = judge.evidence.pairs(planned.baseline, planned.candidate)
     keep_null_estimate(

@@ -198,9 +198,9 @@ def test_a_node_whose_version_no_database_holds_is_refused_in_words(machine: Nod
 
 
 def test_an_older_node_is_told_so_and_gets_no_queue(machine: NodeClient) -> None:
-    welcome = machine.hello(contract_version=2).json()
+    welcome = machine.hello(contract_version=1).json()
     assert welcome["queues"] == []
-    assert "speaks version 2" in welcome["sentence"]
+    assert "speaks version 1" in welcome["sentence"]
 
 
 def test_draining_and_pausing_take_the_queues_away(machine: NodeClient, owner: User) -> None:

@@ -48,10 +48,11 @@ def test_arms_of_a_round_measure_in_parts_and_count_only_their_own_time(bench: W
     arms = [bench.arm(number, MODEL, session={"threads": 2}) for number in range(3)]
     for one in samples(bench.execute(arms)).values():
         assert one.sample is not None
-        # half a second in turns of 20 ms
-        assert 20 <= one.sample.turns <= 30
+        # 0.3 s in turns of 20 ms, fewer where a busy machine makes turns longer
+        assert 8 <= one.sample.turns <= 18
         phases = one.sample.phases_ms
-        assert 450 <= phases["window"] <= 750
+        assert 270 <= phases["window"] <= 550
+        # the others' warm-up and turns
         assert phases["others"] >= 0.9 * phases["window"]
         assert one.sample.throughput is not None
         assert one.sample.throughput <= 1000 / one.sample.min_ms

@@ -184,7 +184,7 @@ def test_options_alone_make_a_matrix():
         ("session: {name: a, config: {k: true}}", "write entries"),
         ("session: {name: a, config: {optimized_model_filepath: /x}}", "names a place on the node"),
         ("session: [{name: a}, {name: a, arena: false}]", "Two session sets are named 'a'"),
-        ("budget: fast", "Unknown budget 'fast': choose one of quick, standard, precise"),
+        ("budget: fast", "Unknown budget 'fast': choose one of glance, quick, standard, precise"),
         ("budget: standart", "did you mean 'standard'"),
         ("batch: 1\nfail-fast: 1", "fail-fast is 1: write true or false"),
         ("batch: 1\nmax-parallel: 0", "max-parallel is 0"),

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
+import pytest
+
 from worker.runner import windows
 from worker.runner.order import BudgetOrder
 
@@ -147,3 +149,20 @@ def test_an_inference_longer_than_a_turn_is_a_turn_of_its_own() -> None:
     assert len(taken.durations) == others.count == 10
     assert taken.wall_ns == 500 * MS
     assert machine.calls == 11
+
+
+def test_processor_time_of_an_inference_is_the_median_of_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(steady(2))
+    # 1 ms of processor time a call; while others have the core the clock of the wall runs on and this one does not
+    monkeypatch.setattr(windows.time, "thread_time_ns", lambda: machine.calls * MS)
+    taken = measure(machine, window_s=0.3)
+    assert taken.cpu_p50_ns == MS
+    assert len(taken.cpu_per_call_ns) == 15
+    preempted = Machine([2.0] * 40 + [80.0] + [2.0] * 400)
+    monkeypatch.setattr(windows.time, "thread_time_ns", lambda: preempted.calls * MS)
+    assert measure(preempted, window_s=0.3).cpu_p50_ns == MS
+
+
+def test_a_clock_of_processor_time_that_stands_still_gives_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(windows.time, "thread_time_ns", lambda: 5)
+    assert measure(Machine(steady(2)), window_s=0.1).cpu_p50_ns is None

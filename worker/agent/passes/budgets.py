@@ -1,4 +1,4 @@
-"""How long a cell is measured: MEASURING.md, "Inside one process", 5."""
+"""How long a cell is measured: docs/measuring.md, "Budgets"."""
 
 from typing import Any
 
@@ -9,7 +9,22 @@ TRACE_RUNS = 30
 TRACE_S = 0.5
 
 _BUDGETS: dict[Budget, dict[str, Any]] = {
-    Budget.QUICK: {"window_s": 0.5, "window_runs": 3, "window_runs_slow": 3, "windows_agreeing": 1, "at_most_s": 30.0},
+    Budget.GLANCE: {
+        "warmup_cap_s": 1.0,
+        "window_s": 0.2,
+        "window_runs": 3,
+        "window_runs_slow": 1,
+        "windows_agreeing": 1,
+        "at_most_s": 5.0,
+    },
+    Budget.QUICK: {
+        "warmup_cap_s": 2.0,
+        "window_s": 0.3,
+        "window_runs": 3,
+        "window_runs_slow": 3,
+        "windows_agreeing": 1,
+        "at_most_s": 30.0,
+    },
     Budget.STANDARD: {
         "window_s": 0.5,
         "window_runs": 20,

@@ -18,10 +18,12 @@ from worker.agent.passes import budgets, turns
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.checks import CPU, first_problem, runner_order
 from worker.agent.passes.launches import Answer, Launcher, garbled
+from worker.agent.passes.pace import Pace
 
 # thread CPU time / wall below this: something else ran on the core
 CPU_SHARE_GATE = 0.95
 MAX_REMEASURES = 3
+BUSY_SHARE = 0.5
 # arms that are alive together may fill this part of the free memory
 MEMORY_SHARE = 0.5
 
@@ -38,6 +40,7 @@ class Sampler:
     seed: str
     core: int | None = None
     peaks: dict[int, int] = field(default_factory=dict)
+    pace: Pace = field(default_factory=Pace)
 
     def measure(self, arms: Sequence[PreparedArm], *, round_number: int) -> Iterator[ArmSample]:
         """A sample of each arm, in this order; those that took turns come all at once."""
@@ -49,9 +52,12 @@ class Sampler:
         taken = self._by_turns(list(enumerate(arms)), remeasured=0, dice=dice)
         for again in range(1, MAX_REMEASURES + 1):
             disturbed = [(p, arm) for p, arm in enumerate(arms) if _is_disturbed(taken[p])]
-            if not disturbed:
+            # where most arms are disturbed it is no blip: the rounds count by processor time then
+            is_busy = len(disturbed) > BUSY_SHARE * len(arms)
+            if not disturbed or is_busy or not self.pace.may_repeat:
                 break
-            taken |= self._by_turns(disturbed, remeasured=again, dice=dice)
+            with self.pace.repeating():
+                taken |= self._by_turns(disturbed, remeasured=again, dice=dice)
         yield from (taken[position] for position in range(len(arms)))
 
     def _by_turns(
@@ -64,12 +70,17 @@ class Sampler:
         }
 
     def _alone(self, arm: PreparedArm, *, position: int) -> ArmSample:
-        for remeasured in range(MAX_REMEASURES + 1):
-            answer = self.launcher.launch(arm, self._order(arm), work_dir=arm.scratch)
-            taken = as_sample(answer, arm=arm, position=position, remeasured=remeasured)
-            if not _is_disturbed(taken):
+        taken = self._launched(arm, position=position, remeasured=0)
+        for again in range(1, MAX_REMEASURES + 1):
+            if not _is_disturbed(taken) or not self.pace.may_repeat:
                 break
+            with self.pace.repeating():
+                taken = self._launched(arm, position=position, remeasured=again)
         return taken
+
+    def _launched(self, arm: PreparedArm, *, position: int, remeasured: int) -> ArmSample:
+        answer = self.launcher.launch(arm, self._order(arm), work_dir=arm.scratch)
+        return as_sample(answer, arm=arm, position=position, remeasured=remeasured)
 
     def _order(self, arm: PreparedArm) -> dict[str, Any]:
         return {

@@ -24,7 +24,8 @@ from worker.agent.passes.launches import Answer, Launcher
 GO, MORE = b"g", b"m"
 ENDED = b""
 LISTEN_S = 0.05
-
+# so many load their models at the same time; nobody measures or warms up meanwhile
+STARTS = min(2, os.cpu_count() or 1)
 
 # starts a process whose pipes lie in this folder, tells of it once it runs, and answers when it has ended
 Launch = Callable[[str, Callable[[Running], None]], Answer]
@@ -72,10 +73,13 @@ class Seat:
         self._wake()
         return self.listen()
 
-    def leave(self) -> Answer:
-        """Let it summarise and end; its answer."""
+    def dismiss(self) -> None:
+        """Let it summarise and end."""
         if not self._future.done():
             self._wake()
+
+    def answer(self) -> Answer:
+        """What it answered, once it has ended."""
         return self._future.result()
 
     def _wake(self) -> None:
@@ -108,24 +112,30 @@ def lead(
 ) -> list[Answer]:
     """Starts the processes, each with a folder for its pipes, gives them turns until all have measured; their answers.
 
-    They start one after the other, so that nobody warms up beside another's start, and end the same way. The order of
-    turns is drawn anew each time around. A process that dies or hangs ends its own sample alone.
+    They load their models STARTS at a time, warm up one after the other once all are loaded, and end together. The
+    order of turns is drawn anew each time around. A process that dies or hangs ends its own sample alone.
     """
     with ExitStack() as stack:
         threads = stack.enter_context(ThreadPoolExecutor(max_workers=len(launches), thread_name_prefix="turns"))
-        seats, at_work = [], []
-        for launch, folder in launches:
-            seat = stack.enter_context(Seat(launch, folder=folder, threads=threads))
-            seats.append(seat)
-            if seat.listen() == MORE:
-                at_work.append(seat)
+        seats: list[Seat] = []
+        at_work: list[Seat] = []
+        for first in range(0, len(launches), STARTS):
+            started = [
+                stack.enter_context(Seat(launch, folder=folder, threads=threads))
+                for launch, folder in launches[first : first + STARTS]
+            ]
+            seats += started
+            at_work += [seat for seat in started if seat.listen() == MORE]
             on_ready(time.monotonic())
+        at_work = [seat for seat in at_work if seat.take_turn() == MORE]
         # each process has its own limit; this one is for processes that hand over without an end
         limit = time.monotonic() + limit_s
         while at_work and time.monotonic() < limit:
             dice.shuffle(at_work)
             at_work = [seat for seat in at_work if seat.take_turn() == MORE]
-        return [seat.leave() for seat in seats]
+        for seat in seats:
+            seat.dismiss()
+        return [seat.answer() for seat in seats]
 
 
 def _pipe(path: Path) -> int:

@@ -1,0 +1,42 @@
+"""What a reader must know of disturbed rounds, and of rounds that the promised time left out, in sentences."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from farm.rules.cells.numbers import counted, percent
+from farm.rules.judging.pairing import Paired
+
+if TYPE_CHECKING:
+    from farm.rules.judging.judging import Judged
+
+
+def explained(judged: "Judged", paired: Paired) -> "Judged":
+    """The same verdict; its reason also says how many rounds were disturbed, by how much, and what speaks instead."""
+    if not paired.disturbed or judged.figures is None:
+        return judged
+    said = _by_processor(judged, paired) if judged.verdict_from == "processor" else _left_out(paired)
+    return replace(judged, reason=" ".join(text for text in (judged.reason, said) if text))
+
+
+def out_of_time(rounds: int, *, of: int) -> str:
+    """Why a block has fewer rounds than its budget."""
+    return (
+        f"The time that the budget promises, twice its plan, was over after {rounds} of {of} rounds. "
+        "Give the machine less other work, or measure more rounds."
+    )
+
+
+def _by_processor(judged: "Judged", paired: Paired) -> str:
+    # without a direction, for a comparison may be read from its other side
+    wall = judged.wall
+    width = "" if wall is None else f", for wall time is known to a factor of {(wall.ci_high / wall.ci_low):.2f} only"
+    return f"{_disturbed(paired)}: the verdict rests on processor time{width}."
+
+
+def _left_out(paired: Paired) -> str:
+    return f"{_disturbed(paired)} and {'do' if paired.disturbed > 1 else 'does'} not count."
+
+
+def _disturbed(paired: Paired) -> str:
+    share = "" if paired.core_share is None else f" (the measured processes got {percent(paired.core_share)} of a core)"
+    return f"Other programs disturbed {paired.disturbed} of {counted(paired.rounds, 'round')}{share}"

@@ -1,0 +1,85 @@
+"""Which rounds of a comparison count, and whether wall time or processor time speaks: by disturbance alone.
+
+Nothing here looks at a ratio, so that the choice favours neither side. Where other programs keep the machine busy both
+arms of a round share what they do, and the processor time of their own thread leaves the others' turns out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal
+
+from farm.contract.reports import Sample
+from farm.rules.judging.evidence import Evidence
+
+VerdictFrom = Literal["wall", "processor"]
+Pair = tuple[float, float]
+# where more of the rounds than this stayed disturbed, the machine is busy and all of them count
+BUSY_SHARE = 1 / 3
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """The rounds that count, as (baseline, candidate) p50 in ms. `processor` is empty where a launch has no such one.
+
+    `disturbed` of the `rounds` with both samples stayed disturbed; `core_share`: what those launches got of a core.
+    """
+
+    wall: list[Pair]
+    processor: list[Pair]
+    verdict_from: VerdictFrom
+    rounds: int = 0
+    disturbed: int = 0
+    core_share: float | None = None
+
+    @property
+    def deciding(self) -> list[Pair]:
+        """The pairs that the verdict rests on."""
+        return self.processor if self.verdict_from == "processor" else self.wall
+
+
+def pair_up(evidence: Evidence, baseline: int, candidate: int, *, least: int) -> Paired:
+    """The rounds of two arms that count.
+
+    Undisturbed rounds alone, by wall time, where there are `least` of them and two thirds of all. Else all rounds, by
+    processor time; where launches have none, as on several threads and from older nodes, the undisturbed ones.
+    """
+    both = _rounds_of_both(evidence, baseline, candidate)
+    calm = [(old, new) for old, new in both if not (old.is_disturbed or new.is_disturbed)]
+    disturbed = len(both) - len(calm)
+    is_busy = disturbed > 0 and (len(calm) < least or disturbed > BUSY_SHARE * len(both))
+    by_processor = is_busy and len(_processor(both)) == len(both)
+    counted = both if by_processor else calm
+    return Paired(
+        wall=[(old.p50_ms, new.p50_ms) for old, new in counted],
+        processor=_processor(counted),
+        verdict_from="processor" if by_processor else "wall",
+        rounds=len(both),
+        disturbed=disturbed,
+        core_share=_core_share(both) if disturbed else None,
+    )
+
+
+def _rounds_of_both(evidence: Evidence, baseline: int, candidate: int) -> list[tuple[Sample, Sample]]:
+    found = []
+    for _, report in sorted(evidence.rounds.items()):
+        samples = {place.arm: place.sample for place in report.samples}
+        old, new = samples.get(baseline), samples.get(candidate)
+        if old is not None and new is not None:
+            found.append((old, new))
+    return found
+
+
+def _processor(rounds: Sequence[tuple[Sample, Sample]]) -> list[Pair]:
+    """All of them, or none where one has no processor time."""
+    pairs = [
+        (old.cpu_p50_ms, new.cpu_p50_ms)
+        for old, new in rounds
+        if old.cpu_p50_ms is not None and new.cpu_p50_ms is not None
+    ]
+    return pairs if len(pairs) == len(rounds) else []
+
+
+def _core_share(rounds: Sequence[tuple[Sample, Sample]]) -> float | None:
+    shares = [one.cpu_share for pair in rounds for one in pair if one.is_disturbed and one.cpu_share is not None]
+    return median(shares) if shares else None

@@ -1,0 +1,83 @@
+"""A block keeps the time that was promised for it, on a clock that the tests turn."""
+
+import pytest
+
+from worker.agent.passes.pace import Pace
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def rounds_within(pace: Pace, clock: Clock, *, round_s: float, most: int = 8) -> int:
+    for done in range(1, most + 1):
+        with pace.measuring():
+            clock.now += round_s
+        if not pace.has_room_for_a_round:
+            return done
+    return most
+
+
+def begun(clock: Clock, promised_s: float | None, *, traces_s: float = 1.0) -> Pace:
+    pace = Pace(promised_s, clock=clock)
+    clock.now += 500.0  # installing runtimes is in no plan
+    pace.begin()
+    with pace.tracing():
+        clock.now += traces_s
+    return pace
+
+
+def test_a_machine_as_quick_as_planned_measures_all_rounds(clock: Clock) -> None:
+    assert rounds_within(begun(clock, 40.0), clock, round_s=2.0) == 8
+
+
+def test_a_machine_that_is_far_slower_ends_within_the_promise_with_what_it_has(clock: Clock) -> None:
+    pace, began = begun(clock, 40.0), clock.now
+    assert rounds_within(pace, clock, round_s=9.0) == 4
+    assert clock.now - began < 40.0
+    assert pace.has_room_for_traces
+
+
+def test_rounds_beyond_the_first_look_leave_time_to_trace_what_changed(clock: Clock) -> None:
+    pace = begun(clock, 40.0)
+    assert rounds_within(pace, clock, round_s=2.0, most=24) == 14
+    assert clock.now + 10.0 <= 600.0 + 40.0
+
+
+def test_a_model_so_slow_that_one_round_takes_all_still_has_that_round(clock: Clock) -> None:
+    assert rounds_within(begun(clock, 10.0), clock, round_s=60.0) == 1
+
+
+def test_without_a_promise_nothing_ends(clock: Clock) -> None:
+    pace = begun(clock, None, traces_s=1e6)
+    assert rounds_within(pace, clock, round_s=1e6) == 8
+    assert pace.may_repeat
+    assert pace.has_room_for_traces
+
+
+def test_disturbed_samples_are_measured_again_out_of_a_tenth_of_the_time_at_most(clock: Clock) -> None:
+    pace = begun(clock, 100.0)
+    repeats = 0
+    while pace.may_repeat:
+        with pace.repeating():
+            clock.now += 3.0
+        repeats += 1
+    assert repeats == 4
+
+
+def test_what_was_measured_again_does_not_make_rounds_look_longer(clock: Clock) -> None:
+    pace = begun(clock, 40.0, traces_s=0.1)
+    with pace.measuring():
+        clock.now += 2.0
+        with pace.repeating():
+            clock.now += 30.0
+    assert pace.has_room_for_a_round

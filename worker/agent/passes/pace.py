@@ -1,0 +1,76 @@
+"""How a block keeps the time that was promised for it, whatever the machine does.
+
+The clock begins with the first check. A round, or a further trace of every arm, is begun only where what the last one
+took still fits; disturbed samples are measured again out of a small part of the time. Without a promise nothing ends.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from math import inf
+
+# of the promised time, which is twice the plan: to measure disturbed samples again
+REPEATS_SHARE = 0.1
+# a verdict needs so many rounds, and they come before everything else; further ones leave this share to further traces
+FIRST_LOOK = 8
+TRACES_SHARE = 0.25
+
+
+class Pace:
+    """The clock of one block. `promised_s` None: nothing was promised."""
+
+    def __init__(self, promised_s: float | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._promised_s = inf if promised_s is None else promised_s
+        self._clock = clock
+        self._began = clock()
+        self._repeats_s = 0.0
+        self._rounds = 0
+        self._round_s = 0.0
+        self._traces_s = 0.0
+
+    def begin(self) -> None:
+        """The promised time counts from now on."""
+        self._began = self._clock()
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether there is time to measure a disturbed sample again."""
+        return self._repeats_s < REPEATS_SHARE * self._promised_s and self._left_s > 0
+
+    @property
+    def has_room_for_a_round(self) -> bool:
+        """Whether another round like the last one fits."""
+        kept_s = TRACES_SHARE * self._promised_s if self._rounds >= FIRST_LOOK and self._promised_s < inf else 0.0
+        return self._left_s >= self._round_s + kept_s
+
+    @property
+    def has_room_for_traces(self) -> bool:
+        """Whether another trace of every arm fits."""
+        return self._left_s >= self._traces_s
+
+    @contextlib.contextmanager
+    def repeating(self) -> Iterator[None]:
+        """Around measuring disturbed samples again."""
+        began = self._clock()
+        yield
+        self._repeats_s += self._clock() - began
+
+    @contextlib.contextmanager
+    def measuring(self) -> Iterator[None]:
+        """Around a round."""
+        began, repeats_s = self._clock(), self._repeats_s
+        yield
+        self._rounds += 1
+        # the next round repeats as little as the time allows
+        self._round_s = self._clock() - began - (self._repeats_s - repeats_s)
+
+    @contextlib.contextmanager
+    def tracing(self) -> Iterator[None]:
+        """Around the first trace of every arm."""
+        began = self._clock()
+        yield
+        self._traces_s = self._clock() - began
+
+    @property
+    def _left_s(self) -> float:
+        return self._promised_s - (self._clock() - self._began)
