@@ -240,14 +240,14 @@ def test_a_precise_budget_sees_smaller_changes():
 
 
 def test_a_quick_sample_of_a_fast_model_takes_about_a_second():
-    assert 1.0 < estimates.sample_seconds(Budget.QUICK, 0.5) < 1.5
+    assert 0.8 < estimates.sample_seconds(Budget.QUICK, 0.5) < 1.3
 
 
 @pytest.mark.parametrize("budget", list(Budget))
 def test_slower_models_and_longer_budgets_take_longer(budget):
     times = [estimates.arm_seconds(budget, latency_ms) for latency_ms in (None, 50.0, 500.0, 5000.0)]
     assert times == sorted(times)
-    assert times[0] >= estimates.arm_seconds(Budget.QUICK, None)
+    assert times[0] >= estimates.arm_seconds(Budget.GLANCE, None)
 
 
 def test_a_very_slow_model_still_gets_two_arms_a_block():
