@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('runs', '0006_read_traces_in_the_workshop'),
+        ('runs', '0009_give_up_repeated_figures'),
     ]
 
     operations = [
