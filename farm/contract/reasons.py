@@ -64,6 +64,14 @@ class Reason(Message):
         return _STATUS_OF.get(self.code, CellStatus.REFUSED)
 
 
+class ReasonedError(Exception):
+    """What could not be done; `reason` says why, for whoever asked."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason.text)
+        self.reason = reason
+
+
 _STATUS_OF = {
     ReasonCode.TIMEOUT: CellStatus.TIMEOUT,
     ReasonCode.CRASHED: CellStatus.CRASHED,

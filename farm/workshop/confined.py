@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from farm.contract.reasons import Reason, ReasonCode
+from farm.contract.reasons import Reason, ReasonCode, ReasonedError
 from farm.sandbox import child, leavings
 from farm.sandbox.endings import Ending
 from farm.sandbox.policy import Policy, SandboxError
@@ -60,12 +60,11 @@ _CODES = {
 R = TypeVar("R", bound=BaseModel)
 
 
-class WorkshopError(Exception):
-    """An order that could not be carried out; `reason` says why in words."""
+class WorkshopError(ReasonedError):
+    """An order that could not be carried out."""
 
     def __init__(self, code: ReasonCode, text: str) -> None:
-        super().__init__(text)
-        self.reason = Reason(code=code, text=text[:2000])
+        super().__init__(Reason(code=code, text=text[:2000]))
 
 
 @dataclass(frozen=True, kw_only=True)

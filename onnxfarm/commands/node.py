@@ -75,10 +75,17 @@ def start(
 ) -> None:
     """Work for the farm until Ctrl-C."""
     with needs_extra("node"):
+        from farm.workshop.divergence import first_divergence
         from worker.agent import main
         from worker.agent.home import NotEnrolledError
     try:
-        status = main.start(_folder(home), url=url, probe_first=tuple(probe or ()), allowed=allow_package or ())
+        status = main.start(
+            _folder(home),
+            search=first_divergence,
+            url=url,
+            probe_first=tuple(probe or ()),
+            allowed=allow_package or (),
+        )
     except (NotEnrolledError, ValueError) as problem:
         raise Usage(_sentence(problem)) from problem
     raise typer.Exit(status)

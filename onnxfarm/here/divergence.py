@@ -7,10 +7,12 @@ from pathlib import Path
 from farm.contract.blocks import ArmOrder, Tolerance
 from farm.contract.cells import CellSpec, FileRef, Workload
 from farm.contract.divergence import DivergenceDocument
+from farm.contract.reasons import ReasonedError
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning import planning
 from farm.rules.quality.parity import Preset, preset_for
 from farm.workshop import orders
+from farm.workshop.divergence import first_divergence
 from onnxfarm.here import bundle
 from onnxfarm.here import given as bench_given
 from onnxfarm.here.bench import Home
@@ -21,7 +23,7 @@ from worker.agent.passes import divergence
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.divergence_questions import unoptimised
 from worker.agent.passes.launches import Launcher
-from worker.agent.passes.looks import Looker, LookFailedError
+from worker.agent.passes.looks import Looker
 
 LOOK_TIMEOUT_S = 300.0
 
@@ -78,6 +80,7 @@ def find(
             main=model.main,
             inputs=inputs,
             candidate=candidate,
+            search=first_divergence,
             against=against,
             reference=str(divergence.side_of(against)) if against is not None else unoptimised(),
             out=out,
@@ -91,7 +94,7 @@ def find(
 def _answered(question: divergence.Question) -> DivergenceDocument:
     try:
         return divergence.diverge(question)
-    except (LookFailedError, orders.WorkshopError) as problem:
+    except ReasonedError as problem:
         raise Infrastructure(problem.reason.text) from problem
 
 

@@ -12,6 +12,7 @@ from farm.contract.blocks import Lease
 from farm.contract.cells import Runtime
 from farm.contract.node import SelfTest
 from farm.contract.reports import Facts, Reply, Report
+from farm.rules.quality.looks import Search
 from worker.agent import execution
 from worker.agent.abilities import probes, selftest
 from worker.agent.home import NodeHome
@@ -42,11 +43,13 @@ class NodeEquipment:
         home: NodeHome,
         gateway: farm.Gateway,
         *,
+        search: Search,
         probe_first: tuple[str, ...] = (),
         allowed: Collection[str] = (),
     ) -> None:
         self._home = home
         self._gateway = gateway
+        self._search = search
         self._probe_first = probe_first
         self._lease: Lease | None = None
         self._work = home.folder / "work"
@@ -67,6 +70,7 @@ class NodeEquipment:
             store_trace=self._store_trace,
             store_part=self._store_part,
             say=logger.info,
+            search=self._search,
         )
         try:
             execution.execute_block(lease.order, report=report, environment=environment, is_cancelled=is_cancelled)

@@ -151,12 +151,16 @@ class _Block:
 
     def _diverge(self, ready: list[PreparedArm], refused: dict[int, Reason]) -> None:
         """Questions about a block that was measured: nothing of it is measured again."""
+        if self._environment.search is None:
+            text = "This agent was started without a search for divergent nodes: start it with `onnxfarm node start`."
+            raise _Stop(Reason(code=ReasonCode.NOT_SUPPORTED, text=text))
         asked = divergence_questions.Asked(
             ready=ready,
             refused=refused,
             launcher=self._launcher,
             folder=self._folder,
             store=self._environment.store_part,
+            search=self._environment.search,
         )
         self._environment.say("looking between the nodes")
         for found in divergence_questions.answers(self._order, asked):

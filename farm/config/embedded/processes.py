@@ -28,7 +28,7 @@ READY_S = 90.0
 TURN_S = 0.05
 
 # the node's program, by name: the farm never imports a node
-AGENT = "worker.agent.main"
+AGENT = "worker.node"
 CODE_VARIABLE = "ONNXFARM_NODE_TOKEN"
 
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from farm.contract.blocks import ArmOrder, BlockOrder
 from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime
 from farm.contract.reports import CheckReport, EndReport, Facts, Reply, Report, RoundReport, TraceReport
+from farm.workshop.divergence import first_divergence
 from worker.agent.execution import execute_block
 from worker.agent.kit.cache import ArtifactCache
 from worker.agent.kit.environment import NodeEnvironment
@@ -41,6 +42,7 @@ class Workbench:
             work_dir=folder / "work",
             store_trace=self._store,
             read_facts=lambda: FACTS,
+            search=first_divergence,
         )
 
     def ref(self, path: Path, *, name: str | None = None) -> FileRef:

@@ -9,6 +9,7 @@ import pytest
 from farm.contract.blocks import ArmOrder, Tolerance
 from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime
 from farm.contract.reasons import Reason, ReasonCode
+from farm.workshop.divergence import first_divergence
 from worker.agent.kit.runtimes import Installed
 from worker.agent.passes import divergence
 from worker.agent.passes.arms import PreparedArm
@@ -50,7 +51,8 @@ def question(tmp_path: Path, answer: Answer, **more: Any) -> tuple[divergence.Qu
     launcher = OneAnswer(answer)
     asked = divergence.Question(
         folder=model.parent, main=MODEL.name, inputs=inputs, reference="the CPU", out=tmp_path / "out",
-        candidate=Looker(cast(Launcher, launcher), arm, Tolerance()), work_dir=tmp_path / "looks", **more,
+        candidate=Looker(cast(Launcher, launcher), arm, Tolerance()), search=first_divergence,
+        work_dir=tmp_path / "looks", **more,
     )  # fmt: skip
     return asked, launcher
 

@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from farm.contract.blocks import Lease
+from farm.workshop.divergence import first_divergence
 from worker.agent.equipment import NodeEquipment
 from worker.agent.home import NodeHome
 from worker.agent.kit.cache import FetchError
@@ -30,7 +31,7 @@ def equipped(home: Path, *, busy_s: float) -> NodeEquipment:
         return httpx2.Response(200, content=b"onnx")
 
     client = httpx2.Client(transport=httpx2.MockTransport(answer))
-    made = NodeEquipment(NodeHome(home), Gateway(FARM, secret="ofn_1", client=client))
+    made = NodeEquipment(NodeHome(home), Gateway(FARM, secret="ofn_1", client=client), search=first_divergence)
     made._lease = cast(Lease, SimpleNamespace(token="ofa_1"))
     return made
 

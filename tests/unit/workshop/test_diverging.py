@@ -11,8 +11,8 @@ from onnx import helper
 
 from farm.contract.cells import Recipe
 from farm.contract.reports import OutputParity
+from farm.rules.quality.looks import CandidateError, Compare, Look, Sides
 from farm.workshop import arrays, divergence, orders
-from farm.workshop.divergence import Look, Sides
 from farm.workshop.samples import making as samples
 from tests.unit.workshop import making
 from worker.runner.parity import compare_output
@@ -31,7 +31,7 @@ def optimised(look: Look) -> dict[str, np.ndarray]:
     return dict(zip(names, session.run(names, arrays.read_npz(look.inputs)), strict=True))
 
 
-def comparing(run: Run, *, atol: float = 1e-5, rtol: float = 1e-4) -> divergence.Compare:
+def comparing(run: Run, *, atol: float = 1e-5, rtol: float = 1e-4) -> Compare:
     def compare(look: Look) -> Sequence[OutputParity]:
         reference = arrays.read_npz(look.reference)
         facts = [compare_output(n, v, reference.get(n), atol=atol, rtol=rtol) for n, v in run(look).items()]
@@ -153,7 +153,7 @@ def test_a_look_inside_that_does_not_run_accuses_nobody(tmp_path: Path) -> None:
 
     def fragile(look: Look) -> Sequence[OutputParity]:
         if not whole:
-            raise divergence.CandidateError("it takes only the whole model")
+            raise CandidateError("it takes only the whole model")
         whole.clear()
         return wrong(look)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from farm.contract.reports import Facts
+from farm.rules.quality.looks import Search
 from worker.agent.kit.cache import ArtifactCache
 from worker.agent.kit.runtimes import RuntimeStore
 from worker.agent.machine import facts
@@ -21,7 +22,8 @@ class NodeEnvironment:
     """The node's side of an order.
 
     `stage` is the staged runner (worker.agent.kit.staging). `work_dir` holds one folder a block, removed at its end.
-    `say` is told in words what is being done, for logs and progress bars.
+    `say` is told in words what is being done, for logs and progress bars. `search` answers where outputs part; a node
+    without one answers no such question.
     """
 
     runtimes: RuntimeStore
@@ -32,3 +34,4 @@ class NodeEnvironment:
     store_part: StorePart = lambda arm, path: None
     read_facts: Callable[[], Facts] = facts.read_facts
     say: Say = field(default=lambda text: None)
+    search: Search | None = None

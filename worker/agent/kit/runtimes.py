@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from farm.contract.cells import Runtime
-from farm.contract.reasons import Reason, ReasonCode
+from farm.contract.reasons import Reason, ReasonCode, ReasonedError
 from farm.rules.runtimes import distributions
 from worker.agent.kit import installer, locks, requirements
 
@@ -29,12 +29,8 @@ DEFAULT_LIMIT_BYTES = 20 << 30
 Say = Callable[[str], None]
 
 
-class RuntimeUnavailableError(Exception):
+class RuntimeUnavailableError(ReasonedError):
     """The runtime cannot be had on this node now; `reason` is what its cells end with."""
-
-    def __init__(self, reason: Reason) -> None:
-        super().__init__(reason.text)
-        self.reason = reason
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""The first divergent node of one cell: the workshop chooses what to look at, this machine's runtimes are looked at.
+"""The first divergent node of one cell: a search chooses what to look at, this machine's runtimes are looked at.
 
-The one place where an agent orders from the workshop (docs/decisions.md): the difference shows on the node alone, and
-what to look at next depends on what it showed.
+The difference shows on the node alone, and what to look at next depends on what it showed; so the search runs here, and
+whatever started the agent handed it in (`farm.rules.quality.looks`).
 """
 
 import shutil
@@ -15,9 +15,8 @@ from farm.contract import divergence as doc
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import OutputParity
 from farm.rules.cells.commands import diverge_command
+from farm.rules.quality.looks import CandidateError, Divergence, Look, Refer, Search, Sides
 from farm.rules.quality.parity import FP32, Preset, judge
-from farm.workshop import arrays, divergence
-from farm.workshop.divergence import Divergence, Look
 from worker.agent.passes.launches import garbled
 from worker.agent.passes.looks import Looker, LookFailedError
 
@@ -28,14 +27,15 @@ INPUTS, REFERENCE = "inputs.npz", "reference.npz"
 class Question:
     """A model (`folder`, `main`), its `inputs`, and the `variant` folder that the candidate runs where it is another.
 
-    `against`: the side whose outputs are the reference; without one it is the CPU without optimisations, which
-    `reference` names. `out`: where the part that shows the difference is written.
+    `search`: how it is answered. `against`: the side whose outputs are the reference; without one it is the CPU without
+    optimisations, which `reference` names. `out`: where the part that shows the difference is written.
     """
 
     folder: Path
     main: str
     inputs: Path
     candidate: Looker
+    search: Search
     reference: str
     out: Path
     work_dir: Path
@@ -47,22 +47,20 @@ class Question:
 
 
 def diverge(question: Question) -> doc.DivergenceDocument:
-    """Where candidate and reference part. Raises WorkshopError, and LookFailedError when a side could not be asked."""
+    """Where candidate and reference part. Raises ReasonedError: the search's, or that a side could not be asked."""
     try:
         return _answered(question)
-    except divergence.CandidateError as problem:
+    except CandidateError as problem:
         raise LookFailedError(_reason_of(problem)) from problem
-    except arrays.ArraysError as problem:
-        raise LookFailedError(garbled(str(problem))) from problem
 
 
 def _answered(asked: Question) -> doc.DivergenceDocument:
-    found = divergence.first_divergence(
+    found = asked.search(
         asked.folder,
         asked.main,
         inputs=asked.inputs,
         work_dir=asked.work_dir,
-        sides=divergence.Sides(
+        sides=Sides(
             compare=lambda look: _compared(asked.candidate, look),
             refer=_refer(asked.against) if asked.against is not None else None,
             preset=asked.preset,
@@ -109,7 +107,7 @@ def _compared(looker: Looker, look: Look) -> list[doc.TensorLook]:
         return looker.compare(look.folder / look.main, inputs=look.inputs, reference=look.reference)
 
 
-def _refer(looker: Looker) -> divergence.Refer:
+def _refer(looker: Looker) -> Refer:
     def refer(look: Look) -> None:
         with _as_candidate():
             looker.keep(look.folder / look.main, inputs=look.inputs, out=look.reference)
@@ -131,10 +129,10 @@ def _as_candidate() -> Iterator[None]:
     except LookFailedError as problem:
         if problem.reason.code == ReasonCode.CANCELLED:
             raise
-        raise divergence.CandidateError(problem.reason.text) from problem
+        raise CandidateError(problem.reason.text) from problem
 
 
-def _reason_of(problem: divergence.CandidateError) -> Reason:
+def _reason_of(problem: CandidateError) -> Reason:
     cause = problem.__cause__
     return cause.reason if isinstance(cause, LookFailedError) else garbled(str(problem))
 

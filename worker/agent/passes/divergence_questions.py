@@ -10,14 +10,14 @@ from pathlib import Path
 
 from farm.contract.blocks import BlockOrder
 from farm.contract.divergence import DivergenceDocument, DivergenceOrder, DivergenceReport
-from farm.contract.reasons import Reason, ReasonCode
+from farm.contract.reasons import Reason, ReasonCode, ReasonedError
+from farm.rules.quality.looks import Search
 from farm.rules.quality.parity import preset_between, preset_for
-from farm.workshop.confined import WorkshopError
 from worker.agent.kit.environment import StorePart
 from worker.agent.passes import divergence
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.launches import Launcher
-from worker.agent.passes.looks import Looker, LookFailedError
+from worker.agent.passes.looks import Looker
 
 ANSWER = "divergence.json"
 # for one question, whatever the model does: other blocks wait for the machine
@@ -26,13 +26,14 @@ ONE_S = 600.0
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What the questions of a block need: its arms made ready or refused, and where to work."""
+    """What the questions of a block need: its arms made ready or refused, where to work, and who searches."""
 
     ready: Sequence[PreparedArm]
     refused: dict[int, Reason]
     launcher: Launcher
     folder: Path
     store: StorePart
+    search: Search
 
 
 def answers(order: BlockOrder, asked: Asked) -> Iterator[DivergenceReport]:
@@ -41,7 +42,7 @@ def answers(order: BlockOrder, asked: Asked) -> Iterator[DivergenceReport]:
         folder = asked.folder / f"divergence-{number}"
         try:
             yield _answer(question, asked, folder)
-        except (LookFailedError, WorkshopError) as problem:
+        except ReasonedError as problem:
             yield _report(question, reason=problem.reason)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -77,6 +78,7 @@ def _question(
         main=arm.order.source.main,
         inputs=arm.inputs,
         candidate=Looker(asked.launcher, arm, preset.tolerance),
+        search=asked.search,
         against=against,
         reference=str(divergence.side_of(against)) if against is not None else unoptimised(),
         out=folder / "part",

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from farm.contract.blocks import Tolerance
 from farm.contract.divergence import TensorLook
-from farm.contract.reasons import Reason
+from farm.contract.reasons import ReasonedError
 from farm.sandbox import leavings
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.checks import runner_order
@@ -20,12 +20,8 @@ _REFERENCE = "look-reference.npz"
 _KEPT = "look-outputs.npz"
 
 
-class LookFailedError(Exception):
-    """The runtime could not be asked; `reason` says why in words."""
-
-    def __init__(self, reason: Reason) -> None:
-        super().__init__(reason.text)
-        self.reason = reason
+class LookFailedError(ReasonedError):
+    """The runtime could not be asked."""
 
 
 @dataclass(frozen=True)

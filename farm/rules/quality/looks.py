@@ -1,0 +1,101 @@
+"""A search for the first divergent node, as whoever asks and whoever searches agree on it.
+
+A node's agent has the candidate, the workshop the confined processes that cut a model open, and neither imports the
+other: a search is handed to the agent by what starts it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from farm.contract.reports import OutputParity
+from farm.rules.quality.divergence import GraphNode
+from farm.rules.quality.parity import FP32, Preset, judge
+
+
+class CandidateError(Exception):
+    """The candidate could not run what it was given. Only of the whole model is that the end of the search."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """One question to the candidate: run the model of `folder` on `inputs` and compare its outputs with `reference`."""
+
+    folder: Path
+    main: str
+    inputs: Path
+    reference: Path
+
+
+Compare = Callable[[Look], Sequence[OutputParity]]
+# writes `reference` of a look, which is not there yet
+Refer = Callable[[Look], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sides:
+    """Candidate and reference: how both are asked, and by what they are judged.
+
+    Without `refer` the reference is the CPU without optimisations. `check` is called before each look and may raise to
+    end the search.
+    """
+
+    compare: Compare
+    refer: Refer | None = None
+    preset: Preset = FP32
+    check: Callable[[], None] = lambda: None
+
+    def differing(self, look: Look, *, inside: bool = True) -> list[OutputParity]:
+        """What of a look is beyond the preset. Which value is largest says something of a model's outputs only."""
+        preset = replace(self.preset, min_agreement=0.0) if inside and self.preset.min_agreement else self.preset
+        return [output for output in self.compare(look) if judge((output,), preset).verdict == "fail"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Divergence:
+    """Where candidate and reference part.
+
+    `tensor` is the first that differs and `node` makes it; `part` are the nodes of the smallest cut that still shows
+    it, written to `folder` with its `inputs` and the `reference` of its output. `parity` is the candidate's on the
+    whole model, `tensor_parity` of the tensor, `part_parity` on the cut: None when no cut within reach showed it.
+    `looks`: the tensors looked at.
+    """
+
+    tensor: str
+    node: GraphNode
+    part: tuple[str, ...]
+    folder: Path
+    main: str
+    inputs: Path
+    reference: Path
+    parity: OutputParity
+    tensor_parity: OutputParity
+    part_parity: OutputParity | None
+    looks: tuple[tuple[str, bool], ...]
+
+    def sentence(self) -> str:
+        """The answer in words."""
+        node = self.node.name or self.tensor
+        text = f"The first tensor beyond tolerance is {self.tensor}, made by {node} ({self.node.op_type})"
+        if self.part_parity is None:
+            return f"{text}; no smaller part of the model shows it alone."
+        if len(self.part) == 1:
+            return f"{text}; that node alone shows it."
+        return f"{text}; {len(self.part)} nodes together show it: {', '.join(self.part)}."
+
+
+class Search(Protocol):
+    """Where the outputs of a model part; `farm.workshop.divergence.first_divergence` is the one there is."""
+
+    def __call__(
+        self,
+        bundle_dir: Path,
+        main: str,
+        *,
+        inputs: Path,
+        work_dir: Path,
+        sides: Sides,
+        variant_dir: Path | None = None,
+    ) -> Divergence | None:
+        """None when the candidate's outputs agree. Raises ReasonedError, CandidateError, whatever the sides raise."""

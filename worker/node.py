@@ -1,0 +1,71 @@
+"""A node put together, as a process: `python -m worker.node`.
+
+The agent imports no workshop; what it lets the workshop do, the search for the first divergent node, is handed in here
+and by `onnxfarm node start`.
+"""
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+from farm.workshop.divergence import first_divergence
+from worker.agent import main as agent
+from worker.agent.agent import IDLE_PROBE_S
+from worker.agent.home import NodeHome, NotEnrolledError, default_folder
+from worker.agent.line import enrolment, gateway
+from worker.agent.machine import facts
+
+CODE_VARIABLE = "ONNXFARM_NODE_TOKEN"
+# how long an agent that starts together with its farm waits for it
+FARM_STARTS_S = 60.0
+EXIT_USAGE, EXIT_INFRASTRUCTURE = 2, 3
+
+
+def main() -> int:
+    """Enrols with the code of the environment where there is no node yet, then starts it."""
+    parser = argparse.ArgumentParser(prog="worker.node", description="A node's agent.")
+    parser.add_argument("--home", type=Path, default=default_folder())
+    parser.add_argument("--url", help="address of the farm's gateway")
+    parser.add_argument("--probe", action="append", default=[], help="a provider to prove before the first block")
+    parser.add_argument("--idle-probe-s", type=float, default=IDLE_PROBE_S, help="0: try no other providers")
+    parser.add_argument("--allow-package", action="append", default=[], help="a package beyond the known distributions")
+    options = parser.parse_args()
+    home, code = NodeHome(options.home), os.environ.pop(CODE_VARIABLE, None)
+    agent.go_on_without_a_sandbox()
+    try:
+        if code and not home.is_enrolled:
+            _enrol(home, url=options.url or "", code=code)
+        return agent.start(
+            options.home,
+            search=first_divergence,
+            url=options.url,
+            probe_first=tuple(options.probe),
+            idle_probe_s=options.idle_probe_s,
+            allowed=options.allow_package,
+        )
+    except (NotEnrolledError, ValueError) as problem:
+        print(f"onnxfarm: {problem}", file=sys.stderr)
+        return EXIT_USAGE
+    except gateway.GatewayError as problem:
+        print(f"onnxfarm: {problem}", file=sys.stderr)
+        return EXIT_INFRASTRUCTURE
+
+
+def _enrol(home: NodeHome, *, url: str, code: str) -> None:
+    """Waits for a farm that is still starting. Raises GatewayError, ValueError."""
+    known = facts.read_facts(busy_window_s=0)
+    deadline = time.monotonic() + FARM_STARTS_S
+    while True:
+        try:
+            enrolment.enrol_by_host_name(home, url=url, code=code, name=agent.machine_name(), facts=known)
+            return
+        except gateway.Unavailable:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.2)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
