@@ -7,56 +7,36 @@ descriptor whose number stands in the environment variable ONNXFARM_REPLY_FD.
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from farm.sandbox import confinement, forks, interpreters, launch, parent
 from farm.sandbox.endings import Ending
+from farm.sandbox.forkserver import Order
 from farm.sandbox.policy import Policy
-from farm.sandbox.watch import Limits, Running
+from farm.sandbox.watch import Limits
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
-def run_command(
-    argv: Sequence[str],
-    *,
-    policy: Policy,
-    timeout_s: float,
-    stdin: bytes = b"",
-    env: Mapping[str, str] | None = None,
-    cwd: Path | None = None,
-    max_reply_bytes: int = 8 << 20,
-    on_started: Callable[[Running], None] | None = None,
-) -> Ending:
+def run_command(argv: Sequence[str], *, policy: Policy, timeout_s: float, **given: Unpack[parent.Given]) -> Ending:
     """Runs `argv` (its first word an absolute path) and waits for its end, at most `timeout_s` seconds.
 
-    `env` is the child's whole environment; nothing is inherited, so that no secret of ours is. `on_started` is given
-    the running child, whose `kill` may be called from another thread.
     Raises SandboxError when the child could not be started or confined, NoSandboxError where nothing can confine it and
     this process has not accepted that; whatever the child does is an Ending.
     """
-    return parent.run(
-        argv,
-        policy=_levelled(policy),
-        timeout_s=timeout_s,
-        stdin=stdin,
-        env=env,
-        cwd=cwd,
-        max_reply_bytes=max_reply_bytes,
-        on_started=on_started,
-    )
+    return parent.run(argv, policy=_levelled(policy), timeout_s=timeout_s, **given)
 
 
 def run_function(
     name: str,
-    payload: Any,
+    payload: object,
     *,
     policy: Policy,
     timeout_s: float,
-    max_reply_bytes: int = 8 << 20,
+    max_reply_bytes: int = parent.REPLY_BYTES,
     imported: Sequence[str] = (),
 ) -> Ending:
     """Calls `module:function` with the payload (JSON-able) in a child of this interpreter; the reply is its JSON.
@@ -75,7 +55,7 @@ def run_function(
         with contextlib.suppress(forks.ServerGone):
             server = forks.servers.of(imported, env={**env, "HOME": "/", "TMPDIR": "/"})
             confining = launch.orders(allowed, level, starter=server.pid)
-            order = {"orders": confining, "function": name, "env": env, "cwd": str(parent.folder(policy))}
+            order = Order(orders=confining, function=name, env=env, cwd=str(parent.folder(policy)))
             return _forked(order, payload, server=server, limits=limits)
     return run_command(
         [sys.executable, "-P", "-m", "farm.sandbox.entry", name],
@@ -87,7 +67,7 @@ def run_function(
     )
 
 
-def _forked(order: dict[str, Any], payload: Any, *, server: forks.ForkServer, limits: Limits) -> Ending:
+def _forked(order: Order, payload: object, *, server: forks.ForkServer, limits: Limits) -> Ending:
     """The same in a fork of the server that has the modules. Raises ServerGone when it is gone, for whatever reason."""
     try:
         return parent.watched(

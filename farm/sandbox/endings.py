@@ -3,7 +3,7 @@
 import json
 import signal as signals
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from farm.contract.texts import without_controls
 
@@ -34,10 +34,11 @@ class Ending:
         """Whether it ended by itself with exit code 0."""
         return self.kind == "done"
 
-    def answer(self) -> Any:
+    def answer(self) -> object:
         """The reply parsed as JSON; ValueError when it is no JSON, or deeper than anything of ours."""
         try:
-            return json.loads(without_controls(self.reply))
+            parsed: object = json.loads(without_controls(self.reply))
+            return parsed
         except RecursionError as error:
             raise ValueError("the reply is nested too deep") from error
 

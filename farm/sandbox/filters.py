@@ -12,10 +12,15 @@ import os
 import stat
 import sys
 import tempfile
-from typing import Any
+from collections.abc import Callable
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from farm.sandbox import neighbours
 from farm.sandbox.neighbours import OWN_PID
+
+if TYPE_CHECKING:
+    from pyseccomp import SyscallFilter
 
 # Calls known by name to every libseccomp in use.
 _ALWAYS = (
@@ -92,18 +97,18 @@ def program(*, network: bool, processes: bool, devices: bool = False) -> bytes:
     return neighbours.rules(_number_of(pyseccomp), pyseccomp.system_arch()) + _exported(rules)
 
 
-def _exported(rules: Any) -> bytes:
+def _exported(rules: "SyscallFilter") -> bytes:
     with tempfile.TemporaryFile() as out:
         rules.export_bpf(out)
         out.seek(0)
         return out.read()
 
 
-def _number_of(pyseccomp: Any) -> Any:
+def _number_of(pyseccomp: ModuleType) -> Callable[[str], int]:
     return lambda name: pyseccomp.resolve_syscall(pyseccomp.system_arch(), name)
 
 
-def _deny_by_argument(rules: Any, pyseccomp: Any) -> None:
+def _deny_by_argument(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:
     """Calls of which only some words leave the confinement."""
     denied = pyseccomp.ERRNO(errno.EPERM)
     words = [("prctl", 0, _PR_SET_PDEATHSIG), ("prctl", 0, _PR_SCHED_CORE)]
@@ -114,7 +119,7 @@ def _deny_by_argument(rules: Any, pyseccomp: Any) -> None:
         rules.add_rule(denied, call, pyseccomp.Arg(place, pyseccomp.MASKED_EQ, _INT, word))
 
 
-def _deny_opening(rules: Any, pyseccomp: Any) -> None:
+def _deny_opening(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:
     """Emptying a file that is open for reading, opening for commands alone, and files with another's powers.
 
     Older versions of Landlock see neither of the first two.
@@ -132,7 +137,7 @@ def _deny_opening(rules: Any, pyseccomp: Any) -> None:
         rules.add_rule(denied, "creat", pyseccomp.Arg(1, pyseccomp.MASKED_EQ, bit, bit))
 
 
-def _deny_sockets(rules: Any, pyseccomp: Any, *, network: bool) -> None:
+def _deny_sockets(rules: "SyscallFilter", pyseccomp: ModuleType, *, network: bool) -> None:
     """All of them, or with the network those of other families than IP: a Unix socket leads to other programs."""
     denied = pyseccomp.ERRNO(errno.EPERM)
     if not network:
@@ -144,13 +149,13 @@ def _deny_sockets(rules: Any, pyseccomp: Any, *, network: bool) -> None:
     rules.add_rule(denied, "socket", pyseccomp.Arg(0, pyseccomp.GT, max(ip)))
 
 
-def _deny_signals(rules: Any, pyseccomp: Any) -> None:
+def _deny_signals(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:
     """Signals to itself only: Landlock scopes them from its sixth version, seccomp everywhere."""
     for call in ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
         rules.add_rule(pyseccomp.ERRNO(errno.EPERM), call, pyseccomp.Arg(0, pyseccomp.NE, OWN_PID))
 
 
-def _deny_starting(rules: Any, pyseccomp: Any) -> None:
+def _deny_starting(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:
     """No fork: a clone without the flag of a thread, or with none at all."""
     denied = pyseccomp.ERRNO(errno.EPERM)
     for call in ("fork", "vfork"):

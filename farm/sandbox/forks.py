@@ -14,9 +14,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from typing import IO, Any
+from typing import IO
 
-from farm.sandbox.forkserver import MOST_BYTES
+from farm.sandbox.forkserver import MOST_BYTES, Order, Reap
 from farm.sandbox.policy import SandboxError
 from farm.sandbox.started import End
 
@@ -47,7 +47,7 @@ class Forked:
 
     def reap(self) -> End:
         found = self._server.ask({"reap": self.pid})
-        return End(found["exit_code"], found["cpu_s"], found["peak_bytes"])
+        return End(int(found["exit_code"]), found["cpu_s"], int(found["peak_bytes"]))
 
 
 class ForkServer:
@@ -69,7 +69,7 @@ class ForkServer:
             )
         self.pid = self._process.pid
 
-    def start(self, order: Mapping[str, Any], *, stdin: int, reply: int) -> Forked:
+    def start(self, order: Order, *, stdin: int, reply: int) -> Forked:
         """A child that does the order. Raises ServerGone."""
         with contextlib.ExitStack() as on_failure, contextlib.ExitStack() as theirs:
             readers = []
@@ -79,11 +79,11 @@ class ForkServer:
                 readers.append(on_failure.enter_context(os.fdopen(reader, "rb", buffering=0)))
                 theirs.callback(os.close, writer)
                 writers.append(writer)
-            pid = self.ask(order, (stdin, *writers, reply))["pid"]
+            pid = int(self.ask(order, (stdin, *writers, reply))["pid"])
             on_failure.pop_all()
         return Forked(self, pid, stdout=readers[0], stderr=readers[1])
 
-    def ask(self, order: Mapping[str, Any], descriptors: Sequence[int] = ()) -> Any:
+    def ask(self, order: Order | Reap, descriptors: Sequence[int] = ()) -> dict[str, float]:
         """Sends one order and waits for its answer. Raises ServerGone."""
         message = json.dumps(order).encode()
         if len(message) > MOST_BYTES:
@@ -98,7 +98,8 @@ class ForkServer:
                 raise ServerGone(f"The fork server is gone: {error}.") from error
         if not answer:
             raise ServerGone("The fork server has ended.")
-        return json.loads(answer)
+        figures: dict[str, float] = json.loads(answer)
+        return figures
 
     def close(self) -> None:
         """Ends the server, and with it whatever child it still has."""

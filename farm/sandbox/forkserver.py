@@ -16,12 +16,27 @@ import socket
 import sys
 import tempfile
 import traceback
-from typing import Any, NoReturn
+from typing import NoReturn, TypedDict
 
 from farm.sandbox import entry, launcher
 
 MOST_BYTES = 1 << 17
 REPLY_FD = 3
+
+
+class Order(TypedDict):
+    """A child to fork: the launcher's orders, `module:function`, its environment and where it works."""
+
+    orders: str
+    function: str
+    env: dict[str, str]
+    cwd: str
+
+
+class Reap(TypedDict):
+    """A child whose end is asked for."""
+
+    reap: int
 
 
 def main() -> None:
@@ -50,7 +65,7 @@ def _reaped(pid: int) -> dict[str, float]:
     return {"exit_code": code, "cpu_s": usage.ru_utime + usage.ru_stime, "peak_bytes": usage.ru_maxrss * 1024}
 
 
-def _forked(order: dict[str, Any], descriptors: list[int]) -> dict[str, int]:
+def _forked(order: Order, descriptors: list[int]) -> dict[str, int]:
     """A child that leads a session of its own by the time its number is told, so that its group can be ended."""
     ready, told = os.pipe()
     pid = os.fork()
@@ -63,7 +78,7 @@ def _forked(order: dict[str, Any], descriptors: list[int]) -> dict[str, int]:
     return {"pid": pid}
 
 
-def _become(order: dict[str, Any], descriptors: list[int], told: int) -> NoReturn:
+def _become(order: Order, descriptors: list[int], told: int) -> NoReturn:
     """The child: its own session, descriptors and environment, then the walls, then the function. Never returns."""
     code = 1
     try:

@@ -14,7 +14,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing itself takes longer to import than all the rest
-    from typing import Any, TypeAlias
+    from typing import TypeAlias
 
 EXIT_NOT_CONFINED = 125
 EXIT_NOT_STARTED = 127
@@ -66,7 +66,7 @@ class _Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_char_p)]
 
 
-def _syscall(number: int, *arguments: "Any") -> int:
+def _syscall(number: int, *arguments: object) -> int:
     answer: int = _libc.syscall(ctypes.c_long(number), *arguments)
     if answer < 0:
         code = ctypes.get_errno()

@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from farm.sandbox import launch
 from farm.sandbox.endings import Ending
@@ -15,31 +16,37 @@ from farm.sandbox.started import Child, Spawned
 from farm.sandbox.watch import Limits, Running, Watch
 
 REPLY_FD = "ONNXFARM_REPLY_FD"
+# of a reply, unless more is asked for
+REPLY_BYTES = 8 << 20
 
 
-def run(
-    argv: Sequence[str],
-    *,
-    policy: Policy,
-    timeout_s: float,
-    stdin: bytes = b"",
-    env: Mapping[str, str] | None = None,
-    cwd: Path | None = None,
-    max_reply_bytes: int = 8 << 20,
-    on_started: Callable[[Running], None] | None = None,
-) -> Ending:
+class Given(TypedDict, total=False):
+    """What a command may be given beside its policy.
+
+    `env` is the child's whole environment; nothing is inherited, so that no secret of ours is. `on_started` is given
+    the running child, whose `kill` may be called from another thread.
+    """
+
+    stdin: bytes
+    env: Mapping[str, str]
+    cwd: Path
+    max_reply_bytes: int
+    on_started: Callable[[Running], None]
+
+
+def run(argv: Sequence[str], *, policy: Policy, timeout_s: float, **given: Unpack[Given]) -> Ending:
     """As `farm.sandbox.child.run_command`, for a policy whose level is decided. Raises SandboxError."""
     level = policy.level
     if level is None:
         raise ValueError("The policy names no level: farm.sandbox.child chooses one.")
-    where = cwd or folder(policy)
+    where = given.get("cwd") or folder(policy)
     words = launch.command(argv, policy=policy, level=level, cwd=where)
-    variables = environment(policy) if env is None else env
+    variables = given.get("env", environment(policy))
 
-    def start(given: int, reply: int) -> Child:
+    def start(stdin: int, reply: int) -> Child:
         process = subprocess.Popen(
             words,
-            stdin=given,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**variables, REPLY_FD: str(reply)},
@@ -49,8 +56,8 @@ def run(
         )
         return Spawned(process)
 
-    held = limits(policy, level=level, timeout_s=timeout_s, reply=max_reply_bytes)
-    return watched(start, stdin=stdin, limits=held, on_started=on_started)
+    held = limits(policy, level=level, timeout_s=timeout_s, reply=given.get("max_reply_bytes", REPLY_BYTES))
+    return watched(start, stdin=given.get("stdin", b""), limits=held, on_started=given.get("on_started"))
 
 
 def watched(

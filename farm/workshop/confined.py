@@ -97,7 +97,7 @@ def answer(
     if place.out_dir is not None:
         _check_left(place.out_dir)
     try:
-        return as_a.model_validate(ending.answer()["answer"])
+        return answered(ending, as_a)
     except (ValidationError, LookupError, TypeError) as error:
         raise WorkshopError(ReasonCode.GARBLED, garbled_sentence(error)) from error
 
@@ -161,10 +161,22 @@ def problem_of(ending: Ending, doing: str) -> ModelProblem | None:
         text = texts.get(ending.kind, f"{what} failed. {ending.sentence()}")
         return ModelProblem(code=ending.kind, text=text[:2000])
     try:
-        answer = ending.answer()
-        return ModelProblem.model_validate(answer["problem"]) if "problem" in answer else None
+        reply = _said(ending)
+        return ModelProblem.model_validate(reply["problem"]) if "problem" in reply else None
     except (ValidationError, ValueError, TypeError) as error:
         return ModelProblem(code="garbled", text=garbled_sentence(error))
+
+
+def answered(ending: Ending, as_a: type[R]) -> R:
+    """What a child that had no problem answered. Raises ValidationError, ValueError, LookupError, TypeError."""
+    return as_a.model_validate(_said(ending)["answer"])
+
+
+def _said(ending: Ending) -> dict[str, object]:
+    reply = ending.answer()
+    if not isinstance(reply, dict):
+        raise TypeError(f"a JSON object was expected, not {type(reply).__name__}")
+    return reply
 
 
 def garbled_sentence(error: Exception) -> str:

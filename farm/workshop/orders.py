@@ -107,7 +107,7 @@ def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S, is_one
     if problem is not None:
         return Inspection(ok=False, problem=problem)
     try:
-        return Inspection.model_validate(ending.answer()["answer"])
+        return confined.answered(ending, Inspection)
     except (ValidationError, LookupError, TypeError) as error:
         text = confined.garbled_sentence(error)
         return Inspection(ok=False, problem=ModelProblem(code="garbled", text=text))
@@ -136,7 +136,7 @@ def reach_of(
     if confined.problem_of(ending, "converting the model") is not None:
         return None
     try:
-        return OpsetReach.model_validate(ending.answer()["answer"])
+        return confined.answered(ending, OpsetReach)
     except (ValidationError, LookupError, TypeError):
         return None
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import TypeAdapter
 from rich.console import Console
 from rich.table import Table
 
@@ -65,8 +66,7 @@ def _make_suite(folder: Path) -> tuple[Path, dict[str, int]]:
     )
     if not ending.is_done:
         raise Infrastructure(f"The suite could not be written. {ending.sentence()}")
-    counts: dict[str, int] = ending.answer()
-    return suite, counts
+    return suite, TypeAdapter(dict[str, int]).validate_json(ending.reply)
 
 
 def _run(runtime: Runtime, *, suite: Path, home: Path, work: Path, say: Console) -> dict[str, Any]:
