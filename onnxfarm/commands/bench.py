@@ -1,6 +1,8 @@
 """`onnxfarm bench MODEL`: the farm's blocks, rounds and verdicts on this machine, without any server."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, NamedTuple
 
 import typer
@@ -9,6 +11,7 @@ from rich.console import Console
 from farm.contract.document import Document
 from farm.rules.matrices import matrix as matrices
 from onnxfarm.calibration_files import CALIBRATION_HELP
+from onnxfarm.commands.axis_options import with_axes
 from onnxfarm.commands.bench_options import fills_of, matrix_of, sizes_of, tolerances_of, with_settings
 from onnxfarm.commands.options import (
     BatchOption,
@@ -19,7 +22,6 @@ from onnxfarm.commands.options import (
     InputOption,
     InputsOption,
     ModelArgument,
-    OptimizationOption,
     PackagesOption,
     PrecisionOption,
     ProviderOption,
@@ -67,6 +69,7 @@ class Options(NamedTuple):
     is_diverging: bool = False
 
 
+@with_axes
 @main_guard()
 def bench(  # noqa: PLR0913  every option of the command
     model: ModelArgument,
@@ -77,8 +80,7 @@ def bench(  # noqa: PLR0913  every option of the command
     threads: ThreadsOption = None,
     precision: PrecisionOption = None,
     opset: Annotated[str | None, typer.Option(help="as-is, max-of-runtime, or a number.", show_default="as-is")] = None,
-    optimization: OptimizationOption = None,
-    concurrency: Annotated[str | None, typer.Option(help="Sessions at once, e.g. 1,4.", show_default="1")] = None,
+    axes: Mapping[str, object] = MappingProxyType({}),
     budget: BudgetOption = None,
     sustained: SustainedOption = None,
     tolerance: ToleranceOption = None,
@@ -102,9 +104,9 @@ def bench(  # noqa: PLR0913  every option of the command
     Exit code 0: every planned cell is done, whatever the verdicts; 1: one failed, or none could be measured; 2:
     something given cannot be used; 130: stopped by Ctrl-C, with what was measured until then.
     """
-    axes = {"runtime": ort, "provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
-    axes |= {"precision": precision, "opset": opset, "optimization": optimization, "concurrency": concurrency}
-    declared = matrix_of(matrix, {**axes, "budget": budget}, packages=allow_package)
+    named = {"runtime": ort, "provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
+    given = {**named, "precision": precision, "opset": opset, **axes, "budget": budget}
+    declared = matrix_of(matrix, given, packages=allow_package)
     settings = {"sustained": sustained, "tolerance": tolerances_of(tolerance), "inputs": fills_of(input_)}
     declared = with_settings(declared, **settings)
     if diverge and allow_package:

@@ -238,11 +238,13 @@ def _read_selector(
     if not isinstance(entry, Mapping) or not entry:
         raise MatrixProblem(f"{where} is {entry!r}: write one or more `axis: value` pairs.")
     selector: dict[str, Value] = {}
-    for axis, written in entry.items():
+    for key, written in entry.items():
+        axis = str(key).replace("_", "-")
         if axis not in MATRIX_AXES:
-            raise MatrixProblem(f"{where}: {choice_sentence('axis', str(axis), MATRIX_AXES)}")
+            raise MatrixProblem(f"{where}: {choice_sentence('axis', str(key), MATRIX_AXES)}")
         try:
-            selector[axis] = _named_session(written, axes) or read[axis](written)
+            named = _named_session(written, axes) if axis == "session" else None
+            selector[axis] = named or read[axis](written)
         except MatrixProblem as problem:
             raise MatrixProblem(f"{where}: {problem}") from None
     return selector
