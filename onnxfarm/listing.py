@@ -160,6 +160,12 @@ def _farm() -> Command:
     return app
 
 
+def _serve() -> Command:
+    from onnxfarm.commands.serve import serve
+
+    return serve
+
+
 COMMANDS = {
     "bench": Entry("Measure a model on this machine, without a farm.", _bench),
     "submit": Entry("Send a model and a matrix to a farm; --wait follows it to its end.", _submit),
@@ -183,6 +189,7 @@ COMMANDS = {
     "watch": Entry("Make, list, call, pause and remove a farm's watches.", _watch),
     "alerts": Entry("List a farm's alerts, and say what becomes of them.", _alerts),
     "report": Entry("Fetch what is needed to file an alert upstream.", _report),
+    "serve": Entry("Start a farm on this machine, with nothing to measure yet.", _serve),
     "farm": Entry("Say who may do what on a farm: its people, teams and tokens.", _farm),
     "node": Entry("Make this machine a node of a farm.", _node),
 }

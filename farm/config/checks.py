@@ -20,6 +20,17 @@ def check_override(**_: Any) -> list[CheckMessage]:
 
 
 @register(Tags.security, deploy=True)
+def check_address(**_: object) -> list[CheckMessage]:
+    """An address by plain HTTP is for one machine alone."""
+    url = str(settings.PUBLIC_URL)
+    if url.startswith("https://"):
+        return []
+    text = f"ONNXFARM_PUBLIC_URL is {url}: sign-in links, sessions and tokens would cross the network unencrypted."
+    hint = "Put a proxy with TLS in front (deploy/Caddyfile) and write its https:// address."
+    return [Warning(text, hint=hint, id="onnxfarm.W002")]
+
+
+@register(Tags.security, deploy=True)
 def check_sandbox(**_: Any) -> list[CheckMessage]:
     """The level on this machine, and whether uploads are read."""
     found = walls()

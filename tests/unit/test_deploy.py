@@ -96,7 +96,7 @@ def test_process_names_what_it_knows(tmp_path: Path) -> None:
         ["bash", str(DEPLOY / "process"), "nonsense"], capture_output=True, text=True, check=False, cwd=tmp_path
     )
     assert done.returncode == 2
-    assert done.stderr == "onnxfarm: name one of migrate, web, gateway, prepare, ticks; not 'nonsense'.\n"
+    assert done.stderr == "onnxfarm: name one of migrate, broker, web, gateway, prepare, ticks; not 'nonsense'.\n"
 
 
 def quickstart_in(checkout: Path, *words: str) -> "subprocess.CompletedProcess[str]":

@@ -1,7 +1,9 @@
 """The embedded broker: a Valkey server out of a wheel, or the one this machine has."""
 
+import os
 import platform
 import shutil
+import sys
 from pathlib import Path
 
 from farm.config.embedded.plan import NotPossibleError
@@ -33,3 +35,18 @@ def _server() -> str:
             f"{' and '.join(SERVERS)} is on PATH. Install one of them."
         )
     return found
+
+
+def main() -> None:
+    """Becomes the broker of the farm in $ONNXFARM_HOME: `deploy/process broker`."""
+    home = Environment().home.resolve()
+    home.mkdir(parents=True, exist_ok=True)
+    try:
+        words = command(home)
+    except NotPossibleError as problem:
+        sys.exit(f"onnxfarm: {problem}")
+    os.execv(words[0], words)
+
+
+if __name__ == "__main__":
+    main()

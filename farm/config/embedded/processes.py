@@ -21,7 +21,7 @@ from urllib import error, request
 
 from farm.config import workers
 from farm.config.embedded import broker
-from farm.config.embedded.plan import HOST, ROOT, Plan
+from farm.config.embedded.plan import HOST, Plan
 from farm.config.embedded.supervisor import ProcessEndedError, Started, Supervisor
 
 READY_S = 90.0
@@ -60,8 +60,7 @@ class EmbeddedFarm:
     def start(self) -> Opened:
         """Starts everything and waits until it answers. Raises NotPossibleError, ProcessEndedError."""
         self.start_broker()
-        manage = [sys.executable, str(ROOT / "manage.py")]
-        opening = self.supervisor.start("opening", [*manage, "open_farm", *self._code_option()], may_end=True)
+        opening = self._start("opening", "django", "open_farm", *self._code_option(), may_end=True)
         # both import while the tables are made, and answer once asked
         self.start_web()
         self.start_gateway()
@@ -113,8 +112,8 @@ class EmbeddedFarm:
         node = self.plan.node_home
         return ["--code"] if node is not None and not (node / "node.json").exists() else []
 
-    def _start(self, name: str, module: str, *words: str) -> Started:
-        return self.supervisor.start(name, [sys.executable, "-m", module, *words])
+    def _start(self, name: str, module: str, *words: str, may_end: bool = False) -> Started:
+        return self.supervisor.start(name, [sys.executable, "-m", module, *words], may_end=may_end)
 
     def _wait_until(self, name: str, is_ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + READY_S

@@ -6,15 +6,12 @@
 import argparse
 import contextlib
 import os
-import shlex
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 
+from farm.config.embedded.foreground import EndedBySignal, ending_by_signals, say_up, stay
 from farm.config.embedded.plan import ROOT, NotPossibleError, make_plan, only_one
 from farm.config.embedded.processes import EmbeddedFarm, Opened
 from farm.config.embedded.supervisor import ProcessEndedError
@@ -29,15 +26,11 @@ SAMPLE_DATA = {"digits": ("evaluation", "calibration")}
 SAMPLE_MATRICES = {"digits": ROOT / "docs" / "examples" / "digits.yaml"}
 
 
-class EndedBySignal(BaseException):
-    """SIGTERM or SIGHUP: the farm ends as it does on Ctrl-C."""
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the farm; gives the exit status of the command."""
     options = parsed(argv)
     try:
-        with _ending_by_signals():
+        with ending_by_signals():
             return _run(options)
     except (NotPossibleError, ProcessEndedError) as problem:
         print(f"onnxfarm: {problem}", file=sys.stderr)
@@ -76,14 +69,13 @@ def _run(options: argparse.Namespace) -> int:
         opened = farm.start()
         farm.supervisor.finish(making, timeout_s=60)
         beside = _choose_sample(options, samples)
-        steps = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in farm.seconds.items())
-        print(f"The farm is up at {opened.url} ({steps}).", file=sys.stderr)
+        say_up(farm, opened)
         if not options.once:
             print(f"Sign in, once, with {opened.link}", file=sys.stderr)
         status = _submit(farm, opened, options, beside=beside)
         if options.once:
             return status
-        _stay(farm, opened)
+        stay(farm, opened)
     return 0
 
 
@@ -109,29 +101,6 @@ def _submit(farm: EmbeddedFarm, opened: Opened, options: argparse.Namespace, *, 
         with contextlib.suppress(subprocess.TimeoutExpired):
             front.handle.wait(1.0)
     return farm.supervisor.leave(front)
-
-
-def _stay(farm: EmbeddedFarm, opened: Opened) -> None:
-    print(f"The farm stays up at {opened.url} until Ctrl-C. Sign in, once, with {opened.link}", file=sys.stderr)
-    kept = farm.plan.home / "token"
-    if "ONNXFARM_TOKEN" not in os.environ and kept.exists():
-        words = f'export ONNXFARM_SERVER={opened.url} ONNXFARM_TOKEN="$(cat {shlex.quote(str(kept))})"'
-        print(f"For the `onnxfarm` command, elsewhere: {words}", file=sys.stderr)
-    while True:
-        farm.supervisor.check()
-        time.sleep(1.0)
-
-
-@contextlib.contextmanager
-def _ending_by_signals() -> Iterator[None]:
-    def end(number: int, frame: FrameType | None) -> None:
-        raise EndedBySignal
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, end)
-    # a shell starts what it runs in the background with SIGINT ignored
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
 
 
 if __name__ == "__main__":

@@ -1,0 +1,48 @@
+"""A farm that stays up in front of a terminal: until Ctrl-C, or a signal that ends it in the same way."""
+
+import contextlib
+import os
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from types import FrameType
+
+from farm.config.embedded.processes import EmbeddedFarm, Opened
+
+
+class EndedBySignal(BaseException):
+    """SIGTERM or SIGHUP: the farm ends as it does on Ctrl-C."""
+
+
+def stay(farm: EmbeddedFarm, opened: Opened) -> None:
+    """Says how to get in, and looks after the processes. Raises ProcessEndedError when one of them ends."""
+    print(f"The farm stays up at {opened.url} until Ctrl-C. Sign in, once, with {opened.link}", file=sys.stderr)
+    kept = farm.plan.home / "token"
+    if "ONNXFARM_TOKEN" not in os.environ and kept.exists():
+        words = f'export ONNXFARM_SERVER={opened.url} ONNXFARM_TOKEN="$(cat {shlex.quote(str(kept))})"'
+        print(f"For the `onnxfarm` command, elsewhere: {words}", file=sys.stderr)
+    while True:
+        farm.supervisor.check()
+        time.sleep(1.0)
+
+
+def say_up(farm: EmbeddedFarm, opened: Opened) -> None:
+    """Where the farm is, and how long each of its parts took."""
+    steps = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in farm.seconds.items())
+    print(f"The farm is up at {opened.url} ({steps}).", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def ending_by_signals() -> Iterator[None]:
+    """Signals that end a program raise EndedBySignal inside, so that every process of the farm is ended."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise EndedBySignal
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
+    # a shell starts what it runs in the background with SIGINT ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield

@@ -1,0 +1,39 @@
+"""A farm on this machine with nothing to measure yet: `onnxfarm serve`, or `python -m farm.config.embedded.serve`."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from farm.config.embedded.foreground import EndedBySignal, ending_by_signals, say_up, stay
+from farm.config.embedded.plan import NotPossibleError, make_plan, only_one
+from farm.config.embedded.processes import EmbeddedFarm
+from farm.config.embedded.supervisor import ProcessEndedError
+
+EXIT_INFRASTRUCTURE = 3
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the farm until it is ended; gives the exit status of the command."""
+    parser = argparse.ArgumentParser(prog="onnxfarm serve", description=__doc__.split("\n")[0])
+    parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--no-node", action="store_true")
+    options = parser.parse_args(argv)
+    try:
+        with ending_by_signals():
+            plan = make_plan(home=options.home, port=options.port, with_node=not options.no_node)
+            with only_one(plan.home), EmbeddedFarm(plan) as farm:
+                opened = farm.start()
+                say_up(farm, opened)
+                stay(farm, opened)
+    except (NotPossibleError, ProcessEndedError) as problem:
+        print(f"onnxfarm: {problem}", file=sys.stderr)
+        return EXIT_INFRASTRUCTURE
+    except (KeyboardInterrupt, EndedBySignal):
+        print("The farm has ended.", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

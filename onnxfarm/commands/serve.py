@@ -1,0 +1,32 @@
+"""`onnxfarm serve`: a whole farm on this machine, without measuring anything."""
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from onnxfarm.problems import Infrastructure
+
+HOME_VARIABLE = "ONNXFARM_HOME"
+# the server's program, by name: what users install never imports it
+SERVER = "farm.config.embedded.serve"
+
+
+def serve(
+    home: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Database, files, keys and logs; default: $ONNXFARM_HOME, else ./var."),
+    ] = None,
+    port: Annotated[int, typer.Option(min=1, max=65_535, metavar="N", help="Port of the pages.")] = 8000,
+    node: Annotated[bool, typer.Option("--node/--no-node", help="Whether this machine measures too.")] = True,
+) -> None:
+    """Start a farm on this machine, and keep it up until Ctrl-C. Prints a one-time sign-in link."""
+    if importlib.util.find_spec("django") is None:
+        raise Infrastructure("This command needs django, which is not installed: pip install 'onnxfarm[server]'.")
+    folder = home or Path(os.environ.get(HOME_VARIABLE) or "var")
+    words = ["--home", str(folder), "--port", str(port), *([] if node else ["--no-node"])]
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, "-m", SERVER, *words])
