@@ -54,10 +54,17 @@ def _facts(found: Mapping[str, Any]) -> list[Fact]:
         Fact("Parameters", _parameters(found)),
         Fact("Batch", _batch(found.get("batch"))),
         Fact("Dynamic dimensions", ", ".join(found.get("dims") or ()), is_name=True),
+        Fact("Measured with", _sizes(found.get("feed") or {}), is_name=True),
         Fact("Quantised", "yes" if found.get("is_quantised") else ""),
         Fact("Custom domains", ", ".join(found.get("custom_domains") or ()), is_name=True),
         Fact("Producer", str(found.get("producer") or "")),
     ]
+
+
+def _sizes(feed: Mapping[str, Any]) -> str:
+    """The sizes that inspection chose; why it found none."""
+    sizes = " ".join(f"{name}={size}" for name, size in (feed.get("sizes") or {}).items())
+    return str(feed.get("problem") or sizes)
 
 
 def _parameters(found: Mapping[str, Any]) -> str:

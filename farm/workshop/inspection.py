@@ -2,14 +2,18 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, StringConstraints, field_validator
 
 from farm.contract.base import Message, Sha256
+from farm.rules.cells import fills
 from farm.rules.planning.plans import ModelInput
 from farm.rules.runtimes.conversions import OpsetReach
 
 Count = Annotated[int, Field(ge=0)]
 Dim = int | str
+MOST_PORTS = 4096
+PortName = Annotated[str, StringConstraints(max_length=1000)]
+Size = Annotated[int, Field(ge=0, le=1 << 24)]
 
 
 class Port(Message):
@@ -46,10 +50,19 @@ class Feed(Message):
     how often the model was run to find them; `problem`: why nothing was found that it runs with.
     """
 
-    sizes: dict[str, int] = Field(default_factory=dict)
-    inputs: dict[str, str] = Field(default_factory=dict)
+    sizes: Annotated[dict[PortName, Size], Field(max_length=MOST_PORTS)] = Field(default_factory=dict)
+    inputs: Annotated[dict[PortName, str], Field(max_length=MOST_PORTS)] = Field(default_factory=dict)
     tries: Count = 0
-    problem: str = ""
+    problem: Annotated[str, StringConstraints(max_length=4000)] = ""
+
+    @field_validator("inputs")
+    @classmethod
+    def _can_be_made(cls, told: dict[str, str]) -> dict[str, str]:
+        """The texts come out of a process that a model may have taken over."""
+        for text in told.values():
+            if text != fills.GIVEN:
+                fills.check(text)
+        return told
 
 
 class Inspection(Message):

@@ -3,6 +3,7 @@
 Nothing here imports onnx. A `bundle` is a folder that holds the model file `main` and its external data as plain files.
 """
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,8 @@ from farm.workshop.inspection import Coverage, Feed, Inspection, ModelProblem, Q
 INSPECT_S = 60.0
 # a nicety of the plan; what takes longer is found out when somebody asks for the variant
 REACH_S = 20.0
-FEED_S = 60.0
+FEED_S = 90.0
+GUESS_S = 20.0
 RUN_S = 120.0
 VARIANT_S = 600.0
 OUTLINE_S = 60.0
@@ -36,6 +38,7 @@ LARGEST_TIMELINE = 16 * 1024**2
 # what a browser can still lay out; a graph of 20,000 nodes has some 5 MB
 LARGEST_OUTLINE = 64 * 1024**2
 
+log = logging.getLogger(__name__)
 WorkshopError = confined.WorkshopError
 _TIMELINE: TypeAdapter[Timeline] = TypeAdapter(Timeline)
 
@@ -113,13 +116,19 @@ def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S, is_one
         return Inspection(ok=False, problem=ModelProblem(code="garbled", text=text))
 
 
-def choose_feed(bundle_dir: Path, main: str, *, timeout_s: float = FEED_S, is_one_of_many: bool = False) -> Feed:
-    """What the model is fed where nobody says; a Feed with its problem where nothing runs, never an error."""
+def choose_feed(bundle_dir: Path, main: str, *, out_dir: Path, timeout_s: float = FEED_S) -> Feed:
+    """What the model is fed where nobody says, tried out; a Feed with its problem where nothing runs, never an error.
+
+    A model that does not let itself be tried (too slow, or it ends the process) gets the likeliest.
+    """
+    place = confined.Place(bundle_dir=bundle_dir, main=main, out_dir=out_dir)
+    try:
+        return confined.answer("feed:choose", {"out": str(out_dir)}, place=place, timeout_s=timeout_s, as_a=Feed)
+    except WorkshopError as error:
+        log.info("what %s takes was not tried out: %s", main, error.reason.text)
     place = confined.Place(bundle_dir=bundle_dir, main=main)
     try:
-        return confined.answer(
-            "feed:choose", {}, place=place, timeout_s=timeout_s, as_a=Feed, is_one_of_many=is_one_of_many
-        )
+        return confined.answer("feed:guess", {}, place=place, timeout_s=GUESS_S, as_a=Feed)
     except WorkshopError as error:
         return Feed(problem=error.reason.text)
 

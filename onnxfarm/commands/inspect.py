@@ -4,6 +4,7 @@ import json
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -71,6 +72,10 @@ def look_into(model: Path) -> "Inspection":
         for path in files:
             shutil.copyfile(path, Path(folder) / path.name)
         found = orders.inspect(Path(folder), model.name)
+        if found.problem is None:
+            with tempfile.TemporaryDirectory(prefix="onnxfarm-tried-") as scratch:
+                feed = orders.choose_feed(Path(folder), model.name, out_dir=Path(scratch))
+            found = found.model_copy(update={"feed": feed})
     if found.problem is not None:
         raise Usage(found.problem.text)
     return found
@@ -89,6 +94,8 @@ def _show(model: Path, found: "Inspection", *, console: Console) -> None:
     if sizes := _free(found):
         text = f"sizes to choose (--shape NAME=SIZE): {', '.join(sizes)}"
         console.print(text, highlight=False, markup=False, soft_wrap=True)
+    for line in _feed(found):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
     top = sorted(found.operators.items(), key=lambda entry: -entry[1])[:MOST_OPERATORS]
     console.print(f"operators: {', '.join(f'{count} {name}' for name, count in top)}", highlight=False, markup=False)
     for finding in found.findings:
@@ -101,6 +108,19 @@ def _free(found: "Inspection") -> list[str]:
     """The dynamic dimensions of the inputs, by name, each once."""
     dims = [dim for port in found.inputs for dim in port.shape or ()]
     return list(dict.fromkeys(dim for dim in dims if isinstance(dim, str)))
+
+
+def _feed(found: "Inspection") -> Iterator[str]:
+    """What it is measured with where nobody says."""
+    feed = found.feed
+    if feed is None:
+        return
+    if feed.problem:
+        yield f"! {feed.problem}"
+        return
+    sizes = " ".join(f"{name}={size}" for name, size in feed.sizes.items())
+    made = " ".join(f"{name}={text}" for name, text in feed.inputs.items())
+    yield f"measured by default with: {', '.join(part for part in (sizes, made) if part)}"
 
 
 def _summary(found: "Inspection") -> str:

@@ -78,6 +78,7 @@ class Uploaded:
             inputs_sha256=inputs.sha256 if inputs else None,
             inputs_batch=inputs_batch,
             inputs=found.fed,
+            inputs_problem=found.feed.problem if found.feed else "",
             sizes=dict(sizes or {}) if inputs else found.feed.sizes if found.feed else {},
         )
 
@@ -94,7 +95,9 @@ def take_in(model: Path, *, folder: Path, files: LocalFiles) -> Uploaded:
     inspection = orders.inspect(folder, main)
     if inspection.problem is not None:
         raise Usage(f"{model}: {inspection.problem.text}")
-    inspection = inspection.model_copy(update={"feed": orders.choose_feed(folder, main)})
+    scratch = folder.with_name(f"{folder.name}-tried")
+    scratch.mkdir()
+    inspection = inspection.model_copy(update={"feed": orders.choose_feed(folder, main, out_dir=scratch)})
     return Uploaded(folder=folder, main=main, bundle=files.bundle(folder, main), inspection=inspection)
 
 

@@ -75,7 +75,7 @@ def _inspected(version: Version) -> tuple[dict[str, object] | None, str]:
         accept_calibration(Bench(artifact=artifact, bundle=bundle, out=out))
         reach = orders.reach_of(bundle, artifact.main, is_one_of_many=True)
         if sizes is None:
-            feed = orders.choose_feed(bundle, artifact.main, is_one_of_many=True)
+            feed = orders.choose_feed(bundle, artifact.main, out_dir=out)
         else:
             feed = Feed(sizes=dict(sizes), inputs={port.name: fills.GIVEN for port in found.inputs})
         found = found.model_copy(update={"opset_reach": reach, "feed": feed})

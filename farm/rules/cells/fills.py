@@ -72,6 +72,16 @@ def parse(text: str) -> Fill:
     )
 
 
+def check(text: str) -> None:
+    """Raises ValueError for a text that says nothing, or too much."""
+    try:
+        parse(text)
+    except MatrixProblem as problem:
+        raise ValueError(str(problem)) from problem
+    if len(text) > LONGEST:
+        raise ValueError(f"The text has {len(text)} characters; at most {LONGEST} are read.")
+
+
 def plain_of(dtype: str) -> str:
     """What an input of this dtype is given where nothing is known of it."""
     if dtype.startswith("float"):

@@ -32,7 +32,8 @@ class ModelFacts(Message):
     `unused_opsets`: domains that no node uses. `inputs_batch`: the batch of given inputs.
     `calibration_sha256`: of accepted calibration data; `calibration_problem`: why those that were given cannot serve.
     `inputs`: empty where inspection is of before they were looked at; `sizes`: what was chosen, or given, for dynamic
-    dimensions. `latency_ms`: what one inference takes, where it is known.
+    dimensions; `inputs_problem`: why nothing was found that the model runs with.
+    `latency_ms`: what one inference takes, where it is known.
     """
 
     name: str = "model"
@@ -51,6 +52,7 @@ class ModelFacts(Message):
     inputs_batch: int | None = None
     inputs: tuple[ModelInput, ...] = ()
     sizes: dict[str, int] = Field(default_factory=dict)
+    inputs_problem: str = ""
     calibration_sha256: Sha256 | None = None
     calibration_problem: str = ""
     latency_ms: Annotated[float, Field(gt=0)] | None = None

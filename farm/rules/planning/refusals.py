@@ -30,6 +30,8 @@ class Circumstances:
     yanked: Mapping[str, str] = field(default_factory=dict)
     allowed: Collection[str] = ()
     cores: int | None = None
+    # sizes or inputs were asked for
+    is_fed_as_asked: bool = False
 
 
 def first_refusal(spec: CellSpec, about: Circumstances) -> Reason | None:
@@ -203,6 +205,14 @@ def _shape_problem(name: str, size: int, about: Circumstances) -> str | None:
     return None
 
 
+def _no_inputs(spec: CellSpec, about: Circumstances) -> Reason | None:
+    """Nothing that was tried at inspection ran. Whoever says sizes or inputs may know better."""
+    model = about.model
+    if not model.inputs_problem or model.inputs_sha256 is not None or about.is_fed_as_asked:
+        return None
+    return Reason(code=ReasonCode.INFERENCE_FAILED, text=model.inputs_problem)
+
+
 def _wrong_inputs(spec: CellSpec, about: Circumstances) -> Reason | None:
     """Inputs that are to be made: known by name, and of numbers that their type holds. Known models only."""
     known = {one.name: one for one in about.model.inputs}
@@ -237,4 +247,5 @@ _RULES: tuple[Rule, ...] = (
     _wrong_batch,
     _wrong_shapes,
     _wrong_inputs,
+    _no_inputs,
 )

@@ -101,6 +101,7 @@ def _circumstances(point: Point, request: Request) -> refusals.Circumstances:
         yanked=request.yanked,
         allowed=request.allowed,
         cores=request.machine.cores if request.machine else None,
+        is_fed_as_asked=bool(point.values.get("shapes") or request.inputs),
     )
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import onnx
 from onnxruntime.quantization import CalibrationDataReader
 
-from farm.workshop import arrays, sizes
-from farm.workshop.child import inputs, model_file, signature
+from farm.workshop import arrays
+from farm.workshop.child import feed, inputs, model_file, signature
 from farm.workshop.problems import Problem, answering, shown
 
 _RANDOM_SAMPLES = 100
@@ -99,9 +99,9 @@ def _samples_in(given: Path, facts: signature.Signature) -> arrays.Arrays:
 def _checked_feeds(samples: arrays.Arrays, facts: signature.Signature) -> Feeds:
     """The samples cut to what one run takes. Raises Problem: bad_calibration."""
     feeds = list(_cut(samples, facts, count=_count(samples, facts)))
-    for feed in feeds:
+    for one in feeds:
         try:
-            inputs.check_given(feed, facts)
+            inputs.check_given(one, facts)
         except Problem as problem:
             text = problem.text.replace("The given inputs", "The calibration data")
             raise Problem("bad_calibration", text.replace("The given input", "The calibration input")) from problem
@@ -112,13 +112,23 @@ def _random(model: onnx.ModelProto, facts: signature.Signature) -> tuple[Feeds, 
     own = facts["batch"]
     at_once = own if isinstance(own, int) else _AT_ONCE if isinstance(own, str) else 1
     rounds = -(-_RANDOM_SAMPLES // at_once)
-    batch = at_once if own is not None else None
-    chosen = sizes.resolve(facts, batch=batch, shapes={})
-    feeds = [inputs.seeded(model, facts, chosen=chosen, seed=1000 + number) for number in range(rounds)]
+    found = feed.found_for(model, _stored(model), batch=at_once)
+    feeds = [
+        inputs.seeded(model, facts, chosen=found.sizes, seed=1000 + number, asked=found.inputs)
+        for number in range(rounds)
+    ]
     text = (
         f"Calibrated with {rounds * at_once} random samples, not with real data: expect other accuracy with real data."
     )
     return feeds, [text]
+
+
+def _stored(model: onnx.ModelProto) -> bytes:
+    """The model as bytes; none where it is larger than one message, which nothing is then tried with."""
+    try:
+        return bytes(model.SerializeToString())
+    except ValueError:
+        return b""
 
 
 def _said(count: int, *, of: str) -> list[str]:

@@ -1,17 +1,153 @@
-"""What a model is fed where nobody says: sizes of its dynamic dimensions, and how each input is made. Child only."""
+"""What a model is fed where nobody says: sizes of its dynamic dimensions, and how each input is made. Child only.
 
+Whatever the model leaves open is tried out on the CPU, the likeliest first, until it runs.
+"""
+
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from farm.workshop import sizes
-from farm.workshop.child import filling, model_file, signature
-from farm.workshop.problems import answering
+import onnx
+
+from farm.rules.cells import fills
+from farm.workshop.child import filling, inputs, model_file, signature, sizing, trying, walk
+from farm.workshop.problems import Problem, answering, shown
+
+# all tries together; what a child gets is more
+_ALL_S = 30.0
+# work that differs by more between seeds would be measured as a difference between runs
+_MOST_DIFFERENCE = 0.1
+_SEEDS = (0, 1, 2)
+# what they put out, or whether they run, follows from values
+_BY_VALUE = {"NonZero", "Loop", "NonMaxSuppression", "Unique", "Compress", "Range"}
+# a model whose one run takes longer is not run three times more
+_QUICK_S = 4.0
+# times that run, within which the others end
+_MANY = 4
+
+
+@dataclass
+class Found:
+    """Sizes and fills that are taken. `problem`: what the model said when nothing ran."""
+
+    sizes: dict[str, int]
+    inputs: dict[str, str]
+    tries: int = 0
+    problem: str = ""
+    # of the run that showed it; None: nothing was shown
+    took_s: float | None = field(default=None, kw_only=True)
 
 
 @answering
 def choose(payload: Mapping[str, Any]) -> dict[str, object]:
-    """The fields of an `inspection.Feed` for {folder, main}."""
+    """The fields of an `inspection.Feed` for {folder, main, out}; `out` is a folder for scratch files."""
+    path = Path(payload["folder"], payload["main"])
+    model = model_file.read(path.parent, path.name)
+    found = found_for(model, path)
+    if found.took_s is not None:
+        found.inputs = _steady(model, path, found, folder=Path(payload["out"]))
+    return {"sizes": found.sizes, "inputs": found.inputs, "tries": found.tries, "problem": found.problem}
+
+
+@answering
+def guess(payload: Mapping[str, Any]) -> dict[str, object]:
+    """As `choose` for {folder, main}, without running anything: the likeliest."""
     model = model_file.read(Path(payload["folder"]), payload["main"])
+    sizes, texts = likeliest(model, signature.of(model))
+    return {"sizes": sizes, "inputs": texts}
+
+
+def likeliest(
+    model: onnx.ModelProto, facts: signature.Signature, *, batch: int = 1
+) -> tuple[dict[str, int], dict[str, str]]:
+    """Sizes and fills that would be tried first."""
+    return next(sizing.candidates(model, facts, batch=batch)), filling.fills_of(model, facts)
+
+
+def found_for(model: onnx.ModelProto, stored: Path | bytes, *, batch: int = 1) -> Found:
+    """What the model was seen to run with, or the likeliest where there is nothing to find out, or no way to.
+
+    `stored`: the same model, as onnxruntime takes it.
+    """
     facts = signature.of(model)
-    return {"sizes": sizes.resolve(facts, batch=None, shapes={}), "inputs": filling.fills_of(model, facts)}
+    sizes, texts = likeliest(model, facts, batch=batch)
+    if any(port["shape"] is None for port in facts["inputs"]) or not _is_open(facts):
+        return Found(sizes, texts)
+    try:
+        session = trying.load(stored)
+    except trying.NoSessionError:
+        return Found(sizes, texts)
+    return _tried(model, facts, texts, session=session, batch=batch)
+
+
+def _is_open(facts: signature.Signature) -> bool:
+    """Whether anything is to be found out: a size, or what a number means."""
+    return bool(set(facts["dims"]) - {facts["batch"]}) or any(
+        not port["dtype"].startswith("float") for port in facts["inputs"]
+    )
+
+
+def _tried(
+    model: onnx.ModelProto, facts: signature.Signature, texts: dict[str, str], *, session: Any, batch: int
+) -> Found:
+    ends_at = time.monotonic() + _ALL_S
+    tried: list[dict[str, int]] = []
+    said = ""
+    for sizes in sizing.candidates(model, facts, batch=batch):
+        if tried and time.monotonic() >= ends_at:
+            break
+        tried.append(sizes)
+        began = time.monotonic()
+        try:
+            feed = inputs.seeded(model, facts, chosen=sizes, seed=0, asked=texts)
+            complaint = trying.complaint(session, feed)
+        except trying.TookTooLongError:
+            return Found(sizes, texts, len(tried))
+        except Problem as problem:
+            complaint = problem.text
+        if complaint is None:
+            return Found(sizes, texts, len(tried), took_s=time.monotonic() - began)
+        said = said or complaint
+    return Found(tried[0], texts, len(tried), _sentence(facts, texts, tried=tried, said=said))
+
+
+def _sentence(facts: signature.Signature, texts: Mapping[str, str], *, tried: list[dict[str, int]], said: str) -> str:
+    """Names the inputs, what was tried, what the model said, and the way out."""
+    ranges = []
+    for dim in facts["dims"][:6]:
+        sizes = sorted({one[dim] for one in tried})
+        ranges.append(f"{shown(dim)} {sizes[0]}" + (f" to {sizes[-1]}" if len(sizes) > 1 else ""))
+    made = [f"{shown(port['name'])} {port['dtype']} ({texts[port['name']]})" for port in facts["inputs"][:6]]
+    tries = "1 try" if len(tried) == 1 else f"{len(tried)} tries"
+    return (
+        f"The model ran in none of {tries}, with {', '.join(made)}"
+        + (f" and sizes {', '.join(ranges)}" if ranges else "")
+        + f"; it said first: {said}. Give sizes that it takes with --shape NAME=SIZE, one input with "
+        "--input NAME=VALUE, or all of them with --inputs FILE.npz."
+    )
+
+
+def _steady(model: onnx.ModelProto, path: Path, found: Found, *, folder: Path) -> dict[str, str]:
+    """The fills, made the same in every run where the work may follow the seed."""
+    is_random = [name for name, text in found.inputs.items() if fills.parse(text).kind in (fills.NORMAL, "range")]
+    if not is_random or not any(node.op_type in _BY_VALUE for node in walk.nodes(model)):
+        return found.inputs
+    if _is_same_work(model, path, found, folder=folder):
+        return found.inputs
+    return {name: f"{text}@0" if name in is_random else text for name, text in found.inputs.items()}
+
+
+def _is_same_work(model: onnx.ModelProto, path: Path, found: Found, *, folder: Path) -> bool:
+    """Whether the work was seen to be the same for several seeds; one that takes far longer shows that it is not."""
+    took_s = found.took_s or 0.0
+    if took_s >= _QUICK_S:
+        return False
+    facts = signature.of(model)
+    feeds = [inputs.seeded(model, facts, chosen=found.sizes, seed=seed, asked=found.inputs) for seed in _SEEDS]
+    try:
+        work = trying.work_of(path, feeds, folder=folder, limit_s=1.0 + _MANY * took_s)
+    except (trying.NoSessionError, trying.TookTooLongError, OSError, ValueError, LookupError, TypeError):
+        return False
+    return bool(work) and max(work) <= (1 + _MOST_DIFFERENCE) * min(work)

@@ -9,7 +9,7 @@ from farm.rules.cells import fills
 from farm.rules.cells.fills import Fill
 from farm.rules.cells.problems import MatrixProblem
 from farm.workshop.arrays import Array
-from farm.workshop.child import bounds, signature
+from farm.workshop.child import bounds, roles, signature
 from farm.workshop.problems import Problem, shown
 
 _COUNT = 3
@@ -18,7 +18,10 @@ _COUNT = 3
 def fills_of(model: onnx.ModelProto, facts: signature.Signature) -> dict[str, str]:
     """How each input is made, by name: within what the operators that it feeds take."""
     limits = bounds.upper_bounds(_with_shapes(model), [port["name"] for port in facts["inputs"]])
-    return {port["name"]: _fill_of(port, limit=limits.get(port["name"])) for port in facts["inputs"]}
+    return {
+        port["name"]: _by_role(port, model, facts) or _by_limit(port, limits.get(port["name"], _above(port, model)))
+        for port in facts["inputs"]
+    }
 
 
 def array_of(
@@ -57,10 +60,39 @@ def _between(fill: Fill, shape: list[int], dtype: np.dtype, random: np.random.Ge
     return random.integers(int(fill.low), int(fill.high), size=shape, endpoint=True, dtype=kind).astype(dtype)
 
 
-def _fill_of(port: signature.Port, *, limit: int | None) -> str:
-    """What a model of this kind of input would be given."""
-    if "mask" in port["name"].lower():
+def _by_role(port: signature.Port, model: onnx.ModelProto, facts: signature.Signature) -> str | None:
+    """What an input of this meaning holds: masks let through, states begin, lengths are what they are lengths of."""
+    if roles.is_mask(port):
         return fills.ONE
+    if (asked := roles.compared_with(port, model)) is not None:
+        return str(asked)
+    if roles.is_state(port, model):
+        return fills.ZERO
+    if roles.is_positions(port):
+        return fills.POSITIONS
+    if roles.is_length(port):
+        return _length(port, facts)
+    return fills.ONE if roles.is_factor(port) or roles.is_divisor(port, model) else None
+
+
+def _length(port: signature.Port, facts: signature.Signature) -> str:
+    """The size of the first dimension behind the batch: of the input that it is named after, else of the first one."""
+    others = [one for one in facts["inputs"] if one["name"] != port["name"] and len(one["shape"] or ()) > 1]
+    others.sort(key=lambda one: not port["name"].startswith(one["name"].rstrip("s")))
+    for one in others:
+        behind = [dim for dim in (one["shape"] or ())[1:] if isinstance(dim, str)]
+        dims = behind or [dim for dim in (one["shape"] or ()) if isinstance(dim, str) and dim != facts["batch"]]
+        if dims:
+            return f"{fills.SIZE}{dims[0]}"
+    return str((others[0]["shape"] or [0, 1])[1]) if others else fills.ONE
+
+
+def _above(port: signature.Port, model: onnx.ModelProto) -> int | None:
+    most = roles.choices(port, model)
+    return None if most is None or most < 1 else most + 1
+
+
+def _by_limit(port: signature.Port, limit: int | None) -> str:
     if limit is None or np.dtype(port["dtype"]).kind not in "iu":
         return fills.plain_of(port["dtype"])
     if limit == bounds.COUNT:

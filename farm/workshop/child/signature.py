@@ -10,8 +10,9 @@ from farm.workshop.child import walk
 from farm.workshop.problems import Problem, shown
 
 _MAX_PORTS = 1024
-_BATCH_NAMES = {"batch", "batch_size", "batchsize", "n", "b", "bs", "nbatch", "num_batch"}
+BATCH_NAMES = {"batch", "batch_size", "batchsize", "n", "b", "bs", "nbatch", "num_batch"}
 _OTHER_NAMES = ("seq", "time", "len", "step", "frame", "token", "height", "width", "channel", "rows")
+_NAMELESS = {"?", "-1", "None", "none", "unk", "unknown"}
 _RECURRENT = {"LSTM", "GRU", "RNN"}
 # numpy has these; what it lacks (bfloat16, the 8-bit floats, 4-bit numbers) can be no input
 _FEEDABLE = {
@@ -111,7 +112,7 @@ def batch_of(model: onnx.ModelProto, inputs: Ports) -> int | str | None:
     if not firsts or _is_named_elsewhere(shapes) or _is_time_major(model, {port["name"] for port in inputs}):
         return None
     first = firsts[0]
-    if isinstance(first, str) and first.lower() in _BATCH_NAMES:
+    if isinstance(first, str) and first.lower() in BATCH_NAMES:
         return first if all(other == first for other in firsts) else None
     has_scalars = len(firsts) < len(shapes)
     if has_scalars or any(other != first for other in firsts):
@@ -143,7 +144,9 @@ def _is_text(name: object) -> bool:
 def _dim(dim: onnx.TensorShapeProto.Dimension, fallback: str) -> int | str:
     if dim.HasField("dim_value") and dim.dim_value >= 0:
         return int(dim.dim_value)
-    return shown(dim.dim_param, limit=64) if dim.HasField("dim_param") and dim.dim_param else fallback
+    name = dim.dim_param if dim.HasField("dim_param") else ""
+    # exporters that know no name write one that is none, the same for dimensions that have nothing in common
+    return shown(name, limit=64) if name and name not in _NAMELESS else fallback
 
 
 def _check_feedable(value: onnx.ValueInfoProto) -> None:
@@ -162,7 +165,7 @@ def _check_feedable(value: onnx.ValueInfoProto) -> None:
 
 def _is_named_elsewhere(shapes: Sequence[Sequence[int | str]]) -> bool:
     later = {str(dim).lower() for shape in shapes for dim in shape[1:]}
-    return bool(later & (_BATCH_NAMES - {"n", "b"}))
+    return bool(later & (BATCH_NAMES - {"n", "b"}))
 
 
 def _is_time_major(model: onnx.ModelProto, inputs: set[str]) -> bool:

@@ -1,0 +1,120 @@
+"""What an input is for, read off its name, its shape and the operators it feeds. Runs in the child only."""
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import onnx
+
+from farm.workshop.child import constants, signature, walk
+
+_MASK = re.compile(r"mask", re.IGNORECASE)
+_STATE = re.compile(
+    r"(^|[._/])(h|c|hn|cn|h0|c0|h_0|c_0|h_in|c_in|mems?|memory_?\d*)(\d*)$|state|hidden|cache|^past|past_key",
+    re.IGNORECASE,
+)
+_POSITIONS = re.compile(r"position|(^|_)pos(_ids?)?$", re.IGNORECASE)
+_RATE = re.compile(r"^(sr|fs|sample_?rate|sampling_?rate)$", re.IGNORECASE)
+_LENGTH = re.compile(r"(^|_)(len|lens|length|lengths|seqlens?|seq_?lengths?)(_|$)", re.IGNORECASE)
+_FACTOR = re.compile(r"speed|scale|(^|_)rate|temperature|tempo", re.IGNORECASE)
+_RECURRENT = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}
+_COMPARES = {"Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"}
+_DIVIDES = {"Div", "Mod"}
+# their output holds numbers of their first input, in another shape
+_MOVES = {
+    *("Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Expand", "Gather"),
+    *("Split", "Concat"),
+}
+USUAL_RATE = 16_000
+
+
+def is_mask(port: signature.Port) -> bool:
+    """Whether ones let everything through."""
+    return bool(_MASK.search(port["name"]))
+
+
+def is_positions(port: signature.Port) -> bool:
+    """Whether it numbers what another input holds."""
+    return _is_whole(port) and bool(_POSITIONS.search(port["name"])) and bool(port["shape"])
+
+
+def is_length(port: signature.Port) -> bool:
+    """Whether it says how long another input is: one whole number, or one for each row."""
+    return _is_whole(port) and len(port["shape"] or ()) <= 1 and bool(_LENGTH.search(port["name"]))
+
+
+def is_factor(port: signature.Port) -> bool:
+    """Whether it is one number that others are multiplied or divided by: a speed, a scale, a temperature."""
+    is_float = np.dtype(port["dtype"]).kind == "f"
+    is_one = all(dim == 1 for dim in port["shape"] or ())
+    return is_float and port["shape"] is not None and (is_one or bool(_FACTOR.search(port["name"])))
+
+
+def is_state(port: signature.Port, model: onnx.ModelProto) -> bool:
+    """Whether it goes round: it starts a recurrent operator, or its name says so."""
+    if np.dtype(port["dtype"]).kind != "f" or len(port["shape"] or ()) < 2:
+        return False
+    if _STATE.search(port["name"]):
+        return True
+    carried = carried_by(model, port["name"])
+    return any(
+        at < len(node.input) and node.input[at] in carried
+        for node in walk.nodes(model, with_functions=False)
+        for at in _RECURRENT.get(node.op_type, ())
+    )
+
+
+def compared_with(port: signature.Port, model: onnx.ModelProto) -> int | None:
+    """The number that the model asks a single whole input for: of sampling rates 16,000, else the first; None: none."""
+    if not _is_whole(port) or any(dim != 1 for dim in port["shape"] or ()) or port["shape"] is None:
+        return None
+    known = [int(value.reshape(-1)[0]) for value in _partners(model, port["name"], _COMPARES) if value.size == 1]
+    if _RATE.match(port["name"]) or USUAL_RATE in known:
+        return USUAL_RATE if USUAL_RATE in known or not known else known[0]
+    return known[0] if known else None
+
+
+def choices(port: signature.Port, model: onnx.ModelProto) -> int | None:
+    """The greatest of the numbers that an input is compared with all at once, as one-hot encodings do; None: none."""
+    if not _is_whole(port):
+        return None
+    known = [
+        value for value in _partners(model, port["name"], {"Equal"}) if value.size > 1 and value.dtype.kind in "iu"
+    ]
+    return max((int(value.max()) for value in known), default=None)
+
+
+def is_divisor(port: signature.Port, model: onnx.ModelProto) -> bool:
+    """Whether something is divided by its numbers, so that none may be 0."""
+    carried = carried_by(model, port["name"])
+    return _is_whole(port) and any(
+        node.op_type in _DIVIDES and len(node.input) > 1 and node.input[1] in carried
+        for node in walk.nodes(model, with_functions=False)
+    )
+
+
+def carried_by(model: onnx.ModelProto, name: str) -> set[str]:
+    """Tensors that hold the input's own numbers, inside branches and loops too."""
+    carried = {name}
+    for node in walk.nodes(model, with_functions=False):
+        if node.op_type in _MOVES and node.input and node.input[0] in carried:
+            carried.update(node.output)
+    return carried
+
+
+def _partners(model: onnx.ModelProto, name: str, kinds: set[str]) -> Iterator[np.ndarray]:
+    """The stored values that the input's numbers meet in operators of these kinds."""
+    carried = carried_by(model, name)
+    met = [
+        other
+        for node in walk.nodes(model, with_functions=False)
+        if node.op_type in kinds and len(node.input) == 2
+        for one, other in (node.input, reversed(node.input))
+        if one in carried
+    ]
+    stored = constants.values(model, names=set(met))
+    yield from (stored[other] for other in met if other in stored and stored[other].size)
+
+
+def _is_whole(port: signature.Port) -> bool:
+    return np.dtype(port["dtype"]).kind in "iu"

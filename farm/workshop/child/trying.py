@@ -1,0 +1,83 @@
+"""Running a model once to see whether it takes what it is fed, for a limited time. Runs in the child only."""
+
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import onnxruntime
+
+from farm.workshop import arrays
+from farm.workshop.problems import first_line
+
+TRY_S = 15.0
+# of a profile that is read: some hundred thousand nodes
+_MOST_BYTES = 64 << 20
+
+
+class NoSessionError(Exception):
+    """This runtime does not load the model."""
+
+
+class TookTooLongError(Exception):
+    """The run was ended before it was over: that says nothing against what it was fed."""
+
+
+def load(model: Path | bytes, *, profile: Path | None = None) -> Any:
+    """A session as `bench` would have it on this CPU, with one thread. Raises NoSessionError."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.log_severity_level = 4
+    if profile is not None:
+        options.enable_profiling, options.profile_file_prefix = True, str(profile)
+    try:
+        source = model if isinstance(model, bytes) else str(model)
+        return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise NoSessionError(first_line(error)) from error
+
+
+def complaint(session: Any, feed: arrays.Arrays, *, limit_s: float = TRY_S) -> str | None:
+    """What the model says against what it is fed; None: it ran. Raises TookTooLongError."""
+    options = onnxruntime.RunOptions()
+    options.log_severity_level = 4
+    watch = threading.Timer(limit_s, lambda: setattr(options, "terminate", True))
+    watch.daemon = True
+    watch.start()
+    began = time.monotonic()
+    try:
+        session.run(None, feed, options)
+    except Exception as error:  # onnxruntime raises many kinds, none of them documented
+        if time.monotonic() - began >= limit_s:
+            raise TookTooLongError from error
+        return first_line(error)
+    finally:
+        watch.cancel()
+    return None
+
+
+def work_of(path: Path, feeds: list[arrays.Arrays], *, folder: Path, limit_s: float = TRY_S) -> list[int]:
+    """Bytes that all nodes together put out, for each feed: what an inference has to do, whatever the clock says.
+
+    Empty where the model does not run with one of them. Raises NoSessionError, TookTooLongError, OSError, ValueError.
+    """
+    session = load(path, profile=folder / "profile")
+    try:
+        ran = all(complaint(session, feed, limit_s=limit_s) is None for feed in feeds)
+    finally:
+        written = Path(session.end_profiling())
+    if not ran or written.stat().st_size > _MOST_BYTES:
+        return []
+    events = [event for event in json.loads(written.read_bytes()) if isinstance(event, dict)]
+    written.unlink()
+    spans = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e.get("name") == "model_run")
+    return [sum(_put_out(event) for event in events if start <= event.get("ts", -1) <= end) for start, end in spans]
+
+
+def _put_out(event: dict[str, Any]) -> int:
+    if event.get("cat") != "Node" or not str(event.get("name", "")).endswith("_kernel_time"):
+        return 0
+    # a node without outputs to speak of still is one more to run
+    return 1 + int(event.get("args", {}).get("output_size") or 0)
