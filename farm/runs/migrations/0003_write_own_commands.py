@@ -18,6 +18,9 @@ from farm.contract.packages import is_pinned
 from farm.rules.cells.commands import diverge_command, repeat_command
 
 BATCH = 200
+# no document holds this character: as JSON it is escaped
+_MARK = "\x00number "
+_NUMBER = re.compile(r'"\\u0000number ([^"]+)"')
 SpecOf = Callable[[str], CellSpec | None]
 
 
@@ -47,13 +50,18 @@ def _write_cells(rows: Any, apps: StateApps) -> None:
 def _write_documents(rows: Any, apps: StateApps) -> None:
     for row in _batched(rows.select_related("run__version__artifact")):
         before = gzip.decompress(bytes(row.body))
-        document = json.loads(before)
+        document = _parsed(before)
         specs = _specs(apps.get_model("runs", "Arm").objects.filter(block__run=row.run))
         for cell in document.get("cells", ()):
             _correct(cell, specs, main=row.run.version.artifact.main)
-        if document != json.loads(before):
-            text = json.dumps(document, ensure_ascii=False, indent=2)
+        if document != _parsed(before):
+            text = _NUMBER.sub(r"\1", json.dumps(document, ensure_ascii=False, indent=2))
             rows.filter(pk=row.pk).update(body=gzip.compress(text.encode(), compresslevel=5, mtime=0))
+
+
+def _parsed(text: bytes) -> Any:
+    """A document whose numbers are texts with a mark in front, so that each is written again as it was: `4e-7`."""
+    return json.loads(text, parse_float=lambda number: f"{_MARK}{number}")
 
 
 def _write_answers(rows: Any) -> None:
