@@ -12,7 +12,8 @@ from farm.contract.document import Document
 from farm.rules.matrices import matrix as matrices
 from onnxfarm.calibration_files import CALIBRATION_HELP
 from onnxfarm.commands.axis_options import with_axes
-from onnxfarm.commands.bench_options import fills_of, matrix_of, sizes_of, tolerances_of, with_settings
+from onnxfarm.commands.bench_options import matrix_of, tolerances_of, with_settings
+from onnxfarm.commands.feed_options import fills_of, sizes_of
 from onnxfarm.commands.options import (
     BatchOption,
     BudgetOption,

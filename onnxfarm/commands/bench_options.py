@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from farm.rules.cells import fills
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
 from farm.rules.runtimes.distributions import RuntimeProblem, read_names
@@ -36,36 +35,6 @@ def with_settings(declared: matrices.Matrix, **settings: Any) -> matrices.Matrix
         return matrices.parse({**declared.as_plain(), **given}, allowed=declared.allowed) if given else declared
     except MatrixProblem as problem:
         raise Usage(str(problem)) from problem
-
-
-def sizes_of(given: Sequence[str] | None) -> list[dict[str, int]] | None:
-    """The dimensions of --shape NAME=SIZE. Raises Usage."""
-    if not given:
-        return None
-    sizes: dict[str, int] = {}
-    for one in given:
-        name, sign, size = one.rpartition("=")
-        if not sign or not name or not size.isdecimal():
-            raise Usage(f"--shape {one!r} is not NAME=SIZE, like sequence=64.")
-        sizes[name] = int(size)
-    return [sizes]
-
-
-def fills_of(given: Sequence[str] | None) -> dict[str, str] | None:
-    """How inputs are made, of --input NAME=VALUE and NAME=LOW..HIGH, for a matrix to read. Raises Usage."""
-    if not given:
-        return None
-    found: dict[str, str] = {}
-    for one in given:
-        name, sign, text = one.rpartition("=")
-        if not sign or not name or not text:
-            raise Usage(f"--input {one!r} is not NAME=VALUE or NAME=LOW..HIGH, like speed=1 or ids=0..99.")
-        try:
-            fills.parse(text)
-        except MatrixProblem as problem:
-            raise Usage(f"--input {one!r}: {problem}") from problem
-        found[name] = text
-    return found
 
 
 def tolerances_of(given: Sequence[str] | None) -> dict[str, dict[str, str]] | None:

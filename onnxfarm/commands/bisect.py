@@ -20,7 +20,8 @@ from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.narrowing import unpaired_sentence
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.nearest import choice_sentence
-from onnxfarm.commands.bench_options import matrix_of, sizes_of
+from onnxfarm.commands.bench_options import matrix_of
+from onnxfarm.commands.feed_options import sizes_of
 from onnxfarm.commands.options import (
     BudgetOption,
     ExpectedOption,

@@ -13,7 +13,7 @@ from rich.table import Table
 from farm.contract.divergence import DivergenceDocument, Spread
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
-from onnxfarm.commands.bench_options import fills_of, sizes_of
+from onnxfarm.commands.feed_options import fills_of, sizes_of
 from onnxfarm.commands.options import InputOption
 from onnxfarm.commands.results import write_text
 from onnxfarm.here.home import default_home

@@ -9,6 +9,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from onnxfarm.commands.feed_options import with_feed
+from onnxfarm.commands.options import InputOption, InputsOption, ShapeOption
 from onnxfarm.commands.submit import MatrixOption, read_matrix, uploaded_version
 from onnxfarm.problems import main_guard
 from onnxfarm.remote.account import ServerOption, find_account
@@ -22,13 +24,18 @@ def plan(
     wish: Annotated[
         str | None, typer.Option(metavar="CHANGE", help="A change you want to see, e.g. 3%: its rounds and minutes.")
     ] = None,
+    shape: ShapeOption = None,
+    input_: InputOption = None,
+    inputs: InputsOption = None,
     server: ServerOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
     """Show cells, blocks, minutes, the smallest change each comparison will see, and each refused point's reason."""
-    declared = read_matrix(matrix)
+    declared = with_feed(read_matrix(matrix), shape=shape, inputs=input_)
     with Client(find_account(server)) as client:
-        version = uploaded_version(client, model, console=Console(stderr=True))
+        version = uploaded_version(
+            client, model, console=Console(stderr=True), roles={"inputs": inputs} if inputs else None
+        )
         answer = client.plan(version["id"], declared, wish=wish)
     if as_json:
         sys.stdout.write(json.dumps(answer, indent=2) + "\n")

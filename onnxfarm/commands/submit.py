@@ -12,6 +12,8 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices.matrix_text import read_text as read_plain
 from onnxfarm.calibration_files import CALIBRATION_HELP, few_sentence
+from onnxfarm.commands.feed_options import with_feed
+from onnxfarm.commands.options import InputOption, InputsOption, ShapeOption
 from onnxfarm.documents import read_text
 from onnxfarm.model_files import files_of
 from onnxfarm.outcomes import judge_run
@@ -36,7 +38,9 @@ def submit(  # noqa: PLR0913  every option of the command
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="With --wait, write the run's document; - is stdout.")
     ] = None,
-    inputs: Annotated[Path | None, typer.Option(metavar="NPZ", help="Inputs by name.")] = None,
+    shape: ShapeOption = None,
+    input_: InputOption = None,
+    inputs: InputsOption = None,
     expected: Annotated[Path | None, typer.Option(metavar="NPZ", help="Outputs that these inputs should give.")] = None,
     evaluation: Annotated[
         Path | None, typer.Option(metavar="NPZ", help="Labelled data: inputs by name and `labels`.")
@@ -60,7 +64,7 @@ def submit(  # noqa: PLR0913  every option of the command
         raise Usage("--json writes the finished run: add --wait, or use `onnxfarm results RUN --json`.")
     if recipe and evaluation is None:
         raise Usage("--recipe says how labelled data are judged: add them with --evaluation.")
-    declared = read_matrix(matrix)
+    declared = with_feed(read_matrix(matrix), shape=shape, inputs=input_)
     files = files_of(model)
     console = Console(stderr=True)
     with Client(find_account(server)) as client:

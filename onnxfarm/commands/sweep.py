@@ -16,7 +16,8 @@ from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
 from farm.rules.runtimes.ranges import ALL, RangeProblem, versions_in
-from onnxfarm.commands.bench_options import matrix_of, sizes_of
+from onnxfarm.commands.bench_options import matrix_of
+from onnxfarm.commands.feed_options import sizes_of
 from onnxfarm.commands.options import (
     BudgetOption,
     HomeOption,

@@ -119,6 +119,8 @@ def quickstart_in(checkout: Path, *words: str) -> "subprocess.CompletedProcess[s
         (["--once", "modle.onnx", "--port", "8001"], "modle.onnx"),
         (["model.onnx", "--matrix", "matrx.yaml"], "matrx.yaml"),
         (["model.onnx", "--matrix=matrx.yaml"], "matrx.yaml"),
+        (["model.onnx", "--inputs", "inputs.npz"], "inputs.npz"),
+        (["model.onnx", "--inputs=inputs.npz"], "inputs.npz"),
     ],
 )
 def test_a_mistyped_path_is_told_before_anything_is_installed(tmp_path: Path, words: list[str], missing: str) -> None:
@@ -133,6 +135,7 @@ def test_a_mistyped_path_is_told_before_anything_is_installed(tmp_path: Path, wo
         [],
         ["model.onnx", "--matrix", "matrix.yaml", "--json", "out.json", "--port", "8001", "--once"],
         ["--sample", "digits", "--matrix=matrix.yaml", "--json=out.json", "--port=8001"],
+        ["model.onnx", "--shape", "height=320", "--shape=width=320", "--input", "ids=0..9", "--input=speed=1"],
         ["--help"],
         ["--port"],
     ],

@@ -1,6 +1,7 @@
 """One command from a model to measured cells: starts a farm on this machine, sends a matrix through it, shows it.
 
-`bash deploy/quickstart [MODEL.onnx | --sample NAME] [--matrix FILE] [--once] [--json FILE] [--port N]`
+`bash deploy/quickstart [MODEL.onnx | --sample NAME] [--matrix FILE] [--shape NAME=SIZE] [--input NAME=VALUE]
+[--inputs NPZ] [--once] [--json FILE] [--port N]`
 """
 
 import argparse
@@ -46,11 +47,16 @@ def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("model", nargs="?", type=Path, help="an .onnx file or a .zip of one with its data files")
     parser.add_argument("--sample", choices=SAMPLE_NAMES, help="a model that comes with the farm; digits: with labels")
     parser.add_argument("--matrix", type=Path, help="a matrix file; the default compares 1.29.0 with 1.31.1")
+    parser.add_argument("--shape", action="append", default=[], metavar="NAME=SIZE", help="a dynamic dimension; repeat")
+    parser.add_argument(
+        "--input", action="append", default=[], metavar="NAME=VALUE|LOW..HIGH", help="how one input is made; repeat"
+    )
+    parser.add_argument("--inputs", type=Path, metavar="NPZ", help="inputs by name")
     parser.add_argument("--once", action="store_true", help="end when the run has ended; 0 when every cell finished")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the run's bench document")
     parser.add_argument("--port", type=int, default=8000, metavar="N", help="port of the pages (default 8000)")
     options = parser.parse_args(argv)
-    for path in (options.model, options.matrix):
+    for path in (options.model, options.matrix, options.inputs):
         if path is not None and not path.is_file():
             parser.error(f"{path} is not a file.")
     if options.model is not None and options.sample is not None:
@@ -94,6 +100,8 @@ def _submit(farm: EmbeddedFarm, opened: Opened, options: argparse.Namespace, *, 
     argv = [sys.executable, "-m", CLIENT, "submit", str(options.model), "--server", opened.url, "--wait"]
     argv += beside
     argv += ["--matrix", str(options.matrix)] if options.matrix else []
+    argv += [word for name in ("shape", "input") for one in getattr(options, name) for word in (f"--{name}", one)]
+    argv += ["--inputs", str(options.inputs)] if options.inputs else []
     argv += ["--json", str(options.json)] if options.json else []
     front = farm.supervisor.start_in_front(argv, environment={"ONNXFARM_TOKEN": opened.token})
     while front.is_running:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import Result
@@ -74,6 +75,26 @@ def test_a_plan_shows_what_would_run_and_what_would_not(
     matrix.write_text("matrix:\n  runtime: [1.31.99, 1.31.1]\n")
     unknown = onnxfarm("plan", models / "mlp_external.onnx", "--matrix", matrix)
     assert "1.31.99" in sentence(unknown, code=2)
+
+
+@pytest.mark.slow
+def test_a_plan_is_of_the_sizes_that_were_chosen_or_asked_for(
+    prepare_worker: Process, onnxfarm: Command, models: Path, team: Team, owner: User
+) -> None:
+    make_node(team, owner)
+
+    def workload(*words: str) -> dict[str, Any]:
+        answer = json.loads(onnxfarm("plan", models / "encoder_dyn.onnx", "--json", *words).stdout)
+        found: dict[str, Any] = answer["blocks"][0]["arms"][0]["spec"]["workload"]
+        return found
+
+    chosen = workload()
+    assert (chosen["shapes"], set(chosen["inputs"])) == ({"seq": 64}, {"input_ids"})
+    asked = workload("--shape", "seq=7", "--input", "input_ids=0..3")
+    assert (asked["shapes"], asked["inputs"]) == ({"seq": 7}, {"input_ids": "0..3"})
+    assert (
+        "no dynamic dimension 'height'" in onnxfarm("plan", models / "encoder_dyn.onnx", "--shape", "height=7").output
+    )
 
 
 @pytest.mark.slow

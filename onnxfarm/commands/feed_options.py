@@ -1,0 +1,75 @@
+"""Options that say what a model is fed: sizes of its dynamic dimensions, and how single inputs are made."""
+
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from typing import Any
+
+from farm.rules.cells import fills
+from farm.rules.cells.problems import MatrixProblem
+from farm.rules.matrices.matrix_text import read_text
+from onnxfarm.problems import Usage
+
+# under which a matrix file may hold its axes
+_NESTED = ("matrix", "strategy")
+
+
+def with_feed(
+    declared: Mapping[str, Any] | None, *, shape: Sequence[str] | None, inputs: Sequence[str] | None
+) -> dict[str, Any] | None:
+    """A matrix in plain values with the sizes of --shape in place of its own, and the inputs of --input over its own.
+
+    None stays None where nothing was given: the farm's default matrix, which is taken otherwise. Raises Usage.
+    """
+    sizes, made = sizes_of(shape), fills_of(inputs)
+    if sizes is None and made is None:
+        return None if declared is None else dict(declared)
+    plain = dict(declared) if declared is not None else _default()
+    if sizes is not None:
+        plain = {**_without(plain, "shapes"), "shapes": sizes}
+    if made is not None:
+        plain["inputs"] = {**(plain.get("inputs") or {}), **made}
+    return plain
+
+
+def sizes_of(given: Sequence[str] | None) -> list[dict[str, int]] | None:
+    """The dimensions of --shape NAME=SIZE. Raises Usage."""
+    if not given:
+        return None
+    sizes: dict[str, int] = {}
+    for one in given:
+        name, sign, size = one.rpartition("=")
+        if not sign or not name or not size.isdecimal():
+            raise Usage(f"--shape {one!r} is not NAME=SIZE, like sequence=64.")
+        sizes[name] = int(size)
+    return [sizes]
+
+
+def fills_of(given: Sequence[str] | None) -> dict[str, str] | None:
+    """How inputs are made, of --input NAME=VALUE and NAME=LOW..HIGH, for a matrix to read. Raises Usage."""
+    if not given:
+        return None
+    found: dict[str, str] = {}
+    for one in given:
+        name, sign, text = one.rpartition("=")
+        if not sign or not name or not text:
+            raise Usage(f"--input {one!r} is not NAME=VALUE or NAME=LOW..HIGH, like speed=1 or ids=0..99.")
+        try:
+            fills.parse(text)
+        except MatrixProblem as problem:
+            raise Usage(f"--input {one!r}: {problem}") from problem
+        found[name] = text
+    return found
+
+
+def _without(plain: Mapping[str, Any], axis: str) -> dict[str, Any]:
+    """The matrix without an axis, wherever it stands in it."""
+    kept = {key: value for key, value in plain.items() if key != axis}
+    return {
+        key: _without(value, axis) if key in _NESTED and isinstance(value, Mapping) else value
+        for key, value in kept.items()
+    }
+
+
+def _default() -> dict[str, Any]:
+    text = resources.files("farm.rules.matrices").joinpath("default_matrix.yaml").read_text(encoding="utf-8")
+    return dict(read_text(text))
