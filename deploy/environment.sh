@@ -36,6 +36,11 @@ locked_lines() { # locked_lines NAME FILE: the lines of one package, hashes incl
   awk -v name="$1" 'index($0, name "==") == 1 { on = 1; print; next } /^[^ ]/ { on = 0 } on && /--hash/ { print }' "$2"
 }
 
+say_every_5_s() { # say_every_5_s WORDS: in the background, until it or the script is ended
+  local since=$SECONDS
+  while sleep 5 && kill -0 $$ 2>/dev/null; do printf '%s, for %s s …\n' "$1" "$((SECONDS - since))" >&2; done
+}
+
 install_locked() { # install_locked FOLDER FILE: exactly the locked set, once per content of FILE
   local folder=$1 file=$2 stamp digest seconds=$SECONDS
   [ -r "$file" ] || stop_with "$file is missing; is this a whole checkout?"
@@ -43,6 +48,8 @@ install_locked() { # install_locked FOLDER FILE: exactly the locked set, once pe
   stamp="$folder/.installed-$(basename "$file" .txt)"
   [ "$(cat "$stamp" 2>/dev/null)" = "$digest" ] && return 0
   printf 'installing %s …\n' "$file" >&2
+  say_every_5_s "still installing $file" &
+  local speaker=$!
   if [ ! -x "$folder/bin/uv" ]; then
     locked_lines uv "$file" >"$folder/uv.txt"
     "$folder/bin/python" -m pip install --quiet --require-hashes -r "$folder/uv.txt" >"$folder/install.log" 2>&1 ||
@@ -52,9 +59,12 @@ install_locked() { # install_locked FOLDER FILE: exactly the locked set, once pe
     "$folder/bin/uv" pip install --quiet --python "$folder/bin/python" --require-hashes -r "$file" >"$folder/install.log" 2>&1 && installed=1 || installed=
   fi
   if [ -z "${installed:-}" ]; then
-    "$folder/bin/python" -m pip install --quiet --require-hashes -r "$file" >>"$folder/install.log" 2>&1 ||
+    "$folder/bin/python" -m pip install --quiet --require-hashes -r "$file" >>"$folder/install.log" 2>&1 || {
+      kill "$speaker" 2>/dev/null
       stop_with "installing $file failed: $(last_words "$folder/install.log") (all of it: $folder/install.log)"
+    }
   fi
+  kill "$speaker" 2>/dev/null
   printf '%s' "$digest" >"$stamp"
   printf 'installed %s in %s s\n' "$file" "$((SECONDS - seconds))" >&2
 }

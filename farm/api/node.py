@@ -92,8 +92,10 @@ def secret(request: HttpRequest) -> messages.SecretGrant:
 def hello(request: HttpRequest) -> messages.Welcome:
     """What the node is and can do. Its long poll, opened before, goes on with the queues that come of it."""
     node = _node(request)
-    queues = node.queues
+    queues, doing = node.queues, node.doing
     welcome = fleet.hello(node=node, hello=_read(request, messages.Hello))
+    if node.doing != doing:
+        services.tell_waiting_runs(node)
     if node.queues != queues:
         broker.tell(node_queue(str(node.pk)))
     return welcome
@@ -110,7 +112,9 @@ def claim(request: HttpRequest, block: str) -> Lease:
 def heartbeat(request: HttpRequest, block: str) -> messages.HeartbeatReply:
     """Keep a block."""
     beat = _read(request, messages.HeartbeatRequest)
-    return services.heartbeat(node=_node(request), block_id=block, attempt=beat.attempt, token=_token(request))
+    return services.heartbeat(
+        node=_node(request), block_id=block, attempt=beat.attempt, token=_token(request), doing=beat.doing
+    )
 
 
 @node_api.post("/blocks/{block}/reports", response=Reply)

@@ -109,6 +109,11 @@ class SecretGrant(Message):
     rotate_at: datetime
 
 
+# what a node does now, or waits for, in words
+MAX_DOING = 300
+Doing = Annotated[str, Field(max_length=MAX_DOING)]
+
+
 class Hello(Message):
     """A node says what it is and can do, at start, every few minutes, and when something changes.
 
@@ -125,6 +130,7 @@ class Hello(Message):
     block: str | None = None
     log_tail: Annotated[str, Field(max_length=20_000)] = ""
     self_test: SelfTest | None = None
+    doing: Doing = ""
 
 
 class NodeSettings(Message):
@@ -168,9 +174,10 @@ class ClaimRequest(Message):
 
 
 class HeartbeatRequest(Message):
-    """A node is still measuring. Sent every quarter of the lease."""
+    """A node is still measuring. Sent every quarter of the lease, and sooner when it does something else."""
 
     attempt: AttemptNumber
+    doing: Doing = ""
 
 
 class HeartbeatReply(Message):

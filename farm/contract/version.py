@@ -9,7 +9,8 @@ History of CONTRACT_VERSION
    2026-11-22, compatible both ways: CheckReport and Sample have `metrics`, figures of metrics without a field of their
    own, which are sent only where there are some.
 2  2026-11-22: a sample's processor time (`cpu_p50_ms`), a block's promise (`promised_s`) and the round that ended by it
-   (`is_last`), the budget `glance`. Nodes of version 1 are told so and get no blocks until they are upgraded.
+   (`is_last`), the budget `glance`, what a node does (`doing`). Nodes of version 1 are told so and get no blocks until
+   they are upgraded.
 """
 
 CONTRACT_VERSION = 2

@@ -91,7 +91,7 @@ class Run:
             for number, block in enumerate(plan.blocks, start=1):
                 if self.is_cancelled():
                     break
-                follower.start_block(number, of=len(plan.blocks), arms=len(block.arms))
+                follower.start_block(block, number=number)
                 records.append(self._measure_block(block, follower=follower))
         facts = self._facts or read_facts(busy_window_s=0)
         return documents.assemble(
@@ -122,7 +122,7 @@ class Run:
         for check in refused:
             report(check)
         if order is not None:
-            with self._machine():
+            with self._machine(follower):
                 self.execute(
                     order,
                     report=report,
@@ -148,10 +148,11 @@ class Run:
         )
 
     @contextlib.contextmanager
-    def _machine(self) -> Iterator[None]:
+    def _machine(self, follower: Follower) -> Iterator[None]:
         """One measurement at a time, whoever owns it."""
         try:
-            with host_lock.measuring(patience_s=LOCK_PATIENCE_S, is_cancelled=self.is_cancelled):
+            with host_lock.measuring(patience_s=LOCK_PATIENCE_S, is_cancelled=self.is_cancelled, on_wait=follower.wait):
+                follower.begin()
                 yield
         except host_lock.BusyError as problem:
             raise Infrastructure(f"{problem} Try again when it has ended.") from problem

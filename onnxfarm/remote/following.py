@@ -13,7 +13,7 @@ from onnxfarm.remote.client import Client
 
 POLL_S = 0.7
 # without a terminal, say something at least this often while nothing changes
-LINE_EVERY_S = 30.0
+LINE_EVERY_S = 4.5
 
 Say = Callable[["Standing"], None]
 

@@ -92,6 +92,7 @@ class Agent:
             execute=self._equipment.measure,
             stop=self._stop,
             on_refused=self.refused,
+            on_wait=self._waits_for,
         )
         self._presence = Presence(
             home,
@@ -130,6 +131,12 @@ class Agent:
             logger.error("The farm refused this node: %s The agent stops.", sentence)
         self._refusal = sentence
         self._end()
+
+    def _waits_for(self, sentence: str) -> None:
+        """Another measurement has the machine, or none any more: the farm is told once."""
+        if sentence != self._presence.waits_for:
+            self._presence.waits_for = sentence
+            self._presence.say_again()
 
     def _consume(self) -> None:
         """The Celery worker's life; it ends itself with SystemExit when it was told to stop."""
@@ -198,7 +205,9 @@ class Agent:
             self._line.listen_to(welcome.queues)
         if welcome.health != "pending" and self._presence.abilities.tags:
             # also while it may take no block: whoever started a paused or drained node need not wait for its hours
-            self._is_ready = self._is_ready or bool(welcome.queues)
+            if welcome.queues and not self._is_ready:
+                self._is_ready = True
+                self._measurer.rest()
             write_privately(self._home.folder / "ready", str(os.getpid()))
 
     def _on_ready(self, **_: Any) -> None:

@@ -56,12 +56,20 @@ class NodeEquipment:
         shutil.rmtree(self._work, ignore_errors=True)  # of an agent that was killed
         self._work.mkdir(parents=True)
         self._stage = staging.stage_runner(home.folder / "stage")
-        self._runtimes = RuntimeStore(home.folder / "runtimes", say=logger.info, allowed=allowed)
+        self._tell: Callable[[str], None] = lambda text: None
+        self._runtimes = RuntimeStore(home.folder / "runtimes", say=self._say, allowed=allowed)
         self._cache = ArtifactCache(home.folder / "artifacts", fetch=self._fetch)
 
-    def measure(self, lease: Lease, *, report: Callable[[Report], Reply], is_cancelled: Callable[[], bool]) -> None:
-        """Measures the block of a lease and reports it."""
-        self._lease = lease
+    def measure(
+        self,
+        lease: Lease,
+        *,
+        report: Callable[[Report], Reply],
+        is_cancelled: Callable[[], bool],
+        say: Callable[[str], None],
+    ) -> None:
+        """Measures the block of a lease and reports it; `say` is told what is being done."""
+        self._lease, self._tell = lease, say
         environment = NodeEnvironment(
             runtimes=self._runtimes,
             cache=self._cache,
@@ -69,13 +77,13 @@ class NodeEquipment:
             work_dir=self._work,
             store_trace=self._store_trace,
             store_part=self._store_part,
-            say=logger.info,
+            say=self._say,
             search=self._search,
         )
         try:
             execution.execute_block(lease.order, report=report, environment=environment, is_cancelled=is_cancelled)
         finally:
-            self._lease = None
+            self._lease, self._tell = None, lambda text: None
 
     def facts(self) -> Facts:
         """The machine as it is, without waiting to see how busy it is."""
@@ -152,6 +160,10 @@ class NodeEquipment:
         if short in probes.BUILDS and found.tags:
             probes.keep(self._home.folder, probes.kept(self._home.folder) | found)
         return found
+
+    def _say(self, text: str) -> None:
+        logger.info(text)
+        self._tell(text)
 
     def _fetch(self, sha256: str, target: Path) -> None:
         """Writes a file of the current block; tries again while the farm is away. Raises FetchError."""

@@ -28,7 +28,12 @@ class Execute(Protocol):
     """Measures the block of a lease; `worker.agent.execution.execute_block` with this node's environment."""
 
     def __call__(
-        self, lease: Lease, *, report: Callable[[Report], Reply], is_cancelled: Callable[[], bool]
+        self,
+        lease: Lease,
+        *,
+        report: Callable[[Report], Reply],
+        is_cancelled: Callable[[], bool],
+        say: Callable[[str], None],
     ) -> None: ...
 
 
@@ -37,7 +42,10 @@ class BlockDroppedError(RuntimeError):
 
 
 class Measurer:
-    """Measures one block at a time; `block` names the current one."""
+    """Measures one block at a time; `block` names the current one.
+
+    `on_wait` is told who has the machine meanwhile, and an empty text once nobody has.
+    """
 
     def __init__(
         self,
@@ -47,7 +55,9 @@ class Measurer:
         execute: Execute,
         stop: threading.Event,
         on_refused: Callable[[str], None],
+        on_wait: Callable[[str], None] = lambda sentence: None,
     ) -> None:
+        self._on_wait = on_wait
         self._gateway = gateway
         self._outbox = outbox
         self._execute = execute
@@ -61,10 +71,15 @@ class Measurer:
         """Seconds since the last block ended, 0 while one is measured."""
         return 0.0 if self.block else time.monotonic() - self._free_since
 
+    def rest(self) -> None:
+        """It has nothing to do from now on: what came before was its start."""
+        self._free_since = time.monotonic()
+
     def measure(self, block: str, attempt: int) -> None:
         """Claims and measures; returns quietly when the block is somebody else's or the machine is taken."""
         try:
-            with host_lock.measuring(patience_s=LOCK_PATIENCE_S, is_cancelled=self._stop.is_set):
+            with host_lock.measuring(patience_s=LOCK_PATIENCE_S, is_cancelled=self._stop.is_set, on_wait=self._on_wait):
+                self._on_wait("")
                 lease = self._claimed(block, attempt)
                 if lease is not None:
                     self._measure(lease)
@@ -77,7 +92,12 @@ class Measurer:
         self.block = order.block
         try:
             with LeaseKeeper(self._gateway, lease) as keeper:
-                self._execute(lease, report=self._reporter(lease, keeper), is_cancelled=self._cancelled(keeper))
+                self._execute(
+                    lease,
+                    report=self._reporter(lease, keeper),
+                    is_cancelled=self._cancelled(keeper),
+                    say=keeper.say,
+                )
         except (GivenUpError, BlockDroppedError) as problem:
             logger.warning("Block %s ended early: %s", order.block, problem)
         finally:

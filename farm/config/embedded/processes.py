@@ -26,6 +26,14 @@ from farm.config.embedded.supervisor import ProcessEndedError, Started, Supervis
 
 READY_S = 90.0
 TURN_S = 0.05
+SAY_EVERY_S = 4.0
+# what is waited for, in words
+WAITING = {
+    "database": "making the database",
+    "web": "starting the pages",
+    "gateway": "starting the nodes' gateway",
+    "node": "starting the node, which tests itself and what this machine can do",
+}
 
 # the node's program, by name: the farm never imports a node
 AGENT = "worker.node"
@@ -50,6 +58,7 @@ class EmbeddedFarm:
         self.supervisor = Supervisor(plan.home / "logs", environment=plan.environment)
         self.seconds: dict[str, float] = {}
         self._began = time.monotonic()
+        self._say: Callable[[str], None] = lambda text: None
 
     def __enter__(self) -> EmbeddedFarm:
         return self
@@ -57,26 +66,38 @@ class EmbeddedFarm:
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
         self.stop()
 
-    def start(self) -> Opened:
-        """Starts everything and waits until it answers. Raises NotPossibleError, ProcessEndedError."""
+    def start(
+        self,
+        *,
+        say: Callable[[str], None] = lambda text: None,
+        on_pages: Callable[[Opened], None] = lambda opened: None,
+    ) -> Opened:
+        """Starts everything and waits until it answers. Raises NotPossibleError, ProcessEndedError.
+
+        `on_pages` is told as soon as the pages answer, before the node is ready; `say` what is waited for.
+        """
+        self._say = say
         self.start_broker()
         opening = self._start("opening", "django", "open_farm", *self._code_option(), may_end=True)
         # both import while the tables are made, and answer once asked
         self.start_web()
         self.start_gateway()
+        self._wait_until("database", lambda: not opening.is_running)
         self.supervisor.finish(opening, timeout_s=READY_S)
-        self._note("database")
         words = json.loads(opening.log.read_text().strip().splitlines()[-1])
         opening.log.unlink()  # it holds secrets
-        self.start_prepare()
-        self.start_ticks()
+        opened = Opened(self.plan.url, self.plan.gateway_url, words["link"], words["token"])
         if self.plan.node_home is not None:
             self.start_node(self.plan.node_home, words["code"])
         self._wait_until("web", lambda: _answers(f"{self.plan.url}/api/v1/models"))
+        on_pages(opened)
+        # both are waited for by nobody before a model is sent, and would keep the pages waiting
+        self.start_prepare()
+        self.start_ticks()
         self._wait_until("gateway", lambda: _answers(f"{self.plan.gateway_url}/api/node/v1/messages"))
         if self.plan.node_home is not None:
             self._wait_until("node", (self.plan.node_home / "ready").exists)
-        return Opened(self.plan.url, self.plan.gateway_url, words["link"], words["token"])
+        return opened
 
     def start_broker(self) -> Started:
         return self.supervisor.start("broker", broker.command(self.plan.home))
@@ -116,10 +137,13 @@ class EmbeddedFarm:
         return self.supervisor.start(name, [sys.executable, "-m", module, *words], may_end=may_end)
 
     def _wait_until(self, name: str, is_ready: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + READY_S
+        began = said = time.monotonic()
         while not is_ready():
             self.supervisor.check()
-            if time.monotonic() > deadline:
+            if time.monotonic() - said > SAY_EVERY_S:
+                said = time.monotonic()
+                self._say(f"{WAITING[name]}, for {said - began:.0f} s")
+            if time.monotonic() - began > READY_S:
                 raise ProcessEndedError(
                     f"The {name} process was not ready after {READY_S:.0f} s; see {self.plan.home / 'logs'}."
                 )

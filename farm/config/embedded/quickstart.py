@@ -72,17 +72,24 @@ def _run(options: argparse.Namespace) -> int:
     with only_one(plan.home), EmbeddedFarm(plan) as farm:
         samples = plan.home / "samples"
         making = farm.supervisor.start("samples", [sys.executable, "-m", SAMPLES, str(samples)], may_end=True)
-        opened = farm.start()
+        opened = farm.start(say=_say, on_pages=_tell_pages)
         farm.supervisor.finish(making, timeout_s=60)
         beside = _choose_sample(options, samples)
         say_up(farm, opened)
-        if not options.once:
-            print(f"Sign in, once, with {opened.link}", file=sys.stderr)
         status = _submit(farm, opened, options, beside=beside)
         if options.once:
             return status
         stay(farm, opened)
     return 0
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _tell_pages(opened: Opened) -> None:
+    """Before anything is measured: whoever opens the page sees the run as it comes."""
+    _say(f"The pages are up at {opened.url}. Sign in, once, with {opened.link}")
 
 
 def _choose_sample(options: argparse.Namespace, samples: Path) -> list[str]:

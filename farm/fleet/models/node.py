@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from farm.accounts.models import Membership, Team
 from farm.accounts.states import WRITING_ROLES
-from farm.contract.node import NODE_NAME, NodeSettings, SelfTest
+from farm.contract.node import MAX_DOING, NODE_NAME, NodeSettings, SelfTest
 from farm.contract.reports import Facts
 from farm.contract.version import node_queue, tag_queue
 from farm.fleet.models.event import NodeEvent
@@ -100,6 +100,8 @@ class Node(models.Model):
     null_deviation = models.FloatField(null=True)
     null_margin = models.FloatField(null=True)
     null_block = models.PositiveBigIntegerField(null=True)
+    # what it does now or waits for, in its own words; empty: nothing, or an older node
+    doing = models.CharField(max_length=MAX_DOING, blank=True, default="")
     log_tail = models.TextField(blank=True)
     seen_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)

@@ -10,7 +10,7 @@ from farm.fleet.services.health import (
 )
 from farm.fleet.services.lending import agree, decline, end_lapsed_lendings, share
 from farm.fleet.services.noise import keep_null_estimate
-from farm.fleet.services.presence import hello, mark_offline, welcome
+from farm.fleet.services.presence import hello, mark_offline, note_doing, welcome
 from farm.fleet.services.refusals import note_refusal
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "keep_null_estimate",
     "mark_offline",
     "note_block_end",
+    "note_doing",
     "note_refusal",
     "put_aside_unvouched",
     "quarantine",

@@ -55,6 +55,11 @@ def welcome(node: Node, *, contract_version: int = CONTRACT_VERSION) -> Welcome:
     )
 
 
+def note_doing(node: Node, doing: str) -> bool:
+    """Keeps what a node says that it does; whether it said something else before."""
+    return bool(Node.objects.filter(pk=node.pk).exclude(doing=doing).update(doing=doing))
+
+
 def mark_offline() -> int:
     """Nodes that fell silent become offline; gives how many."""
     silence = timedelta(seconds=Node().settings.hello_every_s * SILENT_HELLOS)
@@ -73,4 +78,6 @@ def _keep(node: Node, hello: Hello) -> None:
     node.log_tail = hello.log_tail
     node.seen_at = timezone.now()
     fields = "contract_version facts_json tags providers runtimes sandbox is_emulated log_tail seen_at"
-    node.save(update_fields=fields.split())
+    said = [] if hello.state == "measuring" else ["doing"]  # while it measures its heartbeats say it
+    node.doing = hello.doing if said else node.doing
+    node.save(update_fields=[*fields.split(), *said])

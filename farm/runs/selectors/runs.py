@@ -7,12 +7,19 @@ from datetime import datetime
 
 from django.conf import settings
 from django.db.models import Count, QuerySet
+from django.utils import timezone
 
 from farm.accounts.refusals import Missing
 from farm.accounts.selectors import Anyone
 from farm.fleet.models import Node
-from farm.runs.models import Block, Event, Run
+from farm.fleet.states import NodeState
+from farm.runs.models import Block, Event, Report, Run
+from farm.runs.selectors.evidence import COUNTED
 from farm.runs.states import ENDED_BLOCKS, BlockState, RunState
+
+# the pace of a run is that of its last rounds; and so many nodes say what they do
+PACE_ROUNDS = 5
+MOST_DOING = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +47,11 @@ class Progress:
     model: str
     version: int
     requested_by: str
+    # what nodes say that they do for it, or what keeps them from it
+    doing: tuple[str, ...] = ()
+    # seconds a round took lately, and since the last one; None: fewer than two were measured
+    round_s: float | None = None
+    since_round_s: float = 0.0
 
     @property
     def is_finished(self) -> bool:
@@ -53,8 +65,13 @@ class Progress:
 
     @property
     def minutes_left(self) -> float | None:
-        """What the plan expected of what is not measured yet; None once it is finished."""
-        return None if self.is_finished else self.minutes * (1.0 - self.share)
+        """What is not measured yet: as planned, and at the pace of its rounds once there are some; None at its end."""
+        if self.is_finished:
+            return None
+        if self.round_s is None:
+            return self.minutes * (1.0 - self.share)
+        left_s = self.round_s * max(0, self.rounds_most - self.rounds) - min(self.since_round_s, self.round_s)
+        return max(0.0, left_s) / 60.0
 
     @property
     def words(self) -> str:
@@ -64,7 +81,7 @@ class Progress:
         busy, total = self.blocks.get(BlockState.LEASED, 0), sum(self.blocks.values())
         ended = sum(self.blocks.get(state, 0) for state in ENDED_BLOCKS)
         where = f"{busy} of {total} blocks being measured" if busy else f"{ended} of {total} blocks done"
-        return f"{where}, round {self.rounds} of {self.rounds_most}"
+        return "; ".join((f"{where}, round {self.rounds} of {self.rounds_most}", *self.doing))
 
     @property
     def share(self) -> float:
@@ -115,10 +132,11 @@ def revision(run: Run) -> str:
 
 
 def progress(run: Run) -> Progress:
-    """How far the run is now, in four small queries."""
+    """How far the run is now, in six small queries."""
     run = Run.objects.select_related("version__model", "requested_by").get(pk=run.pk)
     cells = dict(run.cells.values_list("status").annotate(Count("pk")).order_by())
     blocks = list(run.blocks.values_list("state", "rounds", "max_rounds"))
+    round_s, since_round_s = _pace(run)
     return Progress(
         id=run.pk,
         state=run.state,
@@ -137,7 +155,35 @@ def progress(run: Run) -> Progress:
         model=run.version.model.name,
         version=run.version.number,
         requested_by=run.requested_by.username if run.requested_by else "",
+        doing=_doing(run),
+        round_s=round_s,
+        since_round_s=since_round_s,
     )
+
+
+def _doing(run: Run) -> tuple[str, ...]:
+    """What the nodes at work say; where none works on an open run, what keeps the team's own nodes waiting."""
+    if run.state == RunState.FINISHED:
+        return ()
+    states = dict(run.blocks.filter(state__in=(BlockState.LEASED, BlockState.QUEUED)).values_list("node_id", "state"))
+    at_work = [node for node, state in states.items() if state == BlockState.LEASED]
+    if not states:
+        return ()
+    nodes = Node.objects.filter(pk__in=at_work) if at_work else Node.objects.filter(team=run.team_id)
+    told = nodes.filter(state=NodeState.ONLINE).exclude(doing="").order_by("pk").values_list("name", "doing")
+    return tuple(f"{name}: {doing}" for name, doing in told[:MOST_DOING])
+
+
+def _pace(run: Run) -> tuple[float | None, float]:
+    """Seconds from round to round of the attempts that count so far, and since the last one."""
+    if run.state == RunState.FINISHED:
+        return None, 0.0
+    rounds = Report.objects.filter(attempt__block__run=run, attempt__state__in=COUNTED, kind="round")
+    latest = list(rounds.order_by("-pk").values_list("received_at", flat=True)[:PACE_ROUNDS])
+    if len(latest) < 2:
+        return None, 0.0
+    round_s = (latest[0] - latest[-1]).total_seconds() / (len(latest) - 1)
+    return round_s, (timezone.now() - latest[0]).total_seconds()
 
 
 def events(run: Run, *, after: int = 0) -> QuerySet[Event]:

@@ -1,4 +1,4 @@
-from farm.runs.services.bell import ring, ring_again
+from farm.runs.services.bell import ring, ring_again, tell_waiting_runs
 from farm.runs.services.clearing import clear_unnamed
 from farm.runs.services.concluding import conclude_runs
 from farm.runs.services.continuing import cancel_run, more_rounds
@@ -34,5 +34,6 @@ __all__ = [
     "ring_again",
     "start_run",
     "sweep",
+    "tell_waiting_runs",
     "timeline_of",
 ]

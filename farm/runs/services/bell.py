@@ -9,8 +9,9 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from farm.contract.version import MEASURE_TASK, node_queue
+from farm.fleet.models import Node
 from farm.runs import broker
-from farm.runs.models import Block
+from farm.runs.models import Block, Run
 from farm.runs.states import BlockState, RunState
 
 log = logging.getLogger(__name__)
@@ -18,6 +19,8 @@ log = logging.getLogger(__name__)
 # a queued block that nobody has claimed is rung again this much later
 RING_EVERY = timedelta(seconds=3)
 MOST = 500
+# runs that are marked as changed when a node says what keeps it
+MOST_TOLD = 20
 
 
 def queues_of(block: Block) -> list[str]:
@@ -67,3 +70,10 @@ def _is_late(block: Block) -> bool:
     if block.rung_at is None:
         return True
     return not timedelta(0) <= timezone.now() - block.rung_at < RING_EVERY
+
+
+def tell_waiting_runs(node: Node) -> None:
+    """A node says what keeps it, or that nothing does any more: runs of its team that wait have something to show."""
+    waiting = Run.objects.filter(team=node.team_id, blocks__state=BlockState.QUEUED).order_by("-pk").distinct()
+    for run in waiting[:MOST_TOLD]:
+        run.touch()

@@ -19,6 +19,7 @@ from farm.contract.node import HeartbeatReply
 from farm.contract.numbers import is_row_number
 from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
+from farm.fleet.services import note_doing
 from farm.rules.runtimes import distributions
 from farm.runs import clocks
 from farm.runs.models import Attempt, Block
@@ -75,7 +76,7 @@ def claim_block(*, node: Node, block_id: str, attempt: int) -> Lease:
     return Lease(order=order, token=_token(node, block, attempt), lease_s=settings.LEASE_S)
 
 
-def heartbeat(*, node: Node, block_id: str, attempt: int, token: str) -> HeartbeatReply:
+def heartbeat(*, node: Node, block_id: str, attempt: int, token: str, doing: str = "") -> HeartbeatReply:
     """Starts the lease anew. Raises Conflict when the block is not this node's any more: kill the runner.
 
     So also when it has been held for longer than a block may take: then it goes to another node.
@@ -85,6 +86,8 @@ def heartbeat(*, node: Node, block_id: str, attempt: int, token: str) -> Heartbe
         raise _given_up(held)
     if not held.block.extend(node=node, attempt=attempt, lease_s=settings.LEASE_S):
         raise _stale(block_id, attempt)
+    if note_doing(node, doing):
+        held.block.run.touch()
     return HeartbeatReply(lease_s=settings.LEASE_S)
 
 
@@ -162,6 +165,8 @@ def _take(node: Node, block: Block, attempt: int) -> None:
     moment = clocks.now()
     with transaction.atomic():
         lock_run(block.run_id)
+        # it waits for nothing any more, and says soon what it does
+        note_doing(node, "")
         if not _leased(node, block, attempt):
             raise _stale(str(block.pk), attempt)
         Attempt.objects.create(

@@ -109,8 +109,8 @@ class Gateway:
     def claim(self, block: str, *, attempt: int) -> Lease:
         return self._post(f"blocks/{block}/claim", messages.ClaimRequest(attempt=attempt), Lease)
 
-    def heartbeat(self, block: str, *, attempt: int, token: str) -> messages.HeartbeatReply:
-        request = messages.HeartbeatRequest(attempt=attempt)
+    def heartbeat(self, block: str, *, attempt: int, token: str, doing: str = "") -> messages.HeartbeatReply:
+        request = messages.HeartbeatRequest(attempt=attempt, doing=doing[: messages.MAX_DOING])
         return self._post(f"blocks/{block}/heartbeat", request, messages.HeartbeatReply, token=token)
 
     def report(self, block: str, *, attempt: int, token: str, report: Report) -> Reply:

@@ -12,6 +12,9 @@ from worker.agent.line import gateway as farm
 
 logger = logging.getLogger(__name__)
 
+# what is being done is told this soon after it began, and this often at most
+GATHER_S = 0.5
+SAY_EVERY_S = 4.0
 # a farm that stays away this many leases has given the block to somebody else
 PATIENCE_LEASES = 4
 
@@ -26,6 +29,8 @@ class LeaseKeeper:
         self._lease_s = lease.lease_s
         self._ended = threading.Event()
         self._lost = threading.Event()
+        self._spoke = threading.Event()
+        self._doing = ""
         self.why = ""
         self._thread = threading.Thread(target=self._keep, name="lease", daemon=True)
 
@@ -35,6 +40,13 @@ class LeaseKeeper:
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
         self._ended.set()
+        self._spoke.set()
+
+    def say(self, doing: str) -> None:
+        """What is being done now, in words; the next heartbeat is due."""
+        if doing != self._doing:
+            self._doing = doing
+            self._spoke.set()
 
     @property
     def is_lost(self) -> bool:
@@ -50,9 +62,11 @@ class LeaseKeeper:
 
     def _keep(self) -> None:
         answered_at = time.monotonic()
-        while not self._ended.wait(self._lease_s / 4):
+        while self._waits_for_a_beat():
             try:
-                reply = self._gateway.heartbeat(self._order.block, attempt=self._order.attempt, token=self._token)
+                reply = self._gateway.heartbeat(
+                    self._order.block, attempt=self._order.attempt, token=self._token, doing=self._doing
+                )
             except farm.Unavailable as problem:
                 if time.monotonic() - answered_at > PATIENCE_LEASES * self._lease_s:
                     self.lose(f"the farm has not answered for {PATIENCE_LEASES} leases ({problem}).")
@@ -63,3 +77,14 @@ class LeaseKeeper:
                 return
             answered_at = time.monotonic()
             self._lease_s = reply.lease_s
+
+    def _waits_for_a_beat(self) -> bool:
+        """A quarter of the lease, or less when something is to be said. False: the block is over."""
+        quarter_s = self._lease_s / 4
+        rest_s = min(SAY_EVERY_S, quarter_s)
+        if self._ended.wait(rest_s):
+            return False
+        if self._spoke.wait(quarter_s - rest_s):
+            self._ended.wait(min(GATHER_S, quarter_s))
+            self._spoke.clear()
+        return not self._ended.is_set()

@@ -37,6 +37,8 @@ class Presence:
         self._home, self._gateway, self._identity = home, gateway, identity
         self._facts, self._runtimes, self._block, self._log_tail = facts, runtimes, block, log_tail
         self.abilities = Abilities()
+        # what keeps this node from measuring, in words
+        self.waits_for = ""
         self._welcome: messages.Welcome | None = None
         self._changed = threading.Event()
 
@@ -60,6 +62,7 @@ class Presence:
                 block=block,
                 log_tail=self._log_tail(),
                 self_test=self.abilities.self_test,
+                doing=self.waits_for[: messages.MAX_DOING],
             )
         )
         if welcome.sentence and (self._welcome is None or welcome.sentence != self._welcome.sentence):

@@ -8,8 +8,12 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from worker.agent.machine import holders
+
 ENVIRONMENT_NAME = "ONNXFARM_HOST_LOCK"
 TURN_S = 0.1
+# whoever waits is told again after so long
+SAY_EVERY_S = 5.0
 # the file lies where everybody may write: a link planted there is not followed
 FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW
 
@@ -24,18 +28,22 @@ def lock_path() -> Path:
 
 
 @contextlib.contextmanager
-def measuring(*, patience_s: float, is_cancelled: Callable[[], bool] = lambda: False) -> Iterator[None]:
+def measuring(
+    *,
+    patience_s: float,
+    is_cancelled: Callable[[], bool] = lambda: False,
+    on_wait: Callable[[str], None] = lambda sentence: None,
+) -> Iterator[None]:
     """Holds the machine. The lock ends with the process, however it ends.
 
-    Raises BusyError when it is still taken after `patience_s` seconds or once `is_cancelled`.
+    `on_wait` is told who holds it, at once and every few seconds while one waits. Raises BusyError when it is still
+    taken after `patience_s` seconds or once `is_cancelled`.
     """
     descriptor = _opened(lock_path())
     try:
-        deadline = time.monotonic() + patience_s
-        while not _taken(descriptor):
-            if is_cancelled() or time.monotonic() >= deadline:
-                raise BusyError(f"Something else measures on this machine ({lock_path()} is locked).")
-            time.sleep(TURN_S)
+        _wait_for(descriptor, patience_s=patience_s, is_cancelled=is_cancelled, on_wait=on_wait)
+        with contextlib.suppress(OSError):  # another user's file: then nobody knows since when it is held
+            os.utime(descriptor)
         yield
     finally:
         os.close(descriptor)
@@ -51,6 +59,20 @@ def preferably(*, patience_s: float, is_cancelled: Callable[[], bool] = lambda: 
             yield False
         else:
             yield True
+
+
+def _wait_for(
+    descriptor: int, *, patience_s: float, is_cancelled: Callable[[], bool], on_wait: Callable[[str], None]
+) -> None:
+    deadline, says_at = time.monotonic() + patience_s, time.monotonic()
+    while not _taken(descriptor):
+        now = time.monotonic()
+        if is_cancelled() or now >= deadline:
+            raise BusyError(f"{holders.sentence(descriptor)} ({lock_path()} is locked.)")
+        if now >= says_at:
+            on_wait(holders.sentence(descriptor))
+            says_at = now + SAY_EVERY_S
+        time.sleep(TURN_S)
 
 
 def _opened(path: Path) -> int:

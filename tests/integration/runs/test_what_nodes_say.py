@@ -1,0 +1,87 @@
+"""What a node does, or waits for, reaches whoever looks at a run: in the API, and on its page."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+
+from farm.fleet.models import Node
+from farm.fleet.states import NodeState
+from farm.runs import selectors, services
+from farm.runs.models import Block, Report, Run
+from tests.integration.runs.making import claim, first_block, post
+from tests.unit.rules.making import make_facts, make_round
+
+pytestmark = pytest.mark.django_db
+INSTALLING = "installing onnxruntime==1.29.0"
+WAITING = "`onnxfarm bench` (process 4711) measures on this machine since 14:02:00: it ends by itself"
+
+
+def say(node: Node, doing: str) -> None:
+    Node.objects.filter(pk=node.pk).update(doing=doing, state=NodeState.ONLINE)
+
+
+def test_a_run_says_what_its_node_does(run: Run, node: Node) -> None:
+    say(node, "")
+    lease = claim(node, first_block(run))
+    before = Run.objects.get(pk=run.pk).revision
+    services.heartbeat(
+        node=node, block_id=lease.order.block, attempt=lease.order.attempt, token=lease.token, doing=INSTALLING
+    )
+    found = selectors.runs.progress(run)
+    assert found.words.endswith(f"; {node.name}: {INSTALLING}")
+    assert Run.objects.get(pk=run.pk).revision > before
+
+
+def test_the_same_words_again_change_nothing(run: Run, node: Node) -> None:
+    lease = claim(node, first_block(run))
+    beat = {"node": node, "block_id": lease.order.block, "attempt": lease.order.attempt, "token": lease.token}
+    services.heartbeat(**beat, doing=INSTALLING)
+    before = Run.objects.get(pk=run.pk).revision
+    services.heartbeat(**beat, doing=INSTALLING)
+    assert Run.objects.get(pk=run.pk).revision == before
+
+
+def test_a_run_that_waits_says_who_has_the_machine(run: Run, node: Node) -> None:
+    say(node, WAITING)
+    before = Run.objects.get(pk=run.pk).revision
+    services.tell_waiting_runs(node)
+    assert "process 4711" in selectors.runs.progress(run).words
+    assert Run.objects.get(pk=run.pk).revision > before
+
+
+def test_a_claim_ends_the_waiting_at_once(run: Run, node: Node) -> None:
+    say(node, WAITING)
+    claim(node, first_block(run))
+    assert Node.objects.get(pk=node.pk).doing == ""
+
+
+def test_a_silent_node_keeps_nobody_waiting(run: Run, node: Node) -> None:
+    say(node, WAITING)
+    Node.objects.filter(pk=node.pk).update(state=NodeState.OFFLINE)
+    assert "process 4711" not in selectors.runs.progress(run).words
+
+
+def test_the_page_of_a_run_and_the_api_show_it(run: Run, node: Node, api_of: Callable[..., Client]) -> None:
+    say(node, WAITING)
+    assert run.requested_by is not None
+    page = Client()
+    page.force_login(run.requested_by)
+    assert "process 4711" in page.get(f"/runs/{run.pk}/").content.decode()
+    client = api_of(run.requested_by)
+    assert "process 4711" in client.get(f"/api/v1/runs/{run.pk}").json()["progress"]["block"]
+
+
+def test_minutes_left_follow_the_pace_of_the_rounds(run: Run, node: Node) -> None:
+    block = first_block(run)
+    lease = claim(node, block)
+    post(node, lease, make_facts())
+    for number in range(3):
+        post(node, lease, make_round(number, {0: 1.0, 1: 1.0}))
+    rows = list(Report.objects.filter(kind="round").order_by("pk"))
+    for place, row in enumerate(reversed(rows)):
+        Report.objects.filter(pk=row.pk).update(received_at=row.received_at - timedelta(seconds=40 * place))
+    found = selectors.runs.progress(run)
+    most = sum(Block.objects.filter(run=run).values_list("max_rounds", flat=True))
+    assert found.minutes_left == pytest.approx(40 / 60 * (most - 3), abs=0.3)
