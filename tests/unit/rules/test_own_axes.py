@@ -62,7 +62,7 @@ def test_copied_matrices_and_the_repeat_command_say_it(axis: Declared) -> None:
     assert digests(cells_of(copied([spec]))) == digests([spec])
     assert f"{axis.name}:" in matrix_text([(spec, "")])
     words = shlex.split(repeat_command(spec, "m.onnx"))
-    assert words[words.index(f"--{axis.name}") + 1] == words_of(axis.of(spec) or 0)
+    assert words[words.index(f"--{axis.name}") + 1] == words_of(plain(axis))
 
 
 @every_own_axis
