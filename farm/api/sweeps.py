@@ -103,7 +103,10 @@ def read_sweep(request: HttpRequest, run_id: int, asked: Query[Pinned]) -> Sweep
     if lines and reference not in known:
         raise Invalid(f"Run {run_id}: {choice_sentence('release', reference, sorted(known))}", code="unknown_runtime")
     return SweepOut(
-        run=run.pk, state=run.state, reference=reference, lines=[LineOut(**line.as_plain()) for line in lines]
+        run=run.pk,
+        state=run.state,
+        reference=reference,
+        lines=[LineOut.model_validate(line.as_plain()) for line in lines],
     )
 
 
@@ -133,7 +136,7 @@ def _matrix(plain: dict[str, object], runtimes: list[str]) -> dict[str, object]:
         raise Invalid(sentence, code="matrix")
     found = declared.as_plain()
     found["matrix"]["runtime"] = runtimes
-    return found
+    return dict(found)
 
 
 def _first_release(matrix: dict[str, object]) -> str:

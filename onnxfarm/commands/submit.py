@@ -114,7 +114,7 @@ def _parsed(text: str) -> dict[str, Any]:
                 "The matrix is not a mapping of axes: start with a line like `runtime: [1.31.1]`."
             ) from None
         return plain
-    return matrix.parse(text).as_plain()
+    return dict(matrix.parse(text).as_plain())
 
 
 def uploaded_version(

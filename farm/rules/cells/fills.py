@@ -12,7 +12,6 @@ Random ones follow the run's seed; `@SEED` behind them makes them the same in ev
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from farm.rules.cells.problems import MatrixProblem
 
@@ -22,7 +21,7 @@ GIVEN = "given"
 MOST_INPUTS = 1024
 LONGEST = 200
 # one input's text in a matrix: a number, or one of the forms above
-SCHEMA: Mapping[str, Any] = {
+SCHEMA: Mapping[str, object] = {
     "type": "object",
     "maxProperties": MOST_INPUTS,
     "additionalProperties": {"anyOf": [{"type": "number"}, {"type": "string", "maxLength": LONGEST}]},
@@ -111,7 +110,7 @@ def _limits(dtype: str) -> tuple[int, int]:
     return (0, 2**bits - 1) if dtype.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
-def read_fills(written: Any) -> dict[str, str]:
+def read_fills(written: object) -> dict[str, str]:
     """The `inputs` of a matrix: texts by the name of the input. Raises MatrixProblem."""
     if written is None:
         return {}

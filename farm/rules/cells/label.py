@@ -1,7 +1,6 @@
 """What cells are called: by the axes along which they differ, or by what does not go without saying. Pure."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any
 
 from farm.contract.document import Cell
 from farm.rules.cells.axes import AXES, BY_NAME, Axis
@@ -62,5 +61,5 @@ def _is_implied(axis: Axis, cells: Sequence[Cell]) -> bool:
     return axis.name == "hardware" and _follows(cells, lambda c: c.provider, lambda c: c.hardware)
 
 
-def _follows(cells: Sequence[Cell], known: Callable[[Cell], Any], other: Callable[[Cell], Any]) -> bool:
+def _follows(cells: Sequence[Cell], known: Callable[[Cell], object], other: Callable[[Cell], object]) -> bool:
     return len({(known(cell), other(cell)) for cell in cells}) == len({known(cell) for cell in cells})

@@ -6,7 +6,7 @@ variant has one recipe.
 """
 
 from collections.abc import Collection, Mapping
-from typing import Any, get_args
+from typing import get_args
 
 from farm.contract.cells import Precision, Recipe
 from farm.rules.runtimes import providers
@@ -39,7 +39,7 @@ RANDOM = "random"
 _FLAG_SCHEMA = {"anyOf": [{"type": "boolean"}, {"enum": ["true", "false"]}]}
 _NAMES_SCHEMA = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 # the JSON schema of each option in a matrix file
-SCHEMA: Mapping[str, Any] = {
+SCHEMA: Mapping[str, object] = {
     **{name: {"enum": list(choices)} for name, choices in _CHOICES.items()},
     **dict.fromkeys(_LISTS, _NAMES_SCHEMA),
     **dict.fromkeys(("per-channel", "reduce-range", "keep-io", "symmetric"), _FLAG_SCHEMA),
@@ -62,7 +62,7 @@ def read_text(text: str) -> tuple[str, dict[str, str]]:
     return name, read_options(name, given)
 
 
-def read_options(precision: str, given: Mapping[str, Any]) -> dict[str, str]:
+def read_options(precision: str, given: Mapping[str, object]) -> dict[str, str]:
     """Options as a recipe keeps them: text by name, sorted, without defaults. Raises RecipeProblem.
 
     Values are text, true or false, or a list of names.
@@ -143,7 +143,7 @@ def _no_option(precision: str, key: str, allowed: Collection[str]) -> str:
     return choice_sentence(f"option of {precision}", key, allowed)
 
 
-def _written(key: str, value: Any) -> str:
+def _written(key: str, value: object) -> str:
     if key in _LISTS:
         return _listed(key, value)
     text = str(value).strip() if isinstance(value, str | bool | int) else ""
@@ -156,7 +156,7 @@ def _written(key: str, value: Any) -> str:
     return _FLAGS[text.lower()]
 
 
-def _listed(key: str, value: Any) -> str:
+def _listed(key: str, value: object) -> str:
     parts = value.split(",") if isinstance(value, str) else value
     if not isinstance(parts, list) or not all(isinstance(part, str) and "," not in part for part in parts):
         raise RecipeProblem(f"The option {key} is {_short(value)!r}: write a list of names, without commas in them.")
@@ -167,6 +167,6 @@ def _listed(key: str, value: Any) -> str:
     return joined
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= 60 else text[:57] + "…"

@@ -1,7 +1,6 @@
 """One step of a bisection: what a measured block says of a probed release beside the good one."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from farm.contract.document import Comparison, Document
 from farm.rules.changes import watching
@@ -32,7 +31,7 @@ class Step:
     low: float | None = None
     high: float | None = None
 
-    def as_plain(self) -> dict[str, Any]:
+    def as_plain(self) -> dict[str, object]:
         """Plain values, as they are stored."""
         figures = {"ratio": self.ratio, "low": self.low, "high": self.high}
         return {"outcome": self.outcome.value, "text": self.text, **figures}

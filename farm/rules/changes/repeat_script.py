@@ -18,7 +18,11 @@ import time
 import venv
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnxruntime as ort
 
 HERE = Path(__file__).resolve().parent
 SIDES = ("old", "new")
@@ -27,6 +31,23 @@ WINDOW_S = 0.5
 FEWEST_RUNS = 5
 # a line of a lock: one package in one version, and nothing else that pip would read
 PIN = re.compile(r"[a-z0-9][a-z0-9._-]*==[0-9][0-9A-Za-z.+!_-]*")
+
+
+class Order(TypedDict):
+    """What repeat.json says."""
+
+    model: str
+    runtimes: dict[str, str]
+    providers: list[tuple[str, dict[str, str]]]
+    threads: int
+    inter_op_threads: int
+    execution_mode: str
+    optimization: str
+    arena: bool
+    memory_pattern: bool
+    disabled_optimizers: list[str]
+    config: dict[str, str]
+    measured: str
 
 
 def main() -> int:
@@ -83,7 +104,7 @@ def pins(side: str) -> list[str]:
     return found
 
 
-def one_round(number: int, pythons: dict[str, Path], order: dict[str, Any]) -> dict[str, float]:
+def one_round(number: int, pythons: dict[str, Path], order: Order) -> dict[str, float]:
     """The p50 in ms of each side, from a fresh process each."""
     found: dict[str, float] = {}
     for side in random.sample(SIDES, len(SIDES)):
@@ -98,7 +119,7 @@ def one_round(number: int, pythons: dict[str, Path], order: dict[str, Any]) -> d
     return found
 
 
-def p50_ms(order: dict[str, Any], side: str) -> float:
+def p50_ms(order: Order, side: str) -> float:
     """The median of one inference in this process, in ms, after warming up. The outputs are kept."""
     import numpy as np
     import onnxruntime as ort
@@ -148,7 +169,7 @@ def apart() -> list[str]:
     return found
 
 
-def timed(session: Any, feed: dict[str, Any], *, seconds: float) -> list[int]:
+def timed(session: "ort.InferenceSession", feed: "dict[str, np.ndarray]", *, seconds: float) -> list[int]:
     """Nanoseconds of each inference within so many seconds."""
     found: list[int] = []
     until = time.perf_counter() + seconds

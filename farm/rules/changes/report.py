@@ -14,7 +14,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any
 
 from farm.contract.cells import CellSpec
 from farm.contract.document import Cell, Comparison, Document
@@ -187,7 +186,7 @@ def _operators(case: Case) -> list[str]:
     return [f"**Why.** {as_text(why)}." if why else "**Operators that changed most.**", "\n".join(rows)]
 
 
-def _order(case: Case) -> dict[str, Any]:
+def _order(case: Case) -> dict[str, object]:
     """What repeat.py does, in ONNX Runtime's own words."""
     session = case.spec.session
     spinning = "1" if session.spinning else "0"
@@ -239,7 +238,7 @@ def _part(case: Case) -> Document:
     )
 
 
-def _machine(machine: Mapping[str, Any]) -> str:
+def _machine(machine: Mapping[str, object]) -> str:
     parts = (machine.get("arch"), machine.get("cpu_model"))
     return _told(", ".join(str(part) for part in parts if part))
 
@@ -253,5 +252,5 @@ def _options(cell: Cell) -> str:
     return f" {as_code(json.dumps(cell.provider_options))}" if cell.provider_options else ""
 
 
-def _json(plain: Any) -> str:
+def _json(plain: object) -> str:
     return json.dumps(plain, indent=2, ensure_ascii=False, sort_keys=True) + "\n"

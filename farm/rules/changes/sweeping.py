@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from math import exp, log, sqrt
-from typing import Any
 
 from farm.contract.document import Cell, Comparison, Document
 from farm.contract.reasons import CellStatus
@@ -74,7 +73,7 @@ class Line:
         told = f"{counted(len(turns), 'change')}: {', '.join(turns)}" if turns else "no change between neighbours"
         return f"{head}, {told}."
 
-    def as_plain(self) -> dict[str, Any]:
+    def as_plain(self) -> dict[str, object]:
         """Plain values for JSON."""
         return {**asdict(self), "sentence": self.sentence()}
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from math import ceil, log
 from mmap import mmap
-from typing import Any, Literal
+from typing import Literal, NotRequired, TypedDict
 
 from farm.contract.cells import Runtime
 from farm.contract.document import Cell, Comparison, Document
@@ -62,6 +62,16 @@ _MANGLED = re.compile(r"^N11onnxruntime(\d{1,2})([A-Za-z0-9_]+)E$")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]+|[a-z]+")
 
 
+class PlainCandidate(TypedDict):
+    """A candidate as JSON keeps it."""
+
+    kind: Kind
+    label: str
+    level: str
+    names: list[str]
+    threads: NotRequired[int]
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """One thing to switch. `names`: optimizers, or the setting or provider option, left out. `level`: the optimisation
@@ -78,13 +88,13 @@ class Candidate:
         """Whether there is nothing left to part."""
         return self.kind != "optimizers" or len(self.names) == 1
 
-    def as_plain(self) -> dict[str, Any]:
+    def as_plain(self) -> PlainCandidate:
         """The candidate as it is kept."""
-        plain = {"kind": self.kind, "label": self.label, "level": self.level, "names": list(self.names)}
+        plain: PlainCandidate = {"kind": self.kind, "label": self.label, "level": self.level, "names": list(self.names)}
         return {**plain, "threads": self.threads} if self.threads else plain
 
     @classmethod
-    def of_plain(cls, plain: dict[str, Any]) -> "Candidate":
+    def of_plain(cls, plain: PlainCandidate) -> "Candidate":
         """The inverse of `as_plain`."""
         return cls(plain["kind"], plain["label"], plain["level"], tuple(plain["names"]), plain.get("threads", 0))
 

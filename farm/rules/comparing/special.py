@@ -3,7 +3,7 @@
 It takes 27 MB, and a web process that only takes uploads judges nothing.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from scipy.special import bdtr, betaincinv, ndtr, ndtri, stdtr, stdtrit
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     __all__ = ["bdtr", "betaincinv", "ndtr", "ndtri", "stdtr", "stdtrit"]
 else:
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> object:
         from scipy import special
 
         return getattr(special, name)

@@ -9,12 +9,12 @@
 The axes may also stand at the top level. docs/matrix.md shows one file with every key.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import resources
 from math import prod
-from typing import Any
+from typing import TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,24 @@ _WRAPPERS = ("strategy", "matrix")
 _RULES = ("exclude", "include")
 
 Selector = Mapping[str, Value]
-Read = Callable[[Any], Any]
+Read = Callable[[object], Value]
+# a matrix as a file has it
+PlainMatrix = TypedDict(
+    "PlainMatrix",
+    {
+        "budget": str,
+        "fail-fast": bool,
+        "max-parallel": int,
+        "name": str,
+        "sustained": float,
+        "wish": float,
+        "tolerance": dict[str, dict[str, float]],
+        "inputs": dict[str, str],
+        # values by axis, and rules
+        "matrix": dict[str, Sequence[object]],
+    },
+    total=False,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +87,15 @@ class Matrix:
     # packages beyond the known distributions that whoever read it allows by name; never part of what is declared
     allowed: frozenset[str] = frozenset()
 
-    def as_plain(self) -> dict[str, Any]:
+    def as_plain(self) -> PlainMatrix:
         """The matrix as plain values that `parse` reads back: what is stored and shown."""
-        declared: dict[str, Any] = {name: [plain_of(v) for v in values] for name, values in self.axes.items()}
-        for rule in _RULES:
-            if selectors := getattr(self, rule):
+        declared: dict[str, Sequence[object]] = {
+            name: [plain_of(v) for v in values] for name, values in self.axes.items()
+        }
+        for rule, selectors in (("exclude", self.exclude), ("include", self.include)):
+            if selectors:
                 declared[rule] = [{axis: plain_of(v) for axis, v in s.items()} for s in selectors]
-        settings: dict[str, Any] = {
+        settings = {
             "max-parallel": self.max_parallel,
             "name": self.name,
             "sustained": self.sustained,
@@ -84,11 +103,11 @@ class Matrix:
             "tolerance": {name: one.model_dump() for name, one in self.tolerances.items()} or None,
             "inputs": dict(self.inputs) or None,
         }
-        said = {key: value for key, value in settings.items() if value is not None}
+        said = cast(PlainMatrix, {key: value for key, value in settings.items() if value is not None})
         return {"budget": self.budget.value, "fail-fast": self.fail_fast, **said, "matrix": declared}
 
 
-def parse(source: str | Mapping[str, Any], *, allowed: Collection[str] = ()) -> Matrix:
+def parse(source: str | Mapping[str, object], *, allowed: Collection[str] = ()) -> Matrix:
     """The matrix in a file's text (YAML or JSON) or in plain values. Raises MatrixProblem.
 
     `allowed`: names of packages beyond the known distributions that `runtime` may hold.
@@ -118,7 +137,7 @@ def parse(source: str | Mapping[str, Any], *, allowed: Collection[str] = ()) -> 
     return matrix
 
 
-def from_options(base: Matrix | None = None, *, allowed: Collection[str] = (), **options: Any) -> Matrix:
+def from_options(base: Matrix | None = None, *, allowed: Collection[str] = (), **options: object) -> Matrix:
     """The matrix of a command line: each option names an axis (or `budget`) and holds its values.
 
     Values are a list, or text separated by commas. Options that are None are left out; the others replace the axis in
@@ -137,12 +156,12 @@ def default() -> Matrix:
 
 
 @cache
-def json_schema() -> dict[str, Any]:
+def json_schema() -> dict[str, object]:
     """The JSON schema (2020-12) of a matrix file."""
     one = {name: dict(axis.schema) for name, axis in MATRIX_AXES.items()}
     # in a rule, a session set is named by its name alone
     selector = {"type": "object", "minProperties": 1, "additionalProperties": False, "properties": one}
-    axes: dict[str, Any] = {
+    axes: dict[str, object] = {
         name: {"anyOf": [schema, {"type": "array", "minItems": 1, "items": schema}]} for name, schema in one.items()
     }
     axes |= {rule: {"type": "array", "items": selector} for rule in _RULES}
@@ -165,16 +184,16 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-def _split(value: Any) -> list[Any]:
-    texts = [value] if isinstance(value, str) else list(value)
+def _split(value: object) -> list[object]:
+    texts = value if isinstance(value, list | tuple) else [value]
     parts = [text.split(",") if isinstance(text, str) else [text] for text in texts]
     return [part.strip() if isinstance(part, str) else part for some in parts for part in some]
 
 
-def _flatten(plain: Mapping[str, Any]) -> dict[str, Any]:
+def _flatten(plain: Mapping[str, object]) -> dict[str, object]:
     """All keys in one mapping, whether the axes stand under `matrix` or at the top level."""
     known = (*MATRIX_AXES, *_RULES, *_SETTINGS, *_WRAPPERS)
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for written, value in plain.items():
         key = str(written).replace("_", "-")
         if key not in known:
@@ -188,7 +207,7 @@ def _flatten(plain: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _unwrapped(key: str, value: Any) -> dict[str, Any]:
+def _unwrapped(key: str, value: object) -> dict[str, object]:
     if not isinstance(value, Mapping):
         raise MatrixProblem(f"{key} is {value!r}: write a mapping of axes, such as `runtime: [1.29.0, 1.31.1]`.")
     return _flatten(value)
@@ -199,19 +218,18 @@ def _readers(allowed: Collection[str]) -> dict[str, Read]:
     return {name: axis.read for name, axis in MATRIX_AXES.items()} | {"runtime": partial(read_runtime, allowed=allowed)}
 
 
-def _read_axis(name: str, written: Any, *, read: Read) -> tuple[Value, ...]:
+def _read_axis(name: str, written: object, *, read: Read) -> tuple[Value, ...]:
     values = list(written) if isinstance(written, list | tuple) else [written]
     if not values or values == [None]:
         raise MatrixProblem(f"The axis {name!r} is empty: give it at least one value, or leave it out.")
     if len(values) > _MAX_VALUES:
         raise MatrixProblem(f"The axis {name!r} has {len(values):,} values and at most {_MAX_VALUES:,} are read.")
     found = tuple(read(value) for value in values)
-    if name == "session":
-        _check_names(found)
+    _check_names(value for value in found if isinstance(value, SessionSet))
     return found
 
 
-def _check_names(sets: tuple[SessionSet, ...]) -> None:
+def _check_names(sets: Iterable[SessionSet]) -> None:
     """A name stands for one set: equal ones make an A/A pair, others would be ambiguous."""
     by_name: dict[str, SessionSet] = {}
     for one in sets:
@@ -220,7 +238,7 @@ def _check_names(sets: tuple[SessionSet, ...]) -> None:
 
 
 def _read_selectors(
-    rule: str, written: Any, axes: Mapping[str, tuple[Value, ...]], *, read: Mapping[str, Read]
+    rule: str, written: object, axes: Mapping[str, tuple[Value, ...]], *, read: Mapping[str, Read]
 ) -> tuple[Selector, ...]:
     entries = [] if written is None else written
     if not isinstance(entries, list | tuple):
@@ -233,7 +251,7 @@ def _read_selectors(
 
 
 def _read_selector(
-    where: str, entry: Any, axes: Mapping[str, tuple[Value, ...]], *, read: Mapping[str, Read]
+    where: str, entry: object, axes: Mapping[str, tuple[Value, ...]], *, read: Mapping[str, Read]
 ) -> Selector:
     if not isinstance(entry, Mapping) or not entry:
         raise MatrixProblem(f"{where} is {entry!r}: write one or more `axis: value` pairs.")
@@ -250,29 +268,29 @@ def _read_selector(
     return selector
 
 
-def _named_session(written: Any, axes: Mapping[str, tuple[Value, ...]]) -> SessionSet | None:
+def _named_session(written: object, axes: Mapping[str, tuple[Value, ...]]) -> SessionSet | None:
     sets = [one for one in axes.get("session", ()) if isinstance(one, SessionSet)]
     return next((one for one in sets if isinstance(written, str) and one.name == written), None)
 
 
-def _read_budget(written: Any) -> Budget:
+def _read_budget(written: object) -> Budget:
     try:
-        return Budget(written)
+        return Budget(str(written))
     except ValueError:
         raise MatrixProblem(choice_sentence("budget", str(written), [b.value for b in Budget])) from None
 
 
-def _read_flag(key: str, written: Any) -> bool:
+def _read_flag(key: str, written: object) -> bool:
     if not isinstance(written, bool):
         raise MatrixProblem(f"{key} is {written!r}: write true or false.")
     return written
 
 
-def _read_parallel(written: Any) -> int | None:
+def _read_parallel(written: object) -> int | None:
     return None if written is None else whole_number("max-parallel", written, most=MAX_PARALLEL)
 
 
-def _read_name(written: Any) -> str | None:
+def _read_name(written: object) -> str | None:
     if written is not None and (not isinstance(written, str) or len(written) > 100):
         raise MatrixProblem(f"name is {written!r}: write a text of at most 100 characters.")
     return written
@@ -311,7 +329,7 @@ def kept_points(matrix: Matrix) -> NDArray[np.bool_]:
     return kept
 
 
-def slice_of(matrix: Matrix, selector: Selector) -> tuple[Any, ...]:
+def slice_of(matrix: Matrix, selector: Selector) -> tuple[NDArray[np.intp], ...]:
     """The index, into an array with a dimension an axis, of the points that match all of a selector's declared axes."""
     places = [
         [place for place, value in enumerate(values) if name not in selector or selector[name] == value]

@@ -7,7 +7,7 @@ and not 1.2, and `no` is a word.
 import json
 import math
 import re
-from typing import Any, NoReturn
+from typing import NoReturn, TypeVar
 
 import yaml
 
@@ -19,10 +19,11 @@ MAX_DEPTH = 16
 MAX_VALUES = 10_000
 # as for YAML below: longer ones stay text, which no axis takes
 _LONGEST_INT = 18
+T = TypeVar("T")
 _USE_AXES = "use axes instead of listing every combination under `include`."
 
 
-def read_text(text: str) -> Any:
+def read_text(text: str) -> object:
     """The plain value of a matrix file. Raises MatrixProblem."""
     if len(text) > MAX_CHARACTERS:
         raise MatrixProblem(
@@ -34,7 +35,7 @@ def read_text(text: str) -> Any:
         raise MatrixProblem(f"The matrix is nested deeper than {MAX_DEPTH} levels: axes are lists of values.") from None
 
 
-def write_text(plain: Any) -> str:
+def write_text(plain: object) -> str:
     """Plain values as the YAML that `read_text` reads back."""
     text = yaml.dump(plain, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True)
     return str(text)
@@ -43,11 +44,11 @@ def write_text(plain: Any) -> str:
 class _Dumper(yaml.SafeDumper):
     """A safe dumper that writes a value out wherever it stands."""
 
-    def ignore_aliases(self, data: Any) -> bool:
+    def ignore_aliases(self, data: object) -> bool:
         return True
 
 
-def whole_characters(value: Any) -> Any:
+def whole_characters(value: T) -> T:
     """The plain value, if its text can be stored and sent. Raises MatrixProblem for half of a surrogate pair."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
@@ -57,10 +58,16 @@ def whole_characters(value: Any) -> Any:
     return value
 
 
-def _read_json(text: str) -> Any:
-    read: Any = {"parse_int": _whole, "parse_float": _finite, "parse_constant": _no_constant}
+def _read_json(text: str) -> object:
     try:
-        return json.loads(text, object_pairs_hook=_without_duplicates, **read)
+        read: object = json.loads(
+            text,
+            object_pairs_hook=_without_duplicates,
+            parse_int=_whole,
+            parse_float=_finite,
+            parse_constant=_no_constant,
+        )
+        return read
     except json.JSONDecodeError as problem:
         # braces also open a YAML flow mapping
         try:
@@ -71,8 +78,8 @@ def _read_json(text: str) -> Any:
             ) from None
 
 
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
     for key, value in pairs:
         if key in found:
             raise MatrixProblem(f"The key {key!r} stands twice in one place: keep one of them.")
@@ -96,16 +103,16 @@ def _no_constant(name: str) -> NoReturn:
 class _Loader(yaml.SafeLoader):
     """A safe loader without aliases, tags, merge keys, duplicate keys and YAML 1.1's guesses."""
 
-    yaml_implicit_resolvers: dict[str, Any] = {}
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
     depth = 0
     values = 0
 
-    def compose_node(self, parent: Any, index: Any) -> Any:
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         self.values += 1
         if self.values > MAX_VALUES:
             raise MatrixProblem(f"The matrix holds more than {MAX_VALUES:,} keys and values: {_USE_AXES}")
         if self.check_event(yaml.AliasEvent):
-            event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+            event = self.peek_event()  # type: ignore[no-untyped-call]
             raise MatrixProblem(
                 f"Line {event.start_mark.line + 1} uses the alias *{event.anchor}: write the value out."
             )
@@ -117,7 +124,7 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
-def _mapping_of(loader: Any, node: yaml.MappingNode) -> dict[str, Any]:
+def _mapping_of(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[str, object]:
     return _without_duplicates(
         [
             (str(loader.construct_object(key, deep=True)), loader.construct_object(value, deep=True))
@@ -132,10 +139,11 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^-?(?:0|[1-9
 _Loader.add_constructor("tag:yaml.org,2002:map", _mapping_of)
 
 
-def _read_yaml(text: str) -> Any:
+def _read_yaml(text: str) -> object:
     try:
         # a subclass of SafeLoader: nothing but plain values is ever constructed
-        return yaml.load(text, Loader=_Loader)
+        read: object = yaml.load(text, Loader=_Loader)
+        return read
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""

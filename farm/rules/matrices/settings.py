@@ -1,7 +1,6 @@
 """Settings of a matrix that are numbers with a meaning of their own: minutes, the wished change, own tolerances."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from farm.contract.blocks import Tolerance
 from farm.rules.cells.problems import MatrixProblem
@@ -12,7 +11,7 @@ LEAST_WISH = 0.0001
 MOST_TOLERANCES = 64
 _TOLERANCE = {"type": "number", "minimum": 0}
 
-SCHEMAS: Mapping[str, Any] = {
+SCHEMAS: Mapping[str, object] = {
     "sustained": {"type": "number", "minimum": LEAST_MINUTES, "maximum": MOST_MINUTES},
     "wish": {
         "anyOf": [
@@ -38,7 +37,7 @@ SCHEMAS: Mapping[str, Any] = {
 }
 
 
-def read_sustained(written: Any) -> float | None:
+def read_sustained(written: object) -> float | None:
     """Minutes; None where nothing is written. Raises MatrixProblem."""
     if written is None:
         return None
@@ -50,7 +49,7 @@ def read_sustained(written: Any) -> float | None:
     return minutes
 
 
-def read_wish(written: Any) -> float | None:
+def read_wish(written: object) -> float | None:
     """A change as a fraction, written `3%` or 0.03; None where nothing is written. Raises MatrixProblem."""
     if written is None:
         return None
@@ -62,7 +61,7 @@ def read_wish(written: Any) -> float | None:
     return change
 
 
-def read_tolerances(written: Any) -> dict[str, Tolerance]:
+def read_tolerances(written: object) -> dict[str, Tolerance]:
     """Tolerances of single outputs by name; what of a pair is left out is 0. Raises MatrixProblem."""
     if written is None:
         return {}
@@ -73,7 +72,7 @@ def read_tolerances(written: Any) -> dict[str, Tolerance]:
     return {str(name): _read_tolerance(str(name), one) for name, one in written.items()}
 
 
-def _read_tolerance(name: str, written: Any) -> Tolerance:
+def _read_tolerance(name: str, written: object) -> Tolerance:
     given = written if isinstance(written, Mapping) else {"atol": written}
     numbers = {key: _number(value) for key, value in given.items()}
     if not numbers or not set(numbers) <= {"atol", "rtol"} or any(n is None or n < 0 for n in numbers.values()):
@@ -84,7 +83,7 @@ def _read_tolerance(name: str, written: Any) -> Tolerance:
     return Tolerance(atol=numbers.get("atol") or 0.0, rtol=numbers.get("rtol") or 0.0)
 
 
-def _number(written: Any) -> float | None:
+def _number(written: object) -> float | None:
     """The finite number that is written, also as text; None for anything else."""
     if isinstance(written, bool) or not isinstance(written, int | float | str):
         return None

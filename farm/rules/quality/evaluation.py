@@ -98,9 +98,9 @@ def _step(text: str) -> tuple[Step, float]:
 
 
 def _inflated(packed: str) -> bytes:
-    unpacker: Any = zlib.decompressobj()
+    unpacker = zlib.decompressobj()
     try:
-        raw: bytes = unpacker.decompress(base64.b64decode(packed, validate=True), _MAX_UNPACKED + 1)
+        raw = unpacker.decompress(base64.b64decode(packed, validate=True), _MAX_UNPACKED + 1)
     except (binascii.Error, ValueError, zlib.error) as problem:
         raise SamplesProblem(f"The samples cannot be unpacked: {problem}.") from problem
     if len(raw) > _MAX_UNPACKED or not unpacker.eof:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from farm.contract.cells import Budget
 from farm.contract.reasons import Reason
@@ -37,7 +36,7 @@ class RunRecord:
     model: ModelFacts
     blocks: Sequence[BlockRecord] = ()
     refused: Sequence[RefusedPoint] = ()
-    machine: Mapping[str, Any] = field(default_factory=dict)
+    machine: Mapping[str, object] = field(default_factory=dict)
     seed: int = 0
     budget: Budget = Budget.QUICK
     references: Mapping[str, str] = field(default_factory=dict)

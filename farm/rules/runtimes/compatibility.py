@@ -6,7 +6,6 @@ versions elsewhere. What was measured counts before what is derived.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from farm.contract.reasons import Reason
 from farm.rules.runtimes import opsets, releases
@@ -105,7 +104,7 @@ def verdict(rows: Sequence[Row]) -> str:
     return f"Loads on ONNX Runtime {oldest} and newer{but} ({how})."
 
 
-def as_plain(rows: Sequence[Row]) -> dict[str, Any]:
+def as_plain(rows: Sequence[Row]) -> dict[str, object]:
     """The table as plain values, for programs."""
     return {
         "sentence": verdict(rows),

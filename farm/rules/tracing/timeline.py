@@ -8,7 +8,7 @@ it, so anything may stand in it; what is no event of this kind is left out.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, Final
+from typing import Final, NotRequired, TypedDict, TypeGuard
 
 RUN_EVENT: Final = "model_run"
 SUFFIX: Final = "_kernel_time"
@@ -61,6 +61,17 @@ class _Open:
     inner: float = 0.0
 
 
+class _Event(TypedDict):
+    """One event of a Chrome trace; times are microseconds."""
+
+    name: str
+    ts: float
+    dur: float
+    cat: NotRequired[object]
+    tid: NotRequired[object]
+    args: NotRequired[object]
+
+
 def timeline(trace: object) -> Timeline | None:
     """The timeline of a parsed trace, a list of events or a mapping with `traceEvents`; None where no run is whole."""
     events = trace.get("traceEvents") if isinstance(trace, Mapping) else trace
@@ -86,14 +97,14 @@ def timeline(trace: object) -> Timeline | None:
     )
 
 
-def _is_event(event: object) -> bool:
+def _is_event(event: object) -> TypeGuard[_Event]:
     if not isinstance(event, Mapping) or not isinstance(event.get("name"), str):
         return False
     times = (event.get("ts"), event.get("dur"))
     return all(isinstance(one, int | float) and 0 <= one < 1e15 for one in times)
 
 
-def _nested(events: Iterable[Mapping[str, Any]]) -> list[_Open]:
+def _nested(events: Iterable[_Event]) -> list[_Open]:
     """Events in order of their start, parents first; each knows how deep it lies and how long its children took."""
     done: list[_Open] = []
     stacks: dict[str, list[_Open]] = {}
@@ -105,7 +116,7 @@ def _nested(events: Iterable[Mapping[str, Any]]) -> list[_Open]:
         while stack and (stack[-1].end <= start or stack[-1].end < end):
             stack.pop()
         told = event.get("args")
-        args: Mapping[str, Any] = told if isinstance(told, Mapping) else {}
+        args: Mapping[str, object] = told if isinstance(told, Mapping) else {}
         found = _Open(
             name=str(event["name"]).removesuffix(SUFFIX)[:LONGEST_NAME],
             op_type=str(args.get("op_name") or "")[:LONGEST_NAME],
