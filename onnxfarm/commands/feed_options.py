@@ -72,4 +72,6 @@ def _without(plain: Mapping[str, Any], axis: str) -> dict[str, Any]:
 
 def _default() -> dict[str, Any]:
     text = resources.files("farm.rules.matrices").joinpath("default_matrix.yaml").read_text(encoding="utf-8")
-    return dict(read_text(text))
+    plain = read_text(text)
+    assert isinstance(plain, dict)
+    return plain
