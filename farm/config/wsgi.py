@@ -16,12 +16,18 @@ for each in connections.settings.values():
     each.update(CONN_MAX_AGE=KEPT_S, CONN_HEALTH_CHECKS=True)
 
 # after Django is set up
+from django.conf import settings  # noqa: E402
+
 from farm.api.endpoints import PREFIX  # noqa: E402
+from farm.contract.node import ELSEWHERE, GATEWAY_HEADER, Problem  # noqa: E402
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
     """WSGI: Django without the node's addresses, which only the gateway guards."""
     if environ.get("PATH_INFO", "").startswith(PREFIX):
-        start_response("404 Not Found", [("Content-Type", "application/json"), ("Connection", "close")])
-        return [b'{"detail": "Nodes are served by the gateway; use its address.", "code": "not_found"}']
+        url = str(settings.GATEWAY_URL)
+        problem = Problem(detail=f"Nodes are served by the gateway, {url}; use that address.", code=ELSEWHERE)
+        kind = ("Content-Type", "application/json")
+        start_response("404 Not Found", [kind, ("Connection", "close"), (GATEWAY_HEADER, url)])
+        return [problem.model_dump_json().encode()]
     return _django(environ, start_response)

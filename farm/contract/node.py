@@ -28,6 +28,9 @@ from farm.contract.numbers import AttemptNumber, ContractVersion, UnixSeconds
 from farm.contract.reports import Facts, Report
 
 ATTEMPT_TOKEN_HEADER = "X-Attempt-Token"
+# with the 404 of the pages' own address: where this farm serves its nodes, and the code of that refusal
+GATEWAY_HEADER = "X-Gateway"
+ELSEWHERE = "elsewhere"
 MAX_REPORT_BYTES = 1_000_000
 # a gzipped trace, and what it may unpack to
 MAX_TRACE_BYTES = 32 * 1024 * 1024

@@ -77,7 +77,7 @@ def start(
     with needs_extra("node"):
         from farm.workshop.divergence import first_divergence
         from worker.agent import main
-        from worker.agent.home import NotEnrolledError
+        from worker.agent.home import AlreadyRunningError, NotEnrolledError
     try:
         status = main.start(
             _folder(home),
@@ -86,7 +86,7 @@ def start(
             probe_first=tuple(probe or ()),
             allowed=allow_package or (),
         )
-    except (NotEnrolledError, ValueError) as problem:
+    except (AlreadyRunningError, NotEnrolledError, ValueError) as problem:
         raise Usage(_sentence(problem)) from problem
     raise typer.Exit(status)
 
@@ -94,7 +94,10 @@ def start(
 @app.command()
 @main_guard()
 def status(home: HomeOption = None, url: UrlOption = None) -> None:
-    """Show who this node is and what the farm says of it."""
+    """Show who this node is and what the farm says of it.
+
+    Exit codes: 0 the farm knows it, 1 it waits for approval or is refused, 3 the farm does not answer.
+    """
     with needs_extra("node"):
         from worker.agent.home import NodeHome, NotEnrolledError
         from worker.agent.line import standing
@@ -108,6 +111,8 @@ def status(home: HomeOption = None, url: UrlOption = None) -> None:
     Console().print(table)
     if found.problem:
         raise Infrastructure(found.problem)
+    if not found.is_known:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -51,8 +51,10 @@ def wait_until(holds: Callable[[], bool], *, what: str, within_s: float = 160.0)
 def test_a_second_machine_joins_works_and_is_taken_out(farm: LiveFarm, tmp_path: Path) -> None:
     home = tmp_path / "second"
     code = farm.manage("shell", "--no-imports", "-c", INVITE).strip()
-    enrolled = run(farm, [*node(farm, home, "enroll", farm.opened.gateway_url), "--token", code, "--name", "second"])
+    # the address of the pages, as people have it in front of them
+    enrolled = run(farm, [*node(farm, home, "enroll", farm.opened.url), "--token", code, "--name", "second"])
     assert enrolled.returncode == 0, enrolled.stderr
+    assert f"of {farm.opened.gateway_url}" in enrolled.stdout
     assert "Have an admin of the farm compare it" in enrolled.stdout
 
     again = run(farm, [*node(farm, tmp_path / "third", "enroll", farm.opened.gateway_url), "--token", code])
@@ -62,10 +64,14 @@ def test_a_second_machine_joins_works_and_is_taken_out(farm: LiveFarm, tmp_path:
     agent = start(farm, home, tmp_path / "log")
     try:
         wait_until(lambda: "waits for approval" in (tmp_path / "log").read_text(), what="the node asked for its secret")
+        waiting = run(farm, node(farm, home, "status"))
+        assert (waiting.returncode, f"running, process {agent.pid}, not ready yet" in waiting.stdout) == (1, True)
+        second = run(farm, node(farm, home, "start"))
+        assert (second.returncode, f"runs already (process {agent.pid})" in second.stderr) == (2, True)
         farm.manage("shell", "--no-imports", "-c", ORDER.format(order="approve"))
         wait_until(lambda: (home / "ready").exists(), what="the node is ready")
         status = run(farm, node(farm, home, "status"))
-        assert "knows this node" in status.stdout
+        assert (status.returncode, "knows this node" in status.stdout) == (0, True)
         assert f"running, process {agent.pid}" in status.stdout
 
         farm.manage("shell", "--no-imports", "-c", ORDER.format(order="drain"))
@@ -77,7 +83,8 @@ def test_a_second_machine_joins_works_and_is_taken_out(farm: LiveFarm, tmp_path:
 
         farm.manage("shell", "--no-imports", "-c", ORDER.format(order="revoke"))
         assert agent.wait(160) == 3
-        assert "refused" in run(farm, node(farm, home, "status")).stdout
+        refused = run(farm, node(farm, home, "status"))
+        assert (refused.returncode, "refused" in refused.stdout, "not running" in refused.stdout) == (1, True, True)
     finally:
         if agent.poll() is None:
             os.killpg(agent.pid, signal.SIGKILL)

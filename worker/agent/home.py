@@ -3,9 +3,13 @@
 node.json   address of the farm, id, name, private key (0600)
 secret.json the bearer secret of the day (0600)
 spool/      reports the farm has not answered yet
+running     held by the agent that works out of this folder, with its process
 """
 
+import contextlib
+import fcntl
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +19,7 @@ from pydantic import BaseModel, ValidationError
 from farm.contract.node import SecretGrant
 
 ENVIRONMENT_NAME = "ONNXFARM_NODE_HOME"
+RUNNING = "running"
 
 
 class NotEnrolledError(RuntimeError):
@@ -51,6 +56,10 @@ def write_privately(path: Path, text: str) -> None:
     partial.replace(path)
 
 
+class AlreadyRunningError(RuntimeError):
+    """Another agent works out of the folder."""
+
+
 @dataclass(frozen=True)
 class NodeHome:
     """The files of one node."""
@@ -64,6 +73,37 @@ class NodeHome:
     @property
     def log(self) -> Path:
         return self.folder / "agent.log"
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """An agent has the folder for itself, from before it is approved until it ends, however it ends.
+
+        Raises AlreadyRunningError while another has it.
+        """
+        with (self.folder / RUNNING).open("a+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise AlreadyRunningError(
+                    f"An agent of {self.folder} runs already (process {self.running() or 'unknown'}); end it first, or "
+                    f"choose another folder with --home."
+                ) from None
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+            yield
+
+    def running(self) -> int | None:
+        """The process of the agent that has the folder; None when none has."""
+        try:
+            with (self.folder / RUNNING).open("r") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return int(file.read() or 0) or None
+        except (OSError, ValueError):
+            pass
+        return None
 
     @property
     def is_enrolled(self) -> bool:

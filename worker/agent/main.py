@@ -49,7 +49,7 @@ def start(
     the node was enrolled at; `probe_first` are providers to prove before the first block, and after `idle_probe_s`
     seconds without one (0: never) others are tried. `allowed`: packages beyond the known distributions that its owner
     lets it install, with those of $ONNXFARM_NODE_ALLOWED_PACKAGES.
-    Raises NotEnrolledError and ValueError.
+    Raises NotEnrolledError, AlreadyRunningError and ValueError.
     """
     home = NodeHome(folder)
     identity = home.identity()
@@ -59,7 +59,11 @@ def start(
     warnings.filterwarnings("ignore", category=SecurityWarning)
     broker = os.environ.pop(VARIABLE, "")
     line = DirectLine(broker) if broker else None
-    with farm.Gateway(url or identity.url) as gateway, contextlib.closing(line) if line else contextlib.nullcontext():
+    with (
+        home.held(),
+        farm.Gateway(url or identity.url) as gateway,
+        contextlib.closing(line) if line else contextlib.nullcontext(),
+    ):
         tail = logs.set_up(home.log)
         if os.geteuid() == 0:
             logger.warning("The agent runs as root; an ordinary user is enough and safer.")

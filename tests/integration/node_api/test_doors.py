@@ -181,13 +181,14 @@ def test_the_web_process_lets_no_node_in() -> None:
 import farm.config.wsgi as web
 said = []
 environ = {"REQUEST_METHOD": "POST", "PATH_INFO": "/api/node/v1/enrol", "wsgi.input": None}
-body = b"".join(web.application(environ, lambda status, headers: said.append(status)))
-print(said[0], body.decode())
+body = b"".join(web.application(environ, lambda *answer: said.extend(answer)))
+print(said[0], body.decode(), dict(said[1])["X-Gateway"])
 """
     done = subprocess.run(
         [sys.executable, "-c", words], env=farm_environment(), cwd=PROJECT, capture_output=True, text=True, check=True
     )
-    assert done.stdout.startswith('404 Not Found {"detail": "Nodes are served by the gateway')
+    assert done.stdout.startswith('404 Not Found {"detail":"Nodes are served by the gateway, http')
+    assert done.stdout.split()[-1].startswith("http")
 
 
 def test_a_stranger_who_tries_secrets_waits_and_a_known_node_does_not(fresh: Watched, team: Team) -> None:

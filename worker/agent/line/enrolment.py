@@ -36,6 +36,7 @@ def enrol(
 ) -> tuple[Identity, messages.Enrolled]:
     """Makes this machine a node of the farm at `url`; pending until a person approves its fingerprint.
 
+    The address of the farm's pages will do: they say where the gateway is, and that is what the node keeps.
     Raises AlreadyEnrolledError, and GatewayError with the farm's words (a code used twice or late).
     """
     if home.is_enrolled:
@@ -53,17 +54,28 @@ def enrol(
         contract_version=CONTRACT_VERSION,
         self_test=self_test,
     )
-    with Gateway(url) as gateway:
-        enrolled = gateway.enrol(enrolment)
-        identity = Identity(
-            url=gateway.url,
-            node_id=enrolled.node_id,
-            name=name,
-            private_key=private,
-            fingerprint=signing.fingerprint(enrolment.public_key),
-        )
+    address, enrolled = _enrolled(url, enrolment)
+    identity = Identity(
+        url=address,
+        node_id=enrolled.node_id,
+        name=name,
+        private_key=private,
+        fingerprint=signing.fingerprint(enrolment.public_key),
+    )
     home.keep_identity(identity)
     return identity, enrolled
+
+
+def _enrolled(url: str, enrolment: messages.Enrolment) -> tuple[str, messages.Enrolled]:
+    """The address that answered, and its answer; pages send on to their gateway, once."""
+    try:
+        with Gateway(url) as gateway:
+            return gateway.url, gateway.enrol(enrolment)
+    except Rejected as refusal:
+        if refusal.code != messages.ELSEWHERE or not refusal.gateway:
+            raise
+        with Gateway(refusal.gateway) as gateway:
+            return gateway.url, gateway.enrol(enrolment)
 
 
 def enrol_by_host_name(

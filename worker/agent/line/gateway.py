@@ -47,12 +47,16 @@ class Stale(GatewayError):
 
 
 class Rejected(GatewayError):
-    """The request is wrong and will stay so. `status` is the HTTP status, `code` the farm's word for programs."""
+    """The request is wrong and will stay so. `status` is the HTTP status, `code` the farm's word for programs.
 
-    def __init__(self, text: str, *, status: int, code: str = "") -> None:
+    `gateway`: where the farm serves its nodes, when this was the address of its pages.
+    """
+
+    def __init__(self, text: str, *, status: int, code: str = "", gateway: str = "") -> None:
         super().__init__(text)
         self.status = status
         self.code = code
+        self.gateway = gateway
 
 
 def checked_url(url: str) -> str:
@@ -199,7 +203,9 @@ def _raise(response: httpx2.Response) -> None:
         raise Stale(sentence)
     if status in (408, 429) or status >= 500:
         raise Unavailable(sentence)
-    raise Rejected(sentence, status=status, code=problem.code)
+    raise Rejected(
+        sentence, status=status, code=problem.code, gateway=response.headers.get(messages.GATEWAY_HEADER, "")
+    )
 
 
 def _problem(response: httpx2.Response) -> messages.Problem:

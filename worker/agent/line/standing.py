@@ -1,6 +1,5 @@
 """Where a node stands: what its own folder knows, and what the farm answers to it now."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,12 +13,14 @@ NO_FILE = "0" * 64
 
 @dataclass(frozen=True)
 class Standing:
-    """`farm_says` is None when the farm could not be asked; `problem` says why."""
+    """`farm_says` is None when the farm could not be asked; `problem` says why. `is_known`: the farm takes its word."""
 
     identity: Identity
     home: Path
     process: int | None
+    is_ready: bool
     farm_says: str | None
+    is_known: bool
     problem: str | None
     waiting_reports: int
     runtimes: int
@@ -31,23 +32,30 @@ class Standing:
             ("node", f"{self.identity.name} (number {self.identity.node_id} of {self.identity.url})"),
             ("fingerprint", self.identity.fingerprint),
             ("folder", str(self.home)),
-            ("agent", f"running, process {self.process}" if self.process else "not running"),
+            ("agent", self._agent()),
             ("farm", self.farm_says or "not asked"),
             ("reports waiting", str(self.waiting_reports)),
             ("runtimes", str(self.runtimes)),
             ("proven beside the CPU", ", ".join(self.proven) or "nothing yet"),
         ]
 
+    def _agent(self) -> str:
+        if self.process is None:
+            return "not running"
+        return f"running, process {self.process}" + ("" if self.is_ready else ", not ready yet")
+
 
 def read(home: NodeHome, *, url: str | None = None) -> Standing:
     """Reads the folder and asks the farm. Raises NotEnrolledError."""
     identity = home.identity()
-    said, problem = _asked(home, url or identity.url)
+    said, is_known, problem = _asked(home, url or identity.url)
     return Standing(
         identity=identity,
         home=home.folder,
-        process=_process(home.folder / "ready"),
+        process=home.running(),
+        is_ready=(home.folder / "ready").exists(),
         farm_says=said,
+        is_known=is_known,
         problem=problem,
         waiting_reports=len(list(home.spool.glob("*.json"))) if home.spool.is_dir() else 0,
         runtimes=len(RuntimeStore(home.folder / "runtimes").installed()),
@@ -55,27 +63,18 @@ def read(home: NodeHome, *, url: str | None = None) -> Standing:
     )
 
 
-def _asked(home: NodeHome, url: str) -> tuple[str | None, str | None]:
+def _asked(home: NodeHome, url: str) -> tuple[str | None, bool, str | None]:
     """Asks for a file that nobody has: a farm that knows this node says so, and no message is taken for it."""
     grant = home.secret()
     if grant is None:
-        return "waits for approval, or was never started: it has no secret", None
+        return "waits for approval, or was never started: it has no secret", False, None
     try:
         with farm.Gateway(url, secret=grant.secret) as gateway:
             next(gateway.file(NO_FILE, token=""), None)
     except farm.Refused as problem:
-        return f"refused: {problem}", None
+        return f"refused: {problem}", False, None
     except (farm.Rejected, farm.Stale):
-        return "knows this node", None
+        return "knows this node", True, None
     except farm.GatewayError as problem:
-        return None, f"The farm at {url} does not answer: {problem}"
-    return "knows this node", None
-
-
-def _process(ready: Path) -> int | None:
-    try:
-        process = int(ready.read_text())
-        os.kill(process, 0)
-    except (OSError, ValueError):
-        return None
-    return process
+        return None, False, f"The farm at {url} does not answer: {problem}"
+    return "knows this node", True, None
