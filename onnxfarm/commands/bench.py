@@ -31,10 +31,10 @@ from onnxfarm.commands.options import (
     ThreadsOption,
 )
 from onnxfarm.here.home import default_home
-from onnxfarm.here.subject import Subject
 from onnxfarm.outcomes import judge_cells_here
 from onnxfarm.problems import Stopped, Usage, main_guard, needs_extra
 from onnxfarm.screen import console_for, show
+from onnxfarm.subject import Subject
 
 SustainedOption = Annotated[
     float | None, typer.Option(metavar="MINUTES", help="Then let each cell work on for so long; at most 30.")

@@ -38,9 +38,9 @@ from onnxfarm.commands.options import (
 )
 from onnxfarm.commands.results import write_text
 from onnxfarm.here.home import default_home
-from onnxfarm.here.subject import Subject
 from onnxfarm.problems import Usage, main_guard, needs_extra
 from onnxfarm.screen import console_for
+from onnxfarm.subject import Subject
 
 # what is looked for unless --for names one kind; the others are single figures of a check pass, and noisy
 DEFAULT_KINDS = ("slower", "parity", "placement", "failed")

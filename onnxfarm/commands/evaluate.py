@@ -15,10 +15,10 @@ from farm.rules.reporting.accuracy_words import is_worse, percentage
 from onnxfarm.calibration_files import CALIBRATION_HELP
 from onnxfarm.commands.bench_options import matrix_of
 from onnxfarm.here.home import default_home
-from onnxfarm.here.subject import Subject
 from onnxfarm.outcomes import judge_cells_here
 from onnxfarm.problems import GateFailed, Stopped, main_guard, needs_extra
 from onnxfarm.screen import console_for
+from onnxfarm.subject import Subject
 
 LATEST = "1.31.1"
 

@@ -38,12 +38,12 @@ from onnxfarm.commands.options import (
     ThreadsOption,
 )
 from onnxfarm.here.published import beyond, refuse_uninstalled
-from onnxfarm.here.subject import Subject
 from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, needs_extra
 from onnxfarm.screen import console_for, show
+from onnxfarm.subject import Subject
 
 if TYPE_CHECKING:
-    from onnxfarm.here.gate import Outcome
+    from onnxfarm.gate import Outcome
 
 DEFAULT_CHECKS = "slower,parity,placement,failed"
 MOST_ROUNDS = 96
@@ -152,8 +152,8 @@ def _outcome(
     """Measures and judges. Raises Usage, Infrastructure and TimedOut."""
     where.must_make_sense()
     with needs_extra("node"):
+        from onnxfarm import gate as gate_judging
         from onnxfarm.commands import gate_benches
-        from onnxfarm.here import gate as gate_judging
     releases = beyond(sides) if where.server is None else ()
     deadline = None if where.timeout_min is None else time.monotonic() + 60.0 * where.timeout_min
     given = gate_benches.Given(where.subject, deadline, rounds=where.rounds, releases=releases)

@@ -11,13 +11,13 @@ from rich.console import Console
 from farm.contract.document import Document
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning.plans import PlannedBlock, RefusedPoint
+from onnxfarm.gate import Bench
 from onnxfarm.here import workbench
-from onnxfarm.here.gate import Bench
 from onnxfarm.here.home import default_home
-from onnxfarm.here.subject import Subject
 from onnxfarm.problems import TimedOut
 from onnxfarm.remote.account import find_account
 from onnxfarm.remote.client import Client
+from onnxfarm.subject import Subject
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Remote:
     def measure(self, matrix: Matrix) -> Document:
         from onnxfarm.commands.results import read_document
         from onnxfarm.commands.submit import address_of
-        from onnxfarm.remote.following import follow
+        from onnxfarm.remote.runs import follow
 
         run = self.client.start(self.version, matrix.as_plain(), seed=self.given.subject.seed)
         run_id = str(run["id"])

@@ -10,7 +10,7 @@ from onnxfarm.commands.results import write_json, write_text
 from onnxfarm.problems import Usage
 
 if TYPE_CHECKING:
-    from onnxfarm.here.gate import Outcome
+    from onnxfarm.gate import Outcome
 
 # GitHub Actions shows what a step adds to the file that this names
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"

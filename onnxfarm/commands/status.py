@@ -14,7 +14,7 @@ from onnxfarm.outcomes import judge_run
 from onnxfarm.problems import main_guard
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
-from onnxfarm.remote.following import follow, standing_of
+from onnxfarm.remote.runs import follow, standing_of
 
 
 @main_guard()

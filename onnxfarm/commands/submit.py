@@ -171,7 +171,7 @@ def _finish(
     client: Client, run_id: str, *, console: Console, json_file: Path | None, timeout: float | None, strict: bool
 ) -> None:
     from onnxfarm.commands.results import read_document, write_json
-    from onnxfarm.remote.following import follow
+    from onnxfarm.remote.runs import follow
     from onnxfarm.screen import console_for, show
 
     run = follow(client, run_id, console=console, timeout_s=None if timeout is None else timeout * 60)

@@ -30,9 +30,9 @@ from onnxfarm.commands.options import (
 from onnxfarm.commands.results import write_text
 from onnxfarm.here.home import default_home
 from onnxfarm.here.published import published
-from onnxfarm.here.subject import Subject
 from onnxfarm.problems import Usage, main_guard, needs_extra
 from onnxfarm.screen import console_for
+from onnxfarm.subject import Subject
 
 
 @main_guard()

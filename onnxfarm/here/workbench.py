@@ -21,8 +21,8 @@ from onnxfarm.calibration_files import few_sentence
 from onnxfarm.here import bench, bundle, calibration, evaluation
 from onnxfarm.here import given as bench_given
 from onnxfarm.here import orders as bench_orders
-from onnxfarm.here.subject import Subject
 from onnxfarm.problems import Infrastructure, Stopped, Usage
+from onnxfarm.subject import Subject
 from worker.agent.abilities.probes import machine_tags
 from worker.agent.machine.facts import read_facts
 

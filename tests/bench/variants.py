@@ -25,7 +25,7 @@ from farm.rules.planning.plans import Plan
 from farm.workshop import arrays
 from farm.workshop.samples import digits, making
 from onnxfarm.here import workbench
-from onnxfarm.here.subject import Subject
+from onnxfarm.subject import Subject
 from tests.bench.figure import publish
 from tests.integration.worker.making import FACTS, runtime_store
 from worker.agent.kit.cache import ArtifactCache

@@ -15,8 +15,8 @@ from farm.workshop.samples import digits
 from farm.workshop.samples import making as samples
 from onnxfarm.calibration_files import few_sentence, names_and_files, sets_in
 from onnxfarm.here import workbench
-from onnxfarm.here.subject import Subject
 from onnxfarm.problems import Usage
+from onnxfarm.subject import Subject
 
 pytestmark = pytest.mark.slow
 

@@ -17,10 +17,10 @@ from farm.registry.models import Version
 from farm.rules.matrices import matrix as matrices
 from onnxfarm.commands.gate_benches import Given, Remote
 from onnxfarm.here.published import published
-from onnxfarm.here.subject import Subject
 from onnxfarm.main import app
 from onnxfarm.problems import Usage
 from onnxfarm.remote.client import Client
+from onnxfarm.subject import Subject
 from tests.acceptance.release_index import ReleaseIndex
 from tests.conftest import MODELS
 from tests.integration.dashboard.rows import make_node, make_version

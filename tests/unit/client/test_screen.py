@@ -7,7 +7,7 @@ from rich.console import Console
 
 from farm.contract.document import Cell, Comparison, Document, OperatorChange
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
-from onnxfarm.remote.following import Standing, follow
+from onnxfarm.remote.runs import Standing, follow
 from onnxfarm.screen import show
 
 
