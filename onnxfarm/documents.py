@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping
 from math import isfinite
 from pathlib import Path
-from typing import Any
 
 from farm.contract.texts import without_controls
 from onnxfarm.problems import Usage
@@ -28,7 +27,7 @@ def read_text(path: Path) -> str:
         raise Usage(f"{path} is not a text file in UTF-8.") from problem
 
 
-def read_object(path: Path) -> Mapping[str, Any]:
+def read_object(path: Path) -> Mapping[str, object]:
     """The JSON object in a file; Usage when it holds anything else."""
     text = read_text(path)
     try:

@@ -1,6 +1,7 @@
 """A gate from its matrix to its answer: measure, judge, and measure again what would fail it."""
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -11,6 +12,23 @@ from farm.rules.changes import gate_reports, watching
 from farm.rules.changes.gate import Check, GateAnswer
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.narrowing import narrowed
+from farm.rules.planning.plans import PlannedBlock, RefusedPoint
+from onnxfarm.subject import Subject
+
+
+@dataclass(frozen=True)
+class Given:
+    """What is measured, and until when: `deadline` is of `time.monotonic`, None: no hurry."""
+
+    subject: Subject
+    deadline: float | None
+    # of a block at most, on this machine, where somebody said how many; a farm's block has those of its budget
+    rounds: int | None = None
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the time is over."""
+        return self.deadline is not None and time.monotonic() > self.deadline
 
 
 class Bench(Protocol):
@@ -52,6 +70,12 @@ def run_gate(
         answer = gates.confirmed(answer, again=_same_points(shown, again, document))
         infra = _infra(again)
     return Outcome(answer, document, infra)
+
+
+def positions_of(blocks: Iterable[PlannedBlock], refused: Iterable[RefusedPoint]) -> dict[str, Mapping[str, int]]:
+    """Where each cell of a plan stands in its matrix."""
+    measured: dict[str, Mapping[str, int]] = {arm.id: arm.positions for block in blocks for arm in block.arms}
+    return measured | {point.id: point.positions for point in refused}
 
 
 def _narrow(bench: Bench, matrix: Matrix, cells: Sequence[str], *, runtimes: tuple[Runtime, Runtime]) -> Matrix:

@@ -4,12 +4,15 @@
 cancelled, or none could be measured. Points that were refused do not count while others are done, unless asked to.
 """
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from farm.contract.document import Document
 from farm.contract.reasons import CellStatus, ReasonCode
 from farm.rules.cells.numbers import counted
 from onnxfarm.problems import GateFailed, Infrastructure
+
+if TYPE_CHECKING:
+    from onnxfarm.remote.rows import Run
 
 
 def judge_cells(document: Document, *, strict: bool) -> None:
@@ -39,7 +42,7 @@ def judge_cells_here(document: Document, *, strict: bool) -> None:
     judge_cells(document, strict=strict)
 
 
-def judge_run(document: Document, run: Mapping[str, object], *, strict: bool = False) -> None:
+def judge_run(document: Document, run: "Run", *, strict: bool = False) -> None:
     """The same of a farm's run that has ended; raise GateFailed where somebody cancelled it before its end."""
     judge_cells(document, strict=strict)
     if run.get("outcome") == "cancelled":

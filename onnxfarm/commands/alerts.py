@@ -1,17 +1,15 @@
 """`onnxfarm alerts`: what somebody must look at, and what is done with it."""
 
-import json
-import sys
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from onnxfarm.outputs import say, table_of, write_plain
 from onnxfarm.problems import Usage, main_guard
 from onnxfarm.remote.account import ServerOption, find_account
+from onnxfarm.remote.rows import AlertPage
 from onnxfarm.remote.watches import WatchClient
 from onnxfarm.screen import console_for
 
@@ -36,15 +34,13 @@ def list_alerts(
     with WatchClient(find_account(server)) as client:
         found = client.alerts(which=which)
     if as_json:
-        _print(found)
+        write_plain(found)
         return
     console = console_for()
     if not found:
         console.print(f"No {'' if which == 'all' else which + ' '}alerts.", highlight=False)
         return
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for head in ("alert", "state", "release", "model", "node", "what"):
-        table.add_column(head)
+    table = table_of("alert", "state", "release", "model", "node", "what")
     for one in found:
         state = f"{one['state']}, snoozed" if one["is_snoozed"] else one["state"]
         table.add_row(str(one["id"]), state, one["release"], one["model"], one["node"], one["sentence"])
@@ -58,7 +54,7 @@ def show(alert: AlertArgument, server: ServerOption = None, as_json: JsonOption 
     with WatchClient(find_account(server)) as client:
         found = client.alert(alert)
     if as_json:
-        _print(found)
+        write_plain(found)
         return
     console = console_for()
     for line in _lines(found):
@@ -95,8 +91,8 @@ def snooze(
     server: ServerOption = None,
 ) -> None:
     """Hear nothing of it for a while."""
-    given = {"until": _moment(until)} if until else {}
-    _order(server, alert, "snooze", **given, **({"release": release} if release else {}))
+    given = {"until": _moment(until) if until else "", "release": release}
+    _order(server, alert, "snooze", **{name: text for name, text in given.items() if text})
 
 
 @app.command()
@@ -139,16 +135,16 @@ def bisect_alert(
 ) -> None:
     """Let the farm look for the first bad release; `onnxfarm alerts show` tells the answer."""
     with WatchClient(find_account(server)) as client:
-        asked = client.order(alert, "bisections", good=good, bad=bad)
-    _say(f"Bisection {asked['id']} of alert {alert} is {asked['state']}; each step is one run.")
+        asked = client.bisect(alert, good=good, bad=bad)
+    say(f"Bisection {asked['id']} of alert {alert} is {asked['state']}; each step is one run.")
 
 
-def _order(server: str | None, alert: int, what: str, **body: Any) -> None:
+def _order(server: str | None, alert: int, what: str, **body: str) -> None:
     with WatchClient(find_account(server)) as client:
         found = client.order(alert, what, **body)
     said = found["events"][-1]["text"] if found["events"] else ""
     state = f"{found['state']}, snoozed" if found["is_snoozed"] else found["state"]
-    _say(f"Alert {alert} is {state}. {said}".strip())
+    say(f"Alert {alert} is {state}. {said}".strip())
 
 
 def _moment(text: str) -> str:
@@ -160,7 +156,7 @@ def _moment(text: str) -> str:
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).isoformat()
 
 
-def _lines(alert: dict[str, Any]) -> list[str]:
+def _lines(alert: AlertPage) -> list[str]:
     lines = [f"Alert {alert['id']}, {alert['state']}: {alert['sentence']}", ""]
     for symptom in alert["symptoms"]:
         lines.append(f"  {symptom['kind']}: {symptom['text']}")
@@ -169,11 +165,3 @@ def _lines(alert: dict[str, Any]) -> list[str]:
         lines.append(f"  {one['kind'].replace('_', ' ')}: {one['sentence'] or one['state']}")
     lines += ["", *(f"  {one['at'][:16]} {one['kind']}: {one['text']}" for one in alert["events"]), "", alert["url"]]
     return lines
-
-
-def _say(text: str) -> None:
-    Console(stderr=True).print(text, highlight=False, markup=False, soft_wrap=True)
-
-
-def _print(plain: Any) -> None:
-    sys.stdout.write(json.dumps(plain, indent=2, ensure_ascii=False) + "\n")

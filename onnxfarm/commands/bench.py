@@ -32,6 +32,7 @@ from onnxfarm.commands.options import (
 )
 from onnxfarm.here.home import default_home
 from onnxfarm.outcomes import judge_cells_here
+from onnxfarm.outputs import write_document
 from onnxfarm.problems import Stopped, Usage, main_guard, needs_extra
 from onnxfarm.screen import console_for, show
 from onnxfarm.subject import Subject
@@ -108,8 +109,7 @@ def bench(  # noqa: PLR0913  every option of the command
     named = {"runtime": ort, "provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
     given = {**named, "precision": precision, "opset": opset, **axes, "budget": budget}
     declared = matrix_of(matrix, given, packages=allow_package)
-    settings = {"sustained": sustained, "tolerance": tolerances_of(tolerance), "inputs": fills_of(input_)}
-    declared = with_settings(declared, **settings)
+    declared = with_settings(declared, inputs=fills_of(input_), sustained=sustained, tolerance=tolerances_of(tolerance))
     if diverge and allow_package:
         raise Usage("--diverge looks into known distributions: leave out --allow-package, or --diverge.")
     if recipe and evaluation is None:
@@ -160,8 +160,5 @@ def _folder(wanted: Path | None) -> Path | None:
 
 
 def _show(document: Document, *, console: Console, json_file: Path | None) -> None:
-    from onnxfarm.commands.results import write_json
-
-    if json_file is not None:
-        write_json(document, json_file)
+    write_document(document, json_file)
     show(document, console=console)

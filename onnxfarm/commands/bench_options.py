@@ -1,18 +1,20 @@
 """Options that every measuring command reads alike."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
+from farm.rules.matrices.narrowing import unpaired_sentence
 from farm.rules.runtimes.distributions import RuntimeProblem, read_names
 from onnxfarm.documents import read_text
 from onnxfarm.problems import Usage
 
 
-def matrix_of(text: str | None, axes: dict[str, Any], *, packages: Sequence[str] | None = None) -> matrices.Matrix:
+def matrix_of(
+    text: str | None, axes: Mapping[str, object], *, packages: Sequence[str] | None = None
+) -> matrices.Matrix:
     """The matrix of a file, of - (stdin) or of JSON text, with the axes of the options put over it. Raises Usage.
 
     `packages`: names beyond the known distributions that its runtimes may have.
@@ -25,12 +27,25 @@ def matrix_of(text: str | None, axes: dict[str, Any], *, packages: Sequence[str]
         raise Usage(str(problem)) from problem
 
 
-def with_settings(declared: matrices.Matrix, **settings: Any) -> matrices.Matrix:
+def runtimeless(text: str | None, axes: Mapping[str, object], *, asker: str, by: str) -> matrices.Matrix:
+    """The matrix as `matrix_of` reads it, for a command that sets the runtimes itself. Raises Usage where it has some,
+    or where nothing of it could be compared. `asker`, `by`: who sets them, with which options."""
+    declared = matrix_of(text, axes)
+    if "runtime" in declared.axes:
+        raise Usage(f"{asker} sets the runtimes by {by}: leave `runtime` out of the matrix.")
+    if (sentence := unpaired_sentence(declared)) is not None:
+        raise Usage(sentence)
+    return declared
+
+
+def with_settings(
+    declared: matrices.Matrix, *, inputs: Mapping[str, str] | None = None, **settings: object
+) -> matrices.Matrix:
     """The matrix with these settings, those that are None left as they are. Raises Usage."""
     given = {name: value for name, value in settings.items() if value is not None}
-    if "inputs" in given:
+    if inputs:
         # one at a time: those that the matrix says of other inputs stay
-        given["inputs"] = {**declared.inputs, **given["inputs"]}
+        given["inputs"] = {**declared.inputs, **inputs}
     try:
         return matrices.parse({**declared.as_plain(), **given}, allowed=declared.allowed) if given else declared
     except MatrixProblem as problem:

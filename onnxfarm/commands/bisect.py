@@ -4,9 +4,8 @@ The JSON document, `onnxfarm.bisect/1`, holds the sentence, the first bad releas
 95 % interval, every step with its own, and the minutes it took.
 """
 
-import json
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from pydantic import ValidationError
@@ -17,10 +16,9 @@ from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.readers import read_runtime
 from farm.rules.changes.watching import KINDS, Rule
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.matrices.narrowing import unpaired_sentence
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.nearest import choice_sentence
-from onnxfarm.commands.bench_options import matrix_of
+from onnxfarm.commands.bench_options import runtimeless
 from onnxfarm.commands.feed_options import sizes_of
 from onnxfarm.commands.options import (
     BudgetOption,
@@ -36,11 +34,14 @@ from onnxfarm.commands.options import (
     ShapeOption,
     ThreadsOption,
 )
-from onnxfarm.commands.results import write_text
 from onnxfarm.here.home import default_home
+from onnxfarm.outputs import say, write_plain
 from onnxfarm.problems import Usage, main_guard, needs_extra
 from onnxfarm.screen import console_for
 from onnxfarm.subject import Subject
+
+if TYPE_CHECKING:
+    from onnxfarm.here.bisection import Answer
 
 # what is looked for unless --for names one kind; the others are single figures of a check pass, and noisy
 DEFAULT_KINDS = ("slower", "parity", "placement", "failed")
@@ -84,17 +85,18 @@ def bisect(  # noqa: PLR0913  every option of the command
     """Find the first bad release by halving: each step measures the good one and one other side by side."""
     rule, sides = _rule(kind, threshold), _sides(good, bad)
     axes = {"provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
-    declared = matrix_of(matrix, {**axes, "precision": precision, "optimization": optimization, "budget": budget})
-    if "runtime" in declared.axes:
-        raise Usage("A bisection sets the runtimes by --good and --bad: leave `runtime` out of the matrix.")
-    if (sentence := unpaired_sentence(declared)) is not None:
-        raise Usage(sentence)
+    declared = runtimeless(
+        matrix,
+        {**axes, "precision": precision, "optimization": optimization, "budget": budget},
+        asker="A bisection",
+        by="--good and --bad",
+    )
     question = _Question(Subject(model, inputs, expected, seed), declared, rule, sides)
     console = console_for(stderr=True)
     answer = _answered(question, home=home or default_home(), report=report, console=console)
-    if json_file is not None:
-        write_text(json.dumps(answer, indent=2, ensure_ascii=False) + "\n", json_file)
-    _tell(answer, console=console)
+    write_plain(answer, json_file)
+    details = (answer["change"], f"{answer['explanation']}." if answer["explanation"] else "")
+    say("", answer["sentence"], *filter(None, details), console=console)
 
 
 class _Question(NamedTuple):
@@ -106,7 +108,7 @@ class _Question(NamedTuple):
     sides: tuple[Runtime, Runtime]
 
 
-def _answered(question: _Question, *, home: Path, report: Path | None, console: Console) -> dict[str, Any]:
+def _answered(question: _Question, *, home: Path, report: Path | None, console: Console) -> "Answer":
     """The search on this machine, and the report of what it found. Raises Usage, Infrastructure."""
     with needs_extra("node"):
         from onnxfarm.here import bisection, workbench
@@ -120,8 +122,8 @@ def _answered(question: _Question, *, home: Path, report: Path | None, console: 
             from onnxfarm.here.report import write_report
 
             document, plan = search.evidence[answer["first_bad"]]
-            cells = tuple(answer["cells"])
-            write_report(bench, plan, document, sides=cells, path=report, since=answer["sentence"])
+            old, new = answer["cells"]
+            write_report(bench, plan, document, sides=(old, new), path=report, since=answer["sentence"])
     return answer
 
 
@@ -146,10 +148,3 @@ def _sides(good: str, bad: str) -> tuple[Runtime, Runtime]:
             f"such as {DEFAULT_DISTRIBUTION}."
         )
     return sides
-
-
-def _tell(answer: dict[str, Any], *, console: Console) -> None:
-    lines = ["", answer["sentence"], *([answer["change"]] if answer["change"] else [])]
-    lines += [f"{answer['explanation']}."] if answer["explanation"] else []
-    for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)

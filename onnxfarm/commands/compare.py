@@ -9,7 +9,7 @@ import dataclasses
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -32,7 +32,7 @@ MOST_CONFOUNDERS_TOLD = 3
 class Bench:
     """What a comparison needs of a bench document. `silent` cells were not measured: (cell, why)."""
 
-    machine: Mapping[str, Any]
+    machine: Mapping[str, object]
     done: list[Cell]
     silent: list[tuple[Cell, str]]
 
@@ -47,7 +47,10 @@ def compare(
     """Show two bench files side by side, and the command that would make them comparable."""
     before, after = (read_bench(path) for path in (old, new))
     matches, only_old, only_new = matching.match_cells(before.done, after.done)
-    unmatched = [*_told(only_old, before.silent, path=old), *_told(only_new, after.silent, path=new)]
+    unmatched: list[dict[str, str]] = [
+        *_told(only_old, before.silent, path=old),
+        *_told(only_new, after.silent, path=new),
+    ]
     if not matches:
         raise Usage(
             f"{old} and {new} have no measured cell in common: {' '.join(entry['reason'] for entry in unmatched)}"
@@ -55,10 +58,8 @@ def compare(
     differing = confounders.confounders(before.machine, after.machine)
     judged = judge([_arms(match, old=old, new=new) for match in matches], margin=margin)
     entries = [_entry(match, one, differing=differing) for match, one in zip(matches, judged, strict=True)]
-    for entry in entries:
-        print(entry["sentence"], file=sys.stderr if as_json else sys.stdout)
-    for entry in unmatched:
-        print(entry["reason"], file=sys.stderr if as_json else sys.stdout)
+    for text in [*(entry["sentence"] for entry in entries), *(one["reason"] for one in unmatched)]:
+        print(text, file=sys.stderr if as_json else sys.stdout)
     if as_json:
         is_other = confounders.is_other_hardware(before.machine, after.machine)
         answer = {"schema": SCHEMA, "interleaved": False, "different_hardware": is_other, "confounders": differing}
@@ -108,7 +109,7 @@ def _arms(match: Match, *, old: Path, new: Path) -> Arms:
     return Arms(*sides)
 
 
-def _entry(match: Match, judged: Comparison, *, differing: Sequence[str]) -> dict[str, Any]:
+def _entry(match: Match, judged: Comparison, *, differing: Sequence[str]) -> dict[str, object]:
     repeat = matching.repeat_in_one_block(match)
     told = [*differing[:MOST_CONFOUNDERS_TOLD]]
     if len(differing) > len(told):

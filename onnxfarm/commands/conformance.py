@@ -6,7 +6,7 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, TypedDict
 
 import typer
 from pydantic import TypeAdapter
@@ -58,6 +58,21 @@ def _runtime(text: str) -> Runtime:
         raise Usage(f"--ort: {problem}") from problem
 
 
+class CaseReport(TypedDict):
+    case: str
+    outcome: str
+    text: str
+
+
+class Report(TypedDict):
+    """What a runtime did with the suite. `counts`: cases by outcome."""
+
+    runtime: str
+    seconds: float
+    counts: dict[str, int]
+    cases: list[CaseReport]
+
+
 def _make_suite(folder: Path) -> tuple[Path, dict[str, int]]:
     suite = folder / "suite"
     suite.mkdir()
@@ -69,7 +84,7 @@ def _make_suite(folder: Path) -> tuple[Path, dict[str, int]]:
     return suite, TypeAdapter(dict[str, int]).validate_json(ending.reply)
 
 
-def _run(runtime: Runtime, *, suite: Path, home: Path, work: Path, say: Console) -> dict[str, Any]:
+def _run(runtime: Runtime, *, suite: Path, home: Path, work: Path, say: Console) -> Report:
     store = RuntimeStore(home / "runtimes", say=lambda text: say.print(text))
     try:
         installed = store.provide(runtime)
@@ -88,7 +103,7 @@ def _run(runtime: Runtime, *, suite: Path, home: Path, work: Path, say: Console)
     }
 
 
-def _print(reports: list[dict[str, Any]], *, say: Console, quiet: bool) -> None:
+def _print(reports: list[Report], *, say: Console, quiet: bool) -> None:
     table = Table("runtime", *OUTCOMES, "seconds")
     for report in reports:
         table.add_row(report["runtime"], *(str(report["counts"][name]) for name in OUTCOMES), str(report["seconds"]))
@@ -97,7 +112,7 @@ def _print(reports: list[dict[str, Any]], *, say: Console, quiet: bool) -> None:
         _print_cases(report, say=say)
 
 
-def _print_cases(report: dict[str, Any], *, say: Console) -> None:
+def _print_cases(report: Report, *, say: Console) -> None:
     for case in report["cases"]:
         if case["outcome"] in ("wrong", "crashed"):
             say.print(f"{report['runtime']} {case['outcome']} {case['case']}: {case['text']}", highlight=False)

@@ -4,19 +4,18 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from farm.contract.divergence import DivergenceDocument, Spread
-from farm.rules.cells.problems import MatrixProblem
-from farm.rules.matrices import matrix as matrices
+from onnxfarm.commands.bench_options import matrix_of
 from onnxfarm.commands.feed_options import fills_of, sizes_of
-from onnxfarm.commands.options import InputOption
-from onnxfarm.commands.results import write_text
+from onnxfarm.commands.options import DocumentOption, HomeOption, InputOption
 from onnxfarm.here.home import default_home
+from onnxfarm.outputs import write_text
 from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, needs_extra
 from onnxfarm.screen import console_for
 
@@ -47,9 +46,9 @@ def diverge(  # noqa: PLR0913  every option of the command
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write the smallest part of the model that shows it there.")
     ] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write it; - is stdout.")] = None,
+    json_file: DocumentOption = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 when an output differs.")] = False,
-    home: Annotated[Path | None, typer.Option(metavar="DIR", help="Where runtimes are kept.")] = None,
+    home: HomeOption = None,
 ) -> None:
     """Find the first tensor beyond tolerance, its node, and the smallest part of the model that shows it.
 
@@ -61,8 +60,8 @@ def diverge(  # noqa: PLR0913  every option of the command
     axes = {"runtime": ort, "provider": provider, "optimization": level, "precision": precision}
     asked = Asked(
         model=model,
-        candidate=_matrix(**axes, threads=str(threads)),
-        against=_matrix(runtime=against, threads=str(threads)) if against is not None else None,
+        candidate=matrix_of(None, {**axes, "threads": str(threads)}),
+        against=matrix_of(None, {"runtime": against, "threads": str(threads)}) if against is not None else None,
         inputs=inputs,
         batch=batch,
         shapes=(sizes_of(shape) or [{}])[0],
@@ -114,14 +113,6 @@ def _out_folder(out: Path) -> Path:
     except OSError as problem:
         raise Usage(f"--out {out} is no folder ({problem.strerror}): give another one.") from problem
     return out.resolve()
-
-
-def _matrix(**axes: Any) -> matrices.Matrix:
-    """One point of a matrix, written as the options of `bench` are. Raises Usage."""
-    try:
-        return matrices.from_options(None, **axes)
-    except MatrixProblem as problem:
-        raise Usage(str(problem)) from problem
 
 
 def _show(document: DivergenceDocument, *, out: Path | None, console: Console) -> None:

@@ -14,8 +14,10 @@ from farm.rules.cells.numbers import signed, three_digits
 from farm.rules.reporting.accuracy_words import is_worse, percentage
 from onnxfarm.calibration_files import CALIBRATION_HELP
 from onnxfarm.commands.bench_options import matrix_of
+from onnxfarm.commands.options import DocumentOption, HomeOption, ModelArgument
 from onnxfarm.here.home import default_home
 from onnxfarm.outcomes import judge_cells_here
+from onnxfarm.outputs import write_document
 from onnxfarm.problems import GateFailed, Stopped, main_guard, needs_extra
 from onnxfarm.screen import console_for
 from onnxfarm.subject import Subject
@@ -25,20 +27,18 @@ LATEST = "1.31.1"
 
 @main_guard()
 def evaluate(  # noqa: PLR0913  every option of the command
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="An .onnx (its external data is found), or a .zip.")],
+    model: ModelArgument,
     data: Annotated[Path, typer.Option(metavar="NPZ", help="Labelled data: inputs by name and `labels`.")],
     recipe: Annotated[str, typer.Option(help="top1, top5, mse, softmax+mse, threshold=0.5, …@OUTPUT.")] = "top1",
     ort: Annotated[str, typer.Option(help="Runtimes, e.g. 1.29.0,1.31.1.")] = LATEST,
     provider: Annotated[str, typer.Option(help="Execution providers, e.g. cpu,openvino.")] = "cpu",
     precision: Annotated[str, typer.Option(help="fp32, fp16, int8-dynamic, int8-qdq:per-channel, …")] = "fp32",
     calibration: Annotated[Path | None, typer.Option(metavar="DATA", help=CALIBRATION_HELP)] = None,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the document; - is stdout.")
-    ] = None,
+    json_file: DocumentOption = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit 1 when a cell is worse than FP32, or has none.")
     ] = False,
-    home: Annotated[Path | None, typer.Option(metavar="DIR", help="Where runtimes are kept.")] = None,
+    home: HomeOption = None,
 ) -> None:
     """Judge a model and its variants on labelled data, sample by sample against FP32. Nothing is timed.
 
@@ -81,10 +81,7 @@ def _ended(cell: Cell) -> Cell:
 
 
 def _show(document: Document, *, console: Console, json_file: Path | None) -> None:
-    if json_file is not None:
-        from onnxfarm.commands.results import write_json
-
-        write_json(document, json_file)
+    write_document(document, json_file)
     console.print(Text(f"\n{document.sentence}\n", style="bold"))
     table = Table(box=None, pad_edge=False, header_style="dim")
     for head in ("cell", "runtime", "provider", "variant"):

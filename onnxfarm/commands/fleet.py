@@ -1,7 +1,8 @@
 """`onnxfarm node invite|list|approve|drain|resume|revoke`: the farm's nodes, from anybody's terminal."""
 
 import sys
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -11,6 +12,7 @@ from onnxfarm.commands import lendings
 from onnxfarm.problems import Usage, main_guard
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
+from onnxfarm.remote.rows import Node
 
 NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Its number or name, as `onnxfarm node list` shows.")]
 
@@ -58,7 +60,7 @@ ORDERS = {
 }
 
 
-def _command(what: str) -> Any:
+def _command(what: str) -> Callable[..., None]:
     def order(
         node: NodeArgument,
         fingerprint: Annotated[
@@ -76,7 +78,7 @@ def _command(what: str) -> Any:
     return order
 
 
-def _found(nodes: list[dict[str, Any]], wanted: str) -> dict[str, Any]:
+def _found(nodes: list[Node], wanted: str) -> Node:
     """The node of that number or name. Raises Usage when there is none, or several."""
     found = [node for node in nodes if wanted == str(node["id"])] or [n for n in nodes if wanted == n["name"]]
     if len(found) == 1:

@@ -5,9 +5,10 @@ could not be measured; 4: it took longer than --timeout.
 """
 
 import time
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -16,12 +17,10 @@ from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.readers import read_runtime
-from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.matrices.narrowing import unpaired_sentence
 from farm.rules.runtimes.nearest import choice_sentence
 from onnxfarm.commands import gate_files
-from onnxfarm.commands.bench_options import matrix_of
+from onnxfarm.commands.bench_options import runtimeless
 from onnxfarm.commands.feed_options import sizes_of
 from onnxfarm.commands.options import (
     BatchOption,
@@ -38,12 +37,14 @@ from onnxfarm.commands.options import (
     ThreadsOption,
 )
 from onnxfarm.here.published import beyond, refuse_uninstalled
+from onnxfarm.outputs import say
 from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, needs_extra
 from onnxfarm.screen import console_for, show
 from onnxfarm.subject import Subject
 
 if TYPE_CHECKING:
-    from onnxfarm.gate import Outcome
+    from farm.rules.changes.gate import Check
+    from onnxfarm.gate import Bench, Given, Outcome
 
 DEFAULT_CHECKS = "slower,parity,placement,failed"
 MOST_ROUNDS = 96
@@ -103,8 +104,9 @@ def gate(  # noqa: PLR0913  every option of the command
 ) -> None:
     """Measure a model with two runtimes side by side, and fail when the candidate is worse."""
     checks, sides = _checks(fail_on), _sides(baseline, candidate)
-    axes = {"provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
-    declared = _declared(matrix, {**axes, "precision": precision, "budget": budget}, sides)
+    axes = {"provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads, "precision": precision}
+    declared = runtimeless(matrix, {**axes, "budget": budget}, asker="A gate", by="--baseline and --candidate")
+    declared = replace(declared, axes={**declared.axes, "runtime": sides})
     where = _Where(Subject(model, inputs, expected, seed), server, home, rounds=rounds, timeout_min=timeout)
     console = console_for(stderr=True)
     outcome = _outcome(where, declared, sides, fail_on=checks, confirm=confirm, console=console)
@@ -145,24 +147,35 @@ def _outcome(
     declared: Matrix,
     sides: tuple[Runtime, Runtime],
     *,
-    fail_on: tuple[Any, ...],
+    fail_on: tuple["Check", ...],
     confirm: bool,
     console: Console,
 ) -> "Outcome":
     """Measures and judges. Raises Usage, Infrastructure and TimedOut."""
     where.must_make_sense()
     with needs_extra("node"):
-        from onnxfarm import gate as gate_judging
-        from onnxfarm.commands import gate_benches
-    releases = beyond(sides) if where.server is None else ()
+        from onnxfarm.gate import Given, run_gate
     deadline = None if where.timeout_min is None else time.monotonic() + 60.0 * where.timeout_min
-    given = gate_benches.Given(where.subject, deadline, rounds=where.rounds, releases=releases)
+    given = Given(where.subject, deadline, rounds=where.rounds)
     old, new = sides
-    with gate_benches.bench_for(given, server=where.server, home=where.home, console=console) as bench:
-        return gate_judging.run_gate(bench, declared, old=old, new=new, fail_on=fail_on, confirm=confirm)
+    with _bench(where, given, sides, console=console) as bench:
+        return run_gate(bench, declared, old=old, new=new, fail_on=fail_on, confirm=confirm)
 
 
-def _checks(text: str) -> tuple[Any, ...]:
+def _bench(
+    where: _Where, given: "Given", sides: tuple[Runtime, Runtime], *, console: Console
+) -> AbstractContextManager["Bench"]:
+    """The farm that was named, or this machine."""
+    if where.server is not None:
+        from onnxfarm.remote import gate as remote
+
+        return remote.opened(given, server=where.server, console=console)
+    from onnxfarm.here import gate as here
+
+    return here.opened(given, home=where.home, releases=beyond(sides), console=console)
+
+
+def _checks(text: str) -> tuple["Check", ...]:
     from farm.rules.changes.gate import CHECKS
 
     named = [part.strip() for part in text.split(",") if part.strip()]
@@ -171,7 +184,7 @@ def _checks(text: str) -> tuple[Any, ...]:
             raise Usage(f"--fail-on: {choice_sentence('check', one, CHECKS)}")
     if not named:
         raise Usage(f"--fail-on names nothing, so that the gate could not fail: choose of {', '.join(CHECKS)}.")
-    return tuple(named)
+    return tuple(one for one in CHECKS if one in named)
 
 
 def _sides(baseline: str, candidate: str) -> tuple[Runtime, Runtime]:
@@ -189,19 +202,6 @@ def _runtime(text: str, option: str) -> Runtime:
         raise Usage(f"{option}: {problem}") from problem
 
 
-def _declared(text: str | None, axes: dict[str, Any], sides: tuple[Runtime, Runtime]) -> Matrix:
-    base = matrix_of(text, {}) if text is not None else None
-    if base is not None and "runtime" in base.axes:
-        raise Usage("A gate sets the runtimes by --baseline and --candidate: leave `runtime` out of the matrix.")
-    try:
-        found = matrices.from_options(base, **axes, runtime=[str(side) for side in sides])
-    except MatrixProblem as problem:
-        raise Usage(str(problem)) from problem
-    if (sentence := unpaired_sentence(found)) is not None:
-        raise Usage(sentence)
-    return found
-
-
 def _tell(document: Document, headline: str, *, console: Console) -> None:
     show(document, console=console, address=document.url or "")
-    console.print(f"\n{headline}", highlight=False, markup=False, soft_wrap=True)
+    say(f"\n{headline}", console=console)

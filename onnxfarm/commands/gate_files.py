@@ -1,12 +1,11 @@
 """The files of a gate: Markdown, JUnit XML, benchmark entries, the document."""
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from farm.rules.changes import gate_reports
-from onnxfarm.commands.results import write_json, write_text
+from onnxfarm.outputs import write_document, write_plain, write_text
 from onnxfarm.problems import Usage
 
 if TYPE_CHECKING:
@@ -33,11 +32,8 @@ def write(
         _append(markdown, Path(step))
     if junit is not None:
         write_text(gate_reports.as_junit(answer, document), junit)
-    if benchmark_json is not None:
-        entries = gate_reports.as_benchmark_entries(answer, document)
-        write_text(json.dumps(entries, indent=2, ensure_ascii=False) + "\n", benchmark_json)
-    if json_file is not None:
-        write_json(document, json_file)
+    write_plain(gate_reports.as_benchmark_entries(answer, document), benchmark_json)
+    write_document(document, json_file)
 
 
 def _append(text: str, path: Path) -> None:

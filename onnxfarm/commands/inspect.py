@@ -6,7 +6,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -19,7 +19,7 @@ from onnxfarm.model_files import files_of
 from onnxfarm.problems import Usage, main_guard, needs_extra
 
 if TYPE_CHECKING:
-    from farm.workshop.inspection import Inspection, Port
+    from farm.workshop.inspection import FoundFinding, Inspection, Port
 
 MOST_OPERATORS = 12
 
@@ -134,7 +134,7 @@ def _shape(port: "Port") -> str:
     return "unknown rank" if port.shape is None else "×".join(str(dim) for dim in port.shape) or "scalar"
 
 
-def _words(finding: Any) -> str:
+def _words(finding: "FoundFinding") -> str:
     known = EXPLANATIONS.get(finding.id)
     count = f" ({finding.count}×)" if finding.count > 1 else ""
     return f"{finding.id}: {finding.detail}{count}" + (f" {known.why} {known.fix}" if known else "")

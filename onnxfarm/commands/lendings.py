@@ -1,7 +1,7 @@
 """`onnxfarm node lend|take-back|lendings|agree|decline`: nodes that teams lend to each other."""
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -10,6 +10,7 @@ from rich.table import Table
 from onnxfarm.problems import Usage, main_guard
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
+from onnxfarm.remote.rows import Node
 
 NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Its number or name.")]
 TeamArgument = Annotated[str, typer.Argument(metavar="TEAM", help="The team that it shall measure for.")]
@@ -85,7 +86,7 @@ def _set_teams(client: Client, wanted: str, *, add: str = "", remove: str = "") 
     client.lend_node(node["id"], sorted({*teams, add} - {remove, ""}))
 
 
-def _node(nodes: list[dict[str, Any]], wanted: str) -> dict[str, Any]:
+def _node(nodes: list[Node], wanted: str) -> Node:
     """The node of that number or name: no name is a number."""
     for node in nodes:
         if wanted in (str(node["id"]), node["name"]) and node["health"] != "retired":

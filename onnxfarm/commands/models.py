@@ -1,13 +1,11 @@
 """`onnxfarm models`: the registry in the terminal."""
 
-import json
-import sys
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
+from onnxfarm.outputs import table_of, write_plain
 from onnxfarm.problems import main_guard
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
@@ -23,15 +21,13 @@ def models(
     with Client(find_account(server)) as client:
         found = client.models(search=search)
     if as_json:
-        sys.stdout.write(json.dumps(found, indent=2) + "\n")
+        write_plain(found)
         return
     console = Console()
     if not found:
         console.print("No models yet. Upload one: onnxfarm submit model.onnx --wait", highlight=False)
         return
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for head in ("model", "name", "team", "versions", "since"):
-        table.add_column(head)
+    table = table_of("model", "name", "team", "versions", "since")
     for model in found:
         since = model["created_at"][:10]
         table.add_row(str(model["id"]), model["name"], model["team"], str(model["version_count"]), since)

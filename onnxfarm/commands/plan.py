@@ -1,9 +1,7 @@
 """`onnxfarm plan MODEL --matrix FILE`: what would be measured, without starting it."""
 
-import json
-import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -11,10 +9,13 @@ from rich.table import Table
 
 from onnxfarm.commands.feed_options import with_feed
 from onnxfarm.commands.options import InputOption, InputsOption, ShapeOption
-from onnxfarm.commands.submit import MatrixOption, read_matrix, uploaded_version
+from onnxfarm.commands.submit import MatrixOption, read_matrix
+from onnxfarm.outputs import say, table_of, write_plain
 from onnxfarm.problems import main_guard
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
+from onnxfarm.remote.rows import Block, Plan, Point
+from onnxfarm.remote.uploads import Bundle, uploaded
 
 
 @main_guard()
@@ -33,42 +34,37 @@ def plan(
     """Show cells, blocks, minutes, the smallest change each comparison will see, and each refused point's reason."""
     declared = with_feed(read_matrix(matrix), shape=shape, inputs=input_)
     with Client(find_account(server)) as client:
-        version = uploaded_version(
-            client, model, console=Console(stderr=True), roles={"inputs": inputs} if inputs else None
-        )
+        version = uploaded(client, Bundle(model, {"inputs": inputs}), console=Console(stderr=True))
         answer = client.plan(version["id"], declared, wish=wish)
     if as_json:
-        sys.stdout.write(json.dumps(answer, indent=2) + "\n")
+        write_plain(answer)
     else:
         show_plan(answer, console=Console())
 
 
-def show_plan(answer: dict[str, Any], *, console: Console) -> None:
+def show_plan(answer: Plan, *, console: Console) -> None:
     """Print a plan for people."""
     blocks, refused = answer.get("blocks") or [], answer.get("refused") or []
     if answer.get("problem"):
-        console.print(f"⊘ {answer['problem']}", highlight=False, markup=False)
+        say(f"⊘ {answer['problem']}", console=console)
     minutes = float(answer.get("minutes") or 0.0)
-    count = answer.get("cells")
-    cells = count if isinstance(count, int) else len(count or [])
-    console.print(f"{cells} cells in {len(blocks)} blocks, about {minutes:.0f} min on one node.", highlight=False)
+    console.print(
+        f"{answer.get('cells', 0)} cells in {len(blocks)} blocks, about {minutes:.0f} min on one node.", highlight=False
+    )
     if blocks:
         console.print(_blocks(blocks))
     for block in blocks:
-        if block.get("wish"):
-            console.print(f"{block['id']}: {block['wish']['text']}", highlight=False, markup=False, soft_wrap=True)
+        if wish := block.get("wish"):
+            say(f"{block['id']}: {wish['text']}", console=console)
     for point in refused:
-        reason = point.get("reason") or {}
-        console.print(f"⊘ {_point(point)}: {reason.get('text', '')}", highlight=False, markup=False)
+        say(f"⊘ {_point(point)}: {point['reason']['text'] if point.get('reason') else ''}", console=console)
 
 
-def _blocks(blocks: list[dict[str, Any]]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for head in ("block", "cells", "rounds", "minutes", "nodes", "smallest change"):
-        table.add_column(head)
+def _blocks(blocks: list[Block]) -> Table:
+    table = table_of("block", "cells", "rounds", "minutes", "nodes", "smallest change")
     for block in blocks:
-        seen = [c["smallest_detectable"] for c in block.get("comparisons") or [] if c.get("smallest_detectable")]
-        rounds = sorted({int(block[key]) for key in ("min_rounds", "max_rounds") if block.get(key)})
+        seen = [size for one in block.get("comparisons") or [] if (size := one.get("smallest_detectable"))]
+        rounds = sorted({number for number in (block.get("min_rounds"), block.get("max_rounds")) if number})
         table.add_row(
             str(block.get("id", "")),
             " ".join(arm["id"] for arm in block.get("arms") or []),
@@ -80,6 +76,6 @@ def _blocks(blocks: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _point(point: dict[str, Any]) -> str:
+def _point(point: Point) -> str:
     labels = point.get("labels") or {}
     return " ".join(f"{axis}={value}" for axis, value in labels.items()) or str(point.get("id", ""))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from onnxfarm.commands.results import STDOUT, write_text
+from onnxfarm.outputs import STDOUT, write_text
 from onnxfarm.problems import Usage, main_guard
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.watches import WatchClient

@@ -1,20 +1,18 @@
 """`onnxfarm status [RUN]`: your runs, or how far one is."""
 
-import json
-import sys
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from onnxfarm.commands.results import read_document
-from onnxfarm.commands.submit import address_of
 from onnxfarm.outcomes import judge_run
+from onnxfarm.outputs import table_of, write_plain
 from onnxfarm.problems import main_guard
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
-from onnxfarm.remote.runs import follow, standing_of
+from onnxfarm.remote.rows import Run
+from onnxfarm.remote.runs import address_of, follow, read_document, standing_of
 
 
 @main_guard()
@@ -38,27 +36,24 @@ def status(
             answer, show = found, f"{_words(found)}\n{address_of(found, client)}"
         document = read_document(client, run) if run is not None and wait else None
     if as_json:
-        sys.stdout.write(json.dumps(answer, indent=2) + "\n")
+        write_plain(answer)
     else:
         console.print(show, highlight=False, soft_wrap=True)
     if document is not None:
         judge_run(document, found)
 
 
-def _words(run: dict[str, object]) -> str:
-    state = str(run.get("outcome") or run.get("state"))
+def _words(run: Run) -> str:
+    state = run.get("outcome") or run["state"]
     sentence = f" {run['sentence']}" if run.get("sentence") else ""
     return f"Run {run['id']}: {state}, {standing_of(run).words}.{sentence}"
 
 
-def _table(runs: list[dict[str, object]]) -> Table | str:
+def _table(runs: list[Run]) -> Table | str:
     if not runs:
         return "No runs yet. Start one: onnxfarm submit model.onnx --wait"
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for head in ("run", "model", "state", "progress", "started"):
-        table.add_column(head)
+    table = table_of("run", "model", "state", "progress", "started")
     for run in runs:
-        state = str(run.get("outcome") or run.get("state"))
-        model, created = str(run.get("model", "")), str(run.get("created_at", ""))[:16].replace("T", " ")
-        table.add_row(str(run["id"]), model, state, standing_of(run).words, f"{created} UTC")
+        state, created = run.get("outcome") or run["state"], run["created_at"][:16].replace("T", " ")
+        table.add_row(str(run["id"]), run["model"], state, standing_of(run).words, f"{created} UTC")
     return table

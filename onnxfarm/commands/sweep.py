@@ -4,9 +4,8 @@ The JSON document, `onnxfarm.sweep/1`, holds a line for each cell and provider: 
 reference with its 95 % interval, and the change points between neighbours.
 """
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -20,6 +19,7 @@ from onnxfarm.commands.bench_options import matrix_of
 from onnxfarm.commands.feed_options import sizes_of
 from onnxfarm.commands.options import (
     BudgetOption,
+    DocumentOption,
     HomeOption,
     InputsOption,
     ModelArgument,
@@ -27,11 +27,14 @@ from onnxfarm.commands.options import (
     ShapeOption,
     ThreadsOption,
 )
-from onnxfarm.commands.results import write_text
 from onnxfarm.here.home import default_home
 from onnxfarm.here.published import published
+from onnxfarm.outputs import say, write_plain, write_text
 from onnxfarm.problems import Usage, main_guard, needs_extra
 from onnxfarm.screen import console_for
+
+if TYPE_CHECKING:
+    from onnxfarm.here.sweep import Sweep
 from onnxfarm.subject import Subject
 
 
@@ -51,9 +54,7 @@ def sweep(  # noqa: PLR0913  every option of the command
     budget: BudgetOption = None,
     inputs: InputsOption = None,
     seed: SeedOption = 0,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the lines; - is stdout.")
-    ] = None,
+    json_file: DocumentOption = None,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a page with a chart, complete in itself.")
     ] = None,
@@ -78,8 +79,7 @@ def sweep(  # noqa: PLR0913  every option of the command
     with workbench.opened(subject, home=place, console=console, releases=releases) as bench:
         runtimes = sweep_run.Runtimes(distribution, tuple(versions), pinned)
         found = sweep_run.swept(bench, declared, runtimes)
-    if json_file is not None:
-        write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", json_file)
+    write_plain(found, json_file)
     if html is not None:
         write_text(sweep_page.page_of(found), html)
     _tell(found, console=console)
@@ -100,12 +100,8 @@ def _releases(distribution: str, ort: str, reference: str) -> tuple[list[str], s
     return versions, pinned
 
 
-def _tell(found: dict[str, Any], *, console: Console) -> None:
+def _tell(found: "Sweep", *, console: Console) -> None:
     for line in found["lines"]:
-        console.print(f"\n{line['sentence']}", highlight=False, markup=False, soft_wrap=True)
-        for turn in line["turns"]:
-            if turn["explanation"]:
-                console.print(
-                    f"  {turn['after']}: {turn['explanation']}", highlight=False, markup=False, soft_wrap=True
-                )
+        told = [f"  {turn['after']}: {turn['explanation']}" for turn in line["turns"] if turn["explanation"]]
+        say(f"\n{line['sentence']}", *told, console=console)
     console.print(f"\nIt took {found['minutes']:.1f} minutes.", highlight=False)

@@ -15,7 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -75,7 +75,7 @@ def judge(entries: Sequence[Pairs | Arms], *, margin: float) -> list[Comparison]
     ]
 
 
-def parse_entry(entry: Mapping[str, Any], *, where: str) -> Pairs | Arms:
+def parse_entry(entry: Mapping[str, object], *, where: str) -> Pairs | Arms:
     """The samples of one comparison. Raises Usage, naming the place, when they are none."""
     has_arms = "old" in entry or "new" in entry
     if ("pairs" in entry) == has_arms:
@@ -84,7 +84,7 @@ def parse_entry(entry: Mapping[str, Any], *, where: str) -> Pairs | Arms:
     return _arms(entry, where=where) if has_arms else _pairs(entry["pairs"], where=where)
 
 
-def _checked(document: Mapping[str, Any], *, path: Path) -> Mapping[str, Any]:
+def _checked(document: Mapping[str, object], *, path: Path) -> Mapping[str, object]:
     schema = document.get("schema", SCHEMA)
     if isinstance(schema, str) and schema.startswith(BENCH_SCHEMAS):
         raise Usage(
@@ -115,7 +115,7 @@ def _pairs(rounds: object, *, where: str) -> Pairs:
     return Pairs([checked_samples(one, where=f"{where}: pairs[{place}]") for place, one in enumerate(rounds)])
 
 
-def _arms(entry: Mapping[str, Any], *, where: str) -> Arms:
+def _arms(entry: Mapping[str, object], *, where: str) -> Arms:
     old, new = (checked_samples(entry.get(arm), where=f"{where}: {arm}") for arm in ("old", "new"))
     if len(old) != len(new):
         raise Usage(f"{where} has {len(old)} old and {len(new)} new samples: give as many launches of each.")
@@ -124,7 +124,7 @@ def _arms(entry: Mapping[str, Any], *, where: str) -> Arms:
     return Arms(old, new)
 
 
-def _figures_of_all(judged: Sequence[Comparison]) -> list[dict[str, Any]]:
+def _figures_of_all(judged: Sequence[Comparison]) -> list[dict[str, object]]:
     with needs_extra("node"):
         from farm.rules.comparing import multiplicity
     holds = multiplicity.benjamini_hochberg([comparison.p_total for comparison in judged])
@@ -139,7 +139,7 @@ def _count(judged: Sequence[Comparison]) -> str:
     return f"{len(judged)} comparisons: {', '.join(f'{counts[word]} {word}' for word in counts) or 'none'}."
 
 
-def _answer(figures: Mapping[str, Any], lines: Sequence[str], *, as_json: bool, last: str = "") -> None:
+def _answer(figures: Mapping[str, object], lines: Sequence[str], *, as_json: bool, last: str = "") -> None:
     for line in [*lines, last] if last else lines:
         print(line, file=sys.stderr if as_json else sys.stdout)
     if as_json:

@@ -1,18 +1,17 @@
 """`onnxfarm watch add | list | run | pause | resume | remove`: a farm's standing orders."""
 
 import json
-import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from onnxfarm.commands.submit import read_matrix
+from onnxfarm.outputs import say, table_of, write_plain
 from onnxfarm.problems import GateFailed, Infrastructure, TimedOut, Usage, main_guard
 from onnxfarm.remote.account import ServerOption, find_account
+from onnxfarm.remote.rows import Round, Watch
 from onnxfarm.remote.watches import WatchClient
 from onnxfarm.screen import console_for
 
@@ -46,7 +45,7 @@ def add(  # noqa: PLR0913  every option of the command
     as_json: JsonOption = False,
 ) -> None:
     """Make a watch: its models are measured again whenever something new appears."""
-    order: dict[str, Any] = {
+    order: dict[str, object] = {
         "name": name,
         "reference": reference,
         "models": [int(one) if one.isdecimal() else one for one in model or []],
@@ -65,8 +64,8 @@ def add(  # noqa: PLR0913  every option of the command
         order["rule"] = _rule(rule)
     with WatchClient(find_account(server)) as client:
         made = client.create_watch(order)
-    _say(f"Watch {made['id']}: {made['url']}")
-    _print(made) if as_json else print(made["id"])
+    say(f"Watch {made['id']}: {made['url']}")
+    write_plain(made) if as_json else print(made["id"])
 
 
 @app.command("list")
@@ -76,15 +75,13 @@ def list_watches(server: ServerOption = None, as_json: JsonOption = False) -> No
     with WatchClient(find_account(server)) as client:
         found = client.watches()
     if as_json:
-        _print(found)
+        write_plain(found)
         return
     console = console_for()
     if not found:
         console.print("No watches yet. Make one: onnxfarm watch add NAME --model MODEL --reference 1.29.0")
         return
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for head in ("watch", "name", "team", "models", "reference", "when", "state"):
-        table.add_column(head)
+    table = table_of("watch", "name", "team", "models", "reference", "when", "state")
     for one in found:
         table.add_row(str(one["id"]), one["name"], one["team"], _models(one), one["reference"], _when(one), _state(one))
     console.print(table)
@@ -114,11 +111,11 @@ def run(
         found = client.watch_named(watch)
         rounds = client.call_watch(found["id"], **asked)
         for one in rounds:
-            _say(f"Round {one['id']}: {one['model']} v{one['version']}, {one['old']} → {one['new']}")
+            say(f"Round {one['id']}: {one['model']} v{one['version']}, {one['old']} → {one['new']}")
         if wait:
             rounds = _followed(client, found["id"], {one["id"] for one in rounds}, minutes=timeout)
     if as_json:
-        _print(rounds)
+        write_plain(rounds)
     if wait:
         _judge(rounds)
 
@@ -150,17 +147,17 @@ def remove(
         if not yes:
             raise Usage(f"Watch {found['id']}, “{found['name']}”, goes with its rounds and alerts: add --yes.")
         client.remove_watch(found["id"])
-    _say(f"Watch {found['id']} is removed.")
+    say(f"Watch {found['id']} is removed.")
 
 
 def _switch(watch: str, server: str | None, *, is_active: bool) -> None:
     with WatchClient(find_account(server)) as client:
         found = client.watch_named(watch)
         client.change_watch(found["id"], is_active=is_active)
-    _say(f"Watch {found['id']} {'goes on' if is_active else 'is paused'}.")
+    say(f"Watch {found['id']} {'goes on' if is_active else 'is paused'}.")
 
 
-def _followed(client: WatchClient, watch_id: int, wanted: set[int], *, minutes: float | None) -> list[dict[str, Any]]:
+def _followed(client: WatchClient, watch_id: int, wanted: set[int], *, minutes: float | None) -> list[Round]:
     """The rounds once all of them are judged. Raises TimedOut."""
     limit = None if minutes is None else time.monotonic() + 60.0 * minutes
     said: dict[int, str] = {}
@@ -169,7 +166,7 @@ def _followed(client: WatchClient, watch_id: int, wanted: set[int], *, minutes: 
         for one in rounds:
             if said.get(one["id"]) != one["state"]:
                 said[one["id"]] = one["state"]
-                _say(f"Round {one['id']}: {one['state']}{': ' + one['sentence'] if one['sentence'] else ''}")
+                say(f"Round {one['id']}: {one['state']}{': ' + one['sentence'] if one['sentence'] else ''}")
         if all(one["state"] == "judged" for one in rounds):
             return rounds
         if limit is not None and time.monotonic() > limit:
@@ -177,14 +174,14 @@ def _followed(client: WatchClient, watch_id: int, wanted: set[int], *, minutes: 
         time.sleep(POLL_S)
 
 
-def _judge(rounds: list[dict[str, Any]]) -> None:
+def _judge(rounds: list[Round]) -> None:
     for outcome, problem in (("alert", GateFailed), ("infra", Infrastructure)):
         found = [one["sentence"] for one in rounds if one["outcome"] == outcome]
         if found:
             raise problem(found[0])
 
 
-def _rule(text: str) -> dict[str, Any]:
+def _rule(text: str) -> dict[str, object]:
     try:
         found = json.loads(text)
     except ValueError as problem:
@@ -194,23 +191,15 @@ def _rule(text: str) -> dict[str, Any]:
     return found
 
 
-def _models(watch: dict[str, Any]) -> str:
+def _models(watch: Watch) -> str:
     names = [one["name"] for one in watch["models"]] + ([f"label {watch['label']}"] if watch["label"] else [])
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _when(watch: dict[str, Any]) -> str:
+def _when(watch: Watch) -> str:
     parts = ["release"] * watch["on_release"] + ["version"] * watch["on_version"]
     return ", ".join([*parts, *([watch["schedule"]] if watch["schedule"] else [])]) or "when called"
 
 
-def _state(watch: dict[str, Any]) -> str:
-    return str(watch["problem"]) or ("watching" if watch["is_active"] else "paused")
-
-
-def _say(text: str) -> None:
-    Console(stderr=True).print(text, highlight=False, markup=False, soft_wrap=True)
-
-
-def _print(plain: Any) -> None:
-    sys.stdout.write(json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
+def _state(watch: Watch) -> str:
+    return watch["problem"] or ("watching" if watch["is_active"] else "paused")

@@ -1,9 +1,9 @@
 """The search behind `onnxfarm bisect`: show that bad is bad, then halve, the good release beside each probe."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
@@ -19,6 +19,7 @@ from farm.rules.matrices.narrowing import narrowed, with_runtimes
 from farm.rules.planning.plans import Plan
 from farm.rules.reporting.sentences import explanation
 from farm.rules.runtimes.releases import unknown_sentence
+from onnxfarm.gate import positions_of
 from onnxfarm.here import workbench
 from onnxfarm.here.published import asked_of, published, refuse_uninstalled, refuse_yanked
 from onnxfarm.here.workbench import Bench
@@ -27,6 +28,55 @@ from onnxfarm.problems import Infrastructure, Usage
 SCHEMA = "onnxfarm.bisect/1"
 # what a quick block has; enough to tell a change of a fifth from none
 FEWEST_ROUNDS = 8
+
+
+class StepTaken(TypedDict):
+    """What was measured of a release beside the good one. `outcome`: good, bad or skipped."""
+
+    version: str
+    outcome: str
+    text: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    minutes: float
+    explanation: str
+
+
+class Turned(TypedDict):
+    before: str
+    after: str
+    turned: str
+
+
+class Answer(TypedDict):
+    """The document `onnxfarm.bisect/1`. `change`: what the first bad release is worse in; `cells`: where that stands in
+    what was measured of it; `ratio` to the good release with its 95 % interval."""
+
+    schema: str
+    model: str
+    distribution: str
+    good: str
+    bad: str
+    kind: str
+    sentence: str
+    change: str
+    first_bad: str
+    last_good: str
+    suspects: list[str]
+    is_exact: bool
+    is_monotone: bool
+    turns: list[Turned]
+    cells: list[str]
+    ratio: float | None
+    low: float | None
+    high: float | None
+    explanation: str
+    skipped: list[str]
+    probes: int
+    minutes: float
+    versions: list[str]
+    steps: list[StepTaken]
 
 
 def candidates(good: Runtime, bad: Runtime) -> list[str]:
@@ -56,12 +106,12 @@ class Search:
     good: Runtime
     bad: Runtime
     versions: Sequence[str]
-    steps: list[dict[str, Any]] = field(default_factory=list)
+    steps: list[StepTaken] = field(default_factory=list)
     # what was measured of each release
     evidence: dict[str, tuple[Document, Plan]] = field(default_factory=dict)
     _began: float = field(default_factory=time.monotonic)
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> Answer:
         """The answer as plain values. Raises Usage when the question is wrong, Infrastructure."""
         document, positions, minutes = self._measured(self.matrix, self.bad)
         finding = self._shown(document)
@@ -97,12 +147,11 @@ class Search:
 
     def _measured(
         self, matrix: Matrix, probe: Runtime, *, most_rounds: int = workbench.MOST_ROUNDS
-    ) -> tuple[Document, dict[str, Any], float]:
+    ) -> tuple[Document, dict[str, Mapping[str, int]], float]:
         """The document, where its cells stand in the matrix, and the minutes it took."""
         began = time.monotonic()
         plan = self.bench.plan(with_runtimes(matrix, [self.good, probe]))
-        positions = {arm.id: arm.positions for block in plan.blocks for arm in block.arms}
-        positions |= {point.id: point.positions for point in plan.refused}
+        positions = positions_of(plan.blocks, plan.refused)
         self.bench.console.print(
             f"step {len(self.steps) + 1}: {self.good} beside {probe.version}", highlight=False, markup=False
         )
@@ -147,7 +196,16 @@ class Search:
             (p.comparison for p in watching.pairs(document, **self._names(probe)) if p.comparison is not None), None
         )
         why = (explanation(comparison) or "") if comparison is not None and step.outcome is Outcome.BAD else ""
-        plain = {"version": probe.version, **step.as_plain(), "minutes": round(minutes, 2), "explanation": why}
+        plain = StepTaken(
+            version=probe.version,
+            outcome=step.outcome.value,
+            text=step.text,
+            ratio=step.ratio,
+            low=step.low,
+            high=step.high,
+            minutes=round(minutes, 2),
+            explanation=why,
+        )
         self.steps.append(plain)
         size = f", {_size(plain)}" if _size(plain) else ""
         reason = f": {step.text}" if step.outcome is Outcome.SKIPPED else ""
@@ -155,7 +213,7 @@ class Search:
             f"  {probe.version} is {step.outcome}{size} ({minutes:.1f} min){reason}", highlight=False, markup=False
         )
 
-    def _answer(self, search: Bisection, sought: Sought) -> dict[str, Any]:
+    def _answer(self, search: Bisection, sought: Sought) -> Answer:
         found = search.answer()
         minutes = (time.monotonic() - self._began) / 60.0
         turn = next(step for step in self.steps if step["version"] == found.first_bad)
@@ -196,7 +254,7 @@ class Search:
         return [mine.old.id, mine.new.id]
 
 
-def _size(step: dict[str, Any]) -> str:
+def _size(step: StepTaken) -> str:
     """`24 % (21–26 %)` with its direction, where there is a ratio."""
     if step["ratio"] is None or step["low"] is None or step["high"] is None:
         return ""

@@ -6,7 +6,7 @@ Neighbouring blocks share a release, so that every two neighbours stand in one b
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypedDict, cast
 
 from farm.contract.blocks import MAX_ARMS
 from farm.contract.cells import Runtime
@@ -37,7 +37,53 @@ class Runtimes:
         return tuple(Runtime(distribution=self.distribution, version=name) for name in names)
 
 
-def swept(bench: Bench, matrix: Matrix, runtimes: Runtimes) -> dict[str, Any]:
+class Point(TypedDict):
+    version: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    p50_ms: float | None
+    verdict: str
+    reason: str
+
+
+class Turn(TypedDict):
+    before: str
+    after: str
+    verdict: str
+    ratio: float
+    low: float
+    high: float
+    is_paired: bool
+    explanation: str
+
+
+class Line(TypedDict):
+    """A line of farm.rules.changes.sweeping as plain values."""
+
+    series: str
+    label: str
+    provider: str
+    distribution: str
+    reference: str
+    sentence: str
+    points: list[Point]
+    turns: list[Turn]
+
+
+class Sweep(TypedDict):
+    """The document `onnxfarm.sweep/1`."""
+
+    schema: str
+    model: str
+    distribution: str
+    reference: str
+    sentence: str
+    minutes: float
+    lines: list[Line]
+
+
+def swept(bench: Bench, matrix: Matrix, runtimes: Runtimes) -> Sweep:
     """Every line as plain values. Raises Infrastructure when no release could be measured."""
     began = time.monotonic()
     documents = []
@@ -58,7 +104,7 @@ def swept(bench: Bench, matrix: Matrix, runtimes: Runtimes) -> dict[str, Any]:
         "reference": runtimes.reference,
         "sentence": " ".join(line.sentence() for line in lines),
         "minutes": round((time.monotonic() - began) / 60.0, 2),
-        "lines": [line.as_plain() for line in lines],
+        "lines": [cast(Line, line.as_plain()) for line in lines],
     }
 
 

@@ -1,11 +1,11 @@
 """A sweep as one HTML file: the sentence, a chart with a line for each cell, the table. It loads nothing."""
 
 import json
-from collections.abc import Mapping
 from html import escape
-from typing import Any
 
 from plotly.offline import get_plotlyjs
+
+from onnxfarm.here.sweep import Line, Point, Sweep, Turn
 
 # told apart by colour-blind readers, and by their marks
 COLOURS = ("#0969da", "#bc4c00", "#1a7f37", "#8250df", "#bf3989", "#57606a")
@@ -27,7 +27,7 @@ Plotly.newPlot('chart', figure.data, figure.layout, {responsive: true, displaylo
 """
 
 
-def page_of(sweep: Mapping[str, Any]) -> str:
+def page_of(sweep: Sweep) -> str:
     """The page of a document `onnxfarm.sweep/1`."""
     title = f"{sweep['model']} over {sweep['distribution']}"
     # no text of a model may end the element that holds it
@@ -45,7 +45,7 @@ def page_of(sweep: Mapping[str, Any]) -> str:
     )
 
 
-def figure_of(sweep: Mapping[str, Any]) -> dict[str, Any]:
+def figure_of(sweep: Sweep) -> dict[str, object]:
     """The chart as Plotly takes it: ratio to the reference by release, change points marked."""
     order = list(dict.fromkeys(point["version"] for line in sweep["lines"] for point in line["points"]))
     notes = [note for place, line in enumerate(sweep["lines"]) for note in _notes(line, place)]
@@ -61,19 +61,19 @@ def figure_of(sweep: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _trace(line: Mapping[str, Any], place: int) -> dict[str, Any]:
-    points = [point for point in line["points"] if point["ratio"] is not None]
+def _trace(line: Line, place: int) -> dict[str, object]:
+    points = [(point, point["ratio"]) for point in line["points"] if point["ratio"] is not None]
     return {
         "type": "scatter",
         "mode": "lines+markers",
         "name": line["label"],
-        "x": [point["version"] for point in points],
-        "y": [point["ratio"] for point in points],
+        "x": [point["version"] for point, _ in points],
+        "y": [ratio for _, ratio in points],
         "error_y": {
             "type": "data",
             "symmetric": False,
-            "array": [(point["high"] or point["ratio"]) - point["ratio"] for point in points],
-            "arrayminus": [point["ratio"] - (point["low"] or point["ratio"]) for point in points],
+            "array": [(point["high"] or ratio) - ratio for point, ratio in points],
+            "arrayminus": [ratio - (point["low"] or ratio) for point, ratio in points],
         },
         "line": {"color": COLOURS[place % len(COLOURS)]},
         "marker": {"symbol": MARKS[place % len(MARKS)], "size": 8},
@@ -81,7 +81,7 @@ def _trace(line: Mapping[str, Any], place: int) -> dict[str, Any]:
     }
 
 
-def _notes(line: Mapping[str, Any], place: int) -> list[dict[str, Any]]:
+def _notes(line: Line, place: int) -> list[dict[str, object]]:
     ratios = {point["version"]: point["ratio"] for point in line["points"]}
     return [
         {
@@ -96,14 +96,14 @@ def _notes(line: Mapping[str, Any], place: int) -> list[dict[str, Any]]:
     ]
 
 
-def _table(line: Mapping[str, Any]) -> str:
+def _table(line: Line) -> str:
     turns = {turn["after"]: turn for turn in line["turns"]}
     rows = "".join(_row(point, turns.get(point["version"])) for point in line["points"])
     heads = "".join(f"<th>{head}</th>" for head in ("release", "ratio", "95 % interval", "p50", "change"))
     return f'<h2>{escape(line["label"])}</h2><div class="wide"><table><tr>{heads}</tr>{rows}</table></div>'
 
 
-def _row(point: Mapping[str, Any], turn: Mapping[str, Any] | None) -> str:
+def _row(point: Point, turn: Turn | None) -> str:
     if point["ratio"] is None:
         return f'<tr><td>{escape(point["version"])}</td><td colspan="4">{escape(point["reason"])}</td></tr>'
     interval = f"{point['low']:.3f}–{point['high']:.3f}" if point["low"] and point["high"] else ""

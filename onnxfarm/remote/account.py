@@ -2,11 +2,10 @@
 
 import json
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, TypedDict, cast
 from urllib.parse import urlsplit
 
 import typer
@@ -33,6 +32,13 @@ class Account:
 
     def __post_init__(self) -> None:
         checked_address(self.server)
+
+
+class Kept(TypedDict, total=False):
+    """The file of farms: the address of the last one, and a token for each."""
+
+    default: str
+    tokens: dict[str, str]
 
 
 def find_account(server: str | None = None) -> Account:
@@ -107,7 +113,7 @@ def config_file() -> Path:
     return Path(base) / "onnxfarm" / "farms.json"
 
 
-def _read() -> Mapping[str, Any]:
+def _read() -> Kept:
     path = config_file()
     try:
         kept = json.loads(path.read_text())
@@ -117,4 +123,4 @@ def _read() -> Mapping[str, Any]:
         raise Usage(f"{path} cannot be read ({problem}): remove it and run `onnxfarm login` again.") from problem
     if not isinstance(kept, dict) or not isinstance(kept.get("tokens", {}), dict):
         raise Usage(f"{path} is not a file of `onnxfarm login`: remove it and log in again.")
-    return kept
+    return cast(Kept, kept)

@@ -9,12 +9,13 @@ that is away or broken Infrastructure. Requests that may be sent twice without h
 """
 
 import contextlib
+import io
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Self, cast
+from typing import Any, BinaryIO, Self, TypedDict, TypeVar, Unpack, cast
 from urllib.parse import quote
 
 import httpx2
@@ -22,6 +23,7 @@ import httpx2
 from farm.contract.texts import without_controls
 from onnxfarm.calibration_files import names_and_files
 from onnxfarm.problems import Infrastructure, Usage
+from onnxfarm.remote import rows
 from onnxfarm.remote.account import Account
 from onnxfarm.remote.answers import AWAY, accepted, waits
 from onnxfarm.remote.resumable import Sender, is_large
@@ -30,7 +32,17 @@ API = "/api/v1"
 # an upload's answer comes after the farm has forced it to its disk
 TIMEOUT = httpx2.Timeout(connect=10.0, read=120.0, write=120.0, pool=10.0)
 
+# a document as the farm wrote it, checked where it is read
 Json = dict[str, Any]
+Row = TypeVar("Row")
+
+
+class Asked(TypedDict, total=False):
+    """What a request carries. `is_repeatable`: sent twice it does no harm, which is so unless said otherwise."""
+
+    json: object
+    params: Mapping[str, str | int]
+    is_repeatable: bool
 
 
 class Client:
@@ -64,22 +76,22 @@ class Client:
     ) -> None:
         self._http.close()
 
-    def me(self) -> Json:
+    def me(self) -> rows.Me:
         """Who the token belongs to, with their teams."""
-        return self._json("GET", "/me")
+        return self._json(rows.Me, "GET", "/me")
 
-    def models(self, *, search: str = "") -> list[Json]:
+    def models(self, *, search: str = "") -> list[rows.Model]:
         """Every model of the user's teams, by name."""
-        found: list[Json] = []
+        found: list[rows.Model] = []
         while True:
-            page = self._list("/models", params={"after": len(found), "limit": 100, "search": search})
+            page = self._list(rows.Model, "/models", params={"after": len(found), "limit": 100, "search": search})
             found += page
             if len(page) < 100:
                 return found
 
-    def version(self, version_id: int) -> Json:
+    def version(self, version_id: int) -> rows.Version:
         """One version with its state: pending, inspecting, ready or rejected."""
-        return self._json("GET", f"/versions/{version_id}")
+        return self._json(rows.Version, "GET", f"/versions/{version_id}")
 
     def upload(
         self,
@@ -88,7 +100,7 @@ class Client:
         roles: Mapping[str, Path] | None = None,
         fields: Mapping[str, str] | None = None,
         progress: Callable[[int], None] | None = None,
-    ) -> Json:
+    ) -> rows.Version:
         """Upload a bundle: `files` (the .onnx with its external data, or one .zip) and files by role (`inputs`, …).
 
         A folder is one of ONNX's own test data, as calibration data may be.
@@ -104,37 +116,34 @@ class Client:
         def send() -> httpx2.Response:
             with contextlib.ExitStack() as opened:
                 parts = [
-                    (
-                        field,
-                        (name, _Counted(opened.enter_context(_open(path)), progress), "application/octet-stream"),
-                    )
+                    (field, (name, opened.enter_context(_open(path, progress)), "application/octet-stream"))
                     for field, name, path in named
                 ]
-                return self._http.post("/uploads", files=cast(Any, parts), data=dict(fields or {}))
+                return self._http.post("/uploads", files=parts, data=dict(fields or {}))
 
-        return _object(self._send(send, is_repeatable=True))
+        return _row(rows.Version, self._send(send, is_repeatable=True))
 
-    def plan(self, version_id: int, matrix: Mapping[str, Any] | None, *, wish: str | None = None) -> Json:
+    def plan(self, version_id: int, matrix: Mapping[str, object] | None, *, wish: str | None = None) -> rows.Plan:
         """What a matrix would measure: cells, blocks, minutes, refused points, comparisons; what a wish costs."""
         order = _order(version_id, matrix) | ({} if wish is None else {"wish": wish})
-        return self._json("POST", "/plan", json=order, is_repeatable=True)
+        return self._json(rows.Plan, "POST", "/plan", json=order, is_repeatable=True)
 
-    def start(self, version_id: int, matrix: Mapping[str, Any] | None, *, seed: int | None = None) -> Json:
+    def start(self, version_id: int, matrix: Mapping[str, object] | None, *, seed: int | None = None) -> rows.Run:
         """Start a run. Not repeated once the request was sent: the farm may have taken it."""
         order = _order(version_id, matrix) | ({} if seed is None else {"seed": seed})
-        return self._json("POST", "/runs", json=order, is_repeatable=False)
+        return self._json(rows.Run, "POST", "/runs", json=order, is_repeatable=False)
 
-    def runs(self) -> list[Json]:
+    def runs(self) -> list[rows.Run]:
         """The newest runs of the user's teams."""
-        return self._list("/runs")
+        return self._list(rows.Run, "/runs")
 
-    def run(self, run_id: str) -> Json:
+    def run(self, run_id: str) -> rows.Run:
         """One run with its progress."""
-        return self._json("GET", f"/runs/{_id(run_id)}")
+        return self._json(rows.Run, "GET", f"/runs/{_id(run_id)}")
 
     def document(self, run_id: str) -> Json:
         """The bench document of a run, partial while it goes on."""
-        return self._json("GET", f"/runs/{_id(run_id)}/results")
+        return self._json(dict, "GET", f"/runs/{_id(run_id)}/results")
 
     def csv(self, run_id: str) -> str:
         """The cells of a run as CSV."""
@@ -144,14 +153,14 @@ class Client:
         """Every timing behind a cell as CSV, in nanoseconds."""
         return self._request("GET", f"/runs/{_id(run_id)}/cells/{quote(cell, safe='')}/timings.csv").text
 
-    def cancel(self, run_id: str) -> Json:
+    def cancel(self, run_id: str) -> rows.Run:
         """Stop a run; stopping it again changes nothing."""
-        return self._json("POST", f"/runs/{_id(run_id)}/cancel", json={}, is_repeatable=True)
+        return self._json(rows.Run, "POST", f"/runs/{_id(run_id)}/cancel", json={}, is_repeatable=True)
 
-    def more(self, run_id: str, *, rounds: int, blocks: Sequence[str] = ()) -> Json:
+    def more(self, run_id: str, *, rounds: int, blocks: Sequence[str] = ()) -> rows.Run:
         """Measure more rounds of a run's blocks; of all undecided ones when none are named."""
         order: Json = {"rounds": rounds} | ({"blocks": list(blocks)} if blocks else {})
-        return self._json("POST", f"/runs/{_id(run_id)}/more", json=order, is_repeatable=False)
+        return self._json(rows.Run, "POST", f"/runs/{_id(run_id)}/more", json=order, is_repeatable=False)
 
     def _upload_in_pieces(
         self,
@@ -159,7 +168,7 @@ class Client:
         fields: Mapping[str, str],
         *,
         progress: Callable[[int], None] | None,
-    ) -> Json:
+    ) -> rows.Version:
         sender = Sender(self._http, server=self.account.server, sleep=self._sleep, progress=progress)
         said = dict(fields)
         team = said.pop("team", "")
@@ -167,45 +176,49 @@ class Client:
         for field, name, path in named:
             part = {"upload": sender.send(path, name=name, team=team)}
             parts.append(part if field == "files" else {**part, "role": field})
-        version = self._json("POST", "/uploads/complete", json={"files": parts, **said})
+        version = self._json(rows.Version, "POST", "/uploads/complete", json={"files": parts, **said})
         sender.forget()
         return version
 
-    def nodes(self) -> list[Json]:
+    def nodes(self) -> list[rows.Node]:
         """Nodes of the user's teams."""
-        return self._list("/nodes")
+        return self._list(rows.Node, "/nodes")
 
-    def invite_node(self, *, team: str = "") -> Json:
+    def invite_node(self, *, team: str = "") -> rows.Invitation:
         """A one-off code with the command by which a machine joins."""
-        return self._json("POST", "/nodes/invitations", json={"team": team}, is_repeatable=False)
+        return self._json(rows.Invitation, "POST", "/nodes/invitations", json={"team": team}, is_repeatable=False)
 
-    def lend_node(self, node_id: int, teams: list[str]) -> Json:
+    def lend_node(self, node_id: int, teams: list[str]) -> rows.Node:
         """Offers a node to these teams, and takes it back from all others."""
-        return self._json("PATCH", f"/nodes/{node_id}", json={"teams": teams})
+        return self._json(rows.Node, "PATCH", f"/nodes/{node_id}", json={"teams": teams})
 
-    def lendings(self) -> list[Json]:
+    def lendings(self) -> list[rows.Lending]:
         """Nodes that are lent or offered, from and to the user's teams."""
-        return self._list("/lendings")
+        return self._list(rows.Lending, "/lendings")
 
-    def answer_lending(self, lending_id: int, what: str) -> Json:
+    def answer_lending(self, lending_id: int, what: str) -> rows.Lending:
         """Agree to a lending, or decline it."""
-        return self._json("POST", f"/lendings/{lending_id}/{what}", json={}, is_repeatable=False)
+        return self._json(rows.Lending, "POST", f"/lendings/{lending_id}/{what}", json={}, is_repeatable=False)
 
-    def order_node(self, node_id: int, what: str) -> Json:
+    def order_node(self, node_id: int, what: str) -> rows.Node:
         """Approve, drain, resume or revoke a node."""
-        return self._json("POST", f"/nodes/{node_id}/{what}", json={}, is_repeatable=False)
+        return self._json(rows.Node, "POST", f"/nodes/{node_id}/{what}", json={}, is_repeatable=False)
 
-    def _json(self, method: str, path: str, *, is_repeatable: bool = True, **options: Any) -> Json:
-        return _object(self._request(method, path, is_repeatable=is_repeatable, **options))
+    def _json(self, kind: type[Row], method: str, path: str, **asked: Unpack[Asked]) -> Row:
+        return _row(kind, self._request(method, path, **asked))
 
-    def _list(self, path: str, *, method: str = "GET", **options: Any) -> list[Json]:
-        answer = _parsed(self._request(method, path, **options))
+    def _list(self, kind: type[Row], path: str, *, method: str = "GET", **asked: Unpack[Asked]) -> list[Row]:
+        answer = _parsed(self._request(method, path, **asked))
         if not isinstance(answer, list):
             raise Infrastructure(f"{self.account.server} answered {path} with something other than a list.")
-        return answer
+        return cast(list[Row], answer)
 
-    def _request(self, method: str, path: str, *, is_repeatable: bool = True, **options: Any) -> httpx2.Response:
-        return self._send(lambda: self._http.request(method, path, **options), is_repeatable=is_repeatable)
+    def _request(self, method: str, path: str, **asked: Unpack[Asked]) -> httpx2.Response:
+        is_repeatable = asked.pop("is_repeatable", True)
+        return self._send(
+            lambda: self._http.request(method, path, json=asked.get("json"), params=asked.get("params")),
+            is_repeatable=is_repeatable,
+        )
 
     def _send(self, send: Callable[[], httpx2.Response], *, is_repeatable: bool) -> httpx2.Response:
         """Send, and again after a pause while the farm is away; raises for a refusal."""
@@ -229,31 +242,27 @@ class Client:
         raise Infrastructure(f"{self.account.server} cannot be reached ({last}): is the farm running?") from last
 
 
-class _Counted:
+class _Counted(io.FileIO):
     """A file whose reading is reported, for a progress bar."""
 
-    def __init__(self, file: BinaryIO, progress: Callable[[int], None] | None) -> None:
-        self._file = file
+    def __init__(self, path: Path, progress: Callable[[int], None]) -> None:
+        super().__init__(path)
         self._progress = progress
 
-    def read(self, size: int = -1) -> bytes:
-        piece = self._file.read(size)
-        if self._progress is not None:
-            self._progress(len(piece))
+    def read(self, size: int | None = -1) -> bytes:
+        piece = super().read(size)
+        self._progress(len(piece))
         return piece
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
 
-
-def _open(path: Path) -> BinaryIO:
+def _open(path: Path, progress: Callable[[int], None] | None) -> BinaryIO:
     try:
-        return path.open("rb")
+        return path.open("rb") if progress is None else _Counted(path, progress)
     except OSError as problem:
         raise Usage(f"{path} cannot be read ({problem.strerror}): give the path of a file.") from problem
 
 
-def _order(version_id: int, matrix: Mapping[str, Any] | None) -> Json:
+def _order(version_id: int, matrix: Mapping[str, object] | None) -> Json:
     return {"version": version_id} | ({} if matrix is None else {"matrix": matrix})
 
 
@@ -264,7 +273,7 @@ def _id(text: str) -> str:
     return text
 
 
-def _parsed(response: httpx2.Response) -> Any:
+def _parsed(response: httpx2.Response) -> object:
     try:
         # what members and nodes wrote is printed on terminals
         return json.loads(without_controls(response.content))
@@ -274,8 +283,8 @@ def _parsed(response: httpx2.Response) -> Any:
         ) from problem
 
 
-def _object(response: httpx2.Response) -> Json:
+def _row(kind: type[Row], response: httpx2.Response) -> Row:
     answer = _parsed(response)
     if not isinstance(answer, dict):
-        raise Infrastructure(f"{response.request.url} answered with something other than an object.")
-    return answer
+        raise Infrastructure(f"{response.request.url} answered with something other than a {kind.__name__.lower()}.")
+    return cast(Row, answer)

@@ -4,17 +4,18 @@ from collections.abc import Sequence
 from urllib.parse import quote
 
 from onnxfarm.problems import Usage
-from onnxfarm.remote.client import Client, Json
+from onnxfarm.remote import rows
+from onnxfarm.remote.client import Client
 
 
 class PeopleClient(Client):
     """A connection to one farm, for those who administer it."""
 
-    def teams(self) -> list[Json]:
+    def teams(self) -> list[rows.Team]:
         """The user's teams with their people."""
-        return self._list("/teams")
+        return self._list(rows.Team, "/teams")
 
-    def team_named(self, name: str) -> Json:
+    def team_named(self, name: str) -> rows.Team:
         """One of them; the first that the user manages when no name is given. Raises Usage when there is none."""
         teams = self.teams()
         fitting = [team for team in teams if (team["name"] == name if name else team["may_manage"])]
@@ -24,18 +25,18 @@ class PeopleClient(Client):
         wanted = f"There is no team “{name}” of yours" if name else "You manage no team"
         raise Usage(f"{wanted}; your teams: {known}.")
 
-    def create_team(self, name: str) -> Json:
+    def create_team(self, name: str) -> rows.Team:
         """A new team."""
-        return self._json("POST", "/teams", json={"name": name}, is_repeatable=False)
+        return self._json(rows.Team, "POST", "/teams", json={"name": name}, is_repeatable=False)
 
-    def invite_person(self, team_id: int, username: str, role: str) -> Json:
+    def invite_person(self, team_id: int, username: str, role: str) -> rows.Invited:
         """Put a person into a team; `sign_in_link` where they are new."""
         order = {"username": username, "role": role}
-        return self._json("POST", f"/teams/{team_id}/members", json=order, is_repeatable=False)
+        return self._json(rows.Invited, "POST", f"/teams/{team_id}/members", json=order, is_repeatable=False)
 
-    def set_role(self, team_id: int, username: str, role: str) -> Json:
+    def set_role(self, team_id: int, username: str, role: str) -> rows.Member:
         """Another role for a member."""
-        return self._json("PATCH", _member(team_id, username), json={"role": role})
+        return self._json(rows.Member, "PATCH", _member(team_id, username), json={"role": role})
 
     def remove_person(self, team_id: int, username: str) -> None:
         """Take a person out of a team."""
@@ -44,23 +45,25 @@ class PeopleClient(Client):
     def sign_in_link(self, username: str) -> str:
         """A one-time link for somebody who is locked out."""
         path = f"/users/{quote(username, safe='')}/sign-in-link"
-        return str(self._json("POST", path, json={}, is_repeatable=False)["sign_in_link"])
+        return self._json(rows.Link, "POST", path, json={}, is_repeatable=False)["sign_in_link"]
 
     def close_account(self, username: str) -> None:
         """Close a person's account."""
         self._request("POST", f"/users/{quote(username, safe='')}/close", json={}, is_repeatable=False)
 
-    def tokens(self) -> list[Json]:
+    def tokens(self) -> list[rows.Token]:
         """The user's own tokens."""
-        return self._list("/tokens")
+        return self._list(rows.Token, "/tokens")
 
-    def make_token(self, name: str, scopes: Sequence[str]) -> Json:
+    def make_token(self, name: str, scopes: Sequence[str]) -> rows.NewToken:
         """A new token, with its secret."""
-        return self._json("POST", "/tokens", json={"name": name, "scopes": list(scopes)}, is_repeatable=False)
+        return self._json(
+            rows.NewToken, "POST", "/tokens", json={"name": name, "scopes": list(scopes)}, is_repeatable=False
+        )
 
-    def close_token(self, token_id: int) -> Json:
+    def close_token(self, token_id: int) -> rows.Token:
         """Close a token now."""
-        return self._json("DELETE", f"/tokens/{token_id}", is_repeatable=False)
+        return self._json(rows.Token, "DELETE", f"/tokens/{token_id}", is_repeatable=False)
 
 
 def _member(team_id: int, username: str) -> str:

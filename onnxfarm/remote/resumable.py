@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 import httpx2
 
@@ -152,7 +152,7 @@ def memory_file() -> Path:
 def _remembered() -> dict[str, str]:
     """Keys of begun uploads, by server and file; nothing when the file is not there or not ours."""
     with contextlib.suppress(OSError, ValueError):
-        known: Any = json.loads(memory_file().read_text())
+        known: object = json.loads(memory_file().read_text())
         if isinstance(known, dict):
             return {str(mark): str(key) for mark, key in known.items()}
     return {}

@@ -1,14 +1,17 @@
-"""A run followed to its end in the terminal: a bar where there is one, plain lines elsewhere."""
+"""A farm's run: its page, its document, and how it is followed in the terminal, by a bar or in plain lines."""
 
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from pydantic import ValidationError
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
-from onnxfarm.problems import TimedOut
+from farm.contract.document import SCHEMA, Document
+from onnxfarm.problems import Infrastructure, TimedOut
+from onnxfarm.remote import rows
 from onnxfarm.remote.client import Client
 
 POLL_S = 0.7
@@ -39,7 +42,7 @@ class Standing(NamedTuple):
         return ", ".join(parts)
 
 
-def follow(client: Client, run_id: str, *, console: Console, timeout_s: float | None = None) -> dict[str, Any]:
+def follow(client: Client, run_id: str, *, console: Console, timeout_s: float | None = None) -> rows.Run:
     """Wait for a run to end and show how far it is; answers the run. Raises TimedOut after `timeout_s`."""
     limit = time.monotonic() + timeout_s if timeout_s is not None else None
     with _shown(console) as say:
@@ -57,9 +60,26 @@ def follow(client: Client, run_id: str, *, console: Console, timeout_s: float | 
             time.sleep(POLL_S)
 
 
-def standing_of(run: dict[str, Any]) -> Standing:
+def read_document(client: Client, run_id: str) -> Document:
+    """The bench document of a run, checked. Raises Infrastructure when the farm writes another version of it."""
+    plain = client.document(run_id)
+    try:
+        return Document.model_validate(plain)
+    except ValidationError as problem:
+        raise Infrastructure(
+            f"The farm's results have the schema {plain.get('schema')!r} and this client reads {SCHEMA}: "
+            "install the farm's version of onnxfarm."
+        ) from problem
+
+
+def address_of(run: rows.Run, client: Client) -> str:
+    """The run's page."""
+    return run.get("url") or f"{client.account.server}/runs/{run['id']}/"
+
+
+def standing_of(run: rows.Run) -> Standing:
     """How far a run is, from the API's answer."""
-    progress = run.get("progress") or {}
+    progress: rows.Progress = run.get("progress") or {}
     return Standing(
         done=int(progress.get("cells_done") or 0),
         planned=int(progress.get("cells_planned") or 0),
@@ -93,12 +113,13 @@ def _bar(console: Console) -> Iterator[Say]:
 
 
 def _lines(console: Console) -> Say:
-    said: list[Any] = [None, 0.0]
+    said, said_at = (-1, ""), 0.0
 
     def say(standing: Standing) -> None:
+        nonlocal said, said_at
         now = time.monotonic()
-        if (standing.done, standing.block) != said[0] or now - said[1] > LINE_EVERY_S:
-            said[:] = [(standing.done, standing.block), now]
+        if (standing.done, standing.block) != said or now - said_at > LINE_EVERY_S:
+            said, said_at = (standing.done, standing.block), now
             console.print(standing.words, highlight=False, soft_wrap=True)
 
     return say

@@ -15,11 +15,12 @@ from farm.alerts.selectors.releases import published as known_to_the_farm
 from farm.alerts.services.index import look_for_releases
 from farm.registry.models import Version
 from farm.rules.matrices import matrix as matrices
-from onnxfarm.commands.gate_benches import Given, Remote
+from onnxfarm.gate import Given
 from onnxfarm.here.published import published
 from onnxfarm.main import app
 from onnxfarm.problems import Usage
 from onnxfarm.remote.client import Client
+from onnxfarm.remote.gate import Remote
 from onnxfarm.subject import Subject
 from tests.acceptance.release_index import ReleaseIndex
 from tests.conftest import MODELS

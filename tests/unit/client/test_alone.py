@@ -6,7 +6,7 @@ from pathlib import Path
 
 COMMANDS = (
     *("commands.submit", "commands.plan", "commands.status", "commands.results", "commands.cancel", "commands.models"),
-    *("commands.login", "remote.account", "screen", "remote.following", "commands.watch", "commands.alerts"),
+    *("commands.login", "remote.account", "screen", "remote.runs", "commands.watch", "commands.alerts"),
     "commands.report",
 )
 EXTRAS = ("numpy", "scipy", "onnx", "onnxruntime", "celery", "django", "ninja", "redis", "psutil")

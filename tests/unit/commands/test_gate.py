@@ -10,9 +10,9 @@ from farm.contract.cells import CellSpec, Runtime
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.changes.gate import CHECKS
 from farm.rules.matrices import matrix as matrices
-from onnxfarm.commands.gate_benches import Given, Local
-from onnxfarm.gate import Outcome, run_gate
+from onnxfarm.gate import Given, Outcome, run_gate
 from onnxfarm.here import workbench
+from onnxfarm.here.gate import Local
 from onnxfarm.subject import Subject
 from tests.unit.commands.made_up import MadeUpBench
 from tests.unit.rules.making import make_output

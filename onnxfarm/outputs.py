@@ -1,0 +1,56 @@
+"""What a command writes: text, documents and plain values, to a file or to stdout."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from onnxfarm.problems import Usage
+
+if TYPE_CHECKING:
+    from farm.contract.document import Document
+
+STDOUT = Path("-")
+
+
+def write_text(text: str, path: Path) -> None:
+    """Write text to a file, whole or not at all; - is stdout. Raises Usage when the file cannot be written."""
+    if path == STDOUT:
+        sys.stdout.write(text)
+        return
+    try:
+        draft = path.with_name(f".{path.name}.part")
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+    except OSError as problem:
+        raise Usage(f"{path} cannot be written ({problem.strerror}): give the path of a file.") from problem
+
+
+def write_document(document: "Document", path: Path | None) -> None:
+    """Write a document where a file was named."""
+    if path is not None:
+        write_text(document.to_json() + "\n", path)
+
+
+def write_plain(plain: object, path: Path | None = STDOUT) -> None:
+    """Write plain values as JSON for people and programs, where a file was named."""
+    if path is not None:
+        write_text(json.dumps(plain, indent=2, ensure_ascii=False) + "\n", path)
+
+
+def say(*lines: str, console: Console | None = None) -> None:
+    """Print lines for people as they are, on stderr unless a console is given: nothing is folded or coloured."""
+    shown = console or Console(stderr=True)
+    for line in lines:
+        shown.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def table_of(*heads: str) -> Table:
+    """A table without lines around it."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for head in heads:
+        table.add_column(head)
+    return table

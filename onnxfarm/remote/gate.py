@@ -1,0 +1,51 @@
+"""A gate's measurements on a farm, with the model as one of its versions."""
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from farm.contract.document import Document
+from farm.rules.matrices.matrix import Matrix
+from farm.rules.planning.plans import PlannedBlock, RefusedPoint
+from onnxfarm.gate import Bench, Given, positions_of
+from onnxfarm.outputs import say
+from onnxfarm.remote.account import find_account
+from onnxfarm.remote.client import Client
+from onnxfarm.remote.runs import address_of, follow, read_document
+from onnxfarm.remote.uploads import Bundle, uploaded
+
+
+@contextlib.contextmanager
+def opened(given: Given, *, server: str, console: Console) -> Iterator[Bench]:
+    """The farm once it has inspected the model."""
+    subject = given.subject
+    bundle = Bundle(subject.model, {"inputs": subject.inputs, "expected": subject.expected})
+    with Client(find_account(server)) as client:
+        version = uploaded(client, bundle, console=console)
+        yield Remote(client, given, version=version["id"], console=console)
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A farm."""
+
+    client: Client
+    given: Given
+    version: int
+    console: Console
+
+    def positions(self, matrix: Matrix) -> Mapping[str, Mapping[str, int]]:
+        plain = self.client.plan(self.version, matrix.as_plain())
+        blocks = tuple(PlannedBlock.model_validate(block) for block in plain["blocks"])
+        return positions_of(blocks, tuple(RefusedPoint.model_validate(point) for point in plain["refused"]))
+
+    def measure(self, matrix: Matrix) -> Document:
+        run = self.client.start(self.version, matrix.as_plain(), seed=self.given.subject.seed)
+        run_id = str(run["id"])
+        say(f"Run {run_id}: {address_of(run, self.client)}", console=self.console)
+        left = None if self.given.deadline is None else max(0.0, self.given.deadline - time.monotonic())
+        follow(self.client, run_id, console=self.console, timeout_s=left)
+        return read_document(self.client, run_id)

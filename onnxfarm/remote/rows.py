@@ -1,0 +1,249 @@
+"""What a farm's API answers, as far as this client reads it; its document at /api/v1/docs names every field."""
+
+from typing import TypedDict
+
+
+class Progress(TypedDict, total=False):
+    """How far a run is: cells that have ended, the share of its work, the busy block in words."""
+
+    cells_done: int
+    cells_planned: int
+    share: float
+    block: str
+    minutes_left: float | None
+
+
+class Run(TypedDict):
+    id: int
+    url: str
+    state: str
+    outcome: str
+    sentence: str
+    model: str
+    created_at: str
+    progress: Progress
+
+
+class Evaluation(TypedDict):
+    state: str
+    problem: str | None
+
+
+class Calibration(TypedDict):
+    samples: int | None
+    problem: str | None
+
+
+class Version(TypedDict):
+    """A version of a model. `state`: pending, inspecting, ready or rejected."""
+
+    id: int
+    model: str
+    number: int
+    state: str
+    problem: str | None
+    evaluation: Evaluation | None
+    calibration: Calibration | None
+
+
+class Model(TypedDict):
+    id: int
+    name: str
+    team: str
+    version_count: int
+    created_at: str
+
+
+class Reason(TypedDict):
+    text: str
+
+
+class Point(TypedDict, total=False):
+    """A point of a matrix that a plan refuses."""
+
+    id: str
+    labels: dict[str, str]
+    reason: Reason
+
+
+class Arm(TypedDict):
+    id: str
+
+
+class Comparison(TypedDict, total=False):
+    smallest_detectable: float | None
+
+
+class Wish(TypedDict):
+    text: str
+
+
+class Block(TypedDict, total=False):
+    """A block of a plan; rounds and minutes are absent where nothing is known of them."""
+
+    id: str
+    arms: list[Arm]
+    min_rounds: int
+    max_rounds: int
+    minutes: float
+    nodes: list[str]
+    comparisons: list[Comparison]
+    wish: Wish | None
+
+
+class Plan(TypedDict, total=False):
+    cells: int
+    blocks: list[Block]
+    refused: list[Point]
+    minutes: float
+    problem: str | None
+
+
+class SelfTest(TypedDict):
+    sentence: str
+
+
+class Node(TypedDict):
+    id: int
+    name: str
+    state: str
+    health: str
+    tags: dict[str, str]
+    owner_tags: list[str]
+    fingerprint: str
+    self_test: SelfTest | None
+
+
+class Invitation(TypedDict):
+    command: str
+    expires_at: str
+
+
+class Lending(TypedDict):
+    """A node that was offered to a team."""
+
+    id: int
+    node: str
+    node_id: int
+    owner: str | None
+    from_team: str
+    team: str
+    sandbox: str
+    fingerprint: str
+    sentence: str
+
+
+class Named(TypedDict):
+    id: int
+    name: str
+
+
+class Member(TypedDict):
+    username: str
+    role: str
+    is_open: bool
+    last_seen_at: str | None
+
+
+class Invited(Member):
+    """`sign_in_link`: where they are new."""
+
+    sign_in_link: str | None
+
+
+class Link(TypedDict):
+    sign_in_link: str
+
+
+class Team(TypedDict):
+    """A team with its people; `me` tells of one's teams by name alone."""
+
+    id: int
+    name: str
+    may_manage: bool
+    members: list[Member]
+
+
+class Token(TypedDict):
+    id: int
+    hint: str
+    name: str
+    scopes: list[str]
+    expires_at: str
+    last_used_at: str | None
+    revoked_at: str | None
+
+
+class NewToken(Token):
+    secret: str
+
+
+class Me(TypedDict):
+    username: str
+    teams: list[Named]
+
+
+class Watch(TypedDict):
+    id: int
+    url: str
+    name: str
+    team: str
+    is_active: bool
+    models: list[Named]
+    label: str
+    reference: str
+    on_release: bool
+    on_version: bool
+    schedule: str
+    problem: str
+
+
+class Round(TypedDict):
+    """One measurement of a watch: `old` against `new`."""
+
+    id: int
+    model: str
+    version: int
+    old: str
+    new: str
+    state: str
+    outcome: str
+    sentence: str
+
+
+class Symptom(TypedDict):
+    kind: str
+    text: str
+    explanation: str
+
+
+class Investigation(TypedDict):
+    id: int
+    kind: str
+    state: str
+    sentence: str
+
+
+class Event(TypedDict):
+    at: str
+    kind: str
+    text: str
+
+
+class Alert(TypedDict):
+    id: int
+    url: str
+    state: str
+    is_snoozed: bool
+    sentence: str
+    release: str
+    model: str
+    node: str
+    symptoms: list[Symptom]
+
+
+class AlertPage(Alert):
+    """One alert with what was looked into and its log."""
+
+    investigations: list[Investigation]
+    events: list[Event]

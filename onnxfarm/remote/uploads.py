@@ -1,0 +1,74 @@
+"""Models on their way into a farm's registry: sent, inspected, and what came with them looked at."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+from onnxfarm.model_files import files_of
+from onnxfarm.outputs import say
+from onnxfarm.problems import TimedOut, Usage
+from onnxfarm.remote.client import Client
+from onnxfarm.remote.rows import Version
+
+POLL_S = 0.3
+LIMIT_S = 300.0
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A model on disk. `beside`: what comes with it by role (inputs, expected, evaluation, calibration), where given;
+    `fields`: model, note, team and recipe, where said."""
+
+    model: Path
+    beside: Mapping[str, Path | None] = field(default_factory=dict)
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+
+def uploaded(client: Client, bundle: Bundle, *, console: Console) -> Version:
+    """The inspected version; uploading it again is the same one. Raises Usage with the farm's sentence when the model
+    is rejected or its labelled data do not fit."""
+    files = files_of(bundle.model)
+    given = {role: path for role, path in bundle.beside.items() if path is not None}
+    said = {name: text for name, text in bundle.fields.items() if text}
+    say(f"Uploading {', '.join(path.name for path in [*files, *given.values()])}", console=console)
+    with _bar(console, files=[*files, *given.values()]) as advance:
+        version = client.upload(files, roles=given, fields=said, progress=advance)
+    limit = time.monotonic() + LIMIT_S
+    while version["state"] in ("pending", "inspecting"):
+        if time.monotonic() > limit:
+            raise TimedOut(
+                f"{version['model']} v{version['number']} was not inspected within {LIMIT_S:.0f} s; "
+                "does the farm's `prepare` worker run?"
+            )
+        time.sleep(POLL_S)
+        version = client.version(version["id"])
+    if version["state"] == "rejected":
+        raise Usage(f"{files[0].name} was rejected: {version['problem']}")
+    data = given.get("evaluation")
+    return version if data is None else _with_accepted_data(client, version, data, until=limit)
+
+
+def _with_accepted_data(client: Client, version: Version, data: Path, *, until: float) -> Version:
+    """The version once its labelled data were looked at. Raises Usage with the farm's sentence when they do not fit."""
+    while (found := version.get("evaluation")) and found["state"] in ("pending", "making"):
+        if time.monotonic() > until:
+            raise TimedOut(f"{data.name} was not looked at in time; does the `prepare` worker run?")
+        time.sleep(POLL_S)
+        version = client.version(version["id"])
+    if found and found["state"] == "failed":
+        raise Usage(f"{data}: {found['problem']}")
+    return version
+
+
+@contextlib.contextmanager
+def _bar(console: Console, *, files: list[Path]) -> Iterator[Callable[[int], None]]:
+    """A bar of bytes on a terminal; nothing elsewhere."""
+    columns = (TextColumn("upload"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=sum(path.stat().st_size for path in files if path.is_file()))
+        yield lambda size: progress.advance(task, size)
