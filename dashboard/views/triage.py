@@ -16,7 +16,7 @@ from dashboard.views.alerts import shown
 from farm.accounts.refusals import Invalid, Missing, NotAllowed, Refusal
 from farm.accounts.selectors import members_of
 from farm.alerts.selectors import alerts as selectors
-from farm.alerts.services import handling, investigating
+from farm.alerts.services import investigations, triage
 
 if TYPE_CHECKING:
     from farm.accounts.models import User
@@ -28,7 +28,7 @@ Order = Callable[["Alert", "User", Given], str]
 
 
 def _acknowledge(alert: "Alert", by: "User", given: Given) -> str:
-    handling.acknowledge(alert=alert, by=by, note=given["note"], assignee=_member(alert, given["assignee"]))
+    triage.acknowledge(alert=alert, by=by, note=given["note"], assignee=_member(alert, given["assignee"]))
     return f"Alert {alert.pk} is acknowledged: {given['assignee'] or by.username} looks at it."
 
 
@@ -36,7 +36,7 @@ def _assign(alert: "Alert", by: "User", given: Given) -> str:
     member = _member(alert, given["assignee"])
     if member is None:
         raise Invalid("Choose who looks at it.", code="assignee")
-    handling.assign(alert=alert, by=by, assignee=member)
+    triage.assign(alert=alert, by=by, assignee=member)
     return f"{member.username} looks at alert {alert.pk}."
 
 
@@ -52,7 +52,7 @@ def _member(alert: "Alert", name: str) -> "User | None":
 
 def _snooze(alert: "Alert", by: "User", given: Given) -> str:
     until = _date(given["until"])
-    handling.snooze(alert=alert, by=by, until=until, release=given["release"])
+    triage.snooze(alert=alert, by=by, until=until, release=given["release"])
     return f"Alert {alert.pk} is snoozed until {given['until'] or given['release']}."
 
 
@@ -67,32 +67,32 @@ def _date(text: str) -> datetime | None:
 
 
 def _invalid(alert: "Alert", by: "User", given: Given) -> str:
-    handling.call_invalid(alert=alert, by=by, reason=given["reason"])
+    triage.call_invalid(alert=alert, by=by, reason=given["reason"])
     return f"Alert {alert.pk} is invalid; digests count it."
 
 
 def _infra(alert: "Alert", by: "User", given: Given) -> str:
-    handling.call_infra(alert=alert, by=by, reason=given["reason"])
+    triage.call_infra(alert=alert, by=by, reason=given["reason"])
     return f"Alert {alert.pk} is put down to the farm."
 
 
 def _reopen(alert: "Alert", by: "User", given: Given) -> str:
-    handling.reopen(alert=alert, by=by, note=given["note"])
+    triage.reopen(alert=alert, by=by, note=given["note"])
     return f"Alert {alert.pk} is open again."
 
 
 def _note(alert: "Alert", by: "User", given: Given) -> str:
-    handling.add_note(alert=alert, by=by, note=given["note"])
+    triage.add_note(alert=alert, by=by, note=given["note"])
     return "The note is kept in the log."
 
 
 def _since_when(alert: "Alert", by: "User", given: Given) -> str:
-    investigating.ask_since_when(alert=alert, by=by, good=given["good"], bad=given["bad"])
+    investigations.ask_since_when(alert=alert, by=by, good=given["good"], bad=given["bad"])
     return "Bisection begins; each step is one run."
 
 
 def _work_around(alert: "Alert", by: "User", given: Given) -> str:
-    investigating.ask_work_around(alert=alert, by=by, optimizers=given["optimizers"].replace(",", " ").split())
+    investigations.ask_work_around(alert=alert, by=by, optimizers=given["optimizers"].replace(",", " ").split())
     return "Session options are tried; each step is one run."
 
 

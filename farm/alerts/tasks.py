@@ -9,7 +9,7 @@ from celery import shared_task
 from django.db import close_old_connections
 
 from farm.accounts.ticking import tick as ticking
-from farm.alerts.services import causes, delivering, digests, index, investigating, judging, resolving
+from farm.alerts.services import causes, deliveries, digests, index, investigations, judgements, resolutions
 
 log = logging.getLogger(__name__)
 # messages sent at once by one process: receivers that hang for ten seconds each must leave threads for the ticks
@@ -19,11 +19,11 @@ DUTIES: tuple[Callable[[], int], ...] = (
     causes.notice_releases,
     causes.notice_versions,
     causes.notice_schedules,
-    judging.advance_rounds,
-    investigating.advance_investigations,
-    resolving.wake_due_alerts,
+    judgements.advance_rounds,
+    investigations.advance_investigations,
+    resolutions.wake_due_alerts,
     digests.send_due_digests,
-    delivering.ring_due,
+    deliveries.ring_due,
 )
 
 
@@ -51,7 +51,7 @@ def deliver(delivery_id: int) -> None:
     if not _places.acquire(blocking=False):
         return
     try:
-        delivering.deliver(delivery_id)
+        deliveries.deliver(delivery_id)
     finally:
         _places.release()
         close_old_connections()

@@ -14,8 +14,8 @@ from farm.accounts.selectors import members_of
 from farm.alerts.models import Alert, AlertEvent
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
-from farm.alerts.services import handling
-from farm.alerts.services.telling import address_of
+from farm.alerts.services import triage
+from farm.alerts.services.announcements import address_of
 from farm.api.auth import person
 from farm.api.bisections import InvestigationOut
 from farm.api.pages import Page
@@ -161,7 +161,7 @@ def acknowledge(request: HttpRequest, alert_id: int, payload: Acknowledged) -> A
     user = person(request)
     found = selectors.alert(user, alert_id)
     assignee = _member(found, payload.assignee) if payload.assignee else None
-    handling.acknowledge(alert=found, by=user, note=payload.note, assignee=assignee)
+    triage.acknowledge(alert=found, by=user, note=payload.note, assignee=assignee)
     return selectors.alert(user, alert_id)
 
 
@@ -170,7 +170,7 @@ def assign(request: HttpRequest, alert_id: int, payload: Assigned) -> Alert:
     """Give an alert to a member of its team; an open one is acknowledged by that."""
     user = person(request)
     found = selectors.alert(user, alert_id)
-    handling.assign(alert=found, by=user, assignee=_member(found, payload.assignee))
+    triage.assign(alert=found, by=user, assignee=_member(found, payload.assignee))
     return selectors.alert(user, alert_id)
 
 
@@ -182,7 +182,7 @@ def snooze(request: HttpRequest, alert_id: int, payload: Snoozed) -> Alert:
         raise Invalid(
             f"{payload.until:%Y-%m-%dT%H:%M} has no time zone: write it like 2026-12-24T08:00Z.", code="snooze"
         )
-    handling.snooze(alert=selectors.alert(user, alert_id), by=user, until=payload.until, release=payload.release)
+    triage.snooze(alert=selectors.alert(user, alert_id), by=user, until=payload.until, release=payload.release)
     return selectors.alert(user, alert_id)
 
 
@@ -190,7 +190,7 @@ def snooze(request: HttpRequest, alert_id: int, payload: Snoozed) -> Alert:
 def call_invalid(request: HttpRequest, alert_id: int, payload: Reasoned) -> Alert:
     """It is no change. The reason is kept, and digests count it."""
     user = person(request)
-    handling.call_invalid(alert=selectors.alert(user, alert_id), by=user, reason=payload.reason)
+    triage.call_invalid(alert=selectors.alert(user, alert_id), by=user, reason=payload.reason)
     return selectors.alert(user, alert_id)
 
 
@@ -198,7 +198,7 @@ def call_invalid(request: HttpRequest, alert_id: int, payload: Reasoned) -> Aler
 def call_infra(request: HttpRequest, alert_id: int, payload: Reasoned) -> Alert:
     """The farm or a machine was to blame."""
     user = person(request)
-    handling.call_infra(alert=selectors.alert(user, alert_id), by=user, reason=payload.reason)
+    triage.call_infra(alert=selectors.alert(user, alert_id), by=user, reason=payload.reason)
     return selectors.alert(user, alert_id)
 
 
@@ -206,7 +206,7 @@ def call_infra(request: HttpRequest, alert_id: int, payload: Reasoned) -> Alert:
 def reopen(request: HttpRequest, alert_id: int, payload: Noted) -> Alert:
     """Open it again."""
     user = person(request)
-    handling.reopen(alert=selectors.alert(user, alert_id), by=user, note=payload.note)
+    triage.reopen(alert=selectors.alert(user, alert_id), by=user, note=payload.note)
     return selectors.alert(user, alert_id)
 
 
@@ -214,7 +214,7 @@ def reopen(request: HttpRequest, alert_id: int, payload: Noted) -> Alert:
 def add_note(request: HttpRequest, alert_id: int, payload: Noted) -> Alert:
     """Keep a note beside the alert and in its log."""
     user = person(request)
-    handling.add_note(alert=selectors.alert(user, alert_id), by=user, note=payload.note)
+    triage.add_note(alert=selectors.alert(user, alert_id), by=user, note=payload.note)
     return selectors.alert(user, alert_id)
 
 

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 from farm.alerts.models import Investigation
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import investigations
-from farm.alerts.services import investigating
+from farm.alerts.services.investigations import ask_since_when, ask_work_around
 from farm.alerts.states import InvestigationKind
 from farm.api.auth import person
 
@@ -62,7 +62,7 @@ def bisect(request: HttpRequest, alert_id: int, payload: Bounds) -> Status[Inves
     """Look for the first bad release: each step measures the good one and one other side by side, as a run."""
     user = person(request)
     found = selectors.alert(user, alert_id)
-    asked = investigating.ask_since_when(alert=found, by=user, good=payload.good, bad=payload.bad)
+    asked = ask_since_when(alert=found, by=user, good=payload.good, bad=payload.bad)
     return Status(202, asked)
 
 
@@ -71,7 +71,7 @@ def work_around(request: HttpRequest, alert_id: int, payload: Tried) -> Status[I
     """Look for a session option that undoes it: each one is measured beside both releases."""
     user = person(request)
     found = selectors.alert(user, alert_id)
-    asked = investigating.ask_work_around(alert=found, by=user, optimizers=payload.optimizers)
+    asked = ask_work_around(alert=found, by=user, optimizers=payload.optimizers)
     return Status(202, asked)
 
 

@@ -2,7 +2,7 @@
 
 A plain ASGI application in front of Django: `GET /api/node/v1/messages`, the long poll on which a thousand nodes wait,
 is answered here, because a waiting node should cost a coroutine and nothing else; the broker stays private (see
-farm.api.polling for who gets what). Other addresses of nodes go to Django in a thread (farm.api.brief), files of the
+farm.api.exchange for who gets what). Other addresses of nodes go to Django in a thread (farm.api.brief), files of the
 store by Django's own way; what is no node's address is not here.
 """
 
@@ -20,7 +20,7 @@ from farm.api.brief import Answer, BriefHandler, ThreadHandler, UploadHandler
 from farm.api.doors import Door, Scope, secret_of
 from farm.api.endpoints import Endpoint, Way, endpoints_at
 from farm.api.errors import DATABASE_AWAY
-from farm.api.polling import Exchange
+from farm.api.exchange import Exchange
 from farm.api.polls import Polls
 from farm.contract.node import MAX_WAIT_S, Problem, SecretRequest
 from farm.fleet.services import note_refusal

@@ -16,7 +16,7 @@ from farm.accounts.refusals import Conflict, Refusal, TooLarge, Unprocessable
 from farm.api import errors
 from farm.api.doors import HINT, UNKNOWN_NODE
 from farm.api.endpoints import SMALL_BYTES, endpoints_at
-from farm.api.outgoing import StoredFile
+from farm.api.stored_files import StoredFile
 from farm.contract import node as messages
 from farm.contract.blocks import Lease
 from farm.contract.reports import Reply

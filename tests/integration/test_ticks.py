@@ -9,7 +9,7 @@ from celery import current_app
 
 from farm.accounts.models import Team, Tick, User
 from farm.alerts.models import Channel, Delivery
-from farm.alerts.services import messages as telling
+from farm.alerts.services import messages
 from farm.alerts.states import ChannelKind, DeliveryState
 from farm.alerts.tasks import AT_ONCE
 from farm.config import workers
@@ -53,7 +53,7 @@ def make_deliveries(team: Team, receiver: Receiver, count: int) -> list[Delivery
             Delivery.objects.create(channel=channel, cause="test", message_id=f"{team.pk}-{number}", kind="test")
         )
     for row in rows:
-        telling.ring_delivery(row.pk)
+        messages.ring_delivery(row.pk)
     return rows
 
 
@@ -86,7 +86,7 @@ def test_ticks_go_on_while_thirty_receivers_hang(ticks: Process, team: Team, str
 def test_a_message_in_the_queue_of_before_the_upgrade_is_not_left_lying(prepare_worker: Process, team: Team) -> None:
     with receiving() as honest:
         (told,) = make_deliveries(team, honest, 1)
-        current_app.send_task(telling.DELIVER, args=[told.pk], queue=PREPARE_QUEUE)
+        current_app.send_task(messages.DELIVER, args=[told.pk], queue=PREPARE_QUEUE)
         gone = Delivery.objects.filter(pk=told.pk).exclude(state=DeliveryState.WAITING)
         wait_for(gone.exists, what="the old message", seconds=20)
 

@@ -13,13 +13,13 @@ from farm.accounts.selectors import can_manage
 from farm.accounts.services import record
 from farm.alerts.models import Channel, Delivery
 from farm.alerts.models.channel import new_salt
+from farm.alerts.services.announcements import queue_message
 from farm.alerts.services.digests import first_digest_at
 from farm.alerts.services.keys import signing_secret
-from farm.alerts.services.telling import queue_message
 from farm.alerts.states import ChannelKind, DigestEvery
 from farm.alerts.transports import notices, webhook
 from farm.alerts.transports.addresses import read_url
-from farm.alerts.transports.failing import DeliveryProblem
+from farm.alerts.transports.problem import DeliveryProblem
 
 MOST_CHANNELS = 50
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from farm.accounts.models import Team
 from farm.alerts.models import Alert, AlertEvent, Channel, WatchRound
-from farm.alerts.services.telling import address_of, queue_message
+from farm.alerts.services.announcements import address_of, queue_message
 from farm.alerts.states import AlertEventKind, AlertState, DigestEvery, RoundOutcome, RoundState
 from farm.fleet.models import NullEstimate
 from farm.rules.cells.numbers import counted

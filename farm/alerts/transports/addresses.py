@@ -14,7 +14,7 @@ from concurrent.futures import TimeoutError as TooLate
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from farm.alerts.transports.failing import DeliveryProblem
+from farm.alerts.transports.problem import DeliveryProblem
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network

@@ -5,7 +5,7 @@ import smtplib
 from django.core.mail import EmailMessage
 from django.core.mail.utils import DNS_NAME
 
-from farm.alerts.transports.failing import DeliveryProblem
+from farm.alerts.transports.problem import DeliveryProblem
 
 
 def send(address: str, *, subject: str, text: str, message_id: str) -> None:

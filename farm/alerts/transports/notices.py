@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from farm.alerts.transports import messenger
-from farm.alerts.transports.failing import DeliveryProblem
+from farm.alerts.transports.problem import DeliveryProblem
 from farm.alerts.transports.services import checked_address
 
 WORD_JOINER = "\u2060"

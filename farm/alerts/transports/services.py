@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote, unquote
 
-from farm.alerts.transports.failing import DeliveryProblem
+from farm.alerts.transports.problem import DeliveryProblem
 
 _EVERYWHERE: Final = {"format", "overflow"}
 # by scheme, what may be said behind the `?`: who is addressed and how it looks, nothing that is fetched from elsewhere

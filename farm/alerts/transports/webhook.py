@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from standardwebhooks import Webhook
 
 from farm.alerts.transports.addresses import Target, target_of
-from farm.alerts.transports.failing import DeliveryProblem
+from farm.alerts.transports.problem import DeliveryProblem
 
 CONNECT_S = 4.0
 TOTAL_S = 10.0

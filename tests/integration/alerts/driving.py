@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from farm.accounts.models import Team, User
 from farm.alerts.models import Release, Watch
-from farm.alerts.services.delivering import ring_due
+from farm.alerts.services.deliveries import ring_due
 from farm.alerts.tasks import DUTIES
 from farm.contract import reports
 from farm.contract.blocks import ArmOrder

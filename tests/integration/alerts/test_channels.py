@@ -15,11 +15,11 @@ from pytest_django import Settings
 from farm.accounts.models import Team, User
 from farm.accounts.refusals import Invalid, NotAllowed
 from farm.alerts.models import AlertEvent, Channel, Delivery, Watch
-from farm.alerts.services import channels, delivering, digests, handling
+from farm.alerts.services import channels, deliveries, digests, triage
 from farm.alerts.states import DeliveryState
 from farm.alerts.transports import webhook
 from farm.alerts.transports.addresses import is_allowed, read_url, target_of
-from farm.alerts.transports.failing import DeliveryProblem
+from farm.alerts.transports.problem import DeliveryProblem
 from farm.registry.models import Version
 from tests.integration.alerts.receiver import Receiver, receiving
 from tests.integration.dashboard.watching import bare_alert
@@ -43,11 +43,11 @@ def test_a_test_message_arrives_signed_with_the_channels_secret(team: Team, owne
     channel = make_channel(team, owner, receiver.url)
     receiver.secret = channels.shown_secret(channel=channel, by=owner)
     delivery = channels.test_channel(channel=channel, by=owner)
-    assert delivering.deliver(delivery.pk)
+    assert deliveries.deliver(delivery.pk)
     delivery.refresh_from_db()
     assert (delivery.state, receiver.ids) == (DeliveryState.SENT, [delivery.message_id])
     assert receiver.verified()["type"] == "channel.test"
-    assert not delivering.deliver(delivery.pk)
+    assert not deliveries.deliver(delivery.pk)
     assert len(receiver.seen) == 1
 
 
@@ -57,7 +57,7 @@ def test_a_renewed_secret_signs_instead_of_the_old_one(team: Team, owner: User, 
     old = channels.shown_secret(channel=channel, by=owner)
     receiver.secret = channels.renew_secret(channel=channel, by=owner)
     assert receiver.secret != old
-    delivering.deliver(channels.test_channel(channel=channel, by=owner).pk)
+    deliveries.deliver(channels.test_channel(channel=channel, by=owner).pk)
     assert receiver.verified()
 
 
@@ -66,13 +66,13 @@ def test_a_receiver_that_fails_is_asked_again_with_the_same_id(team: Team, owner
     receiver.answers = [500, 429, 200]
     delivery = channels.test_channel(channel=make_channel(team, owner, receiver.url), by=owner)
     for _ in range(2):
-        assert not delivering.deliver(delivery.pk)
+        assert not deliveries.deliver(delivery.pk)
         delivery.refresh_from_db()
         assert delivery.state == DeliveryState.WAITING
         assert delivery.due_at > timezone.now()
-        assert not delivering.deliver(delivery.pk), "it is not due yet"
+        assert not deliveries.deliver(delivery.pk), "it is not due yet"
         Delivery.objects.update(due_at=timezone.now())
-    assert delivering.deliver(delivery.pk)
+    assert deliveries.deliver(delivery.pk)
     assert receiver.ids == [delivery.message_id] * 3
 
 
@@ -83,7 +83,7 @@ def test_an_answer_that_stays_is_a_failure_that_is_shown(
 ) -> None:
     receiver.answers = [answer]
     delivery = channels.test_channel(channel=make_channel(team, owner, receiver.url), by=owner)
-    delivering.deliver(delivery.pk)
+    deliveries.deliver(delivery.pk)
     delivery.refresh_from_db()
     assert delivery.state == DeliveryState.FAILED
     assert "did not take the message" in delivery.problem
@@ -95,11 +95,11 @@ def test_an_answer_that_stays_is_a_failure_that_is_shown(
 def test_after_many_tries_it_is_given_up(team: Team, owner: User, receiver: Receiver) -> None:
     receiver.answers = [503]
     delivery = channels.test_channel(channel=make_channel(team, owner, receiver.url), by=owner)
-    for _ in range(delivering.MOST_TRIES):
+    for _ in range(deliveries.MOST_TRIES):
         Delivery.objects.update(due_at=timezone.now())
-        delivering.deliver(delivery.pk)
+        deliveries.deliver(delivery.pk)
     delivery.refresh_from_db()
-    assert (delivery.state, delivery.tries) == (DeliveryState.FAILED, delivering.MOST_TRIES)
+    assert (delivery.state, delivery.tries) == (DeliveryState.FAILED, deliveries.MOST_TRIES)
 
 
 def test_a_receiver_that_never_answers_is_left_after_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,7 +228,7 @@ def test_mail_goes_out_with_the_same_message_id_each_time(team: Team, owner: Use
     settings.HAS_MAIL = True
     channel = make_channel(team, owner, "team@example.org", kind="mail")
     delivery = channels.test_channel(channel=channel, by=owner)
-    assert delivering.deliver(delivery.pk)
+    assert deliveries.deliver(delivery.pk)
     (sent,) = mail.outbox
     assert sent.to == ["team@example.org"]
     assert delivery.message_id in sent.message()["Message-ID"]
@@ -245,7 +245,7 @@ def test_an_inner_webhook_fails_for_good_and_says_why(team: Team, owner: User, s
     settings.WEBHOOK_NETWORKS = ["10.0.0.0/8"]
     channel = make_channel(team, owner, "http://127.0.0.1:1/")
     delivery = channels.test_channel(channel=channel, by=owner)
-    assert not delivering.deliver(delivery.pk)
+    assert not deliveries.deliver(delivery.pk)
     delivery.refresh_from_db()
     assert delivery.state == DeliveryState.FAILED
     assert "inside a network" in delivery.problem
@@ -272,10 +272,10 @@ def test_a_digest_counts_what_was_called_invalid_since_the_last_one(
 ) -> None:
     for number, days in enumerate((9, 2, 1)):
         alert = bare_alert(watch, version, bad=f"1.3{number}.0", opened_at=timezone.now() - timedelta(days=30))
-        handling.call_invalid(alert=alert, by=owner, reason="the machine was throttled")
+        triage.call_invalid(alert=alert, by=owner, reason="the machine was throttled")
         AlertEvent.objects.filter(alert=alert).update(at=timezone.now() - timedelta(days=days))
     told = digests.digest_of(watch.team, since=timezone.now() - timedelta(days=7))
     assert (told["invalid"], told["opened"]) == (2, [])
-    handling.reopen(alert=alert, by=owner)
+    triage.reopen(alert=alert, by=owner)
     told = digests.digest_of(watch.team, since=timezone.now() - timedelta(days=7))
     assert "0 new alerts, 1 open, 1 called invalid." in digests.sentence_of(told)

@@ -20,11 +20,11 @@ from cryptography.x509.oid import NameOID
 from pytest_django import Settings
 
 from farm.accounts.models import Team, User
-from farm.alerts.services import channels, delivering
+from farm.alerts.services import channels, deliveries
 from farm.alerts.states import DeliveryState
 from farm.alerts.transports import notices
-from farm.alerts.transports.failing import DeliveryProblem
-from farm.alerts.transports.pinning import Pins
+from farm.alerts.transports.pins import Pins
+from farm.alerts.transports.problem import DeliveryProblem
 from farm.alerts.transports.services import PARAMETERS, checked_address
 from tests.integration.alerts.receiver import Receiver, receiving
 
@@ -169,7 +169,7 @@ def test_a_notice_arrives_over_tls_where_the_operator_named_the_network(
     target = address_of(service)
     channel = channels.create_channel(team=team, by=owner, name="chat", kind="apprise", target=target)
     delivery = channels.test_channel(channel=channel, by=owner)
-    assert delivering.deliver(delivery.pk)
+    assert deliveries.deliver(delivery.pk)
     [(headers, body)] = service.seen
     assert "it works" in json.loads(body)["message"]
     assert headers["host"].startswith("localhost:")
@@ -222,7 +222,7 @@ def test_a_channel_from_before_that_may_not_be_any_more_fails_and_says_why(team:
     channel.target += "?template=/etc/passwd"
     channel.save()
     delivery = channels.test_channel(channel=channel, by=owner)
-    assert not delivering.deliver(delivery.pk)
+    assert not deliveries.deliver(delivery.pk)
     delivery.refresh_from_db()
     assert delivery.state == DeliveryState.FAILED
     assert "template is not allowed" in delivery.problem
@@ -256,7 +256,7 @@ def test_a_refused_name_is_told_as_the_reason() -> None:
 
 ESCAPES = """
 import os, socket, subprocess, sys
-from farm.alerts.transports.pinning import Pins
+from farm.alerts.transports.pins import Pins
 Pins().take_over()
 def there(): socket.create_connection(("127.0.0.1", {port}), 2)
 def raw(): socket.socket().connect(("127.0.0.1", {port}))

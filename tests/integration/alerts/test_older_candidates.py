@@ -6,9 +6,9 @@ from farm.accounts.models import User
 from farm.accounts.refusals import Invalid
 from farm.alerts.models import Alert, Point, Watch, WatchRound
 from farm.alerts.selectors.standing import standing_of
-from farm.alerts.services import handling
+from farm.alerts.services import triage
 from farm.alerts.services.causes import call_watch
-from farm.alerts.services.investigating import ask_since_when
+from farm.alerts.services.investigations import ask_since_when
 from farm.alerts.states import AlertState, InvestigationState, RoundOutcome
 from farm.fleet.models import Node
 from tests.integration.alerts.driving import Lab, failing_on, offer
@@ -72,11 +72,11 @@ def test_what_was_laid_to_a_machine_is_told_when_it_is_found_again_and_what_is_i
 ) -> None:
     lab = Lab(node, checks=failing_on("1.27.0"))
     call(watch, member, lab, candidate="1.27.0")
-    handling.call_infra(alert=Alert.objects.get(), by=member, reason="the disk was full")
+    triage.call_infra(alert=Alert.objects.get(), by=member, reason="the disk was full")
     call(watch, member, lab, candidate="1.27.0")
     alert = Alert.objects.get()
     assert (alert.state, kinds(alert)) == (AlertState.OPEN, ["opened", "infra", "reopened"])
-    handling.call_invalid(alert=alert, by=member, reason="it never ran there")
+    triage.call_invalid(alert=alert, by=member, reason="it never ran there")
     call(watch, member, lab, candidate="1.27.0")
     alert.refresh_from_db()
     assert (alert.state, kinds(alert)[3:]) == (AlertState.INVALID, ["invalid", "seen_again"])

@@ -25,7 +25,7 @@ def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ringing goes nowhere: the tests take the steps that a message would only hurry."""
     monkeypatch.setattr("farm.runs.services.bell.ring", lambda block: True)
     monkeypatch.setattr("farm.alerts.services.messages.ring_delivery", lambda delivery_id: None)
-    monkeypatch.setattr("farm.alerts.services.delivering.ring_delivery", lambda delivery_id: None)
+    monkeypatch.setattr("farm.alerts.services.deliveries.ring_delivery", lambda delivery_id: None)
 
 
 @pytest.fixture

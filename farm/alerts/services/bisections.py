@@ -7,8 +7,8 @@ from django.db import transaction
 from farm.accounts.refusals import Refusal
 from farm.alerts.models import Investigation
 from farm.alerts.selectors.releases import published
-from farm.alerts.services import measuring
-from farm.alerts.services.measuring import Answer, CannotMeasure
+from farm.alerts.services import measurements
+from farm.alerts.services.measurements import Answer, CannotMeasure
 from farm.alerts.states import InvestigationState
 from farm.rules.changes import watching
 from farm.rules.changes.bisection import Bisection, BisectionProblem, Outcome
@@ -39,11 +39,11 @@ def next_run(one: Investigation) -> Answer | None:
         raise CannotMeasure("The run that showed it was removed, so that it cannot be measured again.")
     alert = one.alert
     runtimes = [alert.watch.runtime(good), alert.watch.runtime(probe)]
-    positions = measuring.positions_of(run, [one.symptom.cell])
-    matrix = narrowed(measuring.parsed(run), positions, runtimes=runtimes, hardware=[f"node:{alert.node}"])
+    positions = measurements.positions_of(run, [one.symptom.cell])
+    matrix = narrowed(measurements.parsed(run), positions, runtimes=runtimes, hardware=[f"node:{alert.node}"])
     asked = {**(one.asked or {}), "probe": probe}
     with transaction.atomic():
-        started = measuring.start(alert.watch, alert.version, matrix)
+        started = measurements.start(alert.watch, alert.version, matrix)
         state = InvestigationState.MEASURING
         if not one.move(state, was=InvestigationState.WAITING, run=started, asked=asked):
             transaction.set_rollback(True)
@@ -67,7 +67,7 @@ def read_probe(one: Investigation) -> dict[str, object] | None:
 
 def _goes_on(one: Investigation, run: Run) -> bool:
     """Lets what is undecided be measured up to the last look; False when it was, or when nothing of it can go on."""
-    by = measuring.runner_of(one.alert.watch)
+    by = measurements.runner_of(one.alert.watch)
     measured = max(run.blocks.values_list("rounds", flat=True), default=LOOKS[-1])
     if by is None or measured >= LOOKS[-1]:
         return False

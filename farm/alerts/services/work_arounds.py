@@ -10,9 +10,9 @@ from pathlib import Path
 from django.db import transaction
 
 from farm.alerts.models import Investigation
-from farm.alerts.services import measuring
-from farm.alerts.services.bisecting import minutes_of
-from farm.alerts.services.measuring import Answer, CannotMeasure
+from farm.alerts.services import measurements
+from farm.alerts.services.bisections import minutes_of
+from farm.alerts.services.measurements import Answer, CannotMeasure
 from farm.alerts.states import InvestigationState
 from farm.contract import document as doc
 from farm.rules.cells.numbers import counted
@@ -36,7 +36,7 @@ def next_run(one: Investigation) -> Answer | None:
     run = one.symptom.run
     if run is None:
         raise CannotMeasure("The run that showed it was removed, so that it cannot be measured again.")
-    matrix = measuring.parsed(run)
+    matrix = measurements.parsed(run)
     point = _point(run, one.symptom.cell)
     candidates = _next(one, point, most=_room(one, run))
     if not candidates or len(one.steps) >= MOST_STEPS:
@@ -47,7 +47,7 @@ def next_run(one: Investigation) -> Answer | None:
     trial = replace(trial, axes={**trial.axes, "hardware": (f"node:{one.alert.node}",)})
     asked = {**(one.asked or {}), "candidates": [candidate.as_plain() for candidate in candidates]}
     with transaction.atomic():
-        started = measuring.start(watch, one.alert.version, trial)
+        started = measurements.start(watch, one.alert.version, trial)
         state = InvestigationState.MEASURING
         if not one.move(state, was=InvestigationState.WAITING, run=started, asked=asked):
             transaction.set_rollback(True)
@@ -87,9 +87,9 @@ def library_names() -> tuple[str, ...]:
 
 
 def _point(run: Run, cell: str) -> Point:
-    positions = measuring.positions_of(run, [cell])
+    positions = measurements.positions_of(run, [cell])
     try:
-        return point_at(measuring.parsed(run), positions[0])
+        return point_at(measurements.parsed(run), positions[0])
     except LookupError:
         raise CannotMeasure(f"The run {run.pk} has no cell {cell} any more.") from None
 
@@ -97,7 +97,7 @@ def _point(run: Run, cell: str) -> Point:
 def _room(one: Investigation, run: Run) -> int:
     """How many candidates fit one block with what they are compared with."""
     cell = runs.cell_document(run, one.symptom.cell)
-    plan = measuring.parsed(run)
+    plan = measurements.parsed(run)
     arm_s = estimates.arm_seconds(plan.budget, cell.p50_ms)
     return max(1, min(switches.MOST_CANDIDATES, blocks.capacity_for(arm_s, most=16) - OTHER_ARMS))
 

@@ -15,9 +15,9 @@ from farm.accounts.models import User
 from farm.accounts.refusals import Conflict, Invalid, NotAllowed
 from farm.accounts.selectors import can_write
 from farm.alerts.models import Alert, AlertEvent, Investigation, Symptom
-from farm.alerts.services import bisecting, switching
-from farm.alerts.services.measuring import Answer, CannotMeasure
-from farm.alerts.services.telling import tell
+from farm.alerts.services import bisections, work_arounds
+from farm.alerts.services.announcements import tell
+from farm.alerts.services.measurements import Answer, CannotMeasure
 from farm.alerts.services.watches import check_release
 from farm.alerts.states import OPEN_INVESTIGATIONS, AlertEventKind, InvestigationKind, InvestigationState
 from farm.rules.changes.bisection import BisectionProblem
@@ -110,8 +110,8 @@ class _Question(NamedTuple):
 
 
 _QUESTIONS = {
-    InvestigationKind.SINCE_WHEN: _Question(bisecting.read_probe, bisecting.next_run),
-    InvestigationKind.WORK_AROUND: _Question(switching.read_trials, switching.next_run),
+    InvestigationKind.SINCE_WHEN: _Question(bisections.read_probe, bisections.next_run),
+    InvestigationKind.WORK_AROUND: _Question(work_arounds.read_trials, work_arounds.next_run),
 }
 
 

@@ -8,8 +8,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from farm.alerts.models import WatchRound
-from farm.alerts.services import alerting, measuring, resolving, series
-from farm.alerts.services.measuring import CannotMeasure
+from farm.alerts.services import measurements, openings, resolutions, series
+from farm.alerts.services.measurements import CannotMeasure
 from farm.alerts.states import RoundOutcome, RoundState
 from farm.contract.document import Document
 from farm.fleet.states import NodeHealth
@@ -43,7 +43,7 @@ def _each(state: RoundState, step: Callable[[WatchRound], bool]) -> int:
 
 def _start(one: WatchRound) -> bool:
     try:
-        return measuring.start_round(one)
+        return measurements.start_round(one)
     except CannotMeasure as problem:
         tries = one.tries + 1
         if problem.passes and tries < MOST_TRIES:
@@ -57,12 +57,12 @@ def _judge(one: WatchRound) -> bool:
     if one.run is None or one.run.state != RunState.FINISHED:
         return one.run is None and _settle(one, _lost("The run was removed."), findings=[], document=None)
     document, judgement = judged(one, one.run)
-    if judgement.undecided and measuring.extend(one):
+    if judgement.undecided and measurements.extend(one):
         return True
     noisy = [finding for finding in judgement.findings if finding.is_noisy]
     if noisy:
         try:
-            return measuring.start_confirmation(one, noisy, kept=[asdict(finding) for finding in judgement.findings])
+            return measurements.start_confirmation(one, noisy, kept=[asdict(finding) for finding in judgement.findings])
         except CannotMeasure as problem:
             judgement = _with_infra(judgement, f"It could not be confirmed: {problem}")
             findings = [finding for finding in judgement.findings if not finding.is_noisy]
@@ -124,9 +124,9 @@ def _settle(
             return False
         if document is not None:
             series.keep_points(one, document)
-            alerting.raise_alerts(one, document, findings)
-            resolving.resolve_alerts(one, document)
-        alerting.note_pipeline(one, judgement)
+            openings.raise_alerts(one, document, findings)
+            resolutions.resolve_alerts(one, document)
+        openings.note_pipeline(one, judgement)
     return True
 
 

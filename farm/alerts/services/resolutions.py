@@ -5,7 +5,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from farm.alerts.models import Alert, Symptom, WatchRound
-from farm.alerts.services.telling import tell
+from farm.alerts.services.announcements import tell
 from farm.alerts.states import OPEN_ALERTS, AlertEventKind, AlertState
 from farm.contract.document import Document
 from farm.rules.changes import watching

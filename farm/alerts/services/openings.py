@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from farm.alerts.models import Alert, Symptom, WatchRound
-from farm.alerts.services.investigating import order_investigations
-from farm.alerts.services.telling import tell
+from farm.alerts.services.announcements import tell
+from farm.alerts.services.investigations import order_investigations
 from farm.alerts.states import OPEN_ALERTS, AlertEventKind, AlertState
 from farm.contract.document import Cell, Comparison, Document
 from farm.rules.changes import watching

@@ -16,7 +16,7 @@ from farm.alerts.services.keys import signing_secret
 from farm.alerts.services.messages import ring_delivery
 from farm.alerts.states import ChannelKind, DeliveryState
 from farm.alerts.transports import mail, notices, webhook
-from farm.alerts.transports.failing import DeliveryProblem
+from farm.alerts.transports.problem import DeliveryProblem
 
 log = logging.getLogger(__name__)
 

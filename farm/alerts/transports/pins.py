@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from farm.alerts.transports.addresses import Address, Answers, LookUp, allowed_address
-from farm.alerts.transports.failing import DeliveryProblem
+from farm.alerts.transports.problem import DeliveryProblem
 
 # audit events of the interpreter that a sender of a notice has no need of
 _NEVER = (
