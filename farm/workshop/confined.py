@@ -1,10 +1,10 @@
 """Calling a function of the workshop in a confined child, and what its end means in words. Imports no onnx."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -79,7 +79,7 @@ class Place:
 
 def answer(
     function: str,
-    payload: dict[str, Any],
+    payload: Mapping[str, object],
     *,
     place: Place,
     timeout_s: float,
@@ -119,7 +119,7 @@ def _check_left(folder: Path) -> None:
 
 
 def call(
-    function: str, payload: dict[str, Any], *, place: Place, timeout_s: float, is_one_of_many: bool = False
+    function: str, payload: Mapping[str, object], *, place: Place, timeout_s: float, is_one_of_many: bool = False
 ) -> Ending:
     """Runs `module:function` of farm.workshop.child on the place's model; how it ended.
 

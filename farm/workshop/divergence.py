@@ -5,10 +5,10 @@ tensors' names. The caller runs it and compares its outputs with a reference; th
 The reference is the CPU without optimisations, or whatever the caller says (`refer`), such as another runtime.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from farm.contract.reasons import ReasonCode
 from farm.contract.reports import OutputParity
@@ -172,11 +172,11 @@ class _Search:
         return self._write("cut", payload, of=self._bundles.original, inputs=inputs)
 
     def _write(
-        self, function: str, payload: dict[str, Any], *, of: Path, inputs: Path, with_reference: bool = True
+        self, function: str, payload: Mapping[str, object], *, of: Path, inputs: Path, with_reference: bool = True
     ) -> Look:
         folder, refer = self._folder(), self._sides.refer
-        payload |= {"inputs": str(inputs), "with_reference": with_reference and refer is None}
-        self._order(function, payload, folder=of, as_a=replies.Done, out=folder, reads=[inputs])
+        order = {**payload, "inputs": str(inputs), "with_reference": with_reference and refer is None}
+        self._order(function, order, folder=of, as_a=replies.Done, out=folder, reads=[inputs])
         look = Look(folder=folder, main=self._bundles.main, inputs=inputs, reference=folder / "reference.npz")
         if with_reference and refer is not None:
             refer(look)
@@ -191,7 +191,7 @@ class _Search:
     def _order(
         self,
         function: str,
-        payload: dict[str, Any],
+        payload: Mapping[str, object],
         *,
         folder: Path,
         as_a: type[R],

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -167,12 +167,14 @@ def prepare_inputs(
     Raises WorkshopError: fixed_batch, no_batch, not_supported and those of a child that ended badly.
     """
     payload = {"batch": batch, "shapes": dict(shapes or {}), "seed": seed, "inputs": dict(inputs or {})}
-    return _prepared("make_inputs", payload, bundle_dir=bundle_dir, main=main, out_dir=out_dir)
+    place = confined.Place(bundle_dir=bundle_dir, main=main, out_dir=out_dir)
+    return _prepared("make_inputs", payload, place=place, out=out_dir / "inputs.npz")
 
 
 def accept_inputs(bundle_dir: Path, main: str, *, inputs: Path, out_dir: Path) -> Prepared:
     """Given inputs after a look at their names, dtypes and shapes. Raises WorkshopError: not_supported."""
-    return _prepared("accept_inputs", {"inputs": str(inputs)}, bundle_dir=bundle_dir, main=main, out_dir=out_dir)
+    place = confined.Place(bundle_dir=bundle_dir, main=main, reads=[inputs], out_dir=out_dir)
+    return _prepared("accept_inputs", {"inputs": str(inputs)}, place=place, out=out_dir / "inputs.npz")
 
 
 def unpack_test_data(
@@ -309,10 +311,7 @@ def report_quantised(
     )
 
 
-def _prepared(function: str, payload: dict[str, Any], *, bundle_dir: Path, main: str, out_dir: Path) -> Prepared:
-    out = out_dir / "inputs.npz"
-    reads = [Path(payload["inputs"])] if function == "accept_inputs" else []
-    place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
+def _prepared(function: str, payload: Mapping[str, object], *, place: confined.Place, out: Path) -> Prepared:
     order = {**payload, "out": str(out)}
     found = confined.answer(f"inputs:{function}", order, place=place, timeout_s=RUN_S, as_a=replies.Fed)
     shapes = {given.name: given.shape for given in found.inputs}

@@ -3,7 +3,7 @@
 import functools
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 # where in whose source code an error was raised, and the folder of this one child
 _NOISE = (
@@ -11,6 +11,10 @@ _NOISE = (
     re.compile(r"^Load model from \S+ failed: ?"),
     re.compile(r"(?:/onnxruntime_src|/project|/home|/root|/tmp)/\S+?:\d+:? (?:[\w:~<>,&* ]+\([^)]*\)(?: const)? )?"),
 )
+
+
+Told = TypeVar("Told")
+Answer = TypeVar("Answer")
 
 
 class Problem(Exception):
@@ -22,11 +26,11 @@ class Problem(Exception):
         self.text = text
 
 
-def answering(function: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
+def answering(function: Callable[[Told], Answer]) -> Callable[[Told], dict[str, object]]:
     """Makes a function of a payload answer `{"answer": …}`, or `{"problem": {code, text}}` when one is raised."""
 
     @functools.wraps(function)
-    def wrapped(payload: Any) -> dict[str, Any]:
+    def wrapped(payload: Told) -> dict[str, object]:
         try:
             return {"answer": function(payload)}
         except Problem as problem:

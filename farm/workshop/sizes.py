@@ -1,7 +1,7 @@
 """Which size every dynamic dimension gets for one workload. Pure: only what an inspection tells is needed."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TypedDict
 
 from farm.rules.runtimes.nearest import nearest
 from farm.workshop.problems import Problem
@@ -12,7 +12,14 @@ _PICTURE_WORDS = ("height", "width")
 _PICTURE_NAMES = {"h", "w"}
 
 
-def resolve(facts: Mapping[str, Any], *, batch: int | None, shapes: Mapping[str, int]) -> dict[str, int]:
+class Sized(TypedDict):
+    """What of a model's signature counts here: its batch, and the names of dynamic dimensions."""
+
+    batch: int | str | None
+    dims: list[str]
+
+
+def resolve(facts: Sized, *, batch: int | None, shapes: Mapping[str, int]) -> dict[str, int]:
     """Size by name of every dynamic dimension; sequences that nobody sized get 64, pictures 224.
 
     Raises Problem: fixed_batch, no_batch, unknown_dim.

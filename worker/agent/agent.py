@@ -11,10 +11,12 @@ import signal
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, Protocol
+from typing import Protocol
 
 from celery import signals
+from celery.worker import WorkController
 from celery.worker import state as worker_state
+from celery.worker.consumer import Consumer
 
 from farm.contract import node as messages
 from farm.contract.cells import Runtime
@@ -103,7 +105,7 @@ class Agent:
             block=lambda: self._measurer.block,
             log_tail=tail.text,
         )
-        self._worker: Any = None
+        self._worker: WorkController | None = None
 
     def run(self) -> int:
         """Works until SIGTERM, SIGINT or a refusal; gives the exit status."""
@@ -210,12 +212,12 @@ class Agent:
                 self._measurer.rest()
             write_privately(self._home.folder / "ready", str(os.getpid()))
 
-    def _on_ready(self, **_: Any) -> None:
+    def _on_ready(self, **_: object) -> None:
         # Celery's own answer to SIGHUP is to start itself again with another command line
         signal.signal(signal.SIGHUP, self._on_signal)
         self._presence.say_again()
 
-    def _on_shutting_down(self, **_: Any) -> None:
+    def _on_shutting_down(self, **_: object) -> None:
         self._stop.set()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
@@ -241,11 +243,11 @@ class Agent:
         threading.Thread(target=body, name=name, daemon=True).start()
 
 
-def _leave_logging_alone(**_: Any) -> None:
+def _leave_logging_alone(**_: object) -> None:
     """Celery sets no levels and handlers of its own where somebody answers this signal."""
 
 
-def _subscribe(consumer: Any, wanted: set[str]) -> None:
+def _subscribe(consumer: Consumer, wanted: set[str]) -> None:
     present = {queue.name for queue in consumer.task_consumer.queues}
     for name in wanted - present:
         consumer.add_task_queue(name)

@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from celery import Celery
 
@@ -146,5 +146,5 @@ def register(app: Celery, measurer: Measurer) -> None:
     """Makes the app take blocks. The task has no result and no retry: the database rings again."""
 
     @app.task(name=MEASURE_TASK, ignore_result=True)  # type: ignore[untyped-decorator]
-    def measure_block(*, block: str, attempt: int, **_: Any) -> None:
+    def measure_block(*, block: str, attempt: int, **_: object) -> None:
         measurer.measure(block, attempt)

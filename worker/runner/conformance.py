@@ -9,7 +9,6 @@ ledger before it starts and one when it ended, so that a crash names its case. `
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -51,7 +50,9 @@ def _outcome_of(folder: Path, *, order: Order) -> tuple[str, str]:
     return "pass", ""
 
 
-def _first_difference(session: Any, data: dict[str, Array], *, rtol: float, atol: float) -> str:
+def _first_difference(
+    session: onnxruntime.InferenceSession, data: dict[str, Array], *, rtol: float, atol: float
+) -> str:
     feeds = {name.removeprefix(IN): array for name, array in data.items() if name.startswith(IN)}
     names = [node.name for node in session.get_outputs()]
     with faults.translated("run"):

@@ -1,7 +1,6 @@
 """A session as the cell asks for it, and the differences between ONNX Runtime 1.15 and 1.31."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import onnxruntime
 
@@ -18,7 +17,7 @@ STRICT_KEY = "session.disable_cpu_ep_fallback"
 class Engine:
     """One session, what was asked for and what it answered."""
 
-    session: Any
+    session: onnxruntime.InferenceSession
     requested: list[str]
     active: list[str]
     device: str
@@ -60,7 +59,9 @@ def open_engine(order: Order, *, timer: PhaseTimer, tune: Tune | None = None) ->
     )
 
 
-def _choice(order: Order, *, requested: list[str], options: Any, devices: list[Any]) -> dict[str, object]:
+def _choice(
+    order: Order, *, requested: list[str], options: onnxruntime.SessionOptions, devices: list[plugins.Device]
+) -> dict[str, object]:
     """How a session is told its providers: by name, or on its options where a plug-in lists devices."""
     left_out = list(order.session.disabled_optimizers)
     chosen: dict[str, object] = {"disabled_optimizers": left_out} if left_out else {}

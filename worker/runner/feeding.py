@@ -4,7 +4,6 @@ import ctypes
 import functools
 import zipfile
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -62,7 +61,8 @@ class Feed:
         self._binding = engine.session.io_binding()
         self._outputs = [node.name for node in engine.session.get_outputs()]
         self._types = {node.name: node.type for node in engine.session.get_outputs()}
-        self._held: list[Any] = []
+        # what the binding points into
+        self._held: list[object] = []
         for name, array in inputs.items():
             value = onnxruntime.OrtValue.ortvalue_from_numpy(array, self._device, 0)
             self._held.append((value, array))
@@ -129,7 +129,7 @@ def _has_open_shapes(engine: Engine) -> bool:
     return any(not isinstance(dim, int) and dim not in fixed for dim in dims)
 
 
-def _copied(value: Any) -> Any:
+def _copied(value: onnxruntime.OrtValue) -> object:
     if value.data_type() == "tensor(bfloat16)":
         return _from_bfloat16(value)
     try:
@@ -140,7 +140,7 @@ def _copied(value: Any) -> Any:
     return np.array(found, copy=True)
 
 
-def _from_bfloat16(value: Any) -> Any:
+def _from_bfloat16(value: onnxruntime.OrtValue) -> Array:
     """float32 of the same value: bfloat16 is its upper half, and numpy has no type for it."""
     shape = value.shape()
     count = int(np.prod(shape))

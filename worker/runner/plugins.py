@@ -2,7 +2,8 @@
 
 import importlib
 import os
-from typing import Any
+from collections.abc import Mapping
+from typing import Protocol
 
 import onnxruntime
 
@@ -15,7 +16,23 @@ DEVICE_OPTION = "device_type"
 _registered: set[str] = set()
 
 
-def devices_of(order: Order, *, requested: list[str]) -> list[Any]:
+class Hardware(Protocol):
+    """What a provider runs on, as ONNX Runtime's OrtHardwareDevice tells."""
+
+    type: object
+    vendor: str
+    metadata: Mapping[str, str]
+
+
+class Device(Protocol):
+    """A device that a provider lists: ONNX Runtime's OrtEpDevice, which releases before 1.23 have not got."""
+
+    ep_name: str
+    ep_metadata: Mapping[str, str]
+    device: Hardware
+
+
+def devices_of(order: Order, *, requested: list[str]) -> list[Device]:
     """The first device of the provider, of the kind that the cell asks for. Raises Refusal when there is none."""
     assert order.plugin is not None
     with faults.translated("provider", requested_providers=requested):
@@ -46,7 +63,7 @@ def options_of(order: Order) -> dict[str, str]:
     return {name: value for name, value in order.provider_options.items() if name != DEVICE_OPTION}
 
 
-def facts_of(devices: list[Any], *, stands_in: str | None) -> dict[str, str]:
+def facts_of(devices: list[Device], *, stands_in: str | None) -> dict[str, str]:
     """What the library and its device say of themselves, as text.
 
     `stands_in`: the switch that lets the processor stand in; where it is on, no device need be behind the figures.
@@ -63,6 +80,6 @@ def facts_of(devices: list[Any], *, stands_in: str | None) -> dict[str, str]:
     return found
 
 
-def kind_of(device: Any) -> str:
+def kind_of(device: Device) -> str:
     """CPU, GPU or NPU."""
     return str(device.device.type).rpartition(".")[2]

@@ -2,16 +2,14 @@
 
 import base64
 import dataclasses
-import functools
 import gc
-import threading
 import time
 import zlib
 from collections.abc import Callable
 
 import numpy as np
 
-from worker.runner import faults, memory, windows
+from worker.runner import faults, memory, together, windows
 from worker.runner.engine import Engine, open_engine
 from worker.runner.feeding import Arrays, Feed, choose_inputs, load_arrays
 from worker.runner.order import BudgetOrder, Order, PhaseTimer, WrapCall
@@ -126,33 +124,16 @@ def _measure_together(
     one_window = dataclasses.replace(
         budget, windows_agreeing=1, window_s=max(budget.window_s, budget.at_least_s), at_least_s=0.0
     )
-    gate = threading.Barrier(len(calls))
-    warm: list[windows.Warmup] = []
-    taken: list[windows.Timings] = []
-    failures: list[BaseException] = []
-    spans: list[tuple[int, int]] = []
 
-    def measure_one(call: Callable[[], object]) -> None:
-        try:
-            gate.wait()
-            warm.append(windows.warm_up(call, budget))
-            gate.wait()
-            began = time.perf_counter_ns()
-            taken.append(windows.measure(call, one_window))
-            spans.append((began, time.perf_counter_ns()))
-        except BaseException as error:
-            # the others must not wait for one that failed
-            failures.append(error)
-            gate.abort()
+    def measure_one(call: together.Call, gate: together.Gate) -> tuple[windows.Warmup, windows.Timings, int, int]:
+        warm = windows.warm_up(call, budget)
+        gate.wait()
+        began = time.perf_counter_ns()
+        return warm, windows.measure(call, one_window), began, time.perf_counter_ns()
 
-    threads = [threading.Thread(target=functools.partial(measure_one, call)) for call in calls]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise next((one for one in failures if not isinstance(one, threading.BrokenBarrierError)), failures[0])
-    return taken, warm, max(end for _, end in spans) - min(began for began, _ in spans)
+    found = together.each(calls, measure_one)
+    wall_ns = max(ended for *_, ended in found) - min(began for _, _, began, _ in found)
+    return [taken for _, taken, _, _ in found], [warm for warm, *_ in found], wall_ns
 
 
 def _with_copies(engine: Engine, inputs: Arrays, *, budget: BudgetOrder) -> float | None:

@@ -5,14 +5,13 @@ Short samples see a cool processor. This shows what is left of it when the work 
 
 import functools
 import gc
-import threading
 import time
 from array import array
 from collections.abc import Callable
 
 import numpy as np
 
-from worker.runner import faults, windows
+from worker.runner import faults, together, windows
 from worker.runner.engine import open_engine
 from worker.runner.feeding import Feed, choose_inputs, load_arrays
 from worker.runner.order import Order, PhaseTimer, WrapCall
@@ -122,24 +121,6 @@ def _record_together(calls: list[Callable[[], object]], *, total_s: float, point
     take = functools.partial(record, points=points, point_s=point_s)
     if len(calls) == 1:
         return [take(calls[0])]
-    gate = threading.Barrier(len(calls))
-    recorded: list[list[Point]] = []
-    failures: list[BaseException] = []
-
-    def record_one(call: Callable[[], object]) -> None:
-        try:
-            gate.wait()
-            recorded.append(take(call))
-        except BaseException as error:
-            failures.append(error)
-            gate.abort()
-
-    threads = [threading.Thread(target=functools.partial(record_one, call)) for call in calls]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise next((one for one in failures if not isinstance(one, threading.BrokenBarrierError)), failures[0])
+    recorded = together.each(calls, lambda call, _: take(call))
     fewest = min(len(part) for part in recorded)
     return [part[:fewest] for part in recorded]

@@ -3,16 +3,15 @@
 Runs in the child only.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
 from onnxruntime.quantization import CalibrationDataReader
 
 from farm.workshop import arrays
-from farm.workshop.child import feed, inputs, model_file, signature
+from farm.workshop.child import feed, inputs, model_file, payloads, signature
 from farm.workshop.problems import Problem, answering, shown
 
 _RANDOM_SAMPLES = 100
@@ -42,7 +41,7 @@ class Reader(CalibrationDataReader):  # type: ignore[misc]
 
 
 @answering
-def accept(payload: Mapping[str, Any]) -> dict[str, object]:
+def accept(payload: payloads.Samples) -> dict[str, object]:
     """Looks at samples for {folder, main} and writes them to `out` as one `.npz`; how many there are.
 
     `data`: an `.npz`, or None; then `sets` holds lists of ONNX's own `input_N.pb`, one list a set of test data.

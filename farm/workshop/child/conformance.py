@@ -7,9 +7,16 @@ that numpy itself has. Sequences, optionals, maps, bfloat16, float8 and 4-bit ty
 import json
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+from farm.workshop import arrays
+from farm.workshop.arrays import Array
+
+if TYPE_CHECKING:
+    from onnx.backend.test.case.test_case import TestCase
 
 # object arrays hold strings in ONNX's tests
 PLAIN_KINDS = "biufcUSO"
@@ -32,33 +39,34 @@ def write_suite(folder: str) -> dict[str, int]:
     return {"cases": len(plain), "left_out": len(tests) - len(plain)}
 
 
-def _is_plain(test: Any) -> bool:
+def _is_plain(test: "TestCase") -> bool:
     return test.data_sets is not None and all(
         _is_plain_array(array) for inputs, outputs in test.data_sets for array in (*inputs, *outputs)
     )
 
 
-def _is_plain_array(array: Any) -> bool:
+def _is_plain_array(array: object) -> bool:
     if not isinstance(array, np.ndarray | np.generic):
         return False
     dtype = np.asarray(array).dtype
     return dtype.kind in PLAIN_KINDS and dtype.isbuiltin == 1
 
 
-def _write_case(folder: Path, test: Any) -> None:
+def _write_case(folder: Path, test: "TestCase") -> None:
+    assert test.model is not None
     folder.mkdir(parents=True)
     (folder / "model.onnx").write_bytes(test.model.SerializeToString())
     (folder / "tolerance.json").write_text(json.dumps({"rtol": test.rtol, "atol": test.atol}))
     initializers = {initializer.name for initializer in test.model.graph.initializer}
     inputs = [value.name for value in test.model.graph.input if value.name not in initializers]
     outputs = [value.name for value in test.model.graph.output]
-    for number, (given, expected) in enumerate(test.data_sets):
-        arrays = {f"in.{name}": _storable(array) for name, array in zip(inputs, given, strict=False)}
-        arrays |= {f"out.{name}": _storable(array) for name, array in zip(outputs, expected, strict=False)}
-        np.savez(folder / f"data_{number}.npz", **arrays)
+    for number, (given, expected) in enumerate(test.data_sets or ()):
+        stored = {f"in.{name}": _storable(array) for name, array in zip(inputs, given, strict=False)}
+        stored |= {f"out.{name}": _storable(array) for name, array in zip(outputs, expected, strict=False)}
+        arrays.write_npz(folder / f"data_{number}.npz", stored)
 
 
-def _storable(array: Any) -> Any:
+def _storable(array: ArrayLike) -> Array:
     value = np.asarray(array)
     # an .npz without pickles holds strings as fixed-width text
     return value.astype(str) if value.dtype.kind == "O" else value

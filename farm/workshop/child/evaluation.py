@@ -1,8 +1,7 @@
 """Labelled data, looked at before any node measures on them: do they fit model and recipe? Runs in the child only."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -11,7 +10,7 @@ from farm.contract.evaluation import MAX_SAMPLES
 from farm.workshop import arrays
 from farm.workshop.arrays import Array
 from farm.workshop.child import inputs as feeding
-from farm.workshop.child import model_file, signature
+from farm.workshop.child import model_file, payloads, signature
 from farm.workshop.problems import Problem, answering, first_line, shown
 
 LABELS = "labels"
@@ -20,7 +19,7 @@ _TOP5 = 5
 
 
 @answering
-def check(payload: Mapping[str, Any]) -> dict[str, object]:
+def check(payload: payloads.Evaluation) -> dict[str, object]:
     """Looks at labelled `data` for {folder, main} and a recipe, runs the first batch, and writes the data to `out`.
 
     Answers how many samples there are, the output that is judged, and how many classes it tells apart (None for
@@ -96,7 +95,7 @@ def _squared_errors(outputs: Array, labels: Array) -> Array:
     return np.asarray(gaps.reshape(len(gaps), -1).mean(axis=1))
 
 
-def _applied(outputs: Array, payload: Mapping[str, Any]) -> Array:
+def _applied(outputs: Array, payload: payloads.Evaluation) -> Array:
     """What the recipe makes of the output."""
     step = payload["apply"]
     if step is None:
@@ -142,21 +141,21 @@ def _cut(inputs: arrays.Arrays, facts: signature.Signature, *, count: int) -> It
         yield feed, len(picked)
 
 
-def _run(session: Any, feed: arrays.Arrays, name: str) -> Array:
+def _run(session: onnxruntime.InferenceSession, feed: arrays.Arrays, name: str) -> Array:
     try:
         return np.asarray(session.run([name], feed)[0])
     except Exception as error:  # onnxruntime raises many kinds, none of them documented
         raise Problem("inference_failed", f"The model fails on these samples ({first_line(error)}).") from error
 
 
-def _output_name(session: Any, wanted: str | None) -> str:
+def _output_name(session: onnxruntime.InferenceSession, wanted: str | None) -> str:
     names = [str(output.name) for output in session.get_outputs()]
     if wanted is not None and wanted not in names:
         raise Problem("bad_output", f"The model has no output {shown(wanted)!r}: it has {', '.join(names[:10])}.")
     return wanted or names[0]
 
 
-def _session(path: Path) -> Any:
+def _session(path: Path) -> onnxruntime.InferenceSession:
     """As it would be deployed on this CPU: every optimisation on."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4

@@ -3,22 +3,21 @@
 Runs in the child only.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import onnx
 from onnx import helper
 
 from farm.workshop import arrays
-from farm.workshop.child import model_file, reference, storage, walk
+from farm.workshop.child import model_file, payloads, reference, storage, walk
 from farm.workshop.problems import Problem, answering
 
 _MAX_NODES = 50_000
 
 
 @answering
-def graph(payload: Mapping[str, Any]) -> dict[str, object]:
+def graph(payload: payloads.Model) -> dict[str, object]:
     """The nodes of {folder, main} in order, its outputs and the names of what it stores. Raises Problem: too_large."""
     model = model_file.read(Path(payload["folder"]), payload["main"])
     if len(model.graph.node) > _MAX_NODES:
@@ -34,7 +33,7 @@ def graph(payload: Mapping[str, Any]) -> dict[str, object]:
 
 
 @answering
-def expose(payload: Mapping[str, Any]) -> dict[str, object]:
+def expose(payload: payloads.Exposed) -> dict[str, object]:
     """Writes {folder, main} to `out` with only `tensors` as outputs, and their values on `inputs` as reference.npz.
 
     Raises Problem: no_tensor, and those of a reference.
@@ -55,7 +54,7 @@ def expose(payload: Mapping[str, Any]) -> dict[str, object]:
 
 
 @answering
-def cut(payload: Mapping[str, Any]) -> dict[str, object]:
+def cut(payload: payloads.Cut) -> dict[str, object]:
     """Writes the nodes at `places` of {folder, main} to `out` as a model of their own, and its reference.npz.
 
     Its inputs are the arrays of `inputs` (an `.npz`), with their very shapes; its outputs are `tensors`.
@@ -77,7 +76,7 @@ def cut(payload: Mapping[str, Any]) -> dict[str, object]:
     return {}
 
 
-def _write(model: onnx.ModelProto, payload: Mapping[str, Any]) -> None:
+def _write(model: onnx.ModelProto, payload: payloads.Exposed) -> None:
     out = Path(payload["out"])
     storage.write(model, out, payload["main"])
     if payload["with_reference"]:

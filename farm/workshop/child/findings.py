@@ -2,14 +2,15 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TypedDict
 
 import onnx
 from onnx import TensorProto
 
 from farm.rules.runtimes import opsets
 from farm.workshop.child import constants, external, quantised, walk
+from farm.workshop.child.facts import Facts
 from farm.workshop.problems import first_line, shown
 
 _NEAR_2GB = 1_800_000_000
@@ -18,8 +19,14 @@ _MANY_INT64 = 0.3
 _WHERE = 20
 _TO_NHWC, _TO_NCHW = [0, 2, 3, 1], [0, 3, 1, 2]
 
-Facts = Mapping[str, Any]
-Found = dict[str, Any]
+
+class Found(TypedDict):
+    """The fields of an `inspection.FoundFinding`."""
+
+    id: str
+    detail: str
+    count: int
+    where: list[str]
 
 
 def findings(model: onnx.ModelProto, *, facts: Facts) -> list[Found]:
@@ -163,7 +170,7 @@ def _transpose_sandwich(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]
 
 
 def _duplicates(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
-    same: defaultdict[tuple[Any, ...], list[TensorProto]] = defaultdict(list)
+    same: defaultdict[tuple[object, ...], list[TensorProto]] = defaultdict(list)
     for tensor in model.graph.initializer:
         if external.tensor_bytes(tensor) >= _SMALLEST_DUPLICATE and tensor.data_type != TensorProto.STRING:
             same[_fingerprint(tensor)].append(tensor)
@@ -174,7 +181,7 @@ def _duplicates(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
         yield _found("duplicate_initialisers", detail, where=[tensor.name for tensor in spare])
 
 
-def _fingerprint(tensor: TensorProto) -> tuple[Any, ...]:
+def _fingerprint(tensor: TensorProto) -> tuple[object, ...]:
     place = external.fields(tensor)
     if place:
         return (tensor.data_type, tuple(tensor.dims), place["location"], place.get("offset", "0"))

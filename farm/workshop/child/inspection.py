@@ -4,20 +4,20 @@ import hashlib
 import traceback
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import onnx
 from onnx import TensorProto
 
 from farm.rules.runtimes import opsets
-from farm.workshop.child import external, findings, functions, model_file, quantised, signature, walk
+from farm.workshop.child import external, findings, functions, model_file, payloads, quantised, signature, walk
+from farm.workshop.child.facts import Facts, FileFacts, GraphFacts
 from farm.workshop.problems import Problem, answering, shown
 
 _MAX_OPERATORS = 500
 
 
 @answering
-def inspect(payload: dict[str, str]) -> dict[str, object]:
+def inspect(payload: payloads.Model) -> dict[str, object]:
     """The fields of an `inspection.Inspection` for {folder, main}."""
     folder, main = Path(payload["folder"]), payload["main"]
     model = model_file.read(folder, main)
@@ -30,11 +30,10 @@ def inspect(payload: dict[str, str]) -> dict[str, object]:
         raise Problem("malformed", f"{shown(main)} breaks the ONNX format: {what}; export it again.") from error
 
 
-def _facts(model: onnx.ModelProto, *, folder: Path, main: str) -> dict[str, Any]:
+def _facts(model: onnx.ModelProto, *, folder: Path, main: str) -> dict[str, object]:
     functions.check_size(model)
-    facts = {**signature.of(model), **_file_facts(folder, main, model), **_graph_facts(model)}
-    facts["findings"] = findings.findings(model, facts=facts)
-    return facts
+    facts: Facts = {**signature.of(model), **_file_facts(folder, main, model), **_graph_facts(model)}
+    return {**facts, "findings": findings.findings(model, facts=facts)}
 
 
 def opset_imports(model: onnx.ModelProto) -> dict[str, int]:
@@ -58,7 +57,7 @@ def custom_domains(model: onnx.ModelProto) -> list[str]:
     return sorted(shown(domain) for domain in used if opsets.is_custom(domain))
 
 
-def _file_facts(folder: Path, main: str, model: onnx.ModelProto) -> dict[str, Any]:
+def _file_facts(folder: Path, main: str, model: onnx.ModelProto) -> FileFacts:
     path, data = folder / main, external.files(model)
     with path.open("rb") as stored:
         digest = hashlib.file_digest(stored, "sha256").hexdigest()
@@ -74,7 +73,7 @@ def _file_facts(folder: Path, main: str, model: onnx.ModelProto) -> dict[str, An
     }
 
 
-def _graph_facts(model: onnx.ModelProto) -> dict[str, Any]:
+def _graph_facts(model: onnx.ModelProto) -> GraphFacts:
     imports, used = opset_imports(model), used_domains(model)
     everywhere = Counter(_operator(node) for node in walk.nodes(model))
     stored = [tensor for tensor in walk.tensors(model) if tensor.data_type != TensorProto.UNDEFINED]

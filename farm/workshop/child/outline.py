@@ -2,14 +2,14 @@
 
 import mmap
 from pathlib import Path
-from typing import Any
 
 from farm.rules.tracing.outlines import outline
+from farm.workshop.child import payloads
 from farm.workshop.problems import Problem, answering, shown
 
 
 @answering
-def make(payload: dict[str, Any]) -> dict[str, object]:
+def make(payload: payloads.Outline) -> dict[str, object]:
     """Writes the outline of {folder, main} to `out`; its size. Raises Problem: empty_file, no_graph, large_graph."""
     main, limit = payload["main"], payload["limit_bytes"]
     path = Path(payload["folder"]) / main

@@ -8,14 +8,14 @@ import tempfile
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import onnx
 from onnxruntime.quantization import qdq_loss_debug
 
 from farm.workshop.arrays import Array
-from farm.workshop.child import calibration, constants, model_file, storage
+from farm.workshop.child import calibration, constants, model_file, payloads, storage
 from farm.workshop.problems import Problem, answering, first_line
 
 # operators that quantisation is for; what else there is costs little or cannot be quantised
@@ -26,8 +26,26 @@ _MAX_SCALES = 4096
 Activations = dict[str, list[Array]]
 
 
+class Coverage(TypedDict):
+    """The fields of an `inspection.Coverage`."""
+
+    op_type: str
+    all: int
+    kept_float: list[str]
+
+
+class TensorError(TypedDict):
+    """The fields of an `inspection.TensorError`."""
+
+    tensor: str
+    node: str
+    op_type: str
+    model_db: float | None
+    rounding_db: float | None
+
+
 @answering
-def report(payload: Mapping[str, Any]) -> dict[str, object]:
+def report(payload: payloads.Quantised) -> dict[str, object]:
     """On {folder, main} and its variant in `variant`: coverage, weight scales and errors by tensor, worst first.
 
     `data`: samples to compare on, None for random ones. Errors are null for forms other than QDQ.
@@ -43,7 +61,7 @@ def report(payload: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
-def coverage(original: onnx.ModelProto, variant: onnx.ModelProto) -> list[dict[str, Any]]:
+def coverage(original: onnx.ModelProto, variant: onnx.ModelProto) -> list[Coverage]:
     """By operator: how many there were, and the names of those that still read plain floats in the variant's graph.
 
     What a runtime makes of the graph is another matter: a trace tells.
@@ -75,9 +93,7 @@ def weight_scales(variant: onnx.ModelProto) -> dict[str, list[float]]:
     return {name: scales.astype(float).tolist() for name, scales in known.items()}
 
 
-def errors(
-    original: onnx.ModelProto, variant: onnx.ModelProto, *, given: Path | None, out: Path
-) -> list[dict[str, Any]]:
+def errors(original: onnx.ModelProto, variant: onnx.ModelProto, *, given: Path | None, out: Path) -> list[TensorError]:
     """Tensors by how much quantisation spoilt them, worst first: against the original, and by their own rounding."""
     feeds, _ = calibration.feeds_of(original, given)
     makers = {name: node for node in original.graph.node for name in node.output}
@@ -90,7 +106,7 @@ def errors(
     return sorted(rows, key=lambda row: row["model_db"] if row["model_db"] is not None else np.inf)
 
 
-def _row(tensor: str, maker: onnx.NodeProto | None, measured: Mapping[str, float]) -> dict[str, Any]:
+def _row(tensor: str, maker: onnx.NodeProto | None, measured: Mapping[str, float]) -> TensorError:
     return {
         "tensor": tensor,
         "node": maker.name if maker else "",

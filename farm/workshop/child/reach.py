@@ -4,15 +4,14 @@ The model is tried without its large weights.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import onnx
 from onnx import helper, inliner
 
 from farm.rules.runtimes import opsets
-from farm.workshop.child import conversion, model_file, stamps
+from farm.workshop.child import conversion, model_file, payloads, stamps
 from farm.workshop.problems import Problem, answering
 
 _OLDEST = 7
@@ -22,7 +21,7 @@ _LONGEST_S = 8.0
 
 
 @answering
-def reach(payload: Mapping[str, Any]) -> dict[str, object]:
+def reach(payload: payloads.Model) -> dict[str, object]:
     """The oldest and newest operator set that {folder, main} can be converted to, and what stops it on either side.
 
     The reasons are empty where the end of the table was reached, or time was up. Raises Problem: no_adapter.

@@ -1,20 +1,19 @@
 """Reference outputs: the CPU provider with every optimisation off. Runs in the child only."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnxruntime
 
 from farm.workshop import arrays
+from farm.workshop.child import payloads
 from farm.workshop.problems import Problem, answering, first_line
 
 MADE_BY = f"onnxruntime=={onnxruntime.__version__}"
 
 
 @answering
-def make_reference(payload: Mapping[str, Any]) -> dict[str, object]:
+def make_reference(payload: payloads.GivenInputs) -> dict[str, object]:
     """Runs {folder, main} on the arrays in `inputs` and writes its outputs to `out`; who made them, what is left out.
 
     Raises Problem: bad_arrays, not_loaded, inference_failed.
@@ -38,7 +37,7 @@ def outputs_of(model: Path | bytes, inputs: arrays.Arrays) -> tuple[arrays.Array
     return tensors, [name for name in names if name not in tensors]
 
 
-def load(model: Path | bytes) -> Any:
+def load(model: Path | bytes) -> onnxruntime.InferenceSession:
     """A session on the CPU provider, optimisations off. Raises Problem: not_loaded."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import onnx
 from onnxruntime.quantization import CalibrationMethod, QuantFormat, QuantType, quantize_static
@@ -22,17 +21,16 @@ _TYPES = {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}
 
 
 def static(
-    model: onnx.ModelProto, *, work: Path, precision: str, chosen: Mapping[str, str], more: Mapping[str, Any]
+    model: onnx.ModelProto, *, work: Path, precision: str, chosen: Mapping[str, str], given: Path | None
 ) -> tuple[onnx.ModelProto, list[str]]:
     """Weights and activations as 8-bit whole numbers in QDQ or QOperator form; what was done, in sentences.
 
-    `more`: {calibration: path or None}. Activations are unsigned unless `chosen` says otherwise, as planning does by
+    `given`: an `.npz` of samples, or None. Activations are unsigned unless `chosen` says otherwise, as planning does by
     hardware. Raises Problem: already_quantised, bad_option, bad_calibration, bad_arrays, nothing_quantised,
     quantising_failed.
     """
     read = options.read(chosen, precision=precision, nodes=[node.name for node in model.graph.node])
     quantisation.check_plain(model)
-    given = Path(more["calibration"]) if more.get("calibration") else None
     feeds, said = calibration.feeds_of(model, given)
     activation = read.activation or "uint8"
     left = quantisation.mistaken(model)

@@ -4,9 +4,9 @@ import json
 import zlib
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from farm.rules.tracing.timeline import timeline
+from farm.workshop.child import payloads
 from farm.workshop.problems import Problem, answering
 
 GZIP = 16 + zlib.MAX_WBITS
@@ -15,7 +15,7 @@ TOO_LONG = "The trace is too long to be drawn here; download it and open it in P
 
 
 @answering
-def read(payload: dict[str, Any]) -> dict[str, object]:
+def read(payload: payloads.Trace) -> dict[str, object]:
     """Writes the timeline of the trace {folder, main} to `out` as JSON. Raises Problem: long_trace, no_timeline.
 
     `limit_bytes`: of the text once unpacked; `limit_events`, `limit_spans`: of what it holds, and of what is drawn.

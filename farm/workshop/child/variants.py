@@ -1,9 +1,7 @@
 """Variants of a model by recipe: another operator set, another precision. Runs in the child only."""
 
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import onnx
 
@@ -13,6 +11,7 @@ from farm.workshop.child import (
     external,
     half_precision,
     model_file,
+    payloads,
     quantisation,
     quantisation_report,
     static,
@@ -22,7 +21,7 @@ from farm.workshop.problems import answering
 
 
 @answering
-def make_variant(payload: Mapping[str, Any]) -> dict[str, object]:
+def make_variant(payload: payloads.Recipe) -> dict[str, object]:
     """The variant of {folder, main} by {precision, opset, options}, written under the same name into `out`.
 
     `opset` is a number, or None to keep it; `calibration` serves static quantisation. Answers the files
@@ -43,9 +42,7 @@ def make_variant(payload: Mapping[str, Any]) -> dict[str, object]:
     return {"files": files, "history": [*history, *more], "coverage": coverage}
 
 
-def _in_precision(
-    model: onnx.ModelProto, payload: Mapping[str, Any], *, work: Path
-) -> tuple[onnx.ModelProto, list[str]]:
+def _in_precision(model: onnx.ModelProto, payload: payloads.Recipe, *, work: Path) -> tuple[onnx.ModelProto, list[str]]:
     precision, chosen = payload["precision"], payload["options"]
     if precision == "fp32":
         options.read(chosen, precision=precision)
@@ -54,4 +51,6 @@ def _in_precision(
         return half_precision.half(model, chosen=chosen)
     if precision == "int8-dynamic":
         return quantisation.dynamic(model, work=work, chosen=chosen)
-    return static.static(model, work=work, precision=precision, chosen=chosen, more=payload)
+    samples = payload.get("calibration")
+    given = Path(samples) if samples else None
+    return static.static(model, work=work, precision=precision, chosen=chosen, given=given)

@@ -1,7 +1,6 @@
 """A classifier of handwritten digits, really trained (by `train_digits`), with data to judge and to calibrate it."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -35,7 +34,7 @@ def make() -> onnx.ModelProto:
     return graph.model("digits", x=["batch", 1, 8, 8], y=["batch", CLASSES])
 
 
-def _gemm(graph: GraphBuilder, weights: dict[str, Any], x: str, *, name: str, output: str = "") -> str:
+def _gemm(graph: GraphBuilder, weights: dict[str, Array], x: str, *, name: str, output: str = "") -> str:
     inputs = [x, *(graph.weight(f"{name}_{part}", weights[f"{name}_{part}"]) for part in ("weight", "bias"))]
     return graph.add("Gemm", name, inputs, output=output)
 

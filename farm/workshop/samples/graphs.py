@@ -1,11 +1,11 @@
 """A graph under construction: named nodes, one output each, and their weights."""
 
-from typing import Any
-
 import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
+
+from farm.workshop.arrays import Array
 
 # every runtime from 1.15 on loads these; onnx's own defaults load in none
 OPSET = 17
@@ -19,15 +19,19 @@ class GraphBuilder:
         self._nodes: list[onnx.NodeProto] = []
         self._initializers: list[onnx.TensorProto] = []
 
-    def weight(self, name: str, value: NDArray[Any]) -> str:
+    def weight(self, name: str, value: Array) -> str:
         """An initialiser under this name."""
         self._initializers.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
         return name
 
-    def add(self, op_type: str, name: str, inputs: list[str], *, output: str = "", **attributes: Any) -> str:
+    def add(
+        self, op_type: str, name: str, inputs: list[str], *, output: str = "", **attributes: int | float | list[int]
+    ) -> str:
         """A node called `name`, its output called `output`, or `name_out`."""
         output = output or f"{name}_out"
-        self._nodes.append(helper.make_node(op_type, inputs, [output], name=name, **attributes))
+        node = helper.make_node(op_type, inputs, [output], name=name)
+        node.attribute.extend(helper.make_attribute(key, value) for key, value in sorted(attributes.items()))
+        self._nodes.append(node)
         return output
 
     def linear(self, name: str, x: str, *, weight: NDArray[np.float32], bias: NDArray[np.float32]) -> str:

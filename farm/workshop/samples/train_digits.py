@@ -5,12 +5,12 @@ outcome of one such run; another machine's rounding gives other weights, which i
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from farm.workshop import arrays
+from farm.workshop.arrays import Array
 from farm.workshop.samples.digits import CLASSES, COMMITTED, CONVOLUTIONS, FLAT, HIDDEN, pictures
 
 Floats = NDArray[np.float32]
@@ -34,7 +34,7 @@ def main() -> None:
     held, learnt = order[:_EVALUATION], order[_EVALUATION:]
     weights = _train(pictures(pixels[learnt].astype(np.uint8)), labels[learnt], random=random)
     rounded = {name: value.astype(np.float16) for name, value in weights.items()}
-    stored: dict[str, NDArray[Any]] = {
+    stored: dict[str, Array] = {
         **rounded,
         "evaluation_pixels": pixels[held].astype(np.uint8),
         "evaluation_labels": labels[held].astype(np.uint8),
@@ -45,7 +45,7 @@ def main() -> None:
     print(f"top-1 on {_EVALUATION} pictures held back: {np.mean(scores.argmax(1) == labels[held]):.4f}")
 
 
-def _train(x: Floats, labels: NDArray[Any], *, random: np.random.RandomState) -> Weights:
+def _train(x: Floats, labels: Array, *, random: np.random.RandomState) -> Weights:
     """Adam on the cross entropy, with pictures shifted by up to one pixel."""
     weights = _start(random)
     first = {name: np.zeros_like(value) for name, value in weights.items()}
@@ -72,7 +72,7 @@ def _start(random: np.random.RandomState) -> Weights:
     return weights
 
 
-def _batches(count: int, *, random: np.random.RandomState) -> Iterator[tuple[NDArray[Any], float]]:
+def _batches(count: int, *, random: np.random.RandomState) -> Iterator[tuple[Array, float]]:
     for epoch in range(_EPOCHS):
         order = random.permutation(count)
         for at in range(0, count, _BATCH):
@@ -106,7 +106,7 @@ def _forward(weights: Weights, x: Floats) -> list[Floats]:
     return kept
 
 
-def _slopes(weights: Weights, x: Floats, labels: NDArray[Any]) -> Weights:
+def _slopes(weights: Weights, x: Floats, labels: Array) -> Weights:
     """The gradient of the mean cross entropy."""
     kept = _forward(weights, x)
     shares = np.exp(kept[-1] - kept[-1].max(1, keepdims=True))

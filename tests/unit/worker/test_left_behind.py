@@ -19,7 +19,7 @@ def secret(tmp_path: Path) -> Path:
 
 
 def profiled(folder: Path, **names: Any) -> Profiled:
-    reply = _Reply(runs=1, executed=(), **names)
+    reply = _Reply(runs=1, run_us=1.0, executed=(), **names)
     return Profiled(arm=cast(PreparedArm, None), trace_round=0, reply=reply, folder=folder)
 
 

@@ -7,7 +7,7 @@ import logging
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from farm.contract.blocks import ArmOrder
 from farm.contract.cells import Budget, Bundle, CellSpec
@@ -21,6 +21,9 @@ from worker.agent.passes.arms import PreparedArm
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
 
 logger = logging.getLogger(__name__)
 CPU: Final = "CPUExecutionProvider"
@@ -112,20 +115,21 @@ def _arm(installed: Installed, folder: Path) -> PreparedArm:
 def _write(model: Path, files: Path) -> None:
     """Layers of a matrix product and a hyperbolic tangent, old enough for every runtime; inputs and the answer."""
     import numpy as np
-    from onnx import TensorProto, helper, save
+    from onnx import NodeProto, TensorProto, helper, save
 
     random = np.random.default_rng(20261)
     weights = [(random.standard_normal((WIDTH, WIDTH)) / WIDTH**0.5).astype(np.float32) for _ in range(LAYERS)]
     inputs = random.standard_normal((ROWS, WIDTH)).astype(np.float32)
-    nodes: list[Any] = []
+    nodes: list[NodeProto] = []
     for number in range(LAYERS):
         nodes.append(helper.make_node("MatMul", [f"h{number}", f"w{number}"], [f"p{number}"], f"product{number}"))
-        nodes.append(helper.make_node("Tanh", [f"p{number}"], [f"h{number + 1}"], f"bend{number}"))
+        made = f"h{number + 1}" if number + 1 < LAYERS else "answer"
+        nodes.append(helper.make_node("Tanh", [f"p{number}"], [made], f"bend{number}"))
     graph = helper.make_graph(
         nodes,
         "golden",
         [helper.make_tensor_value_info("h0", TensorProto.FLOAT, [ROWS, WIDTH])],
-        [helper.make_tensor_value_info(f"h{LAYERS}", TensorProto.FLOAT, [ROWS, WIDTH])],
+        [helper.make_tensor_value_info("answer", TensorProto.FLOAT, [ROWS, WIDTH])],
         [
             helper.make_tensor(f"w{number}", TensorProto.FLOAT, one.shape, one.tobytes(), raw=True)
             for number, one in enumerate(weights)
@@ -133,11 +137,10 @@ def _write(model: Path, files: Path) -> None:
     )
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), model)
     np.savez(files / "inputs.npz", h0=inputs)
-    answer: dict[str, Any] = {f"h{LAYERS}": _right_answer(inputs, weights)}
-    np.savez(files / "reference.npz", **answer)
+    np.savez(files / "reference.npz", answer=_right_answer(inputs, weights))
 
 
-def _right_answer(inputs: "np.ndarray[Any, Any]", weights: "list[np.ndarray[Any, Any]]") -> "np.ndarray[Any, Any]":
+def _right_answer(inputs: "Floats", weights: "list[Floats]") -> "Floats":
     import numpy as np
 
     hidden = inputs.astype(np.float64)

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from farm.contract.cells import Runtime
 from farm.contract.reasons import Reason, ReasonCode, ReasonedError
@@ -130,7 +129,7 @@ class RuntimeStore:
             shutil.rmtree(place, ignore_errors=True)
             raise RuntimeUnavailableError(self._remember_failure(runtime, str(error))) from error
         self._failure_file(runtime).unlink(missing_ok=True)
-        marker: dict[str, Any] = {**said, "runtime": runtime.model_dump(), "bytes": size_of(place)}
+        marker: dict[str, object] = {**said, "runtime": runtime.model_dump(), "bytes": size_of(place)}
         (place / MARKER).write_text(json.dumps(marker))
         found = self._read(place)
         assert found is not None

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypedDict, TypeVar, Unpack
 from urllib.parse import urlsplit
 
 import httpx2
@@ -67,6 +67,15 @@ def checked_url(url: str) -> str:
     if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
         raise ValueError(f"{url} is plain HTTP to another machine; a node's secret travels by https:// only.")
     return url.rstrip("/")
+
+
+class _Given(TypedDict, total=False):
+    """Of a request: what httpx takes."""
+
+    params: dict[str, str]
+    content: bytes
+    headers: dict[str, str]
+    timeout: float
 
 
 class Gateway:
@@ -161,10 +170,10 @@ class Gateway:
             headers[messages.ATTEMPT_TOKEN_HEADER] = token
         return _parsed(self._send("POST", address, content=body.model_dump_json().encode(), headers=headers), answer)
 
-    def _send(self, method: str, address: str, **options: Any) -> httpx2.Response:
-        options["headers"] = self._headers() | options.get("headers", {})
+    def _send(self, method: str, address: str, **given: Unpack[_Given]) -> httpx2.Response:
+        asked: _Given = {**given, "headers": {**self._headers(), **given.get("headers", {})}}
         try:
-            response = self._client.request(method, self._address(address), **options)
+            response = self._client.request(method, self._address(address), **asked)
         except (httpx2.TransportError, RuntimeError) as problem:  # RuntimeError: the client was closed meanwhile
             raise Unavailable(_words(problem)) from problem
         if response.status_code >= 300:

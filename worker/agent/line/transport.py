@@ -10,7 +10,6 @@ unacknowledged while it measures (acks_late), and so asks for no other.
 import time
 from collections.abc import Callable
 from queue import Empty
-from typing import Any
 
 from kombu import transport
 from kombu.transport import virtual
@@ -21,7 +20,7 @@ NAME = "onnxfarm"
 # how soon the worker's loop looks at signals and ended tasks again
 TURN_S = 0.25
 
-Deliver = Callable[[dict[str, Any], str], None]
+Deliver = Callable[[dict[str, object], str], None]
 
 
 class PublishingRefusedError(RuntimeError):
@@ -49,7 +48,7 @@ class Channel(virtual.Channel):
     def _get(self, queue: str, timeout: float | None = None) -> None:
         raise Empty
 
-    def _put(self, queue: str, message: dict[str, Any], **kwargs: Any) -> None:
+    def _put(self, queue: str, message: object, **kwargs: object) -> None:
         raise PublishingRefusedError(f"A node publishes nothing; a message to {queue!r} was refused.")
 
     def _restore(self, message: object) -> None:

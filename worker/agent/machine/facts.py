@@ -6,7 +6,6 @@ import platform
 import socket
 import sys
 from pathlib import Path
-from typing import Any
 
 import psutil
 
@@ -75,7 +74,7 @@ def gpus() -> tuple[str, ...]:
     """Names of NVIDIA devices by NVML, where its binding is installed and a driver answers."""
     try:
         # its binding comes with the requirements of GPU nodes only
-        pynvml: Any = importlib.import_module("pynvml")
+        pynvml = importlib.import_module("pynvml")
     except ImportError:
         return ()
     try:
@@ -87,14 +86,14 @@ def gpus() -> tuple[str, ...]:
         return ()
 
 
-def _more(known: processor.Processor, seen: quiet.Surroundings) -> dict[str, Any]:
+def _more(known: processor.Processor, seen: quiet.Surroundings) -> dict[str, object]:
     """Further facts; what passes from block to block lies under `load`, which comparisons leave out."""
-    more: dict[str, Any] = {"kernel": platform.release(), "usable_cores": _usable_cores()}
+    more: dict[str, object] = {"kernel": platform.release(), "usable_cores": _usable_cores()}
     if known.virtualization:
         more["virtualization"] = known.virtualization
     if known.caches:
         more["caches"] = list(known.caches)
-    load: dict[str, Any] = {"other_runners": seen.other_runners}
+    load: dict[str, object] = {"other_runners": seen.other_runners}
     if seen.busy_share is not None:
         load["busy_share"] = round(seen.busy_share, 3)
     return more | {"load": load}

@@ -1,14 +1,13 @@
 """How long a cell is measured: docs/measuring.md, "Budgets"."""
 
-from typing import Any
-
 from farm.contract.cells import Budget
+from worker.agent.passes.orders import BudgetPart
 
 # a traced cell is profiled this long, 10 to 30 runs
 TRACE_RUNS = 30
 TRACE_S = 0.5
 
-_BUDGETS: dict[Budget, dict[str, Any]] = {
+_BUDGETS: dict[Budget, BudgetPart] = {
     Budget.GLANCE: {
         "warmup_cap_s": 1.0,
         "window_s": 0.2,
@@ -44,6 +43,6 @@ _BUDGETS: dict[Budget, dict[str, Any]] = {
 }
 
 
-def runner_budget(budget: Budget) -> dict[str, Any]:
+def runner_budget(budget: Budget) -> BudgetPart:
     """The runner's `budget` of a sample."""
-    return dict(_BUDGETS[budget])
+    return _BUDGETS[budget].copy()

@@ -1,13 +1,12 @@
 """Orders to the runner, and the check pass. Samples are those of sampling.py, traces those of tracing.py."""
 
-from typing import Any
-
 from pydantic import ValidationError
 
 from farm.contract.reports import CheckReport
 from farm.rules.runtimes import plugins, providers
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.launches import Launcher, garbled
+from worker.agent.passes.orders import RunnerOrder
 
 RUNNER_ORDER_VERSION = 1
 CPU = "CPUExecutionProvider"
@@ -18,7 +17,7 @@ _LOG_CHARACTERS = 4_000
 
 def run_check(launcher: Launcher, arm: PreparedArm) -> CheckReport:
     """The check pass of an arm."""
-    order = {**runner_order(arm, "check"), "keep": str(arm.scratch / KEPT)}
+    order: RunnerOrder = {**runner_order(arm, "check"), "keep": str(arm.scratch / KEPT)}
     answer = launcher.launch(arm, order, work_dir=arm.scratch)
     reply = {key: value for key, value in answer.reply.items() if key in CheckReport.model_fields}
     facts = {
@@ -27,14 +26,13 @@ def run_check(launcher: Launcher, arm: PreparedArm) -> CheckReport:
         "log_tail": answer.log_tail[-_LOG_CHARACTERS:],
     }
     try:
-        report = CheckReport(**{**reply, **facts, "reason": answer.reason})
+        return CheckReport.model_validate({**reply, **facts, "reason": answer.reason})
     except ValidationError as error:
-        return CheckReport(**facts, reason=garbled(first_problem(error)))
-    return report
+        return CheckReport.model_validate({**facts, "reason": garbled(first_problem(error))})
 
 
-def runner_order(arm: PreparedArm, kind: str) -> dict[str, Any]:
-    """What every pass is told; keys are those of worker.runner.order."""
+def runner_order(arm: PreparedArm, kind: str) -> RunnerOrder:
+    """What every pass is told."""
     cell = arm.order.cell
     return {
         "version": RUNNER_ORDER_VERSION,
@@ -55,14 +53,14 @@ def runner_order(arm: PreparedArm, kind: str) -> dict[str, Any]:
     }
 
 
-def _of_provider(arm: PreparedArm) -> dict[str, Any]:
+def _of_provider(arm: PreparedArm) -> RunnerOrder:
     """What the table of providers says of the cell's; nothing of one that has no entry."""
     cell = arm.order.cell
     entry = providers.find(cell.provider)
     if entry is None:
         return {}
     options = providers.session_options(entry, cell)
-    found: dict[str, Any] = {"memory": entry.memory or None, "provider_options": options}
+    found: RunnerOrder = {"memory": entry.memory or None, "provider_options": options}
     if entry.signs is not None:
         found["stands_in"] = entry.signs.stands_in or None
     if entry.building is not None:

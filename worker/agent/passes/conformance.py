@@ -4,13 +4,14 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from farm.sandbox import child, interpreters
 from farm.sandbox.endings import Ending
 from farm.sandbox.policy import Policy
 from worker.agent.kit.runtimes import Installed
 from worker.agent.passes.checks import RUNNER_ORDER_VERSION
+from worker.agent.passes.orders import RunnerOrder
 
 Outcome = Literal["pass", "refused", "wrong", "crashed"]
 
@@ -59,7 +60,7 @@ def run_suite(
 
 
 def _run_process(suite: Path, *, runtime: Installed, stage: Path, ledger: Path) -> Ending:
-    order: dict[str, Any] = {
+    order: RunnerOrder = {
         "version": RUNNER_ORDER_VERSION,
         "kind": "conformance",
         "model": str(suite),

@@ -4,7 +4,6 @@ import os
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -14,6 +13,7 @@ from farm.sandbox import leavings
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.checks import KEPT, runner_order
 from worker.agent.passes.launches import Launcher, garbled
+from worker.agent.passes.orders import Pair, RunnerOrder
 
 
 def compare_engines(launcher: Launcher, arms: Sequence[PreparedArm]) -> EnginesReport | None:
@@ -28,7 +28,8 @@ def compare_engines(launcher: Launcher, arms: Sequence[PreparedArm]) -> EnginesR
     if not pairs:
         return None
     runs = by_number[pairs[0]["one"]]
-    answer = launcher.launch(runs, {**runner_order(runs, "engines"), "pairs": pairs}, work_dir=runs.scratch)
+    order: RunnerOrder = {**runner_order(runs, "engines"), "pairs": pairs}
+    answer = launcher.launch(runs, order, work_dir=runs.scratch)
     if answer.reason is not None:
         return EnginesReport(reason=answer.reason)
     try:
@@ -47,9 +48,13 @@ def _shared(arm: PreparedArm) -> Path | None:
     return place
 
 
-def _pair(one: PreparedArm, other: PreparedArm, kept: dict[int, Path]) -> dict[str, Any]:
+def _pair(one: PreparedArm, other: PreparedArm, kept: dict[int, Path]) -> Pair:
     tolerance = preset_between(one.order.cell, other.order.cell).tolerance
     return {
-        **{"one": one.arm, "other": other.arm, "atol": tolerance.atol, "rtol": tolerance.rtol},
-        **{"one_path": str(kept[one.arm]), "other_path": str(kept[other.arm])},
+        "one": one.arm,
+        "other": other.arm,
+        "one_path": str(kept[one.arm]),
+        "other_path": str(kept[other.arm]),
+        "atol": tolerance.atol,
+        "rtol": tolerance.rtol,
     }

@@ -5,7 +5,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -18,6 +17,7 @@ from worker.agent.kit.environment import NodeEnvironment
 from worker.agent.passes.arms import PreparedArm, prepare_arms
 from worker.agent.passes.checks import runner_order
 from worker.agent.passes.launches import Launcher, garbled
+from worker.agent.passes.orders import EvaluationPart, RunnerOrder
 
 # of one process, and of all of a block together: accuracy is beside the point of a block, which is its rounds
 ONE_S = 60.0
@@ -90,21 +90,27 @@ def _key(arm: PreparedArm) -> str:
 def _evaluated(launcher: Launcher, arm: PreparedArm) -> AccuracyReport:
     assert arm.order.evaluation is not None
     recipe, data = arm.order.evaluation.recipe, arm.order.evaluation.data
-    order: dict[str, Any] = {
-        **runner_order(arm, "evaluation"),
-        "evaluation": {"data": str(arm.evaluation), **recipe.model_dump(mode="json"), "most_s": ONE_S},
+    part: EvaluationPart = {
+        "data": str(arm.evaluation),
+        "metric": recipe.metric,
+        "output": recipe.output,
+        "apply": recipe.apply,
+        "threshold": recipe.threshold,
+        "most_s": ONE_S,
     }
+    order: RunnerOrder = {**runner_order(arm, "evaluation"), "evaluation": part}
     answer = launcher.launch(arm, order, work_dir=arm.scratch, timeout_s=ONE_S + _START_S)
-    known: dict[str, Any] = {"arm": arm.arm, "measured_arm": arm.arm, "recipe": recipe, "data_sha256": data.sha256}
-    known["wall_s"] = answer.wall_ms / 1000
+    known = AccuracyReport(
+        arm=arm.arm, measured_arm=arm.arm, recipe=recipe, data_sha256=data.sha256, wall_s=answer.wall_ms / 1000
+    )
     if answer.reason is not None:
-        return AccuracyReport(**known, reason=answer.reason)
+        return known.model_copy(update={"reason": answer.reason})
     try:
         judged = {name: answer.reply[name] for name in ("n", "output", "samples")}
-        return AccuracyReport(**known, **judged)
+        return AccuracyReport.model_validate({**dict(known), **judged})
     except (KeyError, ValidationError) as error:
         detail = error.errors()[0]["msg"] if isinstance(error, ValidationError) else f"it lacks {error}"
-        return AccuracyReport(**known, reason=garbled(str(detail)))
+        return known.model_copy(update={"reason": garbled(str(detail))})
 
 
 def _too_late(arm: PreparedArm) -> AccuracyReport:

@@ -2,7 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from onnx import GraphProto
 
 # a graph with more nodes is not mapped: its operators keep the names of the trace
 MAX_NODES = 50_000
@@ -10,12 +13,31 @@ MAX_NODES = 50_000
 CONSTANT = "Constant"
 
 
-def read_in_child(paths: list[str]) -> dict[str, Any]:
+class Node(TypedDict):
+    """One node, with the names of the graphs that it lies in; `label` is its own in the whole model."""
+
+    label: str
+    name: str
+    op_type: str
+    inputs: list[str]
+    outputs: list[str]
+    index: int
+    path: list[str]
+
+
+class ReadGraph(TypedDict):
+    """The nodes of a model, those inside others after them, and the tensors that none of them makes."""
+
+    nodes: list[Node]
+    given: list[str]
+
+
+def read_in_child(paths: list[str]) -> dict[str, list[ReadGraph | None]]:
     """Runs in the child: parses each file and gives its nodes. External data is not read."""
     return {"graphs": [_read_one(path) for path in paths]}
 
 
-def _read_one(path: str) -> dict[str, Any] | None:
+def _read_one(path: str) -> ReadGraph | None:
     import onnx
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
@@ -38,7 +60,7 @@ def _read_one(path: str) -> dict[str, Any] | None:
     return {"nodes": nodes, "given": given}
 
 
-def _nodes(graph: Any, *, path: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+def _nodes(graph: "GraphProto", *, path: tuple[str, ...]) -> Iterator[Node]:
     index = 0
     for node in graph.node:
         if node.op_type == CONSTANT:

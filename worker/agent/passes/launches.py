@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.runtimes import providers
@@ -18,6 +17,7 @@ from farm.sandbox.policy import Policy, SandboxError
 from farm.sandbox.watch import Running
 from worker.agent.machine.kills import judged, kernel_kills
 from worker.agent.passes.arms import PreparedArm
+from worker.agent.passes.orders import RunnerOrder
 
 # a check with many outputs, or the executed nodes of a large model
 MAX_REPLY_BYTES = 16 << 20
@@ -36,7 +36,7 @@ _ENVIRONMENT = {
 class Answer:
     """What one process came to: its decoded reply or a reason, and how it ended."""
 
-    reply: dict[str, Any] = field(default_factory=dict)
+    reply: dict[str, object] = field(default_factory=dict)
     reason: Reason | None = None
     ending: Ending | None = None
     log_tail: str = ""
@@ -83,7 +83,7 @@ class Launcher:
     def launch(
         self,
         arm: PreparedArm,
-        order: dict[str, Any],
+        order: RunnerOrder,
         *,
         work_dir: Path,
         timeout_s: float | None = None,
@@ -192,8 +192,10 @@ def garbled(detail: str) -> Reason:
     )
 
 
-def _stated(stated: Any) -> Reason:
+def _stated(stated: object) -> Reason:
     try:
+        if not isinstance(stated, dict):
+            raise TypeError("a reason is an object")
         text = str(stated["text"])
         return Reason(code=ReasonCode(stated["code"]), text=(text[:1].upper() + text[1:])[:2000])
     except (TypeError, KeyError, ValueError):

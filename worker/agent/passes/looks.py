@@ -3,7 +3,6 @@
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -14,6 +13,7 @@ from farm.sandbox import leavings
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.checks import runner_order
 from worker.agent.passes.launches import Answer, Launcher, garbled
+from worker.agent.passes.orders import RunnerOrder
 
 _LOOKS: TypeAdapter[list[TensorLook]] = TypeAdapter(list[TensorLook])
 _REFERENCE = "look-reference.npz"
@@ -36,7 +36,7 @@ class Looker:
         """The model's outputs against the reference's (`.npz`). Raises LookFailedError."""
         # the child sees the model's folder, the inputs' and its own
         place = leavings.lay(reference, self.arm.scratch / _REFERENCE)
-        answer = self._asked(model, inputs, reference=str(place))
+        answer = self._asked(model, inputs, {"reference": str(place)})
         try:
             return _LOOKS.validate_python(answer.reply.get("outputs"))
         except ValidationError as problem:
@@ -45,16 +45,20 @@ class Looker:
     def keep(self, model: Path, *, inputs: Path, out: Path) -> None:
         """Writes the model's outputs to `out` (`.npz`). Raises LookFailedError."""
         place = self.arm.scratch / _KEPT
-        self._asked(model, inputs, reference=None, keep=str(place))
+        self._asked(model, inputs, {"keep": str(place)})
         if not leavings.is_plain(place):
             raise LookFailedError(garbled("it kept no outputs"))
         shutil.move(place, out)
 
-    def _asked(self, model: Path, inputs: Path, **more: Any) -> Answer:
-        order = {
+    def _asked(self, model: Path, inputs: Path, more: RunnerOrder) -> Answer:
+        order: RunnerOrder = {
             **runner_order(self.arm, "look"),
-            **{"model": str(model), "inputs": str(inputs), "reference": None},
-            **{"atol": self.tolerance.atol, "rtol": self.tolerance.rtol, **more},
+            "model": str(model),
+            "inputs": str(inputs),
+            "reference": None,
+            "atol": self.tolerance.atol,
+            "rtol": self.tolerance.rtol,
+            **more,
         }
         on = replace(self.arm, model=model, inputs=inputs)
         answer = self.launcher.launch(on, order, work_dir=self.arm.scratch)

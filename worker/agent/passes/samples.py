@@ -5,10 +5,9 @@ import os
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import psutil
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from farm.contract.cells import Budget
 from farm.contract.reports import ArmSample, Sample
@@ -18,6 +17,7 @@ from worker.agent.passes import budgets, turns
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.checks import CPU, first_problem, runner_order
 from worker.agent.passes.launches import Answer, Launcher, garbled
+from worker.agent.passes.orders import RunnerOrder
 from worker.agent.passes.pace import Pace
 
 # thread CPU time / wall below this: something else ran on the core
@@ -26,6 +26,13 @@ MAX_REMEASURES = 3
 BUSY_SHARE = 0.5
 # arms that are alive together may fill this part of the free memory
 MEMORY_SHARE = 0.5
+
+
+class _Told(BaseModel):
+    """The part of a runner's answer that is about its sample."""
+
+    sample: dict[str, object]
+    phases_ms: dict[str, float] = {}
 
 
 @dataclass
@@ -82,7 +89,7 @@ class Sampler:
         answer = self.launcher.launch(arm, self._order(arm), work_dir=arm.scratch)
         return as_sample(answer, arm=arm, position=position, remeasured=remeasured)
 
-    def _order(self, arm: PreparedArm) -> dict[str, Any]:
+    def _order(self, arm: PreparedArm) -> RunnerOrder:
         return {
             **runner_order(arm, "sample"),
             "budget": budgets.runner_budget(self.budget),
@@ -123,13 +130,13 @@ def as_sample(answer: Answer, *, arm: PreparedArm, position: int, remeasured: in
     if answer.reason is not None:
         return ArmSample(arm=arm.arm, position=position, reason=answer.reason)
     try:
-        phases = {name: float(spent) for name, spent in dict(answer.reply.get("phases_ms", {})).items()}
+        told = _Told.model_validate(answer.reply)
+        phases = dict(told.phases_ms)
         phases["exit"] = max(0.0, answer.wall_ms - sum(phases.values()))
         phases["process"] = answer.wall_ms
-        sample = Sample(**{**dict(answer.reply["sample"]), "remeasured": remeasured, "phases_ms": phases})
-    except (ValidationError, KeyError, TypeError, ValueError) as error:
-        detail = first_problem(error) if isinstance(error, ValidationError) else repr(error)
-        return ArmSample(arm=arm.arm, position=position, reason=garbled(detail))
+        sample = Sample.model_validate({**told.sample, "remeasured": remeasured, "phases_ms": phases})
+    except ValidationError as error:
+        return ArmSample(arm=arm.arm, position=position, reason=garbled(first_problem(error)))
     return ArmSample(arm=arm.arm, position=position, sample=sample)
 
 

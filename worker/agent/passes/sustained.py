@@ -1,11 +1,10 @@
 """Passes that go on: a cell's curve over minutes, and the energy of its inference."""
 
 from collections.abc import Callable
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from farm.contract.cells import Budget
+from farm.contract.cells import Budget, CellSpec
 from farm.contract.reports import CheckReport
 from farm.contract.sustained import CurvePoint, CurveReport, Energy
 from farm.rules.cells.sustained import point_seconds
@@ -14,11 +13,12 @@ from worker.agent.passes import budgets
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.checks import runner_order
 from worker.agent.passes.launches import Answer, Launcher, garbled
+from worker.agent.passes.orders import RunnerOrder
 
 # long enough for counters that are updated ten times a second
 ENERGY_S = 3.0
 
-FindMeter = Callable[[Any], energy.Meter]
+FindMeter = Callable[[CellSpec], energy.Meter]
 
 
 class _Point(BaseModel):
@@ -94,7 +94,7 @@ def _energy(launcher: Launcher, arm: PreparedArm, *, find_meter: FindMeter) -> E
 def _run(
     launcher: Launcher, arm: PreparedArm, *, total_s: float, point_s: float, meter: energy.Meter | None
 ) -> tuple[Answer, tuple[_Point, ...], energy.Readings]:
-    order = {
+    order: RunnerOrder = {
         **runner_order(arm, "sustained"),
         "budget": budgets.runner_budget(Budget.QUICK),
         "sustained_s": total_s,

@@ -22,6 +22,7 @@ from worker.agent.passes import budgets, graphs
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.checks import runner_order
 from worker.agent.passes.launches import Launcher, garbled
+from worker.agent.passes.orders import RunnerOrder
 
 # a report stays under 1 MB: the slowest operators one by one, the others in one sum a provider
 MAX_OPERATORS = 2_000
@@ -90,7 +91,11 @@ class Profiled:
 def profile_arm(launcher: Launcher, arm: PreparedArm, *, trace_round: int) -> Profiled:
     """Run the trace pass; what it left lies in a folder of its own until `drop`."""
     folder = Path(tempfile.mkdtemp(prefix="trace-", dir=arm.scratch))
-    order = {**runner_order(arm, "trace"), "trace_runs": budgets.TRACE_RUNS, "trace_s": budgets.TRACE_S}
+    order: RunnerOrder = {
+        **runner_order(arm, "trace"),
+        "trace_runs": budgets.TRACE_RUNS,
+        "trace_s": budgets.TRACE_S,
+    }
     answer = launcher.launch(arm, order, work_dir=folder)
     if answer.reason is not None:
         return Profiled(arm=arm, trace_round=trace_round, reason=answer.reason, folder=folder)

@@ -13,12 +13,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from farm.sandbox import leavings
 from farm.sandbox.watch import Running
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.launches import Answer, Launcher
+from worker.agent.passes.orders import RunnerOrder
 
 # the words of worker.runner.turns, which runs in another environment
 GO, MORE = b"g", b"m"
@@ -89,11 +89,11 @@ class Seat:
 
 
 def take_turns(
-    launcher: Launcher, orders: Sequence[tuple[PreparedArm, dict[str, Any]]], *, dice: random.Random
+    launcher: Launcher, orders: Sequence[tuple[PreparedArm, RunnerOrder]], *, dice: random.Random
 ) -> list[Answer]:
     """The answers to one sample's order an arm, in their order."""
 
-    def launch_of(arm: PreparedArm, order: dict[str, Any]) -> Launch:
+    def launch_of(arm: PreparedArm, order: RunnerOrder) -> Launch:
         def launch(folder: str, on_started: Callable[[Running], None]) -> Answer:
             return launcher.launch(arm, {**order, "turns": folder}, work_dir=arm.scratch, on_started=on_started)
 

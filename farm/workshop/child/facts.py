@@ -1,0 +1,39 @@
+"""What a look into a model gathers, as the fields of an `inspection.Inspection`."""
+
+from typing import Literal, TypedDict
+
+from farm.workshop.child.signature import Signature
+
+
+class FileFacts(TypedDict):
+    """Of the files and the head of the model; sizes in bytes."""
+
+    ok: Literal[True]
+    main_sha256: str
+    main_bytes: int
+    data_bytes: int
+    external_files: list[str]
+    ir_version: int
+    producer: str
+    graph_name: str
+
+
+class GraphFacts(TypedDict):
+    """Of the graph and all that is below it."""
+
+    opsets: dict[str, int]
+    unused_opsets: list[str]
+    nodes: int
+    nodes_below: int
+    functions: int
+    operators: dict[str, int]
+    subgraphs: dict[str, int]
+    custom_domains: list[str]
+    parameters: int
+    parameters_bytes: int
+    dtypes: dict[str, int]
+    is_quantised: bool
+
+
+class Facts(Signature, FileFacts, GraphFacts):
+    """All of it; findings are looked for in these."""

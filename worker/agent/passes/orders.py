@@ -1,0 +1,81 @@
+"""What a runner is told, key by key, as `worker.runner.order` reads it in another environment."""
+
+from typing import TypedDict
+
+
+class BudgetPart(TypedDict, total=False):
+    """How long to measure. Seconds and runs."""
+
+    warmup_s: float
+    warmup_cap_s: float
+    window_s: float
+    window_runs: int
+    window_runs_slow: int
+    windows_agreeing: int
+    at_least_s: float
+    at_most_s: float
+
+
+class BuildingPart(TypedDict):
+    """Of a provider that compiles: its cache option and folder, and its options for shapes."""
+
+    cache: str
+    folder: str
+    shapes: list[str]
+
+
+class EvaluationPart(TypedDict):
+    """Labelled data, for so many seconds at most, and how outputs are judged."""
+
+    data: str
+    metric: str
+    output: str | None
+    apply: str | None
+    threshold: float
+    most_s: float
+
+
+class Pair(TypedDict):
+    """Two arms' outputs to compare: the arms, where their outputs lie, and the tolerance."""
+
+    one: int
+    other: int
+    one_path: str
+    other_path: str
+    atol: float
+    rtol: float
+
+
+class RunnerOrder(TypedDict, total=False):
+    """One pass of one cell. What is left out is as the runner has it by default."""
+
+    version: int
+    kind: str
+    model: str
+    inputs: str
+    provider: str
+    provider_options: dict[str, str]
+    plugin: str | None
+    memory: str | None
+    stands_in: str | None
+    building: BuildingPart
+    session: dict[str, object]
+    reference: str | None
+    atol: float
+    rtol: float
+    tolerances: dict[str, list[float]]
+    batch: int | None
+    concurrency: int
+    budget: BudgetPart
+    gate_cpu_share: float | None
+    turns: str
+    core: int | None
+    keep: str
+    pairs: list[Pair]
+    evaluation: EvaluationPart
+    trace_runs: int
+    trace_s: float
+    sustained_s: float
+    point_s: float
+    work_dir: str
+    launched_ns: int

@@ -1,0 +1,38 @@
+"""Sessions side by side: a thread each, all begun at once."""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+Call = Callable[[], object]
+# opens when every thread waits at it
+Gate = threading.Barrier
+Found = TypeVar("Found")
+
+
+def each(calls: Sequence[Call], work: Callable[[Call, Gate], Found]) -> list[Found]:
+    """What `work` gives for each call, in the order in which they ended; it may wait at the gate for the others again.
+
+    Raises what the one that failed raised.
+    """
+    gate = Gate(len(calls))
+    found: list[Found] = []
+    failures: list[BaseException] = []
+
+    def one(call: Call) -> None:
+        try:
+            gate.wait()
+            found.append(work(call, gate))
+        except BaseException as error:
+            # the others must not wait for one that failed
+            failures.append(error)
+            gate.abort()
+
+    threads = [threading.Thread(target=one, args=(call,)) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise next((one for one in failures if not isinstance(one, threading.BrokenBarrierError)), failures[0])
+    return found
