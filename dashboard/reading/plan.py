@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from dashboard import numbers
 from dashboard.tables import Entry, Head, Table
+from farm.rules.cells.axes import OWN_AXES
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.plans import Plan, PlannedBlock
 
@@ -17,6 +18,8 @@ BLOCK_HEADS = (
     Head("minutes", is_number=True),
 )
 REFUSED_HEADS = (Head("Point"), Head("Why, and the way out", is_text=True))
+# axes whose values say nothing without their name
+_NAMED = {"batch", "opset", *(axis.name for axis in OWN_AXES)}
 CELL_HEADS = (Head("Cell"), Head("Block", is_number=True))
 
 
@@ -89,6 +92,4 @@ def cells(plan: Plan) -> Table:
 
 
 def _labels(labels: Mapping[str, str]) -> str:
-    return " · ".join(
-        f"{axis} {value}" if axis in ("batch", "threads", "opset") else value for axis, value in labels.items()
-    )
+    return " · ".join(f"{axis} {value}" if axis in _NAMED else value for axis, value in labels.items())

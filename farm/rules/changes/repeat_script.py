@@ -18,7 +18,7 @@ import time
 import venv
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,6 +48,8 @@ class Order(TypedDict):
     disabled_optimizers: list[str]
     config: dict[str, str]
     measured: str
+    # settings of the measured session that this script does not know
+    left_out: NotRequired[dict[str, object]]
 
 
 def main() -> int:
@@ -71,8 +73,14 @@ def main() -> int:
     ratios = sorted(pair["new"] / pair["old"] for pair in pairs)
     runtimes = f"{order['runtimes']['new']} / {order['runtimes']['old']}"
     print(f"{runtimes}: x{median(ratios):.3f} (rounds from x{ratios[0]:.3f} to x{ratios[-1]:.3f})")
-    print(f"measured before: {order['measured']}", flush=True)
+    print(f"measured before: {order['measured']}", *left_out(order), sep="\n", flush=True)
     return subprocess.run([str(pythons["new"]), str(HERE / "repeat.py"), "--outputs"], check=False).returncode
+
+
+def left_out(order: Order) -> list[str]:
+    """What the measured session had and this one has not, and what sets it too."""
+    unset = ", ".join(f"{name} {json.dumps(value)}" for name, value in order.get("left_out", {}).items())
+    return [f"not set here: {unset}; `onnxfarm bench` sets it, with --matrix matrix.json"] if unset else []
 
 
 def environment(side: str) -> Path:

@@ -20,7 +20,7 @@ from farm.contract.document import Cell, Comparison, Document
 from farm.rules.cells.axes import BY_NAME, OWN_AXES
 from farm.rules.cells.matrices import PlainMatrix, point_of
 from farm.rules.cells.numbers import change, mebibytes, microseconds, milliseconds
-from farm.rules.cells.session_sets import set_of
+from farm.rules.cells.session_sets import OPTIONS, set_of
 from farm.rules.cells.values import plain_of
 from farm.rules.changes import watching
 from farm.rules.comparing.sides import compared
@@ -32,6 +32,8 @@ from farm.rules.runtimes import providers
 SIDES = ("old", "new")
 LEVELS = {"disable": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED"}
 MODES = {"sequential": "ORT_SEQUENTIAL", "parallel": "ORT_PARALLEL"}
+# session settings that repeat.py takes; it says which others it leaves out
+_REPEATED = {*OPTIONS, "threads", "optimization"}
 MOST_OPERATORS = 10
 # names under which files of the model and its inputs lie in the report
 MODEL_FOLDER = "model"
@@ -207,6 +209,7 @@ def _order(case: Case) -> dict[str, object]:
         "disabled_optimizers": list(session.disabled_optimizers),
         "config": {**spin, **session.config},
         "measured": _measured(case),
+        **({"left_out": left_out} if (left_out := session.model_dump(mode="json", exclude=_REPEATED)) else {}),
     }
 
 

@@ -6,6 +6,7 @@ from farm.contract import document as doc
 from farm.contract.cells import CellSpec
 from farm.contract.reports import CheckReport, EnginePair, EnginesReport, OutputParity
 from farm.rules.cells.commands import diverge_command
+from farm.rules.cells.label import WORKLOAD
 from farm.rules.planning.plans import Arm
 from farm.rules.quality import parity
 from farm.rules.quality.parity import LEVELS, Judgement, Preset
@@ -94,9 +95,8 @@ def change_sentence(document: doc.Document) -> str:
 
 
 def _is_runtime_alone(one: doc.Cell, other: doc.Cell) -> bool:
-    named = ("provider", "provider_options", "batch", "shapes", "precision", "recipe", "optimization", "threads")
-    same = all(getattr(one, name) == getattr(other, name) for name in (*named, "session", "concurrency"))
-    return same and one.runtime != other.runtime
+    fields = (field for axis in WORKLOAD for field in axis.fields)
+    return one.runtime != other.runtime and all(getattr(one, field) == getattr(other, field) for field in fields)
 
 
 def _release(cell: doc.Cell, beside: doc.Cell) -> str:

@@ -1,11 +1,14 @@
 """A report to file: its own files, and the text of an issue."""
 
 import json
-from typing import Any
+from dataclasses import replace
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from farm.contract.cells import CellSpec, SessionSettings
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules.changes import report
+from farm.rules.changes import repeat_script, report
 from farm.rules.changes.report import Case
 from farm.rules.matrices import matrix as matrices
 from tests.unit.commands.made_up import MadeUpBench
@@ -99,3 +102,21 @@ def test_a_model_that_no_longer_runs_has_no_ratio() -> None:
 def test_the_files_name_tells_the_model_and_both_releases() -> None:
     assert report.name_of(case()) == "report-encoder-1.29.0-1.31.1.zip"
     assert report.timings_name("old") == "timings-old.csv"
+
+
+class LaterSession(SessionSettings):
+    """Settings with an axis that came after repeat.py."""
+
+    memory_reuse: Annotated[bool, Field(exclude_if=lambda reuse: reuse)] = True
+
+
+def test_a_setting_that_the_script_does_not_know_is_said_and_not_left_out_in_silence() -> None:
+    one = case()
+    order = json.loads(report.texts_of(one)["repeat.json"])
+    assert "left_out" not in order
+    assert repeat_script.left_out(order) == []
+    spec = one.spec.model_copy(update={"session": LaterSession(memory_reuse=False)})
+    order = json.loads(report.texts_of(replace(one, spec=spec))["repeat.json"])
+    (said,) = repeat_script.left_out(order)
+    assert "memory_reuse false" in said
+    assert "--matrix matrix.json" in said
