@@ -117,6 +117,12 @@ STORIES = (
         _tests("tests/acceptance/long_divergence.py"),
     ),
     Story(
+        "first-minutes",
+        "models out of packages of PyPI and npm run from their defaults: inspected, measured on two releases, in INT8",
+        20,
+        (f"tests.acceptance.first_minutes --folder {FOLDER}",),
+    ),
+    Story(
         "watch-transformer",
         "real releases appear on an index: 1.31.1 is slower, since which release, by which operator, and who is told",
         15,

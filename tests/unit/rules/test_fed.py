@@ -1,5 +1,6 @@
 """What a cell was fed: told in the document, and carried by the command that repeats it."""
 
+import json
 import shlex
 from typing import Any
 
@@ -91,3 +92,29 @@ def test_a_model_that_was_looked_into_before_inputs_were_keeps_its_cells() -> No
     cell = cell_of({"batch": "batch", "dims": {"height": None}})
     assert (cell.inputs, cell.shapes) == ([], {})
     assert "inputs" not in Workload(batch=1).model_dump(mode="json")
+
+
+def test_a_model_that_ran_with_nothing_is_refused_in_the_words_of_what_was_tried() -> None:
+    model = make_model(**{**SPEECH, "inputs_problem": "The model ran in none of 20 tries."})
+    refusal = only_refusal(plan_of({"runtime": "1.31.1"}, model=model))
+    assert (refusal.code, refusal.text) == ("inference_failed", "The model ran in none of 20 tries.")
+
+
+def test_whoever_says_sizes_or_inputs_may_know_better_than_what_was_tried() -> None:
+    model = make_model(**{**SPEECH, "inputs_problem": "The model ran in none of 20 tries."})
+    assert not plan_of({"runtime": "1.31.1", "shapes": [{"tokens": 9}]}, model=model).refused
+    assert not plan_of_inputs(model, {"speed": "2"}).refused
+    given = model.model_copy(update={"inputs_sha256": "c" * 64})
+    assert not plan_of({"runtime": "1.31.1"}, model=given).refused
+
+
+def test_a_name_that_no_option_can_carry_stands_in_the_matrix_of_the_command() -> None:
+    name = "ids; rm -rf ~"
+    inputs = (ModelInput(name=name, dtype="int64", shape=(1, "tokens"), fill="0..177"),)
+    words = words_of(cell_of({**SPEECH, "inputs": inputs}))
+    assert "--input" not in words
+    assert json.loads(words[words.index("--matrix") + 1])["inputs"] == {name: "0..177"}
+
+
+def test_a_size_that_is_left_open_says_no_inputs_rather_than_wrong_ones() -> None:
+    assert cell_of({**SPEECH, "sizes": {}}).inputs == []

@@ -84,3 +84,10 @@ def test_a_matrix_says_how_inputs_are_made_and_reads_it_back() -> None:
 def test_inputs_of_a_matrix_that_cannot_be_meant_are_refused(inputs: object) -> None:
     with pytest.raises(MatrixProblem, match="input"):
         matrix.parse({"runtime": ["1.31.1"], "inputs": inputs})
+
+
+@pytest.mark.parametrize(("text", "words"), [("what?", "cannot be made of"), ("size:" + "x" * 200, "205 characters")])
+def test_a_text_of_a_strangers_process_is_checked(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        fills.check(text)
+    fills.check("0..9")
