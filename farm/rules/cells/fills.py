@@ -58,6 +58,8 @@ def parse(text: str) -> Fill:
         low, high = _number(found[1], text), _number(found[2], text)
         if low > high:
             raise MatrixProblem(f"The range {text!r} ends below its start: write LOW..HIGH, such as 0..99.")
+        if high - low == float("inf"):
+            raise MatrixProblem(f"The range {text!r} is wider than any floating point number: write a narrower one.")
         return Fill("range", low, high, seed=seed)
     if seeded is None and text == POSITIONS:
         return Fill(POSITIONS)

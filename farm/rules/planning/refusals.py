@@ -30,8 +30,9 @@ class Circumstances:
     yanked: Mapping[str, str] = field(default_factory=dict)
     allowed: Collection[str] = ()
     cores: int | None = None
-    # sizes or inputs were asked for
-    is_fed_as_asked: bool = False
+    # what was asked for of sizes and of inputs
+    asked_sizes: Mapping[str, int] = field(default_factory=dict)
+    asked_inputs: Mapping[str, str] = field(default_factory=dict)
 
 
 def first_refusal(spec: CellSpec, about: Circumstances) -> Reason | None:
@@ -208,13 +209,17 @@ def _shape_problem(name: str, size: int, about: Circumstances) -> str | None:
 def _no_inputs(spec: CellSpec, about: Circumstances) -> Reason | None:
     """Nothing that was tried at inspection ran. Whoever says sizes or inputs may know better."""
     model = about.model
-    if not model.inputs_problem or model.inputs_sha256 is not None or about.is_fed_as_asked:
+    if not model.inputs_problem or model.inputs_sha256 is not None or about.asked_sizes or about.asked_inputs:
         return None
     return Reason(code=ReasonCode.INFERENCE_FAILED, text=model.inputs_problem)
 
 
 def _wrong_inputs(spec: CellSpec, about: Circumstances) -> Reason | None:
     """Inputs that are to be made: known by name, and of numbers that their type holds. Known models only."""
+    if about.model.inputs_sha256 is not None and about.asked_inputs:
+        name = next(iter(about.asked_inputs))
+        text = f"The input {name!r} is among the given ones: leave `inputs` out of the matrix, or give none."
+        return Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
     known = {one.name: one for one in about.model.inputs}
     for name, text in spec.workload.inputs.items() if known else ():
         problem = _input_problem(name, text, about.model)

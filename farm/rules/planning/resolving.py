@@ -101,7 +101,8 @@ def _circumstances(point: Point, request: Request) -> refusals.Circumstances:
         yanked=request.yanked,
         allowed=request.allowed,
         cores=request.machine.cores if request.machine else None,
-        is_fed_as_asked=bool(point.values.get("shapes") or request.inputs),
+        asked_sizes=_mapping(point.values.get("shapes")),
+        asked_inputs=request.inputs,
     )
 
 

@@ -39,6 +39,9 @@ def array_of(
     if fill.kind == fills.POSITIONS:
         return np.broadcast_to(np.arange(shape[-1] if shape else 1).astype(dtype), shape).copy()
     if fill.kind == "size":
+        if fill.dimension not in sizes:
+            text = f"The input {shown(port['name'])!r} cannot be the size of {shown(fill.dimension)!r}"
+            raise Problem("bad_input", f"{text}: the model has no such dynamic dimension.")
         return np.full(shape, sizes[fill.dimension], dtype=dtype)
     return np.full(shape, fill.low, dtype=dtype)
 

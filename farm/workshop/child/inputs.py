@@ -27,6 +27,7 @@ def make_inputs(payload: Mapping[str, Any]) -> dict[str, object]:
     `inputs`: how they are made, by name, where it is not as the graph says; see `farm.rules.cells.fills`.
     """
     model, facts = _opened(payload)
+    _check_names(payload["inputs"], facts)
     chosen = sizes.resolve(facts, batch=payload["batch"], shapes=payload["shapes"])
     made = seeded(model, facts, chosen=chosen, seed=payload["seed"], asked=payload["inputs"])
     arrays.write_npz(Path(payload["out"]), made)
@@ -100,6 +101,14 @@ def check_given(given: arrays.Arrays, facts: Facts) -> dict[str, int]:
     for port in facts["inputs"]:
         _check_array(given[port["name"]], port, found)
     return found
+
+
+def _check_names(asked: Mapping[str, str], facts: Facts) -> None:
+    names = [port["name"] for port in facts["inputs"]]
+    foreign = next((name for name in asked if name not in names), None)
+    if foreign is not None:
+        text = f"The model has no input {shown(foreign)!r}: it takes {', '.join(shown(n) for n in names[:10])}."
+        raise Problem("inputs_names", text)
 
 
 def _opened(payload: Mapping[str, Any]) -> tuple[onnx.ModelProto, Facts]:

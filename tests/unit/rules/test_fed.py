@@ -118,3 +118,9 @@ def test_a_name_that_no_option_can_carry_stands_in_the_matrix_of_the_command() -
 
 def test_a_size_that_is_left_open_says_no_inputs_rather_than_wrong_ones() -> None:
     assert cell_of({**SPEECH, "sizes": {}}).inputs == []
+
+
+def test_how_an_input_is_made_cannot_be_said_of_given_ones() -> None:
+    given = make_model(**{**SPEECH, "inputs_sha256": "c" * 64})
+    refusal = only_refusal(plan_of_inputs(given, {"speed": "2"}))
+    assert refusal.text == "The input 'speed' is among the given ones: leave `inputs` out of the matrix, or give none."

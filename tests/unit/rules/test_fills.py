@@ -32,6 +32,7 @@ def test_a_text_says_how_an_array_is_made(text: str, fill: fills.Fill) -> None:
         ("", "cannot be made of"),
         ("99999999999999999999", "64 bits"),
         ("1e999", "too large"),
+        ("-1e308..1e308", "wider than any floating point number"),
     ],
 )
 def test_a_text_that_says_nothing_is_told_what_can_be_written(text: str, words: str) -> None:

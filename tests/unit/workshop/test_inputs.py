@@ -128,6 +128,37 @@ def test_an_unknown_dimension_is_told_the_nearest_one(tmp_path: Path) -> None:
     assert "did you mean 'seq'?" in text
 
 
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"idz": "1"}, "has no input 'idz': it takes ids"),
+        ({"ids": "0.5"}, "'ids' takes int32: 0.5 is no whole number"),
+        ({"ids": "normal"}, "a normal distribution has fractions"),
+        ({"ids": "0..99999999999"}, "write numbers from -2147483648 to 2147483647"),
+        ({"ids": "size:rows"}, "cannot be the size of 'rows': the model has no such dynamic dimension"),
+        ({"ids": "what"}, "cannot be made of 'what'"),
+    ],
+)
+def test_an_input_that_cannot_be_made_so_is_told(asked: dict[str, str], words: str, tmp_path: Path) -> None:
+    assert words in problem(answered(gather(), tmp_path, inputs=asked))[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [("5", [5, 5, 5]), ("positions", [0, 1, 2]), ("size:seq", [3, 3, 3]), ("0..0", [0, 0, 0]), ("6..6@4", [6, 6, 6])],
+)
+def test_an_input_is_made_as_it_was_asked(text: str, values: list[int], tmp_path: Path) -> None:
+    ids = made(gather(), tmp_path, shapes={"seq": 3}, inputs={"ids": text})["ids"]
+    assert ids.tolist() == [values]
+
+
+def test_a_seed_of_its_own_makes_an_input_the_same_in_every_run(tmp_path: Path) -> None:
+    runs = [made(gather(), tmp_path, seed=seed, inputs={"ids": "0..6@1"})["ids"].tolist() for seed in (0, 9)]
+    assert runs[0] == runs[1]
+    other = [made(gather(), tmp_path, seed=seed, inputs={"ids": "0..6"})["ids"].tolist() for seed in (0, 9)]
+    assert other[0] != other[1]
+
+
 def test_inputs_of_unknown_rank_must_be_given(tmp_path: Path) -> None:
     node = helper.make_node("Identity", ["x"], ["y"])
     model = making.model([node], [making.port("x", None)], [making.port("y", None)])
