@@ -1,13 +1,11 @@
 """What an installation allows beyond its defaults, said by `manage.py check`."""
 
-from typing import Any
-
 from django.conf import settings
 from django.core.checks import CheckMessage, Info, register
 
 
 @register()
-def allowed_packages(**_: Any) -> list[CheckMessage]:
+def allowed_packages(**_: object) -> list[CheckMessage]:
     """Names the packages that nodes may install beyond the known distributions."""
     if not settings.ALLOWED_PACKAGES:
         return []

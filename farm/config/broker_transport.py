@@ -6,8 +6,6 @@ worker with; a connection error it ignores and connects anew. The message is not
 next tick rings again.
 """
 
-from typing import Any
-
 from kombu import transport
 from kombu.transport import redis
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -16,7 +14,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 class Channel(redis.Channel):
     """A channel of the farm's broker."""
 
-    def _connparams(self, asynchronous: bool = False) -> Any:
+    def _connparams(self, asynchronous: bool = False) -> object:
         if self.connection is None or self.connection.client is None:
             raise RedisConnectionError("This channel's connection to the broker is closed.")
         return super()._connparams(asynchronous=asynchronous)  # type: ignore[no-untyped-call]

@@ -1,7 +1,5 @@
 """What `manage.py check` says of a farm's sandbox, beside Django's own checks."""
 
-from typing import Any
-
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Info, Tags, Warning, register
 
@@ -10,7 +8,7 @@ from farm.registry.confining import walls
 
 
 @register(Tags.security)
-def check_override(**_: Any) -> list[CheckMessage]:
+def check_override(**_: object) -> list[CheckMessage]:
     """A word that is not the one asked for means nothing, and says so."""
     given = settings.ENVIRONMENT.unsandboxed
     if given in ("", OWNS_EVERY_MODEL):
@@ -31,7 +29,7 @@ def check_address(**_: object) -> list[CheckMessage]:
 
 
 @register(Tags.security, deploy=True)
-def check_sandbox(**_: Any) -> list[CheckMessage]:
+def check_sandbox(**_: object) -> list[CheckMessage]:
     """The level on this machine, and whether uploads are read."""
     found = walls()
     if not found.reads_uploads:

@@ -1,11 +1,10 @@
 """A database address as Django's DATABASES entry."""
 
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 
-def database(url: str, *, home: Path) -> dict[str, Any]:
+def database(url: str, *, home: Path) -> dict[str, object]:
     """The DATABASES entry of `sqlite:///absolute/path` or `postgresql://user:password@host:port/name?option=value`.
 
     An empty address is the embedded SQLite file in `home`. Raises ValueError for any other scheme.
@@ -28,7 +27,7 @@ def database(url: str, *, home: Path) -> dict[str, Any]:
     )
 
 
-def _sqlite(path: Path) -> dict[str, Any]:
+def _sqlite(path: Path) -> dict[str, object]:
     return {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": path,

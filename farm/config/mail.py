@@ -1,13 +1,12 @@
 """A mail server's address as Django's EMAIL_… settings."""
 
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 PORTS = {"smtp": 25, "smtps": 465, "smtp+tls": 587}
 TIMEOUT_S = 15
 
 
-def mail_settings(url: str) -> dict[str, Any]:
+def mail_settings(url: str) -> dict[str, object]:
     """Settings of `smtp://user:password@host:port`; without an address, mail is refused before it is sent.
 
     Raises ValueError for any other scheme, or without a host.

@@ -1,7 +1,6 @@
 """Django settings: wiring only. Values come from farm.config.environment."""
 
 from pathlib import Path
-from typing import Any
 
 from farm.config.beat import SCHEDULER, every
 from farm.config.buckets import bucket_storage
@@ -80,7 +79,7 @@ DATABASES = {"default": database(ENVIRONMENT.database_url, home=HOME)}
 # Pages keep pieces of themselves, with what the reader may do in the key; `large`: whole runs (of 5,000 cells: 50 MB)
 # and long series. Nothing expires: a key names the revision.
 _KEEPING = "dashboard.cache.ProcessCache"
-CACHES: dict[str, dict[str, Any]] = {
+CACHES: dict[str, dict[str, object]] = {
     "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
     "pieces": {"BACKEND": _KEEPING, "LOCATION": "pieces", "OPTIONS": {"MAX_ENTRIES": 128}},
     "large": {"BACKEND": _KEEPING, "LOCATION": "large", "OPTIONS": {"MAX_ENTRIES": 12}},
@@ -100,7 +99,7 @@ _static_storage = (
     if ENVIRONMENT.collected_static
     else "django.contrib.staticfiles.storage.StaticFilesStorage"
 )
-STORAGES: dict[str, Any] = {
+STORAGES: dict[str, object] = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": _static_storage},
 }

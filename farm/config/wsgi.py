@@ -1,11 +1,14 @@
 """The web process (gunicorn): pages, API and uploads. Nodes are let in by the gateway alone."""
 
 import os
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from django.core.wsgi import get_wsgi_application
 from django.db import connections
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIEnvironment
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "farm.config.settings")
 _django = get_wsgi_application()
@@ -22,7 +25,7 @@ from farm.api.endpoints import PREFIX  # noqa: E402
 from farm.contract.node import ELSEWHERE, GATEWAY_HEADER, Problem  # noqa: E402
 
 
-def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+def application(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
     """WSGI: Django without the node's addresses, which only the gateway guards."""
     if environ.get("PATH_INFO", "").startswith(PREFIX):
         url = str(settings.GATEWAY_URL)

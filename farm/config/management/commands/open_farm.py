@@ -4,7 +4,6 @@ import json
 import os
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
@@ -30,7 +29,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--code", action="store_true", help="also make an enrolment code that approves itself")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         call_command("migrate", interactive=False, verbosity=0)
         owner = create_owner()
         opened = {
