@@ -51,7 +51,6 @@ class Outcome:
 
     @property
     def headline(self) -> str:
-        """The answer in a sentence."""
         return gate_reports.headline(self.answer)
 
 

@@ -80,7 +80,6 @@ def member_named(name: str, *, team: Team) -> User:
 
 
 def members_of(team: Team) -> QuerySet[Membership]:
-    """Memberships of a team with their users."""
     return team.memberships.select_related("user").order_by("user__username")
 
 

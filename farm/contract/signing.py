@@ -16,12 +16,10 @@ class BadKeyError(ValueError):
 
 
 def make_private_key() -> str:
-    """A new private key."""
     return base64.b64encode(Ed25519PrivateKey.generate().private_bytes_raw()).decode()
 
 
 def public_key(private: str) -> str:
-    """The public key that belongs to a private one."""
     return base64.b64encode(_private(private).public_key().public_bytes_raw()).decode()
 
 
@@ -32,7 +30,6 @@ def fingerprint(public: str) -> str:
 
 
 def sign(private: str, message: bytes) -> str:
-    """The signature of a message."""
     return base64.b64encode(_private(private).sign(message)).decode()
 
 

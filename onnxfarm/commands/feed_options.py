@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from importlib import resources
-from typing import Any
 
 from farm.rules.cells import fills
 from farm.rules.cells.problems import MatrixProblem
@@ -14,8 +13,8 @@ _NESTED = ("matrix", "strategy")
 
 
 def with_feed(
-    declared: Mapping[str, Any] | None, *, shape: Sequence[str] | None, inputs: Sequence[str] | None
-) -> dict[str, Any] | None:
+    declared: Mapping[str, object] | None, *, shape: Sequence[str] | None, inputs: Sequence[str] | None
+) -> dict[str, object] | None:
     """A matrix in plain values with the sizes of --shape in place of its own, and the inputs of --input over its own.
 
     None stays None where nothing was given: the farm's default matrix, which is taken otherwise. Raises Usage.
@@ -27,7 +26,8 @@ def with_feed(
     if sizes is not None:
         plain = {**_without(plain, "shapes"), "shapes": sizes}
     if made is not None:
-        plain["inputs"] = {**(plain.get("inputs") or {}), **made}
+        known = plain.get("inputs")
+        plain["inputs"] = {**known, **made} if isinstance(known, Mapping) else made
     return plain
 
 
@@ -61,7 +61,7 @@ def fills_of(given: Sequence[str] | None) -> dict[str, str] | None:
     return found
 
 
-def _without(plain: Mapping[str, Any], axis: str) -> dict[str, Any]:
+def _without(plain: Mapping[str, object], axis: str) -> dict[str, object]:
     """The matrix without an axis, wherever it stands in it."""
     kept = {key: value for key, value in plain.items() if key != axis}
     return {
@@ -70,7 +70,7 @@ def _without(plain: Mapping[str, Any], axis: str) -> dict[str, Any]:
     }
 
 
-def _default() -> dict[str, Any]:
+def _default() -> dict[str, object]:
     text = resources.files("farm.rules.matrices").joinpath("default_matrix.yaml").read_text(encoding="utf-8")
     plain = read_text(text)
     assert isinstance(plain, dict)

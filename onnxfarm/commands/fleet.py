@@ -12,7 +12,6 @@ from onnxfarm.commands import lendings
 from onnxfarm.problems import Usage, main_guard
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
-from onnxfarm.remote.rows import Node
 
 NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Its number or name, as `onnxfarm node list` shows.")]
 
@@ -69,20 +68,10 @@ def _command(what: str) -> Callable[..., None]:
         server: ServerOption = None,
     ) -> None:
         with Client(find_account(server)) as client:
-            found = _found(client.nodes(), node)
+            found = client.node_named(node)
             if fingerprint and fingerprint != found["fingerprint"]:
                 raise Usage(f"{found['name']} has the fingerprint {found['fingerprint']}, not {fingerprint}.")
             done = client.order_node(found["id"], what)
         print(f"{done['name']} is {done['health']}.")
 
     return order
-
-
-def _found(nodes: list[Node], wanted: str) -> Node:
-    """The node of that number or name. Raises Usage when there is none, or several."""
-    found = [node for node in nodes if wanted == str(node["id"])] or [n for n in nodes if wanted == n["name"]]
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise Usage(f"There is no node “{wanted}” that you may see: `onnxfarm node list` shows them.")
-    raise Usage(f"{len(found)} nodes are called {wanted}: give a number, as `onnxfarm node list` shows it.")

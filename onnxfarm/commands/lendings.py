@@ -10,7 +10,6 @@ from rich.table import Table
 from onnxfarm.problems import Usage, main_guard
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
-from onnxfarm.remote.rows import Node
 
 NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Its number or name.")]
 TeamArgument = Annotated[str, typer.Argument(metavar="TEAM", help="The team that it shall measure for.")]
@@ -79,16 +78,8 @@ def _answer(lending: int, what: str, server: str | None) -> None:
 
 
 def _set_teams(client: Client, wanted: str, *, add: str = "", remove: str = "") -> None:
-    node = _node(client.nodes(), wanted)
+    node = client.node_named(wanted)
     teams = [one["team"] for one in client.lendings() if one["node_id"] == node["id"]]
     if remove and remove not in teams:
         raise Usage(f"{node['name']} is not offered to {remove}: `onnxfarm node lendings` shows what is.")
     client.lend_node(node["id"], sorted({*teams, add} - {remove, ""}))
-
-
-def _node(nodes: list[Node], wanted: str) -> Node:
-    """The node of that number or name: no name is a number."""
-    for node in nodes:
-        if wanted in (str(node["id"]), node["name"]) and node["health"] != "retired":
-            return node
-    raise Usage(f"There is no node “{wanted}” that you may see: `onnxfarm node list` shows them.")

@@ -138,7 +138,6 @@ class Client:
         return self._list(rows.Run, "/runs")
 
     def run(self, run_id: str) -> rows.Run:
-        """One run with its progress."""
         return self._json(rows.Run, "GET", f"/runs/{_id(run_id)}")
 
     def document(self, run_id: str) -> Json:
@@ -146,7 +145,6 @@ class Client:
         return self._json(dict, "GET", f"/runs/{_id(run_id)}/results")
 
     def csv(self, run_id: str) -> str:
-        """The cells of a run as CSV."""
         return self._request("GET", f"/runs/{_id(run_id)}/results.csv").text
 
     def timings(self, run_id: str, cell: str) -> str:
@@ -183,6 +181,18 @@ class Client:
     def nodes(self) -> list[rows.Node]:
         """Nodes of the user's teams."""
         return self._list(rows.Node, "/nodes")
+
+    def node_named(self, wanted: str) -> rows.Node:
+        """The node of that number or name, one that is still at work before retired ones. Raises Usage."""
+        nodes = self.nodes()
+        named = [node for node in nodes if node["name"] == wanted]
+        working = [node for node in named if node["health"] != "retired"]
+        found = [node for node in nodes if str(node["id"]) == wanted] or working or named
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            raise Usage(f"There is no node “{wanted}” that you may see: `onnxfarm node list` shows them.")
+        raise Usage(f"{len(found)} nodes are called {wanted}: give a number, as `onnxfarm node list` shows it.")
 
     def invite_node(self, *, team: str = "") -> rows.Invitation:
         """A one-off code with the command by which a machine joins."""

@@ -26,7 +26,6 @@ class PeopleClient(Client):
         raise Usage(f"{wanted}; your teams: {known}.")
 
     def create_team(self, name: str) -> rows.Team:
-        """A new team."""
         return self._json(rows.Team, "POST", "/teams", json={"name": name}, is_repeatable=False)
 
     def invite_person(self, team_id: int, username: str, role: str) -> rows.Invited:
@@ -35,7 +34,6 @@ class PeopleClient(Client):
         return self._json(rows.Invited, "POST", f"/teams/{team_id}/members", json=order, is_repeatable=False)
 
     def set_role(self, team_id: int, username: str, role: str) -> rows.Member:
-        """Another role for a member."""
         return self._json(rows.Member, "PATCH", _member(team_id, username), json={"role": role})
 
     def remove_person(self, team_id: int, username: str) -> None:
@@ -48,7 +46,6 @@ class PeopleClient(Client):
         return self._json(rows.Link, "POST", path, json={}, is_repeatable=False)["sign_in_link"]
 
     def close_account(self, username: str) -> None:
-        """Close a person's account."""
         self._request("POST", f"/users/{quote(username, safe='')}/close", json={}, is_repeatable=False)
 
     def tokens(self) -> list[rows.Token]:
@@ -62,7 +59,6 @@ class PeopleClient(Client):
         )
 
     def close_token(self, token_id: int) -> rows.Token:
-        """Close a token now."""
         return self._json(rows.Token, "DELETE", f"/tokens/{token_id}", is_repeatable=False)
 
 

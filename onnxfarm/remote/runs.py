@@ -73,7 +73,6 @@ def read_document(client: Client, run_id: str) -> Document:
 
 
 def address_of(run: rows.Run, client: Client) -> str:
-    """The run's page."""
     return run.get("url") or f"{client.account.server}/runs/{run['id']}/"
 
 

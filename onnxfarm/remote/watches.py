@@ -34,7 +34,6 @@ class WatchClient(Client):
         raise Usage(f"{len(found)} watches are named “{named}”: give the number of one, as `onnxfarm watch list` does.")
 
     def create_watch(self, order: Mapping[str, object]) -> rows.Watch:
-        """A new watch."""
         return self._json(rows.Watch, "POST", "/watches", json=order, is_repeatable=False)
 
     def change_watch(self, watch_id: int, **changes: object) -> rows.Watch:

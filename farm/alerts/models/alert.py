@@ -28,7 +28,6 @@ class AlertQuerySet(models.QuerySet["Alert"]):
     """Which alerts a person may see and change."""
 
     def visible_to(self, user: "User | AnonymousUser") -> Self:
-        """Alerts of the user's teams."""
         return self.filter(team__in=Team.objects.visible_to(user))
 
     def writable_by(self, user: "User | AnonymousUser") -> Self:

@@ -21,11 +21,9 @@ class ChannelQuerySet(models.QuerySet["Channel"]):
     """Which channels a person may see and change."""
 
     def visible_to(self, user: "User | AnonymousUser") -> Self:
-        """Channels of the user's teams."""
         return self.filter(team__in=Team.objects.visible_to(user))
 
     def managed_by(self, user: "User | AnonymousUser") -> Self:
-        """Channels of teams the user manages."""
         return self.filter(team__in=Team.objects.managed_by(user))
 
 

@@ -22,7 +22,6 @@ class WatchQuerySet(models.QuerySet["Watch"]):
     """Which watches a person may see and change."""
 
     def visible_to(self, user: "User | AnonymousUser") -> Self:
-        """Watches of the user's teams."""
         return self.filter(team__in=Team.objects.visible_to(user))
 
     def writable_by(self, user: "User | AnonymousUser") -> Self:

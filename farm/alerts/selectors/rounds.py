@@ -42,7 +42,6 @@ def last_release(watch: Watch, model: Model) -> str:
 
 
 def newest_release(watch: Watch) -> str | None:
-    """The newest release that the watch wants."""
     return newest(watch.distribution, with_prereleases=watch.with_prereleases)
 
 

@@ -79,7 +79,6 @@ def queue_message(
 
 
 def address_of(alert: Alert) -> str:
-    """The alert's page."""
     return f"{settings.PUBLIC_URL}/alerts/{alert.pk}/"
 
 

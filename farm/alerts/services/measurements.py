@@ -112,7 +112,6 @@ def runner_of(watch: Watch) -> User | None:
 
 
 def parsed(run: Run) -> Matrix:
-    """The matrix of a run."""
     return matrices.parse(run.matrix, allowed=settings.ALLOWED_PACKAGES)
 
 

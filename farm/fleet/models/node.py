@@ -35,7 +35,6 @@ class NodeQuerySet(models.QuerySet["Node"]):
     """Which nodes a person may see, and which may work."""
 
     def visible_to(self, user: "User | AnonymousUser") -> Self:
-        """Nodes of the user's teams."""
         return self.filter(team__in=Team.objects.visible_to(user))
 
     def managed_by(self, user: "User | AnonymousUser") -> Self:

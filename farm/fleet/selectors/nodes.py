@@ -13,7 +13,6 @@ UNREAD = ("node__facts_json", "node__log_tail")
 
 
 def nodes_visible_to(user: Anyone) -> QuerySet[Node]:
-    """Nodes of the user's teams."""
     return Node.objects.visible_to(user).select_related("team", "owner")
 
 

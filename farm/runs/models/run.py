@@ -23,7 +23,6 @@ class RunQuerySet(models.QuerySet["Run"]):
     """Which runs a person may see."""
 
     def visible_to(self, user: "User | AnonymousUser") -> Self:
-        """Runs of the user's teams."""
         return self.filter(team__in=Team.objects.visible_to(user))
 
     def writable_by(self, user: "User | AnonymousUser") -> Self:

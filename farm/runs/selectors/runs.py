@@ -121,7 +121,6 @@ def can_write_run(user: Anyone, run: Run) -> bool:
 
 
 def address_of(run: Run) -> str:
-    """The run's page."""
     return f"{settings.PUBLIC_URL}/runs/{run.pk}/"
 
 
