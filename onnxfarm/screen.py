@@ -141,14 +141,14 @@ def _parity(found: Parity) -> str:
 
 def _accuracy(cell: Cell) -> Text:
     """`98.1 % (96.6–99.0)`, in a warning's colour where it is shown to be worse than FP32's."""
-    found = cell.accuracy
-    if found is None or found.value is None or found.ci_low is None or found.ci_high is None:
-        return Text("" if found is None else "not measured")
-    if found.metric == "mse":
-        return Text(f"mse {three_digits(found.value)}", style=COLOURS["slower"] if is_worse(found) else "")
-    low, high = (f"{100 * share:.1f}" for share in (found.ci_low, found.ci_high))
-    text = f"{found.metric} {percentage(found.value)} ({low}–{high})"
-    return Text(text, style=COLOURS["slower"] if is_worse(found) else "")
+    accuracy = cell.accuracy
+    if accuracy is None or accuracy.value is None or accuracy.ci_low is None or accuracy.ci_high is None:
+        return Text("" if accuracy is None else "not measured")
+    if accuracy.metric == "mse":
+        return Text(f"mse {three_digits(accuracy.value)}", style=COLOURS["slower"] if is_worse(accuracy) else "")
+    low, high = (f"{100 * share:.1f}" for share in (accuracy.ci_low, accuracy.ci_high))
+    text = f"{accuracy.metric} {percentage(accuracy.value)} ({low}–{high})"
+    return Text(text, style=COLOURS["slower"] if is_worse(accuracy) else "")
 
 
 def _state(cell: Cell) -> str:

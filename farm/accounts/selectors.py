@@ -54,10 +54,10 @@ def can_manage(user: Anyone, *, team: Team) -> bool:
 
 def team(user: Anyone, team_id: int) -> Team:
     """One team. Raises Missing when the user is not in it."""
-    found = Team.objects.visible_to(user).filter(pk=team_id).first()
-    if found is None:
+    row = Team.objects.visible_to(user).filter(pk=team_id).first()
+    if row is None:
         raise Missing(f"There is no team {team_id} that you belong to.")
-    return found
+    return row
 
 
 def person_named(name: str, *, user: User) -> User:
@@ -120,10 +120,10 @@ def shares_visible_to(user: Anyone) -> QuerySet[Share]:
 
 def share(user: Anyone, share_id: int) -> Share:
     """One share link. Raises Missing when there is none that the user may know of."""
-    found = shares_visible_to(user).filter(pk=share_id).first()
-    if found is None:
+    row = shares_visible_to(user).filter(pk=share_id).first()
+    if row is None:
         raise Missing(f"There is no share link {share_id} of your teams.", hint="They are listed under Shares.")
-    return found
+    return row
 
 
 def audit_events_visible_to(user: Anyone) -> QuerySet[AuditEvent]:

@@ -159,9 +159,9 @@ def read_alert(request: HttpRequest, alert_id: int) -> Alert:
 def acknowledge(request: HttpRequest, alert_id: int, payload: Acknowledged) -> Alert:
     """open → acknowledged: somebody looks at it."""
     user = person(request)
-    found = selectors.alert(user, alert_id)
-    assignee = _member(found, payload.assignee) if payload.assignee else None
-    triage.acknowledge(alert=found, by=user, note=payload.note, assignee=assignee)
+    alert = selectors.alert(user, alert_id)
+    assignee = _member(alert, payload.assignee) if payload.assignee else None
+    triage.acknowledge(alert=alert, by=user, note=payload.note, assignee=assignee)
     return selectors.alert(user, alert_id)
 
 
@@ -169,8 +169,8 @@ def acknowledge(request: HttpRequest, alert_id: int, payload: Acknowledged) -> A
 def assign(request: HttpRequest, alert_id: int, payload: Assigned) -> Alert:
     """Give an alert to a member of its team; an open one is acknowledged by that."""
     user = person(request)
-    found = selectors.alert(user, alert_id)
-    triage.assign(alert=found, by=user, assignee=_member(found, payload.assignee))
+    alert = selectors.alert(user, alert_id)
+    triage.assign(alert=alert, by=user, assignee=_member(alert, payload.assignee))
     return selectors.alert(user, alert_id)
 
 

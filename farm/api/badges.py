@@ -29,10 +29,10 @@ class BadgeOut(Schema):
 @router.get("/models/{int:model_id}/badge", response=BadgeOut)
 def badge(request: HttpRequest, model_id: int) -> BadgeOut:
     """A model's badge: what it says now, and its public address."""
-    found = registry.model(person(request), model_id)
-    said = standing.standing_of(found)
-    url = f"{settings.PUBLIC_URL}/api/v1/badges/{found.pk}/{standing.badge_key(found.pk)}.svg"
-    page = f"{settings.PUBLIC_URL}/models/{found.pk}/"
+    model = registry.model(person(request), model_id)
+    said = standing.standing_of(model)
+    url = f"{settings.PUBLIC_URL}/api/v1/badges/{model.pk}/{standing.badge_key(model.pk)}.svg"
+    page = f"{settings.PUBLIC_URL}/models/{model.pk}/"
     return BadgeOut(
         label=said.label,
         text=said.text,

@@ -53,16 +53,16 @@ class Tried(Schema):
 @router.get("/alerts/{int:alert_id}/bisections", response=list[InvestigationOut])
 def list_bisections(request: HttpRequest, alert_id: int) -> list[Investigation]:
     """An alert's bisections, oldest first."""
-    found = selectors.alert(person(request), alert_id)
-    return [one for one in found.investigations.all() if one.kind == InvestigationKind.SINCE_WHEN]
+    alert = selectors.alert(person(request), alert_id)
+    return [one for one in alert.investigations.all() if one.kind == InvestigationKind.SINCE_WHEN]
 
 
 @router.post("/alerts/{int:alert_id}/bisections", response={202: InvestigationOut})
 def bisect(request: HttpRequest, alert_id: int, payload: Bounds) -> Status[Investigation]:
     """Look for the first bad release: each step measures the good one and one other side by side, as a run."""
     user = person(request)
-    found = selectors.alert(user, alert_id)
-    asked = ask_since_when(alert=found, by=user, good=payload.good, bad=payload.bad)
+    alert = selectors.alert(user, alert_id)
+    asked = ask_since_when(alert=alert, by=user, good=payload.good, bad=payload.bad)
     return Status(202, asked)
 
 
@@ -70,8 +70,8 @@ def bisect(request: HttpRequest, alert_id: int, payload: Bounds) -> Status[Inves
 def work_around(request: HttpRequest, alert_id: int, payload: Tried) -> Status[Investigation]:
     """Look for a session option that undoes it: each one is measured beside both releases."""
     user = person(request)
-    found = selectors.alert(user, alert_id)
-    asked = ask_work_around(alert=found, by=user, optimizers=payload.optimizers)
+    alert = selectors.alert(user, alert_id)
+    asked = ask_work_around(alert=alert, by=user, optimizers=payload.optimizers)
     return Status(202, asked)
 
 

@@ -114,8 +114,8 @@ def switch_channel(request: HttpRequest, channel_id: int, payload: Switched) -> 
     """Silence a channel, or let it be told again."""
     must_have_scope(request, Scope.ADMIN)
     user = person(request)
-    found = selectors.channel(user, channel_id)
-    return channels.switch_channel(channel=found, by=user, is_active=payload.is_active)
+    channel = selectors.channel(user, channel_id)
+    return channels.switch_channel(channel=channel, by=user, is_active=payload.is_active)
 
 
 @router.delete("/channels/{int:channel_id}", response={204: None})

@@ -168,9 +168,9 @@ def model(request: HttpRequest, model_id: int) -> Model:
 def describe(request: HttpRequest, model_id: int, payload: Described) -> Model:
     """Change a model's description or labels; what is left out stays."""
     user = person(request)
-    found = selectors.model(user, model_id)
-    services.describe_model(model=found, by=user, description=payload.description, labels=payload.labels)
-    return found
+    model = selectors.model(user, model_id)
+    services.describe_model(model=model, by=user, description=payload.description, labels=payload.labels)
+    return model
 
 
 @router.get("/versions/{int:version_id}", response=VersionOut)

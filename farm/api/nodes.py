@@ -121,12 +121,12 @@ def node(request: HttpRequest, node_id: int) -> Node:
 def change(request: HttpRequest, node_id: int, payload: Settings) -> Node:
     """Change the owner's tags and limits."""
     user = person(request)
-    found = selectors.node(user, node_id)
+    node = selectors.node(user, node_id)
     said = payload.dict(exclude_unset=True)
     teams, tags = said.pop("teams", None), said.pop("tags", None)
-    services.change_settings(node=found, by=user, tags=tags, **said)
+    services.change_settings(node=node, by=user, tags=tags, **said)
     if teams is not None:
-        services.share(node=found, by=user, teams=teams)
+        services.share(node=node, by=user, teams=teams)
     return selectors.node(user, node_id)
 
 

@@ -22,12 +22,12 @@ IN_MEMORY_BYTES = 8 << 20
 def report_zip(request: HttpRequest, alert_id: int) -> FileResponse:
     """The model, its inputs, samples, facts and lock files, and one command that repeats the measurement."""
     user = person(request)
-    found = selectors.alert(user, alert_id)
-    if not can_write(user, team=found.team):
+    alert = selectors.alert(user, alert_id)
+    if not can_write(user, team=alert.team):
         raise NotAllowed(f"You may look at alert {alert_id}; its report holds the model, which members may fetch.")
     with ExitStack() as opened:
         file = opened.enter_context(tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES))
-        case = reports.write_zip(found, file)
+        case = reports.write_zip(alert, file)
         file.seek(0)
         # from here on the response closes it
         opened.pop_all()
@@ -37,5 +37,5 @@ def report_zip(request: HttpRequest, alert_id: int) -> FileResponse:
 @router.get("/alerts/{int:alert_id}/issue.md")
 def issue_text(request: HttpRequest, alert_id: int) -> HttpResponse:
     """The text of an issue for ONNX Runtime's tracker, in Markdown; the report is attached to it."""
-    found = selectors.alert(person(request), alert_id)
-    return HttpResponse(report.issue(reports.case_of(found)), content_type="text/markdown; charset=utf-8")
+    alert = selectors.alert(person(request), alert_id)
+    return HttpResponse(report.issue(reports.case_of(alert)), content_type="text/markdown; charset=utf-8")

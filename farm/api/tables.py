@@ -45,10 +45,10 @@ def _line(cell: Cell) -> list[object]:
 
 
 def _accuracy(cell: Cell) -> list[object]:
-    found = cell.accuracy
-    if found is None:
+    accuracy = cell.accuracy
+    if accuracy is None:
         return [""] * len(ACCURACY)
-    return [found.metric, found.value, found.ci_low, found.ci_high, found.n, found.difference]
+    return [accuracy.metric, accuracy.value, accuracy.ci_low, accuracy.ci_high, accuracy.n, accuracy.difference]
 
 
 def _safe(value: object) -> object:

@@ -39,10 +39,10 @@ def models_visible_to(user: Anyone) -> QuerySet[Model]:
 
 def model(user: Anyone, model_id: int) -> Model:
     """One model. Raises Missing when there is none that the user may see."""
-    found = models_visible_to(user).filter(pk=model_id).first()
-    if found is None:
+    row = models_visible_to(user).filter(pk=model_id).first()
+    if row is None:
         raise Missing(f"There is no model {model_id} that you may see.", hint="List yours with `onnxfarm models`.")
-    return found
+    return row
 
 
 def versions_visible_to(user: Anyone) -> QuerySet[Version]:
@@ -55,10 +55,10 @@ def versions_visible_to(user: Anyone) -> QuerySet[Version]:
 
 def version(user: Anyone, version_id: int) -> Version:
     """One version. Raises Missing when there is none that the user may see."""
-    found = versions_visible_to(user).filter(pk=version_id).first()
-    if found is None:
+    row = versions_visible_to(user).filter(pk=version_id).first()
+    if row is None:
         raise Missing(f"There is no version {version_id} that you may see.", hint="List yours with `onnxfarm models`.")
-    return found
+    return row
 
 
 def versions_of(model: Model, *, user: Anyone) -> QuerySet[Version]:
@@ -118,8 +118,8 @@ def evaluation_of(version: Version) -> EvaluationData | None:
 
 def evaluation_order(version: Version) -> EvaluationOrder | None:
     """The labelled data that nodes judge this version's cells on; None where there are none that were accepted."""
-    found = evaluation_of(version)
-    return found.order if found is not None else None
+    evaluation = evaluation_of(version)
+    return evaluation.order if evaluation is not None else None
 
 
 def stored_path(sha256: str) -> Path:

@@ -110,13 +110,13 @@ def _extract(zipped: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Draft:
 def _directory_of(archive: Draft) -> zip_records.Directory:
     """Where the list is. Raises Invalid when the end is missing or the list is too large to be an honest one."""
     try:
-        found = zip_records.directory_of(archive.file, size=archive.bytes)
+        directory = zip_records.directory_of(archive.file, size=archive.bytes)
     except zip_records.RecordError as problem:
         text = f"{shown(archive.name)} is not a readable zip: {problem}."
         raise Invalid(text, code="bad_zip", hint="Upload it again.") from problem
-    if found.bytes > MAX_DIRECTORY_BYTES:
+    if directory.bytes > MAX_DIRECTORY_BYTES:
         raise Invalid(
-            f"The directory of {shown(archive.name)} has {found.bytes:,} bytes; {MAX_FILES} entries need far less.",
+            f"The directory of {shown(archive.name)} has {directory.bytes:,} bytes; {MAX_FILES} entries need far less.",
             code="bad_zip",
         )
-    return found
+    return directory

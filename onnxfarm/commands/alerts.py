@@ -32,16 +32,16 @@ def list_alerts(
     if which not in LISTS:
         raise Usage(f"--list {which!r} is none of {', '.join(LISTS)}.")
     with WatchClient(find_account(server)) as client:
-        found = client.alerts(which=which)
+        alerts = client.alerts(which=which)
     if as_json:
-        write_plain(found)
+        write_plain(alerts)
         return
     console = console_for()
-    if not found:
+    if not alerts:
         console.print(f"No {'' if which == 'all' else which + ' '}alerts.", highlight=False)
         return
     table = table_of("alert", "state", "release", "model", "node", "what")
-    for one in found:
+    for one in alerts:
         state = f"{one['state']}, snoozed" if one["is_snoozed"] else one["state"]
         table.add_row(str(one["id"]), state, one["release"], one["model"], one["node"], one["sentence"])
     console.print(table)
@@ -141,19 +141,19 @@ def bisect_alert(
 
 def _order(server: str | None, alert: int, what: str, **body: str) -> None:
     with WatchClient(find_account(server)) as client:
-        found = client.order(alert, what, **body)
-    said = found["events"][-1]["text"] if found["events"] else ""
-    state = f"{found['state']}, snoozed" if found["is_snoozed"] else found["state"]
+        changed = client.order(alert, what, **body)
+    said = changed["events"][-1]["text"] if changed["events"] else ""
+    state = f"{changed['state']}, snoozed" if changed["is_snoozed"] else changed["state"]
     say(f"Alert {alert} is {state}. {said}".strip())
 
 
 def _moment(text: str) -> str:
     """A moment as the farm takes it; one without a zone is UTC. Raises Usage."""
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError as problem:
         raise Usage(f"--until {text!r} is no moment: write it like 2026-12-24 or 2026-12-24T08:00Z.") from problem
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).isoformat()
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat()
 
 
 def _lines(alert: AlertPage) -> list[str]:

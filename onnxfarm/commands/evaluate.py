@@ -73,11 +73,11 @@ def _judged(document: Document) -> Document:
 
 
 def _ended(cell: Cell) -> Cell:
-    found = cell.accuracy
-    if found is None:
+    accuracy = cell.accuracy
+    if accuracy is None:
         return cell
-    status = CellStatus.DONE if found.reason is None else found.reason.status
-    return cell.model_copy(update={"status": status, "reason": found.reason})
+    status = CellStatus.DONE if accuracy.reason is None else accuracy.reason.status
+    return cell.model_copy(update={"status": status, "reason": accuracy.reason})
 
 
 def _show(document: Document, *, console: Console, json_file: Path | None) -> None:
@@ -101,24 +101,24 @@ def _identity(cell: Cell) -> list[str]:
 
 
 def _figures(cell: Cell) -> list[str | Text]:
-    found = cell.accuracy
+    accuracy = cell.accuracy
     size = "" if cell.model_bytes is None else f"{cell.model_bytes:,}"
-    if found is None or found.value is None or found.ci_low is None or found.ci_high is None:
+    if accuracy is None or accuracy.value is None or accuracy.ci_low is None or accuracy.ci_high is None:
         return [size, "not measured", "", ""]
-    is_share = found.higher_is_better
-    value = percentage(found.value) if is_share else three_digits(found.value)
-    low, high = (percentage(end) if is_share else three_digits(end) for end in (found.ci_low, found.ci_high))
-    return [size, value, f"{low} to {high}", Text(_difference(cell), style="bold yellow" if is_worse(found) else "")]
+    is_share = accuracy.higher_is_better
+    value = percentage(accuracy.value) if is_share else three_digits(accuracy.value)
+    low, high = (percentage(end) if is_share else three_digits(end) for end in (accuracy.ci_low, accuracy.ci_high))
+    return [size, value, f"{low} to {high}", Text(_difference(cell), style="bold yellow" if is_worse(accuracy) else "")]
 
 
 def _difference(cell: Cell) -> str:
-    found = cell.accuracy
-    if found is None or found.difference is None:
+    accuracy = cell.accuracy
+    if accuracy is None or accuracy.difference is None:
         return ""
-    scale = 100.0 if found.higher_is_better else 1.0
-    ends = (found.difference, found.difference_low or 0.0, found.difference_high or 0.0)
+    scale = 100.0 if accuracy.higher_is_better else 1.0
+    ends = (accuracy.difference, accuracy.difference_low or 0.0, accuracy.difference_high or 0.0)
     own, low, high = (f"{scale * end:+.3g}" for end in ends)
-    return f"{own}{' points' if found.higher_is_better else ''} ({low} to {high})"
+    return f"{own}{' points' if accuracy.higher_is_better else ''} ({low} to {high})"
 
 
 def _gate(document: Document, *, strict: bool) -> None:

@@ -78,11 +78,11 @@ def sweep(  # noqa: PLR0913  every option of the command
     subject = Subject(model, inputs, seed=seed)
     with workbench.opened(subject, home=place, console=console, releases=releases) as bench:
         runtimes = sweep_run.Runtimes(distribution, tuple(versions), pinned)
-        found = sweep_run.swept(bench, declared, runtimes)
-    write_plain(found, json_file)
+        swept = sweep_run.swept(bench, declared, runtimes)
+    write_plain(swept, json_file)
     if html is not None:
-        write_text(sweep_page.page_of(found), html)
-    _tell(found, console=console)
+        write_text(sweep_page.page_of(swept), html)
+    _tell(swept, console=console)
 
 
 def _releases(distribution: str, ort: str, reference: str) -> tuple[list[str], str]:

@@ -73,16 +73,16 @@ def add(  # noqa: PLR0913  every option of the command
 def list_watches(server: ServerOption = None, as_json: JsonOption = False) -> None:
     """List the watches of your teams."""
     with WatchClient(find_account(server)) as client:
-        found = client.watches()
+        watches = client.watches()
     if as_json:
-        write_plain(found)
+        write_plain(watches)
         return
     console = console_for()
-    if not found:
+    if not watches:
         console.print("No watches yet. Make one: onnxfarm watch add NAME --model MODEL --reference 1.29.0")
         return
     table = table_of("watch", "name", "team", "models", "reference", "when", "state")
-    for one in found:
+    for one in watches:
         table.add_row(str(one["id"]), one["name"], one["team"], _models(one), one["reference"], _when(one), _state(one))
     console.print(table)
 

@@ -165,8 +165,8 @@ class Search:
 
     def _shown(self, document: Document) -> Finding:
         """What bad is worse in. Raises Usage when it is not, or when a side cannot be measured at all."""
-        found = watching.pairs(document, **self._names(self.bad))
-        self._must_run(document, found)
+        pairs = watching.pairs(document, **self._names(self.bad))
+        self._must_run(document, pairs)
         judgement = watching.judge(document, self.rule, **self._names(self.bad))
         if judgement.findings:
             return watching.worst(judgement.findings)

@@ -61,25 +61,25 @@ class Uploaded:
         self, *, inputs: FileRef | None, inputs_batch: int | None, sizes: Mapping[str, int] | None = None
     ) -> ModelFacts:
         """What planning must know. `sizes`: those of given inputs, where there are any."""
-        found = self.inspection
+        inspection = self.inspection
         return ModelFacts(
             name=Path(self.main).stem,
             main=self.main,
             bundle_sha256=self.bundle.digest,
             main_sha256=self.bundle.main_sha256,
-            opsets=found.opsets,
-            ir_version=found.ir_version,
-            unused_opsets=found.unused_opsets,
-            opset_reach=found.opset_reach or OpsetReach(),
-            custom_domains=found.custom_domains,
-            batch=found.batch,
-            dims={name: None for name in found.dims if name != found.batch},
-            is_quantised=found.is_quantised,
+            opsets=inspection.opsets,
+            ir_version=inspection.ir_version,
+            unused_opsets=inspection.unused_opsets,
+            opset_reach=inspection.opset_reach or OpsetReach(),
+            custom_domains=inspection.custom_domains,
+            batch=inspection.batch,
+            dims={name: None for name in inspection.dims if name != inspection.batch},
+            is_quantised=inspection.is_quantised,
             inputs_sha256=inputs.sha256 if inputs else None,
             inputs_batch=inputs_batch,
-            inputs=found.fed,
-            inputs_problem=found.feed.problem if found.feed else "",
-            sizes=dict(sizes or {}) if inputs else found.feed.sizes if found.feed else {},
+            inputs=inspection.fed,
+            inputs_problem=inspection.feed.problem if inspection.feed else "",
+            sizes=dict(sizes or {}) if inputs else inspection.feed.sizes if inspection.feed else {},
         )
 
 

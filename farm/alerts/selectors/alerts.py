@@ -15,10 +15,10 @@ def watches_visible_to(user: Anyone) -> QuerySet[Watch]:
 
 def watch(user: Anyone, watch_id: int) -> Watch:
     """One watch. Raises Missing when there is none that the user may see."""
-    found = watches_visible_to(user).filter(pk=watch_id).first()
-    if found is None:
+    row = watches_visible_to(user).filter(pk=watch_id).first()
+    if row is None:
         raise Missing(f"There is no watch {watch_id} that you may see.", hint="List yours with `onnxfarm watch list`.")
-    return found
+    return row
 
 
 def rounds_of(watch: Watch) -> QuerySet[WatchRound]:
@@ -41,10 +41,10 @@ def alerts_visible_to(user: Anyone) -> QuerySet[Alert]:
 def alert(user: Anyone, alert_id: int) -> Alert:
     """One alert. Raises Missing when there is none that the user may see."""
     rows = alerts_visible_to(user).prefetch_related("investigations", "events__actor")
-    found = rows.filter(pk=alert_id).first()
-    if found is None:
+    row = rows.filter(pk=alert_id).first()
+    if row is None:
         raise Missing(f"There is no alert {alert_id} that you may see.")
-    return found
+    return row
 
 
 def channels_visible_to(user: Anyone) -> QuerySet[Channel]:
@@ -54,10 +54,10 @@ def channels_visible_to(user: Anyone) -> QuerySet[Channel]:
 
 def channel(user: Anyone, channel_id: int) -> Channel:
     """One channel. Raises Missing when there is none that the user may see."""
-    found = channels_visible_to(user).filter(pk=channel_id).first()
-    if found is None:
+    row = channels_visible_to(user).filter(pk=channel_id).first()
+    if row is None:
         raise Missing(f"There is no channel {channel_id} that you may see.")
-    return found
+    return row
 
 
 def deliveries_of(channel: Channel) -> QuerySet[Delivery]:

@@ -107,8 +107,8 @@ def points(watch: Watch, **which: object) -> QuerySet[Point, PointRow]:
 
 def newest_point(watch: Watch) -> tuple[int, int]:
     """How many values the long series of a watch have, and the number of the newest; zeros where there is none."""
-    found = watch.points.aggregate(count=Count("pk"), last=Max("pk"))
-    return found["count"], found["last"] or 0
+    points = watch.points.aggregate(count=Count("pk"), last=Max("pk"))
+    return points["count"], points["last"] or 0
 
 
 def first_with_points(watches: Iterable[Watch]) -> Watch | None:

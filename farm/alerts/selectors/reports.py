@@ -59,10 +59,10 @@ def write_zip(alert: Alert, to: IO[bytes]) -> Case:
 
 
 def _run_of(alert: Alert, case: Case) -> Run:
-    found = Run.objects.filter(pk=int(case.document.run or 0)).first()
-    if found is None:
+    run = Run.objects.filter(pk=int(case.document.run or 0)).first()
+    if run is None:
         raise Conflict(f"The run of alert {alert.pk} was removed meanwhile.", code="no_evidence")
-    return found
+    return run
 
 
 def _files(run: Run, case: Case) -> Iterator[tuple[str, Path]]:
@@ -112,11 +112,11 @@ def _answered(alert: Alert, kind: InvestigationKind) -> Investigation | None:
 
 
 def _sentence(alert: Alert, kind: InvestigationKind) -> str:
-    found = _answered(alert, kind)
-    return found.sentence if found is not None else ""
+    answered = _answered(alert, kind)
+    return answered.sentence if answered is not None else ""
 
 
 def _code(alert: Alert) -> str:
-    found = _answered(alert, InvestigationKind.WORK_AROUND)
-    answer = found.answer if found is not None else None
+    answered = _answered(alert, InvestigationKind.WORK_AROUND)
+    answer = answered.answer if answered is not None else None
     return str(answer.get("code", "")) if answer and answer.get("is_found") else ""

@@ -62,7 +62,7 @@ def badge_key(model_id: int) -> str:
 
 def model_of_badge(model_id: int, key: str) -> Model:
     """The model. Raises Missing for a wrong key as for no such model."""
-    found = Model.objects.filter(pk=model_id).first()
-    if found is None or not constant_time_compare(key, badge_key(model_id)):
+    model = Model.objects.filter(pk=model_id).first()
+    if model is None or not constant_time_compare(key, badge_key(model_id)):
         raise Missing("There is no such badge.", hint="A model's own is named at /api/v1/models/‹number›/badge.")
-    return found
+    return model

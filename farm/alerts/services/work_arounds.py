@@ -109,8 +109,8 @@ def _next(one: Investigation, point: Point, *, most: int) -> list[Candidate]:
             point, trials, done=_labels(one), most=most
         )
     given = list((one.asked or {}).get("given", []))
-    found = switches.ranked(library_names(), words=_words(one))
-    names = list(dict.fromkeys([*given, *found]))
+    ranked = switches.ranked(library_names(), words=_words(one))
+    names = list(dict.fromkeys([*given, *ranked]))
     return switches.first_candidates(names, level=str(point.values.get("optimization", "all")), most=most)
 
 

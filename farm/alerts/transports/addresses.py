@@ -78,14 +78,14 @@ def read_url(url: str) -> tuple[str, int, str, bool]:
 def allowed_address(host: str, port: int, *, networks: Sequence[str] = (), lookup: LookUp | None = None) -> Address:
     """The address to connect to. Every address of the name has to be allowed, or none is. `lookup`: the resolver."""
     allowed = [ipaddress.ip_network(network, strict=False) for network in networks]
-    found = _resolved(host, port, lookup or socket.getaddrinfo)
-    for address in found:
+    addresses = _resolved(host, port, lookup or socket.getaddrinfo)
+    for address in addresses:
         if not is_allowed(address, allowed):
             raise _refused(
                 f"{host} leads to an address inside a network, which messages may not reach. Use a public address, or "
                 "let whoever runs this farm name the network in ONNXFARM_WEBHOOK_NETWORKS."
             )
-    return found[0]
+    return addresses[0]
 
 
 def is_allowed(address: Address, networks: Iterable[Network] = ()) -> bool:

@@ -29,8 +29,8 @@ def loaded(url: str) -> Notifier | None:
     from apprise.common import PersistentStoreMode
 
     asset = AppriseAsset(http_redirects=False, storage_mode=PersistentStoreMode.MEMORY)
-    found: Notifier | None = Apprise.instantiate(url, asset=asset, suppress_exceptions=True)
-    return found
+    notifier: Notifier | None = Apprise.instantiate(url, asset=asset, suppress_exceptions=True)
+    return notifier
 
 
 def send(url: str, *, subject: str, text: str, pins: Pins) -> None:

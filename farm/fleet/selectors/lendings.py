@@ -26,9 +26,9 @@ def lendings_to(user: Anyone) -> QuerySet[Lending]:
 
 def lending(user: Anyone, lending_id: int) -> Lending:
     """One of them. Raises Missing."""
-    found = lendings_visible_to(user).filter(pk=lending_id).first()
-    if found is None:
+    row = lendings_visible_to(user).filter(pk=lending_id).first()
+    if row is None:
         raise Missing(
             f"There is no lending {lending_id} that you may see.", hint="`onnxfarm node lendings` lists them."
         )
-    return found
+    return row

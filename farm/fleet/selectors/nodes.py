@@ -30,10 +30,10 @@ def nodes_online(user: Anyone) -> tuple[int, int]:
 
 def node(user: Anyone, node_id: int) -> Node:
     """One node. Raises Missing when it is not there or not the user's to see."""
-    found = nodes_visible_to(user).filter(pk=node_id).first()
-    if found is None:
+    row = nodes_visible_to(user).filter(pk=node_id).first()
+    if row is None:
         raise Missing(f"There is no node {node_id} that you may see.")
-    return found
+    return row
 
 
 def can_manage_node(user: Anyone, node: Node) -> bool:

@@ -173,11 +173,11 @@ def _make_reference(preparation: Preparation, bench: Bench, *, inputs: Path) -> 
 def _check_evaluation(evaluation: EvaluationData, bench: Bench) -> None:
     given = bench.bundle.parent / "evaluation.npz"
     copy(fetched(team_id=bench.artifact.team_id, sha256=evaluation.given.sha256), given)
-    found = orders.check_evaluation(
+    checked = orders.check_evaluation(
         bench.bundle, bench.artifact.main, data=given, recipe=evaluation.recipe, out_dir=bench.out
     )
-    evaluation.data = _kept(bench.artifact, found.path)
-    evaluation.samples, evaluation.classes, evaluation.output = found.n, found.classes, found.output
+    evaluation.data = _kept(bench.artifact, checked.path)
+    evaluation.samples, evaluation.classes, evaluation.output = checked.n, checked.classes, checked.output
 
 
 def _make_outline(outline: Outline, bench: Bench) -> None:
