@@ -7,10 +7,11 @@ from statistics import median
 import pytest
 from pydantic import ValidationError
 
+from dashboard.metrics import metric_text
 from dashboard.reading import cell as reading
 from farm.api import tables
 from farm.contract.cells import Budget
-from farm.contract.document import Cell, Document
+from farm.contract.document import Cell, Document, Figure
 from farm.contract.reports import EndReport, Sample
 from farm.rules.cells import metrics
 from farm.rules.cells.metrics import METRICS, Metric
@@ -71,6 +72,17 @@ def test_a_new_metric_of_the_check_pass_is_told_once(longer):
 def test_a_launch_that_did_not_count_it_is_left_out_of_the_summary(longer):
     figure = measured(counts=(None, 10, None, 30)).cells[0].metrics["minor_faults"]
     assert (figure.value, figure.samples) == (20, [10, 30])
+
+
+def test_a_new_latency_is_written_with_the_digits_of_its_interval():
+    waiting = Metric("waiting_ms", "waiting", "ms", "less", summary=median, noise="launches", reads="latency")
+    figure = Figure(value=1.23456, low=1.2, high=1.26, samples=[1.2, 1.26])
+    cell = measured().cells[0]
+    told = cell.model_copy(update={"metrics": {"waiting_ms": figure}})
+    assert (waiting.interval_of(cell), waiting.interval_of(told)) == (None, (1.2, 1.26))
+    assert [metric_text(waiting, one) for one in (cell, told)] == ["not measured", "1.23"]
+    unsure = cell.model_copy(update={"metrics": {"waiting_ms": Figure(value=1.23456)}})
+    assert waiting.interval_of(unsure) is None
 
 
 def test_what_no_entry_names_is_not_taken_from_a_node():
