@@ -93,6 +93,7 @@ class _Block:
             is_cancelled=is_cancelled,
         )
         self._pace = Pace(order.promised_s)
+        self._has_rounds = False
         self._mapper = traces.Mapper(work_dir=folder, memory_bytes=order.memory_bytes)
 
     def run(self) -> None:
@@ -101,7 +102,9 @@ class _Block:
             try:
                 self._measure()
             except _Stop as stop:
-                reason = stop.reason
+                # what took too long ends with the rounds that it has
+                has_figures = stop.reason.code == ReasonCode.TIMEOUT and self._has_rounds
+                reason = None if has_figures else stop.reason
         gaps = self._launcher.gaps_s
         self._report(
             EndReport(
@@ -211,6 +214,7 @@ class _Block:
             with self._pace.measuring():
                 taken = tuple(self._measure_round(number, sampler))
             reply = self._report(RoundReport(round=number, samples=taken, is_last=not self._pace.has_room_for_a_round))
+            self._has_rounds = True
             if not reply.go_on:
                 break
         return reply

@@ -49,7 +49,9 @@ def give_up_attempt(
     if attempt.node is not None and is_failure:
         note_block_end(node=attempt.node, reason=reason)
     block.refresh_from_db(fields=["failures", "first_round", "attempt", "state"])
-    is_last = block.failures + is_failure >= MAX_FAILURES or _tries_since_result(block) >= MAX_ATTEMPTS
+    # what took too long on a node takes as long the next time
+    is_hopeless = state == AttemptState.FAILED and reason.code == ReasonCode.TIMEOUT
+    is_last = is_hopeless or block.failures + is_failure >= MAX_FAILURES or _tries_since_result(block) >= MAX_ATTEMPTS
     if not is_last:
         text = f"Block {block.number} goes back into the queue: {reason.text}"
         block.queue(EventKind.BLOCK_REQUEUED, text=text, failures=F("failures") + int(is_failure))
@@ -75,5 +77,7 @@ def _tries_since_result(block: Block) -> int:
 
 
 def _final(reason: Reason, failures: int) -> Reason:
+    if failures < 2:
+        return reason
     text = f"Tried {failures} times without a result; the last time: {reason.text}"
     return Reason(code=reason.code, text=text[:2000])

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from farm.accounts.models import User
 from farm.accounts.refusals import Conflict, Unprocessable
-from farm.contract.reasons import ReasonCode
+from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import AccuracyReport, EndReport
 from farm.contract.sustained import CurveReport
 from farm.fleet import services as fleet
@@ -244,3 +244,14 @@ def test_a_question_that_ends_without_an_answer_is_closed(run: Run, node: Node, 
     services.ask_divergence(run=run, cell="c1", by=member)
     post(node, claim(node, first_block(run)), EndReport())
     assert Divergence.objects.get().state == DivergenceState.FAILED
+
+
+def test_a_block_that_took_too_long_is_not_queued_again_unchanged(run: Run, node: Node) -> None:
+    block = first_block(run)
+    lease = claim(node, block)
+    why = Reason(code=ReasonCode.TIMEOUT, text="The block took longer than its limit of 900 s; give it fewer cells.")
+    post(node, lease, EndReport(reason=why))
+    block.refresh_from_db()
+    run.refresh_from_db()
+    assert (block.state, block.reason) == (BlockState.FAILED, why)
+    assert run.state == RunState.FINISHED

@@ -1,14 +1,16 @@
 """A runner that crashes, hangs, floods, is killed or answers garbage ends its cell with a reason and harms no other."""
 
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from farm.contract.blocks import ArmOrder
 from farm.contract.reasons import CellStatus, ReasonCode
-from farm.contract.reports import Report, RoundReport
+from farm.contract.reports import Reply, Report, RoundReport
 from tests.bench.blocks import shortened_windows, without_gate
 from tests.integration.worker.making import MODELS, Workbench, checks, end, of_kind, traces
 from worker.agent.kit.staging import stage_runner
@@ -166,3 +168,20 @@ def test_a_block_that_takes_too_long_ends_with_its_limit(bench: Workbench) -> No
 def test_nothing_of_a_block_is_left_on_disk(bench: Workbench) -> None:
     run(bench, "check:crash")
     assert list(bench.environment.work_dir.iterdir()) == []
+
+
+def test_a_block_that_takes_too_long_ends_with_the_rounds_that_it_has(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late_s: list[float] = []
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + sum(late_s), monotonic_ns=time.monotonic_ns)
+    monkeypatch.setattr("worker.agent.execution.time", clock)
+
+    def answer(message: Report) -> Reply:
+        if isinstance(message, RoundReport):
+            late_s.append(10_000.0)
+        return Reply()
+
+    reports = bench.execute([bench.arm(0, MODEL, session={"threads": 2})], rounds=8, answer=answer)
+    assert end(reports).reason is None
+    assert len(of_kind(reports, RoundReport)) == 1

@@ -6,9 +6,12 @@ from worker.agent.passes.orders import BudgetPart
 # a traced cell is profiled this long, 10 to 30 runs
 TRACE_RUNS = 30
 TRACE_S = 0.5
+# … and this long where it is traced again and again to explain a change
+FURTHER_TRACE_S = 0.25
 
 _BUDGETS: dict[Budget, BudgetPart] = {
     Budget.GLANCE: {
+        "warmup_s": 0.15,
         "warmup_cap_s": 1.0,
         "window_s": 0.2,
         "window_runs": 3,
@@ -17,6 +20,7 @@ _BUDGETS: dict[Budget, BudgetPart] = {
         "at_most_s": 5.0,
     },
     Budget.QUICK: {
+        "warmup_s": 0.15,
         "warmup_cap_s": 2.0,
         "window_s": 0.3,
         "window_runs": 3,

@@ -91,10 +91,11 @@ class Profiled:
 def profile_arm(launcher: Launcher, arm: PreparedArm, *, trace_round: int) -> Profiled:
     """Run the trace pass; what it left lies in a folder of its own until `drop`."""
     folder = Path(tempfile.mkdtemp(prefix="trace-", dir=arm.scratch))
+    trace_s = min(budgets.TRACE_S, budgets.FURTHER_TRACE_S) if trace_round else budgets.TRACE_S
     order: RunnerOrder = {
         **runner_order(arm, "trace"),
         "trace_runs": budgets.TRACE_RUNS,
-        "trace_s": budgets.TRACE_S,
+        "trace_s": trace_s,
     }
     answer = launcher.launch(arm, order, work_dir=folder)
     if answer.reason is not None:
