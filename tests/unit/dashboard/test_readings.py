@@ -9,7 +9,7 @@ from dashboard.reading.inspection import inspection
 from dashboard.reading.open_cells import open_cells
 from dashboard.reading.plan import blocks, refused, summary, warnings
 from dashboard.reading.plan import cells as plan_cells
-from farm.contract.document import Cell, Document
+from farm.contract.document import Cell, Document, Input
 from farm.rules.matrices import matrix as matrices
 from farm.rules.planning import planning
 from farm.rules.planning.plans import ModelFacts, NodeOffer, Plan
@@ -168,6 +168,30 @@ def test_of_a_cell_that_was_never_timed_only_what_is_known_is_shown(by_id: dict[
     assert "not measured" not in texts
     known = untimed.model_copy(update={"session_ms": 8.25})
     assert [row[0].text for row in reading.metrics(known).rows].count("session creation") == 1
+
+
+def test_time_that_no_operator_has_is_a_row_and_part_of_what_shares_are_of(by_id: dict[str, Cell]) -> None:
+    cell = by_id["b1-a0"]
+    spent = sum(one.time_us for one in cell.operators)
+    rows = reading.operators(cell.model_copy(update={"unaccounted_us": spent})).rows
+    assert rows[-1][0].text == "in no operator"
+    assert rows[-1][3].value == spent
+    assert abs((rows[-1][4].share or 0) - 0.5) < 0.001
+    assert reading.operators(cell).rows[-1][0].text != "in no operator"
+
+
+def test_what_a_cell_was_fed_is_a_row_an_input(by_id: dict[str, Cell]) -> None:
+    fed = [
+        Input(
+            name="x", dtype="float32", shape=[1, 3, 320, 320], made_by="random, standard normal, seed 0", fill="normal"
+        ),
+        Input(name="sr", dtype="int64", shape=[], made_by="16000 everywhere", fill="16000"),
+    ]
+    table = reading.inputs(by_id["b1-a0"].model_copy(update={"inputs": fed}))
+    assert [entry.text for entry in table.rows[0]] == [
+        "x", "float32", "1 × 3 × 320 × 320", "random, standard normal, seed 0"
+    ]  # fmt: skip
+    assert [entry.text for entry in table.rows[1]] == ["sr", "int64", "scalar", "16000 everywhere"]
 
 
 def test_operators_are_sorted_by_time_and_add_up(by_id: dict[str, Cell]) -> None:
