@@ -215,7 +215,7 @@ BY_NAME: Mapping[str, Axis] = {axis.name: axis for axis in AXES}
 OWN_AXES: tuple[Declared, ...] = tuple(axis.declared for axis in AXES if axis.declared and axis.declared.part)
 
 
-def _placed(first: Iterable[str], last: Iterable[str] = ()) -> tuple[str, ...]:
+def placed(first: Iterable[str], last: Iterable[str] = ()) -> tuple[str, ...]:
     """The names of a matrix's axes: some first, some last, and all others between them as they stand in AXES."""
     first, last = tuple(first), tuple(last)
     others = (axis.name for axis in AXES if axis.declared and axis.name not in {*first, *last})
@@ -223,7 +223,7 @@ def _placed(first: Iterable[str], last: Iterable[str] = ()) -> tuple[str, ...]:
 
 
 # In a product the last one varies fastest.
-_MATRIX_ORDER = _placed(
+_MATRIX_ORDER = placed(
     ("opset", "runtime", "provider", "batch", "shapes", "precision", "threads", "session", "optimization"),
     ("hardware", "concurrency"),
 )
@@ -231,12 +231,12 @@ MATRIX_AXES: Mapping[str, Declared] = {
     name: declared for name in _MATRIX_ORDER if (declared := BY_NAME[name].declared) is not None
 }
 # Blocks are split along the first one first; the values of the last are kept together longest.
-SPLIT_ORDER = _placed(
+SPLIT_ORDER = placed(
     ("hardware", "shapes", "batch", "concurrency", "threads", "precision", "opset"),
     ("optimization", "session", "provider", "runtime"),
 )
 # Comparisons along the first one are what a reader asks for first.
-ASKED_ORDER = _placed(
+ASKED_ORDER = placed(
     ("runtime", "provider", "opset", "session", "optimization", "precision", "threads", "concurrency"),
     ("batch", "hardware", "shapes"),
 )

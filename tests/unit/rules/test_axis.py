@@ -1,0 +1,77 @@
+"""Kinds of axes: what a new entry of the table gets without saying more."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from farm.contract.document import Cell
+from farm.rules.cells import axes
+from farm.rules.cells.axis import SAID, Axis, Declared, choice, flag, number
+from farm.rules.cells.problems import MatrixProblem
+from farm.rules.cells.values import words_of
+
+REUSE = Axis(
+    "memory-reuse", "Memory reuse", default=True, declared=flag("memory-reuse", "session", help="true, false.")
+)
+
+
+def declared(axis: Axis) -> Declared:
+    assert axis.declared is not None
+    return axis.declared
+
+
+def with_field(**fields: Any) -> Cell:
+    return cast(Cell, SimpleNamespace(**fields))
+
+
+@pytest.mark.parametrize(("written", "read"), [(True, True), (False, False), ("true", True), ("false", False)])
+def test_a_flag_is_read_from_files_and_from_the_command_line(written: object, read: bool) -> None:
+    assert declared(REUSE).read(written) is read
+    assert declared(REUSE).read(words_of(read)) is read
+
+
+@pytest.mark.parametrize("written", [1, "yes", None, [True], "True"])
+def test_what_is_no_flag_is_refused(written: object) -> None:
+    with pytest.raises(MatrixProblem, match=r"memory-reuse is .*: write true or false"):
+        declared(REUSE).read(written)
+
+
+def test_a_flag_reads_as_on_and_off_with_its_heading() -> None:
+    off, on = with_field(memory_reuse=False), with_field(memory_reuse=True)
+    assert (REUSE.short(off), REUSE.label(off)) == ("off", "memory reuse off")
+    assert (REUSE.short(on), REUSE.is_default(on), REUSE.is_default(off)) == ("on", True, False)
+    assert sorted([on, off], key=REUSE.order) == [off, on]
+
+
+def test_a_name_of_two_words_is_a_field_with_an_underscore() -> None:
+    assert (declared(REUSE).field, REUSE.fields) == ("memory_reuse", ("memory_reuse",))
+    spec = SimpleNamespace(session=SimpleNamespace(memory_reuse=False))
+    assert declared(REUSE).of(cast(Any, spec)) is False
+
+
+def test_kinds_know_examples_of_their_values() -> None:
+    level = choice("level", "session", choices=("low", "high"), help="low, high.")
+    assert [one.example for one in (number("n", "session", most=4), level, declared(REUSE))] == [
+        "1, 2",
+        "low, high",
+        "true, false",
+    ]
+
+
+def test_an_axis_without_a_default_always_says_its_value() -> None:
+    axis = Axis("n", "N", declared=number("n", "session", most=4))
+    assert axis.default is SAID
+    assert not axis.is_default(with_field(n=1))
+    assert axis.short(with_field(n=None)) == ""
+
+
+@pytest.mark.parametrize("order", [tuple(axes.MATRIX_AXES), axes.SPLIT_ORDER, axes.ASKED_ORDER])
+def test_every_axis_of_a_matrix_has_one_place_in_each_order(order: tuple[str, ...]) -> None:
+    assert sorted(order) == sorted(axis.name for axis in axes.AXES if axis.declared)
+
+
+def test_an_axis_that_an_order_does_not_name_stands_before_its_last_ones() -> None:
+    known = tuple(axis.name for axis in axes.AXES if axis.declared)
+    first, last = known[:3], known[-2:]
+    assert axes.placed(first, last) == (*first, *known[3:-2], *last)
