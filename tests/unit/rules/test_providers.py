@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from farm.contract.cells import CellSpec, Runtime, SessionSettings
-from farm.rules.runtimes import plugins, providers, releases
+from farm.rules.runtimes import distributions, plugins, providers, releases
 from farm.rules.runtimes.provider import Build, Building, Plugin, Provider, Signs
 from farm.rules.runtimes.providers import PROVIDERS, ProviderOptionProblem, UnknownProvider
 
@@ -138,6 +138,39 @@ def test_only_what_runs_on_an_accelerator_reaches_device_files(name, options, ne
     assert providers.needs_devices(providers.resolve(name), options) is needed
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("CoreMLExecutionProvider", "Core ML"),
+        ("CUDAExecutionProvider", "CUDA"),
+        ("coreml", "coreml"),
+        ("ExecutionProvider", "ExecutionProvider"),
+        ("TheirExecutionProvider", "Their"),
+    ],
+)
+def test_people_call_a_provider_by_its_title_or_by_its_own_part_of_the_name(name, words):
+    assert providers.title(name) == words
+
+
+def test_a_word_for_hardware_is_answered_with_the_providers_that_may_be_meant():
+    with pytest.raises(UnknownProvider, match="Unknown provider 'radeon': did you mean 'migraphx' or 'rocm'"):
+        providers.resolve("radeon")
+
+
+@pytest.mark.parametrize(
+    ("package", "extras", "is_complete"),
+    [
+        ("onnxruntime", "", True),
+        ("onnxruntime-gpu", "[cuda,cudnn]", False),
+        ("onnxruntime-migraphx", "", False),
+        ("onnxruntime-training", "", False),
+    ],
+)
+def test_a_build_is_installed_as_its_entry_says_and_another_with_all_it_depends_on(package, extras, is_complete):
+    build = distributions.build_of(package)
+    assert (build.package, build.extras, build.is_complete) == (package, extras, is_complete)
+
+
 def test_an_option_that_a_provider_does_not_take_is_answered_with_the_nearest_one():
     with pytest.raises(ProviderOptionProblem, match=r"option of OpenVINOExecutionProvider 'device'.*'device_type'"):
         providers.check_options(providers.resolve("openvino"), {"device": "CPU"})
@@ -153,6 +186,10 @@ def test_a_provider_without_options_says_so():
         ProviderOptionProblem, match="CPUExecutionProvider takes no options here: leave out 'device_id'"
     ):
         providers.check_options(providers.CPU, {"device_id": "0"})
+
+
+def test_options_of_the_table_are_taken():
+    providers.check_options(providers.resolve("openvino"), {"device_type": "CPU", "num_streams": "2"})
 
 
 def test_a_plug_in_takes_any_option():
