@@ -7,12 +7,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import onnx
+import onnxruntime
 
 from farm.rules.cells import fills
-from farm.workshop.child import filling, inputs, model_file, signature, sizing, trying, walk
+from farm.workshop.child import filling, inputs, model_file, payloads, signature, sizing, trying, walk
 from farm.workshop.problems import Problem, answering, shown
 
 # all tries together; what a child gets is more
@@ -41,7 +41,7 @@ class Found:
 
 
 @answering
-def choose(payload: Mapping[str, Any]) -> dict[str, object]:
+def choose(payload: payloads.Written) -> dict[str, object]:
     """The fields of an `inspection.Feed` for {folder, main, out}; `out` is a folder for scratch files."""
     path = Path(payload["folder"], payload["main"])
     model = model_file.read(path.parent, path.name)
@@ -52,7 +52,7 @@ def choose(payload: Mapping[str, Any]) -> dict[str, object]:
 
 
 @answering
-def guess(payload: Mapping[str, Any]) -> dict[str, object]:
+def guess(payload: payloads.Model) -> dict[str, object]:
     """As `choose` for {folder, main}, without running anything: the likeliest."""
     model = model_file.read(Path(payload["folder"]), payload["main"])
     sizes, texts = likeliest(model, signature.of(model))
@@ -90,7 +90,12 @@ def _is_open(facts: signature.Signature) -> bool:
 
 
 def _tried(
-    model: onnx.ModelProto, facts: signature.Signature, texts: dict[str, str], *, session: Any, batch: int
+    model: onnx.ModelProto,
+    facts: signature.Signature,
+    texts: dict[str, str],
+    *,
+    session: onnxruntime.InferenceSession,
+    batch: int,
 ) -> Found:
     ends_at = time.monotonic() + _ALL_S
     tried: list[dict[str, int]] = []

@@ -4,14 +4,13 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import onnx
 from onnx import numpy_helper
 
 from farm.workshop import arrays, sizes
-from farm.workshop.child import filling, model_file, signature
+from farm.workshop.child import filling, model_file, payloads, signature
 from farm.workshop.problems import Problem, answering, first_line, shown
 
 _MAX_BYTES = 2 << 30
@@ -21,7 +20,7 @@ Facts = signature.Signature
 
 
 @answering
-def make_inputs(payload: Mapping[str, Any]) -> dict[str, object]:
+def make_inputs(payload: payloads.Workload) -> dict[str, object]:
     """Inputs for {folder, main, out, batch, shapes, inputs, seed}, written to `out`; what they are.
 
     `inputs`: how they are made, by name, where it is not as the graph says; see `farm.rules.cells.fills`.
@@ -35,7 +34,7 @@ def make_inputs(payload: Mapping[str, Any]) -> dict[str, object]:
 
 
 @answering
-def accept_inputs(payload: Mapping[str, Any]) -> dict[str, object]:
+def accept_inputs(payload: payloads.GivenInputs) -> dict[str, object]:
     """Looks at given inputs {folder, main, inputs, out} and writes them in the model's order; what they are.
 
     Raises Problem: bad_arrays, inputs_names, inputs_dtype, inputs_shape.
@@ -52,7 +51,7 @@ def accept_inputs(payload: Mapping[str, Any]) -> dict[str, object]:
 
 
 @answering
-def unpack_test_data(payload: Mapping[str, Any]) -> dict[str, object]:
+def unpack_test_data(payload: payloads.TestData) -> dict[str, object]:
     """ONNX's own reference files {folder, main, files, side, out} as one `.npz` by name; `side` is input or output.
 
     The files stand in the order of the model's inputs or outputs. Raises Problem: bad_arrays, inputs_names.
@@ -111,7 +110,7 @@ def _check_names(asked: Mapping[str, str], facts: Facts) -> None:
         raise Problem("inputs_names", text)
 
 
-def _opened(payload: Mapping[str, Any]) -> tuple[onnx.ModelProto, Facts]:
+def _opened(payload: payloads.Model) -> tuple[onnx.ModelProto, Facts]:
     model = model_file.read(Path(payload["folder"]), payload["main"])
     return model, signature.of(model)
 

@@ -24,7 +24,7 @@ class TookTooLongError(Exception):
     """The run was ended before it was over: that says nothing against what it was fed."""
 
 
-def load(model: Path | bytes, *, profile: Path | None = None) -> Any:
+def load(model: Path | bytes, *, profile: Path | None = None) -> onnxruntime.InferenceSession:
     """A session as `bench` would have it on this CPU, with one thread. Raises NoSessionError."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -39,7 +39,7 @@ def load(model: Path | bytes, *, profile: Path | None = None) -> Any:
         raise NoSessionError(first_line(error)) from error
 
 
-def complaint(session: Any, feed: arrays.Arrays, *, limit_s: float = TRY_S) -> str | None:
+def complaint(session: onnxruntime.InferenceSession, feed: arrays.Arrays, *, limit_s: float = TRY_S) -> str | None:
     """What the model says against what it is fed; None: it ran. Raises TookTooLongError."""
     options = onnxruntime.RunOptions()
     options.log_severity_level = 4
