@@ -53,7 +53,7 @@ class SymptomOut(Schema):
     resolved_in: str
 
 
-class EventOut(Schema):
+class AlertEventOut(Schema):
     id: int
     at: datetime
     kind: str
@@ -106,7 +106,7 @@ class AlertOut(Schema):
 
 class AlertPageOut(AlertOut):
     investigations: list[InvestigationOut]
-    events: list[EventOut]
+    events: list[AlertEventOut]
 
 
 class Body(Schema):

@@ -4,9 +4,12 @@ After a change that is meant, write it anew with ONNXFARM_WRITE=1 in the environ
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from ninja import Schema
 
 from farm.api.api import api
 
@@ -57,3 +60,16 @@ def test_what_goes_over_the_wire_is_what_scripts_of_others_were_written_for() ->
     if os.environ.get("ONNXFARM_WRITE"):
         WIRE.write_text(text)
     assert text == WIRE.read_text()
+
+
+def test_no_two_schemas_share_a_name() -> None:
+    """The document has one place a name: of two, one would be described as the other."""
+    schemas = [each for each in _below(Schema) if each.__module__.startswith("farm.api.")]
+    names = Counter(each.__name__ for each in schemas)
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def _below(kind: type[Schema]) -> Iterator[type[Schema]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _below(each)
