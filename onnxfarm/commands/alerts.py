@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from onnxfarm.commands.options import JsonOption
 from onnxfarm.outputs import say, table_of, write_plain
 from onnxfarm.problems import Usage, main_guard
 from onnxfarm.remote.account import ServerOption, find_account
@@ -18,7 +19,6 @@ LISTS = ("open", "snoozed", "infra", "resolved", "invalid", "all")
 AlertArgument = Annotated[int, typer.Argument(metavar="ALERT", min=1, help="An alert's number.")]
 NoteOption = Annotated[str, typer.Option(help="A note for the log.")]
 ReasonOption = Annotated[str, typer.Option(help="Why, in a sentence.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print what the farm answers.")]
 
 
 @app.command("list")

@@ -1,6 +1,5 @@
 """`onnxfarm farm users|teams|tokens …`: who may do what on a farm, from an administrator's terminal."""
 
-import json
 import sys
 from enum import StrEnum
 from typing import Annotated
@@ -9,6 +8,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from onnxfarm.commands.options import JsonOption
+from onnxfarm.outputs import write_plain
 from onnxfarm.problems import main_guard
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.people import PeopleClient
@@ -40,7 +41,6 @@ class Scope(StrEnum):
 
 PersonArgument = Annotated[str, typer.Argument(metavar="NAME", help="The person's name on the farm.")]
 TeamOption = Annotated[str, typer.Option("--team", help="The team; default: the first that you manage.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print what the farm answers.")]
 
 
 @users.command("list")
@@ -50,7 +50,7 @@ def list_users(server: ServerOption = None, as_json: JsonOption = False) -> None
     with PeopleClient(find_account(server)) as client:
         found = client.teams()
     if as_json:
-        print(json.dumps(found, indent=2))
+        write_plain(found)
         return
     table = Table("team", "name", "role", "last signed in", box=None, pad_edge=False)
     for team in found:
@@ -127,7 +127,7 @@ def list_teams(server: ServerOption = None, as_json: JsonOption = False) -> None
     with PeopleClient(find_account(server)) as client:
         found = client.teams()
     if as_json:
-        print(json.dumps(found, indent=2))
+        write_plain(found)
         return
     table = Table("team", "name", "people", "you may", box=None, pad_edge=False)
     for team in found:
@@ -154,7 +154,7 @@ def list_tokens(server: ServerOption = None, as_json: JsonOption = False) -> Non
     with PeopleClient(find_account(server)) as client:
         found = client.tokens()
     if as_json:
-        print(json.dumps(found, indent=2))
+        write_plain(found)
         return
     table = Table("token", "begins", "name", "may", "last used", "until", box=None, pad_edge=False)
     for token in found:

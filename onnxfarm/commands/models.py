@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from onnxfarm.commands.options import JsonOption
 from onnxfarm.outputs import table_of, write_plain
 from onnxfarm.problems import main_guard
 from onnxfarm.remote.account import ServerOption, find_account
@@ -15,7 +16,7 @@ from onnxfarm.remote.client import Client
 def models(
     search: Annotated[str, typer.Argument(help="Part of a name.")] = "",
     server: ServerOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what the farm answers.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """List the models of your teams."""
     with Client(find_account(server)) as client:

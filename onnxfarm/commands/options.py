@@ -35,6 +35,7 @@ InputOption = Annotated[
 ExpectedOption = Annotated[Path | None, typer.Option(metavar="NPZ", help="Outputs that the inputs should give.")]
 SeedOption = Annotated[int, typer.Option(help="Seed of inputs and of the order of rounds.")]
 DocumentOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the document; - is stdout.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print what the farm answers.")]
 PackagesOption = Annotated[
     list[str] | None,
     typer.Option(

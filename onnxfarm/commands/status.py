@@ -6,6 +6,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from onnxfarm.commands.options import JsonOption
 from onnxfarm.outcomes import judge_run
 from onnxfarm.outputs import table_of, write_plain
 from onnxfarm.problems import main_guard
@@ -20,7 +21,7 @@ def status(
     run: Annotated[str | None, typer.Argument(metavar="RUN", help="The run's number; without it, all runs.")] = None,
     server: ServerOption = None,
     wait: Annotated[bool, typer.Option("--wait", help="Follow the run to its end.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what the farm answers.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show your newest runs, or how far one run is.
 

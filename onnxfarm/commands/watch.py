@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from onnxfarm.commands.options import JsonOption
 from onnxfarm.commands.submit import read_matrix
 from onnxfarm.outputs import say, table_of, write_plain
 from onnxfarm.problems import GateFailed, Infrastructure, TimedOut, Usage, main_guard
@@ -17,7 +18,6 @@ from onnxfarm.screen import console_for
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 WatchArgument = Annotated[str, typer.Argument(metavar="WATCH", help="A watch's number or name.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print what the farm answers.")]
 POLL_S = 2.0
 
 
