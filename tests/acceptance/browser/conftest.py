@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 import pytest
+from django.conf import settings
+from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Route, sync_playwright
 
 from farm.accounts.models import Team, User
-from farm.accounts.services import make_sign_in_link
 from tests.acceptance.browser.chromium import CHROMIUM, SWITCHES
 from tests.conftest import make_user
 
@@ -72,7 +73,7 @@ def person(transactional_db: None) -> User:
 
 @pytest.fixture
 def opened(browser: Browser, live_server: object, person: User) -> Iterator[Opening]:
-    """Opens pages of a live server, signed in by a one-time link: opened("/runs/"). The page has a `watch`."""
+    """Opens pages of a live server, signed in: opened("/runs/"). The page has a `watch`."""
     contexts: list[BrowserContext] = []
     base = str(live_server)
 
@@ -82,13 +83,21 @@ def opened(browser: Browser, live_server: object, person: User) -> Iterator[Open
         context.grant_permissions(["clipboard-read", "clipboard-write"])
         page = context.new_page()
         page.watch = Watch(context)  # type: ignore[attr-defined]
-        link = make_sign_in_link(person)
-        press_sign_in(page, f"{link[link.index('/sign-in/') :]}?next={path}")
+        sign_in(context, person, base)
+        page.goto(path)
         return page
 
     yield open_page
     for context in contexts:
         context.close()
+
+
+def sign_in(context: BrowserContext, user: User, base: str) -> None:
+    """A session of theirs, without the pages of a one-time link: test_pages presses its button."""
+    client = Client()
+    client.force_login(user)
+    name = settings.SESSION_COOKIE_NAME
+    context.add_cookies([{"name": name, "value": client.cookies[name].value, "url": base}])
 
 
 def press_sign_in(page: Page, link: str) -> None:

@@ -4,12 +4,13 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from farm.accounts.models import User
+from farm.accounts.services import make_sign_in_link
 from farm.fleet.models import Node
 from farm.registry.models import Version
-from tests.acceptance.browser.conftest import PHONE, Opening, wait_for_chart
+from tests.acceptance.browser.conftest import PHONE, Opening, Watch, press_sign_in, wait_for_chart
 from tests.acceptance.browser.unscrolled import assert_says_who_how_much_how_sure_and_why
 from tests.integration.dashboard import rows
 
@@ -57,6 +58,19 @@ def test_long_names_and_warnings_do_not_push_the_verdict_out_of_the_window(
     words = assert_says_who_how_much_how_sure_and_why(page)
     assert name.strip() in words
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_one_time_link_signs_in_by_its_button_and_leads_to_where_it_should(
+    browser: Browser, live_server: object, person: User
+) -> None:
+    link = make_sign_in_link(person)
+    page = browser.new_page(base_url=str(live_server))
+    watch = Watch(page.context)
+    press_sign_in(page, f"{link[link.index('/sign-in/') :]}?next=/fleet/")
+    expect(page).to_have_url(f"{live_server}/fleet/")
+    expect(page.locator("h1")).to_be_visible()
+    watch.assert_is_clean()
+    page.context.close()
 
 
 def test_every_page_stays_on_this_machine_and_within_its_policy(
