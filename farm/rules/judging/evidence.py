@@ -64,7 +64,7 @@ class Evidence:
                 self.traces[report.arm, report.trace_round] = report
             case AccuracyReport():
                 self.accuracies[report.arm] = report
-            case CurveReport():
+            case _:
                 self.curves[report.arm] = report
 
     def failure(self, arm: int) -> Reason | None:

@@ -39,15 +39,12 @@ def paired(cells: Sequence[doc.Cell], *, keep_samples: bool = False) -> list[doc
     return [_paired(cell, judged, keep_samples=keep_samples) for cell in cells]
 
 
-def baseline_of(cell: doc.Cell, judged: Sequence[doc.Cell]) -> doc.Cell | None:
+def baseline_of(cell: doc.Cell, own: doc.Accuracy, judged: Sequence[doc.Cell]) -> doc.Cell | None:
     """The FP32 cell of the same model and runtime that a cell is held against; None for one that is such a cell.
 
     Of several the one on the same provider, of the model as it was uploaded, as much optimised. An FP32 cell has one
     only when it is something else than the uploaded model on the CPU provider.
     """
-    own = cell.accuracy
-    if own is None:
-        return None
     is_plain = cell.precision == "fp32"
     others = [
         other
@@ -87,7 +84,7 @@ def _paired(cell: doc.Cell, judged: Sequence[doc.Cell], *, keep_samples: bool) -
     if own is None:
         return cell
     if own.samples:
-        own = _against(cell, own, baseline_of(cell, judged))
+        own = _against(cell, own, baseline_of(cell, own, judged))
     if not keep_samples:
         own = own.model_copy(update={"samples": ""})
     return cell.model_copy(update={"accuracy": own})

@@ -1,7 +1,6 @@
 """`onnxfarm sweep`: lines over releases on a made-up bench, the page, and what cannot be asked."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from farm.contract.cells import CellSpec
-from farm.contract.document import Document
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules.changes.sweeping import lines_of
 from farm.rules.matrices import matrix as matrices
 from farm.rules.runtimes.listings import Listing
 from farm.rules.runtimes.order import release_order
@@ -96,40 +93,6 @@ def test_nothing_measured_is_the_machines_affair() -> None:
     reason = Reason(code=ReasonCode.RUNTIME_INSTALL_FAILED, text="No index.")
     with pytest.raises(Infrastructure, match="No release could be measured: No index"):
         swept(MadeUpBench(checks=lambda spec: {"reason": reason}), versions=("1.30.0", "1.31.0"))
-
-
-def by_parts(p50_ms: Callable[[CellSpec], float], *, noise: float) -> list[Document]:
-    """Two blocks that share the reference alone."""
-    bench = MadeUpBench(p50_ms=p50_ms, noise=noise)
-    base = {"batch": [1], "precision": ["fp32"]}
-    pairs = (["1.29.0", "1.30.0"], ["1.29.0", "1.31.0"])
-    return [bench.measure(bench.plan(matrices.parse({**base, "runtime": runtimes}))) for runtimes in pairs]
-
-
-def test_neighbours_in_different_blocks_are_compared_through_the_reference() -> None:
-    (line,) = lines_of(by_parts(steps, noise=0.003), reference="1.29.0")
-    (turn,) = line.turns
-    assert (turn.before, turn.after, turn.verdict, turn.is_paired) == ("1.30.0", "1.31.0", "slower", False)
-    assert turn.low < 1.25 < turn.high
-    (line,) = lines_of(by_parts(steps, noise=0.3), reference="1.29.0")
-    assert line.turns == ()
-
-
-def test_each_hardware_is_a_line_of_its_own() -> None:
-    near, far = by_parts(steps, noise=0.003)
-    far = far.model_copy(update={"cells": [one.model_copy(update={"hardware": "node:b"}) for one in far.cells]})
-    found = lines_of([near, far], reference="1.29.0")
-    assert [(line.label, [point.version for point in line.points]) for line in found] == [
-        ("encoder, CPU, fp32, batch 1, 1 thread, cpu", ["1.29.0", "1.30.0"]),
-        ("encoder, CPU, fp32, batch 1, 1 thread, node:b", ["1.29.0", "1.31.0"]),
-    ]
-
-
-def test_a_release_that_never_stood_beside_the_reference_says_so() -> None:
-    bench = MadeUpBench()
-    plan = bench.plan(matrices.parse({"batch": [1], "precision": ["fp32"], "runtime": ["1.30.0", "1.31.0"]}))
-    (line,) = lines_of([bench.measure(plan)], reference="1.29.0")
-    assert {point.reason for point in line.points} == {"It was not measured beside the reference."}
 
 
 def test_the_page_holds_all_it_needs_and_text_stays_text() -> None:

@@ -78,3 +78,13 @@ def test_one_error_shows_no_spread() -> None:
 def test_the_pareto_front_holds_what_nothing_beats() -> None:
     points = [(2.0, 0.98), (1.0, 0.97), (1.5, 0.96), (3.0, 0.98), (1.0, 0.95)]
     assert accuracy.pareto_front(points) == [1, 0]
+
+
+def test_errors_of_no_sample_are_refused() -> None:
+    with pytest.raises(ValueError, match="no samples to judge"):
+        accuracy.mean_error([])
+
+
+def test_what_is_beaten_in_everything_is_left_out_and_equals_stay() -> None:
+    costs = [(1.0, 5.0, -0.9), (2.0, 5.0, -0.9), (0.5, 9.0, -0.8), (1.0, 5.0, -0.9)]
+    assert accuracy.undominated(costs) == [0, 2, 3]

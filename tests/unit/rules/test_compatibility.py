@@ -83,3 +83,9 @@ def test_a_measured_release_does_not_share_a_range_with_a_derived_one() -> None:
     assert [(first, last) for first, last, _ in compatibility.in_ranges(rows)][-2:] == [
         ("1.18.0", "1.31.0"), ("1.31.1", "1.31.1"),
     ]  # fmt: skip
+
+
+def test_a_program_reads_the_same_table_as_a_person() -> None:
+    rows = compatibility.table(OPSET_21)
+    plain = compatibility.as_plain(rows)
+    assert (plain["sentence"], plain["lowest"]) == (compatibility.verdict(rows), "1.18.0")

@@ -2,19 +2,24 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from farm.contract.document import Comparison, Document
+from farm.contract.evaluation import AccuracyReport
 from farm.contract.reasons import ReasonCode
 from farm.contract.reports import EndReport
+from farm.contract.sustained import CurvePoint, CurveReport
 from farm.rules.matrices import matrix
 from farm.rules.planning import planning
+from farm.rules.quality import evaluation
 from farm.rules.quality.parity import Preset
 from farm.rules.reporting import documents
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble, hold_across
 from tests.unit.rules.making import (
     make_block,
     make_check,
+    make_facts,
     make_model,
     make_operator,
     make_output,
@@ -275,3 +280,21 @@ def test_a_confounded_change_that_falls_keeps_its_note():
 
 def test_no_comparisons_are_no_problem():
     assert hold_across([]) == []
+
+
+def test_a_curve_and_an_accuracy_stand_in_the_cell_that_they_are_of():
+    block = make_block()
+    points = [CurvePoint(at_s=at, span_s=1.0, n=10, p50_ms=1.0, p90_ms=1.1) for at in (0.0, 1.0, 2.0)]
+    empty = CurveReport(arm=1, reason=make_reason())
+    judged = AccuracyReport(arm=1, n=2, samples=evaluation.pack_samples(np.array([True, False])), measured_arm=0)
+    reports = [*make_reports({0: 1.0, 1: 1.0}), CurveReport(arm=0, points=tuple(points)), empty, judged]
+    first, second = assemble(RunRecord(model=make_model(), blocks=[record_of(block, reports)])).cells[:2]
+    assert first.sustained.text == "Steady for 0 min: p50 stays within 5 % of its first point."
+    assert (second.sustained.points, second.accuracy.n) == ([], 2)
+    assert (first.accuracy, second.accuracy.value) == (None, 0.5)
+
+
+@pytest.mark.parametrize("load", [{"busy_share": "high"}, {"busy_share": True}, {"busy_share": -1.0}, "high"])
+def test_what_a_node_makes_up_about_its_load_is_left_out(load):
+    facts = make_facts(more={"load": load}).facts
+    assert documents.block_facts(facts, block="1", node="bench-1").busy_share is None

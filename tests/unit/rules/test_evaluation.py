@@ -1,5 +1,7 @@
 """Recipes as text, judged samples as text, and what they come to beside an FP32 cell."""
 
+import base64
+import zlib
 from typing import Any
 
 import numpy as np
@@ -153,3 +155,34 @@ def test_a_cell_that_could_not_be_judged_says_why() -> None:
 def test_a_share_is_100_percent_only_when_nothing_is_missing() -> None:
     assert accuracy_words.percentage(1.0) == "100.0 %"
     assert accuracy_words.percentage(0.99999) == "99.999 %"
+
+
+def test_samples_that_swell_beyond_every_data_set_or_are_cut_short_are_refused() -> None:
+    swollen = base64.b64encode(zlib.compress(bytes(5 * evaluation.MAX_SAMPLES))).decode()
+    cut = base64.b64encode(zlib.compress(bytes(100))[:-3]).decode()
+    for packed in (swollen, cut):
+        with pytest.raises(evaluation.SamplesProblem, match="unpack to more than"):
+            evaluation.unpack_samples(report(RIGHT, samples=f"b1:{packed}"))
+
+
+def test_one_sample_shows_no_difference_of_errors() -> None:
+    cells = [cell("c1", np.array([0.1])), cell("c2", np.array([1.1]), precision="int8-dynamic")]
+    assert told(cells, "c2").baseline is None
+
+
+def test_a_cell_with_samples_and_no_figure_keeps_its_own_words() -> None:
+    judged = cell("c2", WORSE, precision="int8-qdq")
+    assert judged.accuracy is not None
+    bare = judged.accuracy.model_copy(update={"value": None, "text": "Judged elsewhere."})
+    found = told([cell("c1", RIGHT), judged.model_copy(update={"accuracy": bare})], "c2")
+    assert found.text.startswith("Judged elsewhere. Against FP32 (c1)")
+
+
+def test_a_cell_whose_samples_were_not_kept_is_held_against_nothing() -> None:
+    kept = cell("c2", WORSE, precision="int8-qdq")
+    assert kept.accuracy is not None
+    bare = kept.model_copy(update={"accuracy": kept.accuracy.model_copy(update={"samples": ""})})
+    assert told([cell("c1", RIGHT), bare], "c2").baseline is None
+    (same,) = [one for one in accuracies.paired([kept], keep_samples=True) if one.id == "c2"]
+    assert same.accuracy is not None
+    assert same.accuracy.samples == kept.accuracy.samples

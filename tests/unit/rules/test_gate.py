@@ -210,3 +210,19 @@ def test_a_side_that_was_not_measured_is_no_benchmark_entry() -> None:
     document.comparisons.clear()
     entries = gate_reports.as_benchmark_entries(_judged(document, fail_on=["slower"]), document)
     assert [entry["extra"] for entry in entries] == ["onnxruntime==1.0"]
+
+
+def test_a_change_without_an_interval_is_told_without_a_size() -> None:
+    document = _document("slower")
+    document.comparisons[0].ci_low = None
+    (finding,) = _judged(document, fail_on=["slower"]).findings
+    assert "is measurably slower than onnxruntime==1.0" in finding.text
+
+
+def test_a_pull_request_reads_what_the_run_came_to_and_where_it_stands() -> None:
+    document = _document().model_copy(
+        update={"sentence": "1.31.1 is *as fast*.", "url": "https://farm.example/runs/7/"}
+    )
+    markdown = gate_reports.as_markdown(_judged(document, fail_on=["slower"]), document)
+    assert "1.31.1 is \\*as fast\\*." in markdown
+    assert markdown.rstrip().endswith("[The run](https://farm.example/runs/7/)")

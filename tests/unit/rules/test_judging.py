@@ -1,14 +1,19 @@
 """Judging a block: while it is measured, and again from its stored reports."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from farm.contract.divergence import DivergenceReport
+from farm.contract.evaluation import AccuracyReport
 from farm.contract.reasons import ReasonCode
 from farm.contract.reports import EndReport
+from farm.contract.sustained import CurvePoint, CurveReport
 from farm.rules.judging import judging
+from farm.rules.judging.evidence import Evidence
 from farm.rules.judging.judging import BlockJudge
 from farm.rules.matrices.matrix import parse
 from farm.rules.planning.planning import plan
@@ -287,3 +292,16 @@ def test_swapping_the_arms_mirrors_the_verdict(pairs):
     assert other.verdict == mirrored.get(one.verdict, one.verdict)
     if one.figures is not None and other.figures is not None:
         assert math.isclose(one.figures.ratio * other.figures.ratio, 1.0, rel_tol=1e-6)
+
+
+def test_evidence_keeps_the_accuracy_and_the_curve_of_each_arm_and_no_answer_to_another_question():
+    point = CurvePoint(at_s=0.0, span_s=1.0, n=10, p50_ms=1.0, p90_ms=1.1)
+    curve, accuracy = CurveReport(arm=1, points=(point,)), AccuracyReport(arm=0, n=3)
+    evidence = Evidence.of([curve, accuracy, curve, DivergenceReport(arm=0, reason=make_reason())])
+    assert (evidence.curves, evidence.accuracies) == ({1: curve}, {0: accuracy})
+    assert (evidence.checks, evidence.end) == ({}, None)
+
+
+def test_a_node_whose_noise_is_known_is_judged_by_it():
+    block = replace(make_block(), noise=0.004, is_noise_assumed=False)
+    assert BlockJudge(block).noise == (0.004, "node")

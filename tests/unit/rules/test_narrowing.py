@@ -4,9 +4,9 @@ import pytest
 
 from farm.contract.cells import Runtime
 from farm.rules.matrices import matrix as matrices
-from farm.rules.matrices.narrowing import narrowed, point_at, with_runtimes
+from farm.rules.matrices.narrowing import narrowed, point_at, unpaired_sentence, with_runtimes
 from farm.rules.matrices.points import expand
-from farm.rules.runtimes.order import is_prerelease, release_order
+from farm.rules.runtimes.order import goes_back, is_prerelease, release_order
 
 
 def ort(version: str) -> Runtime:
@@ -65,3 +65,15 @@ def test_a_point_that_an_include_added_can_be_narrowed_to() -> None:
 def test_a_point_that_is_not_there_is_said() -> None:
     with pytest.raises(LookupError, match="no point"):
         point_at(matrices.parse({"batch": [1]}), {"batch": 7})
+
+
+def test_an_opset_that_follows_the_release_is_told_to_compare_nothing() -> None:
+    plain = matrices.parse({"runtime": ["1.29.0", "1.31.1"], "opset": [17]})
+    assert unpaired_sentence(plain) is None
+    following = matrices.parse({"runtime": ["1.29.0", "1.31.1"], "opset": ["max-of-runtime"]})
+    assert str(unpaired_sentence(following)).startswith("opset max-of-runtime gives each release a model of its own")
+
+
+def test_a_release_that_stands_before_the_one_it_is_held_against_goes_back() -> None:
+    assert goes_back("1.31.1", "1.29.0")
+    assert not goes_back("1.29.0", "1.31.1")

@@ -130,3 +130,12 @@ def test_a_command_that_could_not_say_all_of_a_cell_is_not_given() -> None:
     assert diverge_command(spec.model_copy(update={"workload": work}), "m.onnx").endswith(
         "--shape sequence=16 --seed 3"
     )  # fmt: skip
+
+
+def test_a_cell_of_another_recipe_or_level_has_no_command_that_would_show_the_same() -> None:
+    spec = make_block().arms[0].spec
+    level = spec.model_copy(update={"session": spec.session.model_copy(update={"optimization": "basic"})})
+    small = spec.model_copy(update={"recipe": Recipe(precision="fp16")})
+    assert parities.command_of(spec, "m.onnx", against=level) == ""
+    assert parities.command_of(spec, "m.onnx", against=small) == ""
+    assert parities.command_of(spec, "m.onnx", against=spec).startswith("onnxfarm diverge m.onnx")

@@ -59,3 +59,15 @@ def test_more_copies_are_worse_and_fewer_are_not() -> None:
     (fewer,) = placement_changes([], [], copies=(5, 2))
     assert (more.is_worse, fewer.is_worse) == (True, False)
     assert more.sentence() == "5 copies between host and device an inference, 2 before."
+
+
+def test_nodes_that_swap_their_providers_are_no_change_of_what_ran() -> None:
+    old = [_operator("a"), _operator("b", provider=OTHER)]
+    new = [_operator("a", provider=OTHER), _operator("b")]
+    assert placement_changes(old, new) == []
+
+
+def test_a_node_that_moved_is_told_only_where_what_ran_changed_with_it() -> None:
+    old = [_operator("a"), _operator("b", provider=OTHER), _operator("c", op_type="Norm")]
+    new = [_operator("a", provider=OTHER), _operator("b"), _operator("c", op_type="FusedNorm", covers=("a", "b"))]
+    assert "moved" not in {change.kind for change in placement_changes(old, new)}

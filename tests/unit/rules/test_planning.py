@@ -264,3 +264,11 @@ def test_no_block_is_planned_longer_than_ten_minutes():
 def test_a_plan_is_json_and_reads_back():
     plan = plan_of({"runtime": "1.20.1,1.31.1", "batch": "1,8"}, model=make_model(opsets={"": 22}), with_null_pair=True)
     assert planning.Plan.model_validate_json(plan.model_dump_json()) == plan
+
+
+def test_calibration_data_that_cannot_serve_refuse_a_static_variant_in_their_own_words():
+    why = "The calibration data lack the input 'x'."
+    reason = only_refusal(
+        plan_of({"runtime": "1.31.1", "precision": "int8-qdq"}, model=make_model(calibration_problem=why))
+    )
+    assert (reason.code, reason.text) == (ReasonCode.VARIANT_IMPOSSIBLE, why)

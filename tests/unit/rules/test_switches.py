@@ -1,5 +1,6 @@
 """Session options that undo a change: which are tried, and what the trials say."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -225,3 +226,13 @@ def test_the_work_around_is_said_with_what_is_left_and_as_code() -> None:
 def test_a_candidate_survives_being_kept() -> None:
     for one in (SINGLE, LEVEL, GROUP):
         assert Candidate.of_plain(one.as_plain()) == one
+
+
+def test_without_options_of_a_provider_and_a_number_of_threads_only_settings_are_left_to_try() -> None:
+    point = plain_point()
+    bare = replace(point, values={name: value for name, value in point.values.items() if name == "runtime"})
+    assert {one.kind for one in switches.last_candidates(bare, [], done=[])} == {"setting"}
+
+
+def test_an_optimization_level_that_helps_is_named() -> None:
+    assert switches.sentence(trial(LEVEL, 0.9)).startswith("The optimization level basic gives back")

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -272,3 +273,10 @@ def test_unpaired_samples_are_judged_by_their_ranks() -> None:
 def test_unpaired_samples_that_cannot_be_judged_are_refused(old: list[float], new: list[float]) -> None:
     with pytest.raises(ValueError, match=r"launch of an arm|not a finite number"):
         verdicts.judge_unpaired(old, new)
+
+
+def test_counting_verdicts_agrees_with_judging_each_block() -> None:
+    seen = [block(8, change=change, seed=seed) for seed, change in enumerate((0.0, 0.0, 0.3, -0.3))]
+    judged = Counter(one.verdict for one in verdicts.judge_many(seen))
+    assert verdicts.count_verdicts(seen) == judged
+    assert {"slower", "faster"} <= judged.keys()

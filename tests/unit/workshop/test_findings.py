@@ -217,11 +217,8 @@ def test_a_sample_model_has_no_finding(tmp_path: Path) -> None:
     assert not found(making.linear(), tmp_path)
 
 
-def test_every_explanation_is_tested_and_says_why_and_what_to_do() -> None:
+def test_every_finding_that_is_explained_is_tested() -> None:
     assert {finding for finding, _, _ in PAIRS} | {"near_2gb"} == set(EXPLANATIONS)
-    for explanation in EXPLANATIONS.values():
-        assert explanation.why.endswith(".")
-        assert explanation.fix.endswith(".")
 
 
 def test_twins_in_external_data_are_found_by_their_place(tmp_path: Path) -> None:
