@@ -85,14 +85,12 @@ def names(value: str) -> tuple[str, ...]:
     return tuple(part for part in value.split(",") if part)
 
 
-def defaults_for(precision: str, *, provider: str, tags: Collection[str]) -> dict[str, str]:
-    """Options that the hardware decides when a static recipe leaves them out.
+def defaults_for(provider: str, *, tags: Collection[str]) -> dict[str, str]:
+    """Options that the hardware decides where a static recipe leaves them out.
 
     The fast kernels of x86 take unsigned activations with signed weights (U8S8), those of Arm both signed (S8S8).
     `tags`: of the machines that may measure it.
     """
-    if precision not in STATIC:
-        return {}
     entry = providers.find(provider)
     if entry is not None and entry.quantisation:
         return dict(entry.quantisation)

@@ -70,7 +70,7 @@ def _typed(spec: CellSpec, request: Request) -> CellSpec:
         return spec
     takers = [node for node in request.fleet or () if takes(node, spec)]
     tags = {tag for node in takers for tag in node.tags} | (request.machine.tags if request.machine else frozenset())
-    known = recipes.defaults_for(recipe.precision, provider=spec.provider, tags=tags)
+    known = recipes.defaults_for(spec.provider, tags=tags)
     model = request.model
     samples = {} if model.calibration_problem else {recipes.SAMPLES: model.calibration_sha256 or recipes.RANDOM}
     options = dict(sorted({**known, **recipe.options, **samples}.items()))

@@ -194,3 +194,9 @@ def test_a_plan_that_refuses_gives_no_command() -> None:
     plan = plan_of({"runtime": "1.31.1", "provider": "openvino"})
     assert plan.refused
     assert assemble(RunRecord(model=make_model(), refused=plan.refused)).cells[0].repeat_command == ""
+
+
+def test_a_cell_whose_inputs_no_option_says_has_them_in_its_matrix() -> None:
+    spec = make_block().arms[0].spec
+    odd = spec.workload.model_copy(update={"inputs": {"input ids": "0..99"}})
+    assert "input ids" in repeat_command(spec.model_copy(update={"workload": odd}), "model.onnx")

@@ -144,3 +144,8 @@ def test_an_allowed_package_is_planned_whatever_its_numbers_are_and_the_allowanc
     assert plan.problem is None
     with pytest.raises(MatrixProblem, match="Unknown distribution 'my-ort'"):
         matrix.parse(declared.as_plain())
+
+
+def test_a_package_that_only_its_owner_allows_is_installed_with_all_that_it_depends_on() -> None:
+    assert distributions.build_of("my-ort") == distributions.Build("my-ort")
+    assert distributions.build_of("onnxruntime").package == "onnxruntime"

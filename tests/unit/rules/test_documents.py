@@ -12,6 +12,7 @@ from farm.contract.reports import EndReport
 from farm.contract.sustained import CurvePoint, CurveReport
 from farm.rules.matrices import matrix
 from farm.rules.planning import planning
+from farm.rules.planning.plans import ModelInput
 from farm.rules.quality import evaluation
 from farm.rules.quality.parity import Preset
 from farm.rules.reporting import documents
@@ -288,8 +289,8 @@ def test_a_curve_and_an_accuracy_stand_in_the_cell_that_they_are_of():
     empty = CurveReport(arm=1, reason=make_reason())
     judged = AccuracyReport(arm=1, n=2, samples=evaluation.pack_samples(np.array([True, False])), measured_arm=0)
     reports = [*make_reports({0: 1.0, 1: 1.0}), CurveReport(arm=0, points=tuple(points)), empty, judged]
-    first, second = assemble(RunRecord(model=make_model(), blocks=[record_of(block, reports)])).cells[:2]
-    assert first.sustained.text == "Steady for 0 min: p50 stays within 5 % of its first point."
+    first, second = assemble(record_of(block, reports)).cells[:2]
+    assert first.sustained.text == "Steady for 3 s: p50 stays within 5 % of its first point."
     assert (second.sustained.points, second.accuracy.n) == ([], 2)
     assert (first.accuracy, second.accuracy.value) == (None, 0.5)
 
@@ -298,3 +299,28 @@ def test_a_curve_and_an_accuracy_stand_in_the_cell_that_they_are_of():
 def test_what_a_node_makes_up_about_its_load_is_left_out(load):
     facts = make_facts(more={"load": load}).facts
     assert documents.block_facts(facts, block="1", node="bench-1").busy_share is None
+
+
+@pytest.mark.parametrize(("run_us", "left"), [(100.0, 40.0), (50.0, None), (None, None)])
+def test_time_in_no_operator_is_what_is_left_of_an_inference_and_unknown_where_operators_overlap(run_us, left):
+    trace = make_trace(0, [make_operator("a", 40.0), make_operator("b", 20.0)], run_us=run_us)
+    document = assemble(record_of(make_block(), [*make_reports({0: 1.0, 1: 1.0}), trace]))
+    assert document.cells[0].unaccounted_us == left
+
+
+def test_the_inputs_of_a_cell_are_told_where_all_their_sizes_are_known():
+    ports = (ModelInput(name="x", dtype="float32", shape=("N", "sequence"), fill="normal"),)
+    block = make_block()
+    shown, hidden = (
+        assemble(record_of(block, make_reports({0: 1.0, 1: 1.0}), model=make_model(inputs=ports, sizes=sizes))).cells[0]
+        for sizes in ({"sequence": 8}, {})
+    )
+    assert [(one.name, one.shape) for one in shown.inputs] == [("x", [1, 8])]
+    assert hidden.inputs == []
+
+
+def test_the_inputs_of_a_model_whose_batch_is_fixed_are_told_as_they_are():
+    ports = (ModelInput(name="x", dtype="float32", shape=(4, 8), fill="normal"),)
+    model = make_model(inputs=ports, batch=4)
+    (cell, *_) = assemble(record_of(make_block(), make_reports({0: 1.0, 1: 1.0}), model=model)).cells
+    assert [one.shape for one in cell.inputs] == [[4, 8]]

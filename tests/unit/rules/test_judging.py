@@ -1,7 +1,6 @@
 """Judging a block: while it is measured, and again from its stored reports."""
 
 import math
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -303,5 +302,5 @@ def test_evidence_keeps_the_accuracy_and_the_curve_of_each_arm_and_no_answer_to_
 
 
 def test_a_node_whose_noise_is_known_is_judged_by_it():
-    block = replace(make_block(), noise=0.004, is_noise_assumed=False)
+    block = make_block().model_copy(update={"noise": 0.004, "is_noise_assumed": False})
     assert BlockJudge(block).noise == (0.004, "node")

@@ -1,6 +1,6 @@
 """Executed nodes back to the model's own: the seams that rewriters leave, in graphs of made-up operators."""
 
-from farm.rules.tracing.alignment import align
+from farm.rules.tracing.alignment import Origin, align
 from farm.rules.tracing.graphs import Graph, GraphNode
 from farm.rules.tracing.mapping import Assigned, Executed, map_executed, mapped_share
 
@@ -151,3 +151,77 @@ def test_aligning_a_graph_with_itself_gives_every_node_itself() -> None:
     origins = align(CHAIN, CHAIN)
     assert {label: origin.node for label, origin in origins.items()} == {label: label for label in CHAIN.by_label}
     assert not any(origin.covers for origin in origins.values())
+
+
+def test_a_node_that_only_hands_on_a_tensor_counts_for_its_maker() -> None:
+    saved = graph(
+        node("mul", "Mul", "x w", "raw"), node("cast", "Cast", "raw", "t1"), node("rest", "Rest", "t1 b", "y")
+    )
+    found = align(saved, CHAIN)
+    assert (found["mul"].node, found["cast"].node) == ("mul", "mul")
+
+
+def test_a_node_named_after_an_output_that_nothing_of_its_kind_made_is_the_maker_of_that_output() -> None:
+    own = graph(node("act", "Act", "x", "t2"), node("out", "Out", "t2", "y"))
+    saved = graph(node("t2_blocked", "Mul", "x w", "r0"), node("out", "Out", "r0", "y"))
+    assert align(saved, own)["t2_blocked"].node == "act"
+
+
+def test_what_was_folded_into_a_constant_belongs_to_no_node_that_runs() -> None:
+    own = graph(
+        node("fold", "Mul", "w b", "k"),
+        node("act", "Act", "k", "t2"),
+        node("out", "Out", "t2", "y"),
+    )
+    saved = graph(node("t2_blocked", "Mul", "k", "r0"), node("out", "Out", "r0", "y"), given="x w b k")
+    found = align(saved, own)
+    assert found["t2_blocked"] == Origin(node="act")
+    assert all("fold" not in (origin.node, *origin.covers) for origin in found.values())
+
+
+def test_an_inserted_copy_that_two_nodes_read_counts_for_what_it_copies() -> None:
+    saved = graph(
+        node("mul", "Mul", "x w", "t1"),
+        node("copy", "Copy", "t1", "c1"),
+        node("sum", "Sum", "c1 b", "t2"),
+        node("norm", "Norm", "t2 c1", "t3"),
+        node("act", "Act", "t3", "y"),
+    )
+    assert align(saved, CHAIN)["copy"].node == "mul"
+
+
+def test_nodes_inside_a_branch_keep_their_name_or_count_for_the_branch() -> None:
+    inner = node("inner", "Act", "i", "o", path=("Branch_0",))
+    own = graph(node("", "Branch", "x", "y"), inner)
+    saved = graph(node("", "Branch", "x", "y"), inner, node("made", "Made", "i", "p", path=("Branch_0",)))
+    found = align(saved, own)
+    assert (found["inner"].node, found["made"].node) == ("inner", "Branch_0")
+
+
+def test_a_name_that_two_nodes_bear_names_neither() -> None:
+    twice = graph(node("mul", "Mul", "x w", "t1"), node("mul", "Mul", "t1 w", "y"))
+    assert twice.by_name == {}
+
+
+def test_a_node_that_took_over_the_work_behind_it_covers_that_and_keeps_its_index() -> None:
+    saved = graph(node("mul", "Mul", "x w", "t1"), node("sum", "Norm", "t1 b", "t3"), node("act", "Act", "t3", "y"))
+    (origin,) = map_executed([ran("sum", "Norm", index=1)], source=CHAIN, model=CHAIN, optimized=saved)
+    assert (origin.node, origin.covers) == ("sum", ("norm",))
+
+
+def test_an_unnamed_node_of_the_saved_graph_is_found_by_what_it_makes() -> None:
+    own = graph(node("", "Mul", "x w", "t1"), node("", "Sum", "t1 b", "t2"), node("", "Act", "t2", "y"))
+    saved = graph(node("", "Mul", "x w", "t1"), node("", "Sum", "t1 b", "t2"), node("", "Act", "t2", "y"))
+    origins = map_executed([ran("Sum_1", "Sum", index=1)], source=own, model=own, optimized=saved)
+    assert origins[0].node == "Sum_1"
+
+
+def test_what_ran_in_a_branch_that_nobody_knows_leads_nowhere() -> None:
+    origins = map_executed([ran("a", "Act", index=0, path=("Nobody_3",))], source=CHAIN, model=CHAIN)
+    assert origins[0].node is None
+
+
+def test_a_variants_node_that_nothing_of_the_upload_resembles_leads_nowhere() -> None:
+    variant = graph(node("zip", "Zip", "p", "q"), node("zap", "Zap", "q", "r"), given="p")
+    origins = map_executed([ran("zip", "Zip", index=0)], source=CHAIN, model=variant)
+    assert origins[0].node is None

@@ -67,9 +67,11 @@ def test_a_point_that_is_not_there_is_said() -> None:
         point_at(matrices.parse({"batch": [1]}), {"batch": 7})
 
 
-def test_an_opset_that_follows_the_release_is_told_to_compare_nothing() -> None:
+def test_a_matrix_that_could_compare_no_releases_is_told_why() -> None:
     plain = matrices.parse({"runtime": ["1.29.0", "1.31.1"], "opset": [17]})
     assert unpaired_sentence(plain) is None
+    glance = matrices.parse({"budget": "glance", "runtime": ["1.29.0", "1.31.1"]})
+    assert str(unpaired_sentence(glance)).startswith("The budget glance launches each cell once")
     following = matrices.parse({"runtime": ["1.29.0", "1.31.1"], "opset": ["max-of-runtime"]})
     assert str(unpaired_sentence(following)).startswith("opset max-of-runtime gives each release a model of its own")
 

@@ -115,7 +115,7 @@ def test_a_fleet_of_both_kinds_gets_unsigned_activations_and_one_machine_its_own
     ],
 )
 def test_some_providers_take_one_kind_of_numbers_only(provider, options):
-    assert recipes.defaults_for("int8-qdq", provider=provider, tags={"arm"}) == options
+    assert recipes.defaults_for(provider, tags={"arm"}) == options
 
 
 def test_only_static_recipes_depend_on_hardware_and_data():

@@ -7,8 +7,10 @@ from farm.contract.document import Document
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.changes.sweeping import Line, lines_of
 from farm.rules.matrices import matrix as matrices
+from farm.rules.planning import planning
 from farm.rules.runtimes.order import release_order
 from tests.unit.commands.made_up import MadeUpBench
+from tests.unit.rules.making import make_model
 
 
 def slower_since_1_31(spec: CellSpec) -> float:
@@ -34,7 +36,7 @@ def test_a_reference_that_does_not_load_is_a_reason_and_no_ratio() -> None:
     reason = Reason(code=ReasonCode.MODEL_NOT_LOADED, text="It does not load.")
     bench = MadeUpBench(checks=lambda spec: {"reason": reason} if spec.runtime.version == "1.29.0" else {})
     line = line_of(bench, "1.30.0", "1.31.0")
-    assert [(point.ratio, point.reason) for point in line.points][0] == (None, "It does not load.")
+    assert next((point.ratio, point.reason) for point in line.points) == (None, "It does not load.")
     assert line.turns == ()
 
 
@@ -70,3 +72,28 @@ def test_a_release_that_never_stood_beside_the_reference_says_so() -> None:
     plan = bench.plan(matrices.parse({"batch": [1], "precision": ["fp32"], "runtime": ["1.30.0", "1.31.0"]}))
     (line,) = lines_of([bench.measure(plan)], reference="1.29.0")
     assert {point.reason for point in line.points} == {"It was not measured beside the reference."}
+
+
+def test_an_a_a_twin_is_no_release_of_its_own() -> None:
+    bench = MadeUpBench()
+    declared = matrices.parse({"batch": [1], "precision": ["fp32"], "runtime": ["1.29.0", "1.30.0"]})
+    document = bench.measure(planning.plan(declared, make_model(), with_null_pair=True))
+    assert any(cell.twin_of for cell in document.cells)
+    (line,) = lines_of([document], reference="1.29.0")
+    assert [point.version for point in line.points] == ["1.29.0", "1.30.0"]
+
+
+def test_neighbours_whose_pair_was_lost_are_compared_through_the_reference() -> None:
+    bench = MadeUpBench(p50_ms=slower_since_1_31)
+    declared = {"batch": [1], "precision": ["fp32"], "runtime": ["1.29.0", "1.30.0", "1.31.0"]}
+    document = bench.measure(bench.plan(matrices.parse(declared)))
+    names = {cell.id: cell.runtime for cell in document.cells}
+    for pair in document.comparisons:
+        if "1.29.0" not in names[pair.baseline] + names[pair.candidate]:
+            pair.ratio = pair.ci_low = pair.ci_high = None
+    (line,) = lines_of([document], reference="1.29.0")
+    assert [(turn.after, turn.is_paired) for turn in line.turns] == [("1.31.0", False)]
+    for pair in document.comparisons:
+        pair.ci_low = None
+    (line,) = lines_of([document], reference="1.29.0")
+    assert line.turns == (), "without intervals nothing is sure"
