@@ -48,9 +48,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Sharing
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with slow tests first, so that no process is left alone with a long one at the end."""
+    """The folders that stay in one process first, then files with slow tests: no process is left alone with one."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    items.sort(key=lambda item: (not item.nodeid.startswith(SHARING), item.path not in slow))
 
 
 @pytest.fixture(scope="session")

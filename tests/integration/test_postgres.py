@@ -19,7 +19,7 @@ def test_leases_orders_and_locks_hold_on_postgresql() -> None:
     quiet = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
     words = [sys.executable, "-m", "tests.postgres", sys.executable, "-m", "pytest", *quiet, *files]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("ONNXFARM_", "PYTEST_"))}
-    done = subprocess.run(words, cwd=ROOT, env=environment, check=False, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(words, cwd=ROOT, env=environment, check=False, capture_output=True, text=True, timeout=280)
     if done.returncode == SKIPPED:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
