@@ -21,3 +21,12 @@ def metric_text(metric: Metric, cell: Cell) -> str:
             return numbers.milliseconds(value, metric.interval_of(cell))
         case "plain":
             return numbers.plain(value)
+
+
+def metric_with_unit(metric: Metric, cell: Cell, *, has_interval: bool = False) -> str:
+    """The same with its unit, as it stands outside a table: `0.228 ms`, and `0.228 ms ± 0.002` where asked for."""
+    value = metric.value(cell)
+    if value is None or metric.reads not in ("latency", "plain"):
+        return metric_text(metric, cell)
+    spread = numbers.plus_minus(value, metric.interval_of(cell)) if has_interval else ""
+    return " ".join(filter(None, (metric_text(metric, cell), metric.unit, spread)))

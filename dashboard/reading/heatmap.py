@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import log
 
 from dashboard import axes, numbers
 from dashboard.figures.figure import Address
+from dashboard.metrics import metric_with_unit
 from dashboard.words import Sign, sign_of
 from farm.contract.document import Cell, Comparison
+from farm.rules.cells.metrics import BY_NAME as MEASURED
 
 # along these more work is done, so that more time is no slowdown
 WORKLOAD_AXES = ("batch", "shapes", "concurrency")
@@ -30,17 +33,19 @@ class Metric:
     write: Callable[[Cell], str]
 
 
-def _milliseconds(name: str) -> Callable[[Cell], str]:
-    return lambda cell: f"{numbers.milliseconds(getattr(cell, name))} ms"
+def _colour(name: str, place: str, *, label: str = "") -> Metric:
+    """A metric under the short name that addresses have for it."""
+    metric = MEASURED[place]
+    return Metric(name, label or metric.title, metric.value, partial(metric_with_unit, metric))
 
 
 METRICS = (
-    Metric("verdict", "verdict", lambda c: None, lambda c: f"{numbers.milliseconds(c.p50_ms, c.p50_ci_ms)} ms"),
-    Metric("p50", "p50 latency", lambda c: c.p50_ms, lambda c: f"{numbers.milliseconds(c.p50_ms, c.p50_ci_ms)} ms"),
-    Metric("throughput", "throughput", lambda c: c.throughput, lambda c: f"{numbers.plain(c.throughput)} items/s"),
-    Metric("session", "session creation", lambda c: c.session_ms, _milliseconds("session_ms")),
-    Metric("first", "first inference", lambda c: c.first_ms, _milliseconds("first_ms")),
-    Metric("memory", "peak memory", lambda c: c.peak_memory_bytes, lambda c: numbers.memory(c.peak_memory_bytes)),
+    replace(_colour("verdict", "p50_ms", label="verdict"), read=lambda cell: None),
+    _colour("p50", "p50_ms", label="p50 latency"),
+    _colour("throughput", "throughput"),
+    _colour("session", "session_ms"),
+    _colour("first", "first_ms"),
+    _colour("memory", "peak_memory_bytes"),
 )
 BY_NAME = {metric.name: metric for metric in METRICS}
 

@@ -2,21 +2,30 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from dashboard import axes, numbers, words
+from dashboard.metrics import metric_with_unit
 from dashboard.words import Sign, sign_of
 from farm.contract.document import Cell, Comparison
+from farm.rules.cells.metrics import BY_NAME
 from farm.rules.comparing import verdicts
 from farm.rules.comparing.sides import between, by_sides
 
 MOST = 4
 FEWEST_SAMPLES = 2
+
+
+def _measured(heading: str, place: str) -> tuple[str, Callable[[Cell], str]]:
+    return heading, partial(metric_with_unit, BY_NAME[place], has_interval=True)
+
+
 METRICS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
-    ("p50", lambda c: numbers.latency(c.p50_ms, c.p50_ci_ms)),
-    ("Throughput", lambda c: f"{numbers.plain(c.throughput)} items/s" if c.throughput else numbers.NOT_MEASURED),
-    ("Session creation", lambda c: numbers.plain(c.session_ms, unit="ms")),
-    ("First inference", lambda c: numbers.plain(c.first_ms, unit="ms")),
-    ("Peak memory", lambda c: numbers.memory(c.peak_memory_bytes)),
+    _measured("p50", "p50_ms"),
+    _measured("Throughput", "throughput"),
+    _measured("Session creation", "session_ms"),
+    _measured("First inference", "first_ms"),
+    _measured("Peak memory", "peak_memory_bytes"),
     ("Parity", lambda c: words.sign_of(c.parity.verdict).word),
     ("Executed nodes", lambda c: ", ".join(f"{words.provider(p.name)} {p.nodes}" for p in c.providers)),
 )
