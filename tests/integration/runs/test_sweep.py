@@ -12,7 +12,7 @@ from farm.contract.reports import EndReport
 from farm.fleet import services as fleet
 from farm.fleet.models import Node
 from farm.fleet.states import NodeHealth
-from farm.runs import clocks, services
+from farm.runs import clocks, selectors, services
 from farm.runs.models import Attempt, Block, Run
 from farm.runs.states import AttemptState, BlockState, RunOutcome, RunState
 from tests.integration.runs.making import claim, first_block, make_node, measure, post, reports_of
@@ -123,7 +123,7 @@ def test_a_block_that_was_lost_runs_elsewhere_and_ends_once(run: Run, node: Node
     run.refresh_from_db()
     assert run.outcome == RunOutcome.COMPLETE
     # what the lost attempt had measured does not count
-    assert run.cells.get(name="c1").p50_ms == pytest.approx(2.0, rel=0.05)
+    assert selectors.cell_document(run, "c1").p50_ms == pytest.approx(2.0, rel=0.05)
 
 
 def test_a_node_s_own_failure_puts_the_block_back(run: Run, node: Node) -> None:
