@@ -13,6 +13,7 @@ from onnxfarm.calibration_files import CALIBRATION_HELP, few_sentence
 from onnxfarm.commands.feed_options import with_feed
 from onnxfarm.commands.options import InputOption, InputsOption, ShapeOption
 from onnxfarm.documents import read_text
+from onnxfarm.model_files import files_of
 from onnxfarm.outcomes import judge_run
 from onnxfarm.outputs import say, write_document
 from onnxfarm.problems import Usage, main_guard
@@ -62,6 +63,8 @@ def submit(  # noqa: PLR0913  every option of the command
         raise Usage("--json writes the finished run: add --wait, or use `onnxfarm results RUN --json`.")
     if recipe and evaluation is None:
         raise Usage("--recipe says how labelled data are judged: add them with --evaluation.")
+    # before anything that has to be there first: an account, a farm
+    files_of(model)
     declared = with_feed(read_matrix(matrix), shape=shape, inputs=input_)
     beside = {"inputs": inputs, "expected": expected, "evaluation": evaluation, "calibration": calibration}
     bundle = Bundle(model, beside, {"model": name, "note": note, "team": team, "recipe": recipe})

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib import request
 
 import psutil
 import pytest
@@ -72,6 +73,24 @@ def test_once_measures_prints_and_ends(tmp_path: Path) -> None:
     assert "runtime" in [one["axis"] for one in document["comparisons"]]
     assert "http://127.0.0.1" in out + err
     assert document["comparisons"][0]["verdict"] in out + err
+
+
+def test_the_pages_and_the_link_to_them_come_before_anything_is_measured(tmp_path: Path) -> None:
+    process = quickstart(tmp_path / "home", str(MODEL), "--port", str(free_port()))
+    assert process.stderr is not None
+    said: list[str] = []
+    try:
+        for line in process.stderr:
+            said.append(line)
+            if "The pages are up at" in line:
+                break
+        link = said[-1].rpartition("Sign in, once, with ")[2].strip()
+        with request.urlopen(link, timeout=60) as answer:
+            assert answer.status == 200
+        assert not any(word in line for line in said for word in ("Run ", "cells", "installing onnxruntime"))
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=120)
 
 
 @pytest.mark.parametrize(

@@ -251,3 +251,23 @@ def test_a_home_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     result = bench(tmp_path / "file" / "home", ENCODER)
     assert result.exit_code == 3
     assert "--home" in result.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_glance_measures_each_cell_once_and_says_how_to_compare(home: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    result = bench(
+        home, ENCODER, "--ort", "1.29.0,1.31.1", "--budget", "glance", "--json", out,
+        "--inputs", ENCODER.with_suffix(".inputs.npz"),
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    found = document(out)
+    assert (found["budget"], found["comparisons"]) == ("glance", [])
+    for cell in found["cells"]:
+        assert (cell["status"], len(cell["samples_ms"]), cell["operators"]) == ("done", 1, [])
+        # one thread of the CPU provider: its processor time stands beside wall time
+        assert len(cell["cpu_samples_ms"]) == 1
+        assert 0 < cell["cpu_p50_ms"] < 3 * cell["p50_ms"]
+    assert "This is a glance" in result.output
+    assert "`--budget quick`" in result.output.replace("\n", " ")
