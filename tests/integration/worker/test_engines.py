@@ -14,7 +14,7 @@ from farm.contract.blocks import ArmOrder
 from farm.contract.cells import Runtime, SessionSettings, Workload
 from farm.contract.divergence import DivergenceOrder, DivergenceReport
 from farm.contract.reasons import ReasonCode
-from farm.contract.reports import EnginesReport, Reply, Report
+from farm.contract.reports import EndReport, EnginesReport, Reply, Report
 from tests.integration.worker.making import MODELS, Workbench, checks, of_kind
 
 QDQ = MODELS / "qdq_bias.onnx"
@@ -105,3 +105,13 @@ def test_a_side_that_cannot_be_asked_says_why(tmp_path: Path) -> None:
     assert report.document is None
     assert report.reason is not None
     assert report.reason.code in (ReasonCode.OPSET_TOO_NEW, ReasonCode.IR_TOO_NEW)
+
+
+def test_an_agent_that_was_started_without_a_search_says_so_instead_of_nothing(tmp_path: Path) -> None:
+    bench = Workbench(tmp_path)
+    bench.environment = replace(bench.environment, search=None)
+    found = bench.execute([bench.arm(0, QDQ)], divergences=(DivergenceOrder(arm=0),))
+    (ended,) = of_kind(found, EndReport)
+    assert ended.reason is not None
+    assert ended.reason.code is ReasonCode.NOT_SUPPORTED
+    assert "started without a search" in ended.reason.text
