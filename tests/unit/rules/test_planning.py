@@ -272,3 +272,10 @@ def test_calibration_data_that_cannot_serve_refuse_a_static_variant_in_their_own
         plan_of({"runtime": "1.31.1", "precision": "int8-qdq"}, model=make_model(calibration_problem=why))
     )
     assert (reason.code, reason.text) == (ReasonCode.VARIANT_IMPOSSIBLE, why)
+
+
+def test_a_block_promises_the_time_of_its_rounds_and_nothing_where_no_budget_bounds_them():
+    block = make_block().model_copy(update={"once_s": 10.0, "round_s": 5.0})
+    assert block.promised_s(8) == pytest.approx(5 * block.promised_s(0))
+    for unknown in ("once_s", "round_s"):
+        assert block.model_copy(update={unknown: None}).promised_s(8) is None
