@@ -10,21 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import LiveFarm
+from tests.acceptance.conftest import LiveFarm, accepted
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
-
-INVITE = """
-from farm.accounts.models import Team, User
-from farm.fleet.services import invite
-print(invite(team=Team.objects.get(), by=User.objects.get(username="owner"))[1])
-"""
-ORDER = """
-from farm.accounts.models import User
-from farm.fleet import services
-from farm.fleet.models import Node
-services.{order}(node=Node.objects.get(name="second"), by=User.objects.get(username="owner"))
-"""
 
 
 def node(farm: LiveFarm, home: Path, *words: str) -> list[str]:
@@ -41,6 +29,12 @@ def start(farm: LiveFarm, home: Path, log: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(argv, env=environment, stdout=words, stderr=subprocess.STDOUT, process_group=0)
 
 
+def order(farm: LiveFarm, what: str) -> None:
+    """What the owner of the farm orders of the second machine."""
+    [second] = [one["id"] for one in farm.api("GET", "/nodes").json() if one["name"] == "second"]
+    accepted(farm.api("POST", f"/nodes/{second}/{what}"))
+
+
 def wait_until(holds: Callable[[], bool], *, what: str, within_s: float = 160.0) -> None:
     deadline = time.monotonic() + within_s
     while not holds():
@@ -50,7 +44,7 @@ def wait_until(holds: Callable[[], bool], *, what: str, within_s: float = 160.0)
 
 def test_a_second_machine_joins_works_and_is_taken_out(farm: LiveFarm, tmp_path: Path) -> None:
     home = tmp_path / "second"
-    code = farm.manage("shell", "--no-imports", "-c", INVITE).strip()
+    code = accepted(farm.api("POST", "/nodes/invitations", json={}))["code"]
     # the address of the pages, as people have it in front of them
     enrolled = run(farm, [*node(farm, home, "enroll", farm.opened.url), "--token", code, "--name", "second"])
     assert enrolled.returncode == 0, enrolled.stderr
@@ -68,20 +62,20 @@ def test_a_second_machine_joins_works_and_is_taken_out(farm: LiveFarm, tmp_path:
         assert (waiting.returncode, f"running, process {agent.pid}, not ready yet" in waiting.stdout) == (1, True)
         second = run(farm, node(farm, home, "start"))
         assert (second.returncode, f"runs already (process {agent.pid})" in second.stderr) == (2, True)
-        farm.manage("shell", "--no-imports", "-c", ORDER.format(order="approve"))
+        order(farm, "approve")
         wait_until(lambda: (home / "ready").exists(), what="the node is ready")
         status = run(farm, node(farm, home, "status"))
         assert (status.returncode, "knows this node" in status.stdout) == (0, True)
         assert f"running, process {agent.pid}" in status.stdout
 
-        farm.manage("shell", "--no-imports", "-c", ORDER.format(order="drain"))
+        order(farm, "drain")
         agent.terminate()
         assert agent.wait(160) == 0
         assert not (home / "ready").exists()
         agent = start(farm, home, tmp_path / "log")
         wait_until(lambda: (home / "ready").exists(), what="a draining node is ready, though it takes no block")
 
-        farm.manage("shell", "--no-imports", "-c", ORDER.format(order="revoke"))
+        order(farm, "revoke")
         assert agent.wait(160) == 3
         refused = run(farm, node(farm, home, "status"))
         assert (refused.returncode, "refused" in refused.stdout, "not running" in refused.stdout) == (1, True, True)
