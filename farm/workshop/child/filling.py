@@ -25,13 +25,15 @@ def fills_of(model: onnx.ModelProto, facts: signature.Signature) -> dict[str, st
 
 
 def array_of(
-    text: str, port: signature.Port, *, shape: list[int], sizes: Mapping[str, int], random: np.random.Generator
+    text: str, port: signature.Port, *, shape: list[int], sizes: Mapping[str, int], seeds: tuple[int, int]
 ) -> Array:
-    """The array that a text says. Raises Problem: bad_input, for one that the input's type does not hold."""
+    """The array that a text says. Raises Problem: bad_input, for one that the input's type does not hold.
+
+    `seeds`: the run's, and the place of the input. A text with a seed of its own makes what a run of that seed makes.
+    """
     dtype = np.dtype(port["dtype"])
     fill = _read(text, port)
-    if fill.seed is not None:
-        random = np.random.default_rng(fill.seed)
+    random = np.random.default_rng([seeds[0] if fill.seed is None else fill.seed, seeds[1]])
     if fill.kind == fills.NORMAL:
         return random.standard_normal(shape).astype(dtype)
     if fill.kind == "range":

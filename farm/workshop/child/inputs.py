@@ -83,8 +83,8 @@ def seeded(
     texts = {**filling.fills_of(model, facts), **asked}
     made = {}
     for at, port in enumerate(facts["inputs"]):
-        name, random = port["name"], np.random.default_rng([seed, at])
-        made[name] = filling.array_of(texts[name], port, shape=shapes[name], sizes=chosen, random=random)
+        name = port["name"]
+        made[name] = filling.array_of(texts[name], port, shape=shapes[name], sizes=chosen, seeds=(seed, at))
     return made
 
 

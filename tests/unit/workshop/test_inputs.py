@@ -157,6 +157,9 @@ def test_a_seed_of_its_own_makes_an_input_the_same_in_every_run(tmp_path: Path) 
     assert runs[0] == runs[1]
     other = [made(gather(), tmp_path, seed=seed, inputs={"ids": "0..6"})["ids"].tolist() for seed in (0, 9)]
     assert other[0] != other[1]
+    # what was tried with the seed 0 is what every run is given
+    pinned = made(gather(), tmp_path, seed=5, inputs={"ids": "0..6@0"})["ids"].tolist()
+    assert pinned == other[0]
 
 
 def test_inputs_of_unknown_rank_must_be_given(tmp_path: Path) -> None:
