@@ -28,6 +28,7 @@ import numpy as np
 from farm.contract.reports import RoundReport
 from farm.rules.comparing import statistics, verdicts
 from farm.rules.comparing.comparisons import MARGIN
+from farm.rules.comparing.power import LOOKS
 from farm.rules.judging.pairing import BUSY_SHARE
 from tests.bench import blocks, figure
 from tests.bench.real_aa import ROUNDS, Ledger, Line, alarms
@@ -108,7 +109,7 @@ def figures_of(lines: Sequence[Line]) -> dict[str, Any]:
     }
 
 
-def simulated(lines: Sequence[Line], *, seed: int, count: int = SIMULATIONS) -> list[dict[str, Any]]:
+def simulated(lines: Sequence[Line], *, seed: int, count: int) -> list[dict[str, Any]]:
     """False alarms of blocks drawn from recorded rounds, at shares of quiet rounds."""
     dice = np.random.default_rng(seed)
     rounds = [_logs(line) for line in lines]
@@ -124,7 +125,7 @@ def _alarms_at(
 ) -> dict[str, Any]:
     pairs: dict[str, list[np.ndarray]] = {way: [] for way in WAYS}
     for _ in range(count):
-        own = rounds[dice.integers(len(rounds))]
+        own = rounds[int(dice.integers(len(rounds)))]
         drawn = own[dice.integers(len(own), size=most)] * dice.choice((-1.0, 1.0), size=(most, 1))
         is_quiet = dice.random(most) < share
         # an undisturbed round's wall time differs by what its processor time does
@@ -144,7 +145,7 @@ def _chosen(wall: np.ndarray, processor: np.ndarray, is_quiet: np.ndarray) -> np
 
     The choice is made anew at every look, by the rounds that there are.
     """
-    for look in (rounds for rounds in verdicts.LOOKS if rounds <= len(wall)):
+    for look in (rounds for rounds in LOOKS if rounds <= len(wall)):
         quiet = is_quiet[:look]
         calm = int(quiet.sum())
         is_busy = calm < look and (calm < ROUNDS or look - calm > BUSY_SHARE * look)
@@ -182,6 +183,7 @@ def main() -> None:
     parser.add_argument("--comparisons", type=int, default=125)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--simulations", type=int, default=SIMULATIONS, help="blocks drawn for each simulated figure")
     parser.add_argument("--loops", type=int, default=2, help="busy processes beside it; 0: what else the machine does")
     parser.add_argument("--minutes", type=float, default=600.0, help="begin no comparison after so long")
     parser.add_argument("--runtimes", type=Path, default=blocks.runtimes_of_bench(), metavar="DIR")
@@ -196,7 +198,7 @@ def main() -> None:
                 break
             ledger.add(measure(place, number, seed=given.seed))
     lines = ledger.lines()
-    found = {"real": figures_of(lines), "simulated": simulated(lines, seed=given.seed)}
+    found = {"real": figures_of(lines), "simulated": simulated(lines, seed=given.seed, count=given.simulations)}
     claim = "At most 1 % of comparisons of a thing with itself are called slower or faster on a busy machine."
     figure.publish(claim=claim, seed=given.seed, figures={**head, **found})
 
