@@ -1,19 +1,22 @@
 """Where cells stand along the axes of a page: the rows and columns that they make."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from farm.contract.document import Cell
 from farm.rules.cells.axes import AXES, BY_NAME, Axis, version_key
 from farm.rules.cells.label import along as name_of
 from farm.rules.cells.label import varying
 
+if TYPE_CHECKING:
+    from _typeshed import SupportsRichComparison
+
 __all__ = ["AXES", "BY_NAME", "Axis", "name_of", "place_of", "places", "varying", "version_key"]
 
 
 def places(cells: Iterable[Cell], axes: Sequence[Axis]) -> list[tuple[str, ...]]:
     """The distinct places of the cells along the axes, each as labels, sorted along each axis."""
-    found: dict[tuple[str, ...], Any] = {}
+    found: dict[tuple[str, ...], tuple[SupportsRichComparison, ...]] = {}
     for cell in cells:
         found.setdefault(place_of(cell, axes), tuple(axis.order(cell) for axis in axes))
     return sorted(found, key=lambda place: found[place])

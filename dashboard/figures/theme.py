@@ -1,6 +1,5 @@
 """The one theme of all figures. Colours are tokens of the stylesheet, looked up in the browser when drawing."""
 
-from typing import Any
 from zlib import crc32
 
 from dashboard import words
@@ -23,7 +22,7 @@ VERDICT_MARKS = {
 DASHES = ("solid", "dash", "dot", "dashdot")
 MARKS = ("circle", "square", "diamond", "cross", "triangle-up", "star")
 
-Json = dict[str, Any]
+Json = dict[str, object]
 
 
 def runtime_slot(requirement: str) -> int:
@@ -49,7 +48,7 @@ def provider_colour(name: str) -> str:
     return f"@series-{crc32(words.provider(name).encode()) % SLOTS + 1}"
 
 
-def axis(title: str, **more: Any) -> Json:
+def axis(title: str, **more: object) -> Json:
     """An axis in the theme; `more` overrides."""
     base = {
         "title": {"text": title, "font": {"size": 12, "color": SOFT}, "standoff": 8},
@@ -63,7 +62,7 @@ def axis(title: str, **more: Any) -> Json:
     return {**base, **more}
 
 
-def layout(*, height: int, xaxis: Json, yaxis: Json, **more: Any) -> Json:
+def layout(*, height: int, xaxis: Json, yaxis: Json, **more: object) -> Json:
     """A layout in the theme: words of the page, no ground of its own, legend below."""
     base = {
         "height": height,

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from datetime import UTC
 from math import log10
-from typing import Any
 
 from dashboard import numbers
 from dashboard.figures import theme
 from dashboard.figures.figure import Figure, nothing
-from dashboard.figures.lines import Line, shift_words
+from dashboard.figures.lines import Line, Spot, shift_words
 from dashboard.figures.ratios import ticks
 from dashboard.figures.theme import Json
 from dashboard.figures.thinning import kept
@@ -109,7 +108,7 @@ def _drawn(line: Line, *, colour: str, by: str) -> list[Json]:
     return drawn
 
 
-def _x(spot: Any, by: str) -> str:
+def _x(spot: Spot, by: str) -> str:
     return str(spot.version) if by == "release" else f"{spot.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
 
@@ -150,7 +149,7 @@ def _run(run_id: int | None) -> str:
     return f"/runs/{run_id}/" if run_id else ""
 
 
-def _words(spot: Any) -> str:
+def _words(spot: Spot) -> str:
     if spot.round == 0:
         return "the pinned release itself"
     change = numbers.change(spot.ratio, spot.low, spot.high)

@@ -1,13 +1,16 @@
 """What pages say of task accuracy: how it was judged, what to try next, and the labelled data."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from dashboard import numbers
 from dashboard.figures.accuracies import METRIC_NAMES
 from farm.contract.document import Cell
 from farm.rules.quality import quantisation
 from farm.rules.quality.evaluation import recipe_text
+
+if TYPE_CHECKING:
+    from farm.registry.models import EvaluationData
 
 # what machines call it
 X86 = ("x86_64", "AMD64", "i686")
@@ -45,7 +48,7 @@ class Labelled:
     is_open: bool
 
 
-def labelled(found: Any | None) -> Labelled | None:
+def labelled(found: "EvaluationData | None") -> Labelled | None:
     """A row of the registry in words; None for a version without labelled data."""
     if found is None:
         return None

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
-from typing import Any
 
 from dashboard import axes, numbers
 from dashboard.reading.side import FACTS, Chosen, Judged, judge
@@ -27,7 +26,7 @@ class Filters:
     least: float = 0.0
 
     @classmethod
-    def read(cls, given: Mapping[str, Any]) -> "Filters":
+    def read(cls, given: Mapping[str, object]) -> "Filters":
         """From an address; what cannot be read filters nothing."""
         kind, least = str(given.get("kind", "")), str(given.get("least", ""))
         percent = int(least) if least.isdecimal() and len(least) < 4 else 0
@@ -153,9 +152,9 @@ def _p50(run: int, cell: Cell | None, address: Address) -> Entry:
     return Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms, href=address(run, cell.id))
 
 
-def as_row(runs: Sequence[int], match: Match) -> dict[str, Any]:
+def as_row(runs: Sequence[int], match: Match) -> dict[str, str | float | None]:
     """A match in a file."""
-    row: dict[str, Any] = {"cell": match.name}
+    row: dict[str, str | float | None] = {"cell": match.name}
     for run, cell in zip(runs, match.cells, strict=True):
         row |= {f"run_{run}_cell": cell.id if cell else None, f"run_{run}_p50_ms": cell.p50_ms if cell else None}
     for run, judged in zip(runs[1:], match.judged, strict=True):

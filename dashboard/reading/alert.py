@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Required, TypedDict
 
 from django.urls import reverse
 
@@ -16,7 +16,7 @@ from farm.rules.runtimes import providers
 from farm.rules.runtimes.order import goes_back
 
 if TYPE_CHECKING:
-    from farm.alerts.models import Alert, Symptom
+    from farm.alerts.models import Alert, Investigation, Symptom
 
 EVIDENCE_HEADS = (
     Head("Change"),
@@ -46,6 +46,47 @@ TRIAL_HEADS = (
     Head("Run"),
 )
 QUESTIONS = {"since_when": "Since when", "work_around": "Work-around"}
+
+
+class Step(TypedDict, total=False):
+    """A release of a search as it is kept."""
+
+    version: Required[str]
+    outcome: Required[str]
+    ratio: float | None
+    low: float | None
+    high: float | None
+    minutes: float
+    run: int | None
+    text: str
+
+
+class Candidate(TypedDict):
+    """What a trial switches, as it is kept."""
+
+    kind: str
+    label: str
+    level: str
+    names: list[str]
+
+
+class Judged(TypedDict, total=False):
+    """A trial's comparison as it is kept."""
+
+    verdict: Required[str]
+    ratio: float | None
+    ci_low: float | None
+    ci_high: float | None
+
+
+class Trial(TypedDict):
+    """A switch as it was measured and kept."""
+
+    candidate: Candidate
+    comparison: Judged
+    undone: float
+    remaining: float
+    keeps_parity: bool
 
 
 @dataclass(frozen=True)
@@ -118,7 +159,7 @@ def _notes(alert: "Alert") -> list[str]:
     return found
 
 
-def leading(alert: "Alert") -> Any | None:
+def leading(alert: "Alert") -> "Symptom | None":
     """The symptom to open with: of the gravest kind, the largest; those that are still there come first."""
     rows = list(alert.symptoms.all())
     return min(
@@ -171,7 +212,7 @@ def evidence(alert: "Alert") -> Table:
     )
 
 
-def _symptom(alert: "Alert", one: Any) -> tuple[Entry, ...]:
+def _symptom(alert: "Alert", one: "Symptom") -> tuple[Entry, ...]:
     comparison = comparison_of(one) if one.kind == "slower" else None
     low, high = (comparison.ci_low, comparison.ci_high) if comparison else (None, None)
     # what is no ratio (outputs, placement, endings) has none to be measured
@@ -225,19 +266,19 @@ def first_bad(alert: "Alert", asked: Question | None, *, may_ask: bool) -> First
     return FirstBad(why="not looked for yet:", then="look for it") if may_ask else FirstBad(why="nobody looked for it")
 
 
-def _progress(one: Any) -> str:
+def _progress(one: "Investigation") -> str:
     done = numbers.count(len(one.steps), "step") + " measured"
     asked = one.asked or {}
     now = f"; {asked['probe']} is being measured" if one.state == "measuring" and "probe" in asked else ""
     return f"{done}{now}."
 
 
-def _steps(one: Any) -> Table:
+def _steps(one: "Investigation") -> Table:
     rows = [_step(step) for step in one.steps]
     return Table("since-when", "Releases that were measured beside the good one", STEP_HEADS, rows)
 
 
-def _step(step: dict[str, Any]) -> tuple[Entry, ...]:
+def _step(step: Step) -> tuple[Entry, ...]:
     ratio, low, high = step.get("ratio"), step.get("low"), step.get("high")
     return (
         Entry(str(step["version"]), is_name=True),
@@ -256,15 +297,15 @@ def _run(run_id: int | None) -> Entry:
     return Entry(f"run {run_id}", run_id, href=reverse("dashboard:run", args=[run_id]))
 
 
-def _trials(one: Any) -> Table:
+def _trials(one: "Investigation") -> Table:
     rows = [_trial(trial, step.get("run")) for step in one.steps for trial in step.get("trials", [])]
     rows.sort(key=lambda row: -float(row[3].value or 0.0))
     return Table("work-around", "Session options that were tried", TRIAL_HEADS, rows)
 
 
-def _trial(trial: dict[str, Any], run_id: int | None) -> tuple[Entry, ...]:
+def _trial(trial: Trial, run_id: int | None) -> tuple[Entry, ...]:
     comparison = trial["comparison"]
-    ratio, low, high = (comparison.get(name) for name in ("ratio", "ci_low", "ci_high"))
+    ratio, low, high = comparison.get("ratio"), comparison.get("ci_low"), comparison.get("ci_high")
     return (
         Entry(_switch(trial["candidate"]), is_name=True),
         verdict_entry(str(comparison["verdict"])),
@@ -276,7 +317,7 @@ def _trial(trial: dict[str, Any], run_id: int | None) -> tuple[Entry, ...]:
     )
 
 
-def _switch(candidate: dict[str, Any]) -> str:
+def _switch(candidate: Candidate) -> str:
     if candidate["kind"] == "level":
         return f"optimization level {candidate['level']}"
     if candidate["kind"] != "optimizers":

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dashboard import numbers, words
 from dashboard.words import Sign, kind_of
@@ -55,7 +55,7 @@ def _title(alert: "Alert") -> str:
     return words.runtime_in_words(alert.release) if alert.node else BROKEN
 
 
-def _place(alert: "Alert") -> tuple[Any, ...]:
+def _place(alert: "Alert") -> tuple[bool, str, tuple[int, ...], str, int]:
     release = release_order(alert.first_bad or alert.bad)
     newest_first = tuple(-part for part in release.release)
     return (bool(alert.node), alert.distribution, newest_first, _title(alert), -alert.pk)

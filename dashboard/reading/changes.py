@@ -3,12 +3,18 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 from django.urls import reverse
 
 from dashboard import numbers, words
 from dashboard.words import Sign, sign_of
+
+if TYPE_CHECKING:
+    from farm.alerts.models import AlertEvent
+    from farm.fleet.models import Node
+    from farm.registry.models import Version
+    from farm.runs.models import Run
 
 # signs of what an alert's log tells
 TURNS = {"opened": "open", "reopened": "open", "explained": "answered", "woken": "open"}
@@ -24,29 +30,29 @@ class Change:
     href: str
 
 
-def of_alert(event: Any) -> Change:
+def of_alert(event: "AlertEvent") -> Change:
     """A turn of an alert."""
     sign = sign_of(TURNS.get(event.kind, event.kind))
     text = f"Alert {event.alert_id}: {event.text}"
     return Change(event.at, sign, numbers.unbroken(text), reverse("dashboard:alert", args=[event.alert_id]))
 
 
-def of_run(run: Any) -> Change:
+def of_run(run: "Run") -> Change:
     """A run that ended."""
     said = run.headline or run.sentence or "it ended."
     text = f"Run {run.pk} of {run.version}: {said}"
     href = reverse("dashboard:run", args=[run.pk])
-    return Change(run.finished_at, sign_of(run.outcome or run.state), numbers.unbroken(text), href)
+    return Change(run.finished_at or run.created_at, sign_of(run.outcome or run.state), numbers.unbroken(text), href)
 
 
-def of_version(version: Any) -> Change:
+def of_version(version: "Version") -> Change:
     """A version that was uploaded."""
     by = f" by {version.uploaded_by}" if version.uploaded_by else ""
     href = f"{reverse('dashboard:model', args=[version.model_id])}?version={version.number}"
     return Change(version.created_at, sign_of(version.state), f"{version} was uploaded{by}.", href)
 
 
-def of_node(node: Any) -> Change:
+def of_node(node: "Node") -> Change:
     """A node that joined."""
     text = f"{node.name} joined the fleet" + ("; it waits for approval." if node.health == "pending" else ".")
     return Change(node.created_at, sign_of(node.health), text, reverse("dashboard:node", args=[node.pk]))

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import TYPE_CHECKING
 
 from django.urls import reverse
 
@@ -13,7 +14,7 @@ from farm.alerts.selectors.alerts import shown_target
 from farm.alerts.selectors.outbox import Fate
 
 if TYPE_CHECKING:
-    from farm.alerts.models import Channel
+    from farm.alerts.models import Channel, Delivery
 
 KINDS = {
     "mail": ("Mail", "a mail address", "team@example.org"),
@@ -56,7 +57,7 @@ class Line:
     may_manage: bool
 
 
-def lines(channels: Iterable[Any], fates: Mapping[int, Fate], *, managed: Iterable[int]) -> list[Line]:
+def lines(channels: Iterable["Channel"], fates: Mapping[int, Fate], *, managed: Iterable[int]) -> list[Line]:
     """Channels with the fate of their messages. `managed`: teams whose channels the reader may change."""
     teams = set(managed)
     return [_line(channel, fates.get(channel.pk, Fate()), channel.team_id in teams) for channel in channels]
@@ -83,13 +84,13 @@ def _fate(fate: Fate) -> str:
     return ", ".join(parts) or "nothing sent yet"
 
 
-def messages_table(deliveries: Iterable[Any]) -> Table:
+def messages_table(deliveries: Iterable["Delivery"]) -> Table:
     """What a channel was told, the newest first."""
     return Table("messages", "Messages to this channel", HEADS, [_message(one) for one in deliveries])
 
 
-def _message(one: Any) -> tuple[Entry, ...]:
-    alert = one.event.alert_id if one.event_id else None
+def _message(one: "Delivery") -> tuple[Entry, ...]:
+    alert = one.event.alert_id if one.event else None
     href = reverse("dashboard:alert", args=[alert]) if alert else ""
     again = f"tried again at {one.due_at:%H:%M} UTC" if one.state == "waiting" and one.tries else ""
     return (
@@ -103,7 +104,7 @@ def _message(one: Any) -> tuple[Entry, ...]:
     )
 
 
-def _stamp(at: Any) -> float | None:
+def _stamp(at: datetime | None) -> float | None:
     return at.timestamp() if at is not None else None
 
 

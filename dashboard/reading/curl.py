@@ -3,12 +3,11 @@
 import json
 import shlex
 from collections.abc import Mapping
-from typing import Any
 
 TOKEN = "$ONNXFARM_TOKEN"
 
 
-def curl(method: str, path: str, body: Mapping[str, Any] | None = None, *, url: str) -> str:
+def curl(method: str, path: str, body: Mapping[str, object] | None = None, *, url: str) -> str:
     """A call of the API with curl. `path` begins below /api/v1; the token is a variable, never a secret."""
     words = ["curl", "-sS", *([] if method == "GET" else ["-X", method])]
     line = " ".join([*words, "-H", f'"Authorization: Bearer {TOKEN}"', shlex.quote(f"{url}/api/v1{path}")])

@@ -1,13 +1,16 @@
 """Where the outputs of a cell part: what may be asked of its node, and what was answered."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from dashboard import numbers, words
 from dashboard.tables import Entry, Head, Table
 from farm.contract.divergence import DivergenceDocument, Spread, TensorLook
 from farm.contract.document import Cell
+
+if TYPE_CHECKING:
+    from farm.runs.models import Divergence
 
 HEADS = (
     Head("Side"),
@@ -58,29 +61,23 @@ def questions(cells: Sequence[Cell], cell: Cell) -> list[Question]:
     return [*found, *(Question(f"Find where it parts from {_named(one)}", one.id) for one in differing)]
 
 
-def answers(rows: Iterable[Any], cells: Sequence[Cell]) -> list[Answer]:
+def answers(rows: Iterable["Divergence"], cells: Sequence[Cell]) -> list[Answer]:
     """Every question that was asked about a cell, newest first."""
     known = {one.id: one for one in cells}
     return [_answer(row, known) for row in reversed(list(rows))]
 
 
-def _answer(row: Any, known: dict[str, Cell]) -> Answer:
+def _answer(row: "Divergence", known: dict[str, Cell]) -> Answer:
     against = row.against.name if row.against else ""
     other = f"{_named(known[against])}" if against in known else against or REFERENCE
-    document: DivergenceDocument | None = row.document
+    document = row.document
     state = "waiting" if row.is_open else "failed" if document is None else "done"
-    known_of_all = {
-        "title": f"Against {other}",
-        "sentence": row.words,
-        "state": state,
-        "is_open": row.is_open,
-        "href": f"/api/v1/divergences/{row.pk}",
-    }
+    answer = Answer(f"Against {other}", row.words, state, row.is_open, href=f"/api/v1/divergences/{row.pk}")
     if document is None or document.found is None:
-        return Answer(**known_of_all)
+        return answer
     found = document.found
-    return Answer(
-        **known_of_all,
+    return replace(
+        answer,
         table=_table(document, found.look, number=row.pk),
         beyond=_beyond(found.look),
         nodes=", ".join(found.part.nodes),

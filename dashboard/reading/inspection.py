@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
 from dashboard import numbers
 from dashboard.reading.facts import Fact
@@ -12,6 +12,51 @@ from farm.rules.quality.findings import EXPLANATIONS
 OPERATORS_SHOWN = 30
 PORT_HEADS = (Head("Name"), Head("Side"), Head("Type"), Head("Shape"))
 OPERATOR_HEADS = (Head("Operator"), Head("nodes", is_number=True))
+
+
+class Port(TypedDict, total=False):
+    """An input or output as it is stored."""
+
+    name: str
+    dtype: str
+    shape: list[int | str] | None
+
+
+class Feed(TypedDict, total=False):
+    """Which sizes were chosen for the model, or why none, as it is stored."""
+
+    sizes: dict[str, int]
+    problem: str
+
+
+class Found(TypedDict, total=False):
+    """A finding as it is stored."""
+
+    id: str
+    detail: str
+    count: int
+    where: list[str]
+
+
+class Stored(TypedDict, total=False):
+    """An inspection as it is stored, as far as the page shows it."""
+
+    opsets: dict[str, int]
+    ir_version: int
+    nodes: int
+    nodes_below: int
+    parameters: int
+    parameters_bytes: int
+    batch: int | str | None
+    dims: list[str]
+    is_quantised: bool
+    custom_domains: list[str]
+    producer: str
+    inputs: list[Port]
+    outputs: list[Port]
+    operators: dict[str, int]
+    findings: list[Found]
+    feed: Feed | None
 
 
 @dataclass(frozen=True)
@@ -35,7 +80,7 @@ class Inspection:
     tables: list[Table] = field(default_factory=list)
 
 
-def inspection(found: Mapping[str, Any]) -> Inspection:
+def inspection(found: Stored) -> Inspection:
     """A stored inspection as the page shows it."""
     return Inspection(
         facts=[fact for fact in _facts(found) if fact.text],
@@ -44,7 +89,7 @@ def inspection(found: Mapping[str, Any]) -> Inspection:
     )
 
 
-def _facts(found: Mapping[str, Any]) -> list[Fact]:
+def _facts(found: Stored) -> list[Fact]:
     opsets = ", ".join(f"{domain or 'ai.onnx'} {version}" for domain, version in (found.get("opsets") or {}).items())
     nodes, below = found.get("nodes") or 0, found.get("nodes_below") or 0
     return [
@@ -61,13 +106,13 @@ def _facts(found: Mapping[str, Any]) -> list[Fact]:
     ]
 
 
-def _sizes(feed: Mapping[str, Any]) -> str:
+def _sizes(feed: Feed) -> str:
     """The sizes that inspection chose; why it found none."""
     sizes = " ".join(f"{name}={size}" for name, size in (feed.get("sizes") or {}).items())
     return str(feed.get("problem") or sizes)
 
 
-def _parameters(found: Mapping[str, Any]) -> str:
+def _parameters(found: Stored) -> str:
     count = found.get("parameters")
     if not count:
         return ""
@@ -87,7 +132,7 @@ def _batch(batch: int | str | None) -> str:
     return f"fixed at {batch}" if isinstance(batch, int) else f"dynamic ({batch})"
 
 
-def _finding(one: Mapping[str, Any]) -> Finding:
+def _finding(one: Found) -> Finding:
     name, count = str(one.get("id") or ""), int(one.get("count") or 1)
     known = EXPLANATIONS.get(name)
     detail = str(one.get("detail") or "")
@@ -101,7 +146,7 @@ def _finding(one: Mapping[str, Any]) -> Finding:
     )
 
 
-def _ports(found: Mapping[str, Any]) -> Table:
+def _ports(found: Stored) -> Table:
     rows = [
         (
             Entry(str(port.get("name")), is_name=True),

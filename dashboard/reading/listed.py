@@ -1,14 +1,29 @@
 """What a row of each list is in a file: plain values by name, units in the names."""
 
-from typing import Any
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
 
+from dashboard.figures.lines import Line, Spot
 from dashboard.reading.alerts import because, kinds_of, state_of
+from dashboard.reading.runtimes import Row as Release
 from dashboard.reading.watches import sentence
 
-Row = dict[str, Any]
+if TYPE_CHECKING:
+    from django_stubs_ext import WithAnnotations
+
+    from farm.accounts.models import AuditEvent
+    from farm.alerts.models import Alert, Watch
+    from farm.fleet.models import Node
+    from farm.registry.models import Model
+    from farm.registry.selectors import Counted
+    from farm.rules.comparing.margins import FalseAlarms
+    from farm.runs.models import Run
+
+Row = dict[str, str | int | float | datetime | None]
 
 
-def model(one: Any, last: Any = None) -> Row:
+def model(one: "WithAnnotations[Model, Counted]", last: "Run | None" = None) -> Row:
     """A model; `last`: its last run."""
     return {
         "id": one.pk,
@@ -22,7 +37,7 @@ def model(one: Any, last: Any = None) -> Row:
     }
 
 
-def run(one: Any) -> Row:
+def run(one: "Run") -> Row:
     """A run."""
     return {
         "id": one.pk,
@@ -36,7 +51,7 @@ def run(one: Any) -> Row:
     }
 
 
-def alert(one: Any) -> Row:
+def alert(one: "Alert") -> Row:
     """An alert."""
     return {
         "id": one.pk,
@@ -55,7 +70,7 @@ def alert(one: Any) -> Row:
     }
 
 
-def watch(one: Any) -> Row:
+def watch(one: "Watch") -> Row:
     """A watch."""
     return {
         "id": one.pk,
@@ -69,9 +84,8 @@ def watch(one: Any) -> Row:
     }
 
 
-def node(one: Any) -> Row:
-    """A node of the fleet; `one` has the node, its false alarms and what it measures."""
-    node, alarms = one["node"], one["alarms"]
+def node(node: "Node", alarms: "FalseAlarms | None") -> Row:
+    """A node of the fleet with its false alarms."""
     return {
         "id": node.pk,
         "node": node.name,
@@ -89,7 +103,7 @@ def node(one: Any) -> Row:
     }
 
 
-def release(one: Any, columns: Any) -> Row:
+def release(one: Release, columns: Sequence[str]) -> Row:
     """A release with, for each provider, on how many nodes it is installed and on how many it would be."""
     found: Row = {"release": one.version, "opset": one.opset, "is_gone": one.is_gone}
     for name, place in zip(columns, one.places, strict=True):
@@ -98,7 +112,7 @@ def release(one: Any, columns: Any) -> Row:
     return found
 
 
-def spot(line: Any, one: Any) -> Row:
+def spot(line: Line, one: Spot) -> Row:
     """One value of a long series, as a ratio to the pinned release of the same block."""
     return {
         "series": line.label,
@@ -112,7 +126,7 @@ def spot(line: Any, one: Any) -> Row:
     }
 
 
-def event(one: Any) -> Row:
+def event(one: "AuditEvent") -> Row:
     """An event of the audit log."""
     return {
         "at": one.at,

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from django.conf import settings
 
@@ -79,7 +78,7 @@ def _line(name: str, value: Value) -> str | None:
     return providers.resolve(label).short if name == "provider" else label
 
 
-def differs(text: str, posted: Mapping[str, Any]) -> bool:
+def differs(text: str, posted: Mapping[str, object]) -> bool:
     """Whether fields that were sent say something else than the text: one was typed into just before."""
     form = form_of(text)
     if form is None:

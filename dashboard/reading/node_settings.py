@@ -1,7 +1,7 @@
 """The form of a node's limits: what it shows, what a service is given of it, and which field a refusal speaks of."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from farm.accounts.refusals import Invalid, Refusal
 
@@ -22,14 +22,14 @@ FIELD_OF_CODE = {
     "bad_tag": "tags",
     "not_found": "teams",
 }
-Shown = dict[str, Any]
+Shown = dict[str, str]
 
 
 def shown(node: "Node") -> Shown:
     """The limits as the form has them: minutes, GiB, empty where there is none."""
     limits = node.settings
     return {
-        "is_paused": limits.is_paused,
+        "is_paused": "yes" if limits.is_paused else "",
         "hours": limits.hours,
         "timezone": limits.timezone,
         "minutes": f"{limits.max_block_s / 60:g}",
@@ -43,14 +43,13 @@ def shown(node: "Node") -> Shown:
 
 def typed(post: Mapping[str, str]) -> Shown:
     """What was sent, as it was typed."""
-    texts = {name: post.get(name, "").replace("\x00", "")[:500] for name in FIELDS}
-    return {"is_paused": post.get("is_paused") == "yes", **texts}
+    return {name: post.get(name, "").replace("\x00", "")[:500] for name in ("is_paused", *FIELDS)}
 
 
-def limits_of(given: Shown) -> dict[str, Any]:
+def limits_of(given: Shown) -> dict[str, str | bool | float | None]:
     """The limits for the service. Raises Invalid whose code is the field."""
     return {
-        "is_paused": given["is_paused"],
+        "is_paused": given["is_paused"] == "yes",
         "hours": given["hours"].replace(" ", "").replace("–", "-"),
         "timezone": given["timezone"].strip() or "UTC",
         "max_block_s": _number(given, "minutes") * 60,

@@ -3,13 +3,16 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 from django.urls import reverse
 
 from dashboard import numbers, words
 from farm.rules.runtimes import opsets, providers
 from farm.rules.runtimes.order import release_order
+
+if TYPE_CHECKING:
+    from farm.fleet.models import Node
 
 # nodes that a place names; further ones are counted
 NAMED = 4
@@ -48,7 +51,7 @@ class Board:
     headline: str
 
 
-def distributions(nodes: Iterable[Any], known: Iterable[str]) -> list[str]:
+def distributions(nodes: Iterable["Node"], known: Iterable[str]) -> list[str]:
     """The distributions that there is something to say of, plain onnxruntime first."""
     nodes = list(nodes)
     installed = {requirement.partition("==")[0] for node in nodes for requirement in node.runtimes}
@@ -58,7 +61,7 @@ def distributions(nodes: Iterable[Any], known: Iterable[str]) -> list[str]:
     return sorted(found, key=lambda name: (name != "onnxruntime", name))
 
 
-def board(distribution: str, *, nodes: Sequence[Any], offered: Sequence[str]) -> Board:
+def board(distribution: str, *, nodes: Sequence["Node"], offered: Sequence[str]) -> Board:
     """Every release of a distribution that is offered or installed, the newest first."""
     columns = _columns(distribution, nodes)
     prefix = f"{distribution}=="
@@ -76,20 +79,20 @@ def board(distribution: str, *, nodes: Sequence[Any], offered: Sequence[str]) ->
     return Board(distribution, [words.provider(name) for name in columns], rows, _headline(versions, installed, nodes))
 
 
-def _columns(distribution: str, nodes: Sequence[Any]) -> list[str]:
+def _columns(distribution: str, nodes: Sequence["Node"]) -> list[str]:
     proven = {name for node in nodes for name in node.providers}
     carried = [entry.name for entry in providers.PROVIDERS if distribution in entry.packages]
     return [name for name in carried if name in proven or name == CPU]
 
 
-def _place(requirement: str, provider: str, nodes: Sequence[Any]) -> Place:
+def _place(requirement: str, provider: str, nodes: Sequence["Node"]) -> Place:
     able = [node for node in nodes if provider in node.providers]
     having = [node for node in able if requirement in node.runtimes]
     named = [(node.name, reverse("dashboard:node", args=[node.pk])) for node in having[:NAMED]]
     return Place(named, max(0, len(having) - NAMED), len(able) - len(having))
 
 
-def _headline(versions: Sequence[str], installed: set[str], nodes: Sequence[Any]) -> str:
+def _headline(versions: Sequence[str], installed: set[str], nodes: Sequence["Node"]) -> str:
     if not versions:
         return "No release is known"
     newest = versions[0]

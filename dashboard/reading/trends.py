@@ -1,9 +1,9 @@
 """Long series: each watched cell as a ratio to the pinned release of the same block, with its level shifts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import ceil, sqrt
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from dashboard import numbers
@@ -13,10 +13,13 @@ from farm.rules.comparing.changepoints import find_changepoints
 from farm.rules.runtimes.order import release_order
 
 if TYPE_CHECKING:
-    from farm.alerts.models import Watch
+    from farm.alerts.models import Alert, Watch
+    from farm.alerts.selectors.pages import PointRow
 
 # so many values are searched for level shifts; of a longer line, the medians of so many stretches
 SEARCHED = 200
+# from a series, its node and values to its level shifts and alerts
+Marking = Callable[[str, str, Sequence[Spot]], tuple[Sequence[Shift], Sequence[Mark]]]
 HEADS = (
     Head("Series"),
     Head("Node"),
@@ -29,7 +32,7 @@ HEADS = (
 )
 
 
-def lines(watch: "Watch", points: Iterable[tuple[Any, ...]], alerts: Iterable[Any] = ()) -> list[Line]:
+def lines(watch: "Watch", points: Iterable["PointRow"], alerts: Iterable["Alert"] = ()) -> list[Line]:
     """A watch's lines over time: of each round the new release. `points` as farm.alerts.selectors.pages.points."""
     prefix = f"{watch.distribution}=="
     found: dict[tuple[str, str], tuple[str, list[Spot]]] = {}
@@ -41,7 +44,7 @@ def lines(watch: "Watch", points: Iterable[tuple[Any, ...]], alerts: Iterable[An
     return _lines(found, lambda series, node, spots: (_shifts(spots), _marks(raised, series, node, spots)))
 
 
-def by_release(watch: "Watch", points: Iterable[tuple[Any, ...]], alerts: Iterable[Any] = ()) -> list[Line]:
+def by_release(watch: "Watch", points: Iterable["PointRow"], alerts: Iterable["Alert"] = ()) -> list[Line]:
     """The same lines over releases: the newest value that each release has; the pinned one is 1 by itself."""
     found: dict[tuple[str, str], tuple[str, dict[str, Spot]]] = {}
     pinned = watch.reference
@@ -57,7 +60,7 @@ def by_release(watch: "Watch", points: Iterable[tuple[Any, ...]], alerts: Iterab
     return _lines(ordered, lambda series, node, spots: ((), _marks(raised, series, node, spots, by_version=True)))
 
 
-def _lines(found: dict[tuple[str, str], tuple[str, list[Spot]]], marks: Any) -> list[Line]:
+def _lines(found: dict[tuple[str, str], tuple[str, list[Spot]]], marks: Marking) -> list[Line]:
     labels = [label for label, _ in found.values()]
     nodes = {node for _, node in found}
     made = []
@@ -94,13 +97,13 @@ def _sharpest(values: Sequence[float], place: int, reach: int) -> int:
 
 
 def _marks(
-    alerts: Sequence[Any], series: str, node: str, spots: Sequence[Spot], *, by_version: bool = False
+    alerts: Sequence["Alert"], series: str, node: str, spots: Sequence[Spot], *, by_version: bool = False
 ) -> list[Mark]:
     mine = [one for one in alerts if one.node == node and any(each.series == series for each in one.symptoms.all())]
     if not mine:
         return []
     # the first value of a release or round stands for it
-    places: dict[Any, int] = {}
+    places: dict[str | int | None, int] = {}
     for place, spot in enumerate(spots):
         places.setdefault(spot.version if by_version else spot.round, place)
     named = [(places.get(one.bad if by_version else one.round_id), one) for one in mine]

@@ -1,8 +1,8 @@
 """What the page of a variant shows: sizes, which operators were quantised, where the error is, what to try next."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from dashboard import numbers
 from dashboard.reading import accuracy
@@ -12,6 +12,10 @@ from farm.registry.selectors import coverage_of, quantised_report
 from farm.registry.states import MakingState
 from farm.rules.cells import recipes
 from farm.rules.quality import variant_advice
+
+if TYPE_CHECKING:
+    from farm.registry.models import Variant
+    from farm.workshop.inspection import Coverage, QuantisedReport
 
 COVERAGE_HEADS = (
     Head("Operator"),
@@ -52,7 +56,7 @@ class Made:
     advice: list[str]
 
 
-def name_of(variant: Any) -> str:
+def name_of(variant: "Variant") -> str:
     """The recipe as people write it."""
     recipe = variant.recipe
     opset = f"opset {recipe.opset}" if recipe.opset != "as-is" else ""
@@ -60,7 +64,7 @@ def name_of(variant: Any) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def made(variant: Any, cell: Cell | None, *, arch: str = "", instruction_sets: Sequence[str] = ()) -> Made:
+def made(variant: "Variant", cell: Cell | None, *, arch: str = "", instruction_sets: Sequence[str] = ()) -> Made:
     """All of it. `cell`: a measured cell of the variant, on a processor of this kind."""
     report = getattr(variant, "report", None)
     found = quantised_report(variant)
@@ -80,7 +84,7 @@ def made(variant: Any, cell: Cell | None, *, arch: str = "", instruction_sets: S
     )
 
 
-def variants(rows: Sequence[Any], address: Any) -> Table:
+def variants(rows: Sequence["Variant"], address: Callable[[int], str]) -> Table:
     """Variants of a version with what became of them."""
     lines = [
         (
@@ -95,7 +99,7 @@ def variants(rows: Sequence[Any], address: Any) -> Table:
     return Table("variants", "Variants made of this version", VARIANT_HEADS, lines)
 
 
-def _sentence(variant: Any, coverage: Sequence[Any]) -> str:
+def _sentence(variant: "Variant", coverage: Sequence["Coverage"]) -> str:
     if variant.state == MakingState.FAILED:
         return f"It could not be made: {variant.reason_text}"
     if variant.derived is None:
@@ -108,7 +112,7 @@ def _sentence(variant: Any, coverage: Sequence[Any]) -> str:
     return f"{numbers.size(after)}, {share} of the upload’s {numbers.size(before)}: {saved}.{took}"
 
 
-def _coverage(found: Sequence[Any]) -> Table:
+def _coverage(found: Sequence["Coverage"]) -> Table:
     rows = [
         (
             Entry(one.op_type),
@@ -121,7 +125,7 @@ def _coverage(found: Sequence[Any]) -> Table:
     return Table("coverage", "Operators quantised and not", COVERAGE_HEADS, rows)
 
 
-def _errors(found: Any) -> Table:
+def _errors(found: "QuantisedReport") -> Table:
     rows = [
         (
             Entry(one.tensor, is_name=True),
@@ -135,7 +139,7 @@ def _errors(found: Any) -> Table:
     return Table("errors", "Layers by how much quantisation spoilt them, worst first", ERROR_HEADS, rows)
 
 
-def _scales(found: Any) -> Table:
+def _scales(found: "QuantisedReport") -> Table:
     rows = [
         (
             Entry(name, is_name=True),
@@ -154,7 +158,7 @@ def _decibels(value: float | None) -> str:
 
 
 def _advice(
-    variant: Any, found: Any | None, cell: Cell | None, arch: str, instruction_sets: Sequence[str]
+    variant: "Variant", found: "QuantisedReport | None", cell: Cell | None, arch: str, instruction_sets: Sequence[str]
 ) -> list[str]:
     recipe = variant.recipe
     if not recipe.precision.startswith("int8"):

@@ -1,7 +1,9 @@
 """The form of a watch: what is typed into it, what a service is given of that, and which field a refusal belongs to."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
+
+from django.http import QueryDict
 
 from dashboard.words import KINDS
 from farm.accounts.refusals import Invalid, Refusal
@@ -12,9 +14,7 @@ from farm.rules.runtimes.releases import newest
 if TYPE_CHECKING:
     from farm.alerts.models import Watch
 
-TEXTS = ("name", "label", "team", "distribution", "reference", "matrix", "schedule")
 LIMITS = ("latency", "session", "first", "memory")
-TICKS = ("on_release", "on_version", "with_prereleases")
 FIELD_OF_CODE = {
     "bad_name": "name",
     "name_taken": "name",
@@ -29,10 +29,28 @@ FIELD_OF_CODE = {
     "not_found": "team",
     "not_allowed": "team",
 }
-Typed = dict[str, Any]
 
 
-def matrix_text(plain: Mapping[str, Any]) -> str:
+class Typed(TypedDict):
+    """What stands in the fields. `models` and `channels` are row numbers, limits are percent."""
+
+    name: str
+    label: str
+    team: str
+    distribution: str
+    reference: str
+    matrix: str
+    schedule: str
+    models: list[str]
+    channels: list[str]
+    kinds: list[str]
+    on_release: bool
+    on_version: bool
+    with_prereleases: bool
+    limits: dict[str, str]
+
+
+def matrix_text(plain: Mapping[str, object]) -> str:
     """A watch's matrix as people write it."""
     return write_text(dict(plain))
 
@@ -45,42 +63,60 @@ def empty() -> Typed:
         "name": "", "label": "", "team": "", "distribution": "onnxruntime", "reference": newest().version,
         "matrix": matrix_text(plain), "schedule": "", "models": [], "channels": [], "kinds": list(KINDS),
         "on_release": True, "on_version": True, "with_prereleases": False,
-        "latency": "5", "session": "50", "first": "50", "memory": "20",
+        "limits": {"latency": "5", "session": "50", "first": "50", "memory": "20"},
     }  # fmt: skip
 
 
 def of_watch(watch: "Watch") -> Typed:
     """What the form shows of a watch that is there."""
-    rule = watch.rule
-    limits = {name: f"{100 * getattr(rule, name):g}" for name in LIMITS}
     return {
-        **{name: str(getattr(watch, name)) for name in TEXTS if name not in ("matrix", "team")},
-        **{name: getattr(watch, name) for name in TICKS},
-        **limits,
+        "name": watch.name,
+        "label": watch.label,
         "team": watch.team.name,
+        "distribution": watch.distribution,
+        "reference": watch.reference,
         "matrix": matrix_text(watch.matrix),
-        "kinds": list(rule.kinds),
+        "schedule": watch.schedule,
         "models": [str(model.pk) for model in watch.watched.all()],
         "channels": [str(channel.pk) for channel in watch.channels.all()],
+        "kinds": list(watch.rule.kinds),
+        "on_release": watch.on_release,
+        "on_version": watch.on_version,
+        "with_prereleases": watch.with_prereleases,
+        "limits": {name: f"{100 * getattr(watch.rule, name):g}" for name in LIMITS},
     }
 
 
-def typed(post: Any) -> Typed:
+def typed(post: QueryDict) -> Typed:
     """What was sent, as it was typed."""
+
+    def text(name: str) -> str:
+        return str(post.get(name, "")).replace("\x00", "")
+
     return {
-        **{name: post.get(name, "").replace("\x00", "") for name in (*TEXTS, *LIMITS)},
-        **{name: bool(post.get(name)) for name in TICKS},
-        **{name: post.getlist(name) for name in ("models", "channels", "kinds")},
+        "name": text("name"),
+        "label": text("label"),
+        "team": text("team"),
+        "distribution": text("distribution"),
+        "reference": text("reference"),
+        "matrix": text("matrix"),
+        "schedule": text("schedule"),
+        "models": post.getlist("models"),
+        "channels": post.getlist("channels"),
+        "kinds": post.getlist("kinds"),
+        "on_release": bool(post.get("on_release")),
+        "on_version": bool(post.get("on_version")),
+        "with_prereleases": bool(post.get("with_prereleases")),
+        "limits": {name: text(name) for name in LIMITS},
     }
 
 
-def rule_of(given: Typed) -> dict[str, Any]:
+def rule_of(given: Typed) -> dict[str, float | list[str]]:
     """The rule for the service: limits as fractions. Raises Invalid whose code names the field."""
-    rule: dict[str, Any] = {name: _fraction(name, given[name]) for name in LIMITS}
     kinds = [kind for kind in given["kinds"] if kind in KINDS]
     if not kinds:
         raise Invalid("Choose at least one kind of change: a rule without any would never alert.", code="kinds")
-    return {**rule, "kinds": kinds}
+    return {"kinds": kinds, **{name: _fraction(name, text) for name, text in given["limits"].items()}}
 
 
 def _fraction(name: str, text: str) -> float:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import log
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from dashboard import numbers
@@ -12,6 +12,7 @@ from dashboard.figures.thinning import kept
 
 if TYPE_CHECKING:
     from farm.alerts.models import Watch
+    from farm.alerts.selectors.pages import ValueRow
 
 WIDTH, HEIGHT, ROOM = 120.0, 24.0, 3.0
 MOST_SPOTS = 60
@@ -61,22 +62,21 @@ class Standing:
     href: str
 
 
-def standings(values: Iterable[tuple[Any, ...]]) -> dict[int, Standing]:
+def standings(values: Iterable["ValueRow"]) -> dict[int, Standing]:
     """A standing for each model that has long series. `values` as farm.alerts.selectors.pages.newest_values."""
-    found: dict[int, dict[tuple[Any, ...], list[tuple[Any, ...]]]] = {}
-    for model, watch, distribution, reference, series, node, label, *spot in values:
-        key = (watch, distribution, reference, series, node, label)
-        found.setdefault(model, {}).setdefault(key, []).append(tuple(spot))
-    return {model: _standing(each) for model, each in found.items()}
+    models: dict[int, dict[tuple[int, str, str], list[ValueRow]]] = {}
+    for row in values:
+        model, watch, _, _, series, node, *_ = row
+        models.setdefault(model, {}).setdefault((watch, series, node), []).append(row)
+    return {model: _standing(list(lines.values())) for model, lines in models.items()}
 
 
-def _standing(lines: dict[tuple[Any, ...], list[tuple[Any, ...]]]) -> Standing:
-    key = max(lines, key=lambda one: lines[one][-1][1])
-    watch, distribution, reference, series, node, label = key
-    release, ratio, low, high = lines[key][-1]
+def _standing(lines: Sequence[Sequence["ValueRow"]]) -> Standing:
+    slowest = max(lines, key=lambda line: line[-1][8])
+    _, watch, distribution, reference, series, node, label, release, ratio, low, high = slowest[-1]
     of = f", of {len(lines)} series the slowest" if len(lines) > 1 else ""
     return Standing(
-        spark=spark([one[1] for one in lines[key]]),
+        spark=spark([row[8] for row in slowest]),
         ratio=ratio,
         last=numbers.change(ratio, low, high),
         release=release,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.urls import reverse
@@ -14,11 +14,12 @@ from dashboard.tables import Entry, Head, Table, verdict_entry
 from dashboard.words import Sign, kind_of, sign_of
 from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.cells.problems import MatrixProblem
-from farm.rules.cells.values import words_of
+from farm.rules.cells.values import ProviderChoice, Value, words_of
+from farm.rules.changes.watching import Rule
 from farm.rules.matrices import matrix as matrices
 
 if TYPE_CHECKING:
-    from farm.alerts.models import Watch
+    from farm.alerts.models import Watch, WatchRound
 
 Looks = Mapping[str, tuple[datetime | None, str]]
 # the outcome that says most about a cause's rounds stands for all of them
@@ -73,7 +74,7 @@ class Line:
     state: str
 
 
-def line(watch: "Watch", *, rounds: Sequence[Any], open_alerts: int, looks: Looks) -> Line:
+def line(watch: "Watch", *, rounds: Sequence["WatchRound"], open_alerts: int, looks: Looks) -> Line:
     """A watch with what came out last and when it looks next."""
     return Line(
         watch=watch,
@@ -121,7 +122,7 @@ def reasons(watch: "Watch") -> list[str]:
     return found
 
 
-def matrix_words(plain: Mapping[str, Any]) -> str:
+def matrix_words(plain: Mapping[str, object]) -> str:
     """The axes of a watch's matrix: `CPU, fp32 and int8-dynamic, batch 1`."""
     try:
         axes = matrices.parse(plain).axes
@@ -131,9 +132,11 @@ def matrix_words(plain: Mapping[str, Any]) -> str:
     return ", ".join(parts) or "the default matrix"
 
 
-def _axis_words(axis: str, values: Sequence[Any]) -> str:
+def _axis_words(axis: str, values: Sequence[Value]) -> str:
     if axis == "provider":
-        return numbers.listed([words.provider(value.name) for value in values], most=4)
+        return numbers.listed(
+            [words.provider(value.name) for value in values if isinstance(value, ProviderChoice)], most=4
+        )
     shown = numbers.listed([words_of(value) for value in values], most=4)
     return shown if axis in ("precision", "hardware") else f"{axis} {shown}"
 
@@ -161,7 +164,7 @@ def _index_look(watch: "Watch", looks: Looks) -> str:
     return f"{due}; the last time it failed: {problem}" if problem else due
 
 
-def last(rounds: Sequence[Any]) -> Last | None:
+def last(rounds: Sequence["WatchRound"]) -> Last | None:
     """What the last cause's rounds came to, the gravest first; None before the first round."""
     if not rounds:
         return None
@@ -175,7 +178,7 @@ def last(rounds: Sequence[Any]) -> Last | None:
     return Last(sign_of(worst.outcome), sentence, headline, rest, worst.judged_at, False, worst.run_id)
 
 
-def _measured_now(one: Any, *, ended: int, of: int) -> Last:
+def _measured_now(one: "WatchRound", *, ended: int, of: int) -> Last:
     judged = f" ({ended} of {numbers.count(of, 'model')} judged)" if of > 1 else ""
     said = str(one.sentence or "")
     sentence = f"{one.old} → {one.new} of {one.version}{judged}. {said}".strip()
@@ -183,12 +186,12 @@ def _measured_now(one: Any, *, ended: int, of: int) -> Last:
     return Last(sign_of(one.state), sentence, headline, said, None, True, one.run_id)
 
 
-def rounds_table(rounds: Iterable[Any]) -> Table:
+def rounds_table(rounds: Iterable["WatchRound"]) -> Table:
     """A watch's rounds, newest first."""
     return Table("rounds", "Rounds of this watch", ROUND_HEADS, [_round(one) for one in rounds])
 
 
-def _round(one: Any) -> tuple[Entry, ...]:
+def _round(one: "WatchRound") -> tuple[Entry, ...]:
     runs = [run_id for run_id in (one.run_id, one.confirming_id) if run_id]
     return (
         Entry(f"round {one.pk}", one.pk),
@@ -213,7 +216,7 @@ def _stamp(at: datetime | None) -> float | None:
     return at.timestamp() if at is not None else None
 
 
-def rule_words(rule: Any) -> list[str]:
+def rule_words(rule: "Rule") -> list[str]:
     """What alerts, a line for each kind."""
     limits = {
         "slower": f"latency more than {numbers.share(rule.latency)} slower, shown again by a fresh block",

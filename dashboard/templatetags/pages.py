@@ -1,7 +1,6 @@
 """What templates need beyond Django's own: numbers and signs as pages write them, addresses that keep their filters."""
 
 from datetime import UTC, datetime
-from typing import Any
 
 from django import template
 from django.template.defaultfilters import stringfilter
@@ -62,7 +61,7 @@ def counted(number: int, noun: str) -> str:
 
 
 @register.simple_tag(takes_context=True)
-def nav_link(context: dict[str, Any], name: str, label: str, key: str) -> SafeString:
+def nav_link(context: template.Context, name: str, label: str, key: str) -> SafeString:
     """A link of the top navigation; marks the section the page belongs to."""
     address = reverse(name)
     request = context.get("request")
@@ -71,7 +70,7 @@ def nav_link(context: dict[str, Any], name: str, label: str, key: str) -> SafeSt
 
 
 @register.simple_tag(takes_context=True)
-def address(context: dict[str, Any], **changes: Any) -> str:
+def address(context: template.Context, **changes: object) -> str:
     """The page's own address with some parameters changed; an empty value takes one away."""
     query = context["request"].GET.copy()
     for name, value in changes.items():

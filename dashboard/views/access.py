@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 
-from farm.accounts.refusals import Missing, Refusal
+from farm.accounts.refusals import Missing, NotAllowed, Refusal
+
+if TYPE_CHECKING:
+    from farm.accounts.models import User
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
@@ -35,6 +38,8 @@ def refused(request: HttpRequest, refusal: Refusal) -> HttpResponse:
     return render(request, name, {"refusal": refusal}, status=refusal.status)
 
 
-def person(request: HttpRequest) -> Any:
-    """The signed-in user. Pages never touch their row, so its type stays with the services that do."""
+def person(request: HttpRequest) -> "User":
+    """The signed-in user. Raises NotAllowed on a page that is not guarded."""
+    if not request.user.is_authenticated:
+        raise NotAllowed("Sign in first.")
     return request.user

@@ -1,12 +1,13 @@
 """Alerts: the list, one of them, the digest, and what people do with them."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard.figures import operators, ratios
+from dashboard.figures.figure import Figure
 from dashboard.reading import alert as reading
 from dashboard.reading import alerts as listing
 from dashboard.reading import digest as digests
@@ -126,13 +127,13 @@ def bisect_command(found: "Alert") -> str:
     )
 
 
-def _ratios(found: "Alert") -> Any | None:
+def _ratios(found: "Alert") -> Figure | None:
     """All compared series on one axis, where there are several."""
     named = reading.named(found)
     return ratios.ratios(named) if len(named) > 1 else None
 
 
-def _operators(found: "Alert") -> Any | None:
+def _operators(found: "Alert") -> Figure | None:
     """The operators behind the leading change of latency."""
     symptom = reading.leading(found)
     comparison = reading.comparison_of(symptom) if symptom is not None else None

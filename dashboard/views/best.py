@@ -1,6 +1,6 @@
 """The panel of best settings on a model's page."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.http import HttpRequest
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from farm.registry.models import Model
 
 
-def of_model(request: HttpRequest, model: "Model") -> dict[str, Any]:
+def of_model(request: HttpRequest, model: "Model") -> dict[str, object]:
     """The best settings within the budget that the address names."""
     version, settings = measured_settings(person(request), model)
     return {"best": reading.panel(version, settings, request.GET.get("budget", "")[:40])}

@@ -1,7 +1,7 @@
 """The page of one cell."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -147,26 +147,31 @@ def _because(compared: list[Comparison], by_id: Mapping[str, Cell]) -> str:
     return sentences.comparison_sentence(opening, by_id)
 
 
-def _traces(row: "Run", cell: Cell) -> list[dict[str, Any]]:
+def _traces(row: "Run", cell: Cell) -> list[dict[str, object]]:
     return [
         {"href": f"/api/v1/traces/{trace.pk}.json", "number": trace.trace_round + 1}
         for trace in selectors.traces_of(row, cell.id)
     ]
 
 
-def machine(found: Mapping[str, Any], node: str | None, before: BlockFacts | None = None) -> list[tuple[str, str]]:
+def machine(
+    found: Mapping[str, object], node: str | None, before: BlockFacts | None = None
+) -> list[tuple[str, str]]:
     """Facts of the node that measured, those that are known; what passes as it was just before the block."""
-    one = dict(found.get("nodes", {}).get(node, {}) if "nodes" in found else found)
+    nodes = found.get("nodes")
+    own = nodes.get(node or "") if isinstance(nodes, dict) else found
+    one: dict[str, object] = dict(own) if isinstance(own, Mapping) else {}
     if before is not None:
         one |= before.model_dump(exclude={"block", "node", "advice"})
         one["busy_share"] = None if before.busy_share is None else numbers.share(before.busy_share)
     known = [(name, one.get(key)) for name, key in MACHINE]
-    memory = [("Memory", numbers.size(one["memory_bytes"]))] if one.get("memory_bytes") else []
+    size = one.get("memory_bytes")
+    memory = [("Memory", numbers.size(size))] if isinstance(size, int | float) and size else []
     shown = [(name, _in_words(value)) for name, value in known if value not in (None, "")]
     return [*([("Node", node)] if node and one else []), *shown[:2], *memory, *shown[2:]]
 
 
-def _in_words(value: Any) -> str:
+def _in_words(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return numbers.plain(value) if isinstance(value, float) else str(value)

@@ -1,6 +1,6 @@
 """Channels: added in the settings, tried out, silenced, and what became of their messages."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -16,6 +16,9 @@ from farm.accounts.selectors import can_manage, team_named, team_to_write
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors.outbox import fates
 from farm.alerts.services import channels as services
+
+if TYPE_CHECKING:
+    from farm.alerts.models import Channel
 
 FIELDS = ("team", "name", "kind", "target", "digest")
 MESSAGES_SHOWN = 100
@@ -46,7 +49,7 @@ def channel(request: HttpRequest, channel_id: int) -> HttpResponse:
     return _shown(request, selectors.channel(person(request), channel_id))
 
 
-def _shown(request: HttpRequest, found: Any, **more: object) -> HttpResponse:
+def _shown(request: HttpRequest, found: "Channel", **more: object) -> HttpResponse:
     managed = [found.team_id] if can_manage(person(request), team=found.team) else []
     deliveries = selectors.deliveries_of(found).select_related("event")[:MESSAGES_SHOWN]
     context = {

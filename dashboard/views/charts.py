@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from django.http import HttpRequest
 
@@ -27,6 +27,16 @@ class Tab:
     label: str
 
 
+class Chart(TypedDict):
+    """The chosen chart with its tabs, and the pairs to choose from where it is of one comparison."""
+
+    tabs: tuple[Tab, ...]
+    chart: str
+    figure: Figure
+    pairs: NotRequired[list[tuple[str, str]]]
+    pair: NotRequired[str]
+
+
 TABS = (
     Tab("comparisons", "Comparisons"),
     Tab("latency", "Latency"),
@@ -40,16 +50,15 @@ TABS = (
 NAMES = tuple(tab.name for tab in TABS)
 
 
-def of_run(request: HttpRequest, row: "Run", document: Document, address: Address) -> dict[str, Any]:
-    """The chosen chart with its tabs, and the pairs to choose from where a chart is of one comparison."""
+def of_run(request: HttpRequest, row: "Run", document: Document, address: Address) -> Chart:
+    """The chart that the address names; where it names none, the one that the run is about."""
     wanted = request.GET.get("chart", "")
     if not wanted and _is_about_accuracy(document):
         wanted = "pareto"
     has_figures = any(comparison.ratio is not None for comparison in document.comparisons)
     chart = wanted if wanted in NAMES else "comparisons" if has_figures else "latency"
-    context: dict[str, Any] = {"tabs": TABS, "chart": chart}
     if chart == "operators":
-        return {**context, **_operators(request, row, document)}
+        return _operators(request, row, document)
     drawn: dict[str, Callable[[], Figure]] = {
         "comparisons": lambda: _ratios(document, address),
         "latency": lambda: latency.latency(document.cells, document.comparisons, address),
@@ -59,7 +68,7 @@ def of_run(request: HttpRequest, row: "Run", document: Document, address: Addres
         "cold-start": lambda: cold_start.cold_start(document.cells, address),
         "memory": lambda: memory.memory(document.cells, address),
     }
-    return {**context, "figure": drawn[chart]()}
+    return {"tabs": TABS, "chart": chart, "figure": drawn[chart]()}
 
 
 def _is_about_accuracy(document: Document) -> bool:
@@ -87,7 +96,7 @@ def _ratios(document: Document, address: Address) -> Figure:
     return ratios.ratios(comparisons.named(along, by_id, address))
 
 
-def _operators(request: HttpRequest, row: "Run", document: Document) -> dict[str, Any]:
+def _operators(request: HttpRequest, row: "Run", document: Document) -> Chart:
     """Operators of the chosen pair; of the one that the page opens with when the address names none."""
     by_id = {cell.id: cell for cell in document.cells}
     known = comparisons.without_twins(comparisons.along(document.comparisons, ""), by_id)
@@ -95,11 +104,12 @@ def _operators(request: HttpRequest, row: "Run", document: Document) -> dict[str
     wanted = keys.get(request.GET.get("pair", "")) or sentences.opening_comparison(known)
     if wanted is None:
         empty = Table(operators.NAME, "Operators", operators.HEADS)
-        return {"figure": nothing(operators.NAME, "No two cells have been compared yet.", empty)}
+        sentence = "No two cells have been compared yet."
+        return {"tabs": TABS, "chart": "operators", "figure": nothing(operators.NAME, sentence, empty)}
     chosen = wanted if wanted.operators else pages.with_operators(row, wanted)
     labels = [(key, one.name) for key, one in zip(keys, comparisons.named(known, by_id, str), strict=True)]
     figure = operators.operators(chosen, by_id[chosen.baseline], by_id[chosen.candidate])
-    return {"figure": figure, "pairs": labels, "pair": _key(chosen)}
+    return {"tabs": TABS, "chart": "operators", "figure": figure, "pairs": labels, "pair": _key(chosen)}
 
 
 def _key(comparison: Comparison) -> str:

@@ -1,8 +1,9 @@
 """Comparing cells of any runs: a base and up to three others; the address holds the choice."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from django.conf import settings
+from django.core.paginator import Page
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -20,8 +21,18 @@ from farm.runs.selectors import pages
 
 if TYPE_CHECKING:
     from farm.accounts.models import User
+    from farm.runs.models import CellDocument, Run
 
 RUNS_SHOWN = 50
+
+
+class Offered(TypedDict):
+    """Runs to choose from, and the measured cells of the chosen one, a page of them."""
+
+    runs: list["Run"]
+    run: "Run | None"
+    cells: list[dict[str, str | bool]]
+    page: NotRequired[Page["CellDocument"]]
 
 
 @page
@@ -35,7 +46,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     keys = list(dict.fromkeys(request.GET.getlist("cells")))[: side.MOST]
     chosen, problems = _chosen(request, keys)
     every, judged = request.GET.get("every") == "yes", judged_by_base(user, chosen)
-    context: dict[str, Any] = {
+    context: dict[str, object] = {
         "chosen": [{"one": one, "without": _without(chosen, one)} for one in chosen],
         "problems": problems,
         "every": every,
@@ -88,8 +99,7 @@ def judged_by_base(user: "User", chosen: list[side.Chosen]) -> list[side.Judged]
     return [side.judge(base, other, measured) for other in others]
 
 
-def _offered(request: HttpRequest, taken: set[str]) -> dict[str, Any]:
-    """Runs to choose from, and the measured cells of the chosen one, a page of them."""
+def _offered(request: HttpRequest, taken: set[str]) -> Offered:
     runs = _runs(request)
     run = next((run for run in runs if str(run.pk) == request.GET.get("run", "")), runs[0] if runs else None)
     if run is None:
@@ -97,7 +107,7 @@ def _offered(request: HttpRequest, taken: set[str]) -> dict[str, Any]:
     shown = paged_in_order(request, selectors.measured_cells(run))
     measured = [selectors.cell_of(row) for row in shown]
     along = axes.varying(measured)
-    cells = [
+    cells: list[dict[str, str | bool]] = [
         {"key": key, "name": axes.name_of(cell, along), "id": cell.id, "is_taken": key in taken}
         for cell in measured
         if (key := f"{run.pk}:{cell.id}")
@@ -105,7 +115,7 @@ def _offered(request: HttpRequest, taken: set[str]) -> dict[str, Any]:
     return {"runs": runs, "run": run, "cells": cells, "page": shown}
 
 
-def _runs(request: HttpRequest) -> list[Any]:
+def _runs(request: HttpRequest) -> list["Run"]:
     """The newest runs, and the one that the address names."""
     runs = first(selectors.runs_listed(person(request)), RUNS_SHOWN)
     wanted = request.GET.get("run", "")
@@ -120,7 +130,7 @@ def _numbers(request: HttpRequest) -> list[int]:
     return [int(one) for one in typed if is_row_number(one)][: side.MOST]
 
 
-def _two_of(runs: list[Any], named: list[int]) -> dict[str, Any]:
+def _two_of(runs: list["Run"], named: list[int]) -> dict[str, int | None]:
     """Which runs the form begins with: the named one, else the second newest, as base, against the newest other."""
     known = [run.pk for run in runs]
     base = next((one for one in named if one in known), known[1] if len(known) > 1 else None)

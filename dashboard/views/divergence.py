@@ -1,6 +1,6 @@
 """The panel of a cell's page that asks its node for the first divergent node, and shows the answer."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -45,7 +45,7 @@ def ask(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponseBase:
     return redirect("dashboard:cell", run_id=run_id, cell_id=cell_id)
 
 
-def panel(request: HttpRequest, row: "Run", cells: list[Cell], cell: Cell) -> dict[str, Any]:
+def panel(request: HttpRequest, row: "Run", cells: list[Cell], cell: Cell) -> dict[str, object]:
     """What the panel shows; its questions only to those who may ask them."""
     answers = reading.answers(divergences_of(row, cell.id), cells)
     may_ask = selectors.can_write_run(person(request), row)

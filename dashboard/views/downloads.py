@@ -1,11 +1,11 @@
 """A list as a file: the same rows that the address chooses, all pages of them, as CSV or JSON."""
 
 import csv
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from io import StringIO
 from itertools import islice
-from typing import Any
+from typing import TypeVar
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
@@ -13,7 +13,9 @@ FORMATS = ("csv", "json")
 MOST_ROWS = 10_000
 # what a spreadsheet would take for a formula
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-Row = Mapping[str, str | int | float | bool | datetime | None]
+Value = str | int | float | bool | datetime | None
+Row = Mapping[str, Value]
+Listed = TypeVar("Listed")
 
 
 def is_wanted(request: HttpRequest) -> bool:
@@ -21,9 +23,9 @@ def is_wanted(request: HttpRequest) -> bool:
     return request.GET.get("as") in FORMATS
 
 
-def as_file(request: HttpRequest, name: str, rows: Iterable[Any], read: Callable[[Any], Row]) -> HttpResponse:
+def as_file(request: HttpRequest, name: str, rows: Iterable[Listed], read: Callable[[Listed], Row]) -> HttpResponse:
     """The rows, `read` one by one, as the file `name`.csv or `name`.json; at most MOST_ROWS of them."""
-    found = [dict(read(row)) for row in islice(rows, MOST_ROWS)]
+    found = [read(row) for row in islice(rows, MOST_ROWS)]
     if request.GET.get("as") == "json":
         response: HttpResponse = JsonResponse([_timed(row) for row in found], safe=False)
         kind = "json"
@@ -33,7 +35,7 @@ def as_file(request: HttpRequest, name: str, rows: Iterable[Any], read: Callable
     return response
 
 
-def _table(rows: list[dict[str, Any]]) -> str:
+def _table(rows: Sequence[Row]) -> str:
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     if rows:
@@ -42,7 +44,7 @@ def _table(rows: list[dict[str, Any]]) -> str:
     return text.getvalue()
 
 
-def _timed(row: Mapping[str, Any]) -> dict[str, Any]:
+def _timed(row: Row) -> dict[str, Value]:
     """Moments in UTC, as ISO 8601 writes them."""
     return {
         key: value.astimezone(UTC).isoformat(timespec="seconds") if isinstance(value, datetime) else value
@@ -50,7 +52,7 @@ def _timed(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: Value) -> Value:
     """Empty for nothing; a text that looks like a formula gets a quote before it."""
     if value is None:
         return ""

@@ -1,7 +1,7 @@
 """The fleet and its nodes: what is there, whether it is well, and the owner's orders."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.contrib import messages
@@ -24,9 +24,12 @@ from farm.rules.comparing.margins import NoiseFloor
 from farm.runs.selectors import blocks_on, last_blocks_of
 from farm.runs.selectors.queueing import queues, takers
 
+if TYPE_CHECKING:
+    from farm.fleet.models import Node
+
 EVENTS_SHOWN = 50
 BLOCKS_SHOWN = 10
-Order = Callable[..., Any]
+Order = Callable[..., object]
 ORDERS: dict[str, Order] = {
     "approve": services.approve,
     "drain": services.drain,
@@ -50,8 +53,7 @@ def fleet(request: HttpRequest) -> HttpResponse:
     """Every node of the reader's teams."""
     if downloads.is_wanted(request):
         every = selectors.nodes_visible_to(person(request))[: downloads.MOST_ROWS]
-        rows = ({"node": node, "alarms": selectors.false_alarms(node)} for node in every)
-        return downloads.as_file(request, "fleet", rows, listed.node)
+        return downloads.as_file(request, "fleet", every, lambda node: listed.node(node, selectors.false_alarms(node)))
     return render(request, "dashboard/fleet.html", {**_fleet(request), "code": ""})
 
 
@@ -65,7 +67,7 @@ def invite(request: HttpRequest) -> HttpResponse:
     return render(request, "dashboard/fleet.html", context)
 
 
-def _fleet(request: HttpRequest) -> dict[str, Any]:
+def _fleet(request: HttpRequest) -> dict[str, object]:
     """What waits, and a page of nodes: what each measures now, how often it was wrong, and that of all of them."""
     user = person(request)
     nodes = paged(request, selectors.nodes_listed(user))
@@ -90,7 +92,7 @@ def node(request: HttpRequest, node_id: int) -> HttpResponse:
     return node_page(request, selectors.node(person(request), node_id))
 
 
-def node_page(request: HttpRequest, found: Any, *, status: int = 200, **more: object) -> HttpResponse:
+def node_page(request: HttpRequest, found: "Node", *, status: int = 200, **more: object) -> HttpResponse:
     """The page of one node; `more`: what was typed into its form, and what is wrong with it."""
     floor = selectors.noise_floor(found)
     before = last_blocks_of(found, most=BLOCKS_SHOWN)

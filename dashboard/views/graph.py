@@ -1,7 +1,6 @@
 """The graph of a version in Netron, with the times of a cell on its nodes."""
 
 from pathlib import Path
-from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -32,7 +31,7 @@ def graph(request: HttpRequest, version_id: int) -> HttpResponse:
     version = selectors.version(person(request), version_id)
     cells = traced_cells(person(request), version)
     chosen = _chosen(cells, request.GET.get("cell", ""))
-    context: dict[str, Any] = {
+    context: dict[str, object] = {
         "version": version,
         "choices": reading.choices(cells),
         "netron": netron.release(),

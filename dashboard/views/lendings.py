@@ -1,7 +1,7 @@
 """Answers of a team to nodes that others offer it, from the fleet page."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase
@@ -13,7 +13,10 @@ from farm.accounts.refusals import Missing, Refusal
 from farm.accounts.selectors import can_manage
 from farm.fleet import selectors, services
 
-ANSWERS: dict[str, Callable[..., Any]] = {"agree": services.agree, "decline": services.decline}
+if TYPE_CHECKING:
+    from farm.fleet.models import Lending
+
+ANSWERS: dict[str, Callable[..., "Lending"]] = {"agree": services.agree, "decline": services.decline}
 # what an admin may answer in each state, and how the button is called
 BUTTONS = {
     "asked": (("agree", "Agree"), ("decline", "Decline")),
@@ -23,7 +26,7 @@ BUTTONS = {
 SHOWN = 200
 
 
-def offered(request: HttpRequest) -> list[dict[str, Any]]:
+def offered(request: HttpRequest) -> list[dict[str, object]]:
     """Nodes of others that were offered to the reader's teams, each with what the reader may answer."""
     user = person(request)
     found = list(selectors.lendings_to(user)[:SHOWN])

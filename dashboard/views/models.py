@@ -1,7 +1,7 @@
 """Models, one model, and uploads."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.core.exceptions import RequestDataTooBig, TooManyFilesSent
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -16,6 +16,7 @@ from dashboard.reading import accuracy, listed
 from dashboard.reading.compatibility import Compatibility, compatibility_panel
 from dashboard.reading.inspection import inspection
 from dashboard.reading.variant import variants as variant_table
+from dashboard.tables import Table
 from dashboard.views import best, charts, downloads, watched
 from dashboard.views.access import page, person
 from dashboard.views.paging import first, paged, searched
@@ -90,7 +91,7 @@ def model(request: HttpRequest, model_id: int) -> HttpResponse:
     return render(request, "dashboard/model.html", whole)
 
 
-def _pareto(request: HttpRequest, model: "Model") -> dict[str, Any]:
+def _pareto(request: HttpRequest, model: "Model") -> dict[str, object]:
     """The chart of the newest run whose cells were judged on labelled data; nothing where there is none."""
     row = judged_run(person(request), model)
     if row is None:
@@ -106,7 +107,7 @@ def _compatibility(request: HttpRequest, version: "Version | None") -> Compatibi
     return compatibility_panel(compatibility_of(version))
 
 
-def _variants(version: "Version | None") -> Any | None:
+def _variants(version: "Version | None") -> Table | None:
     """The variants made of a version, newest first; None where there are none yet."""
     rows = list(selectors.variants_of(version.artifact).order_by("-pk")[:VARIANTS_SHOWN]) if version else []
     table = variant_table(rows, lambda pk: reverse("dashboard:variant", args=[pk]))

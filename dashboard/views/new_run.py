@@ -1,9 +1,10 @@
 """A new run: a preset or a matrix, with its plan beside it while it is written."""
 
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.conf import settings
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
@@ -22,6 +23,9 @@ from farm.registry.states import VersionState
 from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.cells.problems import MatrixProblem
 from farm.runs import selectors, services
+
+if TYPE_CHECKING:
+    from farm.registry.models import Version
 
 VERSIONS_SHOWN = 200
 MAX_SEED = 2**32 - 1
@@ -73,7 +77,7 @@ def plan(request: HttpRequest) -> HttpResponse:
     """The plan of what is in the editor now. Form and text follow each other: the one typed into is left alone."""
     matrix, wish = request.POST.get("matrix", ""), request.POST.get("wish", "")
     touched = request.headers.get("HX-Trigger-Name", "")
-    more: dict[str, Any] = {"form": matrix_form.form_of(matrix)} if touched == "matrix" else {}
+    more: dict[str, object] = {"form": matrix_form.form_of(matrix)} if touched == "matrix" else {}
     if touched.startswith(matrix_form.PREFIX):
         try:
             matrix = matrix_form.changed(matrix, touched, request.POST.get(touched, ""))
@@ -83,9 +87,9 @@ def plan(request: HttpRequest) -> HttpResponse:
     return render(request, "dashboard/parts/planned.html", {**_planned(request, matrix, wish), **more})
 
 
-def _form(request: HttpRequest, *, matrix: str, seed: str, status: int = 200, **more: Any) -> HttpResponse:
+def _form(request: HttpRequest, *, matrix: str, seed: str, status: int = 200, **more: object) -> HttpResponse:
     versions = first(_ready(request).prefetch_related(None).defer("inspection"), VERSIONS_SHOWN)
-    context: dict[str, Any] = {
+    context: dict[str, object] = {
         "versions": versions,
         "presets": PRESETS,
         "chosen": request.GET.get("preset", "releases"),
@@ -98,12 +102,12 @@ def _form(request: HttpRequest, *, matrix: str, seed: str, status: int = 200, **
     return render(request, "dashboard/new_run.html", context, status=status)
 
 
-def _ready(request: HttpRequest) -> Any:
+def _ready(request: HttpRequest) -> QuerySet["Version"]:
     """What may be measured, newest first."""
     return registry.versions_visible_to(person(request)).exclude(state=VersionState.REJECTED)
 
 
-def _planned(request: HttpRequest, matrix: str, wish: str = "") -> dict[str, Any]:
+def _planned(request: HttpRequest, matrix: str, wish: str = "") -> dict[str, object]:
     """The plan in tables, or the one sentence that says why there is none. `wish`: a change to be seen, or nothing."""
     try:
         version = _version(request)
@@ -124,7 +128,7 @@ def _planned(request: HttpRequest, matrix: str, wish: str = "") -> dict[str, Any
     }
 
 
-def _version(request: HttpRequest) -> Any:
+def _version(request: HttpRequest) -> "Version":
     """The version that the form or the address names, else the newest there is."""
     wanted = request.POST.get("version") or request.GET.get("version") or ""
     if is_row_number(wanted):

@@ -1,33 +1,35 @@
 """What an address says of a list: its page, its part, its search, and the rows that it names by their numbers."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TypeVar
 
 from django.core.paginator import Page, Paginator
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
 PER_PAGE = 50
+Row = TypeVar("Row", bound=Model)
 
 
-def paged(request: HttpRequest, rows: QuerySet[Any]) -> Page[Any]:
+def paged(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
     """The page that the address names; the nearest there is for a number that is none."""
-    found: Page[Any] = Paginator(rows.values_list("pk", flat=True), PER_PAGE).get_page(request.GET.get("page"))
-    found.object_list = _with(rows, found.object_list)
-    return found
+    page = paged_in_order(request, rows)
+    start = max(0, page.start_index() - 1)
+    page.object_list = _with(rows, rows.values_list("pk", flat=True)[start : page.end_index()])
+    return page
 
 
-def paged_in_order(request: HttpRequest, rows: QuerySet[Any]) -> Page[Any]:
+def paged_in_order(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
     """The same for rows that an index keeps in their order: they are read as they come."""
     return Paginator(rows, PER_PAGE).get_page(request.GET.get("page"))
 
 
-def first(rows: QuerySet[Any], most: int) -> list[Any]:
+def first(rows: QuerySet[Row], most: int) -> list[Row]:
     """The first so many rows."""
     return _with(rows, rows.values_list("pk", flat=True)[:most])
 
 
-def _with(rows: QuerySet[Any], numbers: Iterable[int]) -> list[Any]:
+def _with(rows: QuerySet[Row], numbers: Iterable[int]) -> list[Row]:
     """Rows that were found by their numbers: what a list shows of each row is not sorted with all the others."""
     wanted = list(numbers)
     return list(rows.filter(pk__in=wanted)) if wanted else []

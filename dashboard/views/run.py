@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from django.conf import settings
 from django.contrib import messages
@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from dashboard import numbers
 from dashboard.figures.figure import Address
 from dashboard.reading import cells, comparisons, copies, facts, listed
+from dashboard.reading.heatmap import HeatMap
 from dashboard.views import charts, downloads
 from dashboard.views.access import page, person
 from dashboard.views.live_part import PERIOD_S, live_part, with_token
@@ -34,6 +35,18 @@ if TYPE_CHECKING:
 EVENTS_SHOWN = 60
 TABLES = ("compared", "cells")
 STATES = (("", "all"), ("running", "running"), *((o.value, o.value) for o in RunOutcome if o.value))
+
+
+class Shown(TypedDict):
+    """What parts of a run's page are made of. `around`: the cells that the map shows, and those compared with them."""
+
+    run: "Run"
+    is_open: bool
+    may_write: bool
+    head_text: str
+    map: HeatMap
+    map_text: str
+    around: Document
 
 
 @page
@@ -79,15 +92,13 @@ def _changed(request: HttpRequest, seen: pages.Revision) -> str:
     return f"{context['head_text']}\n{context['map_text']}"
 
 
-def _context(request: HttpRequest, row: "Run", *, may_write: bool, part: str = "") -> dict[str, Any]:
+def _context(request: HttpRequest, row: "Run", *, may_write: bool, part: str = "") -> Shown:
     """What the head of the page and the map show, for all with these rights."""
     found = whole(row)
-    is_open = row.state != RunState.FINISHED
-    seen = {"address": address_in(row.pk), "part": part, "map_title": "Cells, filling in" if is_open else "Cells"}
-    drawn, text = map_of(request, row, found, seen)
+    drawn, text = map_of(request, row, found, address=address_in(row.pk), part=part)
     return {
         "run": row,
-        "is_open": is_open,
+        "is_open": row.state != RunState.FINISHED,
         "may_write": may_write,
         "head_text": head_of(request, row, lambda: _head(row, found, may_write=may_write), may_write=may_write),
         "map": drawn,
@@ -96,7 +107,7 @@ def _context(request: HttpRequest, row: "Run", *, may_write: bool, part: str = "
     }
 
 
-def _head(row: "Run", found: Whole, *, may_write: bool) -> dict[str, Any]:
+def _head(row: "Run", found: Whole, *, may_write: bool) -> dict[str, object]:
     """What the head says of the run at this revision, to everybody with the same rights."""
     is_open = row.state != RunState.FINISHED
     return {
@@ -119,16 +130,16 @@ def _who(row: "Run") -> list[facts.Fact]:
     return [facts.Fact("Started", f"{row.created_at:%Y-%m-%d %H:%M} UTC by {by}")]
 
 
-def _progress(row: "Run") -> dict[str, Any]:
+def _progress(row: "Run") -> dict[str, object]:
     progress = selectors.progress(row)
     left = f"; about {numbers.duration(60 * progress.minutes_left)} left" if progress.minutes_left else ""
     words = f"{progress.words[:1].upper()}{progress.words[1:]}{left}."
     return {"percent": round(100 * progress.share), "words": words}
 
 
-def _below(request: HttpRequest, row: "Run", context: dict[str, Any]) -> dict[str, Any]:
+def _below(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object]:
     """What stands below the head: a chart, tables, downloads, the log."""
-    document: Document = context["around"]
+    document = context["around"]
     address = address_in(row.pk)
     main = row.version.artifact.main
     is_large = len(document.cells) > MOST_CELLS and request.GET.get("tables") != "yes"
@@ -147,7 +158,7 @@ def _below(request: HttpRequest, row: "Run", context: dict[str, Any]) -> dict[st
     }
 
 
-def _tables(request: HttpRequest, document: Document, address: Address) -> dict[str, Any]:
+def _tables(request: HttpRequest, document: Document, address: Address) -> dict[str, object]:
     """The tables of comparisons and of cells."""
     by_id = {cell.id: cell for cell in document.cells}
     along = comparisons.along(document.comparisons, request.GET.get("along", ""))
@@ -192,7 +203,7 @@ def more(request: HttpRequest, run_id: int) -> HttpResponseBase:
     )
 
 
-def _ordered(request: HttpRequest, row: "Run", order: Callable[[], Any], done: str) -> HttpResponseBase:
+def _ordered(request: HttpRequest, row: "Run", order: Callable[[], object], done: str) -> HttpResponseBase:
     try:
         order()
         messages.success(request, done, extra_tags="good")

@@ -1,6 +1,6 @@
 """The reader's own tokens and teams, and the channels of the teams."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -16,7 +16,7 @@ from farm.alerts.selectors.alerts import channels_visible_to
 from farm.alerts.selectors.outbox import fates
 
 if TYPE_CHECKING:
-    from farm.accounts.models import User
+    from farm.accounts.models import Team, User
 
 
 @page
@@ -67,7 +67,7 @@ def shown(request: HttpRequest, *, status: int = 200, **more: object) -> HttpRes
     return render(request, "dashboard/settings.html", context, status=status)
 
 
-def _channels(user: "User", teams: list[Any]) -> dict[str, Any]:
+def _channels(user: "User", teams: list["Team"]) -> dict[str, object]:
     """The channels of the reader's teams, and what a new one may be."""
     found = list(channels_visible_to(user))
     managed = [team for team in teams if selectors.can_manage(user, team=team)]

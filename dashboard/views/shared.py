@@ -1,7 +1,7 @@
 """What anybody sees who has a share link: one page, read-only, that leads nowhere else."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from farm.accounts.models import Share, User
 
 RUNS_SHOWN = 20
-Context = dict[str, Any]
+Found = TypeVar("Found")
+Context = dict[str, object]
 
 
 @require_safe
@@ -151,7 +152,7 @@ def _chosen(user: "User", run_id: int, name: str) -> side.Chosen:
     return side.Chosen(f"{run_id}:{name}", run_id, cell, href="")
 
 
-def _still_there(look: Callable[[], Any]) -> Any:
+def _still_there(look: Callable[[], Found]) -> Found:
     """What the link was made for. Raises Gone where it was removed, or where whoever made the link lost sight of it."""
     try:
         return look()

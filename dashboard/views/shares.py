@@ -1,6 +1,6 @@
 """Share links of the reader's teams, and the audit log that tells of them."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.contrib import messages
@@ -67,7 +67,7 @@ def _shown(request: HttpRequest, **more: object) -> HttpResponse:
     return render(request, "dashboard/shares.html", {"page": rows, "shares": lines, "command": command, **more})
 
 
-def _line(row: "Share", user: "User", *, is_manager: bool) -> dict[str, Any]:
+def _line(row: "Share", user: "User", *, is_manager: bool) -> dict[str, object]:
     """`state`: shown to anybody, ended by its day, or closed by somebody."""
     state = "shown" if row.is_open else "closed" if row.revoked_at else "ended"
     is_ours = is_manager or row.created_by_id == user.pk

@@ -1,6 +1,6 @@
 """Trends: the long series of a watch, over time or over releases."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -45,7 +45,7 @@ def trends(request: HttpRequest) -> HttpResponse:
         lines = reading.lines(found, pages.points(found)) if found is not None else []
         spots = [(line, spot) for line in lines if chosen in ("", line.key) for spot in line.spots]
         return downloads.as_file(request, "trends", spots, lambda one: listed.spot(*one))
-    context: dict[str, Any] = {"watches": watches, "watch": found, "axes": AXES, "series": chosen}
+    context: dict[str, object] = {"watches": watches, "watch": found, "axes": AXES, "series": chosen}
     if found is not None:
         figure, shown = figure_of(found, by=by, chosen=chosen)
         context |= {"figure": figure, "by": shown, "what": watch_reading.sentence(found)}

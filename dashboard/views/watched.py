@@ -1,7 +1,7 @@
 """What the page of a model shows of its watches."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 
@@ -20,7 +20,7 @@ WATCHES_SHOWN = 10
 SPOTS = 40
 
 
-def of_model(model: "Model") -> dict[str, Any]:
+def of_model(model: "Model") -> dict[str, object]:
     """The model's series by watch, its badge, and the text that shows the badge elsewhere."""
     watches = pages.watches_of_model(model)
     shown = [reading.watched(watch, _lines(watch, model)) for watch in watches[:WATCHES_SHOWN]]
@@ -41,7 +41,7 @@ def _lines(watch: "Watch", model: "Model") -> list[Line]:
     return trends.lines(watch, pages.points_of_model(watch, model), pages.alerts_of_watch(watch).filter(model=model))
 
 
-def standings(models: Iterable[Any]) -> dict[int, reading.Standing]:
+def standings(models: Iterable["Model"]) -> dict[int, reading.Standing]:
     """How each of these models stands by its watches, by its number; kept until any long series gets a value."""
     numbers = tuple(model.pk for model in models)
     return kept(

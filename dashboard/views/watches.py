@@ -1,8 +1,10 @@
 """Watches: the list, one of them with its rounds, the form, and the orders."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypedDict
 
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -14,7 +16,7 @@ from dashboard.reading import watch_form as form
 from dashboard.reading import watches as reading
 from dashboard.views import downloads, trends
 from dashboard.views.access import page, person
-from dashboard.views.paging import paged
+from dashboard.views.paging import Row, paged
 from farm.accounts.refusals import Missing, NotAllowed, Refusal
 from farm.accounts.selectors import can_write, team_to_write, teams_visible_to
 from farm.alerts.selectors import alerts as selectors
@@ -29,11 +31,23 @@ from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
 
 if TYPE_CHECKING:
     from farm.accounts.models import User
+    from farm.alerts.models import Watch
 
 ROUNDS_SHOWN = 30
 ALERTS_SHOWN = 10
 RELEASES_OFFERED = 40
 MODELS_OFFERED = 100
+
+
+class Settings(TypedDict):
+    """What a watch's services take alike, whether it is new or not."""
+
+    matrix: str
+    reference: str
+    schedule: str
+    on_release: bool
+    on_version: bool
+    with_prereleases: bool
 
 
 @page
@@ -61,7 +75,7 @@ def watch(request: HttpRequest, watch_id: int) -> HttpResponse:
     return _shown(request, selectors.watch(person(request), watch_id))
 
 
-def _shown(request: HttpRequest, found: Any, *, status: int = 200, **more: object) -> HttpResponse:
+def _shown(request: HttpRequest, found: "Watch", *, status: int = 200, **more: object) -> HttpResponse:
     last = reading.last(pages.last_rounds([found]).get(found.pk, []))
     alerts = list(pages.alerts_of_watch(found)[:ALERTS_SHOWN])
     may_write = can_write(person(request), team=found.team)
@@ -92,7 +106,9 @@ def new(request: HttpRequest) -> HttpResponseBase:
     """The form of a new watch; `model` in the address ticks one."""
     if request.method == "GET":
         wanted = request.GET.get("model", "")
-        return _form(request, {**form.empty(), "models": [wanted] if wanted.isdecimal() else []})
+        given = form.empty()
+        given["models"] = [wanted] if wanted.isdecimal() else []
+        return _form(request, given)
     given, user = form.typed(request.POST), person(request)
     try:
         team = team_to_write(user, name=given["team"])
@@ -121,7 +137,7 @@ def edit(request: HttpRequest, watch_id: int) -> HttpResponseBase:
     found = selectors.watch(user, watch_id)
     if request.method == "GET":
         return _form(request, form.of_watch(found), watch=found)
-    given = {**form.of_watch(found), **form.typed(request.POST)}
+    given = form.typed(request.POST)
     try:
         channels = _chosen(selectors.channels_visible_to(user), given["channels"])
         services.change_watch(watch=found, by=user, channels=channels, rule=form.rule_of(given), **_settings(given))
@@ -132,23 +148,29 @@ def edit(request: HttpRequest, watch_id: int) -> HttpResponseBase:
     return redirect("dashboard:watch", watch_id=watch_id)
 
 
-def _settings(given: form.Typed) -> dict[str, Any]:
-    """What a watch's services take alike, whether it is new or not."""
+def _settings(given: form.Typed) -> Settings:
     return {
         "matrix": given["matrix"],
         "reference": given["reference"],
         "schedule": given["schedule"],
-        **{name: given[name] for name in form.TICKS},
+        "on_release": given["on_release"],
+        "on_version": given["on_version"],
+        "with_prereleases": given["with_prereleases"],
     }
 
 
-def _chosen(rows: Any, ids: list[str]) -> list[Any]:
+def _chosen(rows: QuerySet[Row], ids: list[str]) -> list[Row]:
     """Those of the rows that were ticked; what nobody may see is not among them."""
     return list(rows.filter(pk__in=[int(one) for one in ids if is_row_number(one)]))
 
 
 def _form(
-    request: HttpRequest, given: form.Typed, *, watch: Any = None, errors: Any = None, status: int = 200
+    request: HttpRequest,
+    given: form.Typed,
+    *,
+    watch: "Watch | None" = None,
+    errors: Mapping[str, str] | None = None,
+    status: int = 200,
 ) -> HttpResponse:
     user = person(request)
     context = {
@@ -165,7 +187,7 @@ def _form(
     return render(request, "dashboard/watch_form.html", context, status=status)
 
 
-def _models_offered(user: "User", ticked: list[str]) -> dict[str, Any]:
+def _models_offered(user: "User", ticked: list[str]) -> dict[str, object]:
     """The ticked models and the newest others by name, and how many there are beside them."""
     every = models_visible_to(user)
     chosen = _chosen(every, ticked)

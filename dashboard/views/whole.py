@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 
 from dashboard.cache import kept
+from dashboard.figures.figure import Address
 from dashboard.reading import facts, heatmap, verdict
 from dashboard.reading.heatmap import HeatMap, Layout
 from dashboard.reading.open_cells import open_cells
@@ -93,7 +94,7 @@ def _open(row: "Run", document: Document) -> tuple[list[Cell], dict[str, str]]:
     return open_cells(pages.open_blocks(row), known=known, model=str(row.version.model), so_far=so_far)
 
 
-def map_of(request: HttpRequest, row: "Run", found: Whole, context: Mapping[str, Any]) -> tuple[HeatMap, str]:
+def map_of(request: HttpRequest, row: "Run", found: Whole, *, address: Address, part: str) -> tuple[HeatMap, str]:
     """The map that the address asks for, and its piece of the page, the same for every reader of this revision."""
     columns, metric = request.GET.get("columns", ""), request.GET.get("metric", "")
 
@@ -103,18 +104,19 @@ def map_of(request: HttpRequest, row: "Run", found: Whole, context: Mapping[str,
     def make() -> tuple[HeatMap, str]:
         made = heatmap.drawn(
             kept("large", "layout", *_at(row), columns, make=laid),
-            context["address"],
+            address,
             metric=metric,
             states=found.states,
             part=part_of(request),
         )
-        shown = {**context, "map": made, "metrics": heatmap.METRICS}
+        title = "Cells" if row.state == RunState.FINISHED else "Cells, filling in"
+        shown = {"map": made, "map_title": title, "metrics": heatmap.METRICS, "address": address, "part": part}
         return made, render_to_string("dashboard/parts/run_map.html", shown, request)
 
-    return kept("pieces", "map", *_at(row), request.GET.urlencode(), context["part"], make=make)
+    return kept("pieces", "map", *_at(row), request.GET.urlencode(), part, make=make)
 
 
-def head_of(request: HttpRequest, row: "Run", tell: Callable[[], Mapping[str, Any]], *, may_write: bool) -> str:
+def head_of(request: HttpRequest, row: "Run", tell: Callable[[], Mapping[str, object]], *, may_write: bool) -> str:
     """The head of the page, made once for all who may do the same with this revision, with TOKEN in its forms."""
 
     def make() -> str:

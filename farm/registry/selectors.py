@@ -1,7 +1,7 @@
 """What the registry knows. Everything a person sees goes through `visible_to`."""
 
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypedDict, cast
 
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Count, OuterRef, QuerySet, Subquery
@@ -26,15 +26,25 @@ from farm.rules.planning.plans import ModelFacts
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.workshop.inspection import Coverage, Inspection, QuantisedReport
 
+if TYPE_CHECKING:
+    from django_stubs_ext import WithAnnotations
+
 Anyone = User | AnonymousUser
 
 
-def models_visible_to(user: Anyone) -> QuerySet[Model]:
+class Counted(TypedDict):
+    """What a list of models knows of each beside its row."""
+
+    version_count: int
+
+
+def models_visible_to(user: Anyone) -> "QuerySet[WithAnnotations[Model, Counted]]":
     """Models of the user's teams, by name, with `version_count`."""
     models = Model.objects.visible_to(user).select_related("team", "created_by")
     # counted model by model: a join would group whole rows
     versions = Version.objects.filter(model=OuterRef("pk")).order_by().values("model")
-    return models.annotate(version_count=Coalesce(Subquery(versions.annotate(n=Count("pk")).values("n")), 0))
+    count = Coalesce(Subquery(versions.annotate(n=Count("pk")).values("n")), 0)
+    return cast("QuerySet[WithAnnotations[Model, Counted]]", models.annotate(version_count=count))
 
 
 def model(user: Anyone, model_id: int) -> Model:
