@@ -23,5 +23,4 @@ def places(cells: Iterable[Cell], axes: Sequence[Axis]) -> list[tuple[str, ...]]
 
 
 def place_of(cell: Cell, axes: Sequence[Axis]) -> tuple[str, ...]:
-    """The labels of one cell along the axes."""
     return tuple(axis.label(cell) for axis in axes)

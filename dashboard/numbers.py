@@ -1,7 +1,9 @@
 """Numbers as they are written on pages: with units, and with no more digits than the interval allows."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from math import ceil, floor, isfinite, log10
+from typing import Concatenate, ParamSpec
 
 from farm.rules.cells import numbers as in_words
 
@@ -11,11 +13,22 @@ MINUS = "\N{MINUS SIGN}"
 SIGNIFICANT = 3
 
 Interval = tuple[float, float]
+P = ParamSpec("P")
 
 
 def is_number(value: object) -> bool:
     """Whether it is a finite number: anything else is shown as words."""
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def _measured(write: Callable[Concatenate[float, P], str]) -> Callable[Concatenate[float | None, P], str]:
+    """Says so where there is no number to be written."""
+
+    @wraps(write)
+    def written(value: float | None, /, *args: P.args, **kwargs: P.kwargs) -> str:
+        return NOT_MEASURED if value is None or not is_number(value) else write(value, *args, **kwargs)
+
+    return written
 
 
 def decimals_of(value: float, *, half_width: float | None = None, most: int = 6) -> int:
@@ -42,10 +55,9 @@ def half_width(interval: Interval | None) -> float | None:
     return (interval[1] - interval[0]) / 2 if interval is not None else None
 
 
-def milliseconds(value: float | None, interval: Interval | None = None) -> str:
+@_measured
+def milliseconds(value: float, interval: Interval | None = None) -> str:
     """A latency without its unit, which stands in the table's head: `0.228`."""
-    if value is None or not is_number(value):
-        return NOT_MEASURED
     return fixed(value, decimals_of(value, half_width=half_width(interval)))
 
 
@@ -57,10 +69,9 @@ def plus_minus(value: float | None, interval: Interval | None) -> str:
     return f"± {fixed(half, decimals_of(value, half_width=half))}"
 
 
-def latency(value: float | None, interval: Interval | None = None) -> str:
+@_measured
+def latency(value: float, interval: Interval | None = None) -> str:
     """A latency in words: `0.228 ms ± 0.002`."""
-    if value is None or not is_number(value):
-        return NOT_MEASURED
     spread = plus_minus(value, interval)
     return f"{milliseconds(value, interval)} ms{' ' + spread if spread else ''}"
 
@@ -72,10 +83,9 @@ def _percent_decimals(low: float | None, high: float | None) -> int:
     return 0 if half >= 1 else 1 if half >= 0.1 else 2
 
 
-def change(ratio: float | None, low: float | None = None, high: float | None = None) -> str:
+@_measured
+def change(ratio: float, low: float | None = None, high: float | None = None) -> str:
     """A ratio as a signed change, a large one as sentences do: 1.24 is `+24 %`, 3.4 is `×3.4`, 1/3.4 is `÷3.4`."""
-    if ratio is None or not is_number(ratio):
-        return NOT_MEASURED
     if ratio > 0 and in_words.is_factor(ratio):
         return _factors(ratio, ratio if low is None else low, ratio if high is None else high)[0]
     return signed_percent(ratio - 1, _percent_decimals(low, high))
@@ -110,34 +120,30 @@ def change_interval(low: float | None, high: float | None, *, ratio: float | Non
     return f"{first} to {signed_percent(high - 1, decimals)}"
 
 
-def share(fraction: float | None) -> str:
+@_measured
+def share(fraction: float) -> str:
     """A part of a whole: `96 %`; under a tenth of a percent `< 0.1 %`; may be negative or above 100 %."""
-    if fraction is None or not is_number(fraction):
-        return NOT_MEASURED
     percent = 100 * fraction
     if 0 < abs(percent) < 0.1:
         return "< 0.1 %"
     return f"{fixed(percent, 0 if abs(percent) >= 10 or percent == 0 else 1)} %"
 
 
-def plain(value: float | None, *, unit: str = "") -> str:
+@_measured
+def plain(value: float, *, unit: str = "") -> str:
     """A number with three significant digits and its unit."""
-    if value is None or not is_number(value):
-        return NOT_MEASURED
     return f"{fixed(value, decimals_of(value))}{' ' + unit if unit else ''}"
 
 
-def signed(value: float | None) -> str:
+@_measured
+def signed(value: float) -> str:
     """A difference with its sign and three significant digits: `+34.2`."""
-    if value is None or not is_number(value):
-        return NOT_MEASURED
     return f"{'+' if value > 0 else ''}{fixed(value, decimals_of(value))}"
 
 
-def size(value: float | None) -> str:
+@_measured
+def size(value: float) -> str:
     """Bytes in decimal units: `313 kB`, `1.24 MB`."""
-    if value is None or not is_number(value):
-        return NOT_MEASURED
     if value < 1000:
         return f"{value:.0f} B"
     for unit in ("kB", "MB", "GB", "TB"):
@@ -147,15 +153,14 @@ def size(value: float | None) -> str:
     return f"{fixed(value, decimals_of(value))} {unit}"
 
 
-def memory(value: float | None) -> str:
-    """Bytes of memory in MiB."""
-    return in_words.mebibytes(value) if value is not None and is_number(value) else NOT_MEASURED
+@_measured
+def memory(value: float) -> str:
+    return in_words.mebibytes(value)
 
 
-def duration(seconds: float | None) -> str:
+@_measured
+def duration(seconds: float) -> str:
     """A length of time in the two largest units: `1 min 20 s`."""
-    if seconds is None or not is_number(seconds):
-        return NOT_MEASURED
     if seconds < 10:
         return f"{fixed(seconds, 1)} s"
     whole = ceil(seconds)
@@ -166,10 +171,9 @@ def duration(seconds: float | None) -> str:
     return f"{whole} s"
 
 
-def scientific(value: float | None) -> str:
+@_measured
+def scientific(value: float) -> str:
     """A difference or a p: `2.4e-07` with two digits; plain when it is not small."""
-    if value is None or not is_number(value):
-        return NOT_MEASURED
     if value == 0 or 0.001 <= abs(value) < 10000:
         return fixed(value, min(6, decimals_of(value))) if value else "0"
     return f"{value:.1e}".replace("-", MINUS)

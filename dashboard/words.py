@@ -111,14 +111,8 @@ def kind_of(name: str) -> Sign:
     return KINDS.get(name) or sign_of(name)
 
 
-def provider(name: str) -> str:
-    """What people call an execution provider."""
-    return providers.title(name)
-
-
-def runtime(requirement: str) -> str:
-    """A runtime's short name: `1.31.1`, `openvino 1.24.1`."""
-    return runtime_name(requirement)
+# what people call a provider, and a runtime: `CPU`, `1.31.1`, `openvino 1.24.1`
+provider, runtime = providers.title, runtime_name
 
 
 def runtime_in_words(requirement: str) -> str:

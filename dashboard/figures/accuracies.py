@@ -2,23 +2,13 @@
 
 from collections.abc import Sequence
 
-from dashboard import axes, numbers
+from dashboard import axes, columns, numbers
 from dashboard.figures.figure import Address
-from dashboard.tables import Entry, Head, Table, verdict_entry
+from dashboard.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
 from farm.contract.document import Accuracy, Cell
 from farm.rules.quality import quantisation
 from farm.rules.reporting.accuracy_words import is_worse
 
-HEADS = (
-    Head("Cell"),
-    Head("size", is_number=True, note="the .onnx and its external data"),
-    Head("p50, ms", is_number=True),
-    Head("accuracy", is_number=True, note="with its 95 % interval"),
-    Head("against FP32", is_number=True, note="on the same samples, with the 95 % interval of the paired difference"),
-    Head("Parity"),
-    Head("Pareto front", note="no other cell is at least as fast, as small and as accurate, and better in one"),
-    Head("What it ran", is_text=True),
-)
 METRIC_NAMES = {"top1": "top-1", "top5": "top-5", "mse": "mean squared error"}
 
 
@@ -66,20 +56,26 @@ def difference_entry(cell: Cell) -> Entry:
 def table(cells: Sequence[Cell], front: frozenset[str], address: Address) -> Table:
     """Cells with labelled data, smallest latency first; those of the Pareto front are marked."""
     along = axes.varying(cells)
-    rows = [
-        (
-            Entry(axes.name_of(cell, along) if along else "the model", href=address(cell.id)),
-            Entry(numbers.size(cell.model_bytes), cell.model_bytes),
-            Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms),
-            entry(cell),
-            difference_entry(cell),
-            verdict_entry(cell.parity.verdict),
-            Entry("on the front" if cell.id in front else "", int(cell.id not in front)),
-            Entry(stayed(cell)),
-        )
-        for cell in sorted(cells, key=lambda cell: (cell.p50_ms is None, cell.p50_ms))
-    ]
-    return Table("pareto", "Size, latency and accuracy of each cell", HEADS, rows)
+    shown: tuple[Column[Cell], ...] = (
+        columns.name(along, address, only="the model"),
+        Number("size", lambda cell: written(cell.model_bytes, numbers.size), note="the .onnx and its external data"),
+        columns.P50,
+        Number("accuracy", entry, note="with its 95 % interval"),
+        Number(
+            "against FP32",
+            difference_entry,
+            note="on the same samples, with the 95 % interval of the paired difference",
+        ),
+        Column("Parity", lambda cell: verdict_entry(cell.parity.verdict)),
+        Column(
+            "Pareto front",
+            lambda cell: Entry("on the front" if cell.id in front else "", int(cell.id not in front)),
+            note="no other cell is at least as fast, as small and as accurate, and better in one",
+        ),
+        Prose("What it ran", lambda cell: Entry(stayed(cell))),
+    )
+    ordered = sorted(cells, key=lambda cell: (cell.p50_ms is None, cell.p50_ms))
+    return Table.of("pareto", "Size, latency and accuracy of each cell", shown, ordered)
 
 
 def stayed(cell: Cell) -> str:

@@ -1,24 +1,17 @@
 """Cold start: what a fresh process pays before its first answer, part by part, for each cell."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from dashboard import axes, numbers
+from dashboard import axes, columns, numbers
 from dashboard.figures import theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.figures.thinning import barred
-from dashboard.tables import Entry, Head, Table
+from dashboard.tables import Column, Number, Table, written
 from farm.contract.document import Cell
 
 NAME = "cold-start"
-HEADS = (
-    Head("Cell"),
-    Head("import, ms", is_number=True, note="of ONNX Runtime, in a fresh process"),
-    Head("session creation, ms", is_number=True),
-    Head("first inference, ms", is_number=True),
-    Head("together, ms", is_number=True),
-    Head("then p50, ms", is_number=True),
-)
 
 Part = tuple[str, str, Callable[[Cell], float | None]]
 PARTS: tuple[Part, ...] = (
@@ -32,7 +25,7 @@ def cold_start(cells: Sequence[Cell], address: Address) -> Figure:
     """A stacked bar for each cell that was started; where there are many, the fastest, the slowest and some between."""
     known = [cell for cell in cells if cell.twin_of is None and None not in (cell.session_ms, cell.first_ms)]
     if not known:
-        return nothing(NAME, "No cell has created a session yet.", Table(NAME, "Cold start", HEADS))
+        return nothing(NAME, "No cell has created a session yet.", _table([], [], address))
     along = axes.varying(known)
     shown, rest = barred(known, _whole)
     return Figure(
@@ -85,13 +78,12 @@ def _bars(part: Part, cells: Sequence[Cell], along: Sequence[axes.Axis], address
 
 
 def _table(cells: Sequence[Cell], along: Sequence[axes.Axis], address: Address) -> Table:
-    rows = [
-        (
-            Entry(axes.name_of(cell, along), href=address(cell.id)),
-            *(Entry(numbers.plain(of(cell)), of(cell)) for _, _, of in PARTS),
-            Entry(numbers.plain(_whole(cell)), _whole(cell)),
-            Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms),
-        )
-        for cell in cells
-    ]
-    return Table(NAME, "Cold start of each cell", HEADS, rows)
+    shown: tuple[Column[Cell], ...] = (
+        columns.name(along, address),
+        Number("import, ms", lambda cell: written(cell.import_ms), note="of ONNX Runtime, in a fresh process"),
+        Number("session creation, ms", lambda cell: written(cell.session_ms)),
+        Number("first inference, ms", lambda cell: written(cell.first_ms)),
+        Number("together, ms", lambda cell: written(_whole(cell))),
+        replace(columns.P50, text="then p50, ms"),
+    )
+    return Table.of(NAME, "Cold start of each cell", shown, cells)

@@ -3,21 +3,14 @@
 from collections.abc import Sequence
 from math import ceil, floor, log10
 
-from dashboard import axes, numbers, words
+from dashboard import axes, columns, numbers, words
 from dashboard.figures import theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
-from dashboard.tables import Entry, Head, Table
+from dashboard.tables import Column, Number, Table, counted
 from farm.contract.document import Cell, Comparison
 
 NAME = "latency"
-HEADS = (
-    Head("Cell"),
-    Head("Runtime"),
-    Head("p50, ms", is_number=True),
-    Head("±, ms", is_number=True, note="half of the 95 % interval over process launches"),
-    Head("launches", is_number=True),
-)
 # beyond this spread small latencies would be invisible on a linear axis
 LOG_FROM = 6.0
 
@@ -26,7 +19,7 @@ def latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], address: A
     """Every measured cell as a point with its interval."""
     measured = [cell for cell in cells if cell.p50_ms is not None and cell.twin_of is None]
     if not measured:
-        return nothing(NAME, "No cell has a latency yet.", Table(NAME, "Latency", HEADS))
+        return nothing(NAME, "No cell has a latency yet.", _table([], [], address))
     others = [axis for axis in axes.varying(measured) if axis.name != "runtime"]
     rows = axes.places(measured, others)
     values = [cell.p50_ms for cell in measured if cell.p50_ms is not None]
@@ -97,15 +90,7 @@ def _series(runtime: str, cells: Sequence[Cell], others: Sequence[axes.Axis], ad
         "name": words.runtime(runtime),
         "x": values,
         "y": [_name(axes.place_of(cell, others)) for cell in mine],
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": [max(0.0, high - value) for (_, high), value in zip(ends, values, strict=True)],
-            "arrayminus": [max(0.0, value - low) for (low, _), value in zip(ends, values, strict=True)],
-            "color": colour,
-            "thickness": 1.5,
-            "width": 4,
-        },
+        "error_x": theme.whiskers(values, ends, colour),
         "marker": {"color": colour, "size": 9, "symbol": theme.MARKS[theme.runtime_slot(runtime) % len(theme.MARKS)]},
         "text": [numbers.latency(cell.p50_ms, cell.p50_ci_ms) for cell in mine],
         "customdata": [address(cell.id) for cell in mine],
@@ -114,16 +99,11 @@ def _series(runtime: str, cells: Sequence[Cell], others: Sequence[axes.Axis], ad
 
 
 def _table(cells: Sequence[Cell], others: Sequence[axes.Axis], address: Address) -> Table:
-    rows = [
-        (
-            Entry(axes.name_of(cell, others) if others else "all cells", href=address(cell.id)),
-            Entry(words.runtime(cell.runtime), is_name=True),
-            Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms),
-            Entry(
-                numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms).removeprefix("± "), numbers.half_width(cell.p50_ci_ms)
-            ),
-            Entry(str(len(cell.samples_ms)), len(cell.samples_ms)),
-        )
-        for cell in cells
-    ]
-    return Table(NAME, "Median latency of each cell", HEADS, rows)
+    shown: tuple[Column[Cell], ...] = (
+        columns.name(others, address, only="all cells"),
+        columns.RUNTIME,
+        columns.P50,
+        columns.HALF_WIDTH,
+        Number("launches", lambda cell: counted(len(cell.samples_ms))),
+    )
+    return Table.of(NAME, "Median latency of each cell", shown, cells)

@@ -2,29 +2,23 @@
 
 from collections.abc import Sequence
 
-from dashboard import axes, numbers, words
+from dashboard import axes, columns, numbers, words
 from dashboard.figures import theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.figures.thinning import barred
-from dashboard.tables import Entry, Head, Table
+from dashboard.tables import Column, Entry, Number, Table
 from farm.contract.document import Cell
 from farm.rules.cells.numbers import MIB
 
 NAME = "memory"
-HEADS = (
-    Head("Cell"),
-    Head("Runtime"),
-    Head("peak, MiB", is_number=True, note="of the whole process: Python, ONNX Runtime, model, inputs and outputs"),
-    Head("model, MiB", is_number=True),
-)
 
 
 def memory(cells: Sequence[Cell], address: Address) -> Figure:
     """A bar for each cell whose memory is known; where there are many, the least, the most and some between."""
     known = [cell for cell in cells if cell.twin_of is None and cell.peak_memory_bytes]
     if not known:
-        return nothing(NAME, "No cell has told its memory yet.", Table(NAME, "Peak memory", HEADS))
+        return nothing(NAME, "No cell has told its memory yet.", _table([], [], address))
     along = axes.varying(known)
     shown, rest = barred(known, _peak)
     return Figure(
@@ -77,13 +71,17 @@ def _bars(cells: Sequence[Cell], along: Sequence[axes.Axis], address: Address) -
 
 
 def _table(cells: Sequence[Cell], along: Sequence[axes.Axis], address: Address) -> Table:
-    rows = [
-        (
-            Entry(axes.name_of(cell, along), href=address(cell.id)),
-            Entry(words.runtime(cell.runtime), is_name=True),
-            Entry(numbers.plain(_peak(cell) / MIB), _peak(cell)),
-            Entry(numbers.plain(cell.model_bytes / MIB if cell.model_bytes else None), cell.model_bytes),
-        )
-        for cell in cells
-    ]
-    return Table(NAME, "Peak memory of each cell's process", HEADS, rows)
+    shown: tuple[Column[Cell], ...] = (
+        columns.name(along, address),
+        columns.RUNTIME,
+        Number(
+            "peak, MiB",
+            lambda cell: Entry(numbers.plain(_peak(cell) / MIB), _peak(cell)),
+            note="of the whole process: Python, ONNX Runtime, model, inputs and outputs",
+        ),
+        Number(
+            "model, MiB",
+            lambda cell: Entry(numbers.plain(cell.model_bytes / MIB if cell.model_bytes else None), cell.model_bytes),
+        ),
+    )
+    return Table.of(NAME, "Peak memory of each cell's process", shown, cells)

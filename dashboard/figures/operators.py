@@ -7,21 +7,11 @@ from dashboard import numbers, words
 from dashboard.figures import theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
-from dashboard.tables import Entry, Head, Table
+from dashboard.tables import Column, Entry, Number, Prose, Table, written
 from farm.contract.document import Comparison, OperatorChange
 
 NAME = "operators"
 MOST = 10
-HEADS = (
-    Head("Operator", note="the model's own node"),
-    Head("Type", note="as executed"),
-    Head("baseline, µs", is_number=True),
-    Head("candidate, µs", is_number=True),
-    Head("change, µs", is_number=True),
-    Head("interval, µs", is_number=True, note="over paired traces"),
-    Head("explains", is_number=True, note="share of the whole change; may be negative or above 100 %"),
-    Head("Covers", is_text=True, note="own nodes fused into it"),
-)
 
 
 class Side(Protocol):
@@ -33,7 +23,8 @@ class Side(Protocol):
 
 def operators(comparison: Comparison, baseline: Side, candidate: Side) -> Figure:
     """The ten operators whose time changed most; the table has all of them."""
-    table = Table(NAME, f"Time per inference of {_name(baseline)} and {_name(candidate)}", HEADS, _rows(comparison))
+    caption = f"Time per inference of {_name(baseline)} and {_name(candidate)}"
+    table = Table.of(NAME, caption, COLUMNS, by_change(comparison))
     if not comparison.operators:
         return nothing(NAME, "These two cells have not been traced side by side yet.", table)
     largest = by_change(comparison)[:MOST]
@@ -62,7 +53,6 @@ def operators(comparison: Comparison, baseline: Side, candidate: Side) -> Figure
 
 
 def by_change(comparison: Comparison) -> list[OperatorChange]:
-    """Operators with the largest change of time first."""
     return sorted(comparison.operators, key=lambda change: -abs(change.candidate_us - change.baseline_us))
 
 
@@ -112,21 +102,24 @@ def _short(change: OperatorChange, most: int = 44) -> str:
     return change.node if len(change.node) <= most else f"…{change.node[-most + 1 :]}"
 
 
-def _rows(comparison: Comparison) -> list[tuple[Entry, ...]]:
-    return [_row(change) for change in by_change(comparison)]
+COLUMNS: tuple[Column[OperatorChange], ...] = (
+    Column("Operator", lambda change: Entry(change.node, is_name=True), "the model's own node"),
+    Column("Type", lambda change: Entry(change.op_type), "as executed"),
+    Number("baseline, µs", lambda change: written(change.baseline_us)),
+    Number("candidate, µs", lambda change: written(change.candidate_us)),
+    Number("change, µs", lambda change: written(change.candidate_us - change.baseline_us, numbers.signed)),
+    Number("interval, µs", lambda change: Entry(_interval(change), change.change_low_us), "over paired traces"),
+    Number(
+        "explains",
+        lambda change: written(change.share, numbers.share),
+        "share of the whole change; may be negative or above 100 %",
+    ),
+    Prose(
+        "Covers", lambda change: Entry(numbers.listed(change.covers, most=6), is_name=True), "own nodes fused into it"
+    ),
+)
 
 
-def _row(change: OperatorChange) -> tuple[Entry, ...]:
-    moved = change.candidate_us - change.baseline_us
+def _interval(change: OperatorChange) -> str:
     low, high = change.change_low_us, change.change_high_us
-    interval = f"{numbers.signed(low)} to {numbers.signed(high)}" if low is not None and high is not None else ""
-    return (
-        Entry(change.node, is_name=True),
-        Entry(change.op_type),
-        Entry(numbers.plain(change.baseline_us), change.baseline_us),
-        Entry(numbers.plain(change.candidate_us), change.candidate_us),
-        Entry(numbers.signed(moved), moved),
-        Entry(interval or numbers.NOT_MEASURED, low),
-        Entry(numbers.share(change.share), change.share),
-        Entry(numbers.listed(change.covers, most=6), is_name=True),
-    )
+    return numbers.NOT_MEASURED if low is None or high is None else f"{numbers.signed(low)} to {numbers.signed(high)}"

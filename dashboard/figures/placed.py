@@ -9,18 +9,10 @@ from dashboard.figures import theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.figures.timeline import short
-from dashboard.tables import Entry, Head, Table
+from dashboard.tables import Column, Entry, Number, Table, counted, written
 from farm.rules.tracing.timeline import Span, Timeline
 
 NAME = "placement-map"
-HEADS = (
-    Head("Stretch", is_number=True),
-    Head("Provider"),
-    Head("nodes", is_number=True),
-    Head("µs", is_number=True),
-    Head("First node"),
-    Head("Last node"),
-)
 MOST_STRETCHES = 400
 
 
@@ -39,10 +31,10 @@ class Stretch:
 def placed(found: Timeline | str) -> Figure:
     """A bar in the order of execution; a sentence where nothing switches, or nothing was traced."""
     if isinstance(found, str):
-        return nothing(NAME, found, Table(NAME, "Placement", HEADS))
+        return nothing(NAME, found, _table([]))
     nodes = [one for one in found.spans if one.depth == 0]
     stretches = [Stretch(name, list(mine)) for name, mine in groupby(nodes, key=lambda one: one.provider)]
-    table = Table(NAME, "Stretches of nodes on one provider", HEADS, _rows(stretches[:MOST_STRETCHES]))
+    table = _table(stretches[:MOST_STRETCHES])
     if len(stretches) <= 1:
         return nothing(NAME, finding(stretches), table)
     providers = list(dict.fromkeys(one.provider for one in stretches))
@@ -99,15 +91,13 @@ def _bars(name: str, stretches: Sequence[Stretch]) -> Json:
     }
 
 
-def _rows(stretches: Sequence[Stretch]) -> list[tuple[Entry, ...]]:
-    return [
-        (
-            Entry(str(number), number),
-            Entry(words.provider(one.provider)),
-            Entry(numbers.fixed(len(one.spans), 0), len(one.spans)),
-            Entry(numbers.plain(one.time_us), one.time_us),
-            Entry(one.spans[0].name, is_name=True),
-            Entry(one.spans[-1].name, is_name=True),
-        )
-        for number, one in enumerate(stretches, start=1)
-    ]
+def _table(stretches: Sequence[Stretch]) -> Table:
+    columns: tuple[Column[tuple[int, Stretch]], ...] = (
+        Number("Stretch", lambda each: counted(each[0])),
+        Column("Provider", lambda each: Entry(words.provider(each[1].provider))),
+        Number("nodes", lambda each: Entry(numbers.fixed(len(each[1].spans), 0), len(each[1].spans))),
+        Number("µs", lambda each: written(each[1].time_us)),
+        Column("First node", lambda each: Entry(each[1].spans[0].name, is_name=True)),
+        Column("Last node", lambda each: Entry(each[1].spans[-1].name, is_name=True)),
+    )
+    return Table.of(NAME, "Stretches of nodes on one provider", columns, list(enumerate(stretches, start=1)))

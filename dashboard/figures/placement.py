@@ -2,27 +2,21 @@
 
 from collections.abc import Sequence
 
-from dashboard import axes, numbers, words
+from dashboard import axes, columns, numbers, words
 from dashboard.figures import theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
-from dashboard.tables import Entry, Head, Table
-from farm.contract.document import Cell
+from dashboard.tables import Column, Entry, Number, Table, counted
+from farm.contract.document import Cell, ProviderTime
 
 NAME = "providers"
-HEADS = (
-    Head("Cell"),
-    Head("Provider"),
-    Head("share of time", is_number=True),
-    Head("executed nodes", is_number=True),
-)
 
 
 def placement(cells: Sequence[Cell], address: Address) -> Figure:
     """A stacked bar of time shares for every traced cell."""
     traced = [cell for cell in cells if cell.providers and cell.twin_of is None]
     if not traced:
-        return nothing(NAME, "No cell has been traced yet.", Table(NAME, "Time by provider", HEADS))
+        return nothing(NAME, "No cell has been traced yet.", _table([], [], address))
     along = axes.varying(traced)
     providers = list(dict.fromkeys(part.name for cell in traced for part in cell.providers))
     return Figure(
@@ -79,14 +73,14 @@ def _bars(provider: str, cells: Sequence[Cell], along: Sequence[axes.Axis], addr
 
 
 def _table(cells: Sequence[Cell], along: Sequence[axes.Axis], address: Address) -> Table:
-    rows = [
-        (
-            Entry(axes.name_of(cell, along), href=address(cell.id)),
-            Entry(part.name, is_name=True),
-            Entry(numbers.share(part.time_share), part.time_share, share=part.time_share),
-            Entry(str(part.nodes), part.nodes),
-        )
-        for cell in cells
-        for part in cell.providers
-    ]
-    return Table(NAME, "Time and executed nodes by provider", HEADS, rows)
+    shown: tuple[Column[tuple[Cell, ProviderTime]], ...] = (
+        Column("Cell", lambda row: columns.name(along, address).entry(row[0])),
+        Column("Provider", lambda row: Entry(row[1].name, is_name=True)),
+        Number(
+            "share of time",
+            lambda row: Entry(numbers.share(row[1].time_share), row[1].time_share, share=row[1].time_share),
+        ),
+        Number("executed nodes", lambda row: counted(row[1].nodes)),
+    )
+    rows = [(cell, part) for cell in cells for part in cell.providers]
+    return Table.of(NAME, "Time and executed nodes by provider", shown, rows)

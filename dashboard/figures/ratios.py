@@ -8,19 +8,12 @@ from dashboard import numbers
 from dashboard.figures import theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
-from dashboard.tables import Entry, Head, Table, verdict_entry
+from dashboard.tables import Column, Entry, Number, Table, verdict_entry
 from farm.contract.document import Comparison
 from farm.rules.cells.numbers import is_factor
 
 NAME = "comparisons"
 MOST = 40
-HEADS = (
-    Head("Comparison"),
-    Head("Verdict"),
-    Head("change", is_number=True),
-    Head("95 % interval", is_number=True),
-    Head("margin", is_number=True),
-)
 # round changes to choose ticks from, as ratios
 TICKS = (0.1, 0.2, 0.33, 0.5, 0.67, 0.8, 0.9, 0.95, 0.98, 1.0, 1.02, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 
@@ -40,10 +33,29 @@ class Named:
         return f"{self.where}: {self.step}" if self.step else self.where
 
 
+def _change(one: Named) -> Entry:
+    comparison = one.comparison
+    return Entry(numbers.change(comparison.ratio, comparison.ci_low, comparison.ci_high), comparison.ratio)
+
+
+def _interval(one: Named) -> Entry:
+    low, high = one.comparison.ci_low, one.comparison.ci_high
+    return Entry(numbers.change_interval(low, high, ratio=one.comparison.ratio), low)
+
+
+VERDICT: Column[Named] = Column("Verdict", lambda one: verdict_entry(one.comparison.verdict))
+CHANGE: Column[Named] = Number("change", _change)
+INTERVAL: Column[Named] = Number("95 % interval", _interval)
+MARGIN: Column[Named] = Number(
+    "margin", lambda one: Entry(f"± {numbers.share(one.comparison.margin)}", one.comparison.margin)
+)
+NAMED: Column[Named] = Column("Comparison", lambda one: Entry(one.name, href=one.href))
+
+
 def ratios(named: Sequence[Named]) -> Figure:
     """A row for each comparison; at most 40 are drawn, the largest changes first when there are more."""
     drawn = [one for one in named if one.comparison.ratio is not None]
-    table = Table(NAME, "Candidate against baseline", HEADS, [_row(one) for one in named])
+    table = Table.of(NAME, "Candidate against baseline", (NAMED, VERDICT, CHANGE, INTERVAL, MARGIN), named)
     if not drawn:
         return nothing(NAME, "No two cells have been compared yet.", table)
     if len(drawn) > MOST:
@@ -108,15 +120,7 @@ def _points(verdict: str, drawn: Sequence[Named]) -> Json:
         "name": verdict,
         "x": values,
         "y": [_label(one, drawn) for one in mine],
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": [max(0.0, high - value) for (_, high), value in zip(ends, values, strict=True)],
-            "arrayminus": [max(0.0, value - low) for (low, _), value in zip(ends, values, strict=True)],
-            "color": colour,
-            "thickness": 1.5,
-            "width": 4,
-        },
+        "error_x": theme.whiskers(values, ends, colour),
         "marker": {"color": colour, "size": 9, "symbol": theme.VERDICT_MARKS[verdict]},
         "text": [_in_words(one.comparison) for one in mine],
         "customdata": [one.href for one in mine],
@@ -169,15 +173,3 @@ def _shapes(drawn: Sequence[Named]) -> list[Json]:
         {"type": "rect", **down, "x0": 1 / (1 + margin), "x1": 1 + margin, "line": {"width": 0}, "fillcolor": "@ink/8"},
         {"type": "line", **down, "x0": 1, "x1": 1, "line": {"width": 1, "color": theme.SOFT}},
     ]
-
-
-def _row(one: Named) -> tuple[Entry, ...]:
-    comparison = one.comparison
-    low, high = comparison.ci_low, comparison.ci_high
-    return (
-        Entry(one.name, href=one.href),
-        verdict_entry(comparison.verdict),
-        Entry(numbers.change(comparison.ratio, low, high), comparison.ratio),
-        Entry(numbers.change_interval(low, high, ratio=comparison.ratio), low),
-        Entry(f"± {numbers.share(comparison.margin)}", comparison.margin),
-    )

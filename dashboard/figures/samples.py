@@ -9,13 +9,10 @@ from dashboard import numbers, words
 from dashboard.figures import theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
-from dashboard.tables import Entry, Head, Table
+from dashboard.tables import Column, Entry, Number, Table, counted, written
 from farm.contract.document import Cell
 
 NAME = "samples"
-HEADS = (Head("Launch", is_number=True), Head("p50, ms", is_number=True), Head("Group"))
-
-
 # beyond this a percentage says less than the ends
 WIDE = 0.5
 
@@ -46,7 +43,7 @@ def split(samples: Sequence[float]) -> Groups | None:
 def samples(cell: Cell) -> Figure:
     """One point a launch; the band is the 95 % interval of their median."""
     groups = split(cell.samples_ms) if cell.is_bimodal else None
-    table = Table(NAME, "The median of each process launch", HEADS, _rows(cell.samples_ms, groups))
+    table = _table(cell.samples_ms, groups)
     if not cell.samples_ms:
         return nothing(NAME, "No launch has been timed yet.", table)
     return Figure(
@@ -132,11 +129,13 @@ def _notes(groups: Groups | None) -> list[Json]:
     ]
 
 
-def _rows(values: Sequence[float], groups: Groups | None) -> list[tuple[Entry, ...]]:
+def _table(values: Sequence[float], groups: Groups | None) -> Table:
     def group_of(value: float) -> str:
         return "one group" if groups is None else "upper" if value > groups.edge else "lower"
 
-    return [
-        (Entry(str(place), place), Entry(numbers.plain(value), value), Entry(group_of(value)))
-        for place, value in enumerate(values, start=1)
-    ]
+    columns: tuple[Column[tuple[int, float]], ...] = (
+        Number("Launch", lambda launch: counted(launch[0])),
+        Number("p50, ms", lambda launch: written(launch[1])),
+        Column("Group", lambda launch: Entry(group_of(launch[1]))),
+    )
+    return Table.of(NAME, "The median of each process launch", columns, list(enumerate(values, start=1)))

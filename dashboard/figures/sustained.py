@@ -4,19 +4,10 @@ from dashboard import numbers, words
 from dashboard.figures import theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
-from dashboard.tables import Entry, Head, Table
+from dashboard.tables import Column, Entry, Number, Table, written
 from farm.contract.document import Cell, CurvePoint, Sustained
 
 NAME = "sustained"
-HEADS = (
-    Head("from, s", is_number=True),
-    Head("for, s", is_number=True),
-    Head("inferences", is_number=True),
-    Head("p50, ms", is_number=True),
-    Head("p90, ms", is_number=True),
-    Head("against the first", is_number=True),
-    Head("mJ per inference", is_number=True),
-)
 # in seconds below, in minutes from here on
 LONG_S = 180.0
 
@@ -24,7 +15,7 @@ LONG_S = 180.0
 def sustained(cell: Cell) -> Figure:
     """One point a minute; empty with its reason where the process did not last, or was not asked for."""
     found = cell.sustained or Sustained()
-    table = Table(NAME, "Latency of a process that works on", HEADS, _rows(found.points))
+    table = _table(found.points)
     if not found.points:
         return nothing(NAME, found.reason.text if found.reason else "No sustained work was asked for.", table)
     last = found.points[-1]
@@ -75,16 +66,18 @@ def _shapes(found: Sustained, unit_s: float) -> list[Json]:
     return shapes
 
 
-def _rows(points: list[CurvePoint]) -> list[tuple[Entry, ...]]:
-    return [
-        (
-            Entry(numbers.fixed(point.at_s, 1), point.at_s),
-            Entry(numbers.fixed(point.span_s, 1), point.span_s),
-            Entry(numbers.fixed(point.n, 0), point.n),
-            Entry(numbers.milliseconds(point.p50_ms), point.p50_ms),
-            Entry(numbers.milliseconds(point.p90_ms), point.p90_ms),
-            Entry(numbers.change(point.p50_ms / points[0].p50_ms), point.p50_ms / points[0].p50_ms),
-            Entry("not readable here" if point.energy_mj is None else numbers.plain(point.energy_mj), point.energy_mj),
-        )
-        for point in points
-    ]
+def _energy(value: float | None) -> str:
+    return "not readable here" if value is None else numbers.plain(value)
+
+
+def _table(points: list[CurvePoint]) -> Table:
+    columns: tuple[Column[CurvePoint], ...] = (
+        Number("from, s", lambda point: Entry(numbers.fixed(point.at_s, 1), point.at_s)),
+        Number("for, s", lambda point: Entry(numbers.fixed(point.span_s, 1), point.span_s)),
+        Number("inferences", lambda point: Entry(numbers.fixed(point.n, 0), point.n)),
+        Number("p50, ms", lambda point: written(point.p50_ms, numbers.milliseconds)),
+        Number("p90, ms", lambda point: written(point.p90_ms, numbers.milliseconds)),
+        Number("against the first", lambda point: written(point.p50_ms / points[0].p50_ms, numbers.change)),
+        Number("mJ per inference", lambda point: written(point.energy_mj, _energy)),
+    )
+    return Table.of(NAME, "Latency of a process that works on", columns, points)

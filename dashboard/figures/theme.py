@@ -1,5 +1,6 @@
 """The one theme of all figures. Colours are tokens of the stylesheet, looked up in the browser when drawing."""
 
+from collections.abc import Iterable, Sequence
 from zlib import crc32
 
 from dashboard import words
@@ -37,7 +38,6 @@ def runtime_slot(requirement: str) -> int:
 
 
 def runtime_colour(requirement: str) -> str:
-    """The token of a runtime's colour."""
     return f"@series-{runtime_slot(requirement)}"
 
 
@@ -82,6 +82,22 @@ def layout(*, height: int, xaxis: Json, yaxis: Json, **more: object) -> Json:
         "yaxis": yaxis,
     }
     return {**base, **more}
+
+
+def whiskers(
+    values: Sequence[float], ends: Iterable[tuple[float, float]], colour: str, *, thickness: float = 1.5
+) -> Json:
+    """The interval of each value, drawn from the value; none of them turns back."""
+    lows, highs = zip(*ends, strict=True)
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [max(0.0, high - value) for high, value in zip(highs, values, strict=True)],
+        "arrayminus": [max(0.0, value - low) for low, value in zip(lows, values, strict=True)],
+        "color": colour,
+        "thickness": thickness,
+        "width": 4 if thickness > 1 else 3,
+    }
 
 
 def row_height(rows: int, *, per_row: int = 28, least: int = 140) -> int:

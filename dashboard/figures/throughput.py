@@ -2,22 +2,21 @@
 
 from collections.abc import Sequence
 
-from dashboard import axes, numbers, words
+from dashboard import axes, columns, numbers
 from dashboard.figures import theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
-from dashboard.tables import Entry, Head, Table
+from dashboard.tables import Column, Number, Table, counted, written
 from farm.contract.document import Cell
 
 NAME = "throughput"
-HEADS = (Head("Cell"), Head("Batch", is_number=True), Head("items/s", is_number=True), Head("p50, ms", is_number=True))
 
 
 def throughput(cells: Sequence[Cell], address: Address) -> Figure:
     """Items per second of every cell that has a batch."""
     measured = [cell for cell in cells if cell.throughput is not None and cell.batch and cell.twin_of is None]
     if not measured:
-        return nothing(NAME, "No cell with a batch has a throughput yet.", Table(NAME, "Throughput", HEADS))
+        return nothing(NAME, "No cell with a batch has a throughput yet.", _table([], [], address))
     others = [axis for axis in axes.varying(measured) if axis.name != "batch"]
     names = list(dict.fromkeys(axes.name_of(cell, others) for cell in measured))
     lines = [[cell for cell in measured if axes.name_of(cell, others) == name] for name in names]
@@ -60,31 +59,19 @@ def _line(name: str, cells: Sequence[Cell], place: int, address: Address) -> Jso
 
 def _errors(cells: Sequence[Cell], colour: str) -> Json:
     """The interval of p50 carried over to items per second: fast latencies are the high end."""
-    up, down = [], []
+    ends = []
     for cell in cells:
         value, items = cell.throughput or 0.0, 1000 * (cell.batch or 0) * cell.concurrency
         low, high = cell.p50_ci_ms or (0.0, 0.0)
-        up.append(max(0.0, items / low - value) if low > 0 else 0.0)
-        down.append(max(0.0, value - items / high) if high > 0 else 0.0)
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": up,
-        "arrayminus": down,
-        "color": colour,
-        "thickness": 1,
-        "width": 3,
-    }
+        ends.append((items / high if high > 0 else value, items / low if low > 0 else value))
+    return theme.whiskers([cell.throughput or 0.0 for cell in cells], ends, colour, thickness=1)
 
 
 def _table(cells: Sequence[Cell], others: Sequence[axes.Axis], address: Address) -> Table:
-    rows = [
-        (
-            Entry(axes.name_of(cell, others) if others else words.runtime(cell.runtime), href=address(cell.id)),
-            Entry(str(cell.batch), cell.batch),
-            Entry(numbers.plain(cell.throughput), cell.throughput),
-            Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms),
-        )
-        for cell in cells
-    ]
-    return Table(NAME, "Throughput of each cell", HEADS, rows)
+    shown: tuple[Column[Cell], ...] = (
+        columns.name(others, address),
+        Number("Batch", lambda cell: counted(cell.batch or 0)),
+        Number("items/s", lambda cell: written(cell.throughput)),
+        columns.P50,
+    )
+    return Table.of(NAME, "Throughput of each cell", shown, cells)

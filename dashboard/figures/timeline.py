@@ -6,34 +6,26 @@ from dashboard import numbers, words
 from dashboard.figures import theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
-from dashboard.tables import Entry, Head, Table
+from dashboard.tables import Column, Entry, Number, Table, written
 from farm.rules.tracing.timeline import Span, Timeline
 
 NAME = "timeline"
-HEADS = (
-    Head("Executed node"),
-    Head("Type"),
-    Head("Provider"),
-    Head("from, µs", is_number=True, note="since the inference began"),
-    Head("takes, µs", is_number=True, note="with what runs inside it"),
-    Head("itself, µs", is_number=True),
-    Head("share", is_number=True, note="of the inference"),
-)
 # bars beyond this could not be told apart; the shortest are left out, so that what stood out still stands out
 MOST_BARS = 1500
 MOST_ROWS = 300
 MOST_TYPES = 6
 LONGEST = 60
 ROW = 44
+NOTHING = Timeline(runs=0, number=0, duration_us=0.0, spans=())
 
 
 def timeline(found: Timeline | str) -> Figure:
     """The timeline, or the sentence that says why there is none."""
     if isinstance(found, str):
-        return nothing(NAME, found, Table(NAME, "Executed nodes", HEADS))
+        return nothing(NAME, found, _table(NOTHING))
     drawn = sorted(sorted(found.spans, key=lambda one: -one.duration_us)[:MOST_BARS], key=lambda one: one.start_us)
     if not drawn:
-        return nothing(NAME, "The trace holds no executed node.", Table(NAME, "Executed nodes", HEADS))
+        return nothing(NAME, "The trace holds no executed node.", _table(NOTHING))
     types = _types(found.spans)
     rows = _rows(drawn)
     return Figure(
@@ -127,25 +119,28 @@ def short(name: str) -> str:
     return name if len(name) <= LONGEST else f"…{name[-LONGEST + 1 :]}"
 
 
-def _us(value: float) -> str:
+def _us(value: float | None) -> str:
     """The profiler knows whole microseconds."""
-    return numbers.fixed(value, 0)
+    return numbers.fixed(value or 0.0, 0)
 
 
 def _table(found: Timeline) -> Table:
     longest = sorted(found.spans, key=lambda one: -one.self_us)[:MOST_ROWS]
-    rows = [
-        (
-            Entry(one.name, is_name=True),
-            Entry(one.op_type),
-            Entry(words.provider(one.provider)),
-            Entry(_us(one.start_us), one.start_us),
-            Entry(_us(one.duration_us), one.duration_us),
-            Entry(_us(one.self_us), one.self_us),
-            Entry(numbers.share(one.self_us / (found.duration_us or 1)), one.self_us),
-        )
-        for one in sorted(longest, key=lambda one: one.start_us)
-    ]
+    columns: tuple[Column[Span], ...] = (
+        Column("Executed node", lambda one: Entry(one.name, is_name=True)),
+        Column("Type", lambda one: Entry(one.op_type)),
+        Column("Provider", lambda one: Entry(words.provider(one.provider))),
+        Number("from, µs", lambda one: written(one.start_us, _us), note="since the inference began"),
+        Number("takes, µs", lambda one: written(one.duration_us, _us), note="with what runs inside it"),
+        Number("itself, µs", lambda one: written(one.self_us, _us)),
+        Number(
+            "share",
+            lambda one: Entry(numbers.share(one.self_us / (found.duration_us or 1)), one.self_us),
+            note="of the inference",
+        ),
+    )
+    rows = sorted(longest, key=lambda one: one.start_us)
     left = len(found.spans) - len(rows)
     caption = "Executed nodes in the order in which they began"
-    return Table(NAME, f"{caption}; {numbers.count(left, 'shorter one')} left out" if left else caption, HEADS, rows)
+    caption += f"; {numbers.count(left, 'shorter one')} left out" if left else ""
+    return Table.of(NAME, caption, columns, rows)

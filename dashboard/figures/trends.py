@@ -127,15 +127,8 @@ def _line(line: Line, places: Sequence[int], *, colour: str, by: str) -> Json:
         "hovertemplate": "%{fullData.name}<br>%{text}<extra></extra>",
     }
     if len(spots) <= WHISKERS:
-        found["error_y"] = {
-            "type": "data",
-            "symmetric": False,
-            "array": [round(max(0.0, (spot.high or spot.ratio) - spot.ratio), 5) for spot in spots],
-            "arrayminus": [round(max(0.0, spot.ratio - (spot.low or spot.ratio)), 5) for spot in spots],
-            "color": colour,
-            "thickness": 1,
-            "width": 3,
-        }
+        ends = [(spot.low or spot.ratio, spot.high or spot.ratio) for spot in spots]
+        found["error_y"] = theme.whiskers([spot.ratio for spot in spots], ends, colour, thickness=1)
     return found
 
 

@@ -8,17 +8,19 @@ from dashboard.figures import theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.figures.thinning import kept
-from dashboard.tables import Entry, Head, Table
+from dashboard.tables import Column, Entry, Number, Table, written
 from farm.contract.document import Cell
 
 NAME = "warm-up"
-HEADS = (
-    Head("Launch", is_number=True),
-    Head("timings", is_number=True),
-    Head("first tenth, ms", is_number=True),
-    Head("last half, ms", is_number=True),
-    Head("begins", is_number=True, note="the first tenth against the last half"),
-    Head("slowest, ms", is_number=True),
+COLUMNS: tuple[Column[tuple[int, Sequence[float]]], ...] = (
+    Number("Launch", lambda launch: Entry(str(launch[0] + 1), launch[0])),
+    Number("timings", lambda launch: Entry(numbers.fixed(len(launch[1]), 0), len(launch[1]))),
+    Number("first tenth, ms", lambda launch: written(_ends(launch[1])[0], numbers.milliseconds)),
+    Number("last half, ms", lambda launch: written(_ends(launch[1])[1], numbers.milliseconds)),
+    Number(
+        "begins", lambda launch: written(_beginning(launch[1]), numbers.change), "the first tenth against the last half"
+    ),
+    Number("slowest, ms", lambda launch: written(max(launch[1]), numbers.milliseconds)),
 )
 # points of all launches together: some 100 kB of JSON
 MOST_POINTS = 4000
@@ -33,7 +35,7 @@ Launches = Sequence[tuple[int, Sequence[float]]]
 def warm_up(cell: Cell, launches: Launches) -> Figure:
     """A thin line for each launch; the last is drawn in ink. Every lowest and highest timing is among the points."""
     known = [(number, values) for number, values in launches if len(values) >= LEAST]
-    table = Table(NAME, "How each launch begins", HEADS, [_row(number, values) for number, values in known])
+    table = Table.of(NAME, "How each launch begins", COLUMNS, known)
     if not known:
         return nothing(NAME, f"No launch has {LEAST} timings, so how it settles cannot be seen.", table)
     shown = known[-MOST_LAUNCHES:]
@@ -88,15 +90,3 @@ def _line(cell: Cell, number: int, values: Sequence[float], *, most: int, is_las
         "opacity": 1.0 if is_last else 0.45,
         "hovertemplate": f"launch {number + 1}, inference %{{x}}: %{{y:.4~g}} ms<extra></extra>",
     }
-
-
-def _row(number: int, values: Sequence[float]) -> tuple[Entry, ...]:
-    first, last = _ends(values)
-    return (
-        Entry(str(number + 1), number),
-        Entry(numbers.fixed(len(values), 0), len(values)),
-        Entry(numbers.milliseconds(first), first),
-        Entry(numbers.milliseconds(last), last),
-        Entry(numbers.change(first / last), first / last),
-        Entry(numbers.milliseconds(max(values)), max(values)),
-    )

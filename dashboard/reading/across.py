@@ -74,7 +74,6 @@ def _judged(base: Cell | None, other: Cell | None) -> Judged | None:
 
 
 def shown(found: Sequence[Match], filters: Filters) -> list[Match]:
-    """Those that the filters leave."""
     return [one for one in found if _fits(one, filters)]
 
 

@@ -9,7 +9,7 @@ from django.urls import reverse
 from dashboard import numbers, words
 from dashboard.figures.ratios import Named
 from dashboard.reading import alerts, verdict
-from dashboard.tables import Entry, Head, Table, verdict_entry
+from dashboard.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
 from dashboard.words import kind_of
 from farm.contract.document import Comparison
 from farm.rules.runtimes import providers
@@ -18,32 +18,32 @@ from farm.rules.runtimes.order import goes_back
 if TYPE_CHECKING:
     from farm.alerts.models import Alert, Investigation, Symptom
 
-EVIDENCE_HEADS = (
-    Head("Change"),
-    Head("Series"),
-    Head("new / old", is_number=True),
-    Head("95 % interval", is_number=True),
-    Head("rounds", is_number=True),
-    Head("Now"),
-    Head("In words", is_text=True),
+STEP_COLUMNS: tuple[Column["Step"], ...] = (
+    Column("Release", lambda step: Entry(step["version"], is_name=True)),
+    Column("Outcome", lambda step: verdict_entry(step["outcome"])),
+    Number("change", lambda step: _change(step), "of p50 latency against the good release, in the same block"),
+    Number("95 % interval", lambda step: _interval(step)),
+    Number("minutes", lambda step: written(step.get("minutes"))),
+    Column("Run", lambda step: _run(step.get("run"))),
+    Prose("Why", lambda step: Entry(step.get("text") or "")),
 )
-STEP_HEADS = (
-    Head("Release"),
-    Head("Outcome"),
-    Head("change", is_number=True, note="of p50 latency against the good release, in the same block"),
-    Head("95 % interval", is_number=True),
-    Head("minutes", is_number=True),
-    Head("Run"),
-    Head("Why", is_text=True),
-)
-TRIAL_HEADS = (
-    Head("Switch"),
-    Head("Verdict", note="with the switch against without it, on the bad release"),
-    Head("change", is_number=True),
-    Head("gives back", is_number=True, note="share of the slow-down that it takes away; 100 % is all of it"),
-    Head("left", is_number=True, note="what stays against the good release"),
-    Head("Parity"),
-    Head("Run"),
+# a trial, and the run that measured it
+TRIAL_COLUMNS: tuple[Column[tuple["Trial", int | None]], ...] = (
+    Column("Switch", lambda one: Entry(_switch(one[0]["candidate"]), is_name=True)),
+    Column(
+        "Verdict",
+        lambda one: verdict_entry(one[0]["comparison"]["verdict"]),
+        "with the switch against without it, on the bad release",
+    ),
+    Number("change", lambda one: _trial_change(one[0]["comparison"])),
+    Number(
+        "gives back",
+        lambda one: written(one[0]["undone"], numbers.share),
+        "share of the slow-down that it takes away; 100 % is all of it",
+    ),
+    Number("left", lambda one: written(one[0]["remaining"], numbers.change), "what stays against the good release"),
+    Column("Parity", lambda one: verdict_entry("pass" if one[0]["keeps_parity"] else "fail")),
+    Column("Run", lambda one: _run(one[1])),
 )
 QUESTIONS = {"since_when": "Since when", "work_around": "Work-around"}
 
@@ -181,7 +181,6 @@ def comparison_of(symptom: "Symptom") -> Comparison | None:
 
 
 def sides(alert: "Alert") -> tuple[Side, Side]:
-    """The good and the bad release, as figures name them."""
     return Side(f"{alert.distribution}=={alert.good}"), Side(f"{alert.distribution}=={alert.bad}")
 
 
@@ -207,25 +206,29 @@ def address_of(symptom: "Symptom") -> str:
 
 def evidence(alert: "Alert") -> Table:
     """Every change of every series, with its figures and a link to the cell."""
-    return Table(
-        "evidence", "What changed, by series", EVIDENCE_HEADS, [_symptom(alert, one) for one in alert.symptoms.all()]
-    )
-
-
-def _symptom(alert: "Alert", one: "Symptom") -> tuple[Entry, ...]:
-    comparison = comparison_of(one) if one.kind == "slower" else None
-    low, high = (comparison.ci_low, comparison.ci_high) if comparison else (None, None)
     # what is no ratio (outputs, placement, endings) has none to be measured
-    change = numbers.change(one.size, low, high) if one.size else ""
-    return (
-        Entry(sign=kind_of(one.kind), value=one.kind),
-        Entry(_short_label(alert, one), href=address_of(one)),
-        Entry(change, one.size),
-        Entry(numbers.change_interval(low, high, ratio=one.size) if comparison else "", low),
-        Entry(str(comparison.rounds) if comparison else "", comparison.rounds if comparison else None),
-        Entry(f"well in {one.resolved_in}" if one.resolved_in else "still there"),
-        Entry(one.text),
+    symptoms = [(one, comparison_of(one) if one.kind == "slower" else None) for one in alert.symptoms.all()]
+    columns: tuple[Column[tuple[Symptom, Comparison | None]], ...] = (
+        Column("Change", lambda each: Entry(sign=kind_of(each[0].kind), value=each[0].kind)),
+        Column("Series", lambda each: Entry(_short_label(alert, each[0]), href=address_of(each[0]))),
+        Number("new / old", lambda each: _size(*each)),
+        Number("95 % interval", lambda each: _size_interval(*each)),
+        Number("rounds", lambda each: counted(each[1].rounds) if each[1] else Entry()),
+        Column("Now", lambda each: Entry(f"well in {each[0].resolved_in}" if each[0].resolved_in else "still there")),
+        Prose("In words", lambda each: Entry(each[0].text)),
     )
+    return Table.of("evidence", "What changed, by series", columns, symptoms)
+
+
+def _size(symptom: "Symptom", comparison: Comparison | None) -> Entry:
+    low, high = (comparison.ci_low, comparison.ci_high) if comparison else (None, None)
+    return Entry(numbers.change(symptom.size, low, high) if symptom.size else "", symptom.size)
+
+
+def _size_interval(symptom: "Symptom", comparison: Comparison | None) -> Entry:
+    if comparison is None:
+        return Entry()
+    return Entry(numbers.change_interval(comparison.ci_low, comparison.ci_high, ratio=symptom.size), comparison.ci_low)
 
 
 def question(alert: "Alert", kind: str) -> Question | None:
@@ -236,7 +239,9 @@ def question(alert: "Alert", kind: str) -> Question | None:
     newest = found[-1]
     is_open = newest.state in ("waiting", "measuring")
     answer = newest.answer or {}
-    table = _steps(newest) if kind == "since_when" else _trials(newest)
+    caption = "Releases that were measured beside the good one"
+    steps = Table.of("since-when", caption, STEP_COLUMNS, newest.steps)
+    table = steps if kind == "since_when" else _trials(newest)
     return Question(
         sentence=newest.sentence or _progress(newest),
         state=newest.state,
@@ -273,22 +278,13 @@ def _progress(one: "Investigation") -> str:
     return f"{done}{now}."
 
 
-def _steps(one: "Investigation") -> Table:
-    rows = [_step(step) for step in one.steps]
-    return Table("since-when", "Releases that were measured beside the good one", STEP_HEADS, rows)
+def _change(step: Step) -> Entry:
+    return Entry(numbers.change(step.get("ratio"), step.get("low"), step.get("high")), step.get("ratio"))
 
 
-def _step(step: Step) -> tuple[Entry, ...]:
-    ratio, low, high = step.get("ratio"), step.get("low"), step.get("high")
-    return (
-        Entry(str(step["version"]), is_name=True),
-        verdict_entry(str(step["outcome"])),
-        Entry(numbers.change(ratio, low, high), ratio),
-        Entry(numbers.change_interval(low, high, ratio=ratio), low),
-        Entry(numbers.plain(step.get("minutes")), step.get("minutes")),
-        _run(step.get("run")),
-        Entry(str(step.get("text") or "")),
-    )
+def _interval(step: Step) -> Entry:
+    low = step.get("low")
+    return Entry(numbers.change_interval(low, step.get("high"), ratio=step.get("ratio")), low)
 
 
 def _run(run_id: int | None) -> Entry:
@@ -298,23 +294,16 @@ def _run(run_id: int | None) -> Entry:
 
 
 def _trials(one: "Investigation") -> Table:
-    rows = [_trial(trial, step.get("run")) for step in one.steps for trial in step.get("trials", [])]
-    rows.sort(key=lambda row: -float(row[3].value or 0.0))
-    return Table("work-around", "Session options that were tried", TRIAL_HEADS, rows)
+    trials: list[tuple[Trial, int | None]] = [
+        (trial, step.get("run")) for step in one.steps for trial in step.get("trials", [])
+    ]
+    ordered = sorted(trials, key=lambda each: -each[0]["undone"])
+    return Table.of("work-around", "Session options that were tried", TRIAL_COLUMNS, ordered)
 
 
-def _trial(trial: Trial, run_id: int | None) -> tuple[Entry, ...]:
-    comparison = trial["comparison"]
-    ratio, low, high = comparison.get("ratio"), comparison.get("ci_low"), comparison.get("ci_high")
-    return (
-        Entry(_switch(trial["candidate"]), is_name=True),
-        verdict_entry(str(comparison["verdict"])),
-        Entry(numbers.change(ratio, low, high), ratio),
-        Entry(numbers.share(trial["undone"]), trial["undone"]),
-        Entry(numbers.change(trial["remaining"]), trial["remaining"]),
-        verdict_entry("pass" if trial["keeps_parity"] else "fail"),
-        _run(run_id),
-    )
+def _trial_change(comparison: Judged) -> Entry:
+    ratio = comparison.get("ratio")
+    return Entry(numbers.change(ratio, comparison.get("ci_low"), comparison.get("ci_high")), ratio)
 
 
 def _switch(candidate: Candidate) -> str:

@@ -1,37 +1,44 @@
 """What the page of one cell shows of it: metrics, placement, operators, parity, in words and tables."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from dashboard import axes, numbers, words
+from dashboard import axes, columns, numbers, words
 from dashboard.figures.figure import Address
 from dashboard.metrics import metric_text
-from dashboard.tables import Entry, Head, Table, verdict_entry
-from farm.contract.document import Cell, ParityOutput
+from dashboard.tables import Column, Entry, Head, Number, Prose, Table, counted, verdict_entry, written
+from farm.contract.document import Cell, Input, OperatorTime, ParityOutput, ProviderTime
 from farm.rules.cells.metrics import METRICS, Metric
 
 METRIC_HEADS = (Head("Metric"), Head("value", is_number=True), Head("Unit"), Head("Note", is_text=True))
-OPERATOR_HEADS = (
-    Head("Operator", note="the model's own node"),
-    Head("Type", note="as executed"),
-    Head("Provider"),
-    Head("µs per inference", is_number=True),
-    Head("share", is_number=True),
-    Head("Covers", is_text=True, note="own nodes fused into it"),
+NODE: Column[OperatorTime] = Column("Operator", lambda one: Entry(one.node, is_name=True), "the model's own node")
+TYPE: Column[OperatorTime] = Column("Type", lambda one: Entry(one.op_type), "as executed")
+RAN_ON: Column[OperatorTime] = Column("Provider", lambda one: Entry(words.provider(one.provider)))
+COVERS: Column[OperatorTime] = Prose(
+    "Covers", lambda one: Entry(numbers.listed(one.covers, most=6), is_name=True), "own nodes fused into it"
 )
-PARITY_HEADS = (
-    Head("Output"),
-    Head("max abs", is_number=True),
-    Head("max rel", is_number=True),
-    Head("RMSE", is_number=True),
-    Head("cosine", is_number=True),
-    Head("top-1 agreement", is_number=True),
-    Head("not numbers", is_number=True),
-    Head("infinite", is_number=True),
-    Head("beyond tolerance", is_number=True),
+PARITY_COLUMNS: tuple[Column[ParityOutput], ...] = (
+    Column("Output", lambda one: Entry(one.name, is_name=True)),
+    Number("max abs", lambda one: written(one.max_abs, numbers.scientific)),
+    Number("max rel", lambda one: written(one.max_rel, numbers.scientific)),
+    Number("RMSE", lambda one: written(one.rmse, numbers.scientific)),
+    Number("cosine", lambda one: written(one.cosine, _cosine)),
+    Number("top-1 agreement", lambda one: written(one.top1_agreement, _agreement)),
+    Number("not numbers", lambda one: counted(one.nan_count)),
+    Number("infinite", lambda one: counted(one.inf_count)),
+    Number("beyond tolerance", lambda one: Entry(numbers.fixed(one.violations, 0), one.violations)),
 )
-INPUT_HEADS = (Head("Input"), Head("Type"), Head("Shape"), Head("Values", is_text=True))
-PROVIDER_HEADS = (Head("Provider"), Head("share of time", is_number=True), Head("executed nodes", is_number=True))
+INPUT_COLUMNS: tuple[Column[Input], ...] = (
+    Column("Input", lambda one: Entry(one.name, is_name=True)),
+    Column("Type", lambda one: Entry(one.dtype)),
+    Column("Shape", lambda one: Entry(" × ".join(map(str, one.shape)) or "scalar")),
+    Prose("Values", lambda one: Entry(one.made_by)),
+)
+PROVIDER_COLUMNS: tuple[Column[ProviderTime], ...] = (
+    Column("Provider", lambda part: Entry(part.name, is_name=True)),
+    Number("share of time", lambda part: Entry(numbers.share(part.time_share), part.time_share, share=part.time_share)),
+    Number("executed nodes", lambda part: counted(part.nodes)),
+)
 
 
 @dataclass(frozen=True)
@@ -116,30 +123,13 @@ def _interval_note(cell: Cell) -> str:
 
 
 def inputs(cell: Cell) -> Table:
-    """What the cell was fed."""
-    rows = [
-        (
-            Entry(one.name, is_name=True),
-            Entry(one.dtype),
-            Entry(" × ".join(map(str, one.shape)) or "scalar"),
-            Entry(one.made_by),
-        )
-        for one in cell.inputs
-    ]
-    return Table("inputs", "Inputs of this cell", INPUT_HEADS, rows)
+    return Table.of("inputs", "Inputs of this cell", INPUT_COLUMNS, cell.inputs)
 
 
 def providers(cell: Cell) -> Table:
     """Executed nodes per provider, by time and by count."""
-    rows = [
-        (
-            Entry(part.name, is_name=True),
-            Entry(numbers.share(part.time_share), part.time_share, share=part.time_share),
-            Entry(str(part.nodes), part.nodes),
-        )
-        for part in sorted(cell.providers, key=lambda part: -part.time_share)
-    ]
-    return Table("placement", "Where the time goes", PROVIDER_HEADS, rows)
+    parts = sorted(cell.providers, key=lambda part: -part.time_share)
+    return Table.of("placement", "Where the time goes", PROVIDER_COLUMNS, parts)
 
 
 def whole_us(cell: Cell) -> float:
@@ -150,48 +140,34 @@ def whole_us(cell: Cell) -> float:
 def operators(cell: Cell) -> Table:
     """The executed operators by time, each with the model's own node, and the time that none of them has."""
     whole = whole_us(cell)
-    rows = [
-        (
-            Entry(one.node, is_name=True),
-            Entry(one.op_type),
-            Entry(words.provider(one.provider)),
-            *_time_and_share(one.time_us, whole),
-            Entry(numbers.listed(one.covers, most=6), is_name=True),
-        )
-        for one in sorted(cell.operators, key=lambda one: -one.time_us)
-    ]
-    if rows and cell.unaccounted_us is not None:
-        left = _time_and_share(cell.unaccounted_us, whole)
-        rows.append(
-            (Entry("in no operator"), Entry(""), Entry(""), *left, Entry("between them, and the profiler's own"))
-        )
-    return Table("operators", "Executed operators, from a trace", OPERATOR_HEADS, rows)
+    time, share = time_columns(whole, "µs per inference")
+    ordered = sorted(cell.operators, key=lambda one: -one.time_us)
+    table = Table.of(
+        "operators", "Executed operators, from a trace", (NODE, TYPE, RAN_ON, time, share, COVERS), ordered
+    )
+    if not ordered or cell.unaccounted_us is None:
+        return table
+    rest = OperatorTime(node="in no operator", op_type="", provider="", time_us=cell.unaccounted_us)
+    left = [Entry(rest.node), Entry(), Entry(), time.entry(rest), share.entry(rest)]
+    return replace(table, rows=[*table.rows, (*left, Entry("between them, and the profiler's own"))])
 
 
-def _time_and_share(time_us: float, whole: float) -> tuple[Entry, Entry]:
-    share = time_us / whole if whole else None
-    return Entry(numbers.plain(time_us), time_us), Entry(numbers.share(share), time_us, share=share or 0.0)
+def time_columns(whole: float, head: str) -> tuple[Column[OperatorTime], Column[OperatorTime]]:
+    """The time of an operator, and its share of the whole."""
+
+    def share(one: OperatorTime) -> Entry:
+        part = one.time_us / whole if whole else None
+        return Entry(numbers.share(part), one.time_us, share=part or 0.0)
+
+    return Number(head, lambda one: written(one.time_us)), Number("share", share)
 
 
 def parity(cell: Cell) -> Table:
-    """Each output against the reference."""
-    return Table("parity", "Outputs against the reference", PARITY_HEADS, [_output(one) for one in cell.parity.outputs])
+    return Table.of("parity", "Outputs against the reference", PARITY_COLUMNS, cell.parity.outputs)
 
 
-def _output(one: ParityOutput) -> tuple[Entry, ...]:
-    return (
-        Entry(one.name, is_name=True),
-        Entry(numbers.scientific(one.max_abs), one.max_abs),
-        Entry(numbers.scientific(one.max_rel), one.max_rel),
-        Entry(numbers.scientific(one.rmse), one.rmse),
-        Entry(_cosine(one.cosine), one.cosine),
-        Entry(
-            numbers.share(one.top1_agreement) if one.top1_agreement is not None else "not a score", one.top1_agreement
-        ),
-        Entry(str(one.nan_count), one.nan_count),
-        Entry(str(one.inf_count), one.inf_count),
-        Entry(numbers.fixed(one.violations, 0), one.violations),
-    )
+def _agreement(value: float | None) -> str:
+    return "not a score" if value is None else numbers.share(value)
 
 
 def _cosine(value: float | None) -> str:
@@ -203,16 +179,14 @@ def _cosine(value: float | None) -> str:
 
 def siblings(cells: Sequence[Cell], cell: Cell, address: Address) -> Table:
     """The other cells of the block, for a step to the side."""
-    heads = (Head("Cell"), Head("p50, ms", is_number=True), Head("State"))
     block = [one for one in cells if one.block == cell.block]
     along = axes.varying(block)
-    rows = [
-        (
-            Entry(axes.name_of(one, along), href=address(one.id), soft="A/A twin" if one.twin_of else ""),
-            Entry(numbers.milliseconds(one.p50_ms, one.p50_ci_ms), one.p50_ms),
-            verdict_entry(one.status.value),
-        )
-        for one in block
-        if one.id != cell.id
-    ]
-    return Table("siblings", "Measured in the same block", heads, rows)
+    shown: tuple[Column[Cell], ...] = (
+        Column(
+            "Cell",
+            lambda one: Entry(axes.name_of(one, along), href=address(one.id), soft="A/A twin" if one.twin_of else ""),
+        ),
+        columns.P50,
+        Column("State", lambda one: verdict_entry(one.status.value)),
+    )
+    return Table.of("siblings", "Measured in the same block", shown, [one for one in block if one.id != cell.id])

@@ -66,5 +66,4 @@ def of_release(distribution: str, count: int, version: str, at: datetime) -> Cha
 
 
 def newest_first(changes: Iterable[Change]) -> list[Change]:
-    """All of them, the newest first."""
     return sorted(changes, key=lambda change: change.at, reverse=True)

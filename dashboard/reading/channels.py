@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from django.urls import reverse
 
 from dashboard import numbers
-from dashboard.tables import Entry, Head, Table, verdict_entry
+from dashboard.tables import Column, Entry, Number, Prose, Table, counted, moment, verdict_entry
 from farm.accounts.refusals import Refusal
 from farm.alerts.selectors.alerts import shown_target
 from farm.alerts.selectors.outbox import Fate
@@ -33,14 +32,14 @@ FIELD_OF_CODE = {
     "not_found": "team",
     "not_allowed": "team",
 }
-HEADS = (
-    Head("Message"),
-    Head("State"),
-    Head("Subject", is_text=True),
-    Head("tries", is_number=True),
-    Head("Problem", is_text=True),
-    Head("Made"),
-    Head("Sent"),
+COLUMNS: tuple[Column["Delivery"], ...] = (
+    Column("Message", lambda one: Entry(one.kind, href=_alert(one))),
+    Column("State", lambda one: verdict_entry(one.state, soft="for good" if one.state == "failed" else _again(one))),
+    Prose("Subject", lambda one: Entry(one.subject)),
+    Number("tries", lambda one: counted(one.tries)),
+    Prose("Problem", lambda one: Entry(one.problem)),
+    Column("Made", lambda one: moment(one.created_at)),
+    Column("Sent", lambda one: moment(one.sent_at)),
 )
 
 
@@ -85,29 +84,17 @@ def _fate(fate: Fate) -> str:
 
 
 def messages_table(deliveries: Iterable["Delivery"]) -> Table:
-    """What a channel was told, the newest first."""
-    return Table("messages", "Messages to this channel", HEADS, [_message(one) for one in deliveries])
+    return Table.of("messages", "Messages to this channel", COLUMNS, deliveries)
 
 
-def _message(one: "Delivery") -> tuple[Entry, ...]:
+def _alert(one: "Delivery") -> str:
     alert = one.event.alert_id if one.event else None
-    href = reverse("dashboard:alert", args=[alert]) if alert else ""
-    again = f"tried again at {one.due_at:%H:%M} UTC" if one.state == "waiting" and one.tries else ""
-    return (
-        Entry(one.kind, href=href),
-        verdict_entry(one.state, soft="for good" if one.state == "failed" else again),
-        Entry(one.subject),
-        Entry(str(one.tries), one.tries),
-        Entry(one.problem),
-        Entry(f"{one.created_at:%Y-%m-%d %H:%M} UTC", one.created_at.timestamp()),
-        Entry(f"{one.sent_at:%Y-%m-%d %H:%M} UTC" if one.sent_at else "not yet", _stamp(one.sent_at)),
-    )
+    return reverse("dashboard:alert", args=[alert]) if alert else ""
 
 
-def _stamp(at: datetime | None) -> float | None:
-    return at.timestamp() if at is not None else None
+def _again(one: "Delivery") -> str:
+    return f"tried again at {one.due_at:%H:%M} UTC" if one.state == "waiting" and one.tries else ""
 
 
 def field_of(refusal: Refusal) -> str:
-    """The field of the form that a refusal speaks of."""
     return FIELD_OF_CODE.get(refusal.code, "target")

@@ -1,28 +1,41 @@
 """Comparisons of a run as tables and named rows, and which of them the page opens with."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from dashboard import axes, numbers
+from dashboard.figures import ratios
 from dashboard.figures.figure import Address
 from dashboard.figures.ratios import Named
-from dashboard.tables import Entry, Head, Table, verdict_entry
+from dashboard.tables import Column, Entry, Number, Prose, Table, counted, written
 from farm.contract.document import Cell, Comparison
-
-HEADS = (
-    Head("Where"),
-    Head("Baseline → candidate"),
-    Head("Verdict"),
-    Head("change", is_number=True, note="of p50 latency, candidate against baseline"),
-    Head("95 % interval", is_number=True),
-    Head("rounds", is_number=True),
-    Head("noise floor", is_number=True, note="how much identical launches differ: standard deviation over rounds"),
-    Head("margin", is_number=True, note="changes within it are called equal: from the node's A/A pairs, at least 2 %"),
-    Head("smallest seen", is_number=True, note="the smallest change that so many rounds would call slower or faster"),
-    Head("Note", is_text=True),
-)
 
 # how the noise floor is known, where it is not the node's own history
 NOISE_FROM = {"block": "of this block", "assumed": "assumed"}
+
+
+def _noise(one: Named) -> Entry:
+    comparison = one.comparison
+    known = NOISE_FROM.get(comparison.noise_from or "", "")
+    return Entry(numbers.share(comparison.noise), comparison.noise, soft=known)
+
+
+COLUMNS: tuple[Column[Named], ...] = (
+    Column("Where", lambda one: Entry(one.where)),
+    Column("Baseline → candidate", lambda one: Entry(one.step, href=one.href)),
+    ratios.VERDICT,
+    replace(ratios.CHANGE, note="of p50 latency, candidate against baseline"),
+    ratios.INTERVAL,
+    Number("rounds", lambda one: counted(one.comparison.rounds)),
+    Number("noise floor", _noise, "how much identical launches differ: standard deviation over rounds"),
+    replace(ratios.MARGIN, note="changes within it are called equal: from the node's A/A pairs, at least 2 %"),
+    Number(
+        "smallest seen",
+        lambda one: written(one.comparison.smallest_detectable, numbers.share),
+        "the smallest change that so many rounds would call slower or faster",
+    ),
+    Prose("Note", lambda one: Entry(_note(one.comparison))),
+)
 
 
 def axes_compared(comparisons: Sequence[Comparison]) -> list[str]:
@@ -73,27 +86,9 @@ def named(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address:
 
 def table(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address: Address) -> Table:
     """Every comparison with its interval, rounds, margin and the smallest change it could see."""
-    shared = axes.varying(cells.values())
-    known = [one for one in comparisons if one.baseline in cells and one.candidate in cells]
-    rows = [_row(one, names(one, cells, shared), address) for one in known]
     # the chart above it has a table of its own by that name
-    return Table("compared-pairs", "Cells compared side by side, in interleaved rounds of one block", HEADS, rows)
-
-
-def _row(comparison: Comparison, name: tuple[str, str], address: Address) -> tuple[Entry, ...]:
-    low, high = comparison.ci_low, comparison.ci_high
-    return (
-        Entry(name[0]),
-        Entry(name[1], href=address(comparison.candidate)),
-        verdict_entry(comparison.verdict),
-        Entry(numbers.change(comparison.ratio, low, high), comparison.ratio),
-        Entry(numbers.change_interval(low, high, ratio=comparison.ratio), low),
-        Entry(str(comparison.rounds), comparison.rounds),
-        Entry(numbers.share(comparison.noise), comparison.noise, soft=NOISE_FROM.get(comparison.noise_from or "", "")),
-        Entry(f"± {numbers.share(comparison.margin)}", comparison.margin),
-        Entry(numbers.share(comparison.smallest_detectable), comparison.smallest_detectable),
-        Entry(_note(comparison)),
-    )
+    caption = "Cells compared side by side, in interleaved rounds of one block"
+    return Table.of("compared-pairs", caption, COLUMNS, named(comparisons, cells, address))
 
 
 def _note(comparison: Comparison) -> str:

@@ -3,17 +3,23 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dashboard.tables import Entry, Head, Table
+from dashboard.tables import Column, Entry, Number, Prose, Table, counted
 from dashboard.words import Sign, sign_of
 from farm.rules.runtimes import compatibility
 from farm.rules.runtimes.compatibility import Row
 
-HEADS = (
-    Head("ONNX Runtime"),
-    Head("Loads"),
-    Head("Why", is_text=True),
-    Head("Nodes run", is_number=True, note="as a trace counted them; other fusions, other counts"),
-    Head("Known by", note="measured: a runner of this release was given the model; derived: from the model's stamps"),
+# the first and the last release that say the same, and what
+Range = tuple[str, str, Row]
+COLUMNS: tuple[Column[Range], ...] = (
+    Column("ONNX Runtime", lambda each: Entry(_releases(*each[:2]), is_name=True)),
+    Column("Loads", lambda each: Entry(sign=_sign(each[2]), value=_sign(each[2]).word)),
+    Prose("Why", lambda each: Entry("" if each[2].reason is None and not each[2].differs else each[2].sentence())),
+    Number("Nodes run", lambda each: _nodes(each[2]), "as a trace counted them; other fusions, other counts"),
+    Column(
+        "Known by",
+        lambda each: Entry(each[2].basis),
+        "measured: a runner of this release was given the model; derived: from the model's stamps",
+    ),
 )
 
 
@@ -28,21 +34,18 @@ class Compatibility:
 def compatibility_panel(rows: Sequence[Row]) -> Compatibility:
     """The table of releases, newest first."""
     ranges = compatibility.in_ranges(rows)
-    lines = [_line(first, last, row) for first, last, row in reversed(ranges)]
     return Compatibility(
         sentence=compatibility.verdict(rows),
-        table=Table("compatibility", "Which releases of ONNX Runtime load it", HEADS, lines),
+        table=Table.of("compatibility", "Which releases of ONNX Runtime load it", COLUMNS, list(reversed(ranges))),
     )
 
 
-def _line(first: str, last: str, row: Row) -> tuple[Entry, ...]:
-    return (
-        Entry(first if first == last else f"{first} – {last}", is_name=True),
-        Entry(sign=_sign(row), value=_sign(row).word),
-        Entry("" if row.reason is None and not row.differs else row.sentence()),
-        Entry("" if row.executed_nodes is None else str(row.executed_nodes), row.executed_nodes),
-        Entry(row.basis),
-    )
+def _releases(first: str, last: str) -> str:
+    return first if first == last else f"{first} – {last}"
+
+
+def _nodes(row: Row) -> Entry:
+    return Entry() if row.executed_nodes is None else counted(row.executed_nodes)
 
 
 def _sign(row: Row) -> Sign:

@@ -35,7 +35,6 @@ def days_of(text: str) -> int:
 
 
 def since(days: int) -> datetime:
-    """The moment so many days ago."""
     return timezone.now() - timedelta(days=days)
 
 

@@ -5,21 +5,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dashboard import numbers, words
-from dashboard.tables import Entry, Head, Table
+from dashboard.tables import Column, Entry, Number, Table, counted
 from farm.contract.divergence import DivergenceDocument, Spread, TensorLook
 from farm.contract.document import Cell
 
 if TYPE_CHECKING:
     from farm.runs.models import Divergence
 
-HEADS = (
-    Head("Side"),
-    Head("minimum", is_number=True),
-    Head("maximum", is_number=True),
-    Head("mean", is_number=True),
-    Head("standard deviation", is_number=True),
-    Head("not numbers", is_number=True),
-    Head("infinite", is_number=True),
+COLUMNS: tuple[Column[tuple[str, Spread]], ...] = (
+    Column("Side", lambda side: Entry(side[0])),
+    Number("minimum", lambda side: _figure(side[1].minimum)),
+    Number("maximum", lambda side: _figure(side[1].maximum)),
+    Number("mean", lambda side: _figure(side[1].mean)),
+    Number("standard deviation", lambda side: _figure(side[1].std)),
+    Number("not numbers", lambda side: counted(side[1].nan_count)),
+    Number("infinite", lambda side: counted(side[1].inf_count)),
 )
 REFERENCE = "the reference"
 
@@ -91,18 +91,13 @@ def _table(document: DivergenceDocument, look: TensorLook | None, *, number: int
     if look is None or document.found is None:
         return None
     sides = ((str(document.candidate), look.candidate), (document.reference, look.reference))
-    rows = [_spread(name, spread) for name, spread in sides if spread is not None]
-    return Table(f"divergence-{number}", f"Values of {document.found.tensor} on both sides", HEADS, rows)
+    known = [(name, spread) for name, spread in sides if spread is not None]
+    caption = f"Values of {document.found.tensor} on both sides"
+    return Table.of(f"divergence-{number}", caption, COLUMNS, known)
 
 
-def _spread(name: str, spread: Spread) -> tuple[Entry, ...]:
-    figures = (spread.minimum, spread.maximum, spread.mean, spread.std)
-    return (
-        Entry(name),
-        *(Entry("" if figure is None else f"{figure:.6g}".replace("-", numbers.MINUS), figure) for figure in figures),
-        Entry(str(spread.nan_count), spread.nan_count),
-        Entry(str(spread.inf_count), spread.inf_count),
-    )
+def _figure(value: float | None) -> Entry:
+    return Entry() if value is None else Entry(f"{value:.6g}".replace("-", numbers.MINUS), value)
 
 
 def _beyond(look: TensorLook | None) -> str:

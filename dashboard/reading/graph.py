@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from dashboard import numbers, words
-from dashboard.reading.cell import whole_us
-from dashboard.tables import Entry, Head, Table
+from dashboard.reading.cell import COVERS, NODE, RAN_ON, TYPE, time_columns, whole_us
+from dashboard.tables import Table
 from farm.contract.document import Cell, OperatorTime
 from farm.runs.selectors.traced import TracedCell
 
@@ -18,14 +18,6 @@ SHOWN = 500
 STEPS = (0.01, 0.03, 0.1, 0.25)
 
 # the time stands beside the name: what a narrow window cuts off is what it is needed for least
-HEADS = (
-    Head("Operator", note="the model's own node"),
-    Head("µs", is_number=True, note="per inference"),
-    Head("share", is_number=True),
-    Head("Type", note="as executed"),
-    Head("Provider"),
-    Head("Covers", is_text=True, note="own nodes fused into it"),
-)
 
 
 @dataclass(frozen=True)
@@ -99,18 +91,9 @@ def table(cell: Cell) -> Table:
     """The list that stands beside the picture: the operators with most time."""
     whole = whole_us(cell) or 1.0
     longest = sorted(cell.operators, key=lambda one: -one.time_us)[:SHOWN]
-    rows = [
-        (
-            Entry(one.node, is_name=True),
-            Entry(numbers.plain(one.time_us), one.time_us),
-            Entry(numbers.share(one.time_us / whole), one.time_us, share=one.time_us / whole),
-            Entry(one.op_type),
-            Entry(words.provider(one.provider)),
-            Entry(numbers.listed(one.covers, most=6), is_name=True),
-        )
-        for one in longest
-    ]
-    return Table("operators", "The model's nodes by time", HEADS, rows)
+    time, share = time_columns(whole, "µs")
+    shown = (NODE, replace(time, note="per inference"), share, TYPE, RAN_ON, COVERS)
+    return Table.of("operators", "The model's nodes by time", shown, longest)
 
 
 def left_out(cell: Cell) -> str:

@@ -6,12 +6,10 @@ from typing import TypedDict
 
 from dashboard import numbers
 from dashboard.reading.facts import Fact
-from dashboard.tables import Entry, Head, Table
+from dashboard.tables import Column, Entry, Number, Table, counted
 from farm.rules.quality.findings import EXPLANATIONS
 
 OPERATORS_SHOWN = 30
-PORT_HEADS = (Head("Name"), Head("Side"), Head("Type"), Head("Shape"))
-OPERATOR_HEADS = (Head("Operator"), Head("nodes", is_number=True))
 
 
 class Port(TypedDict, total=False):
@@ -147,17 +145,15 @@ def _finding(one: Found) -> Finding:
 
 
 def _ports(found: Stored) -> Table:
-    rows = [
-        (
-            Entry(str(port.get("name")), is_name=True),
-            Entry(side),
-            Entry(str(port.get("dtype"))),
-            Entry(_shape(port.get("shape")), is_name=True),
-        )
-        for side, ports in (("input", found.get("inputs")), ("output", found.get("outputs")))
-        for port in ports or ()
-    ]
-    return Table("ports", "Inputs and outputs", PORT_HEADS, rows)
+    columns: tuple[Column[tuple[str, Port]], ...] = (
+        Column("Name", lambda each: Entry(str(each[1].get("name")), is_name=True)),
+        Column("Side", lambda each: Entry(each[0])),
+        Column("Type", lambda each: Entry(str(each[1].get("dtype")))),
+        Column("Shape", lambda each: Entry(_shape(each[1].get("shape")), is_name=True)),
+    )
+    inputs = [("input", port) for port in found.get("inputs") or ()]
+    outputs = [("output", port) for port in found.get("outputs") or ()]
+    return Table.of("ports", "Inputs and outputs", columns, [*inputs, *outputs])
 
 
 def _shape(shape: Sequence[int | str] | None) -> str:
@@ -167,4 +163,8 @@ def _shape(shape: Sequence[int | str] | None) -> str:
 def _operators(operators: Mapping[str, int]) -> Table:
     ranked = sorted(operators.items(), key=lambda pair: -pair[1])[:OPERATORS_SHOWN]
     caption = f"Operators of the model ({numbers.count(len(operators), 'kind')})"
-    return Table("kinds", caption, OPERATOR_HEADS, [(Entry(name), Entry(str(n), n)) for name, n in ranked])
+    columns: tuple[Column[tuple[str, int]], ...] = (
+        Column("Operator", lambda pair: Entry(pair[0])),
+        Number("nodes", lambda pair: counted(pair[1])),
+    )
+    return Table.of("kinds", caption, columns, ranked)

@@ -42,7 +42,6 @@ def shown(node: "Node") -> Shown:
 
 
 def typed(post: Mapping[str, str]) -> Shown:
-    """What was sent, as it was typed."""
     return {name: post.get(name, "").replace("\x00", "")[:500] for name in ("is_paused", *FIELDS)}
 
 

@@ -3,24 +3,13 @@
 from collections.abc import Mapping
 
 from dashboard import numbers
-from dashboard.tables import Entry, Head, Table
+from dashboard.tables import Column, Entry, Number, Prose, Table, counted, written
 from farm.rules.cells.axes import OWN_AXES
 from farm.rules.planning.blocks import TWIN
-from farm.rules.planning.plans import Plan, PlannedBlock
+from farm.rules.planning.plans import Arm, Plan, PlannedBlock, PlannedComparison, RefusedPoint
 
-BLOCK_HEADS = (
-    Head("Block"),
-    Head("cells", is_number=True),
-    Head("Nodes that may take it"),
-    Head("rounds", is_number=True),
-    Head("comparisons", is_number=True),
-    Head("smallest change seen", is_number=True, note="what a comparison calls slower or faster about 95 times in 100"),
-    Head("minutes", is_number=True),
-)
-REFUSED_HEADS = (Head("Point"), Head("Why, and the way out", is_text=True))
 # axes whose values say nothing without their name
 _NAMED = {"batch", "opset", *(axis.name for axis in OWN_AXES)}
-CELL_HEADS = (Head("Cell"), Head("Block", is_number=True))
 
 
 def summary(plan: Plan) -> str:
@@ -55,40 +44,57 @@ def wishes(plan: Plan) -> list[str]:
 
 def blocks(plan: Plan, nodes: Mapping[str, str]) -> Table:
     """A row for each block. `nodes`: names by id."""
-    rows = [_block(block, nodes) for block in plan.blocks]
-    return Table("blocks", "Cells of one block are measured side by side on one node", BLOCK_HEADS, rows)
-
-
-def _block(block: PlannedBlock, nodes: Mapping[str, str]) -> tuple[Entry, ...]:
-    own = [one for one in block.comparisons if one.axis != TWIN]
-    seen = [one.smallest_detectable for one in own if one.smallest_detectable is not None]
-    arms = len({arm.cell for arm in block.arms})
-    rounds = str(block.min_rounds) if block.min_rounds == block.max_rounds else f"{block.min_rounds}–{block.max_rounds}"
-    return (
-        Entry(block.id),
-        Entry(str(arms), arms),
-        Entry(numbers.listed([nodes.get(node, node) for node in block.nodes]) or "none now"),
-        Entry(rounds, block.max_rounds),
-        Entry(str(len(own)), len(own)),
-        Entry(numbers.share(min(seen)) if seen else "nothing to compare", min(seen, default=None)),
-        Entry(numbers.plain(block.minutes), block.minutes),
+    columns: tuple[Column[PlannedBlock], ...] = (
+        Column("Block", lambda block: Entry(block.id)),
+        Number("cells", lambda block: counted(len({arm.cell for arm in block.arms}))),
+        Column("Nodes that may take it", lambda block: Entry(_names(block, nodes))),
+        Number("rounds", _rounds),
+        Number("comparisons", lambda block: counted(len(_own(block)))),
+        Number("smallest change seen", _smallest, "what a comparison calls slower or faster about 95 times in 100"),
+        Number("minutes", lambda block: written(block.minutes)),
     )
+    return Table.of("blocks", "Cells of one block are measured side by side on one node", columns, plan.blocks)
+
+
+def _names(block: PlannedBlock, nodes: Mapping[str, str]) -> str:
+    return numbers.listed([nodes.get(node, node) for node in block.nodes]) or "none now"
+
+
+def _rounds(block: PlannedBlock) -> Entry:
+    least = "" if block.min_rounds == block.max_rounds else f"{block.min_rounds}–"
+    return Entry(f"{least}{block.max_rounds}", block.max_rounds)
+
+
+def _own(block: PlannedBlock) -> list[PlannedComparison]:
+    return [one for one in block.comparisons if one.axis != TWIN]
+
+
+def _smallest(block: PlannedBlock) -> Entry:
+    seen = [one.smallest_detectable for one in _own(block) if one.smallest_detectable is not None]
+    return Entry(numbers.share(min(seen)) if seen else "nothing to compare", min(seen, default=None))
 
 
 def refused(plan: Plan) -> Table:
     """The points that will not run, with the rule and the way out."""
-    rows = [(Entry(_labels(point.labels)), Entry(point.reason.text)) for point in plan.refused]
-    return Table("refused", "Points that will not run", REFUSED_HEADS, rows)
+    columns: tuple[Column[RefusedPoint], ...] = (
+        Column("Point", lambda point: Entry(_labels(point.labels))),
+        Prose("Why, and the way out", lambda point: Entry(point.reason.text)),
+    )
+    return Table.of("refused", "Points that will not run", columns, plan.refused)
 
 
 def cells(plan: Plan) -> Table:
     """Every cell that will be measured, once."""
-    found: dict[str, tuple[Entry, ...]] = {}
+    arms: dict[str, tuple[Arm, int]] = {}
     for place, block in enumerate(plan.blocks, start=1):
         for arm in block.arms:
             if arm.twin_of is None:
-                found.setdefault(arm.cell, (Entry(_labels(arm.labels)), Entry(str(place), place)))
-    return Table("plan-cells", "Cells", CELL_HEADS, list(found.values()))
+                arms.setdefault(arm.cell, (arm, place))
+    columns: tuple[Column[tuple[Arm, int]], ...] = (
+        Column("Cell", lambda each: Entry(_labels(each[0].labels))),
+        Number("Block", lambda each: counted(each[1])),
+    )
+    return Table.of("plan-cells", "Cells", columns, arms.values())
 
 
 def _labels(labels: Mapping[str, str]) -> str:

@@ -3,33 +3,25 @@
 from collections.abc import Sequence
 
 from dashboard import numbers
-from dashboard.tables import Entry, Head, Table
+from dashboard.tables import Column, Entry, Number, Prose, Table, counted
 from farm.runs.selectors.queueing import Queue
 
-HEADS = (
-    Head("Hardware"),
-    Head("blocks waiting", is_number=True),
-    Head("being measured", is_number=True),
-    Head("nodes", is_number=True, note="online, and taking such blocks now"),
-    Head("planned work", is_number=True, note="what the plans expect of all of it on one node"),
-    Head("A block queued now starts", is_text=True),
+COLUMNS: tuple[Column[Queue], ...] = (
+    Column("Hardware", lambda one: Entry(one.hardware, is_name=True)),
+    Number("blocks waiting", lambda one: counted(one.waiting)),
+    Number("being measured", lambda one: counted(one.measuring)),
+    Number("nodes", lambda one: counted(one.nodes), note="online, and taking such blocks now"),
+    Number(
+        "planned work",
+        lambda one: Entry(numbers.duration(60 * one.minutes), one.minutes),
+        note="what the plans expect of all of it on one node",
+    ),
+    Prose("A block queued now starts", lambda one: Entry(start_words(one))),
 )
 
 
 def table(queues: Sequence[Queue]) -> Table:
-    """A row for each hardware that open blocks ask for."""
-    return Table("queues", "What waits for which hardware", HEADS, [_row(one) for one in queues])
-
-
-def _row(one: Queue) -> tuple[Entry, ...]:
-    return (
-        Entry(one.hardware, is_name=True),
-        Entry(str(one.waiting), one.waiting),
-        Entry(str(one.measuring), one.measuring),
-        Entry(str(one.nodes), one.nodes),
-        Entry(numbers.duration(60 * one.minutes), one.minutes),
-        Entry(start_words(one)),
-    )
+    return Table.of("queues", "What waits for which hardware", COLUMNS, queues)
 
 
 def start_words(one: Queue) -> str:

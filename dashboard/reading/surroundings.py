@@ -4,25 +4,15 @@ import re
 from collections.abc import Callable, Sequence
 
 from dashboard import numbers
-from dashboard.tables import Entry, Head, Table
-from farm.contract.document import BlockFacts
+from dashboard.tables import Column, Entry, Number, Table, moment
 from farm.contract.reports import Facts
 from farm.runs.selectors import Before
 
 # from a run's number to its page
 RunAddress = Callable[[int], str]
 
-HEADS = (
-    Head("Block"),
-    Head("When"),
-    Head("load, 1 min", is_number=True),
-    Head("other programs", is_number=True, note="their share of the processor"),
-    Head("other runners", is_number=True),
-    Head("Governor"),
-    Head("Turbo"),
-    Head("°C", is_number=True),
-)
 UNREADABLE = "not readable here"
+TURBO = {None: UNREADABLE, True: "on", False: "off"}
 
 
 def advice(said: Facts, before: Sequence[Before]) -> list[str]:
@@ -43,25 +33,25 @@ def advice(said: Facts, before: Sequence[Before]) -> list[str]:
 
 def table(before: Sequence[Before], address: RunAddress) -> Table:
     """What was read before each of a node's last blocks."""
-    rows = [_row(one, one.facts, address) for one in before]
-    return Table("before", "What was read just before each block", HEADS, rows)
-
-
-def _row(one: Before, facts: BlockFacts, address: RunAddress) -> tuple[Entry, ...]:
-    return (
-        Entry(f"run {one.run}, {facts.block}", one.run, href=address(one.run)),
-        Entry(f"{one.at:%Y-%m-%d %H:%M} UTC", one.at.timestamp()),
-        Entry(_number(facts.load_1m, 1), facts.load_1m),
-        Entry(UNREADABLE if facts.busy_share is None else numbers.share(facts.busy_share), facts.busy_share),
-        Entry(_number(facts.other_runners, 0), facts.other_runners),
-        Entry(facts.governor or UNREADABLE),
-        Entry(UNREADABLE if facts.turbo is None else "on" if facts.turbo else "off"),
-        Entry(_number(facts.temperature_c, 0), facts.temperature_c),
+    columns: tuple[Column[Before], ...] = (
+        Column("Block", lambda one: Entry(f"run {one.run}, {one.facts.block}", one.run, href=address(one.run))),
+        Column("When", lambda one: moment(one.at)),
+        Number("load, 1 min", lambda one: _number(one.facts.load_1m, 1)),
+        Number("other programs", lambda one: _share(one.facts.busy_share), "their share of the processor"),
+        Number("other runners", lambda one: _number(one.facts.other_runners, 0)),
+        Column("Governor", lambda one: Entry(one.facts.governor or UNREADABLE)),
+        Column("Turbo", lambda one: Entry(TURBO[one.facts.turbo])),
+        Number("°C", lambda one: _number(one.facts.temperature_c, 0)),
     )
+    return Table.of("before", "What was read just before each block", columns, before)
 
 
-def _number(value: float | None, decimals: int) -> str:
-    return UNREADABLE if value is None else numbers.fixed(value, decimals)
+def _share(value: float | None) -> Entry:
+    return Entry(UNREADABLE if value is None else numbers.share(value), value)
+
+
+def _number(value: float | None, decimals: int) -> Entry:
+    return Entry(UNREADABLE if value is None else numbers.fixed(value, decimals), value)
 
 
 def _kind(sentence: str) -> str:

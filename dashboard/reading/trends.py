@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from dashboard import numbers
 from dashboard.figures.lines import Line, Mark, Shift, Spot, shift_words
-from dashboard.tables import Entry, Head, Table
+from dashboard.tables import Column, Entry, Number, Table, counted
 from farm.rules.comparing.changepoints import find_changepoints
 from farm.rules.runtimes.order import release_order
 
@@ -20,16 +20,6 @@ if TYPE_CHECKING:
 SEARCHED = 200
 # from a series, its node and values to its level shifts and alerts
 Marking = Callable[[str, str, Sequence[Spot]], tuple[Sequence[Shift], Sequence[Mark]]]
-HEADS = (
-    Head("Series"),
-    Head("Node"),
-    Head("points", is_number=True),
-    Head("Last release"),
-    Head("last", is_number=True, note="p50 against the pinned release, in the same block"),
-    Head("95 % interval", is_number=True),
-    Head("Level shifts"),
-    Head("Alerts"),
-)
 
 
 def lines(watch: "Watch", points: Iterable["PointRow"], alerts: Iterable["Alert"] = ()) -> list[Line]:
@@ -112,20 +102,38 @@ def _marks(
 
 def table(lines: Sequence[Line], *, watch: int) -> Table:
     """Every line with its last value, its level shifts and its alerts; a name leads to that line alone."""
-    rows = [_row(line, watch) for line in lines]
-    return Table("trends", "Long series against the pinned release", HEADS, rows)
-
-
-def _row(line: Line, watch: int) -> tuple[Entry, ...]:
-    last = line.spots[-1]
-    alerts = numbers.listed([f"alert {mark.alert}" for mark in line.marks], most=4)
-    return (
-        Entry(line.label, href=f"/trends/?{urlencode({'watch': watch, 'series': line.key})}"),
-        Entry(line.node),
-        Entry(str(len(line.spots)), len(line.spots)),
-        Entry(last.version, is_name=True),
-        Entry(numbers.change(last.ratio, last.low, last.high), last.ratio),
-        Entry(numbers.change_interval(last.low, last.high, ratio=last.ratio), last.low),
-        Entry(numbers.listed([shift_words(line, shift) for shift in line.shifts], most=3) or "none"),
-        Entry(alerts or "none"),
+    columns: tuple[Column[Line], ...] = (
+        Column("Series", lambda line: Entry(line.label, href=href_of(watch, line.key))),
+        Column("Node", lambda line: Entry(line.node)),
+        Number("points", lambda line: counted(len(line.spots))),
+        Column("Last release", lambda line: Entry(line.spots[-1].version, is_name=True)),
+        Number("last", lambda line: last_change(line), "p50 against the pinned release, in the same block"),
+        Number("95 % interval", lambda line: Entry(last_interval(line), line.spots[-1].low)),
+        Column("Level shifts", lambda line: Entry(shifts_words(line, most=3))),
+        Column("Alerts", lambda line: Entry(_alerts(line))),
     )
+    return Table.of("trends", "Long series against the pinned release", columns, lines)
+
+
+def href_of(watch: int, key: str) -> str:
+    return f"/trends/?{urlencode({'watch': watch, 'series': key})}"
+
+
+def last_change(line: Line) -> Entry:
+    last = line.spots[-1]
+    return Entry(numbers.change(last.ratio, last.low, last.high), last.ratio)
+
+
+def last_interval(line: Line) -> str:
+    """Between which changes the newest value lies."""
+    last = line.spots[-1]
+    return numbers.change_interval(last.low, last.high, ratio=last.ratio)
+
+
+def shifts_words(line: Line, *, most: int) -> str:
+    """The level shifts, the first ones by name."""
+    return numbers.listed([shift_words(line, shift) for shift in line.shifts], most=most) or "none"
+
+
+def _alerts(line: Line) -> str:
+    return numbers.listed([f"alert {mark.alert}" for mark in line.marks], most=4) or "none"

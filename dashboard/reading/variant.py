@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dashboard import numbers
 from dashboard.reading import accuracy
-from dashboard.tables import Entry, Head, Table, verdict_entry
+from dashboard.tables import Column, Entry, Head, Number, Prose, Table, counted, verdict_entry, written
 from farm.contract.document import Cell
 from farm.registry.selectors import coverage_of, quantised_report
 from farm.registry.states import MakingState
@@ -15,20 +15,28 @@ from farm.rules.quality import variant_advice
 
 if TYPE_CHECKING:
     from farm.registry.models import Variant
-    from farm.workshop.inspection import Coverage, QuantisedReport
+    from farm.workshop.inspection import Coverage, QuantisedReport, TensorError
 
-COVERAGE_HEADS = (
-    Head("Operator"),
-    Head("all", is_number=True),
-    Head("quantised", is_number=True),
-    Head("Kept in float", is_text=True, note="by the model's own names; what a runtime makes of it, a trace tells"),
+COVERAGE_COLUMNS: tuple[Column["Coverage"], ...] = (
+    Column("Operator", lambda one: Entry(one.op_type)),
+    Number("all", lambda one: counted(one.all)),
+    Number("quantised", lambda one: counted(one.all - len(one.kept_float))),
+    Prose(
+        "Kept in float",
+        lambda one: Entry(", ".join(name or "(unnamed)" for name in one.kept_float[:50])),
+        note="by the model's own names; what a runtime makes of it, a trace tells",
+    ),
 )
-ERROR_HEADS = (
-    Head("Tensor"),
-    Head("Node"),
-    Head("Type"),
-    Head("signal left, dB", is_number=True, note="against the original, over the whole model so far; lower is worse"),
-    Head("by its own rounding, dB", is_number=True),
+ERROR_COLUMNS: tuple[Column["TensorError"], ...] = (
+    Column("Tensor", lambda one: Entry(one.tensor, is_name=True)),
+    Column("Node", lambda one: Entry(one.node, is_name=True)),
+    Column("Type", lambda one: Entry(one.op_type)),
+    Number(
+        "signal left, dB",
+        lambda one: written(one.model_db, _decibels),
+        note="against the original, over the whole model so far; lower is worse",
+    ),
+    Number("by its own rounding, dB", lambda one: written(one.rounding_db, _decibels)),
 )
 SCALE_HEADS = (
     Head("Weight"),
@@ -57,7 +65,6 @@ class Made:
 
 
 def name_of(variant: "Variant") -> str:
-    """The recipe as people write it."""
     recipe = variant.recipe
     opset = f"opset {recipe.opset}" if recipe.opset != "as-is" else ""
     parts = [opset, recipes.precision_words(recipe.precision, recipes.label(recipe))]
@@ -90,7 +97,7 @@ def variants(rows: Sequence["Variant"], address: Callable[[int], str]) -> Table:
         (
             Entry(name_of(row), href=address(row.pk)),
             verdict_entry(row.state),
-            Entry(numbers.size(row.derived.bytes), row.derived.bytes) if row.derived else Entry(),
+            written(row.derived.bytes, numbers.size) if row.derived else Entry(),
             Entry(row.reason_text or " ".join(row.history[:1])),
         )
         for row in rows
@@ -113,37 +120,19 @@ def _sentence(variant: "Variant", coverage: Sequence["Coverage"]) -> str:
 
 
 def _coverage(found: Sequence["Coverage"]) -> Table:
-    rows = [
-        (
-            Entry(one.op_type),
-            Entry(str(one.all), one.all),
-            Entry(str(one.all - len(one.kept_float)), one.all - len(one.kept_float)),
-            Entry(", ".join(name or "(unnamed)" for name in one.kept_float[:50])),
-        )
-        for one in found
-    ]
-    return Table("coverage", "Operators quantised and not", COVERAGE_HEADS, rows)
+    return Table.of("coverage", "Operators quantised and not", COVERAGE_COLUMNS, found)
 
 
 def _errors(found: "QuantisedReport") -> Table:
-    rows = [
-        (
-            Entry(one.tensor, is_name=True),
-            Entry(one.node, is_name=True),
-            Entry(one.op_type),
-            Entry(_decibels(one.model_db), one.model_db),
-            Entry(_decibels(one.rounding_db), one.rounding_db),
-        )
-        for one in (found.errors or ())[:MOST_ROWS]
-    ]
-    return Table("errors", "Layers by how much quantisation spoilt them, worst first", ERROR_HEADS, rows)
+    layers = (found.errors or ())[:MOST_ROWS]
+    return Table.of("errors", "Layers by how much quantisation spoilt them, worst first", ERROR_COLUMNS, layers)
 
 
 def _scales(found: "QuantisedReport") -> Table:
     rows = [
         (
             Entry(name, is_name=True),
-            Entry(str(len(scales)), len(scales)),
+            counted(len(scales)),
             Entry(f"{min(scales):.3g}", min(scales)),
             Entry(f"{max(scales):.3g}", max(scales)),
         )

@@ -51,7 +51,6 @@ class Typed(TypedDict):
 
 
 def matrix_text(plain: Mapping[str, object]) -> str:
-    """A watch's matrix as people write it."""
     return write_text(dict(plain))
 
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import log
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode
 
 from dashboard import numbers
-from dashboard.figures.lines import Line, key_of, shift_words
+from dashboard.figures.lines import Line, key_of
 from dashboard.figures.thinning import kept
+from dashboard.reading import trends
 
 if TYPE_CHECKING:
     from farm.alerts.models import Watch
@@ -81,25 +81,23 @@ def _standing(lines: Sequence[Sequence["ValueRow"]]) -> Standing:
         last=numbers.change(ratio, low, high),
         release=release,
         words=f"{label} on {node}, against {distribution} {reference}{of}",
-        href=f"/trends/?{urlencode({'watch': watch, 'series': key_of(series, node)})}",
+        href=trends.href_of(watch, key_of(series, node)),
     )
 
 
 def watched(watch: "Watch", lines: Iterable[Line]) -> Watched:
-    """A watch with the lines of one model."""
     return Watched(watch, [_series(watch, line) for line in lines])
 
 
 def _series(watch: "Watch", line: Line) -> Series:
-    last = line.spots[-1]
     return Series(
         name=f"{line.name} on {line.node}" if line.node not in line.name else line.name,
-        href=f"/trends/?{urlencode({'watch': watch.pk, 'series': line.key})}",
+        href=trends.href_of(watch.pk, line.key),
         spark=spark([spot.ratio for spot in line.spots]),
-        last=numbers.change(last.ratio, last.low, last.high),
-        interval=numbers.change_interval(last.low, last.high, ratio=last.ratio),
-        release=last.version,
-        shifts=numbers.listed([shift_words(line, shift) for shift in line.shifts], most=2) or "none",
+        last=trends.last_change(line).text,
+        interval=trends.last_interval(line),
+        release=line.spots[-1].version,
+        shifts=trends.shifts_words(line, most=2),
         alerts=[(mark.alert, f"/alerts/{mark.alert}/") for mark in line.marks],
     )
 

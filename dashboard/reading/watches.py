@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from dashboard import numbers, words
 from dashboard.reading import verdict
-from dashboard.tables import Entry, Head, Table, verdict_entry
+from dashboard.tables import Column, Entry, Number, Prose, Table, moment, verdict_entry
 from dashboard.words import Sign, kind_of, sign_of
 from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.cells.problems import MatrixProblem
@@ -33,16 +33,16 @@ SHORT = {
 # the axes of a watch's matrix in the order of its sentence; which releases it measures stands elsewhere
 _FIRST = ("provider", "precision", "batch", "threads", "opset", "hardware", "optimization")
 AXES_NAMED = (*_FIRST, *(axis for axis in MATRIX_AXES if axis not in (*_FIRST, "runtime")))
-ROUND_HEADS = (
-    Head("Round"),
-    Head("Model"),
-    Head("Because of"),
-    Head("Releases"),
-    Head("State"),
-    Head("What came out", is_text=True),
-    Head("Runs"),
-    Head("pairs", is_number=True),
-    Head("Judged"),
+ROUND_COLUMNS: tuple[Column["WatchRound"], ...] = (
+    Column("Round", lambda one: Entry(f"round {one.pk}", one.pk)),
+    Column("Model", lambda one: Entry(str(one.version))),
+    Column("Because of", lambda one: Entry(one.get_cause_display())),
+    Column("Releases", lambda one: Entry(f"{one.old} → {one.new}{_beside(one)}")),
+    Column("State", lambda one: verdict_entry(one.outcome if one.state == "judged" else one.state)),
+    Prose("What came out", lambda one: Entry(one.sentence)),
+    Column("Runs", lambda one: _runs(one)),
+    Number("pairs", lambda one: Entry(str(one.compared) if one.state == "judged" else "", one.compared)),
+    Column("Judged", lambda one: moment(one.judged_at)),
 )
 
 
@@ -187,33 +187,19 @@ def _measured_now(one: "WatchRound", *, ended: int, of: int) -> Last:
 
 
 def rounds_table(rounds: Iterable["WatchRound"]) -> Table:
-    """A watch's rounds, newest first."""
-    return Table("rounds", "Rounds of this watch", ROUND_HEADS, [_round(one) for one in rounds])
+    return Table.of("rounds", "Rounds of this watch", ROUND_COLUMNS, rounds)
 
 
-def _round(one: "WatchRound") -> tuple[Entry, ...]:
+def _beside(one: "WatchRound") -> str:
+    return f", beside {one.pinned}" if one.pinned not in (one.old, one.new) else ""
+
+
+def _runs(one: "WatchRound") -> Entry:
     runs = [run_id for run_id in (one.run_id, one.confirming_id) if run_id]
-    return (
-        Entry(f"round {one.pk}", one.pk),
-        Entry(str(one.version)),
-        Entry(one.get_cause_display()),
-        Entry(f"{one.old} → {one.new}" + (f", beside {one.pinned}" if one.pinned not in (one.old, one.new) else "")),
-        verdict_entry(one.outcome if one.state == "judged" else one.state),
-        Entry(one.sentence),
-        Entry(f"run {runs[0]}", runs[0], href=reverse("dashboard:run", args=[runs[0]]), soft=_confirming(runs))
-        if runs
-        else Entry("none"),
-        Entry(str(one.compared) if one.state == "judged" else "", one.compared),
-        Entry(f"{one.judged_at:%Y-%m-%d %H:%M} UTC" if one.judged_at else "not yet", _stamp(one.judged_at)),
-    )
-
-
-def _confirming(runs: Sequence[int]) -> str:
-    return f"confirmed by run {runs[1]}" if len(runs) > 1 else ""
-
-
-def _stamp(at: datetime | None) -> float | None:
-    return at.timestamp() if at is not None else None
+    if not runs:
+        return Entry("none")
+    soft = f"confirmed by run {runs[1]}" if len(runs) > 1 else ""
+    return Entry(f"run {runs[0]}", runs[0], href=reverse("dashboard:run", args=[runs[0]]), soft=soft)
 
 
 def rule_words(rule: "Rule") -> list[str]:

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard import numbers, words
 from dashboard.figures import accuracies, samples, sustained
+from dashboard.figures.figure import Address
 from dashboard.reading import accuracy, comparisons, copies, facts
 from dashboard.reading import cell as reading
 from dashboard.reading.beside import beside
@@ -51,35 +52,19 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
     document = selectors.document(row, with_operators=False)
     found, state = _find(row, cell_id, document)
     address = address_in(run_id)
-    by_id = {one.id: one for one in document.cells}
-    compared = _of_cell(document, found.id)
-    # held against cells of every block, which the cell's own row does not know
-    judged = by_id.get(found.id, found)
     before = next((one for one in document.blocks if one.block == found.block), None)
     node = machine(document.machine, found.node, before)
     arch = dict(node).get("Architecture", "")
     context = {
         "run": row,
-        "cell": found,
+        **panels(found, document, address, state=state),
         "state": state,
         "title": f"{found.id} of run {row.pk}",
-        "placement": reading.placement(found),
-        "headline": headline(found, state),
-        "because": _because(compared, by_id),
-        "notes": notes(found),
-        "facts": facts.of_cell(found),
-        "figure": samples.samples(found),
         "curve": sustained.sustained(found),
-        "metrics": reading.metrics(found),
         "inputs": reading.inputs(found),
-        "providers": reading.providers(found),
-        "operators": reading.operators(found),
-        "parity": reading.parity(found),
-        "accuracy": accuracy.panel(judged),
         "quantised": [text for text in (accuracies.stayed(found), *accuracy.advice(found, arch=arch)) if text],
         "beside": beside(document.cells, found, address),
         **panel(request, row, document.cells, found),
-        "comparisons": comparisons.table(compared, by_id, address),
         "siblings": reading.siblings(document.cells, found, address),
         "traces": _traces(row, found),
         "variant": variant_of_cell(row, found.id),
@@ -93,6 +78,28 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "may_share": found.p50_ms is not None and selectors.can_write_run(person(request), row),
     }
     return render(request, "dashboard/cell.html", context)
+
+
+def panels(cell: Cell, document: Document, address: Address, *, state: str) -> dict[str, object]:
+    """What a page says of a cell, whoever reads it: its metrics, samples, operators and comparisons."""
+    by_id = {one.id: one for one in document.cells}
+    compared = [one for one in document.comparisons if cell.id in (one.baseline, one.candidate)]
+    return {
+        "cell": cell,
+        "placement": reading.placement(cell),
+        "headline": headline(cell, state),
+        "because": _because(compared, by_id),
+        "notes": notes(cell),
+        "facts": facts.of_cell(cell),
+        "figure": samples.samples(cell),
+        "metrics": reading.metrics(cell),
+        "providers": reading.providers(cell),
+        "operators": reading.operators(cell),
+        "parity": reading.parity(cell),
+        # held against cells of every block, which the cell's own row does not know
+        "accuracy": accuracy.panel(by_id.get(cell.id, cell)),
+        "comparisons": comparisons.table(compared, by_id, address),
+    }
 
 
 def _find(row: "Run", cell_id: str, document: Document) -> tuple[Cell, str]:
@@ -135,10 +142,6 @@ def notes(cell: Cell) -> list[str]:
     return found
 
 
-def _of_cell(document: Document, cell_id: str) -> list[Comparison]:
-    return [one for one in document.comparisons if cell_id in (one.baseline, one.candidate)]
-
-
 def _because(compared: list[Comparison], by_id: Mapping[str, Cell]) -> str:
     """The comparison that matters most, in words."""
     opening = sentences.opening_comparison(compared)
@@ -154,9 +157,7 @@ def _traces(row: "Run", cell: Cell) -> list[dict[str, object]]:
     ]
 
 
-def machine(
-    found: Mapping[str, object], node: str | None, before: BlockFacts | None = None
-) -> list[tuple[str, str]]:
+def machine(found: Mapping[str, object], node: str | None, before: BlockFacts | None = None) -> list[tuple[str, str]]:
     """Facts of the node that measured, those that are known; what passes as it was just before the block."""
     nodes = found.get("nodes")
     own = nodes.get(node or "") if isinstance(nodes, dict) else found

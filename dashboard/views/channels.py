@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 from dashboard.reading import channels as reading
 from dashboard.views import settings
 from dashboard.views.access import page, person
+from dashboard.views.orders import fields
 from farm.accounts.refusals import Missing, Refusal
 from farm.accounts.selectors import can_manage, team_named, team_to_write
 from farm.alerts.selectors import alerts as selectors
@@ -29,7 +30,7 @@ MESSAGES_SHOWN = 100
 def add(request: HttpRequest) -> HttpResponseBase:
     """A new channel; a refusal stands on the settings page, beside its field, with what was typed."""
     user = person(request)
-    given = {name: request.POST.get(name, "").replace("\x00", "").strip() for name in FIELDS}
+    given = fields(request, FIELDS)
     try:
         wanted = given["team"]
         team = team_named(wanted, user=user) if wanted else team_to_write(user)
@@ -38,7 +39,7 @@ def add(request: HttpRequest) -> HttpResponseBase:
     except Refusal as refusal:
         errors = {reading.field_of(refusal): str(refusal)}
         return settings.shown(request, channel_errors=errors, channel_typed=given, status=refusal.status)
-    messages.success(request, f"“{made.name}” is told from now on. Try it out.", extra_tags="good")
+    messages.success(request, f"“{made.name}” is told from now on. Try it out.")
     return redirect(f"{reverse('dashboard:settings')}#channels")
 
 
@@ -78,7 +79,7 @@ def order(request: HttpRequest, channel_id: int, what: str) -> HttpResponseBase:
         services.remove_channel(channel=found, by=user)
     else:
         services.switch_channel(channel=found, by=user, is_active=what == "listen")
-    messages.success(request, f"“{found.name}” {DONE[what]}.", extra_tags="good")
+    messages.success(request, f"“{found.name}” {DONE[what]}.")
     if what == "remove":
         return redirect(f"{reverse('dashboard:settings')}#channels")
     return redirect("dashboard:channel", channel_id=channel_id)

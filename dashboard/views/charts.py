@@ -103,7 +103,7 @@ def _operators(request: HttpRequest, row: "Run", document: Document) -> Chart:
     keys = {_key(one): one for one in known}
     wanted = keys.get(request.GET.get("pair", "")) or sentences.opening_comparison(known)
     if wanted is None:
-        empty = Table(operators.NAME, "Operators", operators.HEADS)
+        empty = Table.of(operators.NAME, "Operators", operators.COLUMNS, ())
         sentence = "No two cells have been compared yet."
         return {"tabs": TABS, "chart": "operators", "figure": nothing(operators.NAME, sentence, empty)}
     chosen = wanted if wanted.operators else pages.with_operators(row, wanted)

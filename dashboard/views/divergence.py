@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.reading import divergence as reading
 from dashboard.views.access import page, person
-from farm.accounts.refusals import Missing, Refusal
+from dashboard.views.orders import ordered
+from farm.accounts.refusals import Missing
 from farm.contract.document import Cell
 from farm.runs import selectors, services
 from farm.runs.selectors.divergences import divergences_of
@@ -36,12 +36,12 @@ def divergence(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
 def ask(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponseBase:
     """Asks, and goes back to the cell."""
     row = selectors.run(person(request), run_id)
-    try:
-        against = request.POST.get("against", "")[:40] or None
-        services.ask_divergence(run=row, cell=cell_id, by=person(request), against=against)
-        messages.success(request, "Asked: the node looks between the nodes of the graph.", extra_tags="good")
-    except Refusal as refusal:
-        messages.error(request, str(refusal), extra_tags="bad")
+    against = request.POST.get("against", "")[:40] or None
+    ordered(
+        request,
+        lambda: services.ask_divergence(run=row, cell=cell_id, by=person(request), against=against),
+        lambda _: "Asked: the node looks between the nodes of the graph.",
+    )
     return redirect("dashboard:cell", run_id=run_id, cell_id=cell_id)
 
 

@@ -29,9 +29,9 @@ def add(request: HttpRequest, version_id: int) -> HttpResponseBase:
     try:
         return _add(request, version)
     except Refusal as refusal:
-        messages.error(request, str(refusal), extra_tags="bad")
+        messages.error(request, str(refusal))
     except MultiPartParserError:
-        messages.error(request, "The form could not be read: choose the file again.", extra_tags="bad")
+        messages.error(request, "The form could not be read: choose the file again.")
     return _back(version)
 
 
@@ -39,11 +39,11 @@ def add(request: HttpRequest, version_id: int) -> HttpResponseBase:
 def _add(request: HttpRequest, version: "Version") -> HttpResponseBase:
     files = [file for file in request.FILES.getlist("evaluation") if isinstance(file, StoredUpload)]
     if not files:
-        messages.error(request, "No file was chosen: choose an .npz with inputs and labels.", extra_tags="bad")
+        messages.error(request, "No file was chosen: choose an .npz with inputs and labels.")
         return _back(version)
     recipe = request.POST.get("recipe", "")
     services.add_evaluation(version=version, by=person(request), draft=files[0].draft, recipe=recipe)
-    messages.success(request, "The labelled data are looked at; this takes a few seconds.", extra_tags="good")
+    messages.success(request, "The labelled data are looked at; this takes a few seconds.")
     return _back(version)
 
 

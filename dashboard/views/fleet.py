@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -12,11 +11,12 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from dashboard import numbers
 from dashboard.reading import listed, node_settings, queueing, surroundings
-from dashboard.tables import Entry, Head, Table
+from dashboard.tables import Column, Number, Table, counted, written
 from dashboard.views import downloads, lendings
 from dashboard.views.access import page, person
+from dashboard.views.orders import ordered
 from dashboard.views.paging import paged
-from farm.accounts.refusals import Missing, Refusal
+from farm.accounts.refusals import Missing
 from farm.accounts.selectors import team_to_write
 from farm.fleet import selectors, services
 from farm.fleet.states import NodeHealth
@@ -119,10 +119,12 @@ def node_page(request: HttpRequest, found: "Node", *, status: int = 200, **more:
 
 def floor_table(floor: NoiseFloor | None) -> Table:
     """The smallest change seen after each number of rounds."""
-    heads = (Head("rounds", is_number=True), Head("smallest change seen", is_number=True))
-    seen = floor.smallest_detectable if floor else {}
-    rows = [(Entry(str(rounds), rounds), Entry(numbers.share(change), change)) for rounds, change in seen.items()]
-    return Table("floor", "What so many rounds see on this node", heads, rows)
+    columns: tuple[Column[tuple[int, float]], ...] = (
+        Number("rounds", lambda seen: counted(seen[0])),
+        Number("smallest change seen", lambda seen: written(seen[1], numbers.share)),
+    )
+    seen = floor.smallest_detectable.items() if floor else ()
+    return Table.of("floor", "What so many rounds see on this node", columns, seen)
 
 
 @page
@@ -132,9 +134,6 @@ def order(request: HttpRequest, node_id: int, what: str) -> HttpResponseBase:
     found = selectors.node(person(request), node_id)
     if what not in ORDERS:
         raise Missing(f"There is no order “{what}”.", hint="The node's page has the orders that fit its health.")
-    try:
-        ORDERS[what](node=found, by=person(request))
-        messages.success(request, f"{found.name} is {DONE[what]}.", extra_tags="good")
-    except Refusal as refusal:
-        messages.error(request, str(refusal), extra_tags="bad")
+    act = ORDERS[what]
+    ordered(request, lambda: act(node=found, by=person(request)), lambda _: f"{found.name} is {DONE[what]}.")
     return redirect("dashboard:node", node_id=node_id)

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from dashboard.views.access import page, person
-from farm.accounts.refusals import Missing, Refusal
+from dashboard.views.orders import ordered
+from farm.accounts.refusals import Missing
 from farm.accounts.selectors import can_manage
 from farm.fleet import selectors, services
 
@@ -42,9 +42,6 @@ def answer(request: HttpRequest, lending_id: int, what: str) -> HttpResponseBase
     found = selectors.lending(person(request), lending_id)
     if what not in ANSWERS:
         raise Missing(f"There is no answer “{what}”.", hint="The fleet page has the answers that fit.")
-    try:
-        done = ANSWERS[what](lending=found, by=person(request))
-        messages.success(request, f"{done.node.name}: {done.words}", extra_tags="good")
-    except Refusal as refusal:
-        messages.error(request, str(refusal), extra_tags="bad")
+    act = ANSWERS[what]
+    ordered(request, lambda: act(lending=found, by=person(request)), lambda row: f"{row.node.name}: {row.words}")
     return redirect("dashboard:fleet")

@@ -103,7 +103,6 @@ def _form(request: HttpRequest, *, matrix: str, seed: str, status: int = 200, **
 
 
 def _ready(request: HttpRequest) -> QuerySet["Version"]:
-    """What may be measured, newest first."""
     return registry.versions_visible_to(person(request)).exclude(state=VersionState.REJECTED)
 
 

@@ -25,10 +25,10 @@ def change(request: HttpRequest, node_id: int) -> HttpResponseBase:
             limits = form.limits_of(given)
             services.change_settings(node=found, by=user, tags=form.names(given["tags"]), **limits)
             services.share(node=found, by=user, teams=form.names(given["teams"], sep=","))
-        messages.success(request, f"The limits of {found.name} are kept.", extra_tags="good")
+        messages.success(request, f"The limits of {found.name} are kept.")
     except NotAllowed as refusal:
         # whoever may not change them has no form to go back to
-        messages.error(request, str(refusal), extra_tags="bad")
+        messages.error(request, str(refusal))
     except Refusal as refusal:
         fresh = selectors.node(user, node_id)
         return node_page(

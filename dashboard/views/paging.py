@@ -25,7 +25,6 @@ def paged_in_order(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
 
 
 def first(rows: QuerySet[Row], most: int) -> list[Row]:
-    """The first so many rows."""
     return _with(rows, rows.values_list("pk", flat=True)[:most])
 
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict
 
 from django.conf import settings
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -19,9 +18,9 @@ from dashboard.reading.heatmap import HeatMap
 from dashboard.views import charts, downloads
 from dashboard.views.access import page, person
 from dashboard.views.live_part import PERIOD_S, live_part, with_token
+from dashboard.views.orders import ordered
 from dashboard.views.paging import paged, searched
 from dashboard.views.whole import MOST_CELLS, Whole, around, head_of, map_of, whole
-from farm.accounts.refusals import Refusal
 from farm.contract.document import Document
 from farm.rules.cells.commands import submit_command
 from farm.rules.matrices.matrix_text import write_text
@@ -79,7 +78,7 @@ def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
     row = selectors.run(person(request), run_id)
     context = _context(request, row, may_write=selectors.can_write_run(person(request), row))
     if part in TABLES:
-        shown = {**context, **_tables(request, context["around"], address_in(row.pk))}
+        shown = {**context, **tables(request, context["around"], address_in(row.pk))}
         return render(request, f"dashboard/parts/run_{part}.html", shown)
     head = mark_safe(with_token(request, context["head_text"]))
     return render(request, "dashboard/run.html", {**context, **_below(request, row, context), "head_text": head})
@@ -149,7 +148,7 @@ def _below(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object
     return {
         **drawn,
         "is_large": is_large,
-        **({} if is_large else _tables(request, document, address)),
+        **({} if is_large else tables(request, document, address)),
         "events": list(selectors.events(row).order_by("-pk")[:EVENTS_SHOWN]),
         "matrix_text": matrix_text(row),
         "copies": copies.of_run(row.pk, matrix=matrix_text(row), url=settings.PUBLIC_URL),
@@ -158,8 +157,7 @@ def _below(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object
     }
 
 
-def _tables(request: HttpRequest, document: Document, address: Address) -> dict[str, object]:
-    """The tables of comparisons and of cells."""
+def tables(request: HttpRequest, document: Document, address: Address) -> dict[str, object]:
     by_id = {cell.id: cell for cell in document.cells}
     along = comparisons.along(document.comparisons, request.GET.get("along", ""))
     return {
@@ -171,7 +169,6 @@ def _tables(request: HttpRequest, document: Document, address: Address) -> dict[
 
 
 def matrix_text(row: "Run") -> str:
-    """A run's matrix as a file."""
     return write_text(row.matrix)
 
 
@@ -185,7 +182,8 @@ def address_in(run_id: int) -> Callable[[str], str]:
 def cancel(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """Stops the run; what is done stays."""
     row = selectors.run(person(request), run_id)
-    return _ordered(request, row, lambda: services.cancel_run(run=row, by=person(request)), "Cancelled.")
+    ordered(request, lambda: services.cancel_run(run=row, by=person(request)), lambda _: "Cancelled.")
+    return redirect("dashboard:run", run_id=row.pk)
 
 
 @page
@@ -197,16 +195,9 @@ def more(request: HttpRequest, run_id: int) -> HttpResponseBase:
     rounds = int(typed) if typed.isdecimal() and len(typed) < 5 else 0
     undecided = any(one.verdict == "undecided" for one in selectors.comparisons_of(row, with_operators=False))
     blocks = None if undecided else list(row.blocks.filter(state="done").values_list("number", flat=True))
-    done = f"{rounds} more rounds are on their way."
-    return _ordered(
-        request, row, lambda: services.more_rounds(run=row, by=person(request), rounds=rounds, blocks=blocks), done
+    ordered(
+        request,
+        lambda: services.more_rounds(run=row, by=person(request), rounds=rounds, blocks=blocks),
+        lambda _: f"{rounds} more rounds are on their way.",
     )
-
-
-def _ordered(request: HttpRequest, row: "Run", order: Callable[[], object], done: str) -> HttpResponseBase:
-    try:
-        order()
-        messages.success(request, done, extra_tags="good")
-    except Refusal as refusal:
-        messages.error(request, str(refusal), extra_tags="bad")
     return redirect("dashboard:run", run_id=row.pk)

@@ -7,22 +7,20 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from dashboard.figures import samples
-from dashboard.reading import accuracy, cells, comparisons, facts, heatmap, side, verdict
-from dashboard.reading import cell as reading
+from dashboard.reading import facts, heatmap, side, verdict
 from dashboard.reading.compatibility import compatibility_panel
 from dashboard.reading.inspection import inspection
 from dashboard.views import charts
-from dashboard.views.cell import headline, notes
+from dashboard.views.cell import panels
 from dashboard.views.compare import judged_by_base
 from dashboard.views.paging import part_of
+from dashboard.views.run import tables
 from dashboard.views.whole import with_opening_operators
 from farm.accounts.refusals import Gone, Refusal
 from farm.accounts.services import open_share
 from farm.accounts.states import ShareKind
 from farm.registry import selectors as registry
 from farm.registry.states import VersionState
-from farm.rules.reporting import sentences
 from farm.runs import selectors
 from farm.runs.selectors.compatibility import compatibility_of
 from farm.runs.selectors.pages import judged_run
@@ -66,8 +64,6 @@ def _run(request: HttpRequest, share: "Share") -> Context:
     first, because = verdict.opening(
         document, model=str(row.version.model), planned=planned, ended=ended, is_open=is_open
     )
-    along = comparisons.along(document.comparisons, request.GET.get("along", ""))
-    by_id = {cell.id: cell for cell in document.cells}
     columns, metric = request.GET.get("columns", ""), request.GET.get("metric", "")
     return {
         "run": row,
@@ -83,10 +79,7 @@ def _run(request: HttpRequest, share: "Share") -> Context:
         "map_title": "Cells",
         "metrics": heatmap.METRICS,
         **charts.of_run(request, row, document, nowhere),
-        "comparisons": comparisons.table(along, by_id, nowhere),
-        "compared_axes": comparisons.axes_compared(document.comparisons),
-        "along": along[0].axis if along else "",
-        "cells": cells.table(document.cells, nowhere),
+        **tables(request, document, nowhere),
     }
 
 
@@ -95,27 +88,7 @@ def _cell(request: HttpRequest, share: "Share") -> Context:
     row = _still_there(lambda: selectors.run(share.created_by, run_id))
     found = _still_there(lambda: selectors.cell_document(row, name))
     document = selectors.document(row, with_operators=False)
-    by_id = {one.id: one for one in document.cells}
-    compared = [one for one in document.comparisons if name in (one.baseline, one.candidate)]
-    opening = sentences.opening_comparison(compared)
-    is_told = opening is not None and opening.baseline in by_id and opening.candidate in by_id
-    return {
-        "run": row,
-        "cell": found,
-        "placement": reading.placement(found),
-        "headline": headline(found, found.status.value),
-        "because": sentences.comparison_sentence(opening, by_id) if opening is not None and is_told else "",
-        "notes": notes(found),
-        "facts": facts.of_cell(found),
-        "figure": samples.samples(found),
-        "metrics": reading.metrics(found),
-        "inputs": reading.inputs(found),
-        "providers": reading.providers(found),
-        "operators": reading.operators(found),
-        "parity": reading.parity(found),
-        "accuracy": accuracy.panel(by_id.get(name, found)),
-        "comparisons": comparisons.table(compared, by_id, nowhere),
-    }
+    return {"run": row, **panels(found, document, nowhere, state=found.status.value)}
 
 
 def _model(request: HttpRequest, share: "Share") -> Context:

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -12,9 +11,9 @@ from dashboard.reading import listed
 from dashboard.reading.curl import curl
 from dashboard.views import downloads
 from dashboard.views.access import page, person
+from dashboard.views.orders import ordered
 from dashboard.views.paging import paged
 from farm.accounts import selectors, services
-from farm.accounts.refusals import Refusal
 from farm.runs.services import sharing
 
 if TYPE_CHECKING:
@@ -39,11 +38,11 @@ def shares(request: HttpRequest) -> HttpResponse:
 def close(request: HttpRequest, share_id: int) -> HttpResponseBase:
     """Closes a link; a refusal is said on the list."""
     found = selectors.share(person(request), share_id)
-    try:
-        services.revoke_share(share=found, by=person(request))
-        messages.success(request, f"The link to {found.title} shows nothing any more.", extra_tags="good")
-    except Refusal as refusal:
-        messages.error(request, str(refusal), extra_tags="bad")
+    ordered(
+        request,
+        lambda: services.revoke_share(share=found, by=person(request)),
+        lambda _: f"The link to {found.title} shows nothing any more.",
+    )
     return redirect("dashboard:shares")
 
 

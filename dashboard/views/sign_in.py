@@ -3,10 +3,10 @@
 from django.contrib.auth import login, logout
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dashboard.views.access import person, refused
+from dashboard.views.access import refused
+from dashboard.views.orders import own_page
 from farm.accounts.refusals import Refusal
 from farm.accounts.selectors import user_of_sign_in_link
 from farm.accounts.services import redeem_sign_in_link
@@ -50,13 +50,10 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 
 def _next(request: HttpRequest) -> str:
     """Where the visitor wanted to go, when that is a page of this farm."""
-    wanted = request.POST.get(NEXT) or request.GET.get(NEXT, "")
-    is_ours = url_has_allowed_host_and_scheme(
-        wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
-    )
+    wanted = own_page(request, request.POST.get(NEXT) or request.GET.get(NEXT, ""))
     # the administration sends everybody else back here
-    is_in = not wanted.startswith("/admin/") or not request.user.is_authenticated or person(request).is_staff
-    return wanted if wanted and is_ours and is_in else "/"
+    is_in = not wanted.startswith("/admin/") or not request.user.is_authenticated or request.user.is_staff
+    return wanted if wanted and is_in else "/"
 
 
 def _kept_private(response: HttpResponseBase) -> HttpResponseBase:

@@ -8,11 +8,11 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
 from dashboard.views.access import page, person
 from dashboard.views.alerts import shown
+from dashboard.views.orders import fields, own_page
 from farm.accounts.refusals import Invalid, Missing, NotAllowed, Refusal
 from farm.accounts.selectors import members_of
 from farm.alerts.selectors import alerts as selectors
@@ -118,10 +118,10 @@ def order(request: HttpRequest, alert_id: int, what: str) -> HttpResponseBase:
     found = selectors.alert(user, alert_id)
     if what not in ORDERS:
         raise Missing(f"There is no order “{what}”.", hint="The alert's page has those that fit its state.")
-    act, fields, main_field = ORDERS[what]
-    given = {name: request.POST.get(name, "").strip() for name in fields}
+    act, names, main_field = ORDERS[what]
+    given = fields(request, names)
     try:
-        messages.success(request, act(found, user, given), extra_tags="good")
+        messages.success(request, act(found, user, given))
     except NotAllowed:
         # whoever may not order it has no form to go back to
         raise
@@ -132,7 +132,7 @@ def order(request: HttpRequest, alert_id: int, what: str) -> HttpResponseBase:
         return shown(
             request, found, status=refusal.status, errors=errors, typed=typed, refused=what, refusal=str(refusal)
         )
-    back = _next(request)
+    back = own_page(request, request.POST.get("next", ""))
     return redirect(f"{back}#alert-{alert_id}" if back else reverse("dashboard:alert", args=[alert_id]))
 
 
@@ -142,12 +142,3 @@ def _field(refusal: Refusal, given: Given) -> str:
         return refusal.code
     quoted = [name for name, value in given.items() if value and value in str(refusal)]
     return quoted[-1] if refusal.code in ("unknown_runtime", "wrong_order") and quoted else ""
-
-
-def _next(request: HttpRequest) -> str:
-    """The list that the order came from, if it is a page of this farm."""
-    wanted = request.POST.get("next", "")
-    is_ours = url_has_allowed_host_and_scheme(
-        wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
-    )
-    return wanted if wanted and is_ours else ""

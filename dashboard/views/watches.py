@@ -16,6 +16,7 @@ from dashboard.reading import watch_form as form
 from dashboard.reading import watches as reading
 from dashboard.views import downloads, trends
 from dashboard.views.access import page, person
+from dashboard.views.orders import fields
 from dashboard.views.paging import Row, paged
 from farm.accounts.refusals import Missing, NotAllowed, Refusal
 from farm.accounts.selectors import can_write, team_to_write, teams_visible_to
@@ -125,7 +126,7 @@ def new(request: HttpRequest) -> HttpResponseBase:
         )
     except Refusal as refusal:
         return _form(request, given, errors={form.field_of(refusal): str(refusal)}, status=refusal.status)
-    messages.success(request, f"“{made.name}” watches from now on.", extra_tags="good")
+    messages.success(request, f"“{made.name}” watches from now on.")
     return redirect("dashboard:watch", watch_id=made.pk)
 
 
@@ -144,7 +145,7 @@ def edit(request: HttpRequest, watch_id: int) -> HttpResponseBase:
     except Refusal as refusal:
         errors = {form.field_of(refusal): str(refusal)}
         return _form(request, given, watch=found, errors=errors, status=refusal.status)
-    messages.success(request, f"“{found.name}” is changed.", extra_tags="good")
+    messages.success(request, f"“{found.name}” is changed.")
     return redirect("dashboard:watch", watch_id=watch_id)
 
 
@@ -203,7 +204,7 @@ def run_now(request: HttpRequest, watch_id: int) -> HttpResponseBase:
     """Measures now: the newest release, or the named one, against the reference or the named one."""
     user = person(request)
     found = selectors.watch(user, watch_id)
-    given = {name: request.POST.get(name, "").replace("\x00", "").strip() for name in ("candidate", "baseline")}
+    given = fields(request, ("candidate", "baseline"))
     try:
         rounds = causes.call_watch(watch=found, by=user, candidate=given["candidate"], baseline=given["baseline"])
     except NotAllowed:
@@ -213,7 +214,7 @@ def run_now(request: HttpRequest, watch_id: int) -> HttpResponseBase:
         field = "baseline" if given["baseline"] and given["baseline"] in str(refusal) else "candidate"
         return _shown(request, found, status=refusal.status, errors={field: str(refusal)}, typed=given)
     done = f"{numbers.count(len(rounds), 'round')} ordered: {rounds[0].old} → {rounds[0].new}."
-    messages.success(request, done, extra_tags="good")
+    messages.success(request, done)
     return redirect("dashboard:watch", watch_id=watch_id)
 
 
@@ -227,9 +228,9 @@ def order(request: HttpRequest, watch_id: int, what: str) -> HttpResponseBase:
         raise Missing(f"There is no order “{what}”.", hint="The watch's page has those that fit.")
     if what == "remove":
         services.remove_watch(watch=found, by=user)
-        messages.success(request, f"“{found.name}” is removed with its alerts; its runs stay.", extra_tags="good")
+        messages.success(request, f"“{found.name}” is removed with its alerts; its runs stay.")
         return redirect("dashboard:watches")
     services.change_watch(watch=found, by=user, is_active=what == "resume")
     done = "watches again" if what == "resume" else "is paused"
-    messages.success(request, f"“{found.name}” {done}.", extra_tags="good")
+    messages.success(request, f"“{found.name}” {done}.")
     return redirect("dashboard:watch", watch_id=watch_id)

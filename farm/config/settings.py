@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from django.contrib.messages.constants import ERROR, SUCCESS
+
 from farm.config.beat import SCHEDULER, every
 from farm.config.buckets import bucket_storage
 from farm.config.databases import database
@@ -84,6 +86,9 @@ CACHES: dict[str, dict[str, object]] = {
     "pieces": {"BACKEND": _KEEPING, "LOCATION": "pieces", "OPTIONS": {"MAX_ENTRIES": 128}},
     "large": {"BACKEND": _KEEPING, "LOCATION": "large", "OPTIONS": {"MAX_ENTRIES": 12}},
 }
+
+# the stylesheet's words beside those that the administration knows
+MESSAGE_TAGS = {SUCCESS: "good success", ERROR: "bad error"}
 
 LANGUAGE_CODE = "en"
 USE_TZ = True

@@ -1,0 +1,29 @@
+"""Columns that several tables of cells have: what a cell is called, its runtime, its latency and how sure that is."""
+
+from collections.abc import Sequence
+
+from dashboard import axes, numbers, words
+from dashboard.figures.figure import Address
+from dashboard.tables import Column, Entry, Number
+from farm.contract.document import Cell
+
+RUNTIME: Column[Cell] = Column("Runtime", lambda cell: Entry(words.runtime(cell.runtime), is_name=True))
+P50: Column[Cell] = Number(
+    "p50, ms", lambda cell: Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms)
+)
+HALF_WIDTH: Column[Cell] = Number(
+    "±, ms",
+    lambda cell: Entry(
+        numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms).removeprefix("± "), numbers.half_width(cell.p50_ci_ms)
+    ),
+    note="half of the 95 % interval over process launches",
+)
+
+
+def name(along: Sequence[axes.Axis], address: Address, *, only: str = "") -> Column[Cell]:
+    """What tells cells apart, with a link; where there is nothing to tell them by, `only`, or else the runtime."""
+
+    def entry(cell: Cell) -> Entry:
+        return Entry(axes.name_of(cell, along) if along or not only else only, href=address(cell.id))
+
+    return Column("Cell", entry)
