@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from dashboard import axes, columns, numbers
 from dashboard.figures import theme
+from dashboard.figures.excerpts import barred
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
-from dashboard.figures.thinning import barred
 from dashboard.tables import Column, Number, Table, written
 from farm.contract.document import Cell
 

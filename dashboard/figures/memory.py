@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from dashboard import axes, columns, numbers, words
 from dashboard.figures import theme
+from dashboard.figures.excerpts import barred
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
-from dashboard.figures.thinning import barred
 from dashboard.tables import Column, Entry, Number, Table
 from farm.contract.document import Cell
 from farm.rules.cells.numbers import MIB

@@ -6,11 +6,11 @@ from math import log10
 
 from dashboard import numbers
 from dashboard.figures import theme
+from dashboard.figures.excerpts import kept
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.lines import Line, Spot, shift_words
 from dashboard.figures.ratios import ticks
 from dashboard.figures.theme import Json
-from dashboard.figures.thinning import kept
 from dashboard.tables import Table
 
 NAME = "trend"

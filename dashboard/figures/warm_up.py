@@ -5,9 +5,9 @@ from statistics import median
 
 from dashboard import numbers
 from dashboard.figures import theme
+from dashboard.figures.excerpts import kept
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
-from dashboard.figures.thinning import kept
 from dashboard.tables import Column, Entry, Number, Table, written
 from farm.contract.document import Cell
 

@@ -11,10 +11,10 @@ from dashboard.figures.figure import Figure
 from dashboard.reading import alert as reading
 from dashboard.reading import alerts as listing
 from dashboard.reading import digest as digests
-from dashboard.reading import listed
+from dashboard.reading import file_rows
 from dashboard.views import downloads
 from dashboard.views.access import page, person
-from dashboard.views.paging import paged, searched
+from dashboard.views.lists import paged, searched
 from dashboard.words import kind_of
 from farm.accounts.selectors import can_write, members_of, teams_visible_to
 from farm.accounts.states import WRITING_ROLES
@@ -50,7 +50,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
     if wanted:
         rows = rows.filter(model__name__icontains=wanted)
     if downloads.is_wanted(request):
-        return downloads.as_file(request, "alerts", rows[: downloads.MOST_ROWS], listed.alert)
+        return downloads.as_file(request, "alerts", rows[: downloads.MOST_ROWS], file_rows.alert)
     counts = pages.alert_counts(user)
     found = paged(request, rows)
     teams = {alert.team_id: alert.team for alert in found}

@@ -13,8 +13,8 @@ from dashboard.figures import accuracies, samples, sustained
 from dashboard.figures.figure import Address
 from dashboard.reading import accuracy, comparisons, copies, facts
 from dashboard.reading import cell as reading
-from dashboard.reading.beside import beside
 from dashboard.reading.open_cells import open_cells
+from dashboard.reading.output_checks import beside
 from dashboard.views.access import page, person
 from dashboard.views.divergence import panel
 from dashboard.views.run import address_in

@@ -10,19 +10,18 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard import numbers
-from dashboard.reading import listed, node_settings, queueing, surroundings
+from dashboard.reading import file_rows, node_settings, queues, surroundings
 from dashboard.tables import Column, Number, Table, counted, written
 from dashboard.views import downloads, lendings
 from dashboard.views.access import page, person
+from dashboard.views.lists import paged
 from dashboard.views.orders import ordered
-from dashboard.views.paging import paged
 from farm.accounts.refusals import Missing
 from farm.accounts.selectors import team_to_write
 from farm.fleet import selectors, services
 from farm.fleet.states import NodeHealth
 from farm.rules.comparing.margins import NoiseFloor
-from farm.runs.selectors import blocks_on, last_blocks_of
-from farm.runs.selectors.queueing import queues, takers
+from farm.runs.selectors import blocks_on, last_blocks_of, queueing
 
 if TYPE_CHECKING:
     from farm.fleet.models import Node
@@ -53,7 +52,9 @@ def fleet(request: HttpRequest) -> HttpResponse:
     """Every node of the reader's teams."""
     if downloads.is_wanted(request):
         every = selectors.nodes_visible_to(person(request))[: downloads.MOST_ROWS]
-        return downloads.as_file(request, "fleet", every, lambda node: listed.node(node, selectors.false_alarms(node)))
+        return downloads.as_file(
+            request, "fleet", every, lambda node: file_rows.node(node, selectors.false_alarms(node))
+        )
     return render(request, "dashboard/fleet.html", {**_fleet(request), "code": ""})
 
 
@@ -73,14 +74,14 @@ def _fleet(request: HttpRequest) -> dict[str, object]:
     nodes = paged(request, selectors.nodes_listed(user))
     busy = blocks_on(nodes)
     rows = [{"node": node, "block": busy.get(node.pk), "alarms": selectors.false_alarms(node)} for node in nodes]
-    there = takers(user)
-    waiting = queues(user, there)
+    there = queueing.takers(user)
+    waiting = queueing.queues(user, there)
     return {
-        "headline": queueing.headline(online=len(there), nodes=nodes.paginator.count, queues=waiting),
+        "headline": queues.headline(online=len(there), nodes=nodes.paginator.count, queues=waiting),
         "nodes": rows,
         "page": nodes,
         "alarms": selectors.of_fleet(user),
-        "queues": queueing.table(waiting),
+        "queues": queues.table(waiting),
         "lendings": lendings.offered(request),
     }
 

@@ -11,7 +11,7 @@ from dashboard import numbers
 from dashboard.reading import alerts as alert_reading
 from dashboard.reading import changes
 from dashboard.views.access import page, person
-from dashboard.views.paging import first
+from dashboard.views.lists import first
 from dashboard.views.visits import visit
 from farm.alerts.selectors.changes import releases_since, turns_since
 from farm.alerts.selectors.pages import alert_counts, alerts_in

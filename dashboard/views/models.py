@@ -12,14 +12,14 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods, require_safe
 from django_htmx.http import HttpResponseClientRedirect
 
-from dashboard.reading import accuracy, listed
+from dashboard.reading import accuracy, file_rows
 from dashboard.reading.compatibility import Compatibility, compatibility_panel
 from dashboard.reading.inspection import inspection
 from dashboard.reading.variant import variants as variant_table
 from dashboard.tables import Table
-from dashboard.views import best, charts, downloads, watched
+from dashboard.views import best_settings, charts, downloads, standings
 from dashboard.views.access import page, person
-from dashboard.views.paging import first, paged, searched
+from dashboard.views.lists import first, paged, searched
 from dashboard.views.run import address_in
 from farm.accounts.refusals import Refusal
 from farm.accounts.selectors import can_write, teams_visible_to
@@ -52,10 +52,10 @@ def models(request: HttpRequest) -> HttpResponse:
     if downloads.is_wanted(request):
         every = list(found.order_by("name", "pk")[: downloads.MOST_ROWS])
         latest = last_runs(every)
-        return downloads.as_file(request, "models", every, lambda row: listed.model(row, latest.get(row.pk)))
+        return downloads.as_file(request, "models", every, lambda row: file_rows.model(row, latest.get(row.pk)))
     models = paged(request, found.order_by("name", "pk"))
     last = last_runs(models.object_list)
-    stands = watched.standings(models)
+    stands = standings.standings(models)
     rows_shown = [{"model": model, "run": last.get(model.pk), "stands": stands.get(model.pk)} for model in models]
     return render(request, "dashboard/models.html", {"models": models, "rows": rows_shown, "q": wanted})
 
@@ -87,7 +87,12 @@ def model(request: HttpRequest, model_id: int) -> HttpResponse:
             # the whole page again: what may be done with the version stands elsewhere on it
             return HttpResponse(headers={"HX-Refresh": "true"})
         return render(request, "dashboard/parts/version.html", context)
-    whole = {**context, **_pareto(request, found), **watched.of_model(found), **best.of_model(request, found)}
+    whole = {
+        **context,
+        **_pareto(request, found),
+        **standings.of_model(found),
+        **best_settings.of_model(request, found),
+    }
     return render(request, "dashboard/model.html", whole)
 
 

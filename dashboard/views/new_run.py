@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from dashboard.reading import copies, matrix_form
 from dashboard.reading import plan as reading
 from dashboard.views.access import page, person
-from dashboard.views.paging import first
+from dashboard.views.lists import first
 from dashboard.views.run import matrix_text
 from farm.accounts.refusals import Missing, Refusal
 from farm.alerts.selectors.releases import for_planning

@@ -13,14 +13,14 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dashboard import numbers
 from dashboard.figures.figure import Address
-from dashboard.reading import cells, comparisons, copies, facts, listed
+from dashboard.reading import cells, comparisons, copies, facts, file_rows
 from dashboard.reading.heatmap import HeatMap
 from dashboard.views import charts, downloads
 from dashboard.views.access import page, person
+from dashboard.views.lists import paged, searched
 from dashboard.views.live_part import PERIOD_S, live_part, with_token
 from dashboard.views.orders import ordered
-from dashboard.views.paging import paged, searched
-from dashboard.views.whole import MOST_CELLS, Whole, around, head_of, map_of, whole
+from dashboard.views.run_pieces import MOST_CELLS, Whole, around, head_of, map_of, whole
 from farm.contract.document import Document
 from farm.rules.cells.commands import submit_command
 from farm.rules.matrices.matrix_text import write_text
@@ -61,7 +61,7 @@ def runs(request: HttpRequest) -> HttpResponse:
     elif state and state in RunOutcome.values:
         rows = rows.filter(outcome=state)
     if downloads.is_wanted(request):
-        return downloads.as_file(request, "runs", rows[: downloads.MOST_ROWS], listed.run)
+        return downloads.as_file(request, "runs", rows[: downloads.MOST_ROWS], file_rows.run)
     context = {"runs": paged(request, rows), "q": wanted, "state": state, "states": STATES}
     return render(request, "dashboard/runs.html", context)
 

@@ -5,7 +5,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from dashboard.reading import listed
+from dashboard.reading import file_rows
 from dashboard.reading import runtimes as reading
 from dashboard.views import downloads
 from dashboard.views.access import page, person
@@ -27,7 +27,7 @@ def runtimes(request: HttpRequest) -> HttpResponse:
     board = reading.board(distribution, nodes=nodes, offered=offered)
     if downloads.is_wanted(request):
         name = f"runtimes-{distribution}"
-        return downloads.as_file(request, name, board.rows, lambda row: listed.release(row, board.columns))
+        return downloads.as_file(request, name, board.rows, lambda row: file_rows.release(row, board.columns))
     context = {
         "board": board,
         "distributions": found,

@@ -7,12 +7,12 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dashboard.reading import listed
+from dashboard.reading import file_rows
 from dashboard.reading.curl import curl
 from dashboard.views import downloads
 from dashboard.views.access import page, person
+from dashboard.views.lists import paged
 from dashboard.views.orders import ordered
-from dashboard.views.paging import paged
 from farm.accounts import selectors, services
 from farm.runs.services import sharing
 
@@ -52,7 +52,7 @@ def audit(request: HttpRequest) -> HttpResponse:
     """Who did what in the teams that the reader manages."""
     rows = selectors.audit_events_visible_to(person(request))
     if downloads.is_wanted(request):
-        return downloads.as_file(request, "audit", rows[: downloads.MOST_ROWS], listed.event)
+        return downloads.as_file(request, "audit", rows[: downloads.MOST_ROWS], file_rows.event)
     events = paged(request, rows)
     return render(request, "dashboard/audit.html", {"events": events, "nothing": (None, "", [], {})})
 

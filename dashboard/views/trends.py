@@ -10,7 +10,7 @@ from dashboard.cache import kept
 from dashboard.figures.figure import Figure
 from dashboard.figures.lines import Line
 from dashboard.figures.trends import trend
-from dashboard.reading import listed
+from dashboard.reading import file_rows
 from dashboard.reading import trends as reading
 from dashboard.reading import watches as watch_reading
 from dashboard.views import downloads
@@ -44,7 +44,7 @@ def trends(request: HttpRequest) -> HttpResponse:
     if downloads.is_wanted(request):
         lines = reading.lines(found, pages.points(found)) if found is not None else []
         spots = [(line, spot) for line in lines if chosen in ("", line.key) for spot in line.spots]
-        return downloads.as_file(request, "trends", spots, lambda one: listed.spot(*one))
+        return downloads.as_file(request, "trends", spots, lambda one: file_rows.spot(*one))
     context: dict[str, object] = {"watches": watches, "watch": found, "axes": AXES, "series": chosen}
     if found is not None:
         figure, shown = figure_of(found, by=by, chosen=chosen)

@@ -11,13 +11,13 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from dashboard import numbers
 from dashboard.reading import alerts as alert_reading
-from dashboard.reading import listed
+from dashboard.reading import file_rows
 from dashboard.reading import watch_form as form
 from dashboard.reading import watches as reading
 from dashboard.views import downloads, trends
 from dashboard.views.access import page, person
+from dashboard.views.lists import Row, paged
 from dashboard.views.orders import fields
-from dashboard.views.paging import Row, paged
 from farm.accounts.refusals import Missing, NotAllowed, Refusal
 from farm.accounts.selectors import can_write, team_to_write, teams_visible_to
 from farm.alerts.selectors import alerts as selectors
@@ -57,7 +57,7 @@ def watches(request: HttpRequest) -> HttpResponse:
     """Every watch of the reader's teams, in a sentence each, with what came out last."""
     rows = selectors.watches_visible_to(person(request)).order_by("name", "pk")
     if downloads.is_wanted(request):
-        return downloads.as_file(request, "watches", rows[: downloads.MOST_ROWS], listed.watch)
+        return downloads.as_file(request, "watches", rows[: downloads.MOST_ROWS], file_rows.watch)
     found = paged(request, rows)
     rounds, opened = pages.last_rounds(found), pages.open_alerts_by_watch(found)
     looks = pages.looks()

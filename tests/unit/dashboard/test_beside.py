@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dashboard.reading.beside import beside
+from dashboard.reading.output_checks import beside
 from farm.contract.document import Cell, EngineParity, Parity, ParityOutput
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from dashboard.figures import cold_start, memory, placed, theme, timeline, warm_up
+from dashboard.figures import cold_start, memory, placement_map, theme, timeline, warm_up
+from dashboard.figures.excerpts import spread
 from dashboard.figures.figure import Figure
-from dashboard.figures.thinning import spread
 from farm.contract.document import Cell, Document
 from farm.rules.tracing.timeline import Span, Timeline
 from tests.unit.dashboard.conftest import address
@@ -32,7 +32,7 @@ def figures(document: Document) -> list[Figure]:
     mixed = traced(*(span(number, provider=CUDA if number % 3 else CPU) for number in range(30)))
     launches = [(number, [2.0] * 3 + [1.0] * 97) for number in range(8)]
     return [
-        timeline.timeline(mixed), placed.placed(mixed), warm_up.warm_up(document.cells[0], launches),
+        timeline.timeline(mixed), placement_map.placed(mixed), warm_up.warm_up(document.cells[0], launches),
         cold_start.cold_start(document.cells, address), memory.memory(document.cells, address),
     ]  # fmt: skip
 
@@ -70,21 +70,23 @@ def test_a_timeline_says_how_much_of_the_inference_its_nodes_are_and_which_is_lo
     assert inside.layout["yaxis"]["ticktext"] == ["nodes", "inside"]
 
 
-@pytest.mark.parametrize("figure", [timeline.timeline("Why."), placed.placed("Why."), timeline.timeline(traced())])
+@pytest.mark.parametrize(
+    "figure", [timeline.timeline("Why."), placement_map.placed("Why."), timeline.timeline(traced())]
+)
 def test_what_cannot_be_drawn_is_a_sentence(figure: Figure) -> None:
     assert figure.empty.endswith(".")
     assert figure.data == []
 
 
 def test_a_cell_on_one_provider_has_a_sentence_for_a_map() -> None:
-    figure = placed.placed(traced(span(0), span(1)))
+    figure = placement_map.placed(traced(span(0), span(1)))
     assert figure.empty == "All 2 executed nodes of the main graph ran on CPU, one after another."
     assert len(figure.table.rows) == 1
 
 
 def test_switches_between_providers_are_counted_and_lie_end_to_end() -> None:
     spans = [span(0), span(1, provider=CUDA), span(2, provider=CUDA), span(3), span(4, depth=1, provider=CUDA)]
-    figure = placed.placed(traced(*spans))
+    figure = placement_map.placed(traced(*spans))
     assert figure.title == "2 switches between CPU and CUDA in one inference"
     cpu, cuda = figure.data
     assert (cpu["base"], cpu["x"], cuda["base"], cuda["x"]) == ([0.0, 30.0], [10.0, 10.0], [10.0], [20.0])

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from dashboard.figures.excerpts import kept
 from dashboard.figures.lines import shift_words
-from dashboard.figures.thinning import kept
 from dashboard.figures.trends import COLOURED, trend
 from dashboard.reading import trends as reading
 

@@ -7,8 +7,8 @@ from django.conf import settings
 
 from dashboard.cache import kept
 from dashboard.figures.lines import Line
+from dashboard.reading import standings as reading
 from dashboard.reading import trends
-from dashboard.reading import watched as reading
 from farm.alerts.selectors import pages, standing
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from dashboard.figures import placed, timeline, warm_up
+from dashboard.figures import placement_map, timeline, warm_up
 from dashboard.views.access import page, person
 from farm.runs import selectors
 from farm.runs.selectors.closer import launches_of
@@ -22,7 +22,11 @@ def closer(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
     context = {
         "run": row,
         "cell": cell,
-        "figures": [timeline.timeline(found), placed.placed(found), warm_up.warm_up(cell, launches_of(row, cell_id))],
+        "figures": [
+            timeline.timeline(found),
+            placement_map.placed(found),
+            warm_up.warm_up(cell, launches_of(row, cell_id)),
+        ],
         "waits": found == WAITS,
         "trace": selectors.traces_of(row, cell_id).first(),
     }

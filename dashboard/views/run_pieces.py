@@ -12,8 +12,8 @@ from dashboard.figures.figure import Address
 from dashboard.reading import facts, heatmap, verdict
 from dashboard.reading.heatmap import HeatMap, Layout
 from dashboard.reading.open_cells import open_cells
+from dashboard.views.lists import part_of
 from dashboard.views.live_part import TOKEN
-from dashboard.views.paging import part_of
 from farm.contract.document import Cell, Comparison, Document
 from farm.rules.reporting import sentences
 from farm.runs import selectors

@@ -12,10 +12,10 @@ from dashboard.reading.compatibility import compatibility_panel
 from dashboard.reading.inspection import inspection
 from dashboard.views import charts
 from dashboard.views.cell import panels
-from dashboard.views.compare import judged_by_base
-from dashboard.views.paging import part_of
+from dashboard.views.comparison import judged_by_base
+from dashboard.views.lists import part_of
 from dashboard.views.run import tables
-from dashboard.views.whole import with_opening_operators
+from dashboard.views.run_pieces import with_opening_operators
 from farm.accounts.refusals import Gone, Refusal
 from farm.accounts.services import open_share
 from farm.accounts.states import ShareKind

@@ -6,8 +6,8 @@ from math import log
 from typing import TYPE_CHECKING
 
 from dashboard import numbers
+from dashboard.figures.excerpts import kept
 from dashboard.figures.lines import Line, key_of
-from dashboard.figures.thinning import kept
 from dashboard.reading import trends
 
 if TYPE_CHECKING:

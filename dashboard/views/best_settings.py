@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from django.http import HttpRequest
 
-from dashboard.reading import best as reading
+from dashboard.reading import best_settings as reading
 from dashboard.views.access import person
 from farm.runs.selectors.best import measured_settings
 

@@ -10,10 +10,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from dashboard import axes
-from dashboard.reading import across, copies, side
+from dashboard.reading import copies, side, whole_runs
 from dashboard.views import downloads
 from dashboard.views.access import page, person
-from dashboard.views.paging import first, paged_in_order
+from dashboard.views.lists import first, paged_in_order
 from farm.accounts.refusals import Missing
 from farm.contract.numbers import is_row_number
 from farm.runs import selectors
@@ -141,19 +141,19 @@ def _whole_runs(request: HttpRequest, numbers: list[int]) -> HttpResponse:
     """Two to four runs held against each other, cell by cell, as far as the filters of the address leave them."""
     rows = [selectors.run(person(request), number) for number in numbers]
     documents = [selectors.document(row, with_operators=False) for row in rows]
-    every = across.matches(documents)
-    filters = across.Filters.read(request.GET)
-    left = across.shown(every, filters)
+    every = whole_runs.matches(documents)
+    filters = whole_runs.Filters.read(request.GET)
+    left = whole_runs.shown(every, filters)
     if downloads.is_wanted(request):
-        return downloads.as_file(request, "compared-runs", left, lambda one: across.as_row(numbers, one))
+        return downloads.as_file(request, "compared-runs", left, lambda one: whole_runs.as_row(numbers, one))
     context = {
-        "headline": across.headline(numbers, every),
+        "headline": whole_runs.headline(numbers, every),
         "rows": rows,
-        "differing": across.differing(documents),
+        "differing": whole_runs.differing(documents),
         "every": every,
         "left": left,
-        "table": across.table(numbers, left, lambda run, cell: reverse("dashboard:cell", args=[run, cell])),
-        "kinds": across.KINDS,
+        "table": whole_runs.table(numbers, left, lambda run, cell: reverse("dashboard:cell", args=[run, cell])),
+        "kinds": whole_runs.KINDS,
         "filters": filters,
         "least": round(100 * filters.least),
         "copies": copies.of_runs(numbers, url=settings.PUBLIC_URL),
