@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from dashboard import axes, columns, numbers
+from dashboard import axes, numbers
+from dashboard.figures import columns
 from dashboard.figures.figure import Address
 from dashboard.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
 from farm.contract.document import Accuracy, Cell

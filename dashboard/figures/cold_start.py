@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from dashboard import axes, columns, numbers
-from dashboard.figures import theme
+from dashboard import axes, numbers
+from dashboard.figures import columns, theme
 from dashboard.figures.excerpts import barred
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json

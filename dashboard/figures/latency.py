@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from math import ceil, floor, log10
 
-from dashboard import axes, columns, numbers, words
-from dashboard.figures import theme
+from dashboard import axes, numbers, words
+from dashboard.figures import columns, theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Number, Table, counted

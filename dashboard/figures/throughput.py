@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from dashboard import axes, columns, numbers
-from dashboard.figures import theme
+from dashboard import axes, numbers
+from dashboard.figures import columns, theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Number, Table, counted, written

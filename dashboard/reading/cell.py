@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dashboard import axes, columns, numbers, words
+from dashboard import axes, numbers, words
+from dashboard.figures import columns
 from dashboard.figures.figure import Address
 from dashboard.metrics import metric_text
 from dashboard.tables import Column, Entry, Head, Number, Prose, Table, counted, verdict_entry, written

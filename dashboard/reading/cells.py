@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from dashboard import axes, columns, numbers, words
-from dashboard.figures import accuracies
+from dashboard import axes, numbers, words
+from dashboard.figures import accuracies, columns
 from dashboard.figures.figure import Address
 from dashboard.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
 from farm.contract.document import Cell
