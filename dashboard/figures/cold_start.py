@@ -36,12 +36,10 @@ def cold_start(cells: Sequence[Cell], address: Address) -> Figure:
             f"process, so without an interval.{rest} The table below has every number."
         ),
         data=[_bars(part, shown, along, address) for part in PARTS],
-        layout=theme.layout(
-            height=theme.row_height(len(shown)),
-            xaxis=theme.axis("ms until the first answer, in one fresh process", rangemode="tozero"),
-            yaxis=theme.axis("", autorange="reversed", type="category"),
+        layout=theme.row_layout(
+            len(shown),
+            theme.axis("ms until the first answer, in one fresh process", rangemode="tozero"),
             barmode="stack",
-            bargap=0.35,
             showlegend=True,
         ),
         table=_table(known, along, address),

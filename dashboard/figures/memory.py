@@ -29,12 +29,7 @@ def memory(cells: Sequence[Cell], address: Address) -> Figure:
             f"without an interval.{rest} The table below has every number."
         ),
         data=[_bars(shown, along, address)],
-        layout=theme.layout(
-            height=theme.row_height(len(shown)),
-            xaxis=theme.axis("peak memory of the process, MiB", rangemode="tozero"),
-            yaxis=theme.axis("", autorange="reversed", type="category"),
-            bargap=0.35,
-        ),
+        layout=theme.row_layout(len(shown), theme.axis("peak memory of the process, MiB", rangemode="tozero")),
         table=_table(known, along, address),
     )
 

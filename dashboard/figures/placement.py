@@ -27,13 +27,8 @@ def placement(cells: Sequence[Cell], address: Address) -> Figure:
             f"{numbers.count(len(traced), 'cell')}, from a trace of each. The table below has every number."
         ),
         data=[_bars(provider, traced, along, address) for provider in providers],
-        layout=theme.layout(
-            height=theme.row_height(len(traced)),
-            xaxis=theme.axis("share of inference time, %", range=[0, 100]),
-            yaxis=theme.axis("", autorange="reversed", type="category"),
-            barmode="stack",
-            bargap=0.35,
-            showlegend=True,
+        layout=theme.row_layout(
+            len(traced), theme.axis("share of inference time, %", range=[0, 100]), barmode="stack", showlegend=True
         ),
         table=_table(traced, along, address),
     )

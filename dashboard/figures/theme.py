@@ -84,6 +84,12 @@ def layout(*, height: int, xaxis: Json, yaxis: Json, **more: object) -> Json:
     return {**base, **more}
 
 
+def row_layout(rows: int, xaxis: Json, **more: object) -> Json:
+    """The layout of bars from left to right, a row each, the first at the top."""
+    yaxis = axis("", autorange="reversed", type="category")
+    return layout(height=row_height(rows), xaxis=xaxis, yaxis=yaxis, **{"bargap": 0.35, **more})
+
+
 def whiskers(
     values: Sequence[float], ends: Iterable[tuple[float, float]], colour: str, *, thickness: float = 1.5
 ) -> Json:

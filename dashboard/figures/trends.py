@@ -152,30 +152,17 @@ def _words(spot: Spot) -> str:
 
 
 def _shifts(line: Line, *, colour: str, by: str) -> Json:
-    spots = [line.spots[shift.place] for shift in line.shifts]
-    return {
-        "type": "scatter",
+    return _marked(line, [shift.place for shift in line.shifts], by=by) | {
         "mode": "markers",
-        "showlegend": False,
-        "name": line.name,
-        "x": [_x(spot, by) for spot in spots],
-        "y": [round(spot.ratio, 5) for spot in spots],
         "marker": {"color": colour, "size": 14, "symbol": "diamond-open", "line": {"width": 2}},
         "text": [shift_words(line, shift) for shift in line.shifts],
-        "customdata": _links(line, [shift.place for shift in line.shifts]),
         "hovertemplate": "level shift of %{fullData.name}<br>%{text}<extra></extra>",
     }
 
 
 def _alerts(line: Line, *, by: str) -> Json:
-    spots = [line.spots[mark.place] for mark in line.marks]
-    return {
-        "type": "scatter",
+    return _marked(line, [mark.place for mark in line.marks], by=by) | {
         "mode": "markers+text",
-        "showlegend": False,
-        "name": line.name,
-        "x": [_x(spot, by) for spot in spots],
-        "y": [round(spot.ratio, 5) for spot in spots],
         "text": [f"alert {mark.alert}" for mark in line.marks],
         "textposition": "top center",
         "textfont": {"size": 11, "color": theme.INK},
@@ -183,4 +170,16 @@ def _alerts(line: Line, *, by: str) -> Json:
         "marker": {"color": theme.VERDICT_COLOURS["slower"], "size": 12, "symbol": "triangle-up"},
         "customdata": [f"/alerts/{mark.alert}/" for mark in line.marks],
         "hovertemplate": "%{text} of %{fullData.name}, a click opens it<extra></extra>",
+    }
+
+
+def _marked(line: Line, places: Sequence[int], *, by: str) -> Json:
+    spots = [line.spots[place] for place in places]
+    return {
+        "type": "scatter",
+        "showlegend": False,
+        "name": line.name,
+        "x": [_x(spot, by) for spot in spots],
+        "y": [round(spot.ratio, 5) for spot in spots],
+        "customdata": _links(line, places),
     }

@@ -11,7 +11,9 @@ from dashboard.figures.ratios import Named
 from dashboard.reading import alerts, verdict
 from dashboard.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
 from dashboard.words import kind_of
+from farm.alerts.services.switching import trials_of
 from farm.contract.document import Comparison
+from farm.rules.changes.switches import Candidate, Trial
 from farm.rules.runtimes import providers
 from farm.rules.runtimes.order import goes_back
 
@@ -27,22 +29,23 @@ STEP_COLUMNS: tuple[Column["Step"], ...] = (
     Column("Run", lambda step: _run(step.get("run"))),
     Prose("Why", lambda step: Entry(step.get("text") or "")),
 )
+SWITCHED = "with the switch against without it, on the bad release"
 # a trial, and the run that measured it
-TRIAL_COLUMNS: tuple[Column[tuple["Trial", int | None]], ...] = (
-    Column("Switch", lambda one: Entry(_switch(one[0]["candidate"]), is_name=True)),
+TRIAL_COLUMNS: tuple[Column[tuple[Trial, int | None]], ...] = (
+    Column("Switch", lambda one: Entry(_switch(one[0].candidate), is_name=True)),
     Column(
         "Verdict",
-        lambda one: verdict_entry(one[0]["comparison"]["verdict"]),
+        lambda one: verdict_entry(one[0].comparison.verdict),
         "with the switch against without it, on the bad release",
     ),
-    Number("change", lambda one: _trial_change(one[0]["comparison"])),
+    Number("change", lambda one: _trial_change(one[0].comparison)),
     Number(
         "gives back",
-        lambda one: written(one[0]["undone"], numbers.share),
+        lambda one: written(one[0].undone, numbers.share),
         "share of the slow-down that it takes away; 100 % is all of it",
     ),
-    Number("left", lambda one: written(one[0]["remaining"], numbers.change), "what stays against the good release"),
-    Column("Parity", lambda one: verdict_entry("pass" if one[0]["keeps_parity"] else "fail")),
+    Number("left", lambda one: written(one[0].remaining, numbers.change), "what stays against the good release"),
+    Column("Parity", lambda one: verdict_entry("pass" if one[0].keeps_parity else "fail")),
     Column("Run", lambda one: _run(one[1])),
 )
 QUESTIONS = {"since_when": "Since when", "work_around": "Work-around"}
@@ -59,34 +62,6 @@ class Step(TypedDict, total=False):
     minutes: float
     run: int | None
     text: str
-
-
-class Candidate(TypedDict):
-    """What a trial switches, as it is kept."""
-
-    kind: str
-    label: str
-    level: str
-    names: list[str]
-
-
-class Judged(TypedDict, total=False):
-    """A trial's comparison as it is kept."""
-
-    verdict: Required[str]
-    ratio: float | None
-    ci_low: float | None
-    ci_high: float | None
-
-
-class Trial(TypedDict):
-    """A switch as it was measured and kept."""
-
-    candidate: Candidate
-    comparison: Judged
-    undone: float
-    remaining: float
-    keeps_parity: bool
 
 
 @dataclass(frozen=True)
@@ -294,21 +269,18 @@ def _run(run_id: int | None) -> Entry:
 
 
 def _trials(one: "Investigation") -> Table:
-    trials: list[tuple[Trial, int | None]] = [
-        (trial, step.get("run")) for step in one.steps for trial in step.get("trials", [])
-    ]
-    ordered = sorted(trials, key=lambda each: -each[0]["undone"])
+    trials = [(trial, step.get("run")) for step in one.steps for trial in trials_of(step)]
+    ordered = sorted(trials, key=lambda each: -each[0].undone)
     return Table.of("work-around", "Session options that were tried", TRIAL_COLUMNS, ordered)
 
 
-def _trial_change(comparison: Judged) -> Entry:
-    ratio = comparison.get("ratio")
-    return Entry(numbers.change(ratio, comparison.get("ci_low"), comparison.get("ci_high")), ratio)
+def _trial_change(comparison: Comparison) -> Entry:
+    return Entry(numbers.change(comparison.ratio, comparison.ci_low, comparison.ci_high), comparison.ratio)
 
 
 def _switch(candidate: Candidate) -> str:
-    if candidate["kind"] == "level":
-        return f"optimization level {candidate['level']}"
-    if candidate["kind"] != "optimizers":
-        return str(candidate["label"])
-    return f"without {numbers.listed(candidate['names'], most=4)}"
+    if candidate.kind == "level":
+        return f"optimization level {candidate.level}"
+    if candidate.kind != "optimizers":
+        return candidate.label
+    return f"without {numbers.listed(candidate.names, most=4)}"

@@ -12,24 +12,19 @@ from farm.rules.quality.findings import EXPLANATIONS
 OPERATORS_SHOWN = 30
 
 
+# an inspection as it is stored, as far as the page shows it
 class Port(TypedDict, total=False):
-    """An input or output as it is stored."""
-
     name: str
     dtype: str
     shape: list[int | str] | None
 
 
 class Feed(TypedDict, total=False):
-    """Which sizes were chosen for the model, or why none, as it is stored."""
-
     sizes: dict[str, int]
     problem: str
 
 
 class Found(TypedDict, total=False):
-    """A finding as it is stored."""
-
     id: str
     detail: str
     count: int
@@ -37,8 +32,6 @@ class Found(TypedDict, total=False):
 
 
 class Stored(TypedDict, total=False):
-    """An inspection as it is stored, as far as the page shows it."""
-
     opsets: dict[str, int]
     ir_version: int
     nodes: int

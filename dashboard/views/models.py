@@ -12,12 +12,12 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods, require_safe
 from django_htmx.http import HttpResponseClientRedirect
 
-from dashboard.reading import accuracy, file_rows
+from dashboard.reading import accuracy, best_settings, file_rows
 from dashboard.reading.compatibility import Compatibility, compatibility_panel
 from dashboard.reading.inspection import inspection
 from dashboard.reading.variant import variants as variant_table
 from dashboard.tables import Table
-from dashboard.views import best_settings, charts, downloads, standings
+from dashboard.views import charts, downloads, standings
 from dashboard.views.access import page, person
 from dashboard.views.lists import first, paged, searched
 from dashboard.views.run import address_in
@@ -27,6 +27,7 @@ from farm.registry import selectors, services
 from farm.registry.incoming import StoredUpload
 from farm.registry.states import VersionState
 from farm.runs.selectors import document, runs_listed
+from farm.runs.selectors.best import measured_settings
 from farm.runs.selectors.compatibility import compatibility_of
 from farm.runs.selectors.pages import judged_run, last_runs
 
@@ -91,9 +92,15 @@ def model(request: HttpRequest, model_id: int) -> HttpResponse:
         **context,
         **_pareto(request, found),
         **standings.of_model(found),
-        **best_settings.of_model(request, found),
+        "best": _best(request, found),
     }
     return render(request, "dashboard/model.html", whole)
+
+
+def _best(request: HttpRequest, model: "Model") -> best_settings.Panel | None:
+    """The best settings within the budget that the address names."""
+    version, settings = measured_settings(person(request), model)
+    return best_settings.panel(version, settings, request.GET.get("budget", "")[:40])
 
 
 def _pareto(request: HttpRequest, model: "Model") -> dict[str, object]:

@@ -6,6 +6,7 @@ import mmap
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TypedDict
 
 from django.db import transaction
 
@@ -29,6 +30,22 @@ log = logging.getLogger(__name__)
 # both releases and an A/A twin stand beside the candidates
 OTHER_ARMS = 3
 MOST_WORDS = 12
+
+
+class KeptTrial(TypedDict):
+    """A trial as it is stored."""
+
+    candidate: dict[str, object]
+    undone: float
+    remaining: float
+    keeps_parity: bool
+    comparison: dict[str, object]
+
+
+class Step(TypedDict, total=False):
+    """A step of an investigation, as far as it tried anything."""
+
+    trials: list[KeptTrial]
 
 
 def next_run(one: Investigation) -> Answer | None:
@@ -129,6 +146,11 @@ def _labels(one: Investigation) -> set[str]:
 
 
 def _trials(one: Investigation) -> list[Trial]:
+    return [trial for step in one.steps for trial in trials_of(step)]
+
+
+def trials_of(step: Step) -> list[Trial]:
+    """What a step of an investigation tried."""
     return [
         Trial(
             candidate=Candidate.of_plain(plain["candidate"]),
@@ -137,12 +159,11 @@ def _trials(one: Investigation) -> list[Trial]:
             keeps_parity=plain["keeps_parity"],
             comparison=doc.Comparison.model_validate(plain["comparison"]),
         )
-        for step in one.steps
-        for plain in step["trials"]
+        for plain in step.get("trials", ())
     ]
 
 
-def _plain(trial: Trial) -> dict[str, object]:
+def _plain(trial: Trial) -> KeptTrial:
     comparison = trial.comparison.model_dump(mode="json", exclude={"operators"})
     return {
         "candidate": trial.candidate.as_plain(),
