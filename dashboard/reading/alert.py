@@ -214,9 +214,7 @@ def question(alert: "Alert", kind: str) -> Question | None:
     newest = found[-1]
     is_open = newest.state in ("waiting", "measuring")
     answer = newest.answer or {}
-    caption = "Releases that were measured beside the good one"
-    steps = Table.of("since-when", caption, STEP_COLUMNS, newest.steps)
-    table = steps if kind == "since_when" else _trials(newest)
+    table = _steps(newest) if kind == "since_when" else _trials(newest)
     return Question(
         sentence=newest.sentence or _progress(newest),
         state=newest.state,
@@ -251,6 +249,10 @@ def _progress(one: "Investigation") -> str:
     asked = one.asked or {}
     now = f"; {asked['probe']} is being measured" if one.state == "measuring" and "probe" in asked else ""
     return f"{done}{now}."
+
+
+def _steps(one: "Investigation") -> Table:
+    return Table.of("since-when", "Releases that were measured beside the good one", STEP_COLUMNS, one.steps)
 
 
 def _change(step: Step) -> Entry:
