@@ -11,7 +11,7 @@ from dashboard.figures.ratios import Named
 from dashboard.reading import alerts, verdict
 from dashboard.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
 from dashboard.words import kind_of
-from farm.alerts.services.switching import trials_of
+from farm.alerts.services.work_arounds import trials_of
 from farm.contract.document import Comparison
 from farm.rules.changes.switches import Candidate, Trial
 from farm.rules.runtimes import providers

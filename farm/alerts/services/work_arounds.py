@@ -18,7 +18,7 @@ from farm.alerts.states import InvestigationState
 from farm.contract import document as doc
 from farm.rules.cells.numbers import counted
 from farm.rules.changes import switches
-from farm.rules.changes.switches import MOST_STEPS, Candidate, Trial
+from farm.rules.changes.switches import MOST_STEPS, Candidate, PlainCandidate, Trial
 from farm.rules.matrices.narrowing import point_at
 from farm.rules.matrices.points import Point
 from farm.rules.planning import blocks, estimates
@@ -35,7 +35,7 @@ MOST_WORDS = 12
 class KeptTrial(TypedDict):
     """A trial as it is stored."""
 
-    candidate: dict[str, object]
+    candidate: PlainCandidate
     undone: float
     remaining: float
     keeps_parity: bool
