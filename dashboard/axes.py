@@ -16,10 +16,10 @@ __all__ = ["AXES", "BY_NAME", "Axis", "name_of", "place_of", "places", "varying"
 
 def places(cells: Iterable[Cell], axes: Sequence[Axis]) -> list[tuple[str, ...]]:
     """The distinct places of the cells along the axes, each as labels, sorted along each axis."""
-    found: dict[tuple[str, ...], tuple[SupportsRichComparison, ...]] = {}
+    orders: dict[tuple[str, ...], tuple[SupportsRichComparison, ...]] = {}
     for cell in cells:
-        found.setdefault(place_of(cell, axes), tuple(axis.order(cell) for axis in axes))
-    return sorted(found, key=lambda place: found[place])
+        orders.setdefault(place_of(cell, axes), tuple(axis.order(cell) for axis in axes))
+    return sorted(orders, key=lambda place: orders[place])
 
 
 def place_of(cell: Cell, axes: Sequence[Axis]) -> tuple[str, ...]:

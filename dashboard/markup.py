@@ -10,9 +10,9 @@ from dashboard.tables import Entry, Head, Table
 from dashboard.words import Sign
 
 
-def sign(found: Sign) -> SafeString:
+def sign(drawn: Sign) -> SafeString:
     """A sign and its word."""
-    tone, mark, word = escape(found.tone), escape(found.mark), escape(found.word)
+    tone, mark, word = escape(drawn.tone), escape(drawn.mark), escape(drawn.word)
     return mark_safe(f'<span class="sign {tone}"><b aria-hidden="true">{mark}</b> {word}</span>')
 
 

@@ -71,8 +71,8 @@ class Part:
 @cache
 def folder() -> Path | None:
     """Where the wheel lies; None on a farm that was installed without it."""
-    found = find_spec("netron")
-    return Path(found.origin).parent if found and found.origin else None
+    spec = find_spec("netron")
+    return Path(spec.origin).parent if spec and spec.origin else None
 
 
 @cache
@@ -93,8 +93,8 @@ def operators() -> bytes:
     if where is None:
         return gzip.compress(b"[]")
     known = json.loads((where / "onnx-metadata.json").read_bytes())
-    found = [{name: part for name, part in one.items() if name != "examples"} for one in known]
-    return gzip.compress(json.dumps(found, separators=(",", ":")).encode(), mtime=0)
+    kinds = [{name: part for name, part in one.items() if name != "examples"} for one in known]
+    return gzip.compress(json.dumps(kinds, separators=(",", ":")).encode(), mtime=0)
 
 
 @cache

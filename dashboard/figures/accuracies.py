@@ -13,45 +13,45 @@ from farm.rules.reporting.accuracy_words import is_worse
 METRIC_NAMES = {"top1": "top-1", "top5": "top-5", "mse": "mean squared error"}
 
 
-def value(found: Accuracy | None) -> str:
+def value(accuracy: Accuracy | None) -> str:
     """`98.1 %`, or the error in three digits."""
-    if found is None or found.value is None:
+    if accuracy is None or accuracy.value is None:
         return numbers.NOT_MEASURED
-    return _share(found.value) if found.higher_is_better else numbers.plain(found.value)
+    return _share(accuracy.value) if accuracy.higher_is_better else numbers.plain(accuracy.value)
 
 
-def interval(found: Accuracy | None) -> str:
+def interval(accuracy: Accuracy | None) -> str:
     """`96.6–99.0 %`; empty where there is none."""
-    if found is None or found.ci_low is None or found.ci_high is None:
+    if accuracy is None or accuracy.ci_low is None or accuracy.ci_high is None:
         return ""
-    if not found.higher_is_better:
-        return f"{numbers.plain(max(0.0, found.ci_low))}–{numbers.plain(found.ci_high)}"
-    return f"{_share(found.ci_low).removesuffix(' %')}–{_share(found.ci_high)}"
+    if not accuracy.higher_is_better:
+        return f"{numbers.plain(max(0.0, accuracy.ci_low))}–{numbers.plain(accuracy.ci_high)}"
+    return f"{_share(accuracy.ci_low).removesuffix(' %')}–{_share(accuracy.ci_high)}"
 
 
-def difference(found: Accuracy | None) -> str:
+def difference(accuracy: Accuracy | None) -> str:
     """`−0.19 points (−0.93 to +0.53)`; empty for the FP32 cell itself."""
-    if found is None or found.difference is None:
+    if accuracy is None or accuracy.difference is None:
         return ""
-    scale, unit = (100.0, " points") if found.higher_is_better else (1.0, "")
+    scale, unit = (100.0, " points") if accuracy.higher_is_better else (1.0, "")
     shown, low, high = (
-        _signed(scale * (one or 0.0), points=found.higher_is_better)
-        for one in (found.difference, found.difference_low, found.difference_high)
+        _signed(scale * (one or 0.0), points=accuracy.higher_is_better)
+        for one in (accuracy.difference, accuracy.difference_low, accuracy.difference_high)
     )
     return f"{shown}{unit} ({low} to {high})"
 
 
 def entry(cell: Cell) -> Entry:
     """The accuracy as an entry of a table, sorted by its value."""
-    found = cell.accuracy
-    return Entry(value(found), found.value if found else None, soft=interval(found))
+    accuracy = cell.accuracy
+    return Entry(value(accuracy), accuracy.value if accuracy else None, soft=interval(accuracy))
 
 
 def difference_entry(cell: Cell) -> Entry:
     """The difference to FP32; one that is shown to be for the worse says so."""
-    found = cell.accuracy
-    worse = "worse" if found is not None and is_worse(found) else ""
-    return Entry(difference(found), found.difference if found else None, soft=worse)
+    accuracy = cell.accuracy
+    worse = "worse" if accuracy is not None and is_worse(accuracy) else ""
+    return Entry(difference(accuracy), accuracy.difference if accuracy else None, soft=worse)
 
 
 def table(cells: Sequence[Cell], front: frozenset[str], address: Address) -> Table:
@@ -83,11 +83,11 @@ def stayed(cell: Cell) -> str:
     """What of a quantised variant ran in float, from its trace: “2 of 3 Conv stayed FP32, 62 % of the time.”"""
     if not cell.precision.startswith("int8") or not cell.operators:
         return ""
-    found = quantisation.stayed_float(cell.operators)
-    in_float = [one.sentence() for one in found if one.in_float]
+    families = quantisation.stayed_float(cell.operators)
+    in_float = [one.sentence() for one in families if one.in_float]
     if in_float:
         return " ".join(in_float)
-    ran = numbers.listed([f"{one.ran} {one.family}" for one in found])
+    ran = numbers.listed([f"{one.ran} {one.family}" for one in families])
     return f"{ran} ran in 8 bits." if ran else ""
 
 

@@ -24,12 +24,12 @@ def kept(values: Sequence[float], *, most: int) -> list[int]:
     if count <= most:
         return list(range(count))
     stretches = (most - 2) // 2
-    found = {0, count - 1}
+    chosen = {0, count - 1}
     for number in range(stretches):
         start, stop = number * count // stretches, (number + 1) * count // stretches
-        found.add(min(range(start, stop), key=values.__getitem__))
-        found.add(max(range(start, stop), key=values.__getitem__))
-    return sorted(found)
+        chosen.add(min(range(start, stop), key=values.__getitem__))
+        chosen.add(max(range(start, stop), key=values.__getitem__))
+    return sorted(chosen)
 
 
 def spread(values: Sequence[float], *, most: int) -> list[int]:

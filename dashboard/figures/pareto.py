@@ -65,10 +65,10 @@ def _drawn(cells: Sequence[Cell]) -> list[Cell]:
 
 def _goodness(cell: Cell) -> float:
     """The accuracy; an error with its sign turned."""
-    found = cell.accuracy
-    if found is None or found.value is None:
+    accuracy = cell.accuracy
+    if accuracy is None or accuracy.value is None:
         return 0.0
-    return found.value if found.higher_is_better else -found.value
+    return accuracy.value if accuracy.higher_is_better else -accuracy.value
 
 
 def _value(cell: Cell) -> float:
@@ -137,10 +137,10 @@ def _words(cell: Cell) -> str:
 
 
 def _interval(cell: Cell) -> tuple[float, float]:
-    found = cell.accuracy
-    if found is None or found.ci_low is None or found.ci_high is None:
+    accuracy = cell.accuracy
+    if accuracy is None or accuracy.ci_low is None or accuracy.ci_high is None:
         return _value(cell), _value(cell)
-    return found.ci_low, found.ci_high
+    return accuracy.ci_low, accuracy.ci_high
 
 
 def _errors(intervals: Sequence[tuple[float, ...]], values: Sequence[float | None]) -> Json:

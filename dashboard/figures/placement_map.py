@@ -28,11 +28,11 @@ class Stretch:
         return sum(one.duration_us for one in self.spans)
 
 
-def placed(found: Timeline | str) -> Figure:
+def placed(trace: Timeline | str) -> Figure:
     """A bar in the order of execution; a sentence where nothing switches, or nothing was traced."""
-    if isinstance(found, str):
-        return nothing(NAME, found, _table([]))
-    nodes = [one for one in found.spans if one.depth == 0]
+    if isinstance(trace, str):
+        return nothing(NAME, trace, _table([]))
+    nodes = [one for one in trace.spans if one.depth == 0]
     stretches = [Stretch(name, list(mine)) for name, mine in groupby(nodes, key=lambda one: one.provider)]
     table = _table(stretches[:MOST_STRETCHES])
     if len(stretches) <= 1:

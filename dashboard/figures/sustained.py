@@ -14,26 +14,26 @@ LONG_S = 180.0
 
 def sustained(cell: Cell) -> Figure:
     """One point a minute; empty with its reason where the process did not last, or was not asked for."""
-    found = cell.sustained or Sustained()
-    table = _table(found.points)
-    if not found.points:
-        return nothing(NAME, found.reason.text if found.reason else "No sustained work was asked for.", table)
-    last = found.points[-1]
+    curve = cell.sustained or Sustained()
+    table = _table(curve.points)
+    if not curve.points:
+        return nothing(NAME, curve.reason.text if curve.reason else "No sustained work was asked for.", table)
+    last = curve.points[-1]
     unit_s, unit = (60.0, "min") if last.at_s + last.span_s >= LONG_S else (1.0, "s")
     return Figure(
         name=NAME,
-        title=found.text.rstrip("."),
+        title=curve.text.rstrip("."),
         summary=(
-            f"p50 of each of {numbers.count(len(found.points), 'point')} of one process, from "
-            f"{numbers.milliseconds(min(point.p50_ms for point in found.points))} to "
-            f"{numbers.milliseconds(max(point.p50_ms for point in found.points))} ms. The table below has every point."
+            f"p50 of each of {numbers.count(len(curve.points), 'point')} of one process, from "
+            f"{numbers.milliseconds(min(point.p50_ms for point in curve.points))} to "
+            f"{numbers.milliseconds(max(point.p50_ms for point in curve.points))} ms. The table below has every point."
         ),
-        data=[_line(cell, found.points, unit_s)],
+        data=[_line(cell, curve.points, unit_s)],
         layout=theme.layout(
             height=260,
             xaxis=theme.axis(f"{unit} since it began", rangemode="tozero"),
             yaxis=theme.axis("p50, ms", rangemode="tozero"),
-            shapes=_shapes(found, unit_s),
+            shapes=_shapes(curve, unit_s),
         ),
         table=table,
     )
@@ -54,13 +54,13 @@ def _line(cell: Cell, points: list[CurvePoint], unit_s: float) -> Json:
     }
 
 
-def _shapes(found: Sustained, unit_s: float) -> list[Json]:
+def _shapes(curve: Sustained, unit_s: float) -> list[Json]:
     """The first point's level, and the moment it was left for good."""
-    first = found.points[0].p50_ms
+    first = curve.points[0].p50_ms
     level: Json = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": first, "y1": first}
     shapes: list[Json] = [{**level, "line": {"width": 1, "color": theme.INK}}]
-    if found.throttle_s is not None:
-        at = found.throttle_s / unit_s
+    if curve.throttle_s is not None:
+        at = curve.throttle_s / unit_s
         moment: Json = {"type": "line", "yref": "paper", "x0": at, "x1": at, "y0": 0, "y1": 1}
         shapes.append({**moment, "line": {"width": 1, "dash": "dot", "color": theme.SOFT}})
     return shapes

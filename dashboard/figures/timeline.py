@@ -19,24 +19,24 @@ ROW = 44
 NOTHING = Timeline(runs=0, number=0, duration_us=0.0, spans=())
 
 
-def timeline(found: Timeline | str) -> Figure:
+def timeline(trace: Timeline | str) -> Figure:
     """The timeline, or the sentence that says why there is none."""
-    if isinstance(found, str):
-        return nothing(NAME, found, _table(NOTHING))
-    drawn = sorted(sorted(found.spans, key=lambda one: -one.duration_us)[:MOST_BARS], key=lambda one: one.start_us)
+    if isinstance(trace, str):
+        return nothing(NAME, trace, _table(NOTHING))
+    drawn = sorted(sorted(trace.spans, key=lambda one: -one.duration_us)[:MOST_BARS], key=lambda one: one.start_us)
     if not drawn:
         return nothing(NAME, "The trace holds no executed node.", _table(NOTHING))
-    types = _types(found.spans)
+    types = _types(trace.spans)
     rows = _rows(drawn)
     return Figure(
         name=NAME,
-        title=finding(found),
-        summary=_summary(found, len(drawn)),
-        data=[_bars(name, drawn, types, found) for name in [*types, ""] if _of(name, drawn, types)],
+        title=finding(trace),
+        summary=_summary(trace, len(drawn)),
+        data=[_bars(name, drawn, types, trace) for name in [*types, ""] if _of(name, drawn, types)],
         layout=theme.layout(
             height=theme.row_height(len(rows), per_row=ROW, least=160),
             xaxis=theme.axis(
-                "µs since the inference began", range=[0, round(found.duration_us, 1)], fixedrange=False, zeroline=False
+                "µs since the inference began", range=[0, round(trace.duration_us, 1)], fixedrange=False, zeroline=False
             ),
             yaxis=theme.axis(
                 "", tickvals=list(range(len(rows))), ticktext=[_row_name(row) for row in rows],
@@ -47,26 +47,26 @@ def timeline(found: Timeline | str) -> Figure:
             showlegend=True,
             dragmode="zoom",
         ),
-        table=_table(found),
+        table=_table(trace),
         zooms=True,
     )  # fmt: skip
 
 
-def finding(found: Timeline) -> str:
+def finding(trace: Timeline) -> str:
     """How long the inference took, how much of it in nodes, and the longest."""
-    longest = max(found.spans, key=lambda one: one.self_us)
-    share = numbers.share(found.in_nodes_us / found.duration_us if found.duration_us else None)
+    longest = max(trace.spans, key=lambda one: one.self_us)
+    share = numbers.share(trace.in_nodes_us / trace.duration_us if trace.duration_us else None)
     return (
-        f"One inference of {_us(found.duration_us)} µs, {share} of it in nodes; "
+        f"One inference of {_us(trace.duration_us)} µs, {share} of it in nodes; "
         f"longest: {longest.op_type} {short(longest.name)}, {_us(longest.self_us)} µs"
     )
 
 
-def _summary(found: Timeline, drawn: int) -> str:
-    left = len(found.spans) - drawn
+def _summary(trace: Timeline, drawn: int) -> str:
+    left = len(trace.spans) - drawn
     rest = f" {numbers.count(left, 'shortest node')} are not drawn." if left else ""
     return (
-        f"The inference of median length among {found.runs} traced ones; tracing takes time itself, so it is longer "
+        f"The inference of median length among {trace.runs} traced ones; tracing takes time itself, so it is longer "
         f"than a timed one.{rest} The table below has the longest nodes."
     )
 
@@ -94,7 +94,7 @@ def _row_name(row: tuple[int, int]) -> str:
     return f"thread {lane + 1}, {inside}" if lane else inside
 
 
-def _bars(name: str, spans: Sequence[Span], types: Sequence[str], found: Timeline) -> Json:
+def _bars(name: str, spans: Sequence[Span], types: Sequence[str], trace: Timeline) -> Json:
     mine, rows = _of(name, spans, types), _rows(spans)
     return {
         "type": "bar",
@@ -124,8 +124,8 @@ def _us(value: float | None) -> str:
     return numbers.fixed(value or 0.0, 0)
 
 
-def _table(found: Timeline) -> Table:
-    longest = sorted(found.spans, key=lambda one: -one.self_us)[:MOST_ROWS]
+def _table(trace: Timeline) -> Table:
+    longest = sorted(trace.spans, key=lambda one: -one.self_us)[:MOST_ROWS]
     columns: tuple[Column[Span], ...] = (
         Column("Executed node", lambda one: Entry(one.name, is_name=True)),
         Column("Type", lambda one: Entry(one.op_type)),
@@ -135,12 +135,12 @@ def _table(found: Timeline) -> Table:
         Number("itself, µs", lambda one: written(one.self_us, _us)),
         Number(
             "share",
-            lambda one: Entry(numbers.share(one.self_us / (found.duration_us or 1)), one.self_us),
+            lambda one: Entry(numbers.share(one.self_us / (trace.duration_us or 1)), one.self_us),
             note="of the inference",
         ),
     )
     rows = sorted(longest, key=lambda one: one.start_us)
-    left = len(found.spans) - len(rows)
+    left = len(trace.spans) - len(rows)
     caption = "Executed nodes in the order in which they began"
     caption += f"; {numbers.count(left, 'shorter one')} left out" if left else ""
     return Table.of(NAME, caption, columns, rows)

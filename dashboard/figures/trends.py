@@ -114,7 +114,7 @@ def _x(spot: Spot, by: str) -> str:
 
 def _line(line: Line, places: Sequence[int], *, colour: str, by: str) -> Json:
     spots = [line.spots[place] for place in places]
-    found: Json = {
+    drawn: Json = {
         "type": "scatter",
         "mode": "lines+markers",
         "name": line.name,
@@ -128,8 +128,8 @@ def _line(line: Line, places: Sequence[int], *, colour: str, by: str) -> Json:
     }
     if len(spots) <= WHISKERS:
         ends = [(spot.low or spot.ratio, spot.high or spot.ratio) for spot in spots]
-        found["error_y"] = theme.whiskers([spot.ratio for spot in spots], ends, colour, thickness=1)
-    return found
+        drawn["error_y"] = theme.whiskers([spot.ratio for spot in spots], ends, colour, thickness=1)
+    return drawn
 
 
 def _links(line: Line, places: Sequence[int]) -> list[str]:

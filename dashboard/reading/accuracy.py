@@ -30,13 +30,13 @@ def advice(cell: Cell, *, arch: str) -> list[str]:
 
 def panel(cell: Cell) -> list[str]:
     """What a cell's page says of its accuracy, in sentences; empty where there were no labelled data."""
-    found = cell.accuracy
-    if found is None:
+    accuracy = cell.accuracy
+    if accuracy is None:
         return []
-    how = f"Judged by {METRIC_NAMES[found.metric]}" + (f" of {found.output}" if found.output else "")
-    recipe = f", recipe {found.recipe}" if found.recipe != found.metric else ""
-    shared = f" Measured by {found.measured_by}, which has the same variant, runtime, provider and session."
-    return [found.text, f"{how}{recipe}.{shared if found.measured_by else ''}"]
+    how = f"Judged by {METRIC_NAMES[accuracy.metric]}" + (f" of {accuracy.output}" if accuracy.output else "")
+    recipe = f", recipe {accuracy.recipe}" if accuracy.recipe != accuracy.metric else ""
+    shared = f" Measured by {accuracy.measured_by}, which has the same variant, runtime, provider and session."
+    return [accuracy.text, f"{how}{recipe}.{shared if accuracy.measured_by else ''}"]
 
 
 @dataclass(frozen=True)
@@ -48,15 +48,15 @@ class Labelled:
     is_open: bool
 
 
-def labelled(found: "EvaluationData | None") -> Labelled | None:
+def labelled(data: "EvaluationData | None") -> Labelled | None:
     """A row of the registry in words; None for a version without labelled data."""
-    if found is None:
+    if data is None:
         return None
-    count = numbers.count(found.samples or 0, "sample")
-    classes = f" of {numbers.count(found.classes, 'class', 'classes')}" if found.classes else ""
-    by = f"judged by {recipe_text(found.recipe)}" + (f" of the output {found.output}" if found.output else "")
+    count = numbers.count(data.samples or 0, "sample")
+    classes = f" of {numbers.count(data.classes, 'class', 'classes')}" if data.classes else ""
+    by = f"judged by {recipe_text(data.recipe)}" + (f" of the output {data.output}" if data.output else "")
     return Labelled(
         sentence=f"{count}{classes}, {by}.",
-        problem=found.reason_text if found.state == "failed" else "",
-        is_open=found.state in ("pending", "making"),
+        problem=data.reason_text if data.state == "failed" else "",
+        is_open=data.state in ("pending", "making"),
     )

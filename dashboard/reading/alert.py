@@ -117,21 +117,21 @@ def _since(alert: "Alert") -> str:
 
 
 def _way_round(alert: "Alert") -> str:
-    found = [one for one in alert.investigations.all() if one.kind == "work_around" and (one.answer or {})]
-    return str(found[-1].sentence) if found and (found[-1].answer or {}).get("is_found") else ""
+    answered = [one for one in alert.investigations.all() if one.kind == "work_around" and (one.answer or {})]
+    return str(answered[-1].sentence) if answered and (answered[-1].answer or {}).get("is_found") else ""
 
 
 def _notes(alert: "Alert") -> list[str]:
-    found = []
+    sentences = []
     if alert.is_snoozed:
         until = f"{alert.snoozed_until:%Y-%m-%d %H:%M} UTC" if alert.snoozed_until else f"release {alert.snoozed_for}"
-        found.append(f"Snoozed until {until}: nobody is told of it before.")
+        sentences.append(f"Snoozed until {until}: nobody is told of it before.")
     if alert.state == "resolved":
         how = f"by measurement, with {alert.resolved_in}" if alert.resolved_in else "by measurement"
-        found.append(f"Resolved {how}.")
+        sentences.append(f"Resolved {how}.")
     if alert.state in ("invalid", "infra") and alert.note:
-        found.append(f"{words.sign_of(alert.state).word.capitalize()}: {alert.note}")
-    return found
+        sentences.append(f"{words.sign_of(alert.state).word.capitalize()}: {alert.note}")
+    return sentences
 
 
 def leading(alert: "Alert") -> "Symptom | None":
@@ -162,10 +162,10 @@ def sides(alert: "Alert") -> tuple[Side, Side]:
 def named(alert: "Alert") -> list[Named]:
     """The compared series, as the figure of ratios labels them."""
     step = f"{alert.good} → {alert.bad}"
-    found = {one.series: one for one in alert.symptoms.all() if one.comparison}
+    symptoms = {one.series: one for one in alert.symptoms.all() if one.comparison}
     return [
         Named(Comparison.model_validate(one.comparison), _short_label(alert, one), step, address_of(one))
-        for one in found.values()
+        for one in symptoms.values()
     ]
 
 
@@ -208,10 +208,10 @@ def _size_interval(symptom: "Symptom", comparison: Comparison | None) -> Entry:
 
 def question(alert: "Alert", kind: str) -> Question | None:
     """The newest investigation of a kind; None when it was not asked yet."""
-    found = [one for one in alert.investigations.all() if one.kind == kind]
-    if not found:
+    asked = [one for one in alert.investigations.all() if one.kind == kind]
+    if not asked:
         return None
-    newest = found[-1]
+    newest = asked[-1]
     is_open = newest.state in ("waiting", "measuring")
     answer = newest.answer or {}
     table = _steps(newest) if kind == "since_when" else _trials(newest)

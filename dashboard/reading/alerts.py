@@ -44,10 +44,10 @@ def groups(alerts: Iterable["Alert"], *, writable: Iterable[int] = ()) -> list[G
     `writable`: the teams in which the reader may change alerts, by number.
     """
     teams = set(writable)
-    found = sorted(alerts, key=_place)
+    ordered = sorted(alerts, key=_place)
     return [
         Group(title, [_row(alert, may_write=alert.team_id in teams) for alert in rows])
-        for title, rows in groupby(found, key=_title)
+        for title, rows in groupby(ordered, key=_title)
     ]
 
 

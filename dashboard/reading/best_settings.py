@@ -40,12 +40,12 @@ def panel(version: int | None, settings: Sequence[Setting], typed: str) -> Panel
     if version is None or not settings:
         return None
     budget, error = read_budget(typed)
-    found = best_settings(settings, budget_ms=budget)
+    best_of_nodes = best_settings(settings, budget_ms=budget)
     latencies = [one.p50_ms for one in settings]
-    rows = [row for best in found for row in _rows(best, budget)]
+    rows = [row for best in best_of_nodes for row in _rows(best, budget)]
     return Panel(
         version=version,
-        sentence=_sentence(found, budget),
+        sentence=_sentence(best_of_nodes, budget),
         table=Table("best-settings", "Best settings on each machine", HEADS, rows),
         typed=typed,
         error=error,
@@ -68,13 +68,13 @@ def read_budget(typed: str) -> tuple[float | None, str]:
     return value, ""
 
 
-def _sentence(found: Sequence[Best], budget: float | None) -> str:
-    if not found:
+def _sentence(best_of_nodes: Sequence[Best], budget: float | None) -> str:
+    if not best_of_nodes:
         return "Every measured setting gives wrong outputs, so none is recommended."
-    most = max((best.most for best in found if best.most), key=lambda one: one.items_s or 0.0, default=None)
+    most = max((best.most for best in best_of_nodes if best.most), key=lambda one: one.items_s or 0.0, default=None)
     within = f" within {numbers.plain(budget)} ms" if budget is not None else ""
     if most is None:
-        fastest = min((best.fastest for best in found), key=lambda one: one.p50_ms)
+        fastest = min((best.fastest for best in best_of_nodes), key=lambda one: one.p50_ms)
         return f"Nothing measured stays{within}; the fastest is {_told(fastest)}."
     return f"Most{within}: {numbers.plain(most.items_s)} items/s with {_told(most)}."
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from farm.runs.models import Run
 
 # signs of what an alert's log tells
-TURNS = {"opened": "open", "reopened": "open", "explained": "answered", "woken": "open"}
+EVENT_SIGNS = {"opened": "open", "reopened": "open", "explained": "answered", "woken": "open"}
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Change:
 
 
 def of_alert(event: "AlertEvent") -> Change:
-    """A turn of an alert."""
-    sign = sign_of(TURNS.get(event.kind, event.kind))
+    """A line of an alert's log."""
+    sign = sign_of(EVENT_SIGNS.get(event.kind, event.kind))
     text = f"Alert {event.alert_id}: {event.text}"
     return Change(event.at, sign, numbers.unbroken(text), reverse("dashboard:alert", args=[event.alert_id]))
 

@@ -40,8 +40,8 @@ COLUMNS: tuple[Column[Named], ...] = (
 
 def axes_compared(comparisons: Sequence[Comparison]) -> list[str]:
     """The axes along which cells were compared, runtimes first, A/A twins last."""
-    found = dict.fromkeys(comparison.axis for comparison in comparisons)
-    return sorted(found, key=lambda axis: (axis != "runtime", axis == "twin", list(found).index(axis)))
+    compared = dict.fromkeys(comparison.axis for comparison in comparisons)
+    return sorted(compared, key=lambda axis: (axis != "runtime", axis == "twin", list(compared).index(axis)))
 
 
 def along(comparisons: Sequence[Comparison], axis: str) -> list[Comparison]:
@@ -76,12 +76,12 @@ def _side(cell: Cell, differing: Sequence[axes.Axis]) -> str:
 def named(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address: Address) -> list[Named]:
     """Comparisons with one name each, as figures label them."""
     shared = axes.varying(cells.values())
-    found = []
+    named_comparisons = []
     for comparison in comparisons:
         if comparison.baseline in cells and comparison.candidate in cells:
             where, step = names(comparison, cells, shared)
-            found.append(Named(comparison, where, step, address(comparison.candidate)))
-    return found
+            named_comparisons.append(Named(comparison, where, step, address(comparison.candidate)))
+    return named_comparisons
 
 
 def table(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address: Address) -> Table:

@@ -52,13 +52,13 @@ class Answer:
 def questions(cells: Sequence[Cell], cell: Cell) -> list[Question]:
     """What is worth asking: the reference where parity failed, and each engine of the same variant that differs."""
     levels = cell.unoptimised is not None and cell.unoptimised.verdict == "fail"
-    found = [Question("Find the first divergent node")] if cell.parity.verdict == "fail" or levels else []
+    asked = [Question("Find the first divergent node")] if cell.parity.verdict == "fail" or levels else []
     by_id = {one.id: one for one in cells if one.block == cell.block and one.recipe == cell.recipe}
     differing = [by_id[pair.cell] for pair in cell.engines if pair.verdict == "fail" and pair.cell in by_id]
     differing += [
         one for one in by_id.values() for pair in one.engines if pair.cell == cell.id and pair.verdict == "fail"
     ]
-    return [*found, *(Question(f"Find where it parts from {_named(one)}", one.id) for one in differing)]
+    return [*asked, *(Question(f"Find where it parts from {_named(one)}", one.id) for one in differing)]
 
 
 def answers(rows: Iterable["Divergence"], cells: Sequence[Cell]) -> list[Answer]:
@@ -75,14 +75,14 @@ def _answer(row: "Divergence", known: dict[str, Cell]) -> Answer:
     answer = Answer(f"Against {other}", row.words, state, row.is_open, href=f"/api/v1/divergences/{row.pk}")
     if document is None or document.found is None:
         return answer
-    found = document.found
+    difference = document.found
     return replace(
         answer,
-        table=_table(document, found.look, number=row.pk),
-        beyond=_beyond(found.look),
-        nodes=", ".join(found.part.nodes),
-        shows_it=found.part.shows_it,
-        command=found.part.command,
+        table=_table(document, difference.look, number=row.pk),
+        beyond=_beyond(difference.look),
+        nodes=", ".join(difference.part.nodes),
+        shows_it=difference.part.shows_it,
+        command=difference.part.command,
         part=f"/api/v1/divergences/{row.pk}/part.zip" if row.part_id else "",
     )
 

@@ -57,7 +57,7 @@ def of_run(document: Document) -> list[Fact]:
     # a point that was refused did not run anywhere
     ran = [cell for cell in cells if cell.status.value != "refused"] or cells
     nodes = sorted({cell.node for cell in ran if cell.node})
-    found = [
+    facts = [
         digest(cells[0].model_sha256),
         Fact("Opset", ", ".join(sorted({str(cell.opset) for cell in cells if cell.opset}))),
         Fact("ONNX Runtime", _distinct(ran, "runtime"), is_name=True),
@@ -68,12 +68,12 @@ def of_run(document: Document) -> list[Fact]:
         Fact("Node", ", ".join(nodes) or "none yet"),
         Fact("Budget", f"{document.budget}, seed {document.seed}"),
     ]
-    return [fact for fact in found if fact.text]
+    return [fact for fact in facts if fact.text]
 
 
 def of_cell(cell: Cell) -> list[Fact]:
     """Facts of one cell; the workload in full."""
-    found = [
+    facts = [
         digest(cell.model_sha256),
         Fact("Runtime", cell.runtime, is_name=True),
         Fact("Opset", str(cell.opset) if cell.opset else "unknown"),
@@ -89,7 +89,7 @@ def of_cell(cell: Cell) -> list[Fact]:
         Fact("Engine", engine(cell)),
         Fact("Node", cell.node or "none"),
     ]
-    return [fact for fact in found if fact.text]
+    return [fact for fact in facts if fact.text]
 
 
 def _own_axes(cell: Cell) -> list[Fact]:

@@ -105,11 +105,11 @@ def node(node: "Node", alarms: "FalseAlarms | None") -> Row:
 
 def release(one: Release, columns: Sequence[str]) -> Row:
     """A release with, for each provider, on how many nodes it is installed and on how many it would be."""
-    found: Row = {"release": one.version, "opset": one.opset, "is_gone": one.is_gone}
+    row: Row = {"release": one.version, "opset": one.opset, "is_gone": one.is_gone}
     for name, place in zip(columns, one.places, strict=True):
-        found[f"{name}: installed on"] = len(place.installed) + place.more
-        found[f"{name}: on demand on"] = place.on_demand
-    return found
+        row[f"{name}: installed on"] = len(place.installed) + place.more
+        row[f"{name}: on demand on"] = place.on_demand
+    return row
 
 
 def spot(line: Line, one: Spot) -> Row:

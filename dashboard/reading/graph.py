@@ -63,11 +63,11 @@ def notes(cell: Cell) -> str:
     Node → text, its tooltip and the step of its colour (1–5). Nodes fused into another say into which.
     """
     whole = whole_us(cell) or 1.0
-    found: dict[str, dict[str, str | int]] = {one.node: _note(one, whole) for one in cell.operators}
+    written: dict[str, dict[str, str | int]] = {one.node: _note(one, whole) for one in cell.operators}
     for one in cell.operators:
         for inner in one.covers:
-            found.setdefault(inner, _inside(one))
-    text = json.dumps(found, separators=(",", ":"))
+            written.setdefault(inner, _inside(one))
+    text = json.dumps(written, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 

@@ -160,7 +160,7 @@ def layout(cells: Iterable[Cell], comparisons: Sequence[Comparison], *, columns:
     groups: dict[tuple[str, ...], dict[str, list[Cell]]] = {}
     for cell in shown:
         groups.setdefault(axes.place_of(cell, row_axes), {}).setdefault(column_axis.label(cell), []).append(cell)
-    found = Layout(
+    laid = Layout(
         cells=shown,
         choices=choices,
         column_axis=column_axis,
@@ -170,51 +170,51 @@ def layout(cells: Iterable[Cell], comparisons: Sequence[Comparison], *, columns:
         by_id={cell.id: cell for cell in shown},
         compared=_by_candidate(comparisons),
     )
-    return replace(found, rows=_worst_first(found)) if found.is_large else found
+    return replace(laid, rows=_worst_first(laid)) if laid.is_large else laid
 
 
-def _worst_first(found: Layout) -> list[tuple[tuple[str, ...], Places]]:
+def _worst_first(laid: Layout) -> list[tuple[tuple[str, ...], Places]]:
     """Rows by their largest slowdown along the columns, those without one as they were."""
-    along = found.column_axis.name
+    along = laid.column_axis.name
 
     def slowdown(row: tuple[tuple[str, ...], Places]) -> float:
-        compared = (one for cells in row[1].values() for cell in cells for one in found.compared.get(cell.id, ()))
+        compared = (one for cells in row[1].values() for cell in cells for one in laid.compared.get(cell.id, ()))
         return max((one.ratio or 1.0 for one in compared if one.axis == along and one.verdict == "slower"), default=0.0)
 
-    return sorted(found.rows, key=slowdown, reverse=True)
+    return sorted(laid.rows, key=slowdown, reverse=True)
 
 
 def drawn(
-    found: Layout, address: Address, *, metric: str = "", states: Mapping[str, str] | None = None, part: int = 1
+    laid: Layout, address: Address, *, metric: str = "", states: Mapping[str, str] | None = None, part: int = 1
 ) -> HeatMap:
     """The map, coloured by a metric; of a large one the part with this number, from 1 on."""
     chosen = BY_NAME.get(metric, METRICS[0])
     grid = Grid(
         metric=chosen,
-        column_axis=found.column_axis,
-        cells=found.by_id,
-        compared=found.compared,
+        column_axis=laid.column_axis,
+        cells=laid.by_id,
+        compared=laid.compared,
         states=states or {},
-        ends=_ends(found.cells, chosen),
+        ends=_ends(laid.cells, chosen),
         address=address,
     )
-    which = _part(found, part) if found.is_large else None
-    shown = found.rows if which is None else found.rows[which.first - 1 : which.last]
+    which = _part(laid, part) if laid.is_large else None
+    shown = laid.rows if which is None else laid.rows[which.first - 1 : which.last]
     rows = [
-        Row(labels=labels, places=[_place(places.get(head, ()), grid, found.heads[0]) for head in found.heads])
+        Row(labels=labels, places=[_place(places.get(head, ()), grid, laid.heads[0]) for head in laid.heads])
         for labels, places in shown
     ]
     cells = [cell for _, places in shown for group in places.values() for cell in group]
-    return HeatMap(chosen, found.column_axis, found.row_axes, found.heads, rows, found.choices, cells, which)
+    return HeatMap(chosen, laid.column_axis, laid.row_axes, laid.heads, rows, laid.choices, cells, which)
 
 
-def _part(found: Layout, number: int) -> Part:
+def _part(laid: Layout, number: int) -> Part:
     """The part with this number; the nearest there is for a number that is none."""
-    each = max(FEWEST_ROWS, PART_FIELDS // len(found.heads))
-    count = -(-len(found.rows) // each)
+    each = max(FEWEST_ROWS, PART_FIELDS // len(laid.heads))
+    count = -(-len(laid.rows) // each)
     number = min(max(1, number), count)
     first = (number - 1) * each + 1
-    return Part(number, count, first, min(first + each - 1, len(found.rows)), len(found.rows))
+    return Part(number, count, first, min(first + each - 1, len(laid.rows)), len(laid.rows))
 
 
 def _column_axis(choices: Sequence[axes.Axis], wished: str) -> axes.Axis:
@@ -225,10 +225,10 @@ def _column_axis(choices: Sequence[axes.Axis], wished: str) -> axes.Axis:
 
 
 def _by_candidate(comparisons: Sequence[Comparison]) -> dict[str, list[Comparison]]:
-    found: dict[str, list[Comparison]] = {}
+    compared: dict[str, list[Comparison]] = {}
     for comparison in comparisons:
-        found.setdefault(comparison.candidate, []).append(comparison)
-    return found
+        compared.setdefault(comparison.candidate, []).append(comparison)
+    return compared
 
 
 def _ends(cells: Sequence[Cell], metric: Metric) -> tuple[float, float] | None:
@@ -285,8 +285,8 @@ def _judged(cell: Cell, group: Sequence[Cell], grid: Grid, first_head: str) -> t
 
 def _against(group: Sequence[Cell], grid: Grid, first_head: str) -> Comparison | None:
     """The comparison along the columns with the first of them, else with any of them."""
-    found = [one for cell in group for one in grid.compared.get(cell.id, ()) if one.baseline in grid.cells]
-    along = [one for one in found if _differs_along(one, grid)]
+    compared = [one for cell in group for one in grid.compared.get(cell.id, ()) if one.baseline in grid.cells]
+    along = [one for one in compared if _differs_along(one, grid)]
     first = [one for one in along if grid.column_axis.label(grid.cells[one.baseline]) == first_head]
     return next(iter(first or along), None)
 

@@ -71,29 +71,29 @@ class Inspection:
     tables: list[Table] = field(default_factory=list)
 
 
-def inspection(found: Stored) -> Inspection:
+def inspection(stored: Stored) -> Inspection:
     """A stored inspection as the page shows it."""
     return Inspection(
-        facts=[fact for fact in _facts(found) if fact.text],
-        findings=[_finding(one) for one in found.get("findings") or ()],
-        tables=[_ports(found), _operators(found.get("operators") or {})],
+        facts=[fact for fact in _facts(stored) if fact.text],
+        findings=[_finding(one) for one in stored.get("findings") or ()],
+        tables=[_ports(stored), _operators(stored.get("operators") or {})],
     )
 
 
-def _facts(found: Stored) -> list[Fact]:
-    opsets = ", ".join(f"{domain or 'ai.onnx'} {version}" for domain, version in (found.get("opsets") or {}).items())
-    nodes, below = found.get("nodes") or 0, found.get("nodes_below") or 0
+def _facts(stored: Stored) -> list[Fact]:
+    opsets = ", ".join(f"{domain or 'ai.onnx'} {version}" for domain, version in (stored.get("opsets") or {}).items())
+    nodes, below = stored.get("nodes") or 0, stored.get("nodes_below") or 0
     return [
         Fact("Opset", opsets, is_name=True),
-        Fact("IR", str(found.get("ir_version") or "")),
+        Fact("IR", str(stored.get("ir_version") or "")),
         Fact("Nodes", numbers.fixed(nodes, 0) + (f" and {numbers.fixed(below, 0)} below" if below else "")),
-        Fact("Parameters", _parameters(found)),
-        Fact("Batch", _batch(found.get("batch"))),
-        Fact("Dynamic dimensions", ", ".join(found.get("dims") or ()), is_name=True),
-        Fact("Measured with", _sizes(found.get("feed") or {}), is_name=True),
-        Fact("Quantised", "yes" if found.get("is_quantised") else ""),
-        Fact("Custom domains", ", ".join(found.get("custom_domains") or ()), is_name=True),
-        Fact("Producer", str(found.get("producer") or "")),
+        Fact("Parameters", _parameters(stored)),
+        Fact("Batch", _batch(stored.get("batch"))),
+        Fact("Dynamic dimensions", ", ".join(stored.get("dims") or ()), is_name=True),
+        Fact("Measured with", _sizes(stored.get("feed") or {}), is_name=True),
+        Fact("Quantised", "yes" if stored.get("is_quantised") else ""),
+        Fact("Custom domains", ", ".join(stored.get("custom_domains") or ()), is_name=True),
+        Fact("Producer", str(stored.get("producer") or "")),
     ]
 
 
@@ -103,11 +103,11 @@ def _sizes(feed: Feed) -> str:
     return str(feed.get("problem") or sizes)
 
 
-def _parameters(found: Stored) -> str:
-    count = found.get("parameters")
+def _parameters(stored: Stored) -> str:
+    count = stored.get("parameters")
     if not count:
         return ""
-    return f"{_short(count)} in {numbers.size(found.get('parameters_bytes'))}"
+    return f"{_short(count)} in {numbers.size(stored.get('parameters_bytes'))}"
 
 
 def _short(count: int) -> str:
@@ -137,15 +137,15 @@ def _finding(one: Found) -> Finding:
     )
 
 
-def _ports(found: Stored) -> Table:
+def _ports(stored: Stored) -> Table:
     columns: tuple[Column[tuple[str, Port]], ...] = (
         Column("Name", lambda each: Entry(str(each[1].get("name")), is_name=True)),
         Column("Side", lambda each: Entry(each[0])),
         Column("Type", lambda each: Entry(str(each[1].get("dtype")))),
         Column("Shape", lambda each: Entry(_shape(each[1].get("shape")), is_name=True)),
     )
-    inputs = [("input", port) for port in found.get("inputs") or ()]
-    outputs = [("output", port) for port in found.get("outputs") or ()]
+    inputs = [("input", port) for port in stored.get("inputs") or ()]
+    outputs = [("output", port) for port in stored.get("outputs") or ()]
     return Table.of("ports", "Inputs and outputs", columns, [*inputs, *outputs])
 
 

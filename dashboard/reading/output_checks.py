@@ -28,13 +28,13 @@ def _own(cell: Cell) -> list[Line]:
 
 
 def _levels(cell: Cell) -> Line:
-    found = cell.unoptimised
+    unoptimised = cell.unoptimised
     name = "its own runtime without optimisations"
-    if found is None:
+    if unoptimised is None:
         why = "looked at on the CPU provider only, where optimisations are on and a second session is cheap"
         return _line(name, sign_of("not measured"), None, why)
-    largest = max((one.max_abs for one in found.outputs if one.max_abs is not None), default=None)
-    return _line(name, _sign(found.verdict), largest, found.text)
+    largest = max((one.max_abs for one in unoptimised.outputs if one.max_abs is not None), default=None)
+    return _line(name, _sign(unoptimised.verdict), largest, unoptimised.text)
 
 
 def _repeat(cell: Cell) -> Line:
@@ -64,10 +64,10 @@ def _engines(cells: Sequence[Cell], cell: Cell, address: Address) -> list[Line]:
     block = [one for one in cells if one.block == cell.block]
     along = axes.varying(block)
     by_id = {one.id: one for one in block}
-    found = [(by_id[pair.cell], pair) for pair in cell.engines if pair.cell in by_id]
-    found += [(one, pair) for one in block for pair in one.engines if pair.cell == cell.id and one.id != cell.id]
+    pairs = [(by_id[pair.cell], pair) for pair in cell.engines if pair.cell in by_id]
+    pairs += [(one, pair) for one in block for pair in one.engines if pair.cell == cell.id and one.id != cell.id]
     # what differs first
-    ranked = sorted(found, key=lambda each: each[1].verdict != "fail")
+    ranked = sorted(pairs, key=lambda each: each[1].verdict != "fail")
     return [_engine(one, pair, axes.name_of(one, along), address(one.id)) for one, pair in ranked]
 
 

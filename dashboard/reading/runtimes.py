@@ -57,8 +57,8 @@ def distributions(nodes: Iterable["Node"], known: Iterable[str]) -> list[str]:
     installed = {requirement.partition("==")[0] for node in nodes for requirement in node.runtimes}
     proven = {name for node in nodes for name in node.providers if name != CPU}
     carrying = {one for entry in providers.PROVIDERS if entry.name in proven for one in entry.packages}
-    found = {"onnxruntime", *installed, *carrying, *known}
-    return sorted(found, key=lambda name: (name != "onnxruntime", name))
+    names = {"onnxruntime", *installed, *carrying, *known}
+    return sorted(names, key=lambda name: (name != "onnxruntime", name))
 
 
 def board(distribution: str, *, nodes: Sequence["Node"], offered: Sequence[str]) -> Board:
@@ -110,6 +110,6 @@ def index_words(look: tuple[datetime | None, str] | None, *, every_s: float) -> 
     return f"{asked} That failed: {look[1]}" if look[1] else asked
 
 
-def chosen(wanted: str, found: Sequence[str]) -> str:
+def chosen(wanted: str, known: Sequence[str]) -> str:
     """The distribution that the address names; the first one where there is none of that name."""
-    return wanted if wanted in found else found[0]
+    return wanted if wanted in known else known[0]

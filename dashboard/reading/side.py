@@ -77,12 +77,12 @@ def lines(chosen: Sequence[Chosen]) -> list[Line]:
     """Axes, facts and metrics of the cells."""
     cells = [one.cell for one in chosen]
     rows = [(axis.heading, axis.label) for axis in axes.AXES]
-    found = []
+    shown = []
     for name, write in (*rows, *FACTS, *METRICS):
         texts = [write(cell) for cell in cells]
         if any(texts):
-            found.append(Line(name, texts, len(set(texts)) > 1))
-    return found
+            shown.append(Line(name, texts, len(set(texts)) > 1))
+    return shown
 
 
 def headline(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> str:
@@ -119,10 +119,10 @@ def _unpaired(base: Cell, other: Cell) -> Judged:
         return Judged(sign_of("not comparable"), "", "One of the two has no samples.")
     if base.batch != other.batch or base.shapes != other.shapes:
         return Judged(sign_of("not comparable"), "", "The workloads differ: another batch or other shapes.")
-    found = verdicts.judge_unpaired(base.samples_ms, other.samples_ms)
-    interval = numbers.change_interval(found.ci_low, found.ci_high, ratio=found.ratio)
-    change = numbers.change(found.ratio, found.ci_low, found.ci_high)
-    figures = (found.ratio, found.ci_low, found.ci_high)
+    judged = verdicts.judge_unpaired(base.samples_ms, other.samples_ms)
+    interval = numbers.change_interval(judged.ci_low, judged.ci_high, ratio=judged.ratio)
+    change = numbers.change(judged.ratio, judged.ci_low, judged.ci_high)
+    figures = (judged.ratio, judged.ci_low, judged.ci_high)
     if base.node != other.node:
         how = f"{interval}; different hardware: {base.node or 'no node'} and {other.node or 'no node'}, no verdict"
         return Judged(Sign("≠", "different hardware", "quiet"), change, how, *figures)

@@ -25,36 +25,36 @@ Marking = Callable[[str, str, Sequence[Spot]], tuple[Sequence[Shift], Sequence[M
 def lines(watch: "Watch", points: Iterable["PointRow"], alerts: Iterable["Alert"] = ()) -> list[Line]:
     """A watch's lines over time: of each round the new release. `points` as farm.alerts.selectors.pages.points."""
     prefix = f"{watch.distribution}=="
-    found: dict[tuple[str, str], tuple[str, list[Spot]]] = {}
+    series_spots: dict[tuple[str, str], tuple[str, list[Spot]]] = {}
     for series, label, node, runtime, new, ratio, low, high, at, round_id, run_id in points:
         if runtime == prefix + new:
-            spots = found.setdefault((series, node), (label, []))[1]
+            spots = series_spots.setdefault((series, node), (label, []))[1]
             spots.append(Spot(at, new, ratio, low, high, round_id, run_id))
     raised = list(alerts)
-    return _lines(found, lambda series, node, spots: (_shifts(spots), _marks(raised, series, node, spots)))
+    return _lines(series_spots, lambda series, node, spots: (_shifts(spots), _marks(raised, series, node, spots)))
 
 
 def by_release(watch: "Watch", points: Iterable["PointRow"], alerts: Iterable["Alert"] = ()) -> list[Line]:
     """The same lines over releases: the newest value that each release has; the pinned one is 1 by itself."""
-    found: dict[tuple[str, str], tuple[str, dict[str, Spot]]] = {}
+    series_spots: dict[tuple[str, str], tuple[str, dict[str, Spot]]] = {}
     pinned = watch.reference
     for series, label, node, runtime, _, ratio, low, high, at, round_id, run_id in points:
         version = runtime.removeprefix(f"{watch.distribution}==")
-        spots = found.setdefault((series, node), (label, {pinned: Spot(at, pinned, 1.0, None, None, 0)}))[1]
+        spots = series_spots.setdefault((series, node), (label, {pinned: Spot(at, pinned, 1.0, None, None, 0)}))[1]
         spots[version] = Spot(at, version, ratio, low, high, round_id, run_id)
     ordered = {
         key: (label, sorted(spots.values(), key=lambda spot: release_order(spot.version)))
-        for key, (label, spots) in found.items()
+        for key, (label, spots) in series_spots.items()
     }
     raised = list(alerts)
     return _lines(ordered, lambda series, node, spots: ((), _marks(raised, series, node, spots, by_version=True)))
 
 
-def _lines(found: dict[tuple[str, str], tuple[str, list[Spot]]], marks: Marking) -> list[Line]:
-    labels = [label for label, _ in found.values()]
-    nodes = {node for _, node in found}
+def _lines(series_spots: dict[tuple[str, str], tuple[str, list[Spot]]], marks: Marking) -> list[Line]:
+    labels = [label for label, _ in series_spots.values()]
+    nodes = {node for _, node in series_spots}
     made = []
-    for (series, node), (label, spots) in found.items():
+    for (series, node), (label, spots) in series_spots.items():
         shifts, marked = marks(series, node, spots)
         name = _name(label, labels) + (f" on {node}" if len(nodes) > 1 else "")
         made.append(Line(series, node, label, name, spots, shifts, marked))
@@ -71,8 +71,10 @@ def _shifts(spots: Sequence[Spot]) -> list[Shift]:
     values = [spot.ratio for spot in spots]
     stretch = ceil(len(values) / SEARCHED) or 1
     medians = [median(values[start : start + stretch]) for start in range(0, len(values), stretch)]
-    found = find_changepoints(medians)
-    return [Shift(_sharpest(values, one.index * stretch, stretch - 1), 1 + (one.magnitude or 0.0)) for one in found]
+    changepoints = find_changepoints(medians)
+    return [
+        Shift(_sharpest(values, one.index * stretch, stretch - 1), 1 + (one.magnitude or 0.0)) for one in changepoints
+    ]
 
 
 def _sharpest(values: Sequence[float], place: int, reach: int) -> int:

@@ -119,16 +119,16 @@ def _sentence(variant: "Variant", coverage: Sequence["Coverage"]) -> str:
     return f"{numbers.size(after)}, {share} of the upload’s {numbers.size(before)}: {saved}.{took}"
 
 
-def _coverage(found: Sequence["Coverage"]) -> Table:
-    return Table.of("coverage", "Operators quantised and not", COVERAGE_COLUMNS, found)
+def _coverage(coverage: Sequence["Coverage"]) -> Table:
+    return Table.of("coverage", "Operators quantised and not", COVERAGE_COLUMNS, coverage)
 
 
-def _errors(found: "QuantisedReport") -> Table:
-    layers = (found.errors or ())[:MOST_ROWS]
+def _errors(report: "QuantisedReport") -> Table:
+    layers = (report.errors or ())[:MOST_ROWS]
     return Table.of("errors", "Layers by how much quantisation spoilt them, worst first", ERROR_COLUMNS, layers)
 
 
-def _scales(found: "QuantisedReport") -> Table:
+def _scales(report: "QuantisedReport") -> Table:
     rows = [
         (
             Entry(name, is_name=True),
@@ -136,7 +136,7 @@ def _scales(found: "QuantisedReport") -> Table:
             Entry(f"{min(scales):.3g}", min(scales)),
             Entry(f"{max(scales):.3g}", max(scales)),
         )
-        for name, scales in list(found.scales.items())[:MOST_ROWS]
+        for name, scales in list(report.scales.items())[:MOST_ROWS]
         if scales
     ]
     return Table("scales", "Scales of weights, one for all or one a channel", SCALE_HEADS, rows)
@@ -147,7 +147,7 @@ def _decibels(value: float | None) -> str:
 
 
 def _advice(
-    variant: "Variant", found: "QuantisedReport | None", cell: Cell | None, arch: str, instruction_sets: Sequence[str]
+    variant: "Variant", report: "QuantisedReport | None", cell: Cell | None, arch: str, instruction_sets: Sequence[str]
 ) -> list[str]:
     recipe = variant.recipe
     if not recipe.precision.startswith("int8"):
@@ -156,7 +156,7 @@ def _advice(
         recipe.precision,
         recipe.options,
         samples=variant.artifact.calibration_samples,
-        layers=(found.errors or ()) if found else (),
+        layers=(report.errors or ()) if report else (),
         instruction_sets=instruction_sets,
     )
     return [*from_making, *(accuracy.advice(cell, arch=arch) if cell else [])]

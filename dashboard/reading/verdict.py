@@ -31,13 +31,15 @@ def warnings(cells: Sequence[Cell]) -> list[str]:
     cells = [cell for cell in cells if cell.twin_of is None]
     elsewhere = [cell.id for cell in cells if not reading.placement(cell).is_as_asked]
     wrong = [cell.id for cell in cells if cell.parity.verdict == "fail"]
-    found = []
+    sentences = []
     if elsewhere:
         ran = numbers.count(len(elsewhere), "cell")
-        found.append(
+        sentences.append(
             f"Not as asked: {ran} ran on other providers than requested ({numbers.listed(elsewhere, most=6)})."
         )
     if wrong:
         failed = numbers.count(len(wrong), "cell")
-        found.append(f"Not right: the outputs of {failed} differ from the reference ({numbers.listed(wrong, most=6)}).")
-    return found
+        sentences.append(
+            f"Not right: the outputs of {failed} differ from the reference ({numbers.listed(wrong, most=6)})."
+        )
+    return sentences

@@ -111,15 +111,15 @@ def sentence(watch: "Watch") -> str:
 
 def reasons(watch: "Watch") -> list[str]:
     """Why it measures by itself."""
-    found = []
+    causes = []
     if watch.on_release:
         early = " or a pre-release" if watch.with_prereleases else ""
-        found.append(f"a release{early} of {watch.distribution} appears")
+        causes.append(f"a release{early} of {watch.distribution} appears")
     if watch.on_version:
-        found.append("a model gets a version")
+        causes.append("a model gets a version")
     if watch.schedule:
-        found.append(f"cron says {watch.schedule}")
-    return found
+        causes.append(f"cron says {watch.schedule}")
+    return causes
 
 
 def matrix_words(plain: Mapping[str, object]) -> str:

@@ -73,8 +73,8 @@ def _judged(base: Cell | None, other: Cell | None) -> Judged | None:
     return judge(Chosen("", 0, base, ""), Chosen("", 1, other, ""), [])
 
 
-def shown(found: Sequence[Match], filters: Filters) -> list[Match]:
-    return [one for one in found if _fits(one, filters)]
+def shown(rows: Sequence[Match], filters: Filters) -> list[Match]:
+    return [one for one in rows if _fits(one, filters)]
 
 
 def _fits(one: Match, filters: Filters) -> bool:
@@ -92,11 +92,11 @@ def _changed(judged: Judged, filters: Filters) -> bool:
     return abs(log(judged.ratio)) >= log(1 + filters.least)
 
 
-def headline(runs: Sequence[int], found: Sequence[Match]) -> str:
+def headline(runs: Sequence[int], rows: Sequence[Match]) -> str:
     """How many cells changed surely, and the largest of them."""
     others = numbers.listed([f"run {one}" for one in runs[1:]])
     first = f"{others[:1].upper()}{others[1:]} against run {runs[0]}"
-    both = [one for one in found if None not in one.judged]
+    both = [one for one in rows if None not in one.judged]
     if not both:
         return f"{first}: no cell was measured in {'both' if len(runs) == 2 else 'all of them'}"
     sure = [one for one in both if any(each is not None and each.is_sure for each in one.judged)]
@@ -110,12 +110,12 @@ def headline(runs: Sequence[int], found: Sequence[Match]) -> str:
 def differing(documents: Sequence[Document]) -> list[tuple[str, list[str]]]:
     """What each run has one value of that the others do not have: node, release, model."""
     rows = [(axis.heading, axis.label) for axis in axes.AXES] + list(FACTS)
-    found = []
+    facts = []
     for name, write in rows:
         texts = [sorted({write(cell) for cell in one.cells if cell.p50_ms is not None} - {""}) for one in documents]
         if len({tuple(one) for one in texts}) > 1:
-            found.append((name, [numbers.listed(one, most=3) or "none" for one in texts]))
-    return found
+            facts.append((name, [numbers.listed(one, most=3) or "none" for one in texts]))
+    return facts
 
 
 def table(runs: Sequence[int], found: Sequence[Match], address: Address) -> Table:

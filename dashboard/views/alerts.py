@@ -52,13 +52,13 @@ def alerts(request: HttpRequest) -> HttpResponse:
     if downloads.is_wanted(request):
         return downloads.as_file(request, "alerts", rows[: downloads.MOST_ROWS], file_rows.alert)
     counts = pages.alert_counts(user)
-    found = paged(request, rows)
-    teams = {alert.team_id: alert.team for alert in found}
+    page_of_alerts = paged(request, rows)
+    teams = {alert.team_id: alert.team for alert in page_of_alerts}
     writable = [team_id for team_id, team in teams.items() if can_write(user, team=team)]
     context = {
         "headline": listing.headline(counts),
-        "alerts": found,
-        "groups": listing.groups(found, writable=writable),
+        "alerts": page_of_alerts,
+        "groups": listing.groups(page_of_alerts, writable=writable),
         "lists": [(key, label, counts[key]) for key, label in LABELS.items()],
         "state": name,
         "q": wanted,
@@ -86,33 +86,33 @@ def alert(request: HttpRequest, alert_id: int) -> HttpResponse:
     return shown(request, selectors.alert(person(request), alert_id))
 
 
-def shown(request: HttpRequest, found: "Alert", *, status: int = 200, **more: object) -> HttpResponse:
+def shown(request: HttpRequest, row: "Alert", *, status: int = 200, **more: object) -> HttpResponse:
     """The page of one alert; `more`: errors and what was typed into its forms."""
-    kinds = listing.kinds_of(found)
-    members = [member for member in members_of(found.team) if member.role in WRITING_ROLES]
-    since_when, may_write = reading.question(found, "since_when"), can_write(person(request), team=found.team)
-    may_ask = bool(found.node) and any(not one.resolved_in for one in found.symptoms.all())
+    kinds = listing.kinds_of(row)
+    members = [member for member in members_of(row.team) if member.role in WRITING_ROLES]
+    since_when, may_write = reading.question(row, "since_when"), can_write(person(request), team=row.team)
+    may_ask = bool(row.node) and any(not one.resolved_in for one in row.symptoms.all())
     context = {
-        "alert": found,
-        "state": listing.state_of(found),
+        "alert": row,
+        "state": listing.state_of(row),
         "kinds": [kind_of(kind) for kind in kinds],
         "kind_names": kinds,
-        "bisect_command": bisect_command(found),
-        "opening": reading.opening(found),
-        "evidence": reading.evidence(found),
-        "figure": _ratios(found),
-        "operators": _operators(found),
-        "graph_changes": graph_changes(leading) if (leading := reading.leading(found)) is not None else [],
+        "bisect_command": bisect_command(row),
+        "opening": reading.opening(row),
+        "evidence": reading.evidence(row),
+        "figure": _ratios(row),
+        "operators": _operators(row),
+        "graph_changes": graph_changes(leading) if (leading := reading.leading(row)) is not None else [],
         "since_when": since_when,
-        "first_bad": reading.first_bad(found, since_when, may_ask=may_write and may_ask),
-        "work_around": reading.question(found, "work_around"),
+        "first_bad": reading.first_bad(row, since_when, may_ask=may_write and may_ask),
+        "work_around": reading.question(row, "work_around"),
         "members": [member.user for member in members],
-        "events": list(found.events.all())[::-1][:EVENTS_SHOWN],
+        "events": list(row.events.all())[::-1][:EVENTS_SHOWN],
         "may_write": may_write,
-        "is_unsettled": found.state in ("open", "acknowledged"),
+        "is_unsettled": row.state in ("open", "acknowledged"),
         "may_ask": may_ask,
-        "report_command": f"onnxfarm report {found.pk}",
-        "has_evidence": any(one.run_id for one in found.symptoms.all()),
+        "report_command": f"onnxfarm report {row.pk}",
+        "has_evidence": any(one.run_id for one in row.symptoms.all()),
         "errors": {},
         "typed": {},
         **more,
@@ -120,23 +120,23 @@ def shown(request: HttpRequest, found: "Alert", *, status: int = 200, **more: ob
     return render(request, "dashboard/alert.html", context, status=status)
 
 
-def bisect_command(found: "Alert") -> str:
+def bisect_command(row: "Alert") -> str:
     """The bisection as it is asked for in a terminal."""
     return commands.bisect_command(
-        found.version.artifact.main, good=found.good, bad=found.bad, provider=reading.provider_of(found)
+        row.version.artifact.main, good=row.good, bad=row.bad, provider=reading.provider_of(row)
     )
 
 
-def _ratios(found: "Alert") -> Figure | None:
+def _ratios(row: "Alert") -> Figure | None:
     """All compared series on one axis, where there are several."""
-    named = reading.named(found)
+    named = reading.named(row)
     return ratios.ratios(named) if len(named) > 1 else None
 
 
-def _operators(found: "Alert") -> Figure | None:
+def _operators(row: "Alert") -> Figure | None:
     """The operators behind the leading change of latency."""
-    symptom = reading.leading(found)
+    symptom = reading.leading(row)
     comparison = reading.comparison_of(symptom) if symptom is not None else None
     if comparison is None or not comparison.operators:
         return None
-    return operators.operators(comparison, *reading.sides(found))
+    return operators.operators(comparison, *reading.sides(row))

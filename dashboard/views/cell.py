@@ -106,8 +106,8 @@ def _find(row: "Run", cell_id: str, document: Document) -> tuple[Cell, str]:
     """The cell with its operators; a planned one that has not ended, with its state."""
     known = {one.id for one in document.cells}
     if cell_id in known:
-        found = selectors.cell_document(row, cell_id)
-        return found, found.status.value
+        measured = selectors.cell_document(row, cell_id)
+        return measured, measured.status.value
     opened, states = open_cells(pages.open_blocks(row), known=known, model=str(row.version.model))
     waiting = next((one for one in opened if one.id == cell_id), None)
     if waiting is None:
@@ -128,18 +128,18 @@ def headline(cell: Cell, state: str) -> str:
 
 def notes(cell: Cell) -> list[str]:
     """What to know before believing the numbers."""
-    found = []
+    sentences = []
     if cell.p50_ms is not None and cell.reason is not None:
-        found.append(cell.reason.text)
+        sentences.append(cell.reason.text)
     if cell.executed_precision and cell.executed_precision != cell.precision:
-        found.append(f"{cell.precision} was asked for; the provider says it executed {cell.executed_precision}.")
+        sentences.append(f"{cell.precision} was asked for; the provider says it executed {cell.executed_precision}.")
     if elsewhere := reading.time_elsewhere(cell):
-        found.append(elsewhere)
+        sentences.append(elsewhere)
     if cell.is_stable is False:
-        found.append("Unstable: the timing windows of its launches did not come to agree within 5 %.")
+        sentences.append("Unstable: the timing windows of its launches did not come to agree within 5 %.")
     if cell.copies:
-        found.append(f"{numbers.count(cell.copies, 'copy', 'copies')} between host and device in every inference.")
-    return found
+        sentences.append(f"{numbers.count(cell.copies, 'copy', 'copies')} between host and device in every inference.")
+    return sentences
 
 
 def _because(compared: list[Comparison], by_id: Mapping[str, Cell]) -> str:
@@ -157,10 +157,10 @@ def _traces(row: "Run", cell: Cell) -> list[dict[str, object]]:
     ]
 
 
-def machine(found: Mapping[str, object], node: str | None, before: BlockFacts | None = None) -> list[tuple[str, str]]:
+def machine(facts: Mapping[str, object], node: str | None, before: BlockFacts | None = None) -> list[tuple[str, str]]:
     """Facts of the node that measured, those that are known; what passes as it was just before the block."""
-    nodes = found.get("nodes")
-    own = nodes.get(node or "") if isinstance(nodes, dict) else found
+    nodes = facts.get("nodes")
+    own = nodes.get(node or "") if isinstance(nodes, dict) else facts
     one: dict[str, object] = dict(own) if isinstance(own, Mapping) else {}
     if before is not None:
         one |= before.model_dump(exclude={"block", "node", "advice"})

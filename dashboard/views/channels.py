@@ -50,12 +50,12 @@ def channel(request: HttpRequest, channel_id: int) -> HttpResponse:
     return _shown(request, selectors.channel(person(request), channel_id))
 
 
-def _shown(request: HttpRequest, found: "Channel", **more: object) -> HttpResponse:
-    managed = [found.team_id] if can_manage(person(request), team=found.team) else []
-    deliveries = selectors.deliveries_of(found).select_related("event")[:MESSAGES_SHOWN]
+def _shown(request: HttpRequest, row: "Channel", **more: object) -> HttpResponse:
+    managed = [row.team_id] if can_manage(person(request), team=row.team) else []
+    deliveries = selectors.deliveries_of(row).select_related("event")[:MESSAGES_SHOWN]
     context = {
-        "line": reading.lines([found], fates([found]), managed=managed)[0],
-        "channel": found,
+        "line": reading.lines([row], fates([row]), managed=managed)[0],
+        "channel": row,
         "messages_table": reading.messages_table(deliveries),
         **more,
     }
@@ -67,19 +67,19 @@ def _shown(request: HttpRequest, found: "Channel", **more: object) -> HttpRespon
 def order(request: HttpRequest, channel_id: int, what: str) -> HttpResponseBase:
     """Try it out, silence it, tell it again, remove it, show or renew its secret."""
     user = person(request)
-    found = selectors.channel(user, channel_id)
+    row = selectors.channel(user, channel_id)
     if what in ("secret", "renew"):
         act = services.shown_secret if what == "secret" else services.renew_secret
-        return _shown(request, found, secret=act(channel=found, by=user))
+        return _shown(request, row, secret=act(channel=row, by=user))
     if what not in DONE:
         raise Missing(f"There is no order “{what}”.", hint="The channel's page has those that fit.")
     if what == "test":
-        services.test_channel(channel=found, by=user)
+        services.test_channel(channel=row, by=user)
     elif what == "remove":
-        services.remove_channel(channel=found, by=user)
+        services.remove_channel(channel=row, by=user)
     else:
-        services.switch_channel(channel=found, by=user, is_active=what == "listen")
-    messages.success(request, f"“{found.name}” {DONE[what]}.")
+        services.switch_channel(channel=row, by=user, is_active=what == "listen")
+    messages.success(request, f"“{row.name}” {DONE[what]}.")
     if what == "remove":
         return redirect(f"{reverse('dashboard:settings')}#channels")
     return redirect("dashboard:channel", channel_id=channel_id)

@@ -18,16 +18,16 @@ def closer(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
     """A page of its own, which the cell's page fetches its last part from once a reader gets there."""
     row = selectors.run(person(request), run_id)
     cell = selectors.cell_document(row, cell_id)
-    found = timeline_of(row, cell_id)
+    trace = timeline_of(row, cell_id)
     context = {
         "run": row,
         "cell": cell,
         "figures": [
-            timeline.timeline(found),
-            placement_map.placed(found),
+            timeline.timeline(trace),
+            placement_map.placed(trace),
             warm_up.warm_up(cell, launches_of(row, cell_id)),
         ],
-        "waits": found == WAITS,
+        "waits": trace == WAITS,
         "trace": selectors.traces_of(row, cell_id).first(),
     }
     return render(request, "dashboard/closer.html", context)

@@ -25,12 +25,12 @@ def is_wanted(request: HttpRequest) -> bool:
 
 def as_file(request: HttpRequest, name: str, rows: Iterable[Listed], read: Callable[[Listed], Row]) -> HttpResponse:
     """The rows, `read` one by one, as the file `name`.csv or `name`.json; at most MOST_ROWS of them."""
-    found = [read(row) for row in islice(rows, MOST_ROWS)]
+    lines = [read(row) for row in islice(rows, MOST_ROWS)]
     if request.GET.get("as") == "json":
-        response: HttpResponse = JsonResponse([_timed(row) for row in found], safe=False)
+        response: HttpResponse = JsonResponse([_timed(row) for row in lines], safe=False)
         kind = "json"
     else:
-        response, kind = HttpResponse(_table(found), content_type="text/csv; charset=utf-8"), "csv"
+        response, kind = HttpResponse(_table(lines), content_type="text/csv; charset=utf-8"), "csv"
     response["Content-Disposition"] = f'attachment; filename="{name}.{kind}"'
     return response
 

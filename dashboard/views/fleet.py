@@ -93,26 +93,26 @@ def node(request: HttpRequest, node_id: int) -> HttpResponse:
     return node_page(request, selectors.node(person(request), node_id))
 
 
-def node_page(request: HttpRequest, found: "Node", *, status: int = 200, **more: object) -> HttpResponse:
+def node_page(request: HttpRequest, row: "Node", *, status: int = 200, **more: object) -> HttpResponse:
     """The page of one node; `more`: what was typed into its form, and what is wrong with it."""
-    floor = selectors.noise_floor(found)
-    before = last_blocks_of(found, most=BLOCKS_SHOWN)
+    floor = selectors.noise_floor(row)
+    before = last_blocks_of(row, most=BLOCKS_SHOWN)
     context = {
-        "node": found,
-        "facts": found.facts,
-        "limits": node_settings.shown(found),
-        "lendings": list(found.lendings.select_related("team", "answered_by")),
+        "node": row,
+        "facts": row.facts,
+        "limits": node_settings.shown(row),
+        "lendings": list(row.lendings.select_related("team", "answered_by")),
         "errors": {},
-        "self_test": found.self_test,
-        "advice": surroundings.advice(found.facts, before),
+        "self_test": row.self_test,
+        "advice": surroundings.advice(row.facts, before),
         "before": surroundings.table(before, lambda run_id: reverse("dashboard:run", args=[run_id])),
         "floor": floor,
         "floor_table": floor_table(floor),
-        "alarms": selectors.false_alarms(found),
-        "events": list(selectors.events_of(found)[:EVENTS_SHOWN]),
-        "block": blocks_on([found]).get(found.pk),
-        "may_manage": selectors.can_manage_node(person(request), found),
-        "orders": [(what, LABELS[what]) for what in ORDERS_OF.get(NodeHealth(found.health), ())],
+        "alarms": selectors.false_alarms(row),
+        "events": list(selectors.events_of(row)[:EVENTS_SHOWN]),
+        "block": blocks_on([row]).get(row.pk),
+        "may_manage": selectors.can_manage_node(person(request), row),
+        "orders": [(what, LABELS[what]) for what in ORDERS_OF.get(NodeHealth(row.health), ())],
         **more,
     }
     return render(request, "dashboard/node.html", context, status=status)
@@ -132,9 +132,9 @@ def floor_table(floor: NoiseFloor | None) -> Table:
 @require_http_methods(["POST"])
 def order(request: HttpRequest, node_id: int, what: str) -> HttpResponseBase:
     """An order of the owner; a refusal is said on the node's page."""
-    found = selectors.node(person(request), node_id)
+    row = selectors.node(person(request), node_id)
     if what not in ORDERS:
         raise Missing(f"There is no order “{what}”.", hint="The node's page has the orders that fit its health.")
     act = ORDERS[what]
-    ordered(request, lambda: act(node=found, by=person(request)), lambda _: f"{found.name} is {DONE[what]}.")
+    ordered(request, lambda: act(node=row, by=person(request)), lambda _: f"{row.name} is {DONE[what]}.")
     return redirect("dashboard:node", node_id=node_id)

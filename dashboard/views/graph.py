@@ -59,10 +59,10 @@ def _chosen(cells: list[TracedCell], wanted: str) -> TracedCell | None:
     """The cell that the address names, the newest when it names none. Raises Missing."""
     if not wanted:
         return cells[0] if cells else None
-    found = next((one for one in cells if reading.key_of(one) == wanted), None)
-    if found is None:
+    chosen = next((one for one in cells if reading.key_of(one) == wanted), None)
+    if chosen is None:
         raise Missing(f"This version has no traced cell {wanted!r}.", hint="Choose one on the page of its graph.")
-    return found
+    return chosen
 
 
 @page
@@ -102,13 +102,13 @@ def frame(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
-@condition(etag_func=lambda _request, name: quote_etag(found.digest) if (found := netron.part(name)) else None)
+@condition(etag_func=lambda _request, name: quote_etag(file.digest) if (file := netron.part(name)) else None)
 def part(request: HttpRequest, name: str) -> HttpResponse:
     """A file of the viewer: public, as it is for everybody who installs the wheel. The frame has no session to show."""
-    found = netron.part(name)
-    if found is None:
+    file = netron.part(name)
+    if file is None:
         return HttpResponse("Netron has no such file here.", status=404, content_type="text/plain; charset=utf-8")
-    response = HttpResponse(found.packed, content_type=found.kind)
+    response = HttpResponse(file.packed, content_type=file.kind)
     response["Content-Encoding"] = "gzip"
     response["Access-Control-Allow-Origin"] = "*"
     patch_cache_control(response, public=True, max_age=HOUR_S)

@@ -29,10 +29,10 @@ SHOWN = 200
 def offered(request: HttpRequest) -> list[dict[str, object]]:
     """Nodes of others that were offered to the reader's teams, each with what the reader may answer."""
     user = person(request)
-    found = list(selectors.lendings_to(user)[:SHOWN])
+    rows = list(selectors.lendings_to(user)[:SHOWN])
     # asked once a team
-    managed = {team for team in {one.team for one in found} if can_manage(user, team=team)}
-    return [{"lending": one, "buttons": BUTTONS[one.state] if one.team in managed else ()} for one in found]
+    managed = {team for team in {one.team for one in rows} if can_manage(user, team=team)}
+    return [{"lending": one, "buttons": BUTTONS[one.state] if one.team in managed else ()} for one in rows]
 
 
 @page

@@ -49,12 +49,12 @@ def models(request: HttpRequest) -> HttpResponse:
     """Every model of the reader's teams, by name."""
     wanted = searched(request)
     rows = selectors.models_visible_to(person(request))
-    found = rows.filter(name__icontains=wanted) if wanted else rows
+    matching = rows.filter(name__icontains=wanted) if wanted else rows
     if downloads.is_wanted(request):
-        every = list(found.order_by("name", "pk")[: downloads.MOST_ROWS])
+        every = list(matching.order_by("name", "pk")[: downloads.MOST_ROWS])
         latest = last_runs(every)
         return downloads.as_file(request, "models", every, lambda row: file_rows.model(row, latest.get(row.pk)))
-    models = paged(request, found.order_by("name", "pk"))
+    models = paged(request, matching.order_by("name", "pk"))
     last = last_runs(models.object_list)
     stands = standings.standings(models)
     rows_shown = [{"model": model, "run": last.get(model.pk), "stands": stands.get(model.pk)} for model in models]
@@ -65,20 +65,20 @@ def models(request: HttpRequest) -> HttpResponse:
 @require_safe
 def model(request: HttpRequest, model_id: int) -> HttpResponse:
     """One model: its versions, what inspection found of the newest or chosen one, and its runs."""
-    found = selectors.model(person(request), model_id)
-    versions = list(selectors.versions_of(found, user=person(request))[:100])
+    row = selectors.model(person(request), model_id)
+    versions = list(selectors.versions_of(row, user=person(request))[:100])
     chosen = _chosen(versions, request.GET.get("version", ""))
-    runs = first(runs_listed(person(request)).filter(version__model=found), RUNS_SHOWN)
+    runs = first(runs_listed(person(request)).filter(version__model=row), RUNS_SHOWN)
     labelled = accuracy.labelled(selectors.evaluation_of(chosen)) if chosen else None
     context = {
-        "model": found,
+        "model": row,
         "versions": versions,
         "version": chosen,
         "inspection": inspection(chosen.inspection) if chosen and chosen.inspection else None,
         "compatibility": _compatibility(request, chosen),
         "is_open": bool(chosen and chosen.state in OPEN_STATES) or bool(labelled and labelled.is_open),
         "evaluation": labelled,
-        "may_write": can_write(person(request), team=found.team),
+        "may_write": can_write(person(request), team=row.team),
         "runs": runs,
         "said": next((run for run in runs if run.headline), None),
         "variants": _variants(chosen),
@@ -90,9 +90,9 @@ def model(request: HttpRequest, model_id: int) -> HttpResponse:
         return render(request, "dashboard/parts/version.html", context)
     whole = {
         **context,
-        **_pareto(request, found),
-        **standings.of_model(found),
-        "best": _best(request, found),
+        **_pareto(request, row),
+        **standings.of_model(row),
+        "best": _best(request, row),
     }
     return render(request, "dashboard/model.html", whole)
 

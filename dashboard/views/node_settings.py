@@ -18,14 +18,14 @@ from farm.fleet import selectors, services
 def change(request: HttpRequest, node_id: int) -> HttpResponseBase:
     """Keeps the form, or nothing of it: then the page has it as it was typed, with what is wrong beside its field."""
     user = person(request)
-    found = selectors.node(user, node_id)
+    row = selectors.node(user, node_id)
     given = form.typed(request.POST)
     try:
         with transaction.atomic():
             limits = form.limits_of(given)
-            services.change_settings(node=found, by=user, tags=form.names(given["tags"]), **limits)
-            services.share(node=found, by=user, teams=form.names(given["teams"], sep=","))
-        messages.success(request, f"The limits of {found.name} are kept.")
+            services.change_settings(node=row, by=user, tags=form.names(given["tags"]), **limits)
+            services.share(node=row, by=user, teams=form.names(given["teams"], sep=","))
+        messages.success(request, f"The limits of {row.name} are kept.")
     except NotAllowed as refusal:
         # whoever may not change them has no form to go back to
         messages.error(request, str(refusal))

@@ -93,20 +93,20 @@ def _changed(request: HttpRequest, seen: pages.Revision) -> str:
 
 def _context(request: HttpRequest, row: "Run", *, may_write: bool, part: str = "") -> Shown:
     """What the head of the page and the map show, for all with these rights."""
-    found = whole(row)
-    drawn, text = map_of(request, row, found, address=address_in(row.pk), part=part)
+    whole_run = whole(row)
+    drawn, text = map_of(request, row, whole_run, address=address_in(row.pk), part=part)
     return {
         "run": row,
         "is_open": row.state != RunState.FINISHED,
         "may_write": may_write,
-        "head_text": head_of(request, row, lambda: _head(row, found, may_write=may_write), may_write=may_write),
+        "head_text": head_of(request, row, lambda: _head(row, whole_run, may_write=may_write), may_write=may_write),
         "map": drawn,
         "map_text": text,
-        "around": around(found, drawn),
+        "around": around(whole_run, drawn),
     }
 
 
-def _head(row: "Run", found: Whole, *, may_write: bool) -> dict[str, object]:
+def _head(row: "Run", whole_run: Whole, *, may_write: bool) -> dict[str, object]:
     """What the head says of the run at this revision, to everybody with the same rights."""
     is_open = row.state != RunState.FINISHED
     return {
@@ -114,13 +114,13 @@ def _head(row: "Run", found: Whole, *, may_write: bool) -> dict[str, object]:
         "state": row.outcome or row.state,
         "is_open": is_open,
         "period": PERIOD_S,
-        "headline": found.headline,
-        "because": found.because,
+        "headline": whole_run.headline,
+        "because": whole_run.because,
         "progress": _progress(row) if is_open else None,
-        "warnings": found.warnings,
-        "facts": [*found.told, *_who(row)],
+        "warnings": whole_run.warnings,
+        "facts": [*whole_run.told, *_who(row)],
         "may_write": may_write,
-        "may_continue": found.may_continue,
+        "may_continue": whole_run.may_continue,
     }
 
 

@@ -81,8 +81,8 @@ def with_opening_operators(row: "Run") -> Document:
     if opening is None or opening.operators:
         return document
     explained = pages.with_operators(row, opening)
-    found = [explained if one is opening else one for one in document.comparisons]
-    told = document.model_copy(update={"comparisons": found})
+    comparisons = [explained if one is opening else one for one in document.comparisons]
+    told = document.model_copy(update={"comparisons": comparisons})
     return told.model_copy(update={"sentence": sentences.verdict_line(told)})
 
 
@@ -94,19 +94,19 @@ def _open(row: "Run", document: Document) -> tuple[list[Cell], dict[str, str]]:
     return open_cells(pages.open_blocks(row), known=known, model=str(row.version.model), so_far=so_far)
 
 
-def map_of(request: HttpRequest, row: "Run", found: Whole, *, address: Address, part: str) -> tuple[HeatMap, str]:
+def map_of(request: HttpRequest, row: "Run", whole_run: Whole, *, address: Address, part: str) -> tuple[HeatMap, str]:
     """The map that the address asks for, and its piece of the page, the same for every reader of this revision."""
     columns, metric = request.GET.get("columns", ""), request.GET.get("metric", "")
 
     def laid() -> Layout:
-        return heatmap.layout(found.everything, found.document.comparisons, columns=columns)
+        return heatmap.layout(whole_run.everything, whole_run.document.comparisons, columns=columns)
 
     def make() -> tuple[HeatMap, str]:
         made = heatmap.drawn(
             kept("large", "layout", *_at(row), columns, make=laid),
             address,
             metric=metric,
-            states=found.states,
+            states=whole_run.states,
             part=part_of(request),
         )
         title = "Cells" if row.state == RunState.FINISHED else "Cells, filling in"
@@ -125,12 +125,12 @@ def head_of(request: HttpRequest, row: "Run", tell: Callable[[], Mapping[str, ob
     return kept("pieces", "head", *_at(row), may_write, request.GET.urlencode(), make=make)
 
 
-def around(found: Whole, shown: HeatMap) -> Document:
+def around(whole_run: Whole, shown: HeatMap) -> Document:
     """Of a large run: the document of the cells in the map's rows, with what they were compared with."""
     if shown.part is None:
-        return found.document
+        return whole_run.document
     named = {cell.id for cell in shown.cells}
-    compared: list[Comparison] = [one for one in found.document.comparisons if one.candidate in named]
+    compared: list[Comparison] = [one for one in whole_run.document.comparisons if one.candidate in named]
     wanted = named | {one.baseline for one in compared}
-    kept = [cell for cell in found.document.cells if cell.id in wanted]
-    return found.document.model_copy(update={"cells": kept, "comparisons": compared})
+    kept = [cell for cell in whole_run.document.cells if cell.id in wanted]
+    return whole_run.document.model_copy(update={"cells": kept, "comparisons": compared})

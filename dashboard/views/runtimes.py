@@ -21,8 +21,8 @@ def runtimes(request: HttpRequest) -> HttpResponse:
     """Version × provider × node of one distribution at a time."""
     nodes = list(nodes_listed(person(request)).exclude(health=NodeHealth.RETIRED).order_by("name"))
     asked = looks()
-    found = reading.distributions(nodes, asked)
-    distribution = reading.chosen(request.GET.get("distribution", ""), found)
+    names = reading.distributions(nodes, asked)
+    distribution = reading.chosen(request.GET.get("distribution", ""), names)
     offered = published(distribution, with_prereleases=request.GET.get("early") == "yes")
     board = reading.board(distribution, nodes=nodes, offered=offered)
     if downloads.is_wanted(request):
@@ -30,7 +30,7 @@ def runtimes(request: HttpRequest) -> HttpResponse:
         return downloads.as_file(request, name, board.rows, lambda row: file_rows.release(row, board.columns))
     context = {
         "board": board,
-        "distributions": found,
+        "distributions": names,
         "early": request.GET.get("early") == "yes",
         "index": reading.index_words(asked.get(distribution), every_s=settings.INDEX_POLL_S),
         "has_nodes": bool(nodes),

@@ -69,10 +69,10 @@ def shown(request: HttpRequest, *, status: int = 200, **more: object) -> HttpRes
 
 def _channels(user: "User", teams: list["Team"]) -> dict[str, object]:
     """The channels of the reader's teams, and what a new one may be."""
-    found = list(channels_visible_to(user))
+    channels = list(channels_visible_to(user))
     managed = [team for team in teams if selectors.can_manage(user, team=team)]
     return {
-        "channels": channel_reading.lines(found, fates(found), managed=[team.pk for team in managed]),
+        "channels": channel_reading.lines(channels, fates(channels), managed=[team.pk for team in managed]),
         "managed": managed,
         "channel_kinds": channel_reading.KINDS,
         "digests": channel_reading.DIGESTS,

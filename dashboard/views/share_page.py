@@ -86,9 +86,9 @@ def _run(request: HttpRequest, share: "Share") -> Context:
 def _cell(request: HttpRequest, share: "Share") -> Context:
     [(run_id, name)] = sharing.split(share.subject)
     row = _still_there(lambda: selectors.run(share.created_by, run_id))
-    found = _still_there(lambda: selectors.cell_document(row, name))
+    cell = _still_there(lambda: selectors.cell_document(row, name))
     document = selectors.document(row, with_operators=False)
-    return {"run": row, **panels(found, document, nowhere, state=found.status.value)}
+    return {"run": row, **panels(cell, document, nowhere, state=cell.status.value)}
 
 
 def _model(request: HttpRequest, share: "Share") -> Context:

@@ -37,11 +37,11 @@ def shares(request: HttpRequest) -> HttpResponse:
 @require_POST
 def close(request: HttpRequest, share_id: int) -> HttpResponseBase:
     """Closes a link; a refusal is said on the list."""
-    found = selectors.share(person(request), share_id)
+    row = selectors.share(person(request), share_id)
     ordered(
         request,
-        lambda: services.revoke_share(share=found, by=person(request)),
-        lambda _: f"The link to {found.title} shows nothing any more.",
+        lambda: services.revoke_share(share=row, by=person(request)),
+        lambda _: f"The link to {row.title} shows nothing any more.",
     )
     return redirect("dashboard:shares")
 

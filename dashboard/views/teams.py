@@ -29,7 +29,7 @@ def teams(request: HttpRequest) -> HttpResponseBase:
     user = person(request)
     if request.method == "POST":
         made = services.open_team(name=request.POST.get("name", ""), by=user)
-        messages.success(request, f"Team {made} is there. Invite its people.", extra_tags="good")
+        messages.success(request, f"Team {made} is there. Invite its people.")
         return redirect("dashboard:team", made.pk)
     lines = [(team, selectors.members_of(team)) for team in selectors.teams_visible_to(user)]
     return render(request, "dashboard/teams.html", {"teams": lines, "may_make": user.is_superuser})
@@ -45,7 +45,7 @@ def team(request: HttpRequest, team_id: int) -> HttpResponse:
     name, role = request.POST.get("username", "").strip(), request.POST.get("role", "")
     membership, link = services.invite(team=found, name=name, role=role, by=person(request))
     if link is None:
-        messages.success(request, f"{membership.user} is in the team now.", extra_tags="good")
+        messages.success(request, f"{membership.user} is in the team now.")
     return _shown(request, found, invited=membership.user, link=link)
 
 
@@ -59,14 +59,14 @@ def order(request: HttpRequest, team_id: int, username: str, what: str) -> HttpR
     try:
         if what == "role":
             services.set_role(team=found, user=member, role=request.POST.get("role", ""), by=user)
-            messages.success(request, f"{member} is {request.POST.get('role')} now.", extra_tags="good")
+            messages.success(request, f"{member} is {request.POST.get('role')} now.")
         elif what == "remove":
             services.remove_member(team=found, user=member, by=user)
-            messages.success(request, f"{member} is in team {found} no more.", extra_tags="good")
+            messages.success(request, f"{member} is in team {found} no more.")
         else:
             raise Missing(f"Nothing called “{what[:40]}” can be done to a member.")
     except Refusal as refusal:
-        messages.error(request, str(refusal), extra_tags="bad")
+        messages.error(request, str(refusal))
     if member == user and what == "remove":
         return redirect("dashboard:teams")
     return redirect("dashboard:team", team_id)

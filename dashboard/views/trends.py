@@ -38,17 +38,17 @@ def trends(request: HttpRequest) -> HttpResponse:
     user = person(request)
     watches = list(selectors.watches_visible_to(user)[:WATCHES_OFFERED])
     wanted = request.GET.get("watch", "")
-    found = selectors.watch(user, int(wanted)) if is_row_number(wanted) else pages.first_with_points(watches)
+    watch = selectors.watch(user, int(wanted)) if is_row_number(wanted) else pages.first_with_points(watches)
     by = request.GET.get("by", "")
     chosen = request.GET.get("series", "")
     if downloads.is_wanted(request):
-        lines = reading.lines(found, pages.points(found)) if found is not None else []
+        lines = reading.lines(watch, pages.points(watch)) if watch is not None else []
         spots = [(line, spot) for line in lines if chosen in ("", line.key) for spot in line.spots]
         return downloads.as_file(request, "trends", spots, lambda one: file_rows.spot(*one))
-    context: dict[str, object] = {"watches": watches, "watch": found, "axes": AXES, "series": chosen}
-    if found is not None:
-        figure, shown = figure_of(found, by=by, chosen=chosen)
-        context |= {"figure": figure, "by": shown, "what": watch_reading.sentence(found)}
+    context: dict[str, object] = {"watches": watches, "watch": watch, "axes": AXES, "series": chosen}
+    if watch is not None:
+        figure, shown = figure_of(watch, by=by, chosen=chosen)
+        context |= {"figure": figure, "by": shown, "what": watch_reading.sentence(watch)}
     return render(request, "dashboard/trends.html", context)
 
 

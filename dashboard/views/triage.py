@@ -44,10 +44,10 @@ def _member(alert: "Alert", name: str) -> "User | None":
     """The member of that name; None for no name."""
     if not name:
         return None
-    found = next((one.user for one in members_of(alert.team) if one.user.username == name), None)
-    if found is None:
+    member = next((one.user for one in members_of(alert.team) if one.user.username == name), None)
+    if member is None:
         raise Invalid(f"{name[:60]} is not in team “{alert.team.name}”.", code="assignee")
-    return found
+    return member
 
 
 def _snooze(alert: "Alert", by: "User", given: Given) -> str:
@@ -115,13 +115,13 @@ ORDERS: dict[str, tuple[Order, tuple[str, ...], str]] = {
 def order(request: HttpRequest, alert_id: int, what: str) -> HttpResponseBase:
     """One order. A refusal is shown on the alert's page, beside its field, with what was typed."""
     user = person(request)
-    found = selectors.alert(user, alert_id)
+    row = selectors.alert(user, alert_id)
     if what not in ORDERS:
         raise Missing(f"There is no order “{what}”.", hint="The alert's page has those that fit its state.")
     act, names, main_field = ORDERS[what]
     given = fields(request, names)
     try:
-        messages.success(request, act(found, user, given))
+        messages.success(request, act(row, user, given))
     except NotAllowed:
         # whoever may not order it has no form to go back to
         raise
@@ -130,7 +130,7 @@ def order(request: HttpRequest, alert_id: int, what: str) -> HttpResponseBase:
         typed = {f"{what}_{name}": value for name, value in given.items()}
         errors = {f"{what}_{field}": str(refusal)}
         return shown(
-            request, found, status=refusal.status, errors=errors, typed=typed, refused=what, refusal=str(refusal)
+            request, row, status=refusal.status, errors=errors, typed=typed, refused=what, refusal=str(refusal)
         )
     back = own_page(request, request.POST.get("next", ""))
     return redirect(f"{back}#alert-{alert_id}" if back else reverse("dashboard:alert", args=[alert_id]))

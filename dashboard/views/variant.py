@@ -21,20 +21,20 @@ OPEN = (MakingState.PENDING, MakingState.MAKING)
 def variant(request: HttpRequest, variant_id: int) -> HttpResponse:
     """How a variant was made, what of it is quantised, where its error is, and what to try next."""
     user = person(request)
-    found = selectors.variant(user, variant_id)
-    measured = measured_cell(user, found)
+    row = selectors.variant(user, variant_id)
+    measured = measured_cell(user, row)
     run, cell = measured or (None, None)
     arch, sets = processor_of(run, cell.node) if run is not None and cell is not None else ("", ())
-    made = reading.made(found, cell, arch=arch, instruction_sets=sets)
+    made = reading.made(row, cell, arch=arch, instruction_sets=sets)
     context = {
-        "variant": found,
-        "version": selectors.version_of_artifact(user, found.artifact),
+        "variant": row,
+        "version": selectors.version_of_artifact(user, row.artifact),
         "made": made,
         "run": run,
         "cell": cell,
         "stayed": accuracies.stayed(cell) if cell else "",
-        "is_open": found.state in OPEN or made.report in OPEN,
-        "may_write": can_write(user, team=found.artifact.team),
+        "is_open": row.state in OPEN or made.report in OPEN,
+        "may_write": can_write(user, team=row.artifact.team),
     }
     name = "dashboard/parts/variant.html" if request.headers.get("HX-Target") == "variant" else "dashboard/variant.html"
     return render(request, name, context)
@@ -44,9 +44,9 @@ def variant(request: HttpRequest, variant_id: int) -> HttpResponse:
 @require_POST
 def look_into(request: HttpRequest, variant_id: int) -> HttpResponseBase:
     """Order the errors by layer and the scales."""
-    found = selectors.variant(person(request), variant_id)
-    services.order_variant_report(variant=found, by=person(request))
-    return redirect("dashboard:variant", variant_id=found.pk)
+    row = selectors.variant(person(request), variant_id)
+    services.order_variant_report(variant=row, by=person(request))
+    return redirect("dashboard:variant", variant_id=row.pk)
 
 
 @page
@@ -56,10 +56,10 @@ def raw(request: HttpRequest, variant_id: int) -> HttpResponseBase:
 
     Scales are a part of the quantised model, and so for members.
     """
-    found = selectors.variant(person(request), variant_id)
-    if not can_write(person(request), team=found.artifact.team):
+    row = selectors.variant(person(request), variant_id)
+    if not can_write(person(request), team=row.artifact.team):
         raise NotAllowed(f"You may look at variant {variant_id}; its scales are a part of the model, for members.")
-    report = getattr(found, "report", None)
+    report = getattr(row, "report", None)
     if report is None or report.report_json is None:
         raise Missing(f"Variant {variant_id} was not looked into yet.", hint="Ask for it on the variant's page.")
     return JsonResponse(report.report_json)

@@ -58,14 +58,14 @@ def watches(request: HttpRequest) -> HttpResponse:
     rows = selectors.watches_visible_to(person(request)).order_by("name", "pk")
     if downloads.is_wanted(request):
         return downloads.as_file(request, "watches", rows[: downloads.MOST_ROWS], file_rows.watch)
-    found = paged(request, rows)
-    rounds, opened = pages.last_rounds(found), pages.open_alerts_by_watch(found)
+    page_of_watches = paged(request, rows)
+    rounds, opened = pages.last_rounds(page_of_watches), pages.open_alerts_by_watch(page_of_watches)
     looks = pages.looks()
     lines = [
         reading.line(watch, rounds=rounds.get(watch.pk, []), open_alerts=opened.get(watch.pk, 0), looks=looks)
-        for watch in found
+        for watch in page_of_watches
     ]
-    context = {"headline": reading.headline(lines), "watches": found, "lines": lines}
+    context = {"headline": reading.headline(lines), "watches": page_of_watches, "lines": lines}
     return render(request, "dashboard/watches.html", context)
 
 
@@ -76,24 +76,24 @@ def watch(request: HttpRequest, watch_id: int) -> HttpResponse:
     return _shown(request, selectors.watch(person(request), watch_id))
 
 
-def _shown(request: HttpRequest, found: "Watch", *, status: int = 200, **more: object) -> HttpResponse:
-    last = reading.last(pages.last_rounds([found]).get(found.pk, []))
-    alerts = list(pages.alerts_of_watch(found)[:ALERTS_SHOWN])
-    may_write = can_write(person(request), team=found.team)
-    models = watched_models(found)
+def _shown(request: HttpRequest, row: "Watch", *, status: int = 200, **more: object) -> HttpResponse:
+    last = reading.last(pages.last_rounds([row]).get(row.pk, []))
+    alerts = list(pages.alerts_of_watch(row)[:ALERTS_SHOWN])
+    may_write = can_write(person(request), team=row.team)
+    models = watched_models(row)
     context = {
-        "watch": found,
-        "what": reading.sentence(found),
-        "next": reading.next_look(found, pages.looks()),
+        "watch": row,
+        "what": reading.sentence(row),
+        "next": reading.next_look(row, pages.looks()),
         "last": last,
-        "rule": reading.rule_words(found.rule),
+        "rule": reading.rule_words(row.rule),
         "models": models,
-        "rounds": reading.rounds_table(selectors.rounds_of(found)[:ROUNDS_SHOWN]),
-        "groups": alert_reading.groups(alerts, writable=[found.team_id] if may_write else []),
-        "figure": trends.figure_of(found)[0],
-        "matrix_text": form.matrix_text(found.matrix),
+        "rounds": reading.rounds_table(selectors.rounds_of(row)[:ROUNDS_SHOWN]),
+        "groups": alert_reading.groups(alerts, writable=[row.team_id] if may_write else []),
+        "figure": trends.figure_of(row)[0],
+        "matrix_text": form.matrix_text(row.matrix),
         "may_write": may_write,
-        "releases": published(found.distribution)[::-1][:RELEASES_OFFERED],
+        "releases": published(row.distribution)[::-1][:RELEASES_OFFERED],
         "errors": {},
         "typed": {},
         **more,
@@ -135,17 +135,17 @@ def new(request: HttpRequest) -> HttpResponseBase:
 def edit(request: HttpRequest, watch_id: int) -> HttpResponseBase:
     """The same form for a watch that is there. What it watches stays: series would break off."""
     user = person(request)
-    found = selectors.watch(user, watch_id)
+    row = selectors.watch(user, watch_id)
     if request.method == "GET":
-        return _form(request, form.of_watch(found), watch=found)
+        return _form(request, form.of_watch(row), watch=row)
     given = form.typed(request.POST)
     try:
         channels = _chosen(selectors.channels_visible_to(user), given["channels"])
-        services.change_watch(watch=found, by=user, channels=channels, rule=form.rule_of(given), **_settings(given))
+        services.change_watch(watch=row, by=user, channels=channels, rule=form.rule_of(given), **_settings(given))
     except Refusal as refusal:
         errors = {form.field_of(refusal): str(refusal)}
-        return _form(request, given, watch=found, errors=errors, status=refusal.status)
-    messages.success(request, f"“{found.name}” is changed.")
+        return _form(request, given, watch=row, errors=errors, status=refusal.status)
+    messages.success(request, f"“{row.name}” is changed.")
     return redirect("dashboard:watch", watch_id=watch_id)
 
 
@@ -203,16 +203,16 @@ def _models_offered(user: "User", ticked: list[str]) -> dict[str, object]:
 def run_now(request: HttpRequest, watch_id: int) -> HttpResponseBase:
     """Measures now: the newest release, or the named one, against the reference or the named one."""
     user = person(request)
-    found = selectors.watch(user, watch_id)
+    row = selectors.watch(user, watch_id)
     given = fields(request, ("candidate", "baseline"))
     try:
-        rounds = causes.call_watch(watch=found, by=user, candidate=given["candidate"], baseline=given["baseline"])
+        rounds = causes.call_watch(watch=row, by=user, candidate=given["candidate"], baseline=given["baseline"])
     except NotAllowed:
         # whoever may not run it has no form to go back to
         raise
     except Refusal as refusal:
         field = "baseline" if given["baseline"] and given["baseline"] in str(refusal) else "candidate"
-        return _shown(request, found, status=refusal.status, errors={field: str(refusal)}, typed=given)
+        return _shown(request, row, status=refusal.status, errors={field: str(refusal)}, typed=given)
     done = f"{numbers.count(len(rounds), 'round')} ordered: {rounds[0].old} → {rounds[0].new}."
     messages.success(request, done)
     return redirect("dashboard:watch", watch_id=watch_id)
@@ -223,14 +223,14 @@ def run_now(request: HttpRequest, watch_id: int) -> HttpResponseBase:
 def order(request: HttpRequest, watch_id: int, what: str) -> HttpResponseBase:
     """Pause, resume, remove."""
     user = person(request)
-    found = selectors.watch(user, watch_id)
+    row = selectors.watch(user, watch_id)
     if what not in ("pause", "resume", "remove"):
         raise Missing(f"There is no order “{what}”.", hint="The watch's page has those that fit.")
     if what == "remove":
-        services.remove_watch(watch=found, by=user)
-        messages.success(request, f"“{found.name}” is removed with its alerts; its runs stay.")
+        services.remove_watch(watch=row, by=user)
+        messages.success(request, f"“{row.name}” is removed with its alerts; its runs stay.")
         return redirect("dashboard:watches")
-    services.change_watch(watch=found, by=user, is_active=what == "resume")
+    services.change_watch(watch=row, by=user, is_active=what == "resume")
     done = "watches again" if what == "resume" else "is paused"
-    messages.success(request, f"“{found.name}” {done}.")
+    messages.success(request, f"“{row.name}” {done}.")
     return redirect("dashboard:watch", watch_id=watch_id)
