@@ -33,33 +33,37 @@ Number = Annotated[int, Field(ge=1, le=2**62)]
 class Asked(Schema):
     """`list`: as the page groups them; `open` is what somebody has to look at now."""
 
-    list: Listed = "open"
-    watch: Number | None = None
-    model: Number | None = None
+    list: Listed = Field(
+        default="open", description="which of them: open, as somebody has to look at now, or as the page groups them"
+    )
+    watch: Number | None = Field(default=None, description="of this watch alone")
+    model: Number | None = Field(default=None, description="of this model alone")
 
 
 class SymptomOut(Schema):
     """One change of one series, measured in `run` between the cells `baseline` and `cell`."""
 
-    kind: str
-    series: str
-    label: str
-    text: str
-    size: float | None
-    run: int | None = Field(validation_alias="run_id")
-    baseline: str
-    cell: str
-    explanation: str
-    resolved_in: str
+    kind: str = Field(
+        description="what changed: latency, session, first, memory, accuracy, outputs, placement or failure"
+    )
+    series: str = Field(description="the line of the same cell over releases, as trends name it")
+    label: str = Field(description="the cell in words")
+    text: str = Field(description="what was seen, as one sentence")
+    size: float | None = Field(description="by how much, where it has a size: 0.34 is 34 % slower")
+    run: int | None = Field(validation_alias="run_id", description="the run that measured it")
+    baseline: str = Field(description="the cell it is compared with, as the run names it")
+    cell: str = Field(description="the cell that changed, as the run names it")
+    explanation: str = Field(description="what it comes from, where that is known; empty: not known")
+    resolved_in: str = Field(description="the release in which it was gone again; empty: it is there")
 
 
 class AlertEventOut(Schema):
-    id: int
-    at: datetime
-    kind: str
-    text: str
-    by: str | None
-    facts: dict[str, object]
+    id: int = Field(description="the event's number; later ones are larger")
+    at: datetime = Field(description="when it happened")
+    kind: str = Field(description="what happened, for programs")
+    text: str = Field(description="what happened, for people")
+    by: str | None = Field(description="whose doing it was; null: the farm's")
+    facts: dict[str, object] = Field(description="values that belong to it")
 
     @staticmethod
     def resolve_by(event: AlertEvent) -> str | None:
@@ -69,31 +73,31 @@ class AlertEventOut(Schema):
 class AlertOut(Schema):
     """`release`: what alerts are grouped under; `good` was still well, it was found in `bad`."""
 
-    id: int
-    url: str
-    state: str
-    is_snoozed: bool
-    sentence: str
-    team: str = Field(validation_alias="team.name")
-    watch: int = Field(validation_alias="watch_id")
-    watch_name: str = Field(validation_alias="watch.name")
-    model: str = Field(validation_alias="model.name")
-    version: int = Field(validation_alias="version.number")
-    node: str
-    hardware: str
-    distribution: str
-    release: str
-    good: str
-    bad: str
-    first_bad: str
-    assignee: str | None
-    note: str
-    snoozed_until: datetime | None
-    snoozed_for: str
-    resolved_in: str
-    opened_at: datetime
-    changed_at: datetime
-    symptoms: list[SymptomOut]
+    id: int = Field(description="the alert's number")
+    url: str = Field(description="its page")
+    state: str = Field(description="open, acknowledged, resolved, invalid or infra")
+    is_snoozed: bool = Field(description="whether it is quiet for a while")
+    sentence: str = Field(description="what changed, in one sentence")
+    team: str = Field(validation_alias="team.name", description="the team whose models it is about")
+    watch: int = Field(validation_alias="watch_id", description="the watch that found it")
+    watch_name: str = Field(validation_alias="watch.name", description="that watch's name")
+    model: str = Field(validation_alias="model.name", description="the model's name")
+    version: int = Field(validation_alias="version.number", description="the number of the model's version")
+    node: str = Field(description="the machine that measured it")
+    hardware: str = Field(description="what that machine is")
+    distribution: str = Field(description="the package of the runtime, such as onnxruntime")
+    release: str = Field(description="the release that alerts are grouped under")
+    good: str = Field(description="the release that was still well")
+    bad: str = Field(description="the release in which it was found")
+    first_bad: str = Field(description="the release that a bisection named; empty: none did")
+    assignee: str | None = Field(description="who looks at it; null: nobody")
+    note: str = Field(description="the last word on it")
+    snoozed_until: datetime | None = Field(description="until when it is quiet; null: it is not, or for a release")
+    snoozed_for: str = Field(description="the release until which it is quiet; empty: none")
+    resolved_in: str = Field(description="the release in which all of it was gone again")
+    opened_at: datetime = Field(description="when it was opened")
+    changed_at: datetime = Field(description="when something was last done about it")
+    symptoms: list[SymptomOut] = Field(description="each change that it is made of")
 
     @staticmethod
     def resolve_url(alert: Alert) -> str:
@@ -105,8 +109,8 @@ class AlertOut(Schema):
 
 
 class AlertPageOut(AlertOut):
-    investigations: list[InvestigationOut]
-    events: list[AlertEventOut]
+    investigations: list[InvestigationOut] = Field(description="bisections and work-arounds, newest first")
+    events: list[AlertEventOut] = Field(description="what was done about it, in order")
 
 
 class Body(Schema):
@@ -116,27 +120,29 @@ class Body(Schema):
 class Acknowledged(Body):
     """`assignee`: a member's name; left out: you."""
 
-    note: Text = ""
-    assignee: str = Field(default="", max_length=150)
+    note: Text = Field(default="", description="what to say about it")
+    assignee: str = Field(default="", max_length=150, description="a member's name; left out: you")
 
 
 class Assigned(Body):
-    assignee: str = Field(max_length=150)
+    assignee: str = Field(max_length=150, description="a member's name")
 
 
 class Snoozed(Body):
     """One of both: until a moment, or until a release was measured."""
 
-    until: datetime | None = None
-    release: str = Field(default="", max_length=64)
+    until: datetime | None = Field(default=None, description="the moment until which nothing is heard of it")
+    release: str = Field(
+        default="", max_length=64, description="or the release, or a later one, that has to be measured first"
+    )
 
 
 class Reasoned(Body):
-    reason: Text
+    reason: Text = Field(description="why, in words")
 
 
 class Noted(Body):
-    note: Text = ""
+    note: Text = Field(default="", description="what to say about it")
 
 
 @router.get("/alerts", response=list[AlertOut])

@@ -1,6 +1,6 @@
 """The HTTP API of people and programs, `/api/v1/`: schemas parse, endpoints call services and selectors."""
 
-from ninja import NinjaAPI, Swagger
+from ninja import Swagger
 
 from farm.api import (
     alerts,
@@ -27,6 +27,7 @@ from farm.api import (
     watches,
 )
 from farm.api.auth import BrowserAuth, TokenAuth
+from farm.api.description import DescribedAPI
 
 # node messages are served apart, see farm.api.node
 ROUTERS = (
@@ -53,7 +54,7 @@ ROUTERS = (
     shares.router,
 )
 
-api = NinjaAPI(
+api = DescribedAPI(
     title="onnxfarm",
     version="1",
     urls_namespace="api",

@@ -6,9 +6,11 @@ The address holds a key, because a README's reader has no token; it tells nothin
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
+from pydantic import Field
 
 from farm.alerts.selectors import standing
 from farm.api.auth import person
+from farm.api.description import answering
 from farm.registry import selectors as registry
 from farm.rules.reporting.badge import badge_svg
 
@@ -19,11 +21,11 @@ FRESH_S = 300
 class BadgeOut(Schema):
     """`url`: for anybody who has it; `markdown`: to be pasted into a README."""
 
-    label: str
-    text: str
-    tone: str
-    url: str
-    markdown: str
+    label: str = Field(description="the left half of the badge")
+    text: str = Field(description="its right half")
+    tone: str = Field(description="its colour in a word: good, bad or plain")
+    url: str = Field(description="the picture, for anybody who has the address")
+    markdown: str = Field(description="to be pasted into a README")
 
 
 @router.get("/models/{int:model_id}/badge", response=BadgeOut)
@@ -42,7 +44,7 @@ def badge(request: HttpRequest, model_id: int) -> BadgeOut:
     )
 
 
-@router.get("/badges/{int:model_id}/{str:key}.svg", auth=None)
+@router.get("/badges/{int:model_id}/{str:key}.svg", auth=None, openapi_extra=answering("image/svg+xml", "the badge"))
 def badge_image(request: HttpRequest, model_id: int, key: str) -> HttpResponse:
     """The badge itself, without signing in."""
     said = standing.standing_of(standing.model_of_badge(model_id, key))

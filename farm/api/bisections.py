@@ -20,17 +20,17 @@ class InvestigationOut(Schema):
     """`state`: waiting, measuring, answered or failed. A bisection's answer names `first_bad`, `last_good`, `suspects`,
     the `ratio` with its interval, `turns` and `minutes`; a work-around's the session options and their verdict."""
 
-    id: int
-    alert: int = Field(validation_alias="alert_id")
-    kind: str
-    state: str
-    sentence: str
-    run: int | None = Field(validation_alias="run_id")
-    asked: dict[str, object] | None
-    steps: list[dict[str, object]]
-    answer: dict[str, object] | None
-    started_at: datetime
-    ended_at: datetime | None
+    id: int = Field(description="its number")
+    alert: int = Field(validation_alias="alert_id", description="the alert it is about")
+    kind: str = Field(description="since_when (a bisection) or work_around")
+    state: str = Field(description="waiting, measuring, answered or failed")
+    sentence: str = Field(description="the answer, or how far it is")
+    run: int | None = Field(validation_alias="run_id", description="the run that measures for it now; null: none")
+    asked: dict[str, object] | None = Field(description="what was asked for")
+    steps: list[dict[str, object]] = Field(description="what was measured so far, in order")
+    answer: dict[str, object] | None = Field(description="what came of it, for programs; null: nothing yet")
+    started_at: datetime = Field(description="when it was asked for")
+    ended_at: datetime | None = Field(description="when it ended; null: it goes on")
 
 
 class Bounds(Schema):
@@ -38,8 +38,8 @@ class Bounds(Schema):
 
     model_config = ConfigDict(extra="forbid")
 
-    good: str = Field(default="", max_length=64)
-    bad: str = Field(default="", max_length=64)
+    good: str = Field(default="", max_length=64, description="a release that was well; left out: the alert's own")
+    bad: str = Field(default="", max_length=64, description="a release that was not; left out: the alert's own")
 
 
 class Tried(Schema):
@@ -47,7 +47,11 @@ class Tried(Schema):
 
     model_config = ConfigDict(extra="forbid")
 
-    optimizers: list[str] = Field(default=[], max_length=200)
+    optimizers: list[str] = Field(
+        default=[],
+        max_length=200,
+        description="names of optimisers that are tried before those found in the runtime's library",
+    )
 
 
 @router.get("/alerts/{int:alert_id}/bisections", response=list[InvestigationOut])

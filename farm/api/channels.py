@@ -29,30 +29,30 @@ class ChannelIn(Schema):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: str = Field(max_length=100)
-    kind: str = Field(max_length=20)
-    target: str = Field(max_length=2000)
-    digest: str = Field(default="never", max_length=20)
+    name: str = Field(max_length=100, description="how people call it")
+    kind: str = Field(max_length=20, description="mail, webhook or apprise")
+    target: str = Field(max_length=2000, description="an address or URL")
+    digest: str = Field(default="never", max_length=20, description="never, day or week: what gathers in one message")
     team: str = Field(default="", max_length=100, description="default: your first team")
 
 
 class Switched(Schema):
     model_config = ConfigDict(extra="forbid")
 
-    is_active: bool
+    is_active: bool = Field(description="whether it is told anything")
 
 
 class ChannelOut(Schema):
     """`target` is shortened: it may hold secrets."""
 
-    id: int
-    name: str
-    team: str = Field(validation_alias="team.name")
-    kind: str
-    target: str
-    digest: str
-    is_active: bool
-    created_at: datetime
+    id: int = Field(description="the channel's number")
+    name: str = Field(description="how people call it")
+    team: str = Field(validation_alias="team.name", description="the team that it tells")
+    kind: str = Field(description="mail, webhook or apprise")
+    target: str = Field(description="where it leads, shortened: it may hold secrets")
+    digest: str = Field(description="never, day or week")
+    is_active: bool = Field(description="whether it is told anything")
+    created_at: datetime = Field(description="when it was made")
 
     @staticmethod
     def resolve_target(channel: Channel) -> str:
@@ -62,22 +62,22 @@ class ChannelOut(Schema):
 class SecretOut(Schema):
     """What a webhook's messages are signed with, as standardwebhooks.com's libraries take it."""
 
-    secret: str
+    secret: str = Field(description="whsec_…, as the libraries of standardwebhooks.com take it")
 
 
 class DeliveryOut(Schema):
     """`state`: waiting, sending, sent or failed; `problem`: why the last try did not arrive."""
 
-    id: int
-    kind: str
-    subject: str
-    state: str
-    tries: int
-    problem: str
-    message_id: str
-    created_at: datetime
-    due_at: datetime
-    sent_at: datetime | None
+    id: int = Field(description="the delivery's number")
+    kind: str = Field(description="what it told")
+    subject: str = Field(description="its subject")
+    state: str = Field(description="waiting, sending, sent or failed")
+    tries: int = Field(description="how often it was tried")
+    problem: str = Field(description="why the last try did not arrive; empty: it did, or none was made")
+    message_id: str = Field(description="the same in every try of one message, as receivers may compare")
+    created_at: datetime = Field(description="when it was written")
+    due_at: datetime = Field(description="when it is tried next")
+    sent_at: datetime | None = Field(description="when it arrived; null: it has not")
 
 
 @router.get("/channels", response=list[ChannelOut])

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from farm.accounts.refusals import Missing, NotAllowed
 from farm.api.auth import person
+from farm.api.description import answering
 from farm.registry.selectors import stored_path
 from farm.runs import selectors, services
 from farm.runs.models import Divergence
@@ -19,7 +20,9 @@ router = Router(tags=["runs"])
 class Question(Schema):
     """`against`: another cell of the same block; null: the CPU without optimisations."""
 
-    against: str | None = Field(default=None, max_length=40)
+    against: str | None = Field(
+        default=None, max_length=40, description="another cell of the same block; null: the CPU without optimisations"
+    )
 
 
 class DivergenceOut(Schema):
@@ -28,16 +31,16 @@ class DivergenceOut(Schema):
     `part`: address of a zip with the smallest part of the model that shows the difference; null where there is none.
     """
 
-    id: int
-    cell: str = Field(validation_alias="arm.name")
-    against: str | None
-    state: str
-    is_open: bool
-    sentence: str = Field(validation_alias="words")
-    answer: dict[str, object] | None
-    part: str | None
-    asked_at: datetime
-    ended_at: datetime | None
+    id: int = Field(description="the question's number")
+    cell: str = Field(validation_alias="arm.name", description="the cell that was asked about")
+    against: str | None = Field(description="what it is held against; null: the CPU without optimisations")
+    state: str = Field(description="asked, found or failed")
+    is_open: bool = Field(description="whether an answer is still to come")
+    sentence: str = Field(validation_alias="words", description="the answer, or how far it is")
+    answer: dict[str, object] | None = Field(description="a document of `onnxfarm.divergence/1`; null: none yet")
+    part: str | None = Field(description="where the part of the model that shows it is fetched; null: there is none")
+    asked_at: datetime = Field(description="when it was asked")
+    ended_at: datetime | None = Field(description="when it was answered; null: not yet")
 
     @staticmethod
     def resolve_against(row: Divergence) -> str | None:
@@ -72,7 +75,10 @@ def divergence(request: HttpRequest, divergence_id: int) -> Divergence:
     return divergences.divergence(person(request), divergence_id)
 
 
-@router.get("/divergences/{int:divergence_id}/part.zip")
+@router.get(
+    "/divergences/{int:divergence_id}/part.zip",
+    openapi_extra=answering("application/zip", "the part, its inputs, and what came out"),
+)
 def part(request: HttpRequest, divergence_id: int) -> FileResponse:
     """The smallest part of the model that shows the difference, with its inputs and the reference's outputs."""
     row = divergences.divergence(person(request), divergence_id)

@@ -20,22 +20,26 @@ MOST = 1000
 class LendingOut(Schema):
     """A node that was offered to a team. `sentence`: where that stands, and what waits for whom."""
 
-    id: int
-    node: str = Field(validation_alias="node.name")
-    node_id: int
-    owner: str | None
-    from_team: str = Field(validation_alias="node.team.name")
+    id: int = Field(description="the lending's number")
+    node: str = Field(validation_alias="node.name", description="the node's name")
+    node_id: int = Field(description="the node's number")
+    owner: str | None = Field(description="whose machine it is; null: nobody's any more")
+    from_team: str = Field(validation_alias="node.team.name", description="the team that it belongs to")
     team: str = Field(
         validation_alias="team.name", description="the team whose models it measures once an admin of it has agreed"
     )
     state: str = Field(description="asked, agreed or declined")
-    sentence: str = Field(validation_alias="words")
-    fingerprint: str = Field(validation_alias="node.fingerprint")
-    sandbox: str = Field(validation_alias="node.sandbox")
-    asked_by: str | None
-    asked_at: datetime
-    answered_by: str | None
-    answered_at: datetime | None
+    sentence: str = Field(validation_alias="words", description="where that stands, and what waits for whom")
+    fingerprint: str = Field(
+        validation_alias="node.fingerprint", description="of the node's key, to be compared with its owner"
+    )
+    sandbox: str = Field(
+        validation_alias="node.sandbox", description="what confines models there: bubblewrap, landlock or none"
+    )
+    asked_by: str | None = Field(description="who offered it")
+    asked_at: datetime = Field(description="when it was offered")
+    answered_by: str | None = Field(description="who agreed or declined; null: nobody yet")
+    answered_at: datetime | None = Field(description="when they did; null: nobody has")
 
     @staticmethod
     def resolve_owner(row: Lending) -> str | None:

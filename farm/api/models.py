@@ -23,20 +23,20 @@ PAGE = 100
 
 
 class FileOut(Schema):
-    name: str
-    role: str
-    sha256: str = Field(validation_alias="blob.sha256")
-    bytes: int = Field(validation_alias="blob.bytes")
+    name: str = Field(description="its name in the bundle")
+    role: str = Field(description="model, external data, inputs, expected, calibration or evaluation")
+    sha256: str = Field(validation_alias="blob.sha256", description="digest of its bytes")
+    bytes: int = Field(validation_alias="blob.bytes", description="its size")
 
 
 class ModelOut(Schema):
-    id: int
-    name: str
-    team: str = Field(validation_alias="team.name")
-    description: str
-    labels: list[str]
-    created_at: datetime
-    version_count: int
+    id: int = Field(description="the model's number")
+    name: str = Field(description="its name, unique in its team")
+    team: str = Field(validation_alias="team.name", description="the team that it belongs to")
+    description: str = Field(description="what its people wrote about it")
+    labels: list[str] = Field(description="words by which watches and lists find it")
+    created_at: datetime = Field(description="when it was first uploaded")
+    version_count: int = Field(description="how many versions it has")
 
     @staticmethod
     def resolve_version_count(model: Model) -> int:
@@ -46,14 +46,14 @@ class ModelOut(Schema):
 class EvaluationOut(Schema):
     """Labelled data. `state`: pending, making (being looked at), ready or failed; `problem` says what does not fit."""
 
-    state: str
-    problem: str | None
+    state: str = Field(description="pending, making (being looked at), ready or failed")
+    problem: str | None = Field(description="what does not fit; null: nothing")
     recipe: str = Field(description="how outputs are judged: top1, top5, mse, softmax+mse, threshold=0.5, …@output")
     sha256: str = Field(validation_alias="given.sha256", description="digest of the file as it was given")
-    bytes: int = Field(validation_alias="given.bytes")
-    samples: int | None
-    classes: int | None
-    output: str | None
+    bytes: int = Field(validation_alias="given.bytes", description="size of the file as it was given")
+    samples: int | None = Field(description="how many labelled samples there are; null: not looked at yet")
+    classes: int | None = Field(description="how many classes the labels have; null: they have none")
+    output: str | None = Field(description="the output that is judged; null: the first")
 
     @staticmethod
     def resolve_problem(given: EvaluationData) -> str | None:
@@ -71,9 +71,13 @@ class EvaluationOut(Schema):
 class CalibrationOut(Schema):
     """What static quantisation reads ranges from. `problem`: why the data that were given cannot serve."""
 
-    samples: int | None = Field(validation_alias="calibration_samples")
-    sha256: str | None
-    problem: str | None
+    samples: int | None = Field(
+        validation_alias="calibration_samples", description="how many there are; null: none that serve"
+    )
+    sha256: str | None = Field(description="digest of the data; null: there are none")
+    problem: str | None = Field(
+        description="why the data that were given cannot serve; null: they do, or none were given"
+    )
 
     @staticmethod
     def resolve_sha256(artifact: Artifact) -> str | None:
@@ -87,25 +91,29 @@ class CalibrationOut(Schema):
 class VersionOut(Schema):
     """`state`: pending, inspecting, ready or rejected; `problem` says why it was rejected."""
 
-    id: int
-    model_id: int
-    model: str = Field(validation_alias="model.name")
-    number: int
-    team: str = Field(validation_alias="model.team.name")
-    state: str
-    problem: str | None
-    note: str
+    id: int = Field(description="the version's number on the farm")
+    model_id: int = Field(description="the model's number")
+    model: str = Field(validation_alias="model.name", description="the model's name")
+    number: int = Field(description="1 for the first version of its model")
+    team: str = Field(validation_alias="model.team.name", description="the team that it belongs to")
+    state: str = Field(description="pending, inspecting, ready or rejected")
+    problem: str | None = Field(description="why it was rejected; null: it was not")
+    note: str = Field(description="what was said at its upload")
     sha256: str = Field(
         validation_alias="artifact.sha256",
         description="digest of the bundle: names and contents of the model and its external data",
     )
-    bytes: int = Field(validation_alias="artifact.bytes")
-    files: list[FileOut] = Field(validation_alias="artifact.files")
-    inspection: dict[str, object] | None
-    evaluation: EvaluationOut | None
-    calibration: CalibrationOut | None
-    uploaded_by: str | None
-    created_at: datetime
+    bytes: int = Field(validation_alias="artifact.bytes", description="size of the whole bundle")
+    files: list[FileOut] = Field(validation_alias="artifact.files", description="each file of the bundle")
+    inspection: dict[str, object] | None = Field(
+        description="what was found in it: inputs, outputs, opsets, operators, findings; null: not looked at yet"
+    )
+    evaluation: EvaluationOut | None = Field(description="labelled data to judge it on; null: none")
+    calibration: CalibrationOut | None = Field(
+        description="data that static quantisation reads ranges from; null: none"
+    )
+    uploaded_by: str | None = Field(description="who uploaded it; null: nobody any more")
+    created_at: datetime = Field(description="when it was uploaded")
 
     @staticmethod
     def resolve_problem(version: Version) -> str | None:
@@ -126,7 +134,7 @@ class VersionOut(Schema):
 
 
 class ModelPageOut(ModelOut):
-    versions: list[VersionOut]
+    versions: list[VersionOut] = Field(description="newest first")
 
     @staticmethod
     def resolve_versions(model: Model, context: Mapping[str, HttpRequest]) -> "QuerySet[Version]":
@@ -136,18 +144,18 @@ class ModelPageOut(ModelOut):
 class Described(Schema):
     """Null or left out: unchanged."""
 
-    description: str | None = None
-    labels: list[str] | None = None
+    description: str | None = Field(default=None, description="null or left out: unchanged")
+    labels: list[str] | None = Field(default=None, description="null or left out: unchanged")
 
 
 class RemovedOut(Schema):
     """Bytes of the team's quota that became free."""
 
-    freed_bytes: int
+    freed_bytes: int = Field(description="bytes of the team's quota that became free")
 
 
 class Search(Schema):
-    search: str = Field(default="", max_length=100)
+    search: str = Field(default="", max_length=100, description="part of a name or of a label")
 
 
 @router.get("/models", response=list[ModelOut])

@@ -27,37 +27,37 @@ ORDERS = {
 class SelfTestOut(Schema):
     """`p50_ms`: the least median of its launches; `max_abs`: largest difference to the right answer."""
 
-    passed: bool
-    sentence: str
-    runtime: str
-    max_abs: float | None
-    p50_ms: float | None
-    launches: int
+    passed: bool = Field(description="whether it computed the right answer")
+    sentence: str = Field(description="what came of it")
+    runtime: str = Field(description="what it ran on")
+    max_abs: float | None = Field(description="largest difference to the right answer; null: there was none to compare")
+    p50_ms: float | None = Field(description="the least median of its launches, in milliseconds")
+    launches: int = Field(description="how often it was launched")
 
 
 class NodeOut(Schema):
     """`state`: online, offline; `health`: pending, active, draining, quarantined, retired."""
 
-    id: int
-    name: str
-    team: str = Field(validation_alias="team.name")
-    owner: str | None
-    state: str
-    health: str
-    health_reason: str
+    id: int = Field(description="the node's number")
+    name: str = Field(description="its name, unique on the farm")
+    team: str = Field(validation_alias="team.name", description="the team that it belongs to")
+    owner: str | None = Field(description="whose machine it is; null: nobody's any more")
+    state: str = Field(description="online or offline")
+    health: str = Field(description="pending, active, draining, quarantined or retired")
+    health_reason: str = Field(description="why it is so; empty: nothing to say")
     pause: str = Field(description="why its owner lets it take no block now; empty when it may")
-    fingerprint: str
+    fingerprint: str = Field(description="of its key, to be compared before it is approved")
     tags: dict[str, str] = Field(description="each proven tag with its evidence")
-    owner_tags: list[str]
-    providers: list[str]
-    runtimes: list[str]
-    sandbox: str
-    is_emulated: bool
-    facts: dict[str, object] = Field(validation_alias="facts_json")
-    settings: dict[str, object]
-    self_test: SelfTestOut | None
-    seen_at: datetime | None
-    created_at: datetime
+    owner_tags: list[str] = Field(description="tags that its owner gave it")
+    providers: list[str] = Field(description="execution providers that a probe has shown at work")
+    runtimes: list[str] = Field(description="runtimes that are installed there")
+    sandbox: str = Field(description="what confines models there: bubblewrap, landlock or none")
+    is_emulated: bool = Field(description="whether its processor is emulated")
+    facts: dict[str, object] = Field(validation_alias="facts_json", description="what the machine says it is")
+    settings: dict[str, object] = Field(description="its owner's limits")
+    self_test: SelfTestOut | None = Field(description="its last self-test; null: none yet")
+    seen_at: datetime | None = Field(description="when it last said hello; null: never")
+    created_at: datetime = Field(description="when it joined")
 
     @staticmethod
     def resolve_owner(node: Node) -> str | None:
@@ -71,28 +71,30 @@ class NodeOut(Schema):
 class Invitation(Schema):
     """`team`: default your first."""
 
-    team: str = Field(default="", max_length=100)
+    team: str = Field(default="", max_length=100, description="the team it will belong to; default: your first")
 
 
 class InvitationOut(Schema):
     """`command` is typed on the machine that joins; the code works once and is not shown again."""
 
-    code: str
-    command: str
-    expires_at: datetime
+    code: str = Field(description="works once, and is not shown again")
+    command: str = Field(description="what is typed on the machine that joins")
+    expires_at: datetime = Field(description="until when the code works")
 
 
 class Settings(Schema):
     """The owner's limits; what is left out stays. `hours`: like 20:00-06:00 in `timezone`, empty: always."""
 
-    is_paused: bool | None = None
-    hours: str | None = Field(default=None, max_length=11)
-    timezone: str | None = Field(default=None, max_length=64)
-    max_block_s: float | None = None
-    max_temperature_c: float | None = None
-    cache_bytes: int | None = None
-    runtimes_bytes: int | None = None
-    tags: list[str] | None = Field(default=None, max_length=32)
+    is_paused: bool | None = Field(default=None, description="whether it takes no block for now")
+    hours: str | None = Field(default=None, max_length=11, description="when it works, like 20:00-06:00; empty: always")
+    timezone: str | None = Field(default=None, max_length=64, description="of these hours, like Europe/Berlin")
+    max_block_s: float | None = Field(default=None, description="seconds that one block may take")
+    max_temperature_c: float | None = Field(default=None, description="above it no block is asked for; null: unchanged")
+    cache_bytes: int | None = Field(default=None, description="room for models on its disk")
+    runtimes_bytes: int | None = Field(default=None, description="room for runtimes on its disk")
+    tags: list[str] | None = Field(
+        default=None, max_length=32, description="tags of your own, beside those that it proves"
+    )
     teams: list[str] | None = Field(default=None, max_length=64, description="other teams that may measure on it")
 
 

@@ -19,15 +19,19 @@ MAX_SEED = 2**31 - 1
 class RunOrder(Schema):
     """`matrix`: plain values as in a matrix file, or the file's text; left out: the default matrix."""
 
-    version: int = Field(ge=1, le=2**62)
-    matrix: dict[str, object] | str | None = None
-    seed: int = Field(default=0, ge=0, le=MAX_SEED)
+    version: int = Field(ge=1, le=2**62, description="the version to measure, by its number on the farm")
+    matrix: dict[str, object] | str | None = Field(
+        default=None, description="plain values as in a matrix file, or the file's text; left out: the default matrix"
+    )
+    seed: int = Field(default=0, ge=0, le=MAX_SEED, description="decides the order of arms and what inputs are made of")
 
 
 class PlanOrder(RunOrder):
     """`wish`: a change to be seen, `3%` or 0.03, in place of the matrix's own `wish`."""
 
-    wish: Annotated[float | str, Field(union_mode="left_to_right")] | None = None
+    wish: Annotated[float | str, Field(union_mode="left_to_right")] | None = Field(
+        default=None, description="a change to be seen, `3%` or 0.03, in place of the matrix's own `wish`"
+    )
 
 
 class PlanOut(Schema):
@@ -36,15 +40,15 @@ class PlanOut(Schema):
     `problem`: always null; a matrix that cannot be meant is refused with 422, as its run would be.
     """
 
-    cells: int
-    blocks: tuple[PlannedBlock, ...]
-    refused: tuple[RefusedPoint, ...]
-    excluded: int
-    minutes: float
-    budget: str
-    fail_fast: bool
-    max_parallel: int | None
-    problem: str | None
+    cells: int = Field(description="how many different points would be measured")
+    blocks: tuple[PlannedBlock, ...] = Field(description="what would be measured together, block by block")
+    refused: tuple[RefusedPoint, ...] = Field(description="points that cannot be measured, each with its reason")
+    excluded: int = Field(description="how many points the matrix itself leaves out")
+    minutes: float = Field(description="all blocks one after another, on one node")
+    budget: str = Field(description="glance, quick, standard or precise")
+    fail_fast: bool = Field(description="whether the first failure ends the rest")
+    max_parallel: int | None = Field(description="how many nodes may work on it at once; null: all")
+    problem: str | None = Field(description="why nothing would be measured; null: something would")
 
 
 @router.post("/plan", response=PlanOut)

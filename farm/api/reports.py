@@ -11,6 +11,7 @@ from farm.accounts.selectors import can_write
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import reports
 from farm.api.auth import person
+from farm.api.description import answering
 from farm.rules.changes import report
 
 router = Router(tags=["alerts"])
@@ -18,7 +19,10 @@ router = Router(tags=["alerts"])
 IN_MEMORY_BYTES = 8 << 20
 
 
-@router.get("/alerts/{int:alert_id}/report.zip")
+@router.get(
+    "/alerts/{int:alert_id}/report.zip",
+    openapi_extra=answering("application/zip", "everything that repeats the measurement"),
+)
 def report_zip(request: HttpRequest, alert_id: int) -> FileResponse:
     """The model, its inputs, samples, facts and lock files, and one command that repeats the measurement."""
     user = person(request)
@@ -34,7 +38,7 @@ def report_zip(request: HttpRequest, alert_id: int) -> FileResponse:
     return FileResponse(file, as_attachment=True, filename=report.name_of(case), content_type="application/zip")
 
 
-@router.get("/alerts/{int:alert_id}/issue.md")
+@router.get("/alerts/{int:alert_id}/issue.md", openapi_extra=answering("text/markdown", "the text of an issue"))
 def issue_text(request: HttpRequest, alert_id: int) -> HttpResponse:
     """The text of an issue for ONNX Runtime's tracker, in Markdown; the report is attached to it."""
     alert = selectors.alert(person(request), alert_id)

@@ -16,6 +16,7 @@ from pydantic import Field
 
 from farm.accounts.refusals import Invalid, Refusal
 from farm.api.auth import person
+from farm.api.description import empty
 from farm.api.models import VersionOut
 from farm.registry import selectors, services
 from farm.registry.incoming import CHUNK_BYTES
@@ -49,19 +50,27 @@ class Whole(Schema):
     """One whole upload, and what it is where its name does not say so."""
 
     upload: str = Field(min_length=1, max_length=64, description="last part of the upload's address")
-    role: FileRole | None = None
+    role: FileRole | None = Field(default=None, description="what the file is, where its name does not say so")
 
 
 class Completion(Schema):
     """The files of one model; the rest as in the upload form."""
 
-    files: list[Whole] = Field(min_length=1, max_length=64)
-    model: str = Field(default="", max_length=100)
-    note: str = Field(default="", max_length=500)
-    recipe: str = Field(default="", max_length=300)
+    files: list[Whole] = Field(min_length=1, max_length=64, description="uploads that are whole, which make one bundle")
+    model: str = Field(
+        default="", max_length=100, description="the model that this is a version of; default: the file's name"
+    )
+    note: str = Field(default="", max_length=500, description="what to say about this version")
+    recipe: str = Field(default="", max_length=300, description="how outputs are judged on labelled data")
 
 
-@router.api_operation(["OPTIONS"], "/uploads/files", auth=None, operation_id="uploads_offered")
+@router.api_operation(
+    ["OPTIONS"],
+    "/uploads/files",
+    auth=None,
+    operation_id="uploads_offered",
+    openapi_extra=empty("versions and extensions of tus, in headers", status=204),
+)
 def offered(request: HttpRequest) -> HttpResponse:
     """What this farm takes, in the headers of tus."""
     return _answer(
@@ -75,7 +84,9 @@ def offered(request: HttpRequest) -> HttpResponse:
     )
 
 
-@router.post("/uploads/files", operation_id="begin_upload")
+@router.post(
+    "/uploads/files", operation_id="begin_upload", openapi_extra=empty("the upload's address, in Location", status=201)
+)
 def begin(request: HttpRequest) -> HttpResponse:
     """Begin the upload of one file: `Upload-Length`, `Upload-Metadata` with filename, and team and sha256 if wanted."""
     _must_speak_tus(request)
@@ -90,7 +101,12 @@ def begin(request: HttpRequest) -> HttpResponse:
     return _answer(201, {"Location": f"{request.path.rstrip('/')}/{upload.key}"}, upload)
 
 
-@router.api_operation(["HEAD"], "/uploads/files/{key}", operation_id="upload_offset")
+@router.api_operation(
+    ["HEAD"],
+    "/uploads/files/{key}",
+    operation_id="upload_offset",
+    openapi_extra=empty("Upload-Offset and Upload-Length, in headers"),
+)
 def offset(request: HttpRequest, key: str) -> HttpResponse:
     """How far an upload is: `Upload-Offset`."""
     _must_speak_tus(request)
@@ -99,7 +115,11 @@ def offset(request: HttpRequest, key: str) -> HttpResponse:
     return _answer(200, {"Upload-Length": str(upload.bytes), "Cache-Control": "no-store"}, upload)
 
 
-@router.patch("/uploads/files/{key}", operation_id="append_to_upload", openapi_extra=PIECE)
+@router.patch(
+    "/uploads/files/{key}",
+    operation_id="append_to_upload",
+    openapi_extra=PIECE | empty("Upload-Offset, in headers", status=204),
+)
 def append(request: HttpRequest, key: str) -> HttpResponse:
     """Add a piece at `Upload-Offset`, with `Upload-Checksum` if wanted."""
     _must_speak_tus(request)
@@ -115,7 +135,7 @@ def append(request: HttpRequest, key: str) -> HttpResponse:
     return _answer(204, {}, upload)
 
 
-@router.delete("/uploads/files/{key}", operation_id="abandon_upload")
+@router.delete("/uploads/files/{key}", operation_id="abandon_upload", openapi_extra=empty("it is gone", status=204))
 def abandon(request: HttpRequest, key: str) -> HttpResponse:
     """Give an upload up."""
     _must_speak_tus(request)

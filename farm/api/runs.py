@@ -1,11 +1,13 @@
 """Runs over HTTP: start, follow, read, stop, continue."""
 
+import gzip
 from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from django.http import FileResponse, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.utils.cache import patch_vary_headers
 from django.views.decorators.cache import cache_control
 from django.views.decorators.http import condition
 from ninja import Query, Router, Schema, Status
@@ -13,6 +15,7 @@ from pydantic import Field
 
 from farm.alerts.selectors.releases import for_planning
 from farm.api.auth import person
+from farm.api.description import answering
 from farm.api.pages import Paging
 from farm.api.plan import RunOrder
 from farm.api.tables import csv_of
@@ -32,66 +35,77 @@ JSON, CSV = "application/json", "text/csv; charset=utf-8"
 class ProgressOut(Schema):
     """`cells_done`: cells that have ended, whichever way; `share`: 0–1 by rounds; `minutes_left`: null: unknown."""
 
-    cells_done: int
-    cells_planned: int
-    cells: dict[str, int]
-    blocks: dict[str, int]
-    rounds: int
-    rounds_most: int
-    share: float
-    block: str
-    minutes_left: float | None
+    cells_done: int = Field(description="cells that have ended, whichever way")
+    cells_planned: int = Field(description="cells that the run has")
+    cells: dict[str, int] = Field(description="how many cells are in each state")
+    blocks: dict[str, int] = Field(description="how many blocks are in each state")
+    rounds: int = Field(description="rounds that were measured")
+    rounds_most: int = Field(description="rounds that may be measured at most")
+    share: float = Field(description="0 to 1, by rounds")
+    block: str = Field(description="what is being done now, in words")
+    minutes_left: float | None = Field(description="an estimate from the pace so far; null: unknown")
 
 
 class RunOut(Schema):
     """`state`: planned, running, finished; `outcome`: complete, partial or cancelled once finished."""
 
-    id: int
-    url: str
-    state: str
-    outcome: str
-    sentence: str
-    headline: str
-    model: str
-    version: int
-    version_id: int
-    team: str
-    requested_by: str
-    budget: str
-    seed: int
-    minutes: float
-    cell_count: int
-    revision: int
-    created_at: datetime
-    started_at: datetime | None
-    finished_at: datetime | None
-    progress: ProgressOut
+    id: int = Field(description="the run's number")
+    url: str = Field(description="its page")
+    state: str = Field(description="planned, running or finished")
+    outcome: str = Field(description="complete, partial or cancelled once finished; empty before")
+    sentence: str = Field(description="where it stands, in one sentence")
+    headline: str = Field(description="what it found, in one sentence; empty: nothing yet")
+    model: str = Field(description="the model's name")
+    version: int = Field(description="the number of the model's version")
+    version_id: int = Field(description="the version's number on the farm")
+    team: str = Field(description="the team that it belongs to")
+    requested_by: str = Field(description="who started it")
+    budget: str = Field(description="glance, quick, standard or precise")
+    seed: int = Field(description="decides the order of arms and what inputs are made of")
+    minutes: float = Field(description="what the plan expected")
+    cell_count: int = Field(description="how many cells it has")
+    revision: int = Field(description="grows with every change, for whoever polls")
+    created_at: datetime = Field(description="when it was asked for")
+    started_at: datetime | None = Field(description="when its first block was claimed; null: not yet")
+    finished_at: datetime | None = Field(description="when it ended; null: it goes on")
+    progress: ProgressOut = Field(description="how far it is")
 
 
 class EventOut(Schema):
-    id: int
-    at: datetime
-    kind: str
-    block: int | None
-    text: str
-    facts: dict[str, object]
+    id: int = Field(description="the event's number; later ones are larger")
+    at: datetime = Field(description="when it happened")
+    kind: str = Field(description="what happened, for programs")
+    block: int | None = Field(description="the number of the block it happened to; null: to the run")
+    text: str = Field(description="what happened, for people")
+    facts: dict[str, object] = Field(description="values that belong to it")
 
     @staticmethod
     def resolve_block(event: Event) -> int | None:
         return event.block.number if event.block else None
 
 
+class TraceOut(Schema):
+    """A raw trace of a cell."""
+
+    id: int = Field(description="the trace's number")
+    round: int = Field(description="0: the first trace; others were taken for an explanation")
+    bytes: int = Field(description="its size, compressed")
+    url: str = Field(description="where it is fetched")
+
+
 class MoreOrder(Schema):
     """`blocks`: their numbers (3 or "b3"); left out: every done block with an undecided comparison."""
 
-    rounds: int
-    blocks: list[int | str] | None = None
+    rounds: int = Field(description="how many more each of the blocks gets")
+    blocks: list[int | str] | None = Field(
+        default=None, description='their numbers (3 or "b3"); left out: every done block with an undecided comparison'
+    )
 
 
 class After(Schema):
     """`after`: only events with a larger number."""
 
-    after: int = Field(default=0, ge=0, le=2**62)
+    after: int = Field(default=0, ge=0, le=2**62, description="only events with a larger number")
 
 
 @router.post("/runs", response={201: RunOut})
@@ -118,21 +132,34 @@ def run(request: HttpRequest, run_id: int) -> HttpResponse:
     return _unless_same(request, found, lambda: _run(found).model_dump_json())
 
 
-@router.get("/runs/{int:run_id}/results")
+@router.get(
+    "/runs/{int:run_id}/results",
+    openapi_extra=answering(
+        "application/json",
+        "a document of `onnxfarm.bench/1`, see docs/bench.md",
+        type="object",
+        format="onnxfarm.bench/1",
+    ),
+)
 def results(request: HttpRequest, run_id: int) -> HttpResponse:
     """The bench document, `onnxfarm.bench/1`; partial while the run goes on."""
     found = selectors.run(person(request), run_id)
     return _unless_same(request, found, lambda: selectors.document_json(found))
 
 
-@router.get("/runs/{int:run_id}/results.csv")
+@router.get(
+    "/runs/{int:run_id}/results.csv",
+    openapi_extra=answering("text/csv", "one line a cell, with its names in the first"),
+)
 def results_csv(request: HttpRequest, run_id: int) -> HttpResponse:
     """The cells as a table."""
     found = selectors.run(person(request), run_id)
     return _unless_same(request, found, lambda: csv_of(selectors.document(found, with_operators=False)), CSV)
 
 
-@router.get("/runs/{int:run_id}/cells/{str:cell}/timings.csv")
+@router.get(
+    "/runs/{int:run_id}/cells/{str:cell}/timings.csv", openapi_extra=answering("text/csv", "one line an inference")
+)
 def timings(request: HttpRequest, run_id: int, cell: str) -> StreamingHttpResponse:
     """Every timing behind a cell, in nanoseconds: round, number of the inference, time."""
     lines = selectors.timing_lines(selectors.run(person(request), run_id), cell)
@@ -163,13 +190,36 @@ def events(request: HttpRequest, run_id: int, asked: Query[After]) -> "QuerySet[
     return selectors.events(selectors.run(person(request), run_id), after=asked.after)[:EVENTS]
 
 
-@router.get("/traces/{int:trace_id}.json")
+@router.get("/runs/{int:run_id}/cells/{str:cell}/traces", response=list[TraceOut])
+def traces(request: HttpRequest, run_id: int, cell: str) -> list[TraceOut]:
+    """The raw traces of a cell, by round."""
+    found = selectors.traces_of(selectors.run(person(request), run_id), cell)
+    return [
+        TraceOut(id=row.pk, round=row.trace_round, bytes=row.bytes, url=f"/api/v1/traces/{row.pk}.json")
+        for row in found
+    ]
+
+
+@router.get(
+    "/traces/{int:trace_id}.json",
+    openapi_extra=answering(
+        "application/json", "ONNX Runtime's profile in Chrome's trace format", type="array", format="trace"
+    ),
+)
 def trace(request: HttpRequest, trace_id: int) -> FileResponse:
-    """A raw Chrome trace, as Perfetto opens it."""
+    """A raw Chrome trace, as Perfetto opens it; compressed where `Accept-Encoding` names gzip."""
     found = selectors.trace(person(request), trace_id)
     name = f"run-{found.attempt.block.run_id}-{found.attempt.block.number}-{found.arm}-{found.trace_round}.json"
-    response = FileResponse(stored_path(found.sha256).open("rb"), content_type="application/json", filename=name)
-    response.headers["Content-Encoding"] = "gzip"
+    path, takes_gzip = stored_path(found.sha256), "gzip" in request.headers.get("Accept-Encoding", "")
+    # unpacked piece by piece: what a node may store is bounded (farm.contract.node)
+    body = path.open("rb") if takes_gzip else gzip.open(path)  # noqa: SIM115 (the response closes it)
+    response = FileResponse(body, content_type="application/json", filename=name)
+    if takes_gzip:
+        response.headers["Content-Encoding"] = "gzip"
+    else:
+        # the length of the packed file, as FileResponse took it
+        response.headers.pop("Content-Length", None)
+    patch_vary_headers(response, ["Accept-Encoding"])
     return response
 
 

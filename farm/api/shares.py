@@ -23,28 +23,32 @@ class ShareIn(Schema):
 
     model_config = ConfigDict(extra="forbid")
 
-    kind: ShareKind
-    subject: str = Field(min_length=1, max_length=400)
-    days: int = Field(default=30, ge=1, le=SHARE_DAYS)
+    kind: ShareKind = Field(description="what is shown")
+    subject: str = Field(
+        min_length=1,
+        max_length=400,
+        description="a run `12`, a cell `12:c5`, a model `7`, or two to four cells to compare `12:c1,12:c5`",
+    )
+    days: int = Field(default=30, ge=1, le=SHARE_DAYS, description="for how long")
 
 
 class ShareOut(Schema):
-    id: int
-    kind: ShareKind
-    subject: str
-    title: str
-    by: str
-    created_at: datetime
-    expires_at: datetime
-    revoked_at: datetime | None
-    last_opened_at: datetime | None
-    is_open: bool
+    id: int = Field(description="the link's number")
+    kind: ShareKind = Field(description="what it shows")
+    subject: str = Field(description="which of these, as it was asked for")
+    title: str = Field(description="that in words")
+    by: str = Field(description="who made it")
+    created_at: datetime = Field(description="when it was made")
+    expires_at: datetime = Field(description="when it ends by itself")
+    revoked_at: datetime | None = Field(description="when somebody closed it; null: nobody has")
+    last_opened_at: datetime | None = Field(description="when somebody last looked, to the minute; null: never")
+    is_open: bool = Field(description="whether it shows anything now")
 
 
 class NewShareOut(ShareOut):
     """`url`: shown this once; the farm keeps its digest alone."""
 
-    url: str
+    url: str = Field(description="the link, shown this once; the farm keeps its digest alone")
 
 
 @router.get("/shares", response=list[ShareOut])

@@ -28,47 +28,49 @@ class SweepOrder(Schema):
 
     model_config = ConfigDict(extra="forbid")
 
-    version: int = Field(ge=1, le=2**62)
-    ort: str = Field(default=ALL, max_length=2000)
-    reference: str = Field(default="", max_length=64)
-    distribution: str = Field(default="onnxruntime", max_length=64)
-    matrix: dict[str, object] = {}
+    version: int = Field(ge=1, le=2**62, description="the version to measure, by its number on the farm")
+    ort: str = Field(default=ALL, max_length=2000, description="all, 1.15..1.31 or a list")
+    reference: str = Field(default="", max_length=64, description="stands in every block; default: the newest of them")
+    distribution: str = Field(default="onnxruntime", max_length=64, description="the package of the runtimes")
+    matrix: dict[str, object] = Field(default={}, description="further axes, without `runtime`")
 
 
 class SweepStarted(Schema):
     """`sweep`: where the lines are read, while it goes on too."""
 
-    run: int
-    url: str
-    sweep: str
-    reference: str
-    versions: list[str]
+    run: int = Field(description="the run that measures it")
+    url: str = Field(description="its page")
+    sweep: str = Field(description="where the lines are read, while it goes on too")
+    reference: str = Field(description="the release that stands in every block")
+    versions: list[str] = Field(description="the releases, oldest first")
 
 
 class LineOut(Schema):
     """`points`: each release with its `ratio` to the reference and 95 % interval; `turns`: change points."""
 
-    series: str
-    label: str
-    provider: str
-    distribution: str
-    reference: str
-    sentence: str
-    points: list[dict[str, object]]
-    turns: list[dict[str, object]]
+    series: str = Field(description="the line's name for programs")
+    label: str = Field(description="the cell in words")
+    provider: str = Field(description="the execution provider")
+    distribution: str = Field(description="the package of the runtimes")
+    reference: str = Field(description="the release that all others are compared with")
+    sentence: str = Field(description="what the line shows")
+    points: list[dict[str, object]] = Field(
+        description="each release with its `ratio` to the reference and 95 % interval"
+    )
+    turns: list[dict[str, object]] = Field(description="change points: from where, to where, by how much")
 
 
 class SweepOut(Schema):
-    run: int
-    state: str
-    reference: str
-    lines: list[LineOut]
+    run: int = Field(description="the run that measures it")
+    state: str = Field(description="planned, running or finished")
+    reference: str = Field(description="the release that all others are compared with")
+    lines: list[LineOut] = Field(description="one a cell")
 
 
 class Pinned(Schema):
     """`reference`: left out: the first runtime of the run's matrix."""
 
-    reference: str = Field(default="", max_length=64)
+    reference: str = Field(default="", max_length=64, description="left out: the first runtime of the run's matrix")
 
 
 @router.post("/sweeps", response={202: SweepStarted})

@@ -17,35 +17,35 @@ router = Router(tags=["account"])
 
 
 class TeamOut(Schema):
-    id: int
-    name: str
-    can_write: bool
+    id: int = Field(description="the team's number")
+    name: str = Field(description="the team's name")
+    can_write: bool = Field(description="whether you may upload and run there")
 
 
 class MeOut(Schema):
-    id: int
-    username: str
-    teams: list[TeamOut]
+    id: int = Field(description="your number")
+    username: str = Field(description="your name on this farm")
+    teams: list[TeamOut] = Field(description="the teams that you are in")
 
 
 class TokenIn(Schema):
-    name: str = Field(default="", max_length=100)
-    scopes: list[Scope] = [Scope.READ, Scope.WRITE]
+    name: str = Field(default="", max_length=100, description="what it is for")
+    scopes: list[Scope] = Field(default=[Scope.READ, Scope.WRITE], description="what it may: read, write, nodes, admin")
 
 
 class TokenOut(Schema):
-    id: int
-    name: str
-    hint: str
-    scopes: list[str]
-    created_at: datetime
-    expires_at: datetime
-    last_used_at: datetime | None
-    revoked_at: datetime | None
+    id: int = Field(description="the token's number")
+    name: str = Field(description="what it is for")
+    hint: str = Field(description="how its secret begins")
+    scopes: list[str] = Field(description="what it may")
+    created_at: datetime = Field(description="when it was made")
+    expires_at: datetime = Field(description="when it ends by itself")
+    last_used_at: datetime | None = Field(description="to the minute; null: never")
+    revoked_at: datetime | None = Field(description="when it was closed; null: it was not")
 
 
 class NewTokenOut(TokenOut):
-    secret: str
+    secret: str = Field(description="ofk_…, shown this once")
 
 
 @router.get("/me", response=MeOut)

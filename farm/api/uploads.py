@@ -49,10 +49,12 @@ BODY = {
 class RawUpload(Schema):
     """Where a raw body goes. `file`: its name, ending in .onnx or .zip."""
 
-    file: str = Field(min_length=1, max_length=200)
-    model: str = Field(default="", max_length=100)
-    note: str = Field(default="", max_length=500)
-    team: str = Field(default="", max_length=100)
+    file: str = Field(min_length=1, max_length=200, description="its name, ending in .onnx or .zip")
+    model: str = Field(
+        default="", max_length=100, description="the model that this is a version of; default: the file's name"
+    )
+    note: str = Field(default="", max_length=500, description="what to say about this version")
+    team: str = Field(default="", max_length=100, description="the team that it goes to; default: your first")
 
 
 @router.post("/uploads", response={200: VersionOut, 202: VersionOut}, openapi_extra=FORM)

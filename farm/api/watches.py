@@ -33,55 +33,57 @@ class Changes(Schema):
     model_config = ConfigDict(extra="forbid")
 
     matrix: dict[str, object] | str | None = Field(default=None, description="without `runtime`; null: the default one")
-    rule: dict[str, object] | None = None
+    rule: dict[str, object] | None = Field(
+        default=None, description="latency, session, first and memory as fractions, and `kinds` that alert"
+    )
     reference: str | None = Field(default=None, max_length=64, description="the pinned release, like 1.29.0")
     schedule: str | None = Field(default=None, max_length=100, description="five fields of cron, UTC; empty: none")
-    on_release: bool | None = None
-    on_version: bool | None = None
-    with_prereleases: bool | None = None
-    is_active: bool | None = None
-    channels: list[Id] | None = Field(default=None, max_length=MOST_NAMED)
+    on_release: bool | None = Field(default=None, description="whether a new release of the runtime is measured")
+    on_version: bool | None = Field(default=None, description="whether a new version of a model is measured")
+    with_prereleases: bool | None = Field(default=None, description="whether release candidates count")
+    is_active: bool | None = Field(default=None, description="whether it does anything")
+    channels: list[Id] | None = Field(default=None, max_length=MOST_NAMED, description="who is told, by number")
 
 
 class WatchIn(Changes):
     """`models`: numbers or names; `label`: every model that has it; one of them at least."""
 
-    name: str = Field(max_length=100)
+    name: str = Field(max_length=100, description="how people call it")
     team: str = Field(default="", max_length=100, description="default: your first team")
-    reference: str = Field(max_length=64)
-    models: list[int | str] = Field(default=[], max_length=MOST_NAMED)
-    label: str = Field(default="", max_length=100)
-    distribution: str = Field(default="onnxruntime", max_length=64)
+    reference: str = Field(max_length=64, description="the pinned release, like 1.29.0")
+    models: list[int | str] = Field(default=[], max_length=MOST_NAMED, description="what it watches, by number")
+    label: str = Field(default="", max_length=100, description="or every model with this label")
+    distribution: str = Field(default="onnxruntime", max_length=64, description="the package of the runtimes")
 
 
 class NamedOut(Schema):
-    id: int
-    name: str
+    id: int = Field(description="its number")
+    name: str = Field(description="its name")
 
 
 class WatchOut(Schema):
     """`problem`: why the last round could not be started. `next_at`: of the schedule."""
 
-    id: int
-    url: str
-    name: str
-    team: str = Field(validation_alias="team.name")
-    is_active: bool
-    models: list[NamedOut] = Field(validation_alias="watched")
-    label: str
-    matrix: dict[str, object]
-    rule: dict[str, object]
-    distribution: str
-    reference: str
-    on_release: bool
-    on_version: bool
-    with_prereleases: bool
-    schedule: str
-    next_at: datetime | None
-    channels: list[NamedOut]
-    problem: str
-    created_by: str | None
-    created_at: datetime
+    id: int = Field(description="the watch's number")
+    url: str = Field(description="its page")
+    name: str = Field(description="how people call it")
+    team: str = Field(validation_alias="team.name", description="the team that it belongs to")
+    is_active: bool = Field(description="whether it does anything")
+    models: list[NamedOut] = Field(validation_alias="watched", description="what it watches")
+    label: str = Field(description="or every model with this label; empty: those named")
+    matrix: dict[str, object] = Field(description="what is measured, without `runtime`")
+    rule: dict[str, object] = Field(description="by how much a change alerts, and which kinds do")
+    distribution: str = Field(description="the package of the runtimes")
+    reference: str = Field(description="the pinned release")
+    on_release: bool = Field(description="whether a new release of the runtime is measured")
+    on_version: bool = Field(description="whether a new version of a model is measured")
+    with_prereleases: bool = Field(description="whether release candidates count")
+    schedule: str = Field(description="five fields of cron, UTC; empty: none")
+    next_at: datetime | None = Field(description="when the schedule is due next; null: there is none")
+    channels: list[NamedOut] = Field(description="who is told")
+    problem: str = Field(description="why the last round could not be started; empty: it could")
+    created_by: str | None = Field(description="who made it; null: nobody any more")
+    created_at: datetime = Field(description="when it was made")
 
     @staticmethod
     def resolve_url(watch: Watch) -> str:
@@ -99,37 +101,39 @@ class WatchOut(Schema):
 class RoundOut(Schema):
     """`old` is compared with `new`, in one block with `pinned`; `run` measures, `confirming` shows it again."""
 
-    id: int
-    watch: int = Field(validation_alias="watch_id")
-    model: str = Field(validation_alias="version.model.name")
-    version: int = Field(validation_alias="version.number")
-    cause: str
-    old: str
-    new: str
-    pinned: str
-    state: str
-    outcome: str
-    sentence: str
-    compared: int
-    run: int | None = Field(validation_alias="run_id")
-    confirming: int | None = Field(validation_alias="confirming_id")
-    created_at: datetime
-    judged_at: datetime | None
+    id: int = Field(description="the round's number")
+    watch: int = Field(validation_alias="watch_id", description="the watch's number")
+    model: str = Field(validation_alias="version.model.name", description="the model's name")
+    version: int = Field(validation_alias="version.number", description="the number of the model's version")
+    cause: str = Field(description="release, version, schedule or call")
+    old: str = Field(description="the release that is compared with `new`")
+    new: str = Field(description="the release that is judged")
+    pinned: str = Field(description="the reference that stands in the same block")
+    state: str = Field(description="where the round stands")
+    outcome: str = Field(description="what came of it; empty: nothing yet")
+    sentence: str = Field(description="that in words")
+    compared: int = Field(description="how many pairs of cells were compared")
+    run: int | None = Field(validation_alias="run_id", description="the run that measures; null: none yet")
+    confirming: int | None = Field(
+        validation_alias="confirming_id", description="the run that shows a finding again; null: none was needed"
+    )
+    created_at: datetime = Field(description="when it was opened")
+    judged_at: datetime | None = Field(description="when it was judged; null: not yet")
 
 
 class PointOut(Schema):
     """`ratio`: to the reference that stood in the same block, with its 95 % interval."""
 
-    series: str
-    label: str
-    node: str
-    runtime: str
-    ratio: float
-    low: float | None
-    high: float | None
-    p50_ms: float | None
-    reference_ms: float | None
-    at: datetime
+    series: str = Field(description="the line it belongs to")
+    label: str = Field(description="the cell in words")
+    node: str = Field(description="the machine that measured it")
+    runtime: str = Field(description="the release")
+    ratio: float = Field(description="to the reference that stood in the same block")
+    low: float | None = Field(description="lower end of its 95 % interval")
+    high: float | None = Field(description="upper end of its 95 % interval")
+    p50_ms: float | None = Field(description="median of inference, in milliseconds")
+    reference_ms: float | None = Field(description="the reference's own, in milliseconds")
+    at: datetime = Field(description="when it was measured")
 
 
 class Call(Schema):
@@ -137,15 +141,21 @@ class Call(Schema):
 
     model_config = ConfigDict(extra="forbid")
 
-    candidate: str = Field(default="", max_length=64)
-    baseline: str = Field(default="", max_length=64)
-    versions: list[Id] = Field(default=[], max_length=MOST_NAMED)
+    candidate: str = Field(default="", max_length=64, description="the release to judge; default: the newest")
+    baseline: str = Field(
+        default="", max_length=64, description="what it is compared with; default: the pinned reference"
+    )
+    versions: list[Id] = Field(
+        default=[],
+        max_length=MOST_NAMED,
+        description="versions to measure, by number; default: the newest of each model",
+    )
 
 
 class Line(Schema):
     """`series`: one line; left out: all of them."""
 
-    series: str = Field(default="", max_length=32)
+    series: str = Field(default="", max_length=32, description="one line; left out: all of them")
 
 
 @router.get("/watches", response=list[WatchOut])

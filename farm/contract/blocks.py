@@ -16,8 +16,8 @@ MAX_ARMS = 16
 class Tolerance(Message):
     """Element-wise tolerance of parity: |candidate - reference| <= atol + rtol * |reference|."""
 
-    atol: Annotated[float, Field(ge=0)] = 1e-5
-    rtol: Annotated[float, Field(ge=0)] = 1e-4
+    atol: Annotated[float, Field(ge=0)] = Field(default=1e-5, description="absolute part")
+    rtol: Annotated[float, Field(ge=0)] = Field(default=1e-4, description="part that grows with the reference")
 
 
 class ArmOrder(Message):

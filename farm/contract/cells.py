@@ -23,8 +23,12 @@ class Budget(StrEnum):
 class Runtime(Message):
     """One ONNX Runtime distribution and version, installed on a node as its own virtual environment."""
 
-    distribution: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
-    version: Annotated[str, StringConstraints(pattern=r"^[0-9][0-9A-Za-z.+-]{0,31}$")]
+    distribution: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")] = Field(
+        description="the package, as the index names it"
+    )
+    version: Annotated[str, StringConstraints(pattern=r"^[0-9][0-9A-Za-z.+-]{0,31}$")] = Field(
+        description="its release, as PEP 440 writes it"
+    )
 
     def __str__(self) -> str:
         return f"{self.distribution}=={self.version}"
@@ -33,9 +37,12 @@ class Runtime(Message):
 class Recipe(Message):
     """How the measured variant is derived from the uploaded artifact. The default derives nothing."""
 
-    precision: Precision = "fp32"
-    opset: int | Literal["as-is", "max-of-runtime"] = "as-is"
-    options: dict[str, str] = Field(default_factory=dict)
+    precision: Precision = Field(default="fp32", description="what weights and activations are converted to")
+    opset: int | Literal["as-is", "max-of-runtime"] = Field(
+        default="as-is",
+        description="what the model is converted to: a number, as-is, or the newest that the runtime knows",
+    )
+    options: dict[str, str] = Field(default_factory=dict, description="of the quantisation, by name")
 
     @property
     def is_identity(self) -> bool:
@@ -46,16 +53,21 @@ class Recipe(Message):
 class Workload(Message):
     """What one inference is given. `batch` is None for models whose first dimension is not a batch."""
 
-    batch: Annotated[int, Field(ge=1, le=65536)] | None = None
-    shapes: dict[str, Annotated[int, Field(ge=0, le=1 << 24)]] = Field(default_factory=dict)
-    concurrency: Annotated[int, Field(ge=1, le=64)] = 1
-    seed: int = 0
+    batch: Annotated[int, Field(ge=1, le=65536)] | None = Field(
+        default=None, description="rows of one inference; null: the model has no batch"
+    )
+    shapes: dict[str, Annotated[int, Field(ge=0, le=1 << 24)]] = Field(
+        default_factory=dict, description="sizes of free dimensions, by name"
+    )
+    concurrency: Annotated[int, Field(ge=1, le=64)] = Field(default=1, description="sessions that run at once")
+    seed: int = Field(default=0, description="what seeded inputs are made of")
     # digest of given inputs (.npz); None: seeded ones are made by the workshop
-    inputs_sha256: Sha256 | None = None
+    inputs_sha256: Sha256 | None = Field(default=None, description="digest of given inputs; null: seeded ones are made")
     # how inputs are made that are not the usual random numbers of their type, by name (see farm.rules.cells.fills)
     # cells of before 22 November 2026 say nothing of it, and keep their digests
     inputs: Annotated[
-        dict[str, Annotated[str, StringConstraints(max_length=200)]], Field(exclude_if=lambda inputs: not inputs)
+        dict[str, Annotated[str, StringConstraints(max_length=200)]],
+        Field(exclude_if=lambda inputs: not inputs, description="how inputs are made, by name; empty: the usual way"),
     ] = Field(default_factory=dict)
 
 
@@ -70,28 +82,32 @@ class LaterAxes(BaseModel):
 class SessionSettings(LaterAxes, Message):
     """ONNX Runtime session options that are part of the cell. `config` entries are passed verbatim."""
 
-    threads: Annotated[int, Field(ge=1, le=1024)] = 1
-    inter_op_threads: Annotated[int, Field(ge=1, le=1024)] = 1
-    execution_mode: Literal["sequential", "parallel"] = "sequential"
-    optimization: Optimization = "all"
-    spinning: bool = True
-    memory_pattern: bool = True
-    arena: bool = True
-    disabled_optimizers: tuple[str, ...] = ()
-    config: dict[str, str] = Field(default_factory=dict)
+    threads: Annotated[int, Field(ge=1, le=1024)] = Field(default=1, description="inside one operator")
+    inter_op_threads: Annotated[int, Field(ge=1, le=1024)] = Field(default=1, description="for operators side by side")
+    execution_mode: Literal["sequential", "parallel"] = Field(
+        default="sequential", description="one operator after another, or side by side"
+    )
+    optimization: Optimization = Field(default="all", description="level of graph optimisation")
+    spinning: bool = Field(default=True, description="whether idle threads wait busily")
+    memory_pattern: bool = Field(default=True, description="whether buffers are planned ahead")
+    arena: bool = Field(default=True, description="whether memory comes from an arena")
+    disabled_optimizers: tuple[str, ...] = Field(default=(), description="optimisers that are left out, by name")
+    config: dict[str, str] = Field(default_factory=dict, description="entries of the session, passed verbatim")
 
 
 class CellSpec(Message):
     """One point: variant × runtime × provider × workload × session × hardware."""
 
-    artifact_sha256: Sha256
-    recipe: Recipe = Recipe()
-    runtime: Runtime
-    provider: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]{1,64}$")] = "CPUExecutionProvider"
-    provider_options: dict[str, str] = Field(default_factory=dict)
-    workload: Workload = Workload()
-    session: SessionSettings = SessionSettings()
-    hardware: str = "cpu"
+    artifact_sha256: Sha256 = Field(description="digest of the uploaded bundle")
+    recipe: Recipe = Field(default=Recipe(), description="how the measured variant is made of it")
+    runtime: Runtime = Field(description="what runs it")
+    provider: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]{1,64}$")] = Field(
+        default="CPUExecutionProvider", description="the execution provider, as ONNX Runtime names it"
+    )
+    provider_options: dict[str, str] = Field(default_factory=dict, description="passed to it verbatim")
+    workload: Workload = Field(default=Workload(), description="what one inference is given")
+    session: SessionSettings = Field(default=SessionSettings(), description="how the session is set up")
+    hardware: str = Field(default="cpu", description="tag or name of the nodes that may measure it")
 
     @property
     def digest(self) -> str:

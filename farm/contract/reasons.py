@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import StringConstraints
+from pydantic import Field, StringConstraints
 
 from farm.contract.base import Message
 
@@ -55,8 +55,10 @@ class CellStatus(StrEnum):
 class Reason(Message):
     """A code and one sentence that says what happened, with which values, and what to do next."""
 
-    code: ReasonCode
-    text: Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+    code: ReasonCode = Field(description="for programs")
+    text: Annotated[str, StringConstraints(min_length=1, max_length=2000)] = Field(
+        description="for people: what happened, with which values, and what to do"
+    )
 
     @property
     def status(self) -> CellStatus:

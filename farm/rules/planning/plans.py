@@ -94,23 +94,29 @@ class Arm(Message):
     the block with the same cell digest, which it forms an A/A pair with.
     """
 
-    arm: Annotated[int, Field(ge=0, lt=MAX_ARMS)]
-    id: str
-    cell: str
-    positions: dict[str, int]
-    labels: dict[str, str] = Field(default_factory=dict)
-    spec: CellSpec
-    twin_of: int | None = None
+    arm: Annotated[int, Field(ge=0, lt=MAX_ARMS)] = Field(description="its number in the block")
+    id: str = Field(description="unique in the plan")
+    cell: str = Field(description="shared by the places where one cell is repeated")
+    positions: dict[str, int] = Field(description="where its values stand on the axes of the matrix")
+    labels: dict[str, str] = Field(default_factory=dict, description="its values in words, by axis")
+    spec: CellSpec = Field(description="what is measured")
+    twin_of: int | None = Field(
+        default=None,
+        description="an earlier arm of the block with the same cell, with which it is an A/A pair; null: none",
+    )
 
 
 class PlannedComparison(Message):
     """Two arms that differ in one axis; the baseline has the earlier value. `axis` is `twin` for an added A/A pair."""
 
-    baseline: int
-    candidate: int
-    axis: str
+    baseline: int = Field(description="number of the arm with the earlier value")
+    candidate: int = Field(description="number of the other arm")
+    axis: str = Field(description="what they differ in; twin: in nothing")
     # a fraction, at the last round the budget allows, from the noise of the noisiest node that may take the block
-    smallest_detectable: float | None = None
+    smallest_detectable: float | None = Field(
+        default=None,
+        description="the smallest change that would be called, as a fraction, at the last round that the budget allows",
+    )
 
 
 class Wish(Message):
@@ -119,41 +125,47 @@ class Wish(Message):
     `budget`: the one that measures so many rounds. `minutes`: of the block. `text`: all of it in a sentence.
     """
 
-    change: float
-    budget: Budget | None = None
-    rounds: int | None = None
-    minutes: float | None = None
-    text: str
+    change: float = Field(description="as a fraction")
+    budget: Budget | None = Field(default=None, description="the one that measures so many rounds")
+    rounds: int | None = Field(default=None, description="how many it takes; null: no number of rounds sees it")
+    minutes: float | None = Field(default=None, description="of the block")
+    text: str = Field(description="all of it in a sentence")
 
 
 class PlannedBlock(Message):
     """Cells to be measured together. `nodes`: ids of the nodes that may take it; empty where no fleet was asked."""
 
-    id: str
-    arms: Annotated[tuple[Arm, ...], Field(min_length=1, max_length=MAX_ARMS)]
-    comparisons: tuple[PlannedComparison, ...]
+    id: str = Field(description="unique in the plan")
+    arms: Annotated[tuple[Arm, ...], Field(min_length=1, max_length=MAX_ARMS)] = Field(
+        description="what is measured together"
+    )
+    comparisons: tuple[PlannedComparison, ...] = Field(description="which arms are compared")
     # tags a node must carry, all of them; the first names the queue
-    tags: tuple[str, ...]
-    nodes: tuple[str, ...] = ()
-    budget: Budget
-    min_rounds: int
-    max_rounds: int
+    tags: tuple[str, ...] = Field(description="what a node must carry, all of it; the first names the queue")
+    nodes: tuple[str, ...] = Field(
+        default=(), description="numbers of the nodes that may take it; empty: no fleet was asked"
+    )
+    budget: Budget = Field(description="glance, quick, standard or precise")
+    min_rounds: int = Field(description="rounds before the first look")
+    max_rounds: int = Field(description="rounds at most")
     # a round whose pair was dropped, because other work disturbed it, is followed by another beyond `max_rounds`
-    is_replacing: bool = True
-    margin: float
-    noise: float
-    is_noise_assumed: bool = True
-    minutes: float
-    runner_timeout_s: float
-    block_timeout_s: float
+    is_replacing: bool = Field(
+        default=True, description="whether a disturbed round is followed by another beyond these"
+    )
+    margin: float = Field(description="what is called equal, as a fraction")
+    noise: float = Field(description="standard deviation of a pair that was reckoned with, as a fraction")
+    is_noise_assumed: bool = Field(default=True, description="whether that noise was assumed, and not measured")
+    minutes: float = Field(description="what it should take")
+    runner_timeout_s: float = Field(description="seconds that one process may take")
+    block_timeout_s: float = Field(description="seconds that the block may take")
     # seconds that checks and first traces should take, and a round; None: planned before 22 November 2026
-    once_s: float | None = None
-    round_s: float | None = None
+    once_s: float | None = Field(default=None, description="seconds that checks and first traces should take")
+    round_s: float | None = Field(default=None, description="seconds that a round should take")
     # each cell works on for so long once the rounds are over
-    sustained_s: float = 0.0
+    sustained_s: float = Field(default=0.0, description="seconds that each cell works on for once the rounds are over")
     # of single outputs, by name
-    tolerances: dict[str, Tolerance] = Field(default_factory=dict)
-    wish: Wish | None = None
+    tolerances: dict[str, Tolerance] = Field(default_factory=dict, description="of single outputs, by name")
+    wish: Wish | None = Field(default=None, description="what a change that was wished for costs")
 
     def promised_s(self, rounds: int) -> float | None:
         """What so many rounds may take at most, whatever the machine does; the curves of `sustained` come on top."""
@@ -165,11 +177,11 @@ class PlannedBlock(Message):
 class RefusedPoint(Message):
     """A point that will not run, as a cell, and why."""
 
-    id: str
-    positions: dict[str, int]
-    labels: dict[str, str] = Field(default_factory=dict)
-    spec: CellSpec
-    reason: Reason
+    id: str = Field(description="unique in the plan")
+    positions: dict[str, int] = Field(description="where its values stand on the axes of the matrix")
+    labels: dict[str, str] = Field(default_factory=dict, description="its values in words, by axis")
+    spec: CellSpec = Field(description="what would have been measured")
+    reason: Reason = Field(description="why it will not")
 
 
 class Plan(Message):

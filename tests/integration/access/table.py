@@ -62,6 +62,7 @@ GET    api/v1/runs/<int:run_id>/cells/<str:cell>/timings.csv     ok    ok    ok 
 POST   api/v1/runs/<int:run_id>/cancel                           ok    ok    no    404   401   401   401
 POST   api/v1/runs/<int:run_id>/more                             ok    ok    no    404   401   401   401
 GET    api/v1/runs/<int:run_id>/events                           ok    ok    ok    404   401   401   401
+GET    api/v1/runs/<int:run_id>/cells/<str:cell>/traces          ok    ok    ok    404   401   401   401
 GET    api/v1/traces/<int:trace_id>.json                         ok    ok    ok    404   401   401   401
 GET    api/v1/nodes                                              ok    ok    ok    ok    401   401   401
 POST   api/v1/nodes/invitations                                  ok    ok    no    404   401   401   401

@@ -140,3 +140,13 @@ def test_a_mistake_of_ours_is_one_sentence_and_its_trace_stays_in_the_log(
     assert answer.status_code == 500
     assert "secret" not in answer.content.decode()
     assert "a secret detail" in caplog.text
+
+
+def test_a_method_that_an_address_does_not_take_is_refused_in_json(db: None, client: Client) -> None:
+    answer = client.delete("/api/v1/models")
+    assert (answer.status_code, answer.headers["Allow"]) == (405, "GET")
+    assert answer.json() == {
+        "detail": "/api/v1/models takes no DELETE.",
+        "code": "method_not_allowed",
+        "hint": "It takes GET.",
+    }

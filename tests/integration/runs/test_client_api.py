@@ -168,7 +168,8 @@ def test_following_a_run_costs_few_questions(
 ) -> None:
     client = api_of(member)
     client.get(f"/api/v1/runs/{run.pk}")
-    with django_assert_max_num_queries(8):
+    # the last of them: what its nodes are doing while it waits
+    with django_assert_max_num_queries(9):
         client.get(f"/api/v1/runs/{run.pk}")
 
 
@@ -225,9 +226,16 @@ def test_a_raw_trace_is_downloaded_by_those_who_may_see_the_run(
     )
     post(node, lease, EndReport())
     address = f"/api/v1/traces/{Trace.objects.get().pk}.json"
-    answer = api_of(member).get(address)
+    answer = api_of(member).get(address, headers={"accept-encoding": "gzip, br"})
     assert isinstance(answer, FileResponse)
     assert answer.headers["Content-Encoding"] == "gzip"
     assert b"".join(answer.streaming_content) == packed  # type: ignore[arg-type]
+    plain = api_of(member).get(address)
+    assert isinstance(plain, FileResponse)
+    assert {"Content-Encoding", "Content-Length"}.isdisjoint(plain.headers)
+    assert b"".join(plain.streaming_content) == b'[{"cat": "Node"}]'  # type: ignore[arg-type]
+    (cell,) = {arm.name for arm in run.blocks.get().arms.filter(number=0)}
+    (listed,) = api_of(member).get(f"/api/v1/runs/{run.pk}/cells/{cell}/traces").json()
+    assert (listed["url"], listed["round"]) == (address, 0)
     assert api_of(stranger).get(address).status_code == 404
     assert Client().get(address).status_code == 401

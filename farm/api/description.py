@@ -1,0 +1,69 @@
+"""What the OpenAPI document says beyond ninja's own: names in addresses, and answers that are no JSON of a schema."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ninja import NinjaAPI
+from ninja.openapi.schema import OpenAPISchema
+
+# what a name in an address stands for
+NAMES: Mapping[str, str] = {
+    "alert_id": "the alert's number",
+    "cell": "the cell, as the run names it: c5",
+    "channel_id": "the channel's number",
+    "divergence_id": "the question's number",
+    "investigation_id": "the investigation's number",
+    "key": "the last part of the upload's or badge's address",
+    "lending_id": "the lending's number",
+    "model_id": "the model's number",
+    "node_id": "the node's number",
+    "run_id": "the run's number",
+    "share_id": "the link's number",
+    "team_id": "the team's number",
+    "token_id": "the token's number",
+    "trace_id": "the trace's number, as a cell of the results names it",
+    "username": "the person's name on this farm",
+    "version_id": "the version's number on the farm",
+    "watch_id": "the watch's number",
+    "what": "what is to be done, one of the words of this address's description",
+}
+
+
+def answering(kind: str, words: str, **schema: object) -> dict[str, Any]:
+    """`openapi_extra` of an endpoint whose answer is no schema of ours: its media type, and what it holds."""
+    said = {"description": words, "content": {kind: {"schema": {"type": "string", "format": "binary"} | schema}}}
+    return {"responses": {200: said}}
+
+
+def empty(words: str, *, status: int = 200) -> dict[str, Any]:
+    """`openapi_extra` of an endpoint that answers in headers alone."""
+    nothing = {"*/*": {"schema": {"type": "string", "maxLength": 0}}}
+    return {"responses": {status: {"description": words, "content": nothing}}}
+
+
+class DescribedAPI(NinjaAPI):
+    """An API whose description leaves no name in an address without words."""
+
+    def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
+        """The description, with the words of NAMES."""
+        document = super().get_openapi_schema(**options)
+        for answers in _answers(document):
+            # ninja's own, beside the one that was described
+            if len(answers) > 1 and "content" not in answers.get(200, {"content": {}}):
+                del answers[200]
+        for parameter in _parameters(document):
+            if "description" not in parameter and "description" not in parameter["schema"]:
+                parameter["description"] = NAMES[parameter["name"]]
+        return document
+
+
+def _answers(document: OpenAPISchema) -> Iterator[dict[int, dict[str, Any]]]:
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            yield operation["responses"]
+
+
+def _parameters(document: OpenAPISchema) -> Iterator[dict[str, Any]]:
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            yield from operation.get("parameters", ())
