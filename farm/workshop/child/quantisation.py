@@ -27,6 +27,7 @@ def dynamic(model: onnx.ModelProto, *, work: Path, chosen: Mapping[str, str]) ->
     plain = onnx.ModelProto()
     plain.CopyFrom(model)
     del plain.graph.value_info[:]
+    _store_constants(plain.graph)
     storage.write(plain, work, "plain.onnx")
     left = mistaken(model)
     try:
@@ -45,6 +46,21 @@ def dynamic(model: onnx.ModelProto, *, work: Path, chosen: Mapping[str, str]) ->
     how = f"int8-dynamic, weights {read.weight}{read.sentence()}"
     after, history = finish(model, onnx.load(made), how=how)
     return after, [*history, *left_sentences(left)]
+
+
+def _store_constants(graph: onnx.GraphProto) -> None:
+    """Weights that an exporter wrote as Constant nodes become stored ones: the tool looks for no others."""
+    kept = []
+    for node in graph.node:
+        value = next((one.t for one in node.attribute if one.name == "value"), None)
+        if node.op_type != "Constant" or node.domain not in ONNX_DOMAINS or value is None or not node.output:
+            kept.append(node)
+            continue
+        stored = graph.initializer.add()
+        stored.CopyFrom(value)
+        stored.name = node.output[0]
+    del graph.node[:]
+    graph.node.extend(kept)
 
 
 def left_sentences(names: list[str]) -> list[str]:

@@ -103,6 +103,14 @@ def test_without_calibration_data_random_samples_are_marked_as_such(classifier: 
     assert "random samples, not with real data" in history[1]
 
 
+def test_weights_that_an_exporter_wrote_as_constants_are_quantised_too(tmp_path: Path) -> None:
+    weight = making.weight("", np.linspace(-1, 1, 64 * 8, dtype=np.float32).reshape(64, 8))
+    nodes = [helper.make_node("Constant", [], ["w"], value=weight), helper.make_node("MatMul", ["x", "w"], ["y"])]
+    model = making.model(nodes, [making.port("x", ["batch", 64])], [making.port("y", ["batch", 8])])
+    after, _ = done(making.save(model, tmp_path / "bundle", "digits.onnx"), tmp_path, precision="int8-dynamic")
+    assert "MatMulInteger" in {node.op_type for node in after.graph.node}
+
+
 def feeds(model: onnx.ModelProto, tmp_path: Path, **inputs: np.ndarray) -> tuple[calibration.Feeds, list[str]]:
     return calibration.feeds_of(model, arrays.write_npz(tmp_path / "c.npz", inputs))
 
