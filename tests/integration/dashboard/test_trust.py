@@ -143,6 +143,9 @@ def test_several_sessions_at_once_reach_the_document_and_the_pages(
             return sample.model_copy(update={"throughput": 0.8 * streams * 1000.0 / sample.mean_ms})
 
     monkeypatch.setattr(rows, "MadeUpNode", Together)
+    # four sessions of one thread want four cores
+    Node.objects.update(facts_json=node.facts_json | {"logical_cores": 4})
+    node.refresh_from_db()
     run = rows.finished_run(version, node, owner, matrix={"runtime": "1.31.1", "concurrency": [1, 4], "batch": 8})
     one, four = [cell for cell in selectors.document(run).cells if not cell.twin_of]
     assert (one.concurrency, four.concurrency) == (1, 4)
