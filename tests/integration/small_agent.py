@@ -26,7 +26,14 @@ class SmallEquipment:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
 
-    def measure(self, lease: Lease, *, report: Callable[[Report], Reply], is_cancelled: Callable[[], bool]) -> None:
+    def measure(
+        self,
+        lease: Lease,
+        *,
+        report: Callable[[Report], Reply],
+        is_cancelled: Callable[[], bool],
+        say: Callable[[str], None],
+    ) -> None:
         report(FactsReport(facts=FACTS))
         end = time.monotonic() + self._seconds
         while time.monotonic() < end and not is_cancelled():
