@@ -45,8 +45,8 @@ class FakeNode:
     """One node of a farm, real or fake, at `url`.
 
     `latency_ms` says how long a cell takes in a round; `spread`: the standard deviation of what is drawn around it, as
-    a share. `tags`: what it says to be good at, with the evidence. Raises `worker.agent.line.gateway.GatewayError` with
-    the farm's words where the farm refuses.
+    a share. `tags`: what it says to be good at, with the evidence. It takes the time that it says, as a farm believes
+    nothing else. Raises `worker.agent.line.gateway.GatewayError` with the farm's words where the farm refuses.
     """
 
     def __init__(
@@ -122,7 +122,9 @@ class FakeNode:
             )
         number = order.first_round
         while reply.go_on and number < order.first_round + order.max_rounds:
-            reply = self._report(lease, RoundReport(round=number, samples=self._round(order.arms, number)))
+            samples = self._round(order.arms, number)
+            time.sleep(sum(_spent_s(place) for place in samples))
+            reply = self._report(lease, RoundReport(round=number, samples=samples))
             number += 1
         self._report(lease, EndReport(wall_s=0.0))
 
@@ -153,6 +155,11 @@ class FakeNode:
     def _report(self, lease: Lease, report: Report) -> Reply:
         order = lease.order
         return self.gateway.report(order.block, attempt=order.attempt, token=lease.token, report=report)
+
+
+def _spent_s(place: ArmSample) -> float:
+    """Seconds that the inferences of a sample took; 0 where there is none."""
+    return place.sample.n * place.sample.mean_ms / 1000.0 if place.sample is not None else 0.0
 
 
 def block_of(offer: messages.Offer) -> tuple[str, int]:

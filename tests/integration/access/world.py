@@ -258,7 +258,8 @@ def _watch(world: World) -> dict[str, Any]:
 
 def _watch_form(world: World, name: str) -> dict[str, Any]:
     team, model = world.run.team.name, str(world.run.version.model_id)
-    return {**watch_form.empty(), "name": name, "reference": "1.29.0", "team": team, "models": [model]}
+    fields: dict[str, Any] = dict(watch_form.empty())
+    return {**fields, **fields.pop("limits"), "name": name, "reference": "1.29.0", "team": team, "models": [model]}
 
 
 def _channel(world: World) -> dict[str, Any]:

@@ -18,6 +18,7 @@ PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     type(None): st.none(),
     bool: st.booleans(),
     Any: ANY,
+    object: ANY,
 }
 
 
