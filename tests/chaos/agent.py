@@ -64,7 +64,14 @@ class MadeUpEquipment:
         self._facts = Facts(hostname=name, os="Linux", arch="x86_64", cpu_model="made up", sandbox="landlock")
         self._dice = random.Random(name)
 
-    def measure(self, lease: Lease, *, report: Callable[[Report], Reply], is_cancelled: Callable[[], bool]) -> None:
+    def measure(
+        self,
+        lease: Lease,
+        *,
+        report: Callable[[Report], Reply],
+        is_cancelled: Callable[[], bool],
+        say: Callable[[str], None],
+    ) -> None:
         order = lease.order
         report(FactsReport(facts=self._facts))
         for arm in order.arms:
