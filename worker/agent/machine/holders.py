@@ -51,7 +51,7 @@ def _name(holder: psutil.Process) -> str:
         words = [os.path.basename(word) for word in holder.cmdline()]
     except psutil.Error:
         words = []
-    if "worker.agent.main" in words or ("onnxfarm" in words and "node" in words):
+    if "worker.node" in words or ("onnxfarm" in words and "node" in words):
         return "An agent of a farm"
     for command in ("bench", "gate", "sweep", "bisect", "evaluate", "diverge", "conformance"):
         if command in words:
