@@ -158,7 +158,7 @@ def test_data_that_do_not_fit_refuse_the_cells_that_need_them_and_nothing_else(
 
 
 def test_a_variant_that_takes_too_long_ends_with_a_reason(upload: Upload) -> None:
-    with override_settings(MAKING_TIMEOUT_S=0.2):
+    with override_settings(MAKING_TIMEOUT_S=0.01):
         row = made(upload(), Recipe(precision="int8-dynamic"))
     assert row.state == MakingState.FAILED
     assert row.reason is not None
