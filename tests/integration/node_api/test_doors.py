@@ -1,5 +1,6 @@
 """Strangers and greedy nodes at a real gateway process: what they send stays off the disk and out of the nodes' way."""
 
+import contextlib
 import gzip
 import json
 import os
@@ -47,7 +48,11 @@ class Watched(Gateway):
     def spooled(self) -> list[str]:
         """Files that it keeps anything in, unlinked ones too."""
         pid = self.process.child.pid
-        links = [os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")]
+        links: list[str] = []
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            # one that was closed meanwhile holds nothing
+            with contextlib.suppress(FileNotFoundError):
+                links.append(os.readlink(f"/proc/{pid}/fd/{name}"))
         return [link for link in links if str(self.folder) in link] + [str(path) for path in self.folder.iterdir()]
 
     def peak_bytes(self) -> int:
