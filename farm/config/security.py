@@ -1,10 +1,9 @@
 """The browser's orders: nothing is loaded from elsewhere, nothing inline runs, no frame, no sniffing."""
 
-from collections.abc import Awaitable, Callable
-
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponseBase
+
+from farm.api.middleware import Answer, AnswerMiddleware
 
 # `style-src 'unsafe-inline'` is there for Plotly, which writes style elements; scripts stay external files only
 CONTENT_SECURITY_POLICY = "; ".join(
@@ -24,36 +23,17 @@ CONTENT_SECURITY_POLICY = "; ".join(
 )
 PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
 
-Answer = HttpResponseBase | Awaitable[HttpResponseBase]
 
-
-class SecurityHeaders:
-    """Middleware that adds the policies to every answer that does not bring its own; sync and async.
-
-    Refuses addresses that hold a NUL character with 400.
-    """
-
-    sync_capable = True
-    async_capable = True
-
-    def __init__(self, get_response: Callable[[HttpRequest], Answer]) -> None:
-        self.get_response = get_response
-        if iscoroutinefunction(get_response):
-            markcoroutinefunction(self)
+class SecurityHeaders(AnswerMiddleware):
+    """Adds the policies to every answer that does not bring its own. Refuses addresses that hold a NUL with 400."""
 
     def __call__(self, request: HttpRequest) -> Answer:
         if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
             # PostgreSQL would refuse it in the middle of a query
             raise BadRequest("The address holds a NUL character.")
-        answer = self.get_response(request)
-        return _with_headers(answer) if isinstance(answer, HttpResponseBase) else _later(answer)
+        return super().__call__(request)
 
-
-async def _later(answer: Awaitable[HttpResponseBase]) -> HttpResponseBase:
-    return _with_headers(await answer)
-
-
-def _with_headers(response: HttpResponseBase) -> HttpResponseBase:
-    response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
-    response.headers.setdefault("Permissions-Policy", PERMISSIONS_POLICY)
-    return response
+    def changed(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
+        response.headers.setdefault("Permissions-Policy", PERMISSIONS_POLICY)
+        return response
