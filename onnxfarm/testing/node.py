@@ -4,6 +4,7 @@ import base64
 import json
 import platform
 import random
+import statistics
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -139,13 +140,10 @@ class FakeNode:
         """One launch: it drew its own speed, and its inferences vary a little around that."""
         own_ns = latency_ms * 1e6 * max(0.1, self._dice.gauss(1.0, self._spread))
         times = sorted(max(1, round(own_ns * self._dice.gauss(1.0, self._spread / 10))) for _ in range(TIMINGS))
-        mean = sum(times) / len(times)
-        deviation = (sum((each - mean) ** 2 for each in times) / (len(times) - 1)) ** 0.5
-        middle = (times[TIMINGS // 2 - 1] + times[TIMINGS // 2]) / 2
         return Sample(
-            p50_ms=middle / 1e6,
-            mean_ms=mean / 1e6,
-            std_ms=deviation / 1e6,
+            p50_ms=statistics.median(times) / 1e6,
+            mean_ms=statistics.fmean(times) / 1e6,
+            std_ms=statistics.stdev(times) / 1e6,
             min_ms=times[0] / 1e6,
             max_ms=times[-1] / 1e6,
             n=TIMINGS,

@@ -6,20 +6,13 @@ import pytest
 from rich.console import Console
 
 from onnxfarm.here import progress
+from onnxfarm.testing import Clock
 from tests.unit.rules.making import make_block, make_round
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(0.0)
 
 
 def lines_of(clock: Clock) -> tuple[progress.Follower, io.StringIO]:

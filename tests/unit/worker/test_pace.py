@@ -2,20 +2,13 @@
 
 import pytest
 
+from onnxfarm.testing import Clock
 from worker.agent.passes.pace import Pace
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(100.0)
 
 
 def rounds_within(pace: Pace, clock: Clock, *, round_s: float, most: int = 8) -> int:
