@@ -14,9 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from farm.contract import node as messages
 from farm.contract.blocks import BlockOrder, Lease
-from farm.contract.cells import Runtime
 from farm.contract.reports import (
     ArmSample,
     CheckReport,
@@ -29,14 +27,13 @@ from farm.contract.reports import (
     Sample,
 )
 from farm.rules.judging.summaries import pack_timings
+from tests.idle import CPU, IdleEquipment
 from worker.agent import logs
-from worker.agent.abilities.probes import Abilities
 from worker.agent.agent import Agent
 from worker.agent.home import NodeHome
 from worker.agent.line import enrolment
 from worker.agent.line.gateway import Gateway, GatewayError
 
-CPU = "CPUExecutionProvider"
 # eight rounds take about as long as a lease, so that most faults strike blocks that are measured
 ROUND_S = 0.3
 
@@ -57,11 +54,12 @@ def sample_of(attempt: int, round_number: int) -> Sample:
     )
 
 
-class MadeUpEquipment:
+class MadeUpEquipment(IdleEquipment):
     """Measures nothing, in about three seconds a block."""
 
     def __init__(self, name: str) -> None:
-        self._facts = Facts(hostname=name, os="Linux", arch="x86_64", cpu_model="made up", sandbox="landlock")
+        facts = Facts(hostname=name, os="Linux", arch="x86_64", cpu_model="made up", sandbox="landlock")
+        super().__init__(facts)
         self._dice = random.Random(name)
 
     def measure(
@@ -93,24 +91,6 @@ class MadeUpEquipment:
             for position, arm in enumerate(arms)
         )
         return RoundReport(round=number, samples=tuple(places))
-
-    def facts(self) -> Facts:
-        return self._facts
-
-    def runtimes(self) -> tuple[Runtime, ...]:
-        return ()
-
-    def probe(self, *, is_cancelled: Callable[[], bool]) -> Abilities:
-        return Abilities(tags={"cpu": "made up"}, providers=(CPU,))
-
-    def probe_more(self, known: Abilities, *, is_cancelled: Callable[[], bool]) -> Abilities:
-        return known
-
-    def temperature_c(self) -> float | None:
-        return None
-
-    def limit(self, settings: messages.NodeSettings) -> None:
-        """Nothing to limit."""
 
 
 def main() -> None:

@@ -8,12 +8,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from farm.contract import node as messages
 from farm.contract.blocks import Lease
-from farm.contract.cells import Runtime
 from farm.contract.reports import EndReport, Facts, FactsReport, Reply, Report
+from tests.idle import IdleEquipment
 from worker.agent import logs
-from worker.agent.abilities.probes import Abilities
 from worker.agent.agent import Agent
 from worker.agent.home import NodeHome
 from worker.agent.line import enrolment
@@ -22,8 +20,9 @@ from worker.agent.line.gateway import Gateway
 FACTS = Facts(hostname="small", os="Linux", arch="x86_64")
 
 
-class SmallEquipment:
+class SmallEquipment(IdleEquipment):
     def __init__(self, seconds: float) -> None:
+        super().__init__(FACTS)
         self._seconds = seconds
 
     def measure(
@@ -39,24 +38,6 @@ class SmallEquipment:
         while time.monotonic() < end and not is_cancelled():
             time.sleep(0.02)
         report(EndReport(wall_s=self._seconds))
-
-    def facts(self) -> Facts:
-        return FACTS
-
-    def runtimes(self) -> tuple[Runtime, ...]:
-        return ()
-
-    def probe(self, *, is_cancelled: Callable[[], bool]) -> Abilities:
-        return Abilities(tags={"cpu": "it is one"}, providers=("CPUExecutionProvider",))
-
-    def probe_more(self, known: Abilities, *, is_cancelled: Callable[[], bool]) -> Abilities:
-        return known
-
-    def temperature_c(self) -> float | None:
-        return None
-
-    def limit(self, settings: messages.NodeSettings) -> None:
-        """Nothing to limit."""
 
 
 def main() -> None:
