@@ -139,6 +139,12 @@ class Workplace:
         # the order of the rounds is drawn from the block's name and seed
         return block.model_copy(update={"id": f"{subject.name}-{seed}"})
 
+    def measure_twins(self, number: int, *, seed: int) -> tuple[Subject, Measured]:
+        """A model against itself; which one, and the order of its rounds, follow from the number and the seed."""
+        subject = list(SUBJECTS.values())[number % len(SUBJECTS)]
+        order_seed = 1_000 * seed + number
+        return subject, self.measure(subject, self.twin_block(subject, seed=order_seed), seed=order_seed)
+
     def measure(self, subject: Subject, block: PlannedBlock, *, seed: int) -> Measured:
         """Measures the block while nothing else measures on this machine. Raises SystemExit when an arm fails."""
         preparation, _ = self._preparation(subject)

@@ -54,10 +54,8 @@ def beside(loops: int) -> Iterator[None]:
 
 def measure(place: blocks.Workplace, number: int, *, seed: int) -> Line:
     """One comparison: each round with both times of both arms, and whether it was disturbed."""
-    subject = list(blocks.SUBJECTS.values())[number % len(blocks.SUBJECTS)]
-    order_seed = 1_000 * seed + number
     load = os.getloadavg()[0]
-    measured = place.measure(subject, place.twin_block(subject, seed=order_seed), seed=order_seed)
+    subject, measured = place.measure_twins(number, seed=seed)
     (judged,) = measured.judge.comparisons()
     return {
         "number": number,

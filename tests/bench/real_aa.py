@@ -62,10 +62,8 @@ class Ledger:
 
 def measure(place: blocks.Workplace, number: int, *, seed: int) -> Line:
     """One comparison. The model and the order of its rounds follow from the number and the seed."""
-    subject = list(blocks.SUBJECTS.values())[number % len(blocks.SUBJECTS)]
-    order_seed = 1_000 * seed + number
     load = os.getloadavg()[0]
-    measured = place.measure(subject, place.twin_block(subject, seed=order_seed), seed=order_seed)
+    subject, measured = place.measure_twins(number, seed=seed)
     (judged,) = measured.judge.comparisons()
     return {
         "number": number,
