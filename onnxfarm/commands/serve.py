@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from onnxfarm.problems import Infrastructure
+from onnxfarm.here.home import HOME_VARIABLE
+from onnxfarm.problems import needs_extra
 
-HOME_VARIABLE = "ONNXFARM_HOME"
 # the server's program, by name: what users install never imports it
 SERVER = "farm.config.embedded.serve"
 
@@ -24,8 +24,10 @@ def serve(
     node: Annotated[bool, typer.Option("--node/--no-node", help="Whether this machine measures too.")] = True,
 ) -> None:
     """Start a farm on this machine, and keep it up until Ctrl-C. Prints a one-time sign-in link."""
-    if importlib.util.find_spec("django") is None:
-        raise Infrastructure("This command needs django, which is not installed: pip install 'onnxfarm[server]'.")
+    with needs_extra("server"):
+        # looked for and not imported, as the command never imports the server
+        if importlib.util.find_spec("django") is None:
+            raise ModuleNotFoundError(name="django")
     folder = home or Path(os.environ.get(HOME_VARIABLE) or "var")
     words = ["--home", str(folder), "--port", str(port), *([] if node else ["--no-node"])]
     sys.stdout.flush()

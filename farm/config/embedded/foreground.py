@@ -11,6 +11,9 @@ from types import FrameType
 
 from farm.config.embedded.processes import EmbeddedFarm, Opened
 
+# the farm could not be started, or a process of it ended
+EXIT_INFRASTRUCTURE = 3
+
 
 class EndedBySignal(BaseException):
     """SIGTERM or SIGHUP: the farm ends as it does on Ctrl-C."""

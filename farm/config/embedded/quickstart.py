@@ -12,12 +12,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from farm.config.embedded.foreground import EndedBySignal, ending_by_signals, say_up, stay
+from farm.config.embedded.foreground import EXIT_INFRASTRUCTURE, EndedBySignal, ending_by_signals, say_up, stay
 from farm.config.embedded.plan import ROOT, NotPossibleError, make_plan, only_one
 from farm.config.embedded.processes import EmbeddedFarm, Opened
 from farm.config.embedded.supervisor import ProcessEndedError
 
-EXIT_USAGE, EXIT_INFRASTRUCTURE = 2, 3
 CLIENT = "onnxfarm.main"
 SAMPLES = "farm.workshop.samples"
 DEFAULT_SAMPLE = "transformer"

@@ -5,12 +5,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from farm.config.embedded.foreground import EndedBySignal, ending_by_signals, say_up, stay
+from farm.config.embedded.foreground import EXIT_INFRASTRUCTURE, EndedBySignal, ending_by_signals, say_up, stay
 from farm.config.embedded.plan import NotPossibleError, make_plan, only_one
 from farm.config.embedded.processes import EmbeddedFarm
 from farm.config.embedded.supervisor import ProcessEndedError
-
-EXIT_INFRASTRUCTURE = 3
 
 
 def main(argv: Sequence[str] | None = None) -> int:

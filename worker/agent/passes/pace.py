@@ -9,10 +9,11 @@ import time
 from collections.abc import Callable, Iterator
 from math import inf
 
+from farm.rules.comparing.power import LOOKS
+
 # of the promised time, which is twice the plan: to measure disturbed samples again
 REPEATS_SHARE = 0.1
-# a verdict needs so many rounds, and they come before everything else; further ones leave this share to further traces
-FIRST_LOOK = 8
+# rounds up to the first look come before everything else; further ones leave this share to further traces
 TRACES_SHARE = 0.25
 
 
@@ -40,7 +41,7 @@ class Pace:
     @property
     def has_room_for_a_round(self) -> bool:
         """Whether another round like the last one fits."""
-        kept_s = TRACES_SHARE * self._promised_s if self._rounds >= FIRST_LOOK and self._promised_s < inf else 0.0
+        kept_s = TRACES_SHARE * self._promised_s if self._rounds >= LOOKS[0] and self._promised_s < inf else 0.0
         return self._left_s >= self._round_s + kept_s
 
     @property
