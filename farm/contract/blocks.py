@@ -57,6 +57,8 @@ class BlockOrder(Message):
     # each cell works on for so long once the rounds are over; 0: none does
     sustained_s: Annotated[float, Field(ge=0, le=MAX_SUSTAINED_S)] = 0.0
     arms: Annotated[tuple[ArmOrder, ...], Field(min_length=1, max_length=MAX_ARMS)]
+    # each launch of a round also traces a few inferences after its windows; only told to nodes that can
+    is_tracing_rounds: Annotated[bool, Field(exclude_if=lambda wanted: not wanted)] = False
     # questions about arms of a block that was measured; where there are some, nothing else is done
     divergences: tuple[DivergenceOrder, ...] = ()
 

@@ -6,7 +6,7 @@ History
 Absent metrics are null. Times are milliseconds unless the name says otherwise, sizes are bytes, shares are 0–1.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -14,6 +14,10 @@ from farm.contract.cells import LaterAxes
 from farm.contract.reasons import CellStatus, Reason
 
 SCHEMA: Literal["onnxfarm.bench/1"] = "onnxfarm.bench/1"
+
+
+# keys that documents of before do not have
+_LEFT_OUT = Field(exclude_if=lambda value: value is None)
 
 
 class Part(BaseModel):
@@ -243,7 +247,11 @@ class Cell(LaterAxes, Part):
 
 
 class OperatorChange(Part):
-    """`share`: part of the whole change it explains; may be negative or exceed 1. Interval over the paired traces."""
+    """`share`: part of the whole change it explains; may be negative or exceed 1. Interval over the paired traces.
+
+    Where rounds were traced, those that could be judged have a verdict by the pair rule, and then `ratio` and what
+    follows; `rounds`: those it rests on. Without a verdict these keys are left out.
+    """
 
     node: str
     covers: list[str] = Field(default_factory=list)
@@ -253,6 +261,13 @@ class OperatorChange(Part):
     change_low_us: float | None = None
     change_high_us: float | None = None
     share: float | None = None
+    ratio: Annotated[float | None, _LEFT_OUT] = None
+    ci_low: Annotated[float | None, _LEFT_OUT] = None
+    ci_high: Annotated[float | None, _LEFT_OUT] = None
+    p: Annotated[float | None, _LEFT_OUT] = None
+    verdict: Annotated[Literal["slower", "faster", "equal", "undecided", "not comparable"] | None, _LEFT_OUT] = None
+    reason: Annotated[str | None, _LEFT_OUT] = None
+    rounds: Annotated[int | None, _LEFT_OUT] = None
 
 
 class SlowLaunches(Part):

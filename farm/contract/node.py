@@ -13,6 +13,7 @@
 | PUT blocks/{block}/parts/{arm}?attempt=N | zip of a part of a model | TraceStored; 409, 413, 422 |
 | GET files/{sha256} | – | the bytes; 404 unless a file of a block leased to this node |
 
+A claim carries `X-Understands`: what the node may be asked beyond what every node of this contract's version can.
 Every request but `enrol` and `secret` carries `Authorization: Bearer ofn_…` (the node's secret); heartbeat, reports,
 traces and files also carry `X-Attempt-Token` with the token of the lease. Every refusal is a Problem.
 """
@@ -28,6 +29,9 @@ from farm.contract.numbers import AttemptNumber, ContractVersion, UnixSeconds
 from farm.contract.reports import Facts, Report
 
 ATTEMPT_TOKEN_HEADER = "X-Attempt-Token"
+# with a claim: words, separated by commas, for what an order may ask of this node; unknown ones are passed over
+UNDERSTANDS_HEADER = "X-Understands"
+TRACED_ROUNDS = "traced-rounds"
 # with the 404 of the pages' own address: where this farm serves its nodes, and the code of that refusal
 GATEWAY_HEADER = "X-Gateway"
 ELSEWHERE = "elsewhere"

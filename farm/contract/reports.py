@@ -24,6 +24,12 @@ MetricName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")
 # figures of metrics that have no field of their own, by the name they have in farm.rules.cells.metrics; not sent while
 # there are none, so that a farm that does not know them takes the rest
 Metrics = Annotated[dict[MetricName, float], Field(max_length=32, exclude_if=lambda metrics: not metrics)]
+# own nodes of a model whose times a round tells one by one; a trace names no more either
+MOST_NODES = 2_000
+Microseconds = Annotated[float, Field(ge=0, le=1e10)]
+NodeTimes = Annotated[tuple[Microseconds, ...], Field(max_length=MOST_NODES, exclude_if=lambda times: not times)]
+# own nodes that an executed node reads from
+Readings = Annotated[tuple[str, ...], Field(max_length=64, exclude_if=lambda nodes: not nodes)]
 
 
 class Facts(Message):
@@ -112,7 +118,8 @@ class EnginesReport(Message):
 class Operator(Message):
     """One executed node of a trace. `node`: the model's own; `covers`: own nodes fused into it.
 
-    `time_us`: of an inference, the median over the trace's.
+    `time_us`: of an inference, the median over the trace's. `reads`: own nodes whose outputs it reads, sent where
+    rounds are traced.
     """
 
     node: str
@@ -121,6 +128,7 @@ class Operator(Message):
     provider: str
     time_us: NonNegative
     calls: Count = 1
+    reads: Readings = ()
 
 
 class ProviderShare(Message):
@@ -180,6 +188,9 @@ class Sample(Message):
     # wall-clock of the whole process and where it went: spawn, sandbox, import, session (ms)
     phases_ms: dict[str, NonNegative] = Field(default_factory=dict)
     metrics: Metrics = Field(default_factory=dict)
+    # µs of an inference, traced after the windows: the median of each own node that the arm's first trace names, in
+    # the order of their names; sent where the order asks for it alone
+    nodes_us: NodeTimes = ()
 
 
 class ArmSample(Message):

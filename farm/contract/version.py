@@ -11,6 +11,9 @@ History of CONTRACT_VERSION
 2  2026-11-22: a sample's processor time (`cpu_p50_ms`), a block's promise (`promised_s`) and the round that ended by it
    (`is_last`), the budget `glance`, what a node does (`doing`). Nodes of version 1 are told so and get no blocks until
    they are upgraded.
+   2026-11-22, compatible both ways: a block's order may ask that rounds are traced (`is_tracing_rounds`), of nodes that
+   say with their claim that they understand it (`X-Understands`) alone; a Sample then has `nodes_us`, an Operator
+   `reads`.
 """
 
 CONTRACT_VERSION = 2

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from farm.contract.document import Comparison, Document, OperatorChange
 
+_TURNED = {"slower": "faster", "faster": "slower"}
 BySides = Mapping[tuple[str, str], Comparison]
 
 
@@ -29,7 +30,6 @@ def compared(document: Document, baseline: str, candidate: str) -> Comparison | 
 
 def turned(one: Comparison) -> Comparison:
     """The same comparison with its sides swapped: slower is faster, the ratio and its interval are inverted."""
-    verdicts = {"slower": "faster", "faster": "slower"}
     return one.model_copy(
         update={
             "baseline": one.candidate,
@@ -38,7 +38,7 @@ def turned(one: Comparison) -> Comparison:
             "ci_low": _inverse(one.ci_high),
             "ci_high": _inverse(one.ci_low),
             **_turned(one),
-            "verdict": verdicts.get(one.verdict, one.verdict),
+            "verdict": _TURNED.get(one.verdict, one.verdict),
             "operators": [_turned_operator(change) for change in one.operators],
         }
     )
@@ -67,6 +67,10 @@ def _turned_operator(change: OperatorChange) -> OperatorChange:
         "candidate_us": change.baseline_us,
         "change_low_us": _negative(change.change_high_us),
         "change_high_us": _negative(change.change_low_us),
+        "ratio": _inverse(change.ratio),
+        "ci_low": _inverse(change.ci_high),
+        "ci_high": _inverse(change.ci_low),
+        "verdict": _TURNED.get(change.verdict or "", change.verdict),
     }
     return change.model_copy(update=swapped)
 

@@ -88,6 +88,17 @@ class Evidence:
         found = {r: t for (of, r), t in sorted(self.traces.items()) if of == arm and t.reason is None}
         return {number: trace for number, trace in found.items() if trace.operators}
 
+    def node_times(self, arm: int) -> dict[int, tuple[float, ...]]:
+        """Times (µs) of the own nodes that the arm's first trace names, by round, of launches that traced them."""
+        first = self.traces_of(arm).get(0)
+        named = len({operator.node for operator in first.operators}) if first is not None else 0
+        return {
+            number: place.sample.nodes_us
+            for number, report in sorted(self.rounds.items())
+            for place in report.samples
+            if place.arm == arm and place.sample is not None and named and len(place.sample.nodes_us) == named
+        }
+
     def _places(self, arm: int) -> list[ArmSample]:
         return [place for _, report in sorted(self.rounds.items()) for place in report.samples if place.arm == arm]
 

@@ -7,7 +7,6 @@ stored reports again: all three through these lines.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import log
-from statistics import geometric_mean
 from typing import Literal
 
 from farm.contract.reports import (
@@ -22,6 +21,7 @@ from farm.contract.reports import (
 )
 from farm.rules.comparing import margins, slow_launches, verdicts
 from farm.rules.comparing.comparisons import Comparison, Verdict
+from farm.rules.comparing.joining import joined
 from farm.rules.comparing.slow_launches import SlowLaunches
 from farm.rules.judging import comparability, disturbances, pairing
 from farm.rules.judging.evidence import Evidence
@@ -139,16 +139,27 @@ class BlockJudge:
         """The rounds of a comparison that count."""
         return pairing.pair_up(self.evidence, planned.baseline, planned.candidate, least=self.block.min_rounds)
 
+    def traced_rounds(self, planned: PlannedComparison) -> list[tuple[Sequence[float], Sequence[float]]]:
+        """Times of both arms' own nodes in the rounds that count and traced both, by round."""
+        old, new = (self.evidence.node_times(arm) for arm in (planned.baseline, planned.candidate))
+        counted = [number for number in self.paired(planned).numbers if number in old and number in new]
+        return [(old[number], new[number]) for number in counted]
+
     def _dropped(self, planned: PlannedComparison) -> int:
         """Rounds that gave this comparison no pair."""
         return self.rounds - len(self.paired(planned).deciding)
 
     def arms_to_explain(self) -> tuple[int, ...]:
-        """The arms of comparisons that were called slower or faster and whose operators can say why."""
+        """The arms of comparisons that were called slower or faster and whose operators can say why.
+
+        None of those that enough of their rounds have traced.
+        """
         explained = [
             judged.planned
             for judged in self.comparisons()
-            if judged.verdict in ("slower", "faster") and judged.planned.axis in EXPLAINED_AXES
+            if judged.verdict in ("slower", "faster")
+            and judged.planned.axis in EXPLAINED_AXES
+            and len(self.traced_rounds(judged.planned)) <= MORE_TRACES
         ]
         return tuple(sorted({arm for planned in explained for arm in (planned.baseline, planned.candidate)}))
 
@@ -212,16 +223,6 @@ def ordered_rounds(block: PlannedBlock, *, max_rounds: int | None = None) -> int
     """The same for a block, which may be told to replace none; `max_rounds` in place of its own."""
     most = block.max_rounds if max_rounds is None else max_rounds
     return most_rounds(most) if block.is_replacing else most
-
-
-def joined(pairs: Sequence[tuple[float, float]], *, per_pair: int) -> list[tuple[float, float]]:
-    """Pairs of so many rounds each, by geometric mean, so that the looks keep their error rate on a longer budget.
-
-    Rounds at the end that fill no pair wait for the next one.
-    """
-    starts = range(0, len(pairs) - per_pair + 1, per_pair)
-    chunks = [pairs[start : start + per_pair] for start in starts]
-    return [(geometric_mean(old for old, _ in chunk), geometric_mean(new for _, new in chunk)) for chunk in chunks]
 
 
 def _judged(

@@ -22,12 +22,14 @@ BUSY_SHARE = 1 / 3
 class Paired:
     """The rounds that count, as (baseline, candidate) p50 in ms. `processor` is empty where a launch has no such one.
 
+    `numbers`: which rounds they are.
     `disturbed` of the `rounds` with both samples stayed disturbed; `core_share`: what those launches got of a core.
     """
 
     wall: list[Pair]
     processor: list[Pair]
     verdict_from: VerdictFrom
+    numbers: tuple[int, ...] = ()
     rounds: int = 0
     disturbed: int = 0
     core_share: float | None = None
@@ -44,29 +46,31 @@ def pair_up(evidence: Evidence, baseline: int, candidate: int, *, least: int) ->
     Undisturbed rounds alone, by wall time, where there are `least` of them and two thirds of all. Else all rounds, by
     processor time; where launches have none, as on several threads and from older nodes, the undisturbed ones.
     """
-    both = _rounds_of_both(evidence, baseline, candidate)
-    calm = [(old, new) for old, new in both if not (old.is_disturbed or new.is_disturbed)]
+    by_round = _rounds_of_both(evidence, baseline, candidate)
+    both = list(by_round.values())
+    calm = {number: (old, new) for number, (old, new) in by_round.items() if not (old.is_disturbed or new.is_disturbed)}
     disturbed = len(both) - len(calm)
     is_busy = disturbed > 0 and (len(calm) < least or disturbed > BUSY_SHARE * len(both))
     by_processor = is_busy and len(_processor(both)) == len(both)
-    counted = both if by_processor else calm
+    counted = by_round if by_processor else calm
     return Paired(
-        wall=[(old.p50_ms, new.p50_ms) for old, new in counted],
-        processor=_processor(counted),
+        wall=[(old.p50_ms, new.p50_ms) for old, new in counted.values()],
+        processor=_processor(list(counted.values())),
         verdict_from="processor" if by_processor else "wall",
+        numbers=tuple(counted),
         rounds=len(both),
         disturbed=disturbed,
         core_share=_core_share(both) if disturbed else None,
     )
 
 
-def _rounds_of_both(evidence: Evidence, baseline: int, candidate: int) -> list[tuple[Sample, Sample]]:
-    found = []
-    for _, report in sorted(evidence.rounds.items()):
+def _rounds_of_both(evidence: Evidence, baseline: int, candidate: int) -> dict[int, tuple[Sample, Sample]]:
+    found = {}
+    for number, report in sorted(evidence.rounds.items()):
         samples = {place.arm: place.sample for place in report.samples}
         old, new = samples.get(baseline), samples.get(candidate)
         if old is not None and new is not None:
-            found.append((old, new))
+            found[number] = (old, new)
     return found
 
 

@@ -14,14 +14,10 @@ from farm.rules.comparing import multiplicity
 from farm.rules.judging.judging import BlockJudge, Judged
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.plans import PlannedBlock
-from farm.rules.reporting import accuracies, document_cells, sentences
+from farm.rules.reporting import accuracies, document_cells, operator_changes, sentences
 from farm.rules.reporting.records import BlockRecord, RunRecord
-from farm.rules.tracing.attribution import Attribution, NodeChange, attribute
 
-__all__ = ["BlockRecord", "RunRecord", "assemble", "block_facts", "explain", "hold_across"]
-
-# of each comparison, those with the largest change
-MOST_OPERATORS = 64
+__all__ = ["BlockRecord", "RunRecord", "assemble", "block_facts", "hold_across"]
 
 
 def assemble(record: RunRecord, *, keep_samples: bool = False) -> doc.Document:
@@ -124,7 +120,7 @@ def _comparisons(block: PlannedBlock, judge: BlockJudge, known: set[str]) -> lis
 
 def _comparison(block: PlannedBlock, judge: BlockJudge, judged: Judged) -> doc.Comparison:
     planned, figures = judged.planned, judged.figures
-    why = explain(judge, judged)
+    why = operator_changes.explain(judge, judged)
     noise, noise_from = judge.noise
     return doc.Comparison(
         baseline=block.arms[planned.baseline].id,
@@ -149,7 +145,7 @@ def _comparison(block: PlannedBlock, judge: BlockJudge, judged: Judged) -> doc.C
         noise=noise,
         noise_from=noise_from,
         traces=why.traces,
-        operators=[_operator_change(change) for change in why.nodes[:MOST_OPERATORS]],
+        operators=operator_changes.told(why.nodes),
     )
 
 
@@ -161,24 +157,3 @@ def _ways(judged: Judged) -> dict[str, float | None]:
         for way, found in ways.items()
         for name in ("ratio", "ci_low", "ci_high")
     }
-
-
-def explain(judge: BlockJudge, judged: Judged) -> Attribution:
-    """The attribution of a comparison: from the traces that both arms have of the same trace round."""
-    old = judge.evidence.traces_of(judged.planned.baseline)
-    new = judge.evidence.traces_of(judged.planned.candidate)
-    shared = sorted(old.keys() & new.keys())
-    return attribute([old[number] for number in shared], [new[number] for number in shared])
-
-
-def _operator_change(change: NodeChange) -> doc.OperatorChange:
-    return doc.OperatorChange(
-        node=change.node,
-        covers=list(change.covers),
-        op_type=change.op_type,
-        baseline_us=change.baseline_us,
-        candidate_us=change.candidate_us,
-        change_low_us=change.change_low_us,
-        change_high_us=change.change_high_us,
-        share=change.share,
-    )

@@ -3,15 +3,17 @@
 Runtimes fuse differently, so that one executes as one operator what the other executes as three. Executed operators are
 therefore joined into the smallest groups of the model's own nodes that both sides execute completely, and the time of a
 group is compared. Times are microseconds per inference, medians over traces of separate processes; one trace misleads.
+Where every round traced a few inferences, its times take the traces' place, and each group gets a verdict.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import comb
 from statistics import median
 from typing import Protocol
 
 from farm.contract.reports import Operator, TraceReport
+from farm.rules.comparing.comparisons import Comparison
 from farm.rules.tracing.executing import joint_groups
 
 # An attribution rests on at least so many traces of each arm.
@@ -19,6 +21,18 @@ FEWEST_TRACES = 5
 INTERVAL_LEVEL = 0.9
 # A change smaller than this part of the whole time is no change to explain.
 SMALLEST_CHANGE = 0.002
+
+# own nodes of a group but one, and the operator that it is named after
+Head = tuple[tuple[str, ...], Operator]
+
+
+class Timed(Protocol):
+    """An executed node, or an own one, and its time."""
+
+    @property
+    def node(self) -> str: ...
+    @property
+    def time_us(self) -> float: ...
 
 
 class Change(Protocol):
@@ -40,6 +54,7 @@ class NodeChange:
 
     `op_type`: what was executed, the operator of the group with the most time. The interval is that of the
     median difference over traces, at 90 % or more; it and the share are None with fewer than five traces of an arm.
+    `figures`: of the node's own pairs, where rounds were traced and it could be judged.
     """
 
     node: str
@@ -51,6 +66,7 @@ class NodeChange:
     change_low_us: float | None = None
     change_high_us: float | None = None
     share: float | None = None
+    figures: Comparison | None = None
 
     @property
     def change_us(self) -> float:
@@ -95,28 +111,35 @@ def attribute(baseline: Sequence[TraceReport], candidate: Sequence[TraceReport])
     olds, news = baseline[:traces], candidate[:traces]
     # nodes executed together on either side belong together
     group_of = joint_groups(*(trace.operators for trace in (*olds, *news)))
-    old_us, new_us = ([_times(trace, group_of) for trace in side] for side in (olds, news))
-    heads = _heads([*olds, *news], group_of)
+    sides = ([times_of(trace.operators, group_of) for trace in side] for side in (olds, news))
+    return attributed(heads_of([*olds, *news], group_of), *sides)
+
+
+def attributed(
+    heads: Mapping[str, Head], olds: Sequence[Mapping[str, float]], news: Sequence[Mapping[str, float]]
+) -> Attribution:
+    """The same from the times of groups, in µs: a mapping each process, as many of either arm."""
     changes = [
-        _node_change(members, head, [t.get(key, 0.0) for t in old_us], [t.get(key, 0.0) for t in new_us])
+        _node_change(members, head, [t.get(key, 0.0) for t in olds], [t.get(key, 0.0) for t in news])
         for key, (members, head) in heads.items()
     ]
     whole = sum(change.change_us for change in changes)
     everything = sum(max(change.baseline_us, change.candidate_us) for change in changes)
-    explains = traces >= FEWEST_TRACES and abs(whole) > SMALLEST_CHANGE * everything
+    explains = len(olds) >= FEWEST_TRACES and abs(whole) > SMALLEST_CHANGE * everything
     shared = [_with_share(change, whole) for change in changes] if explains else changes
-    return Attribution(traces, tuple(sorted(shared, key=lambda c: (-abs(c.change_us), c.node))))
+    return Attribution(len(olds), tuple(sorted(shared, key=lambda c: (-abs(c.change_us), c.node))))
 
 
-def _times(trace: TraceReport, group_of: dict[str, str]) -> dict[str, float]:
+def times_of(operators: Iterable[Timed], group_of: Mapping[str, str]) -> dict[str, float]:
+    """The time of each group in one process, in µs."""
     times: dict[str, float] = {}
-    for operator in trace.operators:
+    for operator in operators:
         group = group_of[operator.node]
         times[group] = times.get(group, 0.0) + operator.time_us
     return times
 
 
-def _heads(traces: Sequence[TraceReport], group_of: dict[str, str]) -> dict[str, tuple[tuple[str, ...], Operator]]:
+def heads_of(traces: Sequence[TraceReport], group_of: Mapping[str, str]) -> dict[str, Head]:
     """For each group its own nodes, and the operator it is named after: the one with the most time in any trace."""
     members: dict[str, set[str]] = {}
     for node, group in group_of.items():

@@ -15,7 +15,7 @@ from farm.rules.planning import planning
 from farm.rules.planning.plans import ModelInput
 from farm.rules.quality import evaluation
 from farm.rules.quality.parity import Preset
-from farm.rules.reporting import documents
+from farm.rules.reporting import documents, operator_changes
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble, hold_across
 from tests.unit.rules.making import (
     make_block,
@@ -227,7 +227,7 @@ def test_lists_of_operators_are_bounded():
     assert len(document.cells[0].operators) == 256
     assert document.cells[0].operators[0].node == "n399"
     assert sum(sum(own.values()) for own in document.cells[0].executed.values()) == 400
-    assert len(document.comparisons[0].operators) == documents.MOST_OPERATORS
+    assert len(document.comparisons[0].operators) == operator_changes.MOST_OPERATORS
     assert document.comparisons[0].traces == 1
 
 

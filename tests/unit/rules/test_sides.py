@@ -47,6 +47,15 @@ def test_a_turned_comparison_says_the_opposite_with_inverted_figures() -> None:
     assert (change.change_low_us, change.change_high_us) == (130.0, 170.0)
 
 
+def test_the_verdict_on_an_operator_is_turned_with_its_comparison() -> None:
+    (one,) = measured("faster", 0.8).comparisons
+    judged = {"ratio": 0.625, "ci_low": 0.5, "ci_high": 0.8, "verdict": "faster", "rounds": 12}
+    (change,) = turned(one.model_copy(update={"operators": [one.operators[0].model_copy(update=judged)]})).operators
+    assert (change.ratio, change.ci_low, change.ci_high) == pytest.approx((1.6, 1.25, 2.0))
+    assert (change.verdict, change.rounds) == ("slower", 12)
+    assert turned(one).operators[0].verdict is None
+
+
 @pytest.mark.parametrize("verdict", ["slower", "faster", "equal", "undecided", "not comparable"])
 def test_turning_twice_changes_nothing(verdict: str) -> None:
     (one,) = measured(verdict, 1.25).comparisons

@@ -1,0 +1,66 @@
+"""What a comparison comes from, operator by operator: from traces of its rounds, else from those made afterwards."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from farm.contract import document as doc
+from farm.rules.judging.judging import BlockJudge, Judged
+from farm.rules.planning.estimates import ROUNDS
+from farm.rules.tracing.attribution import FEWEST_TRACES, Attribution, NodeChange, attribute
+from farm.rules.tracing.node_verdicts import is_change
+from farm.rules.tracing.round_times import Traced, attribute_rounds
+
+# of each comparison, those with a change of their own first, then those with the largest change
+MOST_OPERATORS = 64
+
+
+def explain(judge: BlockJudge, judged: Judged) -> Attribution:
+    """The attribution of a comparison: from the rounds that traced both arms, where there are enough of them.
+
+    Else from the traces that both arms have of the same trace round.
+    """
+    old = judge.evidence.traces_of(judged.planned.baseline)
+    new = judge.evidence.traces_of(judged.planned.candidate)
+    rounds = judge.traced_rounds(judged.planned)
+    if len(rounds) >= FEWEST_TRACES:
+        found = attribute_rounds(
+            Traced(old[0], [times for times, _ in rounds]),
+            Traced(new[0], [times for _, times in rounds]),
+            margin=judge.block.margin,
+            per_pair=ROUNDS[judge.block.budget].per_pair,
+        )
+        return found if judged.verdict != "not comparable" else _without_verdicts(found)
+    shared = sorted(old.keys() & new.keys())
+    return attribute([old[number] for number in shared], [new[number] for number in shared])
+
+
+def _without_verdicts(found: Attribution) -> Attribution:
+    return replace(found, nodes=tuple(replace(change, figures=None) for change in found.nodes))
+
+
+def told(changes: Sequence[NodeChange]) -> list[doc.OperatorChange]:
+    """The changes as a document has them, the largest first."""
+    kept = sorted(changes, key=lambda one: not (one.figures is not None and is_change(one.figures.verdict)))
+    kept = sorted(kept[:MOST_OPERATORS], key=lambda one: -abs(one.change_us))
+    return [_told(change) for change in kept]
+
+
+def _told(change: NodeChange) -> doc.OperatorChange:
+    figures = change.figures
+    return doc.OperatorChange(
+        node=change.node,
+        covers=list(change.covers),
+        op_type=change.op_type,
+        baseline_us=change.baseline_us,
+        candidate_us=change.candidate_us,
+        change_low_us=change.change_low_us,
+        change_high_us=change.change_high_us,
+        share=change.share,
+        ratio=figures and figures.ratio,
+        ci_low=figures and figures.ci_low,
+        ci_high=figures and figures.ci_high,
+        p=figures and figures.p_total,
+        verdict=figures and figures.verdict,
+        reason=(figures and figures.reason) or None,
+        rounds=figures and figures.rounds_used,
+    )

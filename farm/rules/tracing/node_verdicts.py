@@ -1,0 +1,128 @@
+"""Which of a model's own nodes changed: the pair rule of cells at each of them, over all of them together.
+
+A round that traces a few inferences of both arms gives every group of own nodes a pair of times. Each is judged as a
+cell is, by what all rounds say at once, for it was the cells' verdicts that ended the rounds. Then three things are
+asked of what looks slower or faster:
+
+many nodes    Benjamini-Hochberg over all that were judged, at a level under which hardly a block names a wrong one;
+the clock     the profiler counts whole microseconds: a change has to be one at least;
+moved time    a node and those of its neighbours that changed the other way must, taken together, still have changed.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import median
+
+from farm.rules.cells.numbers import counted
+from farm.rules.comparing import multiplicity, verdicts
+from farm.rules.comparing.comparisons import Comparison, Verdict
+from farm.rules.comparing.power import LOOKS
+
+Pair = tuple[float, float]
+Neighbours = Mapping[str, frozenset[str]]
+
+# durations in a profile are whole microseconds, cut off
+TICK_US = 1.0
+# what takes less in both arms is mostly the clock's rounding
+SHORTEST_US = 5.0
+# the nodes with the most time; an interval takes milliseconds to work out
+MOST_JUDGED = 256
+# Of blocks with one changed node about twice this share name another one too: docs/measuring.md, "Operators".
+LEVEL = 0.005
+_OPPOSITE: Mapping[Verdict, Verdict] = {"slower": "faster", "faster": "slower"}
+
+
+def judge_nodes(pairs: Mapping[str, Sequence[Pair]], *, neighbours: Neighbours, margin: float) -> dict[str, Comparison]:
+    """The verdict on every group of own nodes that can be judged, by its name.
+
+    `pairs`: (baseline, candidate) µs of an inference of the same rounds, in their order; `neighbours`: groups that one
+    reads from, or that read from it. Not judged: fewer than eight pairs, a group that is too short for the clock, and
+    all but those with the most time.
+    """
+    judgeable = {node: some for node, some in pairs.items() if _is_judgeable(some)}
+    longest = sorted(judgeable, key=lambda node: -_longer_us(judgeable[node]))[:MOST_JUDGED]
+    if not longest:
+        return {}
+    alone = _judged([judgeable[node] for node in longest], margin=margin)
+    holds = multiplicity.benjamini_hochberg([figures.p_total for figures in alone], level=LEVEL)
+    judged = {
+        node: _told(figures, judgeable[node], is_held=held, among=len(longest))
+        for node, figures, held in zip(longest, alone, holds, strict=True)
+    }
+    return {
+        node: _unless_moved(node, judged, judgeable, neighbours=neighbours.get(node, frozenset()), margin=margin)
+        for node in judged
+    }
+
+
+def is_change(verdict: str | None) -> bool:
+    """Whether a node's verdict says that it changed."""
+    return verdict in _OPPOSITE
+
+
+def _is_judgeable(pairs: Sequence[Pair]) -> bool:
+    return len(pairs) >= LOOKS[0] and _longer_us(pairs) >= SHORTEST_US
+
+
+def _longer_us(pairs: Sequence[Pair]) -> float:
+    return max(_medians_us(pairs))
+
+
+def _medians_us(pairs: Sequence[Pair]) -> tuple[float, float]:
+    return median(old for old, _ in pairs), median(new for _, new in pairs)
+
+
+def _judged(blocks: Sequence[Sequence[Pair]], *, margin: float) -> list[Comparison]:
+    """By one look at all rounds, or at the most that a look takes."""
+    rounds = max(look for look in LOOKS if look <= len(blocks[0]))
+    return verdicts.judge_many(blocks, margin=margin, looks=(rounds,))
+
+
+def _told(figures: Comparison, pairs: Sequence[Pair], *, is_held: bool, among: int) -> Comparison:
+    """The figures with the verdict that is left when there are many nodes, and whole microseconds."""
+    old_us, new_us = _medians_us(pairs)
+    if figures.verdict == "equal":
+        is_seen = figures.margin * old_us >= TICK_US
+        return figures if is_seen else _undecided(figures, "The profiler's clock, in whole µs, cannot tell it so well.")
+    if not is_change(figures.verdict):
+        return figures
+    if abs(new_us - old_us) < TICK_US:
+        return _undecided(figures, f"Alone it would be {figures.verdict}, by less than the profiler's clock can tell.")
+    if is_held:
+        return figures
+    return _undecided(
+        figures,
+        f"Alone it would be {figures.verdict}; among {counted(among, 'operator')} it may be chance (Benjamini-Hochberg "
+        f"at {100 * LEVEL:.3g} %).",
+    )
+
+
+def _unless_moved(
+    node: str,
+    judged: Mapping[str, Comparison],
+    pairs: Mapping[str, Sequence[Pair]],
+    *,
+    neighbours: frozenset[str],
+    margin: float,
+) -> Comparison:
+    """The verdict on a node, taken back where its neighbours make up for its change."""
+    figures = judged[node]
+    if not is_change(figures.verdict):
+        return figures
+    opposite = _OPPOSITE[figures.verdict]
+    others = sorted(one for one in neighbours & judged.keys() if judged[one].verdict == opposite)
+    if not others:
+        return figures
+    together = [
+        (sum(old for old, _ in members), sum(new for _, new in members))
+        for members in zip(*(pairs[one] for one in (node, *others)), strict=True)
+    ]
+    if _judged([together], margin=margin)[0].verdict == figures.verdict:
+        return figures
+    return _undecided(
+        figures, f"Time moved between neighbours: {', '.join(others[:3])} became {opposite}, and together they did not."
+    )
+
+
+def _undecided(figures: Comparison, reason: str) -> Comparison:
+    return replace(figures, verdict="undecided", rounds_needed=None, reason=reason)

@@ -1,0 +1,90 @@
+"""What the launches of a comparison's rounds tell of the model's own nodes: times, shares and verdicts.
+
+A launch that also traces a few inferences sends one time an own node, in the order of their names in the arm's first
+trace, which says what was executed for them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from farm.contract.reports import TraceReport
+from farm.rules.comparing.comparisons import Comparison
+from farm.rules.comparing.joining import joined
+from farm.rules.tracing.attribution import Attribution, attributed, heads_of, times_of
+from farm.rules.tracing.executing import joint_groups
+from farm.rules.tracing.node_verdicts import Pair, judge_nodes
+
+# µs by own node, in the order of `own_nodes`
+Times = Sequence[float]
+
+
+class NodeTime(NamedTuple):
+    """An own node and its time in one launch."""
+
+    node: str
+    time_us: float
+
+
+@dataclass(frozen=True)
+class Traced:
+    """One arm: its first trace, and the times of its launches in the rounds that both arms have."""
+
+    first: TraceReport
+    rounds: Sequence[Times]
+
+    def by_group(self, group_of: Mapping[str, str]) -> list[dict[str, float]]:
+        """Of each round the times of groups, in µs."""
+        names = own_nodes(self.first)
+        return [times_of(map(NodeTime, names, times), group_of) for times in self.rounds]
+
+
+def own_nodes(trace: TraceReport) -> list[str]:
+    """What a trace has times of: each own node once, by name. Another trace of the same arm has the same."""
+    return sorted({operator.node for operator in trace.operators})
+
+
+def attribute_rounds(old: Traced, new: Traced, *, margin: float, per_pair: int) -> Attribution:
+    """The change of every group of own nodes between two arms, with the verdicts of those that can be judged.
+
+    `per_pair` rounds make one pair, as for the cells.
+    """
+    firsts = [old.first, new.first]
+    group_of = joint_groups(*(trace.operators for trace in firsts))
+    heads = heads_of(firsts, group_of)
+    olds, news = old.by_group(group_of), new.by_group(group_of)
+    judged = judge_nodes(
+        {group: joined(_pairs(group, olds, news), per_pair=per_pair) for group in heads},
+        neighbours=_neighbours(firsts, group_of),
+        margin=margin,
+    )
+    figures = {heads[group][1].node: _in_rounds(figures, per_pair) for group, figures in judged.items()}
+    found = attributed(heads, olds, news)
+    return replace(found, nodes=tuple(replace(one, figures=figures.get(one.node)) for one in found.nodes))
+
+
+def _pairs(group: str, olds: Sequence[Mapping[str, float]], news: Sequence[Mapping[str, float]]) -> list[Pair]:
+    """None where a launch of either arm has no time for the group: a ratio to nothing is none."""
+    pairs = [(old.get(group, 0.0), new.get(group, 0.0)) for old, new in zip(olds, news, strict=True)]
+    return pairs if all(old > 0.0 and new > 0.0 for old, new in pairs) else []
+
+
+def _in_rounds(figures: Comparison, per_pair: int) -> Comparison:
+    return replace(figures, rounds_used=figures.rounds_used * per_pair, set_aside=figures.set_aside * per_pair)
+
+
+def _neighbours(traces: Sequence[TraceReport], group_of: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    """Groups that read from one another, by group."""
+    reads = {
+        (group_of[operator.node], group_of[node])
+        for trace in traces
+        for operator in trace.operators
+        for node in operator.reads
+        if node in group_of
+    }
+    found: dict[str, set[str]] = {}
+    for group, other in reads:
+        if group != other:
+            found.setdefault(group, set()).add(other)
+            found.setdefault(other, set()).add(group)
+    return {group: frozenset(others) for group, others in found.items()}

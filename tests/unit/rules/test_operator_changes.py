@@ -1,0 +1,137 @@
+"""Operators of a block whose rounds were traced: their verdicts in the document, and no further traces for them."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from farm.contract.reports import Report, RoundReport, Sample
+from farm.rules.judging.judging import BlockJudge
+from farm.rules.planning.plans import PlannedBlock
+from farm.rules.reporting import operator_changes
+from farm.rules.reporting.documents import assemble
+from farm.rules.reporting.records import BlockRecord, RunRecord
+from tests.unit.rules.making import (
+    make_block,
+    make_model,
+    make_operator,
+    make_reports,
+    make_round,
+    make_sample,
+    make_trace,
+)
+
+OLD = {"mm": 600.0, "norm": 60.0, "add": 300.0, "soft": 240.0}
+NEW = {**OLD, "norm": 66.0}
+
+
+def traced_rounds(arms: Mapping[int, Mapping[str, float]], *, rounds: int = 12, s: float = 0.01) -> list[RoundReport]:
+    """Rounds whose launches told the times of own nodes, and take as long as these together."""
+    dice = np.random.default_rng(7)
+    reports = []
+    for number in range(rounds):
+        samples: dict[int, Sample] = {}
+        for arm, nodes in arms.items():
+            told = [nodes[node] * float(np.exp(s * dice.standard_normal())) for node in sorted(nodes)]
+            samples[arm] = make_sample(sum(told) / 1000.0, nodes_us=tuple(told))
+        reports.append(make_round(number, samples))
+    return reports
+
+
+def block_of(
+    old: Mapping[str, float], new: Mapping[str, float], *, rounds: int = 12, **options: str
+) -> tuple[PlannedBlock, list[Report]]:
+    block = make_block(**{"budget": "standard", **options})
+    firsts = [
+        make_trace(arm, [make_operator(node, us, op_type=node.title()) for node, us in nodes.items()])
+        for arm, nodes in ((0, old), (1, new))
+    ]
+    before = [one for one in make_reports({0: 1.0, 1: 1.0}, rounds=0, end=False)]
+    return block, [*before, *firsts, *traced_rounds({0: old, 1: new}, rounds=rounds)]
+
+
+def document_of(block: PlannedBlock, reports: list[Report]) -> dict[str, object]:
+    """The one comparison as it is written."""
+    record = RunRecord(model=make_model(), blocks=[BlockRecord(block, reports)])
+    (comparison,) = json.loads(assemble(record).to_json())["comparisons"]
+    assert isinstance(comparison, dict)
+    return comparison
+
+
+def test_a_change_too_small_for_the_model_is_called_at_its_operator():
+    comparison = document_of(*block_of(OLD, NEW))
+    assert comparison["verdict"] in ("equal", "undecided")
+    assert comparison["traces"] == 12
+    by_node = {one["node"]: one for one in comparison["operators"]}
+    norm = by_node["norm"]
+    assert (norm["verdict"], norm["op_type"], norm["rounds"]) == ("slower", "Norm", 12)
+    assert norm["ci_low"] < 1.1 < norm["ci_high"]
+    assert norm["baseline_us"] == pytest.approx(60.0, rel=0.02)
+    assert norm["candidate_us"] == pytest.approx(66.0, rel=0.02)
+    assert {by_node[node]["verdict"] for node in ("mm", "add", "soft")} <= {"equal", "undecided"}
+
+
+def test_without_traced_rounds_operators_have_no_keys_of_a_verdict():
+    block, reports = block_of(OLD, NEW)
+    plain = [one for one in reports if not isinstance(one, RoundReport)]
+    untraced = make_reports({0: 1.2, 1: 1.2}, rounds=12, end=False)
+    comparison = document_of(block, [*plain, *(one for one in untraced if isinstance(one, RoundReport))])
+    assert comparison["traces"] == 1
+    assert set(comparison["operators"][0]) == {
+        *("node", "covers", "op_type", "baseline_us", "candidate_us", "change_low_us", "change_high_us", "share"),
+    }
+
+
+def test_times_of_another_number_of_nodes_than_the_first_trace_names_are_left_aside():
+    block, reports = block_of(OLD, NEW)
+    judge = BlockJudge(block, reports=reports)
+    assert len(judge.evidence.node_times(0)) == 12
+    reports[-1] = make_round(11, {0: make_sample(1.2, nodes_us=(1.0, 2.0)), 1: make_sample(1.2)})
+    judge = BlockJudge(block, reports=reports)
+    assert 11 not in judge.evidence.node_times(0)
+    assert len(judge.traced_rounds(block.comparisons[0])) == 11
+
+
+def test_times_without_a_first_trace_say_nothing():
+    block, reports = block_of(OLD, NEW)
+    judge = BlockJudge(block, reports=[one for one in reports if isinstance(one, RoundReport)])
+    assert judge.evidence.node_times(0) == {}
+    assert judge.traced_rounds(block.comparisons[0]) == []
+
+
+def test_arms_whose_rounds_were_traced_are_not_traced_again():
+    slower = {node: 1.3 * us for node, us in OLD.items()}
+    block, reports = block_of(OLD, slower, rounds=8, budget="quick")
+    judge = BlockJudge(block)
+    replies = [judge.take(report) for report in reports]
+    assert judge.comparisons()[0].verdict == "slower"
+    assert (replies[-1].go_on, replies[-1].trace_arms) == (False, ())
+
+
+def test_a_round_that_was_disturbed_does_not_count_at_the_operators_either():
+    block, reports = block_of(OLD, NEW)
+    last = reports[-1]
+    assert isinstance(last, RoundReport)
+    samples = {place.arm: place.sample.model_copy(update={"is_disturbed": True}) for place in last.samples}
+    judge = BlockJudge(block, reports=[*reports[:-1], make_round(11, samples)])
+    assert len(judge.traced_rounds(block.comparisons[0])) == 11
+
+
+def test_operators_of_arms_that_cannot_be_compared_have_times_and_no_verdict():
+    block, reports = block_of(OLD, {**OLD, "norm": 90.0})
+    judge = BlockJudge(block, reports=reports)
+    (judged,) = judge.comparisons()
+    assert operator_changes.explain(judge, judged).nodes[0].figures is not None
+    found = operator_changes.explain(judge, replace(judged, verdict="not comparable"))
+    assert found.nodes[0].node == "norm"
+    assert all(change.figures is None for change in found.nodes)
+
+
+def test_a_called_operator_is_told_however_many_others_moved_more():
+    many = {f"n{number:03}": 3000.0 for number in range(80)} | {"small": 50.0}
+    block, reports = block_of(many, {**many, "small": 60.0}, rounds=12)
+    told = document_of(block, reports)["operators"]
+    assert len(told) == operator_changes.MOST_OPERATORS
+    assert [one["node"] for one in told if one["verdict"] == "slower"] == ["small"]
