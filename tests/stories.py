@@ -140,6 +140,12 @@ STORIES = (
         ),
     ),
     Story(
+        "rediscovery",
+        "published changes of ONNX Runtime, drawn by seed, are found, dated and explained; unchanged pairs stay silent",
+        20,
+        (f"tests.acceptance.rediscovery --sample 6 --seed 1 --resume {FOLDER}/rows.jsonl --least 0.5",),
+    ),
+    Story(
         "arm",
         "an aarch64 node under qemu joins, is seen to be emulated and takes a block (as root, with qemu-user-static)",
         10,
