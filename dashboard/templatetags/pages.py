@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from dashboard import markup, numbers, words
+from dashboard import documents, markup, numbers, words
 from dashboard.figures.figure import Figure
 from farm.rules.cells.commands import submit_command
 
@@ -37,6 +37,15 @@ def when(at: datetime | None) -> str | SafeString:
     utc = at.astimezone(UTC)
     return format_html(
         '<time datetime="{}" class="nowrap">{}</time>', utc.isoformat(), utc.strftime("%Y-%m-%d %H:%M UTC")
+    )
+
+
+@register.simple_tag
+def term(name: str, shown: str = "") -> SafeString:
+    """A word of the field with its explanation: on hover, and where it leads to. docs/words.md explains it."""
+    explanation = documents.terms()[name]
+    return format_html(
+        '<a class="term" href="{}" title="{}">{}</a>', documents.address("words"), explanation, shown or name
     )
 
 

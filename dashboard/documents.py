@@ -1,0 +1,182 @@
+"""The farm's own documents: where they lie, what they are called, as HTML, and searched.
+
+In a checkout they are the folder `docs`; the wheel brings them as data of the environment, under `share/doc/onnxfarm`.
+They are written in CommonMark with tables; HTML in them is shown as text.
+"""
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from posixpath import normpath
+
+from django.urls import reverse
+from django.utils.safestring import SafeString, mark_safe
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+CHECKOUT = Path(__file__).resolve().parents[1] / "docs"
+INSTALLED = Path(sys.prefix) / "share" / "doc" / "onnxfarm"
+FIRST = "README"
+ATTACHMENTS = {".png": "image/png", ".yaml": "text/plain; charset=utf-8"}
+
+
+@dataclass(frozen=True)
+class Section:
+    """What stands under one heading of a document, without its subsections."""
+
+    name: str
+    title: str
+    anchor: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Document:
+    """One document: its name (the path without its ending), its title, its HTML and its sections."""
+
+    name: str
+    title: str
+    body: SafeString
+    sections: tuple[Section, ...]
+
+
+def root() -> Path:
+    """The folder that holds the documents."""
+    return CHECKOUT if CHECKOUT.is_dir() else INSTALLED
+
+
+@lru_cache(maxsize=1)
+def names() -> tuple[str, ...]:
+    """Every document's name, in order. They are read once: a farm's documents change with the farm."""
+    folder = root()
+    return tuple(sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.md")))
+
+
+@lru_cache
+def document(name: str) -> Document | None:
+    """The document of that name, or None where there is none."""
+    if name not in names():
+        return None
+    tokens = _parser().parse((root() / f"{name}.md").read_text(encoding="utf-8"))
+    sections = tuple(_sections(name, tokens))
+    _prepare(tokens, name)
+    body = _parser().renderer.render(tokens, _parser().options, {})
+    return Document(name, sections[0].title, mark_safe(body), sections)
+
+
+def attachment(name: str) -> Path | None:
+    """A picture or an example that documents link to, or None where there is none (the wheel brings no pictures)."""
+    folder = root().resolve()
+    path = (folder / name).resolve()
+    return path if path.suffix in ATTACHMENTS and path.is_relative_to(folder) and path.is_file() else None
+
+
+@lru_cache(maxsize=1)
+def terms() -> dict[str, str]:
+    """Each word that words.md explains, and its explanation as plain text."""
+    tokens = _parser().parse((root() / "words.md").read_text(encoding="utf-8"))
+    cells = [_plain(tokens[index + 1]) for index, token in enumerate(tokens) if token.type == "td_open"]
+    rows = zip(cells[::2], cells[1::2], strict=True)
+    return {word: explanation for words, explanation in rows for word in words.split(", ")}
+
+
+def search(words: str) -> list[Section]:
+    """The sections that hold every word, those that have them in their heading first; at most 50."""
+    wanted = words.lower().split()[:8]
+    scored = [(_score(section, wanted), section) for name in names() for section in _sections_of(name)]
+    ordered = sorted((pair for pair in scored if pair[0]), key=lambda pair: -pair[0])
+    return [section for _, section in ordered[:50]] if wanted else []
+
+
+def excerpt(section: Section, words: str, *, width: int = 240) -> str:
+    """The part of a section around the first of the words."""
+    places = [place for word in words.lower().split() if (place := section.text.lower().find(word)) >= 0]
+    start = max(0, min(places, default=0) - width // 3)
+    piece = section.text[start : start + width].strip()
+    return f"{'… ' if start else ''}{piece}{' …' if start + width < len(section.text) else ''}"
+
+
+def address(name: str, anchor: str = "") -> str:
+    """Where a document is shown."""
+    page = reverse("dashboard:docs") if name == FIRST else reverse("dashboard:document", args=(name,))
+    return page + (f"#{anchor}" if anchor else "")
+
+
+def slug(title: str) -> str:
+    """The anchor of a heading, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
+
+
+def _sections_of(name: str) -> Sequence[Section]:
+    shown = document(name)
+    return shown.sections if shown else ()
+
+
+def _score(section: Section, wanted: Sequence[str]) -> int:
+    title, text = section.title.lower(), section.text.lower()
+    if not all(word in title or word in text for word in wanted):
+        return 0
+    return 1 + sum(20 * (word in title) + min(text.count(word), 5) for word in wanted)
+
+
+@lru_cache(maxsize=1)
+def _parser() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+
+
+def _sections(name: str, tokens: Sequence[Token]) -> Iterator[Section]:
+    """Every heading with the text below it. Text before the first heading belongs to the document's name."""
+    title, lines, has_begun = name, list[str](), False
+    for index, token in enumerate(tokens):
+        if token.type == "heading_open":
+            if has_begun or lines:
+                yield Section(name, title, slug(title), " ".join(lines))
+            title, lines, has_begun = _plain(tokens[index + 1]), [], True
+        elif token.type == "inline" and tokens[index - 1].type != "heading_open":
+            lines.append(_plain(token))
+        elif token.type == "fence":
+            lines.append(token.content)
+    yield Section(name, title, slug(title), " ".join(lines))
+
+
+def _plain(token: Token) -> str:
+    """What an inline token says, without its marks."""
+    return "".join(" " if child.type == "softbreak" else child.content for child in token.children or ())
+
+
+def _prepare(tokens: Sequence[Token], name: str) -> None:
+    """Anchors at headings, links that stay in the farm, and no inline style, which the pages' policy forbids."""
+    for index, token in enumerate(tokens):
+        if token.type == "heading_open":
+            token.attrSet("id", slug(_plain(tokens[index + 1])))
+        if "style" in token.attrs:
+            align = str(token.attrs.pop("style"))
+            token.attrs |= {"class": "n"} if align.endswith("right") else {}
+        _link(token.children or (), name)
+
+
+def _link(tokens: Sequence[Token], name: str) -> None:
+    """Lets links and pictures of one paragraph lead to the farm's pages. What only the repository has is no link."""
+    is_link = True
+    for token in tokens:
+        if token.type == "link_open":
+            target = _target(str(token.attrGet("href")), name)
+            is_link, token.attrs = target is not None, {"href": target} if target else {}
+        elif token.type == "image":
+            token.attrSet("src", _target(str(token.attrGet("src")), name) or "")
+        if token.type in ("link_open", "link_close") and not is_link:
+            token.tag = "span"
+
+
+def _target(href: str, name: str) -> str | None:
+    """Where a link of a document leads; None where the farm has no such page."""
+    if "://" in href or href.startswith(("#", "mailto:")):
+        return href
+    path, _, anchor = href.partition("#")
+    linked = normpath(PurePosixPath(name).parent / path)
+    if (page := linked.removesuffix(".md")) in names():
+        return address(page, anchor)
+    return reverse("dashboard:document", args=(linked,)) if attachment(linked) else None

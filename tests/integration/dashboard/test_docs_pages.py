@@ -1,0 +1,62 @@
+"""The documents open in the farm, with their links and anchors, and can be searched."""
+
+import re
+
+import pytest
+from django.test import Client
+
+from dashboard import documents
+from tests.integration.dashboard.pages import assert_is_page
+
+pytestmark = pytest.mark.django_db
+
+
+def test_every_document_opens_and_every_link_between_documents_leads_to_one(signed_in: Client) -> None:
+    shown = {
+        documents.address(name): signed_in.get(documents.address(name)).content.decode() for name in documents.names()
+    }
+    for address, page in shown.items():
+        assert len(re.findall(r"<h1[ >]", page)) == 1, address
+        for href in set(re.findall(r'href="(/docs/[^"]+)"', page)):
+            path, _, anchor = href.partition("#")
+            assert path in shown or signed_in.get(path).status_code == 200, f"{address} links to {href}"
+            assert not anchor or f'id="{anchor}"' in shown[path], f"{address} links to {href}"
+
+
+def test_no_document_brings_a_style_or_a_tag_of_its_own(signed_in: Client) -> None:
+    for name in documents.names():
+        body = documents.document(name)
+        assert body is not None
+        assert "style=" not in body.body, name
+        assert "<script" not in body.body, name
+
+
+def test_a_search_finds_the_section_and_leads_to_its_heading(signed_in: Client) -> None:
+    text = assert_is_page(signed_in.get("/docs/", {"q": "lease attempt"}))
+    assert "with “lease attempt”" in text
+    assert re.search(r'href="/docs/[^"]+#', signed_in.get("/docs/", {"q": "lease attempt"}).content.decode())
+
+
+def test_a_search_that_finds_nothing_says_so(signed_in: Client) -> None:
+    assert "No section has all of “xylophone <b>”" in assert_is_page(signed_in.get("/docs/", {"q": "xylophone <b>"}))
+
+
+@pytest.mark.parametrize("name", ["nothing", "../README", "..%2fREADME", "screens/../../manage.py", "a" * 3000])
+def test_what_is_no_document_is_not_found(signed_in: Client, name: str) -> None:
+    assert signed_in.get(f"/docs/{name}").status_code == 404
+
+
+def test_a_picture_of_a_document_is_sent_as_one(signed_in: Client) -> None:
+    picture = next((documents.root() / "screens").glob("*.png"))
+    response = signed_in.get(f"/docs/screens/{picture.name}")
+    assert response["Content-Type"] == "image/png"
+    assert response.content.startswith(b"\x89PNG")
+
+
+def test_who_has_not_signed_in_is_asked_to(client: Client) -> None:
+    assert client.get("/docs/")["Location"].startswith("/sign-in/")
+
+
+def test_a_word_of_the_field_brings_its_explanation() -> None:
+    assert documents.terms()["A/A pair"].startswith("two arms with the same cell")
+    assert documents.terms()["lease"] == documents.terms()["attempt"]
