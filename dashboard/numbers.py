@@ -86,20 +86,16 @@ def _percent_decimals(low: float | None, high: float | None) -> int:
 @_measured
 def change(ratio: float, low: float | None = None, high: float | None = None) -> str:
     """A ratio as a signed change, a large one as sentences do: 1.24 is `+24 %`, 3.4 is `×3.4`, 1/3.4 is `÷3.4`."""
+    if ratio > 0 and low is not None and high is not None:
+        return in_words.signed_change(ratio, low, high)[0]
     if ratio > 0 and in_words.is_factor(ratio):
-        return _factors(ratio, ratio if low is None else low, ratio if high is None else high)[0]
+        return in_words.signed_change(ratio, ratio, ratio)[0]
     return signed_percent(ratio - 1, _percent_decimals(low, high))
 
 
 def change_size(ratio: float, low: float | None = None, high: float | None = None) -> str:
     """How large a change is, for a word that says its direction: 1.24 is `24 %`."""
     return change(ratio, low, high).lstrip(f"+{MINUS}").replace("÷", "×")
-
-
-def _factors(ratio: float, low: float, high: float) -> tuple[str, str]:
-    """A large ratio and its interval: `×3.4` and `×3.2–3.6`; where it is below 1, what the time was divided by."""
-    size, interval = in_words.change(ratio, low, high)
-    return (size, interval) if ratio > 1 else (size.replace("×", "÷"), interval.replace("×", "÷"))
 
 
 def signed_percent(fraction: float, decimals: int) -> str:
@@ -113,8 +109,8 @@ def change_interval(low: float | None, high: float | None, *, ratio: float | Non
     """The interval of a ratio, written as the ratio is: `+21 to +26 %`, `×3.2–3.6`."""
     if low is None or high is None:
         return NOT_MEASURED
-    if ratio is not None and ratio > 0 and in_words.is_factor(ratio):
-        return _factors(ratio, low, high)[1]
+    if ratio is not None and ratio > 0:
+        return in_words.signed_change(ratio, low, high)[1]
     decimals = _percent_decimals(low, high)
     first = signed_percent(low - 1, decimals).removesuffix(" %")
     return f"{first} to {signed_percent(high - 1, decimals)}"

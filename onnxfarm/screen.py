@@ -9,8 +9,10 @@ from rich.text import Text
 from farm.contract.document import Cell, Comparison, Document, EngineParity, Parity
 from farm.rules.cells.axes import AXES, BY_NAME, Axis
 from farm.rules.cells.label import WORKLOAD
-from farm.rules.cells.numbers import change, mebibytes, microseconds, milliseconds, percent, signed, three_digits
+from farm.rules.cells.numbers import change_beside, mebibytes, microseconds, milliseconds, percent, signed, three_digits
+from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.reporting.accuracy_words import is_worse, percentage
+from farm.rules.reporting.headlines import axis_rank, opening_comparison
 from farm.rules.runtimes import providers
 
 # of the largest change, so many operators are named
@@ -24,6 +26,7 @@ PLAIN_WIDTH = 160
 NARROW = 100
 TWIN = "twin"
 COLOURS = {"slower": "bold yellow", "faster": "cyan", "fail": "bold red", "failed": "red", "crashed": "red"}
+COLOURS |= {"fewer": COLOURS["slower"], "more": COLOURS["faster"]}
 
 # columns: what is compared most comes first, where it ran last
 _FIRST = ("runtime", "opset", "provider", "precision")
@@ -219,10 +222,10 @@ def _comparisons(document: Document, varying: Sequence[Axis]) -> Table:
     table = _table("compared", "verdict")
     for head in ("change", "interval", "rounds", "could see"):
         table.add_column(head, justify="right", no_wrap=True)
-    # runtimes first, as in the sentence above; that more work takes longer is no news
-    ordered = sorted(document.comparisons, key=lambda one: (one.axis == TWIN, one.axis != "runtime", *_weight(one)))
+    ordered = _ordered(document.comparisons, cells)
     for comparison in ordered[:MOST_COMPARISONS]:
-        table.add_row(_sides(comparison, cells, varying), *_comparison_figures(comparison))
+        figures = _comparison_figures(comparison, change_of(comparison, cells))
+        table.add_row(_sides(comparison, cells, varying), *figures)
     notes = []
     by_processor = sum(one.verdict_from == "processor" for one in ordered)
     if by_processor:
@@ -233,13 +236,22 @@ def _comparisons(document: Document, varying: Sequence[Axis]) -> Table:
     return table
 
 
-def _comparison_figures(comparison: Comparison) -> list[str | Text]:
-    size, interval = "", ""
-    if comparison.ratio is not None and comparison.ci_low is not None and comparison.ci_high is not None:
-        size, interval = change(comparison.ratio, comparison.ci_low, comparison.ci_high)
+def _ordered(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> list[Comparison]:
+    """The axis that the sentence above leads with, then as readers ask for them, A/A pairs last."""
+    leading = opening_comparison(comparisons, cells)
+    first = "" if leading is None else leading.axis
+    return sorted(
+        comparisons,
+        key=lambda one: (one.axis == TWIN, one.axis != first, axis_rank(one.axis), *_weight(one, cells)),
+    )
+
+
+def _comparison_figures(comparison: Comparison, told: Change) -> list[str | Text]:
+    size, interval = change_beside(told.word, *told.figures) if told.figures is not None else ("", "")
     least = comparison.smallest_detectable
+    unit = " items/s" if told.word in ("more", "fewer") else ""
     return [
-        _coloured(signed(comparison.verdict), comparison.verdict),
+        _coloured(f"{signed(told.word)}{unit}", told.word),
         size,
         interval,
         str(comparison.rounds),
@@ -258,11 +270,11 @@ def _sides(comparison: Comparison, cells: Mapping[str, Cell], varying: Iterable[
     return f"{_text(axis, old)} → {_text(axis, new)}" + (f" ({others})" if others else "")
 
 
-def _weight(comparison: Comparison) -> tuple[int, float]:
-    """Slower first, the larger change before the smaller; A/A pairs last."""
-    order = {"slower": 0, "faster": 1, "undecided": 2, "equal": 3}
-    rank = 9 if comparison.axis == TWIN else order.get(comparison.verdict, 4)
-    return rank, -abs((comparison.ratio or 1.0) - 1.0)
+def _weight(comparison: Comparison, cells: Mapping[str, Cell]) -> tuple[int, float]:
+    """Slower first, the larger change before the smaller."""
+    order = {"slower": 0, "fewer": 0, "faster": 1, "more": 1, "undecided": 2, "equal": 3}
+    told = change_of(comparison, cells)
+    return order.get(told.word, 4), -told.size
 
 
 def _show_operators(document: Document, *, console: Console) -> None:
@@ -270,9 +282,9 @@ def _show_operators(document: Document, *, console: Console) -> None:
     changed = [c for c in document.comparisons if c.verdict in ("slower", "faster") and c.operators and c.axis != TWIN]
     if not changed:
         return
-    largest = min(changed, key=lambda one: (one.axis != "runtime", *_weight(one)))
-    named = sorted(largest.operators, key=lambda one: -abs(one.candidate_us - one.baseline_us))[:NAMED_OPERATORS]
     cells = {cell.id: cell for cell in document.cells}
+    largest = min(changed, key=lambda one: (one.axis != "runtime", *_weight(one, cells)))
+    named = sorted(largest.operators, key=lambda one: -abs(one.candidate_us - one.baseline_us))[:NAMED_OPERATORS]
     where = _sides(largest, cells, [BY_NAME[name] for name in ("precision", "batch") if name != largest.axis])
     console.print(Text(f"\nWhat the change {where} comes from, per inference:"), soft_wrap=True)
     for one in named:

@@ -11,8 +11,10 @@ from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table, verdict_entry
 from farm.contract.document import Comparison
 from farm.rules.cells.numbers import is_factor
+from farm.rules.comparing.quantities import Change
 
 NAME = "comparisons"
+_WORDS: Sequence[str] = ("slower", "fewer", "faster", "more", "equal", "undecided", "not comparable")
 MOST = 40
 # round changes to choose ticks from, as ratios
 TICKS = (0.1, 0.2, 0.33, 0.5, 0.67, 0.8, 0.9, 0.95, 0.98, 1.0, 1.02, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
@@ -20,12 +22,22 @@ TICKS = (0.1, 0.2, 0.33, 0.5, 0.67, 0.8, 0.9, 0.95, 0.98, 1.0, 1.02, 1.05, 1.1, 
 
 @dataclass(frozen=True)
 class Named:
-    """A comparison with its name on this page: where both cells are, and the step from one to the other."""
+    """A comparison with its name on this page: where both cells are, and the step from one to the other.
+
+    `told`: what it comes to where that is not latency.
+    """
 
     comparison: Comparison
     where: str
     step: str = ""
     href: str = ""
+    told: Change | None = None
+
+    @property
+    def change(self) -> Change:
+        """Its word, ratio and interval, of latency or of items per second."""
+        one = self.comparison
+        return self.told or Change("latency", one.verdict, one.ratio, one.ci_low, one.ci_high)
 
     @property
     def name(self) -> str:
@@ -34,16 +46,17 @@ class Named:
 
 
 def _change(one: Named) -> Entry:
-    comparison = one.comparison
-    return Entry(numbers.change(comparison.ratio, comparison.ci_low, comparison.ci_high), comparison.ratio)
+    change = one.change
+    unit = "items/s" if change.quantity == "items" else ""
+    return Entry(numbers.change(change.ratio, change.low, change.high), change.ratio, soft=unit)
 
 
 def _interval(one: Named) -> Entry:
-    low, high = one.comparison.ci_low, one.comparison.ci_high
-    return Entry(numbers.change_interval(low, high, ratio=one.comparison.ratio), low)
+    change = one.change
+    return Entry(numbers.change_interval(change.low, change.high, ratio=change.ratio), change.low)
 
 
-VERDICT: Column[Named] = Column("Verdict", lambda one: verdict_entry(one.comparison.verdict))
+VERDICT: Column[Named] = Column("Verdict", lambda one: verdict_entry(one.change.word))
 CHANGE: Column[Named] = Number("change", _change)
 INTERVAL: Column[Named] = Number("95 % interval", _interval)
 MARGIN: Column[Named] = Number(
@@ -54,31 +67,37 @@ NAMED: Column[Named] = Column("Comparison", lambda one: Entry(one.name, href=one
 
 def ratios(named: Sequence[Named]) -> Figure:
     """A row for each comparison; at most 40 are drawn, the largest changes first when there are more."""
-    drawn = [one for one in named if one.comparison.ratio is not None]
+    drawn = [one for one in named if one.change.ratio is not None]
     table = Table.of(NAME, "Candidate against baseline", (NAMED, VERDICT, CHANGE, INTERVAL, MARGIN), named)
     if not drawn:
         return nothing(NAME, "No two cells have been compared yet.", table)
     if len(drawn) > MOST:
-        drawn = sorted(drawn, key=lambda one: -abs(log10(one.comparison.ratio or 1.0)))[:MOST]
+        drawn = sorted(drawn, key=lambda one: -one.change.size)[:MOST]
     low, high = _range(drawn)
+    is_of_items = all(one.change.quantity == "items" for one in drawn)
+    quantity = "items per second" if is_of_items else "latency"
     return Figure(
         name=NAME,
         title=finding(named),
         summary=(
-            f"Change of latency of {numbers.count(len(drawn), 'comparison')}, with 95 % intervals; the grey band is "
+            f"Change of {quantity} of {numbers.count(len(drawn), 'comparison')}, with 95 % intervals; the grey band is "
             "the margin within which a change is called equal. The table has every number."
         ),
-        data=[_points(verdict, drawn) for verdict in dict.fromkeys(one.comparison.verdict for one in drawn)],
+        data=[_points(verdict, drawn) for verdict in dict.fromkeys(one.change.word for one in drawn)],
         layout=theme.layout(
             height=theme.row_height(len(drawn), per_row=26),
             xaxis=theme.axis(
-                f"change{_step(drawn)}, logarithmic", type="log", range=[low, high], tickangle=0, **ticks(low, high)
+                f"change of {quantity}{_step(drawn)}, logarithmic",
+                type="log",
+                range=[low, high],
+                tickangle=0,
+                **ticks(low, high),
             ),
             yaxis=theme.axis(
                 "", autorange="reversed", type="category", categoryarray=[_label(one, drawn) for one in drawn]
             ),
             shapes=_shapes(drawn),
-            showlegend=len({one.comparison.verdict for one in drawn}) > 1,
+            showlegend=len({one.change.word for one in drawn}) > 1,
         ),
         table=table,
     )
@@ -97,51 +116,43 @@ def _label(one: Named, drawn: Sequence[Named]) -> str:
 
 def finding(named: Sequence[Named]) -> str:
     """How many comparisons came out which way."""
-    verdicts = [one.comparison.verdict for one in named]
-    parts = [f"{verdicts.count(word)} {word}" for word in dict.fromkeys(sorted(verdicts, key=_weight))]
+    verdicts: list[str] = [one.change.word for one in named]
+    known = dict.fromkeys(sorted(verdicts, key=_WORDS.index))
+    parts = [f"{verdicts.count(word)} {_with_unit(word)}" for word in known]
     return f"{numbers.count(len(named), 'comparison')}: {numbers.listed(parts, most=5)}"
 
 
-def _weight(verdict: str) -> int:
-    return ("slower", "faster", "equal", "undecided", "not comparable").index(verdict)
+def _with_unit(word: str) -> str:
+    return f"{word} items/s" if word in ("more", "fewer") else word
 
 
 def _points(verdict: str, drawn: Sequence[Named]) -> Json:
-    mine = [one for one in drawn if one.comparison.verdict == verdict]
-    values = [one.comparison.ratio or 1.0 for one in mine]
-    ends = [
-        (one.comparison.ci_low or value, one.comparison.ci_high or value)
-        for one, value in zip(mine, values, strict=True)
-    ]
+    mine = [one for one in drawn if one.change.word == verdict]
+    values = [one.change.ratio or 1.0 for one in mine]
+    ends = [(one.change.low or value, one.change.high or value) for one, value in zip(mine, values, strict=True)]
     colour = theme.VERDICT_COLOURS.get(verdict, theme.SOFT)
     return {
         "type": "scatter",
         "mode": "markers",
-        "name": verdict,
+        "name": _with_unit(verdict),
         "x": values,
         "y": [_label(one, drawn) for one in mine],
         "error_x": theme.whiskers(values, ends, colour),
         "marker": {"color": colour, "size": 9, "symbol": theme.VERDICT_MARKS[verdict]},
-        "text": [_in_words(one.comparison) for one in mine],
+        "text": [_in_words(one.change) for one in mine],
         "customdata": [one.href for one in mine],
         "hovertemplate": "%{y}<br>%{text}<extra></extra>",
     }
 
 
-def _in_words(comparison: Comparison) -> str:
-    low, high = comparison.ci_low, comparison.ci_high
-    interval = numbers.change_interval(low, high, ratio=comparison.ratio)
-    return f"{comparison.verdict}, {numbers.change(comparison.ratio, low, high)} ({interval})"
+def _in_words(change: Change) -> str:
+    interval = numbers.change_interval(change.low, change.high, ratio=change.ratio)
+    return f"{_with_unit(change.word)}, {numbers.change(change.ratio, change.low, change.high)} ({interval})"
 
 
 def _range(drawn: Sequence[Named]) -> tuple[float, float]:
     """The axis' ends as powers of ten: around 1, with room beside the outermost interval."""
-    ends = [
-        value
-        for one in drawn
-        for value in (one.comparison.ci_low, one.comparison.ci_high, one.comparison.ratio)
-        if value
-    ]
+    ends = [value for one in drawn for value in (one.change.low, one.change.high, one.change.ratio) if value]
     reach = max(abs(log10(value)) for value in ends)
     room = max(reach * 1.1, log10(1.05))
     has_low, has_high = any(value < 0.98 for value in ends), any(value > 1.02 for value in ends)

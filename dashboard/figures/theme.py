@@ -12,10 +12,12 @@ SOFT = "@ink-soft"
 LINE = "@line"
 OTHER = "@series-other"
 BASELINE = "@series-other"
-VERDICT_COLOURS = {"slower": "@slower", "faster": "@faster"}
+VERDICT_COLOURS = {"slower": "@slower", "faster": "@faster", "fewer": "@slower", "more": "@faster"}
 VERDICT_MARKS = {
     "slower": "triangle-right",
     "faster": "triangle-left",
+    "more": "triangle-right",
+    "fewer": "triangle-left",
     "equal": "square",
     "undecided": "circle-open",
     "not comparable": "x-thin-open",

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from dashboard import numbers, words
 from dashboard.tables import Entry, Head, Table
-from farm.rules.reporting.best import Best, Setting, best_settings
+from farm.rules.reporting.best import Best, Setting, best_settings, left_out
 
 HEADS = (
     Head("Machine"),
@@ -45,7 +45,7 @@ def panel(version: int | None, settings: Sequence[Setting], typed: str) -> Panel
     rows = [row for best in best_of_nodes for row in _rows(best, budget)]
     return Panel(
         version=version,
-        sentence=_sentence(best_of_nodes, budget),
+        sentence=" ".join(filter(None, (_sentence(best_of_nodes, budget), _left_out(settings)))),
         table=Table("best-settings", "Best settings on each machine", HEADS, rows),
         typed=typed,
         error=error,
@@ -70,13 +70,22 @@ def read_budget(typed: str) -> tuple[float | None, str]:
 
 def _sentence(best_of_nodes: Sequence[Best], budget: float | None) -> str:
     if not best_of_nodes:
-        return "Every measured setting gives wrong outputs, so none is recommended."
+        return "The outputs of every measured setting fail parity, so none is recommended."
     most = max((best.most for best in best_of_nodes if best.most), key=lambda one: one.items_s or 0.0, default=None)
     within = f" within {numbers.plain(budget)} ms" if budget is not None else ""
     if most is None:
         fastest = min((best.fastest for best in best_of_nodes), key=lambda one: one.p50_ms)
         return f"Nothing measured stays{within}; the fastest is {_told(fastest)}."
     return f"Most{within}: {numbers.plain(most.items_s)} items/s with {_told(most)}."
+
+
+def _left_out(settings: Sequence[Setting]) -> str:
+    """What does not take part, so that nobody wonders where the fastest one is."""
+    wrong = left_out(settings)
+    if wrong is None:
+        return ""
+    what = "setting whose outputs fail" if wrong.count == 1 else "settings whose outputs fail"
+    return f"Left out: {wrong.count} {what} parity; the fastest of them is {_told(wrong.fastest)}."
 
 
 def _told(one: Setting) -> str:

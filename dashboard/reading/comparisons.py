@@ -9,6 +9,8 @@ from dashboard.figures.figure import Address
 from dashboard.figures.ratios import Named
 from dashboard.tables import Column, Entry, Number, Prose, Table, counted, written
 from farm.contract.document import Cell, Comparison
+from farm.rules.comparing.quantities import change_of
+from farm.rules.reporting.headlines import axis_rank, opening_comparison
 
 # how the noise floor is known, where it is not the node's own history
 NOISE_FROM = {"block": "of this block", "assumed": "assumed"}
@@ -24,7 +26,7 @@ COLUMNS: tuple[Column[Named], ...] = (
     Column("Where", lambda one: Entry(one.where)),
     Column("Baseline → candidate", lambda one: Entry(one.step, href=one.href)),
     ratios.VERDICT,
-    replace(ratios.CHANGE, note="of p50 latency, candidate against baseline"),
+    replace(ratios.CHANGE, note="of p50 latency, candidate against baseline; of items per second between batches"),
     ratios.INTERVAL,
     Number("rounds", lambda one: counted(one.comparison.rounds)),
     Number("noise floor", _noise, "how much identical launches differ: standard deviation over rounds"),
@@ -34,14 +36,13 @@ COLUMNS: tuple[Column[Named], ...] = (
         lambda one: written(one.comparison.smallest_detectable, numbers.share),
         "the smallest change that so many rounds would call slower or faster",
     ),
-    Prose("Note", lambda one: Entry(_note(one.comparison))),
+    Prose("Note", lambda one: Entry(_note(one))),
 )
 
 
 def axes_compared(comparisons: Sequence[Comparison]) -> list[str]:
     """The axes along which cells were compared, runtimes first, A/A twins last."""
-    compared = dict.fromkeys(comparison.axis for comparison in comparisons)
-    return sorted(compared, key=lambda axis: (axis != "runtime", axis == "twin", list(compared).index(axis)))
+    return sorted({comparison.axis for comparison in comparisons}, key=lambda axis: (axis == "twin", axis_rank(axis)))
 
 
 def along(comparisons: Sequence[Comparison], axis: str) -> list[Comparison]:
@@ -49,6 +50,12 @@ def along(comparisons: Sequence[Comparison], axis: str) -> list[Comparison]:
     known = axes_compared(comparisons)
     chosen = axis if axis in known else known[0] if known else ""
     return [comparison for comparison in comparisons if comparison.axis == chosen]
+
+
+def leading_axis(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> str:
+    """The axis of the comparison that the page opens with; empty where nothing was compared."""
+    leading = opening_comparison(comparisons, cells)
+    return "" if leading is None else leading.axis
 
 
 def without_twins(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> list[Comparison]:
@@ -80,7 +87,8 @@ def named(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address:
     for comparison in comparisons:
         if comparison.baseline in cells and comparison.candidate in cells:
             where, step = names(comparison, cells, shared)
-            named_comparisons.append(Named(comparison, where, step, address(comparison.candidate)))
+            told = change_of(comparison, cells)
+            named_comparisons.append(Named(comparison, where, step, address(comparison.candidate), told))
     return named_comparisons
 
 
@@ -91,10 +99,13 @@ def table(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address:
     return Table.of("compared-pairs", caption, COLUMNS, named(comparisons, cells, address))
 
 
-def _note(comparison: Comparison) -> str:
+def _note(one: Named) -> str:
+    comparison = one.comparison
     parts = [] if comparison.interleaved else ["different hardware: not interleaved."]
     if comparison.reason:
         parts.append(comparison.reason)
+    elif one.change.quantity == "items":
+        parts.append(f"Latency of the whole batch: {numbers.change(comparison.ratio)}.")
     elif comparison.verdict == "undecided":
         needed = comparison.rounds_needed
         parts.append(f"About {needed} rounds would decide." if needed else "More rounds would not decide it.")

@@ -11,6 +11,7 @@ from dashboard.metrics import metric_with_unit
 from dashboard.words import Sign, sign_of
 from farm.contract.document import Cell, Comparison
 from farm.rules.cells.metrics import BY_NAME as MEASURED
+from farm.rules.comparing.quantities import Change, change_of
 
 # along these more work is done, so that more time is no slowdown
 WORKLOAD_AXES = ("batch", "shapes", "concurrency")
@@ -269,18 +270,19 @@ def _judged(cell: Cell, group: Sequence[Cell], grid: Grid, first_head: str) -> t
     comparison = _against(group, grid, first_head)
     if comparison is None:
         return Sign("·", "not compared", "quiet"), "", _title(cell)
-    sign = sign_of(comparison.verdict)
-    low, high = comparison.ci_low, comparison.ci_high
-    if comparison.ratio is None:
+    told = change_of(comparison, grid.cells)
+    sign = sign_of(told.word)
+    if told.ratio is None:
         return sign, "", comparison.reason or ""
-    if grid.column_axis.name in WORKLOAD_AXES:
-        return Sign("·", f"×{numbers.plain(comparison.ratio)} the time", "quiet"), "", _title(cell)
-    words = f"{sign.word}, {numbers.change(comparison.ratio, low, high)}"
-    if comparison.verdict in ("slower", "faster"):
-        words = f"{numbers.change_size(comparison.ratio, low, high)} {sign.word}"
-    interval = numbers.change_interval(low, high, ratio=comparison.ratio)
+    if grid.column_axis.name in WORKLOAD_AXES and told.quantity == "latency":
+        return Sign("·", f"×{numbers.plain(told.ratio)} the time", "quiet"), "", _title(cell)
+    unit = " items/s" if told.quantity == "items" else ""
+    words = f"{sign.word}, {numbers.change(told.ratio, told.low, told.high)}{unit}"
+    if told.is_decided:
+        words = f"{numbers.change_size(told.ratio, told.low, told.high)} {sign.word}"
+    interval = numbers.change_interval(told.low, told.high, ratio=told.ratio)
     title = f"{words}; 95 % interval {interval}, {numbers.count(comparison.rounds, 'round')}"
-    return Sign(sign.mark, words, sign.tone), _step(comparison), title
+    return Sign(sign.mark, words, sign.tone), _step(told), title
 
 
 def _against(group: Sequence[Cell], grid: Grid, first_head: str) -> Comparison | None:
@@ -296,12 +298,11 @@ def _differs_along(comparison: Comparison, grid: Grid) -> bool:
     return [axis.name for axis in axes.varying([baseline, candidate])] == [grid.column_axis.name]
 
 
-def _step(comparison: Comparison) -> str:
-    if comparison.verdict not in ("slower", "faster") or not comparison.ratio:
+def _step(told: Change) -> str:
+    if not told.is_decided:
         return ""
-    size = abs(log(comparison.ratio))
-    depth = 1 + sum(size >= log(1 + step) for step in STEPS)
-    return f"{comparison.verdict[0]}{depth}"
+    depth = 1 + sum(told.size >= log(1 + step) for step in STEPS)
+    return f"{'f' if told.is_gain else 's'}{depth}"
 
 
 def _ramp(value: float | None, ends: tuple[float, float] | None) -> str:

@@ -10,10 +10,12 @@ from dashboard.words import Sign, sign_of
 from farm.contract.document import Cell, Comparison
 from farm.rules.cells.metrics import BY_NAME
 from farm.rules.comparing import verdicts
+from farm.rules.comparing.quantities import change_between, items_factor
 from farm.rules.comparing.sides import between, by_sides
 
 MOST = 4
 FEWEST_SAMPLES = 2
+DIFFERENT_MODELS = Sign("≠", "different models", "quiet")
 
 
 def _measured(heading: str, place: str) -> tuple[str, Callable[[Cell], str]]:
@@ -105,24 +107,30 @@ def judge(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judged
     else unpaired and labelled as such."""
     is_one_run = base.run_id == other.run_id
     paired = between(by_sides(measured), base.cell.id, other.cell.id) if is_one_run else None
-    if paired is not None:
-        change = numbers.change(paired.ratio, paired.ci_low, paired.ci_high) if paired.ratio else ""
-        interval = numbers.change_interval(paired.ci_low, paired.ci_high, ratio=paired.ratio)
-        how = f"{interval}, {numbers.count(paired.rounds, 'round')} side by side in one block"
-        figures = (paired.ratio, paired.ci_low, paired.ci_high)
-        return Judged(sign_of(paired.verdict), change, how if change else paired.reason or "", *figures)
-    return _unpaired(base.cell, other.cell)
+    if paired is None:
+        return _unpaired(base.cell, other.cell)
+    told = change_between(paired, base.cell, other.cell)
+    if told.figures is None:
+        return Judged(sign_of(told.word), "", paired.reason or "")
+    interval = numbers.change_interval(told.low, told.high, ratio=told.ratio)
+    how = f"{interval}, {numbers.count(paired.rounds, 'round')} side by side in one block"
+    return Judged(sign_of(told.word), numbers.change(*told.figures), how, *told.figures)
 
 
 def _unpaired(base: Cell, other: Cell) -> Judged:
+    if base.model != other.model:
+        how = f"{other.model} is another model than {base.model}: their figures stand side by side, without a verdict."
+        return Judged(DIFFERENT_MODELS, "", how)
     if len(base.samples_ms) < FEWEST_SAMPLES or len(other.samples_ms) < FEWEST_SAMPLES:
         return Judged(sign_of("not comparable"), "", "One of the two has no samples.")
-    if base.batch != other.batch or base.shapes != other.shapes:
-        return Judged(sign_of("not comparable"), "", "The workloads differ: another batch or other shapes.")
+    if base.shapes != other.shapes or (base.batch != other.batch and items_factor(base, other) is None):
+        return Judged(sign_of("not comparable"), "", "The workloads differ: other shapes, or one without a batch.")
     judged = verdicts.judge_unpaired(base.samples_ms, other.samples_ms)
-    interval = numbers.change_interval(judged.ci_low, judged.ci_high, ratio=judged.ratio)
-    change = numbers.change(judged.ratio, judged.ci_low, judged.ci_high)
-    figures = (judged.ratio, judged.ci_low, judged.ci_high)
+    figures = judged.ratio, judged.ci_low, judged.ci_high
+    if (times := items_factor(base, other)) is not None:
+        figures = times / judged.ratio, times / judged.ci_high, times / judged.ci_low
+    interval = numbers.change_interval(figures[1], figures[2], ratio=figures[0])
+    change = f"{numbers.change(*figures)}{'' if times is None else ' items/s'}"
     if base.node != other.node:
         how = f"{interval}; different hardware: {base.node or 'no node'} and {other.node or 'no node'}, no verdict"
         return Judged(Sign("≠", "different hardware", "quiet"), change, how, *figures)

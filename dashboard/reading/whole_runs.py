@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import log
 
 from dashboard import axes, numbers
-from dashboard.reading.side import FACTS, Chosen, Judged, judge
+from dashboard.reading.side import DIFFERENT_MODELS, FACTS, Chosen, Judged, judge
 from dashboard.tables import Entry, Head, Table
 from dashboard.words import sign_of
 from farm.contract.document import Cell, Document
@@ -99,6 +99,8 @@ def headline(runs: Sequence[int], rows: Sequence[Match]) -> str:
     both = [one for one in rows if None not in one.judged]
     if not both:
         return f"{first}: no cell was measured in {'both' if len(runs) == 2 else 'all of them'}"
+    if all(each.sign == DIFFERENT_MODELS for one in both for each in one.judged if each is not None):
+        return f"{first}: different models, whose figures stand side by side without a verdict"
     sure = [one for one in both if any(each is not None and each.is_sure for each in one.judged)]
     if not sure:
         return f"{first}: none of {numbers.count(len(both), 'cell')} differs by more than its interval"

@@ -21,6 +21,7 @@ from dashboard.views.run import address_in
 from farm.accounts.refusals import Missing
 from farm.contract.document import BlockFacts, Cell, Comparison, Document
 from farm.rules.reporting import sentences
+from farm.rules.reporting.headlines import opening_comparison
 from farm.runs import selectors
 from farm.runs.selectors import pages
 from farm.runs.selectors.variants import variant_of_cell
@@ -144,8 +145,9 @@ def notes(cell: Cell) -> list[str]:
 
 def _because(compared: list[Comparison], by_id: Mapping[str, Cell]) -> str:
     """The comparison that matters most, in words."""
-    opening = sentences.opening_comparison(compared)
-    if opening is None or opening.baseline not in by_id or opening.candidate not in by_id:
+    known = [one for one in compared if one.baseline in by_id and one.candidate in by_id]
+    opening = opening_comparison(known, by_id)
+    if opening is None:
         return ""
     return sentences.comparison_sentence(opening, by_id)
 

@@ -11,7 +11,7 @@ from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.reading import comparisons
 from dashboard.tables import Table
 from farm.contract.document import Cell, Comparison, Document
-from farm.rules.reporting import sentences
+from farm.rules.reporting import headlines
 from farm.runs import selectors
 from farm.runs.selectors import pages
 
@@ -60,7 +60,7 @@ def of_run(request: HttpRequest, row: "Run", document: Document, address: Addres
     if chart == "operators":
         return _operators(request, row, document)
     drawn: dict[str, Callable[[], Figure]] = {
-        "comparisons": lambda: _ratios(document, address),
+        "comparisons": lambda: _ratios(document, address, along=request.GET.get("along", "")),
         "latency": lambda: latency.latency(document.cells, document.comparisons, address),
         "providers": lambda: placement.placement(document.cells, address),
         "throughput": lambda: throughput.throughput(document.cells, address),
@@ -90,10 +90,12 @@ def _with_trace(row: "Run", cell: Cell) -> Cell:
     return cell.model_copy(update={"operators": selectors.cell_document(row, cell.id).operators})
 
 
-def _ratios(document: Document, address: Address) -> Figure:
+def _ratios(document: Document, address: Address, *, along: str) -> Figure:
+    """The comparisons of the axis that the address names, else of the one that the page opens with."""
     by_id = {cell.id: cell for cell in document.cells}
-    along = comparisons.without_twins(comparisons.along(document.comparisons, ""), by_id)
-    return ratios.ratios(comparisons.named(along, by_id, address))
+    axis = along or comparisons.leading_axis(document.comparisons, by_id)
+    drawn = comparisons.without_twins(comparisons.along(document.comparisons, axis), by_id)
+    return ratios.ratios(comparisons.named(drawn, by_id, address))
 
 
 def _operators(request: HttpRequest, row: "Run", document: Document) -> Chart:
@@ -101,7 +103,7 @@ def _operators(request: HttpRequest, row: "Run", document: Document) -> Chart:
     by_id = {cell.id: cell for cell in document.cells}
     known = comparisons.without_twins(comparisons.along(document.comparisons, ""), by_id)
     keys = {_key(one): one for one in known}
-    wanted = keys.get(request.GET.get("pair", "")) or sentences.opening_comparison(known)
+    wanted = keys.get(request.GET.get("pair", "")) or headlines.of_first_axis(known, by_id)
     if wanted is None:
         empty = Table.of(operators.NAME, "Operators", operators.COLUMNS, ())
         sentence = "No two cells have been compared yet."

@@ -159,7 +159,8 @@ def _below(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object
 
 def tables(request: HttpRequest, document: Document, address: Address) -> dict[str, object]:
     by_id = {cell.id: cell for cell in document.cells}
-    along = comparisons.along(document.comparisons, request.GET.get("along", ""))
+    wanted = request.GET.get("along", "") or comparisons.leading_axis(document.comparisons, by_id)
+    along = comparisons.along(document.comparisons, wanted)
     return {
         "comparisons": comparisons.table(along, by_id, address),
         "compared_axes": comparisons.axes_compared(document.comparisons),

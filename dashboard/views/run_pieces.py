@@ -16,6 +16,7 @@ from dashboard.views.lists import part_of
 from dashboard.views.live_part import TOKEN
 from farm.contract.document import Cell, Comparison, Document
 from farm.rules.reporting import sentences
+from farm.rules.reporting.headlines import opening_of
 from farm.runs import selectors
 from farm.runs.selectors import pages
 from farm.runs.states import RunState
@@ -75,15 +76,21 @@ def _whole(row: "Run") -> Whole:
 
 
 def with_opening_operators(row: "Run") -> Document:
-    """The run's document. Operators are read of the one comparison that its first sentence explains."""
+    """The run's document. Operators are read of the comparisons alone that its first sentences explain."""
     document = selectors.document(row, with_operators=False)
-    opening = sentences.opening_comparison(document.comparisons)
-    if opening is None or opening.operators:
+    opening = opening_of(document.comparisons, {cell.id: cell for cell in document.cells})
+    wanted = {id(one.comparison) for one in opening.told if one.change.is_decided and not one.comparison.operators}
+    if not wanted:
         return document
-    explained = pages.with_operators(row, opening)
-    comparisons = [explained if one is opening else one for one in document.comparisons]
-    told = document.model_copy(update={"comparisons": comparisons})
-    return told.model_copy(update={"sentence": sentences.verdict_line(told)})
+    explained = [pages.with_operators(row, one) if id(one) in wanted else one for one in document.comparisons]
+    told = document.model_copy(update={"comparisons": explained})
+    return told.model_copy(update={"sentence": _sentence(row, told)})
+
+
+def _sentence(row: "Run", told: Document) -> str:
+    """What the run opens with; where it is kept, as the whole document says, which knows every cell's operators."""
+    line = sentences.verdict_line(told)
+    return row.headline if row.headline.startswith(line) else sentences.opening(told)
 
 
 def _open(row: "Run", document: Document) -> tuple[list[Cell], dict[str, str]]:

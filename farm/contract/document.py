@@ -304,6 +304,11 @@ class Comparison(Part):
     cpu_ratio: float | None = None
     cpu_ci_low: float | None = None
     cpu_ci_high: float | None = None
+    # items per second, candidate / baseline; null: both sides have the same batch
+    items_ratio: float | None = None
+    items_ci_low: float | None = None
+    items_ci_high: float | None = None
+    items_verdict: Literal["more", "fewer", "equal", "undecided", "not comparable"] | None = None
     reason: str | None = None
     rounds: int = 0
     rounds_needed: int | None = None

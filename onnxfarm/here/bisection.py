@@ -8,7 +8,7 @@ from typing import TypedDict
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.reasons import CellStatus
-from farm.rules.cells.numbers import change, counted
+from farm.rules.cells.numbers import counted, signed_change
 from farm.rules.changes import watching
 from farm.rules.changes.bisection import Bisection, BisectionProblem, Outcome
 from farm.rules.changes.probing import Sought, Step, read_step
@@ -255,8 +255,8 @@ class Search:
 
 
 def _size(step: StepTaken) -> str:
-    """`24 % (21–26 %)` with its direction, where there is a ratio."""
+    """`+24 % against the good one (+21 to +26 %)`, where there is a ratio."""
     if step["ratio"] is None or step["low"] is None or step["high"] is None:
         return ""
-    size, interval = change(step["ratio"], step["low"], step["high"])
-    return f"{size} {'slower' if step['ratio'] >= 1.0 else 'faster'} than the good one ({interval})"
+    size, interval = signed_change(step["ratio"], step["low"], step["high"])
+    return f"{size} against the good one ({interval})"

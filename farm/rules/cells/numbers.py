@@ -10,7 +10,13 @@ SIGNS = {
     "not comparable": "≠",
     "failed": "✕",
     "refused": "⊘",
+    # of items per second
+    "more": "▲",
+    "fewer": "▼",
 }
+# verdicts that say the direction themselves
+DIRECTED = ("slower", "faster", "more", "fewer")
+MINUS = "\N{MINUS SIGN}"
 # how a cell ended, for those that did not finish by themselves
 _SIGN_OF_STATUS = {"timeout": "failed", "crashed": "failed", "cancelled": "failed"}
 MOST_DECIMALS = 6
@@ -63,6 +69,28 @@ def change(ratio: float, low: float, high: float) -> tuple[str, str]:
     decimals = min(2, decimals_for((ends[1] - ends[0]) / 2.0))
     middle = 100.0 * sign * (ratio - 1.0)
     return f"{middle:.{decimals}f} %", f"{_range(*ends, decimals=decimals)} %"
+
+
+def change_beside(word: str, ratio: float, low: float, high: float) -> tuple[str, str]:
+    """Change and interval as they stand beside a verdict: `24 %` beside one that says the direction, else `+24 %`."""
+    return change(ratio, low, high) if word in DIRECTED else signed_change(ratio, low, high)
+
+
+def signed_change(ratio: float, low: float, high: float) -> tuple[str, str]:
+    """A ratio as (change, interval) with its direction: `+2 %` and `−4 to +8 %`; a factor below 1 is `÷3.4`."""
+    if is_factor(ratio):
+        size, interval = change(ratio, low, high)
+        return (size, interval) if ratio > 1.0 else (size.replace("×", "÷"), interval.replace("×", "÷"))
+    decimals = min(2, decimals_for(50.0 * abs(high - low)))
+    middle, *ends = (signed_percent(end - 1.0, decimals) for end in (ratio, low, high))
+    return middle, f"{ends[0].removesuffix(' %')} to {ends[1]}"
+
+
+def signed_percent(fraction: float, decimals: int) -> str:
+    """0.24 is `+24 %`, -0.04 is `−4 %`; what rounds to nothing has no sign."""
+    size = f"{abs(100.0 * fraction):.{decimals}f}"
+    sign = "" if float(size) == 0.0 else MINUS if fraction < 0.0 else "+"
+    return f"{sign}{size} %"
 
 
 def is_factor(ratio: float) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
 
 from farm.contract.document import Cell, Comparison, Document
-from farm.rules.cells.numbers import change, counted, milliseconds, signed
+from farm.rules.cells.numbers import change_beside, counted, milliseconds, signed
 from farm.rules.changes.gate import GateAnswer, cell_label, point_label
 from farm.rules.comparing.sides import between, by_sides
 from farm.rules.reporting.markdown import as_text
@@ -117,7 +117,7 @@ def _comparison_table(answer: GateAnswer, document: Document) -> list[str]:
     rows: list[list[str]] = []
     for pair in _measured(answer, document):
         old, new = cells[pair.baseline], cells[pair.candidate]
-        size, interval = change(pair.ratio or 1.0, pair.ci_low or 1.0, pair.ci_high or 1.0)
+        size, interval = change_beside(pair.verdict, pair.ratio or 1.0, pair.ci_low or 1.0, pair.ci_high or 1.0)
         figures = [_shown(old), _shown(new), f"{signed(pair.verdict)} {size}", interval, str(pair.rounds)]
         rows.append([point_label(new), *figures, explanation(pair) or ""])
     if not rows:

@@ -38,6 +38,7 @@ def turned(one: Comparison) -> Comparison:
             "ci_low": _inverse(one.ci_high),
             "ci_high": _inverse(one.ci_low),
             **_turned(one),
+            **_turned_items(one),
             "verdict": _TURNED.get(one.verdict, one.verdict),
             "operators": [_turned_operator(change) for change in one.operators],
         }
@@ -53,6 +54,16 @@ def _turned(one: Comparison) -> dict[str, float | None]:
         "cpu_ratio": _inverse(one.cpu_ratio),
         "cpu_ci_low": _inverse(one.cpu_ci_high),
         "cpu_ci_high": _inverse(one.cpu_ci_low),
+    }
+
+
+def _turned_items(one: Comparison) -> dict[str, float | str | None]:
+    words = {"more": "fewer", "fewer": "more"}
+    return {
+        "items_ratio": _inverse(one.items_ratio),
+        "items_ci_low": _inverse(one.items_ci_high),
+        "items_ci_high": _inverse(one.items_ci_low),
+        "items_verdict": words.get(one.items_verdict or "", one.items_verdict),
     }
 
 

@@ -1,4 +1,7 @@
-"""The best settings on each machine: the lowest latency, and the most items a second within a latency budget. Pure."""
+"""The best settings on each machine: the lowest latency, and the most items a second within a latency budget. Pure.
+
+Settings whose outputs are wrong do not take part; `left_out` says which of them would have been the best.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -59,3 +62,17 @@ def _best(node: str, known: Sequence[Setting], budget_ms: float | None) -> Best:
 
 def _upper(one: Setting) -> float:
     return one.interval_ms[1] if one.interval_ms is not None else one.p50_ms
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """How many settings do not take part because their outputs fail parity, and the fastest of them."""
+
+    count: int
+    fastest: Setting
+
+
+def left_out(settings: Iterable[Setting]) -> LeftOut | None:
+    """What was left out; None where nothing was."""
+    wrong = [one for one in settings if one.is_right is False]
+    return LeftOut(len(wrong), min(wrong, key=lambda one: one.p50_ms)) if wrong else None

@@ -3,7 +3,7 @@
 `onnxfarm bench` and the farm assemble the same document through these lines.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from math import inf
 
@@ -11,13 +11,14 @@ from farm.contract import document as doc
 from farm.contract.reports import Facts
 from farm.rules.cells.numbers import counted
 from farm.rules.comparing import multiplicity
+from farm.rules.comparing.quantities import change_of
 from farm.rules.judging.judging import BlockJudge, Judged
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.reporting import accuracies, document_cells, operator_changes, sentences
 from farm.rules.reporting.records import BlockRecord, RunRecord
 
-__all__ = ["BlockRecord", "RunRecord", "assemble", "block_facts", "hold_across"]
+__all__ = ["BlockRecord", "RunRecord", "assemble", "block_facts", "hold_across", "told"]
 
 
 def assemble(record: RunRecord, *, keep_samples: bool = False) -> doc.Document:
@@ -47,7 +48,23 @@ def assemble(record: RunRecord, *, keep_samples: bool = False) -> doc.Document:
         comparisons=hold_across(found),
         blocks=before,
     )
-    return document.model_copy(update={"sentence": sentences.opening(document)})
+    return told(document)
+
+
+def told(document: doc.Document) -> doc.Document:
+    """The document with its sentence, and items per second where comparisons are of different batches."""
+    cells = {cell.id: cell for cell in document.cells}
+    comparisons = [_with_items(one, cells) for one in document.comparisons]
+    whole = document.model_copy(update={"comparisons": comparisons})
+    return whole.model_copy(update={"sentence": sentences.opening(whole)})
+
+
+def _with_items(one: doc.Comparison, cells: Mapping[str, doc.Cell]) -> doc.Comparison:
+    change = change_of(one, cells)
+    if change.quantity != "items":
+        return one
+    figures = {"items_ratio": change.ratio, "items_ci_low": change.low, "items_ci_high": change.high}
+    return one.model_copy(update={**figures, "items_verdict": change.word})
 
 
 def block_facts(facts: Facts, *, block: str, node: str | None) -> doc.BlockFacts:

@@ -1,15 +1,16 @@
 """What a bench document says in sentences: who is slower than what, where, by how much, how sure, and through what."""
 
 from collections.abc import Mapping, Sequence
-from math import log
 
 from farm.contract.cells import Budget
 from farm.contract.document import Cell, Comparison, Document
-from farm.rules.cells import label
-from farm.rules.cells.axes import ASKED_ORDER, BY_NAME
-from farm.rules.cells.numbers import change, counted, microseconds, milliseconds, percent, signed
+from farm.rules.cells import label, numbers
+from farm.rules.cells.axes import BY_NAME
+from farm.rules.cells.numbers import counted, microseconds, milliseconds, percent, signed
+from farm.rules.comparing.quantities import Change, change_between
 from farm.rules.planning.blocks import TWIN
 from farm.rules.reporting import fusions, parities
+from farm.rules.reporting.headlines import Opening, Standing, axis_rank, opening_of
 from farm.rules.tracing.attribution import TypeChange, group_by_type
 
 GLANCE = (
@@ -18,6 +19,19 @@ GLANCE = (
 )
 # an operator type that explains less is not named in the headline
 NAMED_SHARE = 0.1
+NAMED_CELLS = 3
+_LATENCY = {
+    "slower": "{who} runs {what} {size} slower than {than}{where} ({sure}).",
+    "faster": "{who} runs {what} {size} faster than {than}{where} ({sure}).",
+    "equal": "{who} runs {what} as fast as {than}{where}, within ± {margin} ({sure}).",
+    "undecided": "Whether {who} runs {what} slower or faster than {than}{where} is undecided ({sure}).",
+}
+_ITEMS = {
+    "more": "{who} runs {what} with {size} more items/s than {than}{where} ({sure}).",
+    "fewer": "{who} runs {what} with {size} fewer items/s than {than}{where} ({sure}).",
+    "equal": "{who} runs {what} with as many items/s as {than}{where}, within ± {margin} ({sure}).",
+    "undecided": "Whether {who} runs {what} with more or fewer items/s than {than}{where} is undecided ({sure}).",
+}
 
 
 def opening(document: Document) -> str:
@@ -45,7 +59,9 @@ def verdict_line(document: Document) -> str:
 def comparison_sentence(comparison: Comparison, cells: Mapping[str, Cell]) -> str:
     """One comparison in words, with its sign."""
     baseline, candidate = cells[comparison.baseline], cells[comparison.candidate]
-    return f"{signed(comparison.verdict)}: {_statement(comparison, baseline, candidate)}"
+    change = change_between(comparison, baseline, candidate)
+    verdict = f"{signed(change.word)}{' items/s' if change.word in ('more', 'fewer') else ''}"
+    return f"{verdict}: {_statement(comparison, baseline, candidate)}"
 
 
 def cell_sentence(cell: Cell) -> str:
@@ -66,40 +82,76 @@ def explanation(comparison: Comparison) -> str | None:
     return f"{named.op_type}: {counted(named.nodes, 'node')}, {times}, explains {_part(named.share)} of the change"
 
 
-def opening_comparison(comparisons: Sequence[Comparison]) -> Comparison | None:
-    """The comparison that a run opens with: of the axis that matters most, the largest decided change."""
-    return max(_of_first_axis(comparisons), key=_weight, default=None)
-
-
-def _of_first_axis(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    compared = [c for c in comparisons if c.axis != TWIN and c.verdict != "not comparable"]
-    axis = min((c.axis for c in compared), key=_axis_rank, default=None)
-    return [c for c in compared if c.axis == axis]
-
-
 def _headline(document: Document) -> str | None:
-    """The largest decided change along the axis that matters most, and how many others agree."""
-    worst = opening_comparison(document.comparisons)
-    if worst is None:
-        return None
+    """The largest decided change, the axis that is asked for first, what was left out, and what is undecided."""
     cells = {cell.id: cell for cell in document.cells}
-    text = _statement(worst, cells[worst.baseline], cells[worst.candidate])
-    agreement = _agreement(_of_first_axis(document.comparisons), worst)
-    return " ".join(part for part in (text, _because(worst), agreement) if part)
+    found = opening_of(document.comparisons, cells)
+    if found.lead is None:
+        return None
+    parts = [part for one in found.told for part in _told(one, found, cells)]
+    return " ".join(part for part in (*parts, _left_out(found), _undecided(found)) if part)
 
 
-def _axis_rank(axis: str) -> tuple[int, str]:
-    return (ASKED_ORDER.index(axis) if axis in ASKED_ORDER else len(ASKED_ORDER), axis)
+def _told(one: Standing, found: Opening, cells: Mapping[str, Cell]) -> list[str]:
+    """A comparison in words, what it comes from, and after the last one how many others of its axis agree."""
+    baseline, candidate = cells[one.comparison.baseline], cells[one.comparison.candidate]
+    before = None if one is found.told[0] else cells[found.told[0].comparison.candidate]
+    text = _capital(_statement(one.comparison, baseline, candidate, before=before))
+    agreement = _agreement(one, found.standings) if one is found.told[-1] else ""
+    caveat = _caveat(one, cells)
+    # a cell whose outputs are wrong is not praised before that is said
+    first = [caveat, text] if one.change.is_gain else [text, caveat]
+    return [*first, _because(one), agreement]
 
 
-def _weight(comparison: Comparison) -> tuple[int, float]:
-    """Slower before faster before undecided before equal; the larger change first."""
-    order = {"slower": 3, "faster": 2, "undecided": 1}.get(comparison.verdict, 0)
-    return order, 0.0 if comparison.ratio is None else abs(log(comparison.ratio))
+def _capital(text: str) -> str:
+    """`Batch 8 runs …`; names such as `int8-dynamic` stay as they are written."""
+    first = text.partition(" ")[0]
+    return text[:1].upper() + text[1:] if first.isalpha() and first.islower() else text
 
 
-def _because(comparison: Comparison) -> str:
-    named = _named_type(comparison) if comparison.verdict in ("slower", "faster") else None
+def _caveat(one: Standing, cells: Mapping[str, Cell]) -> str:
+    """That the better side gives wrong outputs."""
+    if one.is_right:
+        return ""
+    sides = [cells[side] for side in (one.comparison.baseline, one.comparison.candidate)]
+    wrong = [cell.id for cell in sides if cell.parity.verdict == "fail"]
+    why = {"faster": ", so that it is faster does not count", "more": ", so that its items/s do not count"}
+    return f"The outputs of {' and '.join(wrong)} fail parity{why.get(one.change.word, '')}."
+
+
+def _left_out(found: Opening) -> str:
+    """Gains that do not lead, because the outputs of the better side are wrong; those told already are not repeated."""
+    left = [one for one in found.left_out if one not in found.told]
+    # where nothing is right, the sentence about the first one says so
+    if not left or found.lead is None or not found.lead.is_right:
+        return ""
+    better = dict.fromkeys(_better(one) for one in left)
+    names = list(better)[:NAMED_CELLS]
+    more = f" and {len(better) - len(names)} more" if len(better) > len(names) else ""
+    return (
+        f"Left out, because outputs fail parity: {counted(len(left), 'comparison')} that {', '.join(names)}{more} won."
+    )
+
+
+def _better(one: Standing) -> str:
+    return one.comparison.candidate if one.change.is_gain else one.comparison.baseline
+
+
+def _undecided(found: Opening) -> str:
+    """How many comparisons are undecided, by axis, where there are more than have a sentence of their own."""
+    said = []
+    for axis in sorted({one.axis for one in found.standings}, key=axis_rank):
+        words = [one.change.word for one in found.standings if one.axis == axis]
+        told = sum(one.axis == axis and one.change.word == "undecided" for one in found.told)
+        if (count := words.count("undecided")) > told:
+            said.append(f"{count} of {len(words)} by {axis}")
+    return f"Undecided: {', '.join(said)}." if said else ""
+
+
+def _because(one: Standing) -> str:
+    is_told = one.change.is_decided and one.change.quantity == "latency"
+    named = _named_type(one.comparison) if is_told else None
     if named is None or named.share is None or named.share < NAMED_SHARE:
         return ""
     return f"{named.op_type} explains {_part(named.share)} of it."
@@ -116,28 +168,45 @@ def _named_type(comparison: Comparison) -> TypeChange | None:
     return max(shared, key=lambda one: one.share or 0.0, default=None)
 
 
-def _agreement(comparisons: Sequence[Comparison], worst: Comparison) -> str:
-    if len(comparisons) == 1:
+def _agreement(one: Standing, standings: Sequence[Standing]) -> str:
+    """How many comparisons of the axis came out the same way."""
+    words = [other.change.word for other in standings if other.axis == one.axis]
+    if len(words) == 1:
         return ""
-    same = sum(one.verdict == worst.verdict for one in comparisons)
-    return f"{same} of {len(comparisons)} comparisons by {worst.axis} are {worst.verdict}."
+    same = words.count(one.change.word)
+    what = f"have {one.change.word} items/s" if one.change.word in ("more", "fewer") else f"are {one.change.word}"
+    return f"{same} of {len(words)} comparisons by {one.axis} {what}."
 
 
-def _statement(comparison: Comparison, baseline: Cell, candidate: Cell) -> str:
+def _statement(comparison: Comparison, baseline: Cell, candidate: Cell, *, before: Cell | None = None) -> str:
+    """A comparison in words; what the sentence before it named, by its candidate, is not named again."""
     who, than = _named_side(comparison.axis, candidate), _than(comparison.axis, baseline, candidate)
-    where = f" on {candidate.node}" if candidate.node else ""
-    what = f"{candidate.model or 'the model'} ({label.workload(candidate, without=comparison.axis)})"
-    sure = _certainty(comparison)
-    if comparison.verdict == "not comparable":
-        return f"{who} and {than} cannot be compared. {comparison.reason or ''}".strip()
-    if comparison.ratio is None or comparison.ci_low is None or comparison.ci_high is None:
+    change = change_between(comparison, baseline, candidate)
+    if change.word == "not comparable":
+        return f"{who} and {than} cannot be compared. {_obstacle(comparison, baseline, candidate)}".strip()
+    if change.figures is None:
         return f"{_uncompared(who, than, baseline, candidate)} {comparison.reason or ''}".strip()
-    size, _ = change(comparison.ratio, comparison.ci_low, comparison.ci_high)
-    if comparison.verdict in ("slower", "faster"):
-        return f"{who} runs {what} {size} {comparison.verdict} than {than}{where} ({sure})."
-    if comparison.verdict == "equal":
-        return f"{who} runs {what} as fast as {than}{where}, within ± {100 * comparison.margin:.3g} % ({sure})."
-    return f"Whether {who} runs {what} slower or faster than {than}{where} is undecided ({sure}).{_wanted(comparison)}"
+    is_new_place = before is None or before.node != candidate.node
+    where = f" on {candidate.node}" if candidate.node and is_new_place else ""
+    model = (candidate.model or "the model") if before is None else "it"
+    what, sure = f"{model} ({_shared(comparison.axis, candidate)})", _certainty(comparison, change)
+    size, _ = numbers.change_beside(change.word, *change.figures)
+    told = _ITEMS[change.word] if change.quantity == "items" else _LATENCY[change.word]
+    margin = f"{100 * comparison.margin:.3g} %"
+    text = told.format(who=who, what=what, than=than, where=where, size=size, margin=margin, sure=sure)
+    return f"{text}{_wanted(comparison) if change.word == 'undecided' else ''}"
+
+
+def _obstacle(comparison: Comparison, baseline: Cell, candidate: Cell) -> str:
+    if baseline.model != candidate.model:
+        return f"They are different models, {baseline.model} and {candidate.model}."
+    return comparison.reason or ""
+
+
+def _shared(axis: str, cell: Cell) -> str:
+    """What both sides have in common, apart from the model."""
+    runtime = "" if axis in ("runtime", TWIN) else _named_side("runtime", cell)
+    return ", ".join(text for text in (label.workload(cell, without=axis), runtime) if text)
 
 
 def _uncompared(who: str, than: str, baseline: Cell, candidate: Cell) -> str:
@@ -148,10 +217,9 @@ def _uncompared(who: str, than: str, baseline: Cell, candidate: Cell) -> str:
     return f"{who} ({new}) and {than} ({old}) were measured but could not be compared."
 
 
-def _certainty(comparison: Comparison) -> str:
-    if comparison.ratio is None or comparison.ci_low is None or comparison.ci_high is None:
-        return ""
-    _, interval = change(comparison.ratio, comparison.ci_low, comparison.ci_high)
+def _certainty(comparison: Comparison, change: Change) -> str:
+    """Of figures that there are: the interval in the direction that the sentence says, else with its signs."""
+    _, interval = numbers.change_beside(change.word, *(change.figures or (1.0, 1.0, 1.0)))
     by = (
         "; by processor time, as other programs kept the machine busy" if comparison.verdict_from == "processor" else ""
     )
@@ -162,7 +230,8 @@ def _wanted(comparison: Comparison) -> str:
     parts = []
     if comparison.smallest_detectable is not None:
         parts.append(f"the smallest change it could see is {100 * comparison.smallest_detectable:.2g} %")
-    if comparison.rounds_needed is not None:
+    # one that is undecided by its items per second alone has its rounds as counted for latency
+    if comparison.rounds_needed is not None and comparison.verdict == "undecided":
         parts.append(f"about {counted(comparison.rounds_needed, 'round')} would decide")
     text = "; ".join(parts)
     return f" {text[:1].upper()}{text[1:]}." if text else ""

@@ -15,9 +15,9 @@ from farm.contract.reasons import CellStatus
 from farm.fleet.models import Node
 from farm.registry.selectors import model_facts
 from farm.rules.planning.plans import RefusedPoint
-from farm.rules.reporting import accuracies, sentences
+from farm.rules.reporting import accuracies
 from farm.rules.reporting.document_cells import refused_cell
-from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble, fallen, hold_across
+from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble, fallen, hold_across, told
 from farm.runs.models import Arm, Block, Cell, CellDocument, Comparison, FinishedDocument, Run
 from farm.runs.selectors import surroundings
 from farm.runs.selectors.evidence import counted_reports, refused_reports
@@ -102,7 +102,7 @@ def whole_document(run: Run, *, with_operators: bool = True) -> doc.Document:
         comparisons=hold_across(comparisons),
         blocks=surroundings.of_run(run),
     )
-    return document.model_copy(update={"sentence": sentences.opening(document)})
+    return told(document)
 
 
 def _machine_of(run: Run) -> dict[str, object]:

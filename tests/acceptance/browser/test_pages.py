@@ -10,6 +10,9 @@ from farm.accounts.models import User
 from farm.accounts.services import make_sign_in_link
 from farm.fleet.models import Node
 from farm.registry.models import Version
+from farm.rules.cells.numbers import change_beside, signed_change
+from farm.rules.reporting.headlines import opening_of
+from farm.runs import selectors
 from tests.acceptance.browser.conftest import PHONE, Opening, Watch, press_sign_in, wait_for_chart
 from tests.acceptance.browser.unscrolled import assert_says_who_how_much_how_sure_and_why
 from tests.integration.dashboard import rows
@@ -38,6 +41,30 @@ def test_the_verdict_its_size_its_certainty_and_its_operator_are_read_without_sc
     assert heat is not None
     assert heat["y"] + heat["height"] <= 768
     page.watch.assert_is_clean()  # type: ignore[attr-defined]
+
+
+def test_the_headline_has_the_number_sign_and_interval_of_the_document_and_of_the_table(
+    opened: Opening, version: Version, node: Node, person: User
+) -> None:
+    run = rows.finished_run(version, node, person)
+    document = selectors.document(run)
+    cells = {cell.id: cell for cell in document.cells}
+    lead = opening_of(document.comparisons, cells).lead
+    assert lead is not None
+    assert lead.change.figures is not None
+    page = opened(f"/runs/{run.pk}/")
+    told = f"{page.locator('h1').inner_text()} {page.locator('.because').inner_text()}".replace(
+        "\N{NO-BREAK SPACE}", " "
+    )
+    assert told == document.sentence
+    size, interval = change_beside(lead.change.word, *lead.change.figures)
+    assert f"{size} faster than fp32" in told
+    assert f"95 % interval {interval}" in told
+    # the table beside it begins with the axis that leads
+    expect(page.locator("#compared nav.tabs [aria-current]")).to_have_text("precision")
+    signed, ends = signed_change(*lead.change.figures)
+    row = page.locator("#compared-pairs tbody tr").filter(has_text=signed)
+    expect(row.filter(has_text=ends).first).to_contain_text("▼ faster")
 
 
 @pytest.mark.parametrize(
@@ -125,7 +152,8 @@ def test_a_running_run_fills_in_by_itself_until_its_verdict(
     agent.measure(run, most_rounds=2)
     expect(page.locator("table.heat td.running")).to_have_count(8, timeout=10_000)
     agent.resume(run)
-    expect(page.locator("h1")).to_contain_text("slower than 1.29.0", timeout=15_000)
+    expect(page.locator("h1")).to_contain_text("faster than fp32", timeout=15_000)
+    expect(page.locator(".because")).to_contain_text("slower than 1.29.0")
     expect(page.locator("table.heat td.s3")).to_have_count(4)
     page.watch.assert_is_clean()  # type: ignore[attr-defined]
 

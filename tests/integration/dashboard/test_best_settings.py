@@ -54,7 +54,7 @@ def test_a_comma_is_a_decimal_point(signed_in: Client, run: Run) -> None:
 def test_wrong_outputs_are_not_recommended(signed_in: Client, run: Run) -> None:
     right, wrong = Value('"verdict":"pass"'), Value('"verdict":"fail"')
     CellDocument.objects.filter(arm__cell__run=run).update(body=Replace("body", right, wrong))
-    assert "Every measured setting gives wrong outputs" in words(signed_in, run)
+    assert "The outputs of every measured setting fail parity" in words(signed_in, run)
 
 
 def test_only_the_newest_measured_version_counts_and_a_model_nobody_measured_has_no_panel(

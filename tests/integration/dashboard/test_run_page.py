@@ -28,15 +28,25 @@ def verdict_of(text: str) -> str:
     return found[1].replace("\N{NO-BREAK SPACE}", " ")
 
 
-def test_a_finished_run_opens_with_who_is_slower_by_how_much_how_sure_and_through_what(
+def test_a_finished_run_opens_with_its_largest_change_then_the_releases_how_sure_and_through_what(
     signed_in: Client, run: Run
 ) -> None:
     response = signed_in.get(f"/runs/{run.pk}/")
     words = assert_is_page(response)
     verdict = verdict_of(response.content.decode())
-    assert re.match(r"ONNX Runtime 1\.31\.1 runs encoder .* 2\d(\.\d)? % slower than 1\.29\.0 on bench-1", verdict)
-    assert re.search(r"95 % interval [\d.]+–[\d.]+ %, 8 rounds", verdict)
+    assert re.match(r"int8-dynamic runs encoder .* (×2\.\d+|[\d.]+ %) faster than fp32 on bench-1", verdict)
+    assert re.search(r"95 % interval ×?[\d.]+–[\d.]+( %)?, 8 rounds", verdict)
+    assert re.search(
+        r"ONNX Runtime 1\.31\.1 runs it .* 2\d(\.\d)? % slower than 1\.29\.0 \(95 % interval [\d.]+–", words
+    )
     assert re.search(r"SkipLayerNormalization explains (\d+ %|all) of it", words)
+
+
+def test_the_page_the_document_and_the_list_open_with_the_same_sentence(signed_in: Client, run: Run) -> None:
+    told = selectors.document(run).sentence
+    assert run.headline == told
+    words = assert_is_page(signed_in.get(f"/runs/{run.pk}/")).replace("\N{NO-BREAK SPACE}", " ")
+    assert " ".join(told.split()) in words
 
 
 def test_every_cell_of_the_map_is_a_link_with_a_sign_and_a_word(signed_in: Client, run: Run) -> None:

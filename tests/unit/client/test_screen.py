@@ -111,13 +111,19 @@ def test_a_narrow_terminal_still_says_what_each_cell_is_and_its_whole_p50() -> N
     assert "done, unstable" in text
 
 
-def test_comparisons_of_runtimes_come_before_larger_ones_of_other_axes() -> None:
-    cells = [cell("c1"), cell("c2", runtime="onnxruntime==1.29.0"), cell("c3", batch=8)]
-    larger = compared("c1", "c3", axis="batch", ratio=8.0, ci_low=7.9, ci_high=8.1)
-    lines = screen(document(cells=cells, comparisons=[larger, compared("c2", "c1")])).splitlines()
-    (runtime,) = [n for n, line in enumerate(lines) if "1.29.0 → 1.31.1" in line and "slower" in line]
-    (batch,) = [n for n, line in enumerate(lines) if "1 → 8" in line and "slower" in line]
-    assert runtime < batch
+def test_the_axis_of_the_largest_decided_change_comes_first_and_batches_are_compared_by_items() -> None:
+    cells = [cell("c1"), cell("c2", runtime="onnxruntime==1.29.0"), cell("c3", batch=8), cell("c4", precision="int8")]
+    batch = compared("c1", "c3", axis="batch", ratio=8.4, ci_low=8.2, ci_high=8.6)
+    precision = compared("c1", "c4", axis="precision", verdict="faster", ratio=0.4, ci_low=0.39, ci_high=0.41)
+    pairs = [batch, compared("c2", "c1"), precision]
+    lines = screen(document(cells=cells, comparisons=pairs), width=140).splitlines()
+    places = [
+        next(n for n, line in enumerate(lines) if said in line) for said in ("fp32 → int8", "1.29.0 → 1.31.1", "1 → 8")
+    ]
+    assert places == sorted(places)
+    assert "▼ fewer items/s" in lines[places[2]]
+    assert "5 %" in lines[places[2]]
+    assert "2–7 %" in lines[places[2]]
 
 
 def test_what_all_cells_share_is_said_once() -> None:

@@ -262,7 +262,12 @@ def test_cells_of_one_block_are_judged_as_pairs_and_others_without_a_verdict(
     pi = other.cell.model_copy(update={"node": "pi"})
     assert side.judge(base, side.Chosen("2:x", 2, pi, ""), []).sign.word == "different hardware"
     bigger = side.judge(base, side.Chosen("1:b1-a2", 1, by_id["b1-a2"], ""), [])
-    assert bigger.how == "The workloads differ: another batch or other shapes."
+    assert bigger.change.endswith(" % items/s")
+    longer = by_id["b1-a2"].model_copy(update={"shapes": {"sequence": 63}})
+    without = by_id["b1-a2"].model_copy(update={"batch": None})
+    for one in (longer, without):
+        unlike = side.judge(base, side.Chosen("1:x", 1, one, ""), [])
+        assert unlike.how == "The workloads differ: other shapes, or one without a batch."
     crashed = side.judge(base, side.Chosen("1:b1-a11", 1, by_id["b1-a11"], ""), [])
     assert crashed.how == "One of the two has no samples."
 

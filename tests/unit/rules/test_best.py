@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from farm.rules.reporting.best import Setting, best_settings
+from farm.rules.reporting.best import Setting, best_settings, left_out
 
 ONE = Setting(
     run_id=1, cell="c1", node="a", runtime="onnxruntime==1.31.1", provider="CPUExecutionProvider", precision="fp32",
@@ -38,3 +38,11 @@ def test_wrong_outputs_are_never_recommended_and_unknown_ones_are() -> None:
 
 def test_a_cell_whose_throughput_is_unknown_is_not_the_most() -> None:
     assert best_settings([replace(ONE, items_s=None)], budget_ms=None)[0].most is None
+
+
+def test_what_was_left_out_is_counted_and_the_fastest_of_it_named() -> None:
+    wrong, worse = replace(ONE, is_right=False), replace(EIGHT, is_right=False)
+    found = left_out([ONE, worse, wrong, replace(OTHER, is_right=None)])
+    assert found is not None
+    assert (found.count, found.fastest) == (2, wrong)
+    assert left_out([ONE, replace(OTHER, is_right=None)]) is None

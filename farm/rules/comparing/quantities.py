@@ -1,0 +1,99 @@
+"""In which quantity a comparison is told: latency, or items per second where its two sides have different batches.
+
+More items take more time, so that a latency of batch 8 against one of batch 1 says nothing by itself. The items per
+second of a cell are batch / p50, therefore their ratio and its interval are those of latency turned round, times the
+ratio of the batches. Pure.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import exp, log
+from typing import Literal
+
+from farm.contract.document import Cell, Comparison
+from farm.rules.comparing.statistics import log_edge
+
+Quantity = Literal["latency", "items"]
+Word = Literal["slower", "faster", "equal", "undecided", "not comparable", "more", "fewer"]
+GAINS: tuple[Word, ...] = ("faster", "more")
+DECIDED: tuple[Word, ...] = ("slower", "faster", "more", "fewer")
+# From the 95 % interval to those at which a block decides: 99 % for a change, 97.5 % for equality, of eight rounds
+# (Student's t with 7 degrees of freedom: 3.499 / 2.365 and 2.841 / 2.365; with more rounds it is less).
+TO_CHANGE, TO_EQUAL = 1.48, 1.2
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a comparison comes to. `ratio`, `low`, `high`: candidate / baseline of the quantity; None: no figures."""
+
+    quantity: Quantity
+    word: Word
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def figures(self) -> tuple[float, float, float] | None:
+        """Ratio and interval, where there are all three."""
+        if self.ratio is None or self.low is None or self.high is None:
+            return None
+        return self.ratio, self.low, self.high
+
+    @property
+    def size(self) -> float:
+        """How large it is, up or down alike."""
+        return abs(log(self.ratio)) if self.ratio else 0.0
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether one of the two sides is known to be better."""
+        return self.word in DECIDED
+
+    @property
+    def is_gain(self) -> bool:
+        """Whether the candidate is the better one."""
+        return self.word in GAINS
+
+
+def change_of(one: Comparison, cells: Mapping[str, Cell]) -> Change:
+    """What a comparison comes to; without the two cells, what it says of latency."""
+    baseline, candidate = cells.get(one.baseline), cells.get(one.candidate)
+    if baseline is None or candidate is None:
+        return Change("latency", one.verdict, one.ratio, one.ci_low, one.ci_high)
+    return change_between(one, baseline, candidate)
+
+
+def change_between(one: Comparison, baseline: Cell, candidate: Cell) -> Change:
+    """The same, of these two cells. Different models are never judged."""
+    word: Word = "not comparable" if baseline.model != candidate.model else one.verdict
+    own = Change("latency", word, one.ratio, one.ci_low, one.ci_high)
+    times = items_factor(baseline, candidate)
+    if times is None:
+        return own
+    if own.figures is None or word == "not comparable":
+        return Change("items", word)
+    ratio, low, high = (times / end for end in (own.ratio or 1.0, own.high or 1.0, own.low or 1.0))
+    return Change("items", _judged((ratio, low, high), margin=one.margin), ratio, low, high)
+
+
+def items_factor(baseline: Cell, candidate: Cell) -> float | None:
+    """How many times the items of the baseline one inference of the candidate has; None where they are as many."""
+    if baseline.batch == candidate.batch or not baseline.batch or not candidate.batch:
+        return None
+    return candidate.batch / baseline.batch
+
+
+def _judged(figures: tuple[float, float, float], *, margin: float) -> Word:
+    """More or fewer, where 99 % sure and beyond the margin; equal, where 97.5 % sure to be within it."""
+    ratio, edge = figures[0], log_edge(margin)
+    low, high = _widened(figures, TO_CHANGE)
+    if abs(log(ratio)) > edge and not low <= 1.0 <= high:
+        return "more" if ratio > 1.0 else "fewer"
+    low, high = _widened(figures, TO_EQUAL)
+    return "equal" if -edge < log(low) and log(high) < edge else "undecided"
+
+
+def _widened(figures: tuple[float, float, float], times: float) -> tuple[float, float]:
+    """An interval at a higher level: each end so many times as far from the ratio, on the log scale."""
+    middle, low, high = (log(one) for one in figures)
+    return exp(middle - times * (middle - low)), exp(middle + times * (high - middle))
