@@ -72,6 +72,7 @@ POST   api/v1/nodes/<int:node_id>/<what>                         ok    no    no 
 GET    api/v1/lendings                                           ok    ok    ok    ok    401   401   401
 POST   api/v1/lendings/<int:lending_id>/<what>                   no    no    no    ok    401   401   401
 GET    api/v1/versions/<int:version_id>/compatibility            ok    ok    ok    404   401   401   401
+GET    api/v1/models/<int:model_id>/hardware                     ok    ok    ok    404   401   401   401
 POST   api/v1/versions/<int:version_id>/evaluation               ok    ok    no    404   401   401   401
 POST   api/v1/runs/<int:run_id>/cells/<str:cell>/divergences     ok    ok    no    404   401   401   401
 GET    api/v1/runs/<int:run_id>/cells/<str:cell>/divergences     ok    ok    ok    404   401   401   401

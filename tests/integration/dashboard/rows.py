@@ -245,14 +245,15 @@ class MadeUpNode:
 
     def _trace(self, arm: ArmOrder, trace_round: int) -> reports.TraceReport:
         factor = 1 + 5.2 * (self.slow.get(str(arm.cell.runtime), 1.0) - 1) * 2.5
+        ran_on = CPU if self.elsewhere else arm.cell.provider
         operators = tuple(
             reports.Operator(
-                node=node, op_type=op_type, provider=CPU, covers=(f"{node}/Add",) if is_slow else (),
+                node=node, op_type=op_type, provider=ran_on, covers=(f"{node}/Add",) if is_slow else (),
                 time_us=time_us * (factor if is_slow else 1.0) * exp(self.random.gauss(0, 0.01)),
             )
             for node, op_type, time_us, is_slow in OPERATORS
         )  # fmt: skip
-        shares = (reports.ProviderShare(name=CPU, nodes=len(operators), time_share=1.0),)
+        shares = (reports.ProviderShare(name=ran_on, nodes=len(operators), time_share=1.0),)
         return reports.TraceReport(
             arm=arm.arm, trace_round=trace_round, runs=10, providers=shares, operators=operators, mapped_share=1.0
         )

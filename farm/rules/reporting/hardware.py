@@ -1,0 +1,197 @@
+"""One model across hardware: the best settings of each version on each target, and what keeps a wish. Pure.
+
+A target is a node with the hardware tag that a provider runs on there, or a tag alone. Targets stand side by side and
+are never judged against each other: they were not measured in one block, often not on one day.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from farm.contract.document import Cell
+from farm.rules.runtimes import providers
+
+By = Literal["node", "tag"]
+Goal = Literal["latency", "items"]
+Fault = Literal["wrong", "elsewhere", "untimed"]
+Keeping = Literal["kept", "undecided", "unknown", "exceeded"]
+
+# why a setting is never the best one, in words that follow a number of settings
+FAULTS: Mapping[Fault, str] = {
+    "wrong": "with wrong outputs (parity fails)",
+    "elsewhere": "that ran on the CPU instead of the provider asked for",
+    "untimed": "without a latency",
+}
+# from the best to the worst
+_ORDER: tuple[Keeping, ...] = ("kept", "undecided", "unknown", "exceeded")
+CPU = providers.CPU.name
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One cell as a node measured it. `machine`: the processor or accelerator in words; `at`: when its block ended."""
+
+    run: int
+    version: int
+    node: str
+    machine: str
+    at: datetime | None
+    cell: Cell
+
+    @property
+    def tag(self) -> str:
+        """The hardware tag that its provider runs on; of a provider without an entry, what the cell asked for."""
+        entry = providers.find(self.cell.provider)
+        return self.cell.hardware if entry is None else providers.tag_for(entry, self.cell.provider_options)
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What outputs lost against FP32, as a fraction: points of a share, or by how much a mean error grew.
+
+    `worst`: the worse end of its 95 % interval. `basis`: judged on labelled data, or FP32 that passes parity.
+    """
+
+    value: float
+    worst: float
+    basis: Literal["labelled data", "parity"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a setting has to keep: milliseconds of one inference, and a loss as a fraction; None: anything will do."""
+
+    budget_ms: float | None = None
+    loss: float | None = None
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether it asks for anything."""
+        return self.budget_ms is not None or self.loss is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A version on a target. `settings`: how many were measured there; `left_out`: how many of them for each fault.
+
+    `best`: None where all were left out. `keeping`: whether the best keeps the wish; of no wish everything does.
+    """
+
+    version: int
+    nodes: tuple[str, ...]
+    tag: str
+    machine: str
+    settings: int
+    left_out: Mapping[Fault, int]
+    best: Measured | None
+    keeping: Keeping
+
+
+def fault_of(cell: Cell) -> Fault | None:
+    """Why a cell is never the best one; None for one that may be."""
+    if cell.parity.verdict == "fail":
+        return "wrong"
+    if _is_elsewhere(cell):
+        return "elsewhere"
+    return "untimed" if cell.p50_ms is None else None
+
+
+def loss_of(cell: Cell) -> Loss | None:
+    """What is known of a cell's loss; None where nothing is, so that no limit can be said to be kept."""
+    judged = cell.accuracy
+    if judged is not None and judged.difference is not None and judged.value is not None:
+        low, high = judged.difference_low, judged.difference_high
+        ends = (judged.difference if low is None else low, judged.difference if high is None else high)
+        if judged.higher_is_better:
+            return Loss(-judged.difference, -ends[0], "labelled data")
+        before = judged.value - judged.difference
+        return Loss(judged.difference / before, ends[1] / before, "labelled data") if before > 0 else None
+    if cell.precision == "fp32" and cell.parity.verdict == "pass":
+        return Loss(0.0, 0.0, "parity")
+    return None
+
+
+def keeping_of(cell: Cell, wish: Wish) -> Keeping:
+    """Whether a cell keeps the wish: by the worse ends of its intervals, so that it holds for most launches.
+
+    Undecided: the value is within the limit, its interval reaches beyond. Unknown: the loss was not measured.
+    """
+    return max((_latency_within(cell, wish.budget_ms), _loss_within(cell, wish.loss)), key=_ORDER.index)
+
+
+def targets(
+    measured: Iterable[Measured], *, by: By = "node", goal: Goal = "latency", wish: Wish = Wish()
+) -> list[Target]:
+    """Every version on every target that has measured it: the newest version first, what keeps the wish best first.
+
+    The best setting is one that keeps the wish best, and among those the one of the lowest p50 or the most items/s.
+    """
+    groups: dict[tuple[int, str, str], list[Measured]] = {}
+    for one in measured:
+        groups.setdefault((one.version, one.node if by == "node" else "", one.tag), []).append(one)
+    found = [_target(own, goal, wish) for own in groups.values()]
+    return sorted(found, key=lambda one: (-one.version, *_rank(one, goal), one.nodes, one.tag))
+
+
+def of_version(found: Sequence[Target], wanted: int | None = None) -> list[Target]:
+    """The targets of one version; of the newest that was measured where none is named."""
+    newest = max((one.version for one in found), default=0) if wanted is None else wanted
+    return [one for one in found if one.version == newest]
+
+
+def _target(own: Sequence[Measured], goal: Goal, wish: Wish) -> Target:
+    faults = [fault_of(one.cell) for one in own]
+    right = [one for one, fault in zip(own, faults, strict=True) if fault is None]
+    kept = {id(one): keeping_of(one.cell, wish) for one in right}
+    best = min(right, key=lambda one: (_ORDER.index(kept[id(one)]), _cost(one.cell, goal)), default=None)
+    named = best or own[0]
+    return Target(
+        version=named.version,
+        nodes=tuple(sorted({one.node for one in own})),
+        tag=named.tag,
+        machine=named.machine,
+        settings=len(own),
+        left_out={fault: faults.count(fault) for fault in FAULTS if fault in faults},
+        best=best,
+        keeping="unknown" if best is None else kept[id(best)],
+    )
+
+
+def _rank(one: Target, goal: Goal) -> tuple[float, ...]:
+    if one.best is None:
+        return (len(_ORDER), 0.0)
+    return (_ORDER.index(one.keeping), _cost(one.best.cell, goal))
+
+
+def _cost(cell: Cell, goal: Goal) -> float:
+    """What is to be small."""
+    return -(cell.throughput or 0.0) if goal == "items" else cell.p50_ms or 0.0
+
+
+def _is_elsewhere(cell: Cell) -> bool:
+    """Whether all of it ran on the CPU instead: by its trace, else by what its session came up on."""
+    if cell.provider == CPU:
+        return False
+    ran = [share.name for share in cell.providers if share.nodes] or cell.active_providers
+    return bool(ran) and set(ran) == {CPU}
+
+
+def _latency_within(cell: Cell, budget_ms: float | None) -> Keeping:
+    if budget_ms is None:
+        return "kept"
+    value = cell.p50_ms or 0.0
+    return _within(value, cell.p50_ci_ms[1] if cell.p50_ci_ms else value, budget_ms)
+
+
+def _loss_within(cell: Cell, limit: float | None) -> Keeping:
+    if limit is None:
+        return "kept"
+    loss = loss_of(cell)
+    return "unknown" if loss is None else _within(loss.value, loss.worst, limit)
+
+
+def _within(value: float, worst: float, limit: float) -> Keeping:
+    if value > limit:
+        return "exceeded"
+    return "kept" if worst <= limit else "undecided"

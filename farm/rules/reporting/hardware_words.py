@@ -1,0 +1,102 @@
+"""What is said of a model across hardware: the answer in a sentence, and what was left out of it. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+
+from farm.rules.cells import label
+from farm.rules.cells.axes import runtime_name
+from farm.rules.cells.numbers import counted, milliseconds, three_digits
+from farm.rules.reporting.hardware import FAULTS, Goal, Keeping, Measured, Target, Wish
+
+GOALS: Mapping[Goal, str] = {"latency": "lowest p50", "items": "most items/s"}
+# said of a target whose best setting stands so
+KEEPINGS: Mapping[Keeping, str] = {
+    "kept": "within",
+    "undecided": "undecided",
+    "unknown": "loss not measured",
+    "exceeded": "beyond",
+}
+SIDE_BY_SIDE = (
+    "Different hardware, side by side: these figures come from different machines and times, so none of them is called "
+    "faster or slower than another."
+)
+
+
+def setting(one: Measured) -> str:
+    """A setting as one says it: `1.31.1, CPU, int8-dynamic, batch 8, 1 thread`."""
+    return f"{runtime_name(one.cell.runtime)}, {label.workload(one.cell)}"
+
+
+def target(one: Target) -> str:
+    """A target as one says it: `bench-1 (openvino)`; of several nodes `openvino (2 nodes)`."""
+    return f"{one.nodes[0]} ({one.tag})" if len(one.nodes) == 1 else f"{one.tag} ({len(one.nodes)} nodes)"
+
+
+def limits(wish: Wish) -> str:
+    """The wish in words: `20 ms and 1 % loss`; empty where nothing is asked for."""
+    budget = [] if wish.budget_ms is None else [f"{_plain(wish.budget_ms)} ms"]
+    loss = [] if wish.loss is None else [f"{_plain(100 * wish.loss)} % loss"]
+    return " and ".join(budget + loss)
+
+
+def answer(found: Sequence[Target], wish: Wish, goal: Goal) -> str:
+    """Where one version may run, in a sentence or two. `found`: its targets, as `hardware.targets` sorts them."""
+    if not found:
+        return "No hardware has measured this model yet."
+    if not wish.is_asked:
+        return f"Version {found[0].version} was measured on {_targets(len(found))}. {_best(found, goal)}"
+    kept = [one for one in found if one.best is not None and one.keeping == "kept"]
+    which = f"{len(kept)} of {_targets(len(found))}" if kept else f"None of {_targets(len(found))}"
+    first = f"Within {limits(wish)}: {which} of version {found[0].version}."
+    return " ".join(filter(None, (first, _best(kept, goal) if kept else _nearest(found), _open(found))))
+
+
+def left_out(found: Iterable[Target]) -> str:
+    """How many settings were measured, and how many of them are never the best, with why."""
+    found = list(found)
+    faults = [one.left_out for one in found]
+    counts = {fault: sum(own.get(fault, 0) for own in faults) for fault in FAULTS}
+    said = [f"{counts[fault]} {words}" for fault, words in FAULTS.items() if counts[fault]]
+    total = reduce(lambda sum_, one: sum_ + one.settings, found, 0)
+    return f"{counted(total, 'setting')} measured. " + (f"Left out: {', '.join(said)}." if said else "None left out.")
+
+
+def _best(kept: Sequence[Target], goal: Goal) -> str:
+    """The first of those that may be recommended, with its number."""
+    first = next((one for one in kept if one.best is not None), None)
+    if first is None or first.best is None:
+        return "Every measured setting was left out, so none is recommended."
+    cell = first.best.cell
+    latency = milliseconds(cell.p50_ms or 0.0, cell.p50_ci_ms)
+    items = f"{_plain(cell.throughput)} items/s" if cell.throughput is not None else ""
+    figures = ", ".join(filter(None, (items, latency) if goal == "items" else (latency, items)))
+    words = GOALS[goal][:1].upper() + GOALS[goal][1:]
+    return f"{words}: {figures} on {target(first)} with {setting(first.best)}."
+
+
+def _nearest(found: Sequence[Target]) -> str:
+    """What comes nearest where nothing keeps the wish: the lowest latency that was measured at all."""
+    known = [one.best for one in found if one.best is not None]
+    if not known:
+        return "Every measured setting was left out."
+    fastest = min(known, key=lambda one: one.cell.p50_ms or 0.0)
+    latency = milliseconds(fastest.cell.p50_ms or 0.0, fastest.cell.p50_ci_ms)
+    return f"The lowest latency is {latency}, on {fastest.node} ({fastest.tag}) with {setting(fastest)}."
+
+
+def _open(found: Sequence[Target]) -> str:
+    """What is not known of the other targets, and what would tell it."""
+    states = [one.keeping for one in found if one.best is not None]
+    undecided, unknown = states.count("undecided"), states.count("unknown")
+    more = f"{undecided} undecided: the interval reaches beyond the limit." if undecided else ""
+    loss = f"{unknown} without a measured loss: add labelled data to the model and measure again." if unknown else ""
+    return " ".join(filter(None, (more, loss)))
+
+
+def _targets(number: int) -> str:
+    return counted(number, "target")
+
+
+def _plain(value: float) -> str:
+    """A number without needless digits: `20`, `0.5`, `1,250` is `1250`."""
+    return f"{value:g}" if abs(value) < 1000 else three_digits(value)

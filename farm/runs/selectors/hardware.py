@@ -1,0 +1,108 @@
+"""What was measured of a model on all hardware: the newest measurement of each cell on each node."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from farm.accounts.selectors import Anyone
+from farm.contract.document import Cell as CellPart
+from farm.contract.reports import Facts
+from farm.fleet.models import Node
+from farm.registry.models import Model
+from farm.rules.reporting import accuracies
+from farm.rules.reporting.hardware import Measured
+from farm.rules.runtimes import providers
+from farm.runs.models import Arm, CellDocument, Run
+
+# cells of so many arms are looked at, the newest first, and so many different ones are read
+MOST_ARMS = 20_000
+MOST = 1_000
+GONE = "a node that left"
+
+
+class _Place(NamedTuple):
+    """One arm that was measured, before its document is read."""
+
+    arm: int
+    name: str
+    digest: str
+    run: int
+    version: int
+    node: int | None
+    at: datetime | None
+
+
+def measured_across(user: Anyone, model: Model) -> list[Measured]:
+    """The newest measurement of each cell on each node, of all versions; A/A twins left out. Newest first.
+
+    Losses of accuracy are against the FP32 cell of the same version and runtime, wherever that was judged: samples are
+    the same on every machine.
+    """
+    places = _newest(user, model)
+    nodes = {
+        node.pk: node for node in Node.objects.filter(pk__in={one.node for one in places}).only("name", "facts_json")
+    }
+    bodies = dict(CellDocument.objects.filter(arm__in=[one.arm for one in places]).values_list("arm", "body"))
+    known = [one for one in places if one.arm in bodies]
+    cells = _paired([CellPart.model_validate_json(bodies[one.arm]) for one in known])
+    return [
+        _measured(place, cell, nodes.get(place.node) if place.node else None)
+        for place, cell in zip(known, cells, strict=True)
+    ]
+
+
+def _newest(user: Anyone, model: Model) -> list[_Place]:
+    runs = Run.objects.visible_to(user).filter(version__model=model)
+    arms = Arm.objects.filter(block__run__in=runs, twin_of=None, status="done").order_by("-pk")
+    rows = arms.values_list(
+        "pk", "name", "cell__digest", "block__run", "block__run__version__number", "block__node", "block__ended_at"
+    )
+    newest: dict[tuple[str, int, int | None], _Place] = {}
+    for row in rows[:MOST_ARMS]:
+        place = _Place(*row)
+        newest.setdefault((place.digest, place.version, place.node), place)
+    return _fairly(newest.values())
+
+
+def _fairly(places: Iterable[_Place]) -> list[_Place]:
+    """At most MOST, in turns from every version on every node, so that much measured machines do not hide others."""
+    taken: dict[tuple[int, int | None], int] = {}
+    ranked = []
+    for place in places:
+        rank = taken[place.version, place.node] = taken.get((place.version, place.node), 0) + 1
+        ranked.append((rank, place))
+    return [place for _, place in sorted(ranked, key=lambda one: one[0])[:MOST]]
+
+
+def _paired(cells: Sequence[CellPart]) -> list[CellPart]:
+    """Each with what it lost against its FP32 cell, which is one of the same runtime."""
+    by_runtime: dict[str, list[int]] = {}
+    for number, cell in enumerate(cells):
+        by_runtime.setdefault(cell.runtime, []).append(number)
+    found = list(cells)
+    for numbers in by_runtime.values():
+        for number, cell in zip(numbers, accuracies.paired([cells[number] for number in numbers]), strict=True):
+            found[number] = cell
+    return found
+
+
+def _measured(place: _Place, cell: CellPart, node: Node | None) -> Measured:
+    return Measured(
+        run=place.run,
+        version=place.version,
+        node=node.name if node else GONE,
+        machine=_machine(cell, node.facts if node else None),
+        at=place.at,
+        cell=cell,
+    )
+
+
+def _machine(cell: CellPart, facts: Facts | None) -> str:
+    """What computes it: the accelerator where the provider has one, else the processor; empty where nobody said."""
+    entry = providers.find(cell.provider)
+    device = cell.provider_facts.get("device", "")
+    if device or facts is None:
+        return device
+    if entry is not None and providers.needs_devices(entry, cell.provider_options) and facts.gpus:
+        return ", ".join(facts.gpus)
+    return facts.cpu_model or facts.arch
