@@ -8,6 +8,8 @@ from dashboard.figures.lines import Line, Spot
 from dashboard.reading.alerts import because, kinds_of, state_of
 from dashboard.reading.runtimes import Row as Release
 from dashboard.reading.watches import sentence
+from farm.rules.reporting.hardware import loss_of
+from farm.rules.reporting.hardware_words import setting
 
 if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from farm.registry.models import Model
     from farm.registry.selectors import Counted
     from farm.rules.comparing.margins import FalseAlarms
+    from farm.rules.reporting.hardware import Target
     from farm.runs.models import Run
 
 Row = dict[str, str | int | float | datetime | None]
@@ -123,6 +126,38 @@ def spot(line: Line, one: Spot) -> Row:
         "low": one.low,
         "high": one.high,
         "run": one.run,
+    }
+
+
+def target(one: "Target") -> Row:
+    """A version on a target, with the best of its settings."""
+    best, cell = one.best, one.best.cell if one.best else None
+    interval = cell.p50_ci_ms if cell and cell.p50_ci_ms else (None, None)
+    judged = cell.accuracy if cell else None
+    loss = loss_of(cell) if cell else None
+    return {
+        "version": one.version,
+        "nodes": " ".join(one.nodes),
+        "tag": one.tag,
+        "hardware": one.machine,
+        "keeps": one.keeping if best else "",
+        "setting": setting(best) if best else "",
+        "run": best.run if best else None,
+        "cell": cell.id if cell else "",
+        "p50_ms": cell.p50_ms if cell else None,
+        "p50_low_ms": interval[0],
+        "p50_high_ms": interval[1],
+        "items_s": cell.throughput if cell else None,
+        "accuracy_metric": judged.metric if judged and judged.value is not None else "",
+        "accuracy": judged.value if judged else None,
+        "loss_percent": 100 * loss.value if loss else None,
+        "loss_worst_percent": 100 * loss.worst if loss else None,
+        "parity": cell.parity.verdict if cell else "",
+        "peak_memory_bytes": cell.peak_memory_bytes if cell else None,
+        "energy_mj": cell.energy_mj if cell else None,
+        "measured_at": best.at if best else None,
+        "settings": one.settings,
+        "left_out": sum(one.left_out.values()),
     }
 
 

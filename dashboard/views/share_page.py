@@ -8,6 +8,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard.reading import facts, heatmap, side, verdict
+from dashboard.reading import hardware as hardware_reading
 from dashboard.reading.compatibility import compatibility_panel
 from dashboard.reading.inspection import inspection
 from dashboard.views import charts
@@ -23,6 +24,7 @@ from farm.registry import selectors as registry
 from farm.registry.states import VersionState
 from farm.runs import selectors
 from farm.runs.selectors.compatibility import compatibility_of
+from farm.runs.selectors.hardware import measured_across
 from farm.runs.selectors.pages import judged_run
 from farm.runs.services import sharing
 from farm.runs.states import RunState
@@ -107,6 +109,13 @@ def _model(request: HttpRequest, share: "Share") -> Context:
     }
 
 
+def _hardware(request: HttpRequest, share: "Share") -> Context:
+    model = _still_there(lambda: registry.model(share.created_by, int(share.subject)))
+    asked = hardware_reading.read(request.GET.dict())
+    panel = hardware_reading.panel(measured_across(share.created_by, model), asked, lambda _: "")
+    return {"model": model, "panel": panel, "asked": panel.asked}
+
+
 def _compare(request: HttpRequest, share: "Share") -> Context:
     chosen = [_chosen(share.created_by, run_id, name) for run_id, name in sharing.split(share.subject)]
     every, judged = request.GET.get("every") == "yes", judged_by_base(share.created_by, chosen)
@@ -140,4 +149,5 @@ PAGES: dict[ShareKind, tuple[str, Callable[[HttpRequest, "Share"], Context]]] = 
     ShareKind.CELL: ("cell", _cell),
     ShareKind.MODEL: ("model", _model),
     ShareKind.COMPARE: ("compare", _compare),
+    ShareKind.HARDWARE: ("hardware", _hardware),
 }

@@ -31,6 +31,7 @@ class ShareKind(models.TextChoices):
     CELL = "cell"
     MODEL = "model"
     COMPARE = "compare"
+    HARDWARE = "hardware"
 
 
 # roles that may upload, start and cancel

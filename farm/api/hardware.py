@@ -12,7 +12,7 @@ from farm.api.auth import person
 from farm.contract.document import Accuracy
 from farm.registry import selectors
 from farm.rules.reporting import hardware, hardware_words
-from farm.rules.reporting.hardware import Measured, Target, Wish
+from farm.rules.reporting.hardware import Loss, Measured, Target, Wish
 from farm.runs.selectors.hardware import measured_across
 
 router = Router(tags=["registry"])
@@ -129,7 +129,7 @@ def _target(one: Target) -> TargetOut:
         tag=one.tag,
         machine=one.machine,
         settings=one.settings,
-        left_out=dict(one.left_out),
+        left_out={fault: number for fault, number in one.left_out.items()},
         keeping=one.keeping,
         best=_best(one.best) if one.best else None,
     )
@@ -137,7 +137,6 @@ def _target(one: Target) -> TargetOut:
 
 def _best(one: Measured) -> BestOut:
     cell, judged = one.cell, one.cell.accuracy
-    loss = hardware.loss_of(cell)
     return BestOut(
         run=one.run,
         cell=cell.id,
@@ -155,11 +154,17 @@ def _best(one: Measured) -> BestOut:
         metric=judged.metric if judged and judged.value is not None else None,
         accuracy=judged.value if judged else None,
         accuracy_ci=_interval(judged) if judged else None,
-        loss=loss and LossOut(percent=100 * loss.value, worst_percent=100 * loss.worst, basis=loss.basis),
+        loss=_loss(hardware.loss_of(cell)),
         peak_memory_bytes=cell.peak_memory_bytes,
         energy_mj=cell.energy_mj,
         measured_at=one.at,
     )
+
+
+def _loss(known: Loss | None) -> LossOut | None:
+    if known is None:
+        return None
+    return LossOut(percent=100 * known.value, worst_percent=100 * known.worst, basis=known.basis)
 
 
 def _interval(judged: Accuracy) -> tuple[float, float] | None:

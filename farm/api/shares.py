@@ -19,7 +19,7 @@ MOST_LISTED = 200
 
 
 class ShareIn(Schema):
-    """`subject`: a run `12`, a cell `12:c5`, a model `7`, or two to four cells to compare `12:c1,12:c5`."""
+    """`subject`: a run `12`, a cell `12:c5`, a model `7` (also for `hardware`), or two to four cells `12:c1,12:c5`."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -27,7 +27,8 @@ class ShareIn(Schema):
     subject: str = Field(
         min_length=1,
         max_length=400,
-        description="a run `12`, a cell `12:c5`, a model `7`, or two to four cells to compare `12:c1,12:c5`",
+        description="a run `12`, a cell `12:c5`, a model `7` (also for kind hardware), or two to four cells to compare "
+        "`12:c1,12:c5`",
     )
     days: int = Field(default=30, ge=1, le=SHARE_DAYS, description="for how long")
 

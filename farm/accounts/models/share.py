@@ -10,7 +10,7 @@ from farm.accounts.states import ShareKind
 class Share(models.Model):
     """A public link to one page. It shows `subject` as `created_by` may see it at that moment, and no more.
 
-    `subject`: a run `12`, a cell `12:c5`, a model `7`, or compared cells `12:c1,12:c5`.
+    `subject`: a run `12`, a cell `12:c5`, a model `7`, as a page or across hardware, or cells `12:c1,12:c5`.
     """
 
     team = models.ForeignKey("accounts.Team", models.CASCADE, related_name="shares")

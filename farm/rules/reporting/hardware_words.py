@@ -1,7 +1,6 @@
 """What is said of a model across hardware: the answer in a sentence, and what was left out of it. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
 
 from farm.rules.cells import label
 from farm.rules.cells.axes import runtime_name
@@ -57,8 +56,10 @@ def left_out(found: Iterable[Target]) -> str:
     faults = [one.left_out for one in found]
     counts = {fault: sum(own.get(fault, 0) for own in faults) for fault in FAULTS}
     said = [f"{counts[fault]} {words}" for fault, words in FAULTS.items() if counts[fault]]
-    total = reduce(lambda sum_, one: sum_ + one.settings, found, 0)
-    return f"{counted(total, 'setting')} measured. " + (f"Left out: {', '.join(said)}." if said else "None left out.")
+    total = sum(one.settings for one in found)
+    return f"{counted(total, 'setting')} measured. " + (
+        f"Left out: {', '.join(said)}." if said else "No setting was left out."
+    )
 
 
 def _best(kept: Sequence[Target], goal: Goal) -> str:

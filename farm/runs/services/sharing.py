@@ -1,4 +1,4 @@
-"""What may be shown to anybody who has a link: a run, a cell, a model, or cells side by side."""
+"""What may be shown to anybody who has a link: a run, a cell, a model, it across hardware, or cells side by side."""
 
 from collections.abc import Sequence
 
@@ -23,9 +23,10 @@ def share(*, kind: str, subject: str, by: User, days: int = 30) -> tuple[Share, 
     if kind not in ShareKind.values:
         raise Invalid(f"“{kind[:40]}” cannot be shared: share a {', '.join(ShareKind.values)}.", code="kind")
     known = ShareKind(kind)
-    if known == ShareKind.MODEL:
-        model = registry.model(by, _number(subject, known))
-        team, named, title = model.team, str(model.pk), f"model {model.name}"
+    if known in (ShareKind.MODEL, ShareKind.HARDWARE):
+        model = registry.model(by, _number(subject, ShareKind.MODEL))
+        where = " across hardware" if known == ShareKind.HARDWARE else ""
+        team, named, title = model.team, str(model.pk), f"model {model.name}{where}"
     elif known == ShareKind.RUN:
         run = selectors.run(by, _number(subject, known))
         team, named, title = run.team, str(run.pk), f"run {run.pk} of {run.version}"

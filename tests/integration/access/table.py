@@ -140,6 +140,7 @@ GET    models/                                                   ok    ok    ok 
 GET    models/upload/                                            ok    ok    ok    ok    sign-in sign-in sign-in
 POST   models/upload/                                            moved moved no    404   sign-in sign-in sign-in
 GET    models/<int:model_id>/                                    ok    ok    ok    404   sign-in sign-in sign-in
+GET    models/<int:model_id>/hardware/                           ok    ok    ok    404   sign-in sign-in sign-in
 GET    runs/                                                     ok    ok    ok    ok    sign-in sign-in sign-in
 GET    runs/new/                                                 ok    ok    ok    404   sign-in sign-in sign-in
 POST   runs/new/                                                 moved moved no    404   sign-in sign-in sign-in

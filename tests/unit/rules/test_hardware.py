@@ -169,7 +169,7 @@ def test_a_provider_without_an_entry_stands_under_the_hardware_that_was_asked_fo
 
 def test_nothing_measured_is_said() -> None:
     assert hardware_words.answer([], Wish(), "latency") == "No hardware has measured this model yet."
-    assert hardware_words.left_out([]) == "0 settings measured. None left out."
+    assert hardware_words.left_out([]) == "0 settings measured. No setting was left out."
 
 
 def test_without_a_wish_the_answer_names_how_many_and_the_best() -> None:
@@ -213,7 +213,9 @@ def test_what_was_left_out_is_counted_by_its_reason() -> None:
         "4 settings measured. Left out: 2 with wrong outputs (parity fails), "
         "1 that ran on the CPU instead of the provider asked for."
     )
-    assert hardware_words.left_out(hardware.targets([on("a", cell())])) == "1 setting measured. None left out."
+    assert (
+        hardware_words.left_out(hardware.targets([on("a", cell())])) == "1 setting measured. No setting was left out."
+    )
 
 
 def test_limits_are_written_as_they_were_asked_for() -> None:

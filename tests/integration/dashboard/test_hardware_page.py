@@ -1,0 +1,55 @@
+"""The page of a model across hardware: what it answers, its file, its share link, and who sees it."""
+
+import csv
+import io
+import re
+
+from django.test import Client
+
+from farm.accounts.models import User
+from farm.registry.models import Version
+from farm.runs.services.sharing import share
+from tests.integration.dashboard.across import measured_across
+from tests.integration.dashboard.conftest import client_of
+from tests.integration.dashboard.pages import assert_is_page
+
+
+def test_three_kinds_of_hardware_stand_side_by_side_and_a_question_is_answered(
+    signed_in: Client, version: Version, owner: User, stranger: User
+) -> None:
+    runs = measured_across(version, owner)
+    path = f"/models/{version.model_id}/hardware/"
+    page = assert_is_page(signed_in.get(path))
+    assert "Version 1 was measured on 3 targets. Lowest p50: 0.2" in page
+    assert "Different hardware, side by side" in page
+    for target in ("bench-1 (cpu)", "bench-1 (openvino)", "bench-2 (cpu)"):
+        assert target in page
+    assert f"/models/{version.model_id}/hardware/" in signed_in.get(f"/models/{version.model_id}/").content.decode()
+    assert f'href="/runs/{runs[2].pk}/cells/c1/"' in signed_in.get(path).content.decode()
+
+    answered = assert_is_page(signed_in.get(path, {"budget": "1", "loss": "1"}))
+    assert "Within 1 ms and 1 % loss: 2 of 3 targets of version 1." in answered
+    assert "1 target beyond the limits is not shown. Show all" in answered
+    odd = signed_in.get(path, {"budget": "soon", "loss": "-3", "version": "\x7f", "by": "<b>"})
+    assert "no number of milliseconds" in assert_is_page(odd)
+    assert "A loss is between 0 and 100 %." in assert_is_page(odd)
+
+    table = signed_in.get(path, {"as": "csv", "budget": "1"}).content.decode()
+    lines = list(csv.DictReader(io.StringIO(table)))
+    assert [(line["nodes"], line["tag"], line["keeps"]) for line in lines] == [
+        ("bench-1", "cpu", "kept"), ("bench-1", "openvino", "kept"),
+    ]  # fmt: skip
+    assert_is_page(client_of(stranger).get(path), 404)
+
+    _, url = share(kind="hardware", subject=str(version.model_id), by=owner)
+    shown = Client().get(url[url.index("/shared/") :], {"budget": "1"})
+    assert "Within 1 ms: 2 of 3 targets of version 1." in assert_is_page(shown)
+    secret_page = shown.content.decode()
+    assert "<form" not in secret_page
+    assert not re.search(r"/(runs|models|fleet|api)/", secret_page)
+
+
+def test_a_model_that_nobody_measured_says_how_to_begin(signed_in: Client, version: Version) -> None:
+    page = assert_is_page(signed_in.get(f"/models/{version.model_id}/hardware/"))
+    assert "No hardware has measured this model yet." in page
+    assert "New run" in page
