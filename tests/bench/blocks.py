@@ -15,6 +15,7 @@ from typing import Any
 from unittest import mock
 
 from farm.rules.judging.judging import BlockJudge
+from farm.rules.judging.pairing import Paired
 from farm.rules.matrices import matrix as matrices
 from farm.rules.planning import planning, plans
 from farm.rules.planning.plans import PlannedBlock
@@ -103,6 +104,10 @@ class Measured:
     launches: int
     wall_s: float
 
+    def deciding(self, comparison: int) -> Paired:
+        """The rounds of a comparison of the block that its verdict rests on, by the product's choice of times."""
+        return self.judge.paired(self.judge.block.comparisons[comparison])
+
     @property
     def pairs(self) -> list[tuple[float, float]]:
         """(original, twin) p50 in ms, by round; rounds with a disturbed sample are left out."""
@@ -139,11 +144,12 @@ class Workplace:
         # the order of the rounds is drawn from the block's name and seed
         return block.model_copy(update={"id": f"{subject.name}-{seed}"})
 
-    def measure_twins(self, number: int, *, seed: int) -> tuple[Subject, Measured]:
-        """A model against itself; which one, and the order of its rounds, follow from the number and the seed."""
+    def measure_twins(self, number: int, *, seed: int, pairs: int = 1) -> tuple[Subject, Measured]:
+        """A model against itself, in so many pairs; number and seed say which model, and the order of its rounds."""
         subject = list(SUBJECTS.values())[number % len(SUBJECTS)]
         order_seed = 1_000 * seed + number
-        return subject, self.measure(subject, self.twin_block(subject, seed=order_seed), seed=order_seed)
+        block = with_pairs(self.twin_block(subject, seed=order_seed), pairs)
+        return subject, self.measure(subject, block, seed=order_seed)
 
     def measure(self, subject: Subject, block: PlannedBlock, *, seed: int) -> Measured:
         """Measures the block while nothing else measures on this machine. Raises SystemExit when an arm fails."""
@@ -185,6 +191,24 @@ class Workplace:
             work_dir=self._folder / "work",
             read_facts=lambda: facts.read_facts(busy_window_s=0),
         )
+
+
+def with_pairs(block: PlannedBlock, pairs: int) -> PlannedBlock:
+    """A block of one cell and its twin, with so many pairs that share no launch: arms 0 and 1, 2 and 3, …"""
+    first, (compared,) = block.arms[0], block.comparisons
+    more = [
+        first.model_copy(update={"arm": number, "id": f"{first.id}.twin{number}", "twin_of": 0})
+        for number in range(2, 2 * pairs)
+    ]
+    return block.model_copy(
+        update={
+            "arms": (*block.arms, *more),
+            "comparisons": tuple(
+                compared.model_copy(update={"baseline": 2 * pair, "candidate": 2 * pair + 1}) for pair in range(pairs)
+            ),
+        }
+        | {name: pairs * getattr(block, name) for name in ("minutes", "block_timeout_s", "once_s", "round_s")}
+    )
 
 
 def runtimes_of_bench() -> Path:

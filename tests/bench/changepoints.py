@@ -6,6 +6,9 @@ A shift counts as found when an index within three rows of it is reported, each 
 in environments of their own, made with uv in a temporary folder, on the same series; where one cannot be installed the
 reason stands in its place. Otava runs with its defaults and with our thresholds; PELT, which leaves the penalty to the
 user, with three of them in units of robust variance × ln n, on the logarithms.
+
+The same is then asked of public series that people labelled (tests/bench/public_series.py), and of the generated ones
+rounded to coarse units, where neighbours are often equal.
 """
 
 import argparse
@@ -15,15 +18,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from farm.rules.comparing import changepoints
-from tests.bench import figure
-from tests.bench.series import Labelled, labelled_series
+from tests.bench import figure, public_series
+from tests.bench.series import Labelled, labelled_series, rounded
 
 TOLERANCE = 3
 INSTALL_TIMEOUT_S = 600
@@ -44,7 +47,8 @@ PELT = """
 import json, sys
 import numpy, ruptures
 def cuts(values, penalty):
-    logs = numpy.log(values)
+    values = numpy.asarray(values)
+    logs = numpy.log(values) if (values > 0).all() else values
     sigma = 1.4826 / 2 ** 0.5 * numpy.median(numpy.abs(numpy.diff(logs)))
     search = ruptures.Pelt(model="l2", min_size=3, jump=1).fit(logs / sigma)
     return search.predict(pen=penalty * numpy.log(len(logs)))[:-1]
@@ -56,6 +60,9 @@ json.dump({
 """
 
 RIVALS = {"apache-otava": OTAVA, "ruptures": PELT}
+# units of rounding, as a share of the series' median
+UNITS = (0.005, 0.01, 0.02, 0.05)
+Values = Sequence[Sequence[float]]
 
 
 def score(series: Sequence[Labelled], found: Sequence[Sequence[int]]) -> dict[str, dict[str, float | int | None]]:
@@ -78,9 +85,9 @@ def score(series: Sequence[Labelled], found: Sequence[Sequence[int]]) -> dict[st
     return scores
 
 
-def ours(series: Sequence[Labelled]) -> list[list[int]]:
+def ours(series: Values) -> list[list[int]]:
     """The indices that the product reports."""
-    return [[point.index for point in changepoints.find_changepoints(one.values.tolist())] for one in series]
+    return [[point.index for point in changepoints.find_changepoints(values)] for values in series]
 
 
 def delays(seed: int) -> dict[str, dict[str, float]]:
@@ -93,7 +100,13 @@ def delays(seed: int) -> dict[str, dict[str, float]]:
     return shares
 
 
-def rival(package: str, program: str, series: Sequence[Labelled]) -> dict[str, list[list[int]]] | str:
+def of_rounded(series: Sequence[Labelled]) -> dict[str, dict[str, float | int | None]]:
+    """Our score over all series, each rounded to a unit."""
+    coarse = {f"{100 * unit:g} %": [rounded(one, unit=unit) for one in series] for unit in UNITS}
+    return {unit: score(some, ours(_values(some)))["all"] for unit, some in coarse.items()}
+
+
+def rival(package: str, program: str, series: Values) -> dict[str, list[list[int]]] | str:
     """The indices by setting that another package reports, or why it could not be asked."""
     uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
     if uv is None:
@@ -106,7 +119,7 @@ def rival(package: str, program: str, series: Sequence[Labelled]) -> dict[str, l
         )
         if failed:
             return f"{package} could not be installed: {failed}"
-        asked = json.dumps([one.values.tolist() for one in series])
+        asked = json.dumps(series)
         answered = subprocess.run(
             [python, "-c", program], input=asked, capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False
         )
@@ -123,13 +136,12 @@ def main() -> None:
     parser.add_argument("--alone", action="store_true", help="leave the other packages out")
     given = parser.parse_args()
     series = labelled_series(given.series, seed=given.seed)
-    found, seconds = _timed(lambda: ours(series))
+    found, seconds = _timed(lambda: ours(_values(series)))
+    public = public_series.public_series()
     rivals: dict[str, Any] = {}
     for package, program in {} if given.alone else RIVALS.items():
-        answers = rival(package, program, series)
-        rivals[package] = (
-            answers if isinstance(answers, str) else {name: score(series, cuts) for name, cuts in answers.items()}
-        )
+        answers = rival(package, program, [*_values(series), *(one.values for one in public)])
+        rivals[package] = answers if isinstance(answers, str) else _scores_of(answers, series, public)
     figure.publish(
         claim="Level shifts are told apart from drifts, spikes and noise that remembers.",
         seed=given.seed,
@@ -138,10 +150,28 @@ def main() -> None:
             "tolerance_rows": TOLERANCE,
             "onnxfarm": score(series, found),
             "onnxfarm_ms_a_series": 1000.0 * seconds / given.series,
+            "rounded": of_rounded(series),
             "delays": delays(given.seed),
+            "public": {
+                "onnxfarm": public_series.scored(public, ours([one.values for one in public])),
+                "published": public_series.published(public),
+            },
             "others": rivals,
         },
     )
+
+
+def _scores_of(
+    answers: Mapping[str, list[list[int]]], series: Sequence[Labelled], public: Sequence[public_series.PublicSeries]
+) -> dict[str, Any]:
+    return {
+        setting: score(series, cuts[: len(series)]) | {"public": public_series.scored(public, cuts[len(series) :])}
+        for setting, cuts in answers.items()
+    }
+
+
+def _values(series: Sequence[Labelled]) -> list[list[float]]:
+    return [one.values.tolist() for one in series]
 
 
 def _is_reported(shift: float, rows: int, rng: np.random.Generator) -> bool:

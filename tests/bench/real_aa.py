@@ -1,15 +1,16 @@
 """How often two arms of the same thing are called slower or faster on this machine: real processes, nothing simulated.
 
-    python -m tests.bench.real_aa --comparisons 125 --seed 1 --json FILE [--ungated] [--runtimes DIR]
+    python -m tests.bench.real_aa --comparisons 125 --seed 1 --json FILE [--pairs 4] [--minutes 20] [--ungated]
+    python -m tests.bench.real_aa --json FILE --summary
 
-A comparison is a block of eight rounds of one model and its A/A twin, 16 process launches, by the product's own path
-(tests/bench/blocks.py) with short windows: 0.1 s after a warm-up of 0.1 s or more. The models take turns. Each
-comparison is a line of FILE.jsonl as soon as it is measured, so that a second call goes on where the first one ended;
-FILE is written at the end, in the form that `tests.bench.power --recorded` and `onnxfarm verdict` read.
+A comparison is eight rounds of one model and its A/A twin, 16 process launches, by the product's own path
+(tests/bench/blocks.py) with short windows: 0.1 s after a warm-up of 0.1 s or more. A block has --pairs of them, which
+share its minutes and no launch. The models take turns. Each comparison is a line of FILE.jsonl as soon as its block is
+measured, so that a second call goes on where the first one ended; FILE is written at the end, in the form that
+`tests.bench.power --recorded` and `onnxfarm verdict` read.
 
-On a machine where other programs work, every launch of one thread is disturbed and no pair is left: the product then
-says `undecided`. With --ungated all launches count, as they do for cells of several threads, and the figure is about
-the rule alone, under all the noise that there is.
+Pairs are those that the product's verdict rests on: on a machine where other programs work, all rounds count by
+processor time. With --ungated no launch counts as disturbed, as for cells of several threads, and wall time speaks.
 
 Two counts: `shipped` with the margin of 2 %, and `strict` with a margin of 0, where everything significant is an alarm.
 `chained` joins three consecutive blocks of a model into one of 24 rounds, for the later looks.
@@ -29,6 +30,7 @@ import numpy as np
 
 from farm.rules.comparing import margins, statistics, verdicts
 from farm.rules.comparing.comparisons import MARGIN
+from farm.rules.judging.pairing import Paired
 from tests.bench import blocks, figure
 
 TARGET = 0.01
@@ -38,7 +40,10 @@ Line = dict[str, Any]
 
 
 class Ledger:
-    """Comparisons as lines of JSON, appended and never changed. The first line says what they were measured with."""
+    """Comparisons as lines of JSON, appended and never changed. The first line says what they were measured with.
+
+    A line that was cut off, because the process ended while it wrote, is taken away before the next one is appended.
+    """
 
     def __init__(self, path: Path, *, head: Line) -> None:
         self._path = path
@@ -53,29 +58,43 @@ class Ledger:
         rows = self._path.read_text().splitlines(keepends=True)[1:]
         return [json.loads(row) for row in rows if row.endswith("\n")]
 
-    def add(self, line: Line) -> None:
-        with self._path.open("a") as file:
-            file.write(json.dumps(line) + "\n")
+    def add(self, *lines: Line) -> None:
+        whole = self._path.read_text().rpartition("\n")[0] + "\n"
+        with self._path.open("r+") as file:
+            file.truncate(len(whole.encode()))
+            file.seek(0, os.SEEK_END)
+            file.write("".join(json.dumps(line) + "\n" for line in lines))
             file.flush()
             os.fsync(file.fileno())
 
 
-def measure(place: blocks.Workplace, number: int, *, seed: int) -> Line:
-    """One comparison. The model and the order of its rounds follow from the number and the seed."""
+def measure(place: blocks.Workplace, number: int, *, seed: int, pairs: int = 1) -> list[Line]:
+    """The comparisons of a block, which share no launch. Model and order of the rounds follow from number and seed."""
     load = os.getloadavg()[0]
-    subject, measured = place.measure_twins(number, seed=seed)
-    (judged,) = measured.judge.comparisons()
-    return {
-        "number": number,
+    subject, measured = place.measure_twins(number, seed=seed, pairs=pairs)
+    counts = measured.sample_counts() | {"launches": measured.launches}
+    block = {
+        "block": number,
         "model": subject.name,
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "load_1m": round(load, 2),
         "runner": blocks.digest_of_runner(),
-        "verdict": judged.verdict,
-        "launches": measured.launches,
-        "wall_s": round(measured.wall_s, 1),
-        **measured.sample_counts(),
-        "pairs": [[round(old, 7), round(new, 7)] for old, new in measured.pairs],
+        "wall_s": round(measured.wall_s / pairs, 1),
+    }
+    nothing = dict.fromkeys(counts, 0)
+    return [
+        # the launches of the block stand in its first line, so that sums are right
+        {"number": number * pairs + slot, "slot": slot, **block, **(nothing if slot else counts)}
+        | {"verdict": judged.verdict, **_pairs_of(measured.deciding(slot))}
+        for slot, judged in enumerate(measured.judge.comparisons())
+    ]
+
+
+def _pairs_of(paired: Paired) -> Line:
+    return {
+        "verdict_from": paired.verdict_from,
+        "disturbed_rounds": paired.disturbed,
+        "pairs": [[round(old, 7), round(new, 7)] for old, new in paired.deciding],
     }
 
 
@@ -85,8 +104,10 @@ def figures_of(lines: Sequence[Line]) -> dict[str, Any]:
     by_model = {name: [line for line in lines if line["model"] == name] for name in blocks.SUBJECTS}
     return {
         "comparisons": len(lines),
+        "blocks": len({line.get("block", line["number"]) for line in lines}),
         "launches": sum(line["launches"] for line in lines),
         "rounds": ROUNDS,
+        "by_processor_time": sum(line.get("verdict_from") == "processor" for line in lines),
         "shipped": alarms(pairs, margin=MARGIN),
         "strict": alarms(pairs, margin=0.0),
         "chained": {
@@ -117,17 +138,23 @@ def alarms(pairs: Sequence[Sequence[Sequence[float]]], *, margin: float) -> dict
 
 
 def chained(lines: Sequence[Line]) -> list[list[list[float]]]:
-    """Blocks of 24 rounds, each from three consecutive comparisons of a model; the rest of a model is left out."""
+    """Blocks of 24 rounds, each from three consecutive comparisons of a model; the rest of a model is left out.
+
+    Those of a block are of the same minute: each of its pairs is joined with the pair in its place of the next blocks.
+    """
+    series: dict[tuple[str, int], list[list[list[float]]]] = {}
+    for line in lines:
+        if len(line["pairs"]) == ROUNDS:
+            series.setdefault((line["model"], line.get("slot", 0)), []).append(line["pairs"])
     found = []
-    for name in blocks.SUBJECTS:
-        of = [line["pairs"] for line in lines if line["model"] == name and len(line["pairs"]) == ROUNDS]
+    for of in series.values():
         for start in range(0, len(of) - CHAINED + 1, CHAINED):
             found.append([pair for some in of[start : start + CHAINED] for pair in some])
     return found
 
 
 def _model(lines: Sequence[Line]) -> dict[str, Any]:
-    logs = [np.diff(np.log(np.asarray(line["pairs"])), axis=1)[:, 0] for line in lines]
+    logs = [np.diff(np.log(np.asarray(line["pairs"])), axis=1)[:, 0] for line in lines if len(line["pairs"]) > 1]
     each = [float(np.std(some, ddof=1)) for some in logs]
     floor = margins.noise_floor([some.tolist() for some in logs])
     assert floor is not None
@@ -141,33 +168,52 @@ def _model(lines: Sequence[Line]) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--comparisons", type=int, default=125)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", type=Path, required=True, metavar="FILE")
-    parser.add_argument("--ungated", action="store_true", help="count disturbed launches too")
-    parser.add_argument("--runtimes", type=Path, default=blocks.runtimes_of_bench(), metavar="DIR")
-    given = parser.parse_args()
+    given = _options()
+    path = given.json.with_suffix(".jsonl")
     head = {
         "seed": given.seed,
         "windows": blocks.SHORT,
         "is_gated": not given.ungated,
         "runtime": blocks.RUNTIME,
         "models": list(blocks.SUBJECTS),
+        "pairs_a_block": given.pairs,
     }
-    ledger = Ledger(given.json.with_suffix(".jsonl"), head=head)
-    gate = blocks.without_gate() if given.ungated else contextlib.nullcontext()
-    with tempfile.TemporaryDirectory() as folder, blocks.shortened_windows(), gate:
-        place = blocks.Workplace(Path(folder).resolve(), runtimes=given.runtimes)
-        for number in range(len(ledger.lines()), given.comparisons):
-            ledger.add(measure(place, number, seed=given.seed))
+    if given.summary:
+        head = json.loads(path.read_text().splitlines()[0])
+    ledger = Ledger(path, head=head)
+    if not given.summary:
+        _go_on(ledger, given)
     lines = ledger.lines()
     kept = [{"model": line["model"], "pairs": line["pairs"]} for line in lines]
     given.json.write_text(json.dumps({**head, "machine": figure.machine(), "comparisons": kept}))
     found = figures_of(lines)
     claim = f"At most {100 * TARGET:g} % of real comparisons of a thing with itself are called slower or faster."
     holds = found["shipped"]["alarms"] <= TARGET * found["shipped"]["of"]
-    figure.publish(claim=claim, seed=given.seed, figures={"holds": holds, **head, **found})
+    figure.publish(claim=claim, seed=head["seed"], figures={"holds": holds, **head, **found})
+
+
+def _go_on(ledger: Ledger, given: argparse.Namespace) -> None:
+    """Measures until there are as many comparisons as asked for, or the minutes are over."""
+    ends_at = time.monotonic() + 60.0 * given.minutes
+    gate = blocks.without_gate() if given.ungated else contextlib.nullcontext()
+    with tempfile.TemporaryDirectory() as folder, blocks.shortened_windows(), gate:
+        place = blocks.Workplace(Path(folder).resolve(), runtimes=given.runtimes)
+        while len(lines := ledger.lines()) < given.comparisons and time.monotonic() < ends_at:
+            number = 1 + max((line["block"] for line in lines), default=-1)
+            ledger.add(*measure(place, number, seed=given.seed, pairs=given.pairs))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--comparisons", type=int, default=125)
+    parser.add_argument("--pairs", type=int, default=1, help="comparisons of a block")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no block after so many")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--ungated", action="store_true", help="count disturbed launches too")
+    parser.add_argument("--summary", action="store_true", help="measure nothing, print the figures of what there is")
+    parser.add_argument("--runtimes", type=Path, default=blocks.runtimes_of_bench(), metavar="DIR")
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

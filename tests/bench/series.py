@@ -4,7 +4,7 @@ Each series is a level of 1 to 50 ms over 60 to 200 points with 0.5 to 2 % noise
 level shifts of 3 to 25 % that last at least ten points (the labels), drifts, spikes, and noise that remembers (AR 0.4).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,12 @@ def labelled_series(count: int, *, seed: int) -> list[Labelled]:
     rng = np.random.default_rng(seed)
     kinds = list(KINDS)
     return [_one(kinds[place % len(kinds)], rng) for place in range(count)]
+
+
+def rounded(series: Labelled, *, unit: float) -> Labelled:
+    """The same in whole units, each that share of the median: neighbours are often equal, as in coarse clocks."""
+    size = unit * float(np.median(series.values))
+    return replace(series, values=size * np.round(series.values / size))
 
 
 def _one(kind: str, rng: np.random.Generator) -> Labelled:

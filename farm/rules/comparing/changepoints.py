@@ -5,7 +5,8 @@
 3. Optimal partitioning (Jackson and others, 2005; pruned as in PELT, Killick and others, 2012) proposes more cuts than
    there are.
 4. The least likely cut is dropped and its neighbours are judged again by `farm.rules.comparing.jumps`, until every cut
-   is a jump with p ≤ 1e-5 and at least the smallest magnitude.
+   is a jump with p ≤ 1e-5 and at least the smallest magnitude; in a series whose held values wander, also by how far
+   its other moves go (`farm.rules.comparing.steps`).
 
 Nothing is random: the same values give the same answer.
 """
@@ -16,8 +17,9 @@ from math import expm1, inf, log
 
 import numpy as np
 
-from farm.rules.comparing import jumps
+from farm.rules.comparing import jumps, steps
 from farm.rules.comparing.jumps import Floats, Jump
+from farm.rules.comparing.steps import FLOOR
 
 P_LEVEL = 1e-5
 SMALLEST_MAGNITUDE = 0.02
@@ -28,11 +30,8 @@ SPIKE_SIGMAS = 4.5
 SPIKE_REACH = 2
 # What a cut must save, in variances × ln n: little, because the test of each jump has the last word.
 PENALTY = 3.0
-# Robust standard deviations: of normal noise from its median size, and from the median step between neighbours.
+# Robust standard deviation of normal noise from its median size.
 SIGMA_OF_SIZES = 1.4826
-SIGMA_OF_STEPS = SIGMA_OF_SIZES / 2**0.5
-# A difference that no clock shows.
-FLOOR = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +48,11 @@ class ChangePoint:
 
 @dataclass(frozen=True, slots=True)
 class _Series:
-    """What is searched: `values` on the log scale, or as they came with `is_log` false."""
+    """What is searched: `values` on the log scale, or as they came with `is_log` false, and how far they wander."""
 
     values: Floats
     is_log: bool
+    walk: steps.Walk
 
     def magnitude(self, jump: Jump, *, start: int, place: int) -> float | None:
         """new / old − 1; on the linear scale the old level is the mean of its values."""
@@ -74,7 +74,8 @@ def find_changepoints(values: Sequence[float], *, smallest: float = SMALLEST_MAG
         return []
     is_log = bool((raw > 0.0).all())
     scaled = np.log(raw) if is_log else raw / max(FLOOR, float(np.abs(raw).max()))
-    series = _Series(_without_spikes(scaled), is_log)
+    cleaned = _without_spikes(scaled)
+    series = _Series(cleaned, is_log, steps.Walk(cleaned))
     cuts = _best_cuts(series.values)
     while True:
         # Memory is estimated between the cuts that are left, and which are left depends on it; cuts only ever go.
@@ -98,8 +99,7 @@ def _without_spikes(values: Floats) -> Floats:
 def _best_cuts(values: Floats) -> list[int]:
     """The cuts into constant levels that cost least: squared differences plus a penalty for each cut."""
     count = len(values)
-    steps = np.abs(np.diff(values))
-    sigma = SIGMA_OF_STEPS * float(np.median(steps)) or float(steps.mean())
+    sigma = steps.noise_of(values)
     if sigma <= FLOOR:
         return []
     penalty = PENALTY * log(count) * sigma**2
@@ -160,4 +160,5 @@ def _size(point: ChangePoint) -> float:
 def _judge(series: _Series, span: tuple[int, int, int], *, memory: float) -> ChangePoint:
     start, place, stop = span
     jump = jumps.jump_at(series.values, start=start, place=place, stop=stop, memory=memory)
-    return ChangePoint(place, series.magnitude(jump, start=start, place=place), jump.p)
+    p = max(jump.p, series.walk.p(jump.size, start=start, place=place, stop=stop))
+    return ChangePoint(place, series.magnitude(jump, start=start, place=place), p)

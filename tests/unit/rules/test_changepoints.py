@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.rules.comparing import changepoints, jumps
+from farm.rules.comparing import changepoints, jumps, steps
 from tests.bench.series import labelled_series
 
 
@@ -151,3 +151,48 @@ def test_memory_is_measured_about_right() -> None:
     for place in range(1, 2000):
         noise[place] += 0.4 * noise[place - 1]
     assert jumps.memory_of(noise, list(range(50, 2000, 50))) == pytest.approx(0.4, abs=0.06)
+
+
+def held(moves: list[float], *, rows: int = 10) -> np.ndarray:
+    """A level that stays for so many rows and then moves."""
+    return np.exp(np.repeat(np.cumsum([0.0, *moves]), rows))
+
+
+def test_a_drift_in_coarse_units_is_no_staircase_of_shifts() -> None:
+    assert indices(np.round(np.linspace(10.0, 14.0, 200) / 0.4) * 0.4) == []
+
+
+def test_held_values_that_creep_up_and_are_reset_have_no_shift() -> None:
+    month = [*[-0.02] * 9, 0.18]
+    assert indices(held(month * 6, rows=3)) == []
+
+
+def test_a_jump_that_no_other_move_of_a_creeping_level_comes_near_is_found() -> None:
+    moves = [0.002] * 20
+    moves[10] = 0.4
+    assert indices(held(moves, rows=6)) == [66]
+
+
+def test_a_few_moves_of_a_level_without_noise_are_shifts_each() -> None:
+    assert indices(held([0.2, 0.1, 0.3, 0.1])) == [10, 20, 30, 40]
+    assert indices(held([0.9, -0.9])) == [10, 20]
+
+
+def test_noise_in_coarse_units_hides_no_shift() -> None:
+    values = level(noise=0.01)
+    values[60:] *= 1.12
+    (index,) = indices(np.round(values / 0.02) * 0.02)
+    assert abs(index - 60) <= 1
+
+
+def test_the_noise_of_held_values_is_the_size_of_their_moves_and_how_often_they_come() -> None:
+    noise = np.random.default_rng(5).normal(size=4000)
+    assert steps.noise_of(noise) == pytest.approx(1.0, abs=0.05)
+    assert steps.noise_of(np.zeros(50)) == 0.0
+    assert steps.noise_of(np.round(noise)) == pytest.approx(1.0, abs=0.25)
+    assert steps.noise_of(np.arange(50) // 25 * 1.0) == pytest.approx(steps.SIGMA_OF_STEPS / 7.0)
+
+
+def test_noise_that_comes_back_does_not_wander_however_often_it_repeats() -> None:
+    noise = np.round(np.random.default_rng(6).normal(size=200))
+    assert steps.Walk(noise).p(0.01, start=0, place=100, stop=200) == 0.0
