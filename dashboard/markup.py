@@ -1,12 +1,13 @@
 """Rows of tables as HTML: of their hundreds of cells a template would take most of a page's time."""
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from html import escape
 
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard import numbers
-from dashboard.tables import Entry, Head, Table
+from dashboard.tables import Act, Entry, Head, Spark, Table
 from dashboard.words import Sign
 
 
@@ -18,14 +19,43 @@ def sign(drawn: Sign) -> SafeString:
 
 def rows(table: Table) -> SafeString:
     """What stands in a table's body: a row a line, its first entry as the row's head."""
-    return mark_safe("\n".join(f"<tr>{''.join(_cells(table.heads, row))}</tr>" for row in table.rows))
+    names = table.keys or [""] * len(table.rows)
+    return mark_safe("\n".join(_row(table, key, row) for key, row in zip(names, table.rows, strict=True)))
 
 
-def _cells(heads: Sequence[Head], row: Sequence[Entry]) -> Iterator[str]:
-    tag, scope = "th", ' scope="row"'
-    for head, entry in zip(heads, row, strict=True):
-        yield f"<{tag}{scope}{_class(head, entry)}{_value(entry)}>{_bar(entry)}{_words(entry)}</{tag}>"
-        tag, scope = "td", ""
+def moment(at: datetime) -> SafeString:
+    """A moment in UTC. The page's script says how long ago that was, and when it was in the reader's zone."""
+    utc = at.astimezone(UTC)
+    return mark_safe(f'<time datetime="{utc.isoformat()}" class="nowrap">{utc:%Y-%m-%d %H:%M} UTC</time>')
+
+
+def spark(drawn: Spark) -> SafeString:
+    """A small line; what it shows stands in words beside it."""
+    level = f'<line x1="0" x2="120" y1="{drawn.level}" y2="{drawn.level}"/>'
+    line = f'<polyline points="{drawn.points}"/>'
+    return mark_safe(f'<svg class="spark" viewBox="0 0 120 24" aria-hidden="true">{level}{line}</svg>')
+
+
+def _row(table: Table, key: str, row: Sequence[Entry]) -> str:
+    name = f' id="{table.id}-{escape(key)}"' if key else ""
+    return f"<tr{name}>{''.join(_cells(table, key, row))}</tr>"
+
+
+def _cells(table: Table, key: str, row: Sequence[Entry]) -> Iterator[str]:
+    for place, (head, entry) in enumerate(zip(table.heads, row, strict=True)):
+        about = f"{_class(head, entry)}{_value(entry)}"
+        words = f"{_before(entry)}{_words(entry, table)}"
+        if place == 0:
+            yield f'<th scope="row"{about}>{_box(table, key, entry.text) if table.box else ""}{words}</th>'
+        else:
+            # in a window too narrow for a table, each figure stands under the name of its column
+            yield f'<td data-label="{escape(head.text)}"{about}>{words}</td>'
+
+
+def _box(table: Table, key: str, name: str) -> str:
+    """The box that chooses a row; its form stands below the table."""
+    field = f'name="{escape(table.box)}" value="{escape(key)}" form="{table.id}-chosen"'
+    return f'<input type="checkbox" class="box" {field} aria-label="Choose {escape(name)}"> '
 
 
 def _class(head: Head, entry: Entry) -> str:
@@ -40,18 +70,34 @@ def _value(entry: Entry) -> str:
     return "" if entry.value is None else f' data-value="{escape(str(entry.value))}"'
 
 
-def _bar(entry: Entry) -> str:
+def _before(entry: Entry) -> str:
+    if entry.spark is not None:
+        return f"{spark(entry.spark)} "
     if entry.share is None:
         return ""
     bar = f'<rect width="{entry.bar}" height="8"/>'
     return f'<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">{bar}</svg> '
 
 
-def _words(entry: Entry) -> str:
+def _words(entry: Entry, table: Table) -> str:
     soft = f' <span class="soft">{escape(entry.soft)}</span>' if entry.soft else ""
     if entry.sign is not None:
         return sign(entry.sign) + soft
-    text = escape(entry.text)
+    if entry.signs:
+        return "<br>".join(sign(one) for one in entry.signs) + soft
+    if entry.at is not None:
+        return moment(entry.at) + soft
+    if entry.act is not None:
+        return _button(entry.act, table) + soft
+    text, title = escape(entry.text), f' title="{escape(entry.title)}"' if entry.title else ""
     if entry.href:
-        return f'<a href="{escape(entry.href)}">{text}</a>{soft}'
-    return (f'<span class="soft">{text}</span>' if entry.text == numbers.NOT_MEASURED else text) + soft
+        return f'<a href="{escape(entry.href)}"{title}>{text}</a>{soft}'
+    if entry.text == numbers.NOT_MEASURED:
+        return f'<span class="soft">{text}</span>{soft}'
+    return (f"<span{title}>{text}</span>" if title else text) + soft
+
+
+def _button(act: Act, table: Table) -> str:
+    about = f'form="{table.id}-orders" formaction="{escape(act.address)}" aria-label="{escape(act.words)}"'
+    key = f' data-order="{escape(act.key)}"' if act.key else ""
+    return f'<button class="copy" {about}{key}>{escape(act.label)}</button>'

@@ -13,17 +13,42 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True)
 class Head:
-    """A column. `is_number` sets figures flush right, `is_text` lets sentences wrap; `note` explains it on hover."""
+    """A column. `is_number` sets figures flush right, `is_text` lets sentences wrap; `note` explains it on hover.
+
+    `order`: by what name the server sorts by it; empty where the browser does.
+    """
 
     text: str
     is_number: bool = False
     is_text: bool = False
     note: str = ""
+    order: str = ""
+
+
+@dataclass(frozen=True)
+class Spark:
+    """A small line in an SVG of 120 × 24: its points, and the height at which the reference lies."""
+
+    points: str
+    level: str
+
+
+@dataclass(frozen=True)
+class Act:
+    """A button in a row. It belongs to the table's form of orders and posts that to `address`; `key` presses it."""
+
+    label: str
+    address: str
+    words: str
+    key: str = ""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One cell of a table. `value` sorts it; `href` makes it a link; `share` (0–1) draws a small bar before it."""
+    """One cell of a table. `value` sorts it; `href` makes it a link; `share` (0–1) draws a small bar before it.
+
+    `at`: a moment, shown as one; `title`: what is said on hover; `signs`: several, one under the other.
+    """
 
     text: str = ""
     value: float | str | None = None
@@ -32,6 +57,11 @@ class Entry:
     soft: str = ""
     is_name: bool = False
     share: float | None = None
+    at: datetime | None = None
+    title: str = ""
+    spark: Spark | None = None
+    act: Act | None = None
+    signs: Sequence[Sign] = ()
 
     @property
     def bar(self) -> str:
@@ -46,11 +76,17 @@ class Column(Generic[Row]):
     text: str
     entry: Callable[[Row], Entry]
     note: str = ""
+    order: str = ""
 
     @property
     def head(self) -> Head:
         """As the table shows it."""
-        return Head(self.text, isinstance(self, Number), isinstance(self, Prose), self.note)
+        return Head(self.text, isinstance(self, Number), isinstance(self, Prose), self.note, self.order)
+
+    @property
+    def unordered(self) -> "Column[Row]":
+        """The column where the whole list is shown, which the browser sorts."""
+        return replace(self, order="")
 
 
 class Number(Column[Row]):
@@ -63,12 +99,18 @@ class Prose(Column[Row]):
 
 @dataclass(frozen=True)
 class Table:
-    """`id` keeps the chosen order in the address. The first entry of a row names it."""
+    """`id` keeps the chosen order in the address. The first entry of a row names it.
+
+    `keys`: what each row is called in addresses and forms; empty where rows have no name. `box`: the field that the
+    keys of chosen rows are sent as; empty where none can be chosen.
+    """
 
     id: str
     caption: str
     heads: Sequence[Head]
     rows: Sequence[Sequence[Entry]] = field(default_factory=tuple)
+    keys: Sequence[str] = ()
+    box: str = ""
 
     @classmethod
     def of(cls, id: str, caption: str, columns: Sequence[Column[Row]], rows: Iterable[Row]) -> "Table":
@@ -76,11 +118,25 @@ class Table:
         lines = [tuple(column.entry(row) for column in columns) for row in rows]
         return cls(id, caption, [column.head for column in columns], lines)
 
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the server sorts it: of a longer list the browser has one page alone."""
+        return any(head.order for head in self.heads)
+
+    def keyed(self, keys: Iterable[object], *, box: str = "") -> "Table":
+        """The table with a name for each row; with `box`, rows can be chosen."""
+        return replace(self, keys=[str(key) for key in keys], box=box)
+
     def first(self, most: int) -> "Table":
         """The table with its first rows alone, and a caption that says so; itself where there are no more."""
         if len(self.rows) <= most:
             return self
-        return replace(self, caption=f"{self.caption}: the first {most} of {len(self.rows)}", rows=self.rows[:most])
+        return replace(
+            self,
+            caption=f"{self.caption}: the first {most} of {len(self.rows)}",
+            rows=self.rows[:most],
+            keys=self.keys[:most],
+        )
 
 
 def verdict_entry(verdict: str, soft: str = "") -> Entry:
@@ -100,5 +156,5 @@ def counted(number: int) -> Entry:
 
 
 def moment(at: datetime | None) -> Entry:
-    """A moment in UTC; `not yet` for none."""
-    return Entry("not yet") if at is None else Entry(f"{at:%Y-%m-%d %H:%M} UTC", at.timestamp())
+    """A moment; `not yet` for none."""
+    return Entry("not yet") if at is None else Entry(at=at, value=at.timestamp())

@@ -1,77 +1,29 @@
-"""Alerts as a list: grouped under the release that brought them, each in one line."""
+"""Alerts as a list: what changed, by how much and how sure, each in one row; its sentence on its own page."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from django.urls import reverse
+
 from dashboard import numbers, words
-from dashboard.words import Sign, kind_of
-from farm.rules.runtimes.order import release_order
+from dashboard.reading import runs
+from dashboard.tables import Act, Column, Entry, Number, Prose, Table, verdict_entry
+from dashboard.words import kind_of
+from farm.rules.reporting.leads import Lead
 
 if TYPE_CHECKING:
-    from farm.alerts.models import Alert
+    from farm.alerts.models import Alert, Symptom
 
-BROKEN = "What the farm could not measure"
 # as farm.rules.changes.watching orders findings: wrong before failed before slower
 ORDER = ("parity", "failed", "slower", "placement", "session", "first", "memory")
-
-
-@dataclass(frozen=True)
-class Row:
-    """One alert. `state` is `snoozed` for one that nobody wants to hear of now; `because` may be empty."""
-
-    alert: "Alert"
-    state: str
-    kinds: Sequence[Sign]
-    because: str
-    where: str
-    is_open: bool
-    may_write: bool
-
-
-@dataclass(frozen=True)
-class Group:
-    """Alerts under one release."""
-
-    title: str
-    rows: Sequence[Row]
-
-
-def groups(alerts: Iterable["Alert"], *, writable: Iterable[int] = ()) -> list[Group]:
-    """Alerts under their releases, the newest release first; what could not be measured stands apart, at the top.
-
-    `writable`: the teams in which the reader may change alerts, by number.
-    """
-    teams = set(writable)
-    ordered = sorted(alerts, key=_place)
-    return [
-        Group(title, [_row(alert, may_write=alert.team_id in teams) for alert in rows])
-        for title, rows in groupby(ordered, key=_title)
-    ]
-
-
-def _title(alert: "Alert") -> str:
-    return words.runtime_in_words(alert.release) if alert.node else BROKEN
-
-
-def _place(alert: "Alert") -> tuple[bool, str, tuple[int, ...], str, int]:
-    release = release_order(alert.first_bad or alert.bad)
-    newest_first = tuple(-part for part in release.release)
-    return (bool(alert.node), alert.distribution, newest_first, _title(alert), -alert.pk)
-
-
-def _row(alert: "Alert", *, may_write: bool) -> Row:
-    state = state_of(alert)
-    return Row(
-        alert=alert,
-        state=state,
-        kinds=[kind_of(kind) for kind in kinds_of(alert)],
-        because=because(alert),
-        where=alert.node or "no node",
-        is_open=alert.state == "open",
-        may_write=may_write,
-    )
+ORDERS = {
+    "id": ("pk",),
+    "state": ("state",),
+    "change": ("largest",),
+    "model": ("model__name",),
+    "node": ("node",),
+    "at": ("opened_at",),
+}
 
 
 def state_of(alert: "Alert") -> str:
@@ -81,14 +33,32 @@ def state_of(alert: "Alert") -> str:
 
 def kinds_of(alert: "Alert") -> list[str]:
     """What kinds of change it has, the gravest first; those that are still there, unless none is."""
-    symptoms = list(alert.symptoms.all())
-    left = [one for one in symptoms if not one.resolved_in] or symptoms
-    return sorted({one.kind for one in left}, key=ORDER.index)
+    return sorted({one.kind for one in _left(alert)}, key=ORDER.index)
 
 
 def because(alert: "Alert") -> str:
     """Which operator a change of latency comes from; empty where no trace says it."""
     return next((one.explanation for one in alert.symptoms.all() if one.explanation), "")
+
+
+def lead_of(alert: "Alert") -> Lead:
+    """The figures of its gravest symptom, of several alike the largest; those of none where it has no figures."""
+    left = sorted(_left(alert), key=lambda one: (ORDER.index(one.kind), -(one.size or 0.0)))
+    return _figures(left[0]) if left else Lead()
+
+
+def _left(alert: "Alert") -> list["Symptom"]:
+    symptoms = list(alert.symptoms.all())
+    return [one for one in symptoms if not one.resolved_in] or symptoms
+
+
+def _figures(symptom: "Symptom") -> Lead:
+    """As farm.alerts.selectors.pages reads them from the symptom's comparison."""
+    known = {name: getattr(symptom, name, None) for name in ("ratio", "low", "high", "level", "rounds")}
+    is_latency = symptom.kind == "slower"
+    ratio = known["ratio"] if is_latency and known["ratio"] is not None else symptom.size if is_latency else None
+    bounds = {name: known[name] for name in ("low", "high", "level")} if is_latency else {}
+    return Lead(ratio=ratio, rounds=known["rounds"] or 0, where=symptom.label, **bounds)
 
 
 def headline(counts: Mapping[str, int]) -> str:
@@ -98,3 +68,73 @@ def headline(counts: Mapping[str, int]) -> str:
     if counts["infra"]:
         others.append(f"{counts['infra']} where the farm could not measure")
     return f"{first}; {numbers.listed(others)}" if others else first
+
+
+def _name(alert: "Alert") -> Entry:
+    address = reverse("dashboard:alert", args=[alert.pk])
+    return Entry(f"alert {alert.pk}", alert.pk, href=address, title=alert.sentence)
+
+
+def _kinds(alert: "Alert") -> Entry:
+    signs = [kind_of(kind) for kind in kinds_of(alert)]
+    return Entry(signs=signs, value=signs[0].word if signs else None)
+
+
+def _change(alert: "Alert") -> Entry:
+    return runs.change(lead_of(alert))
+
+
+def _what(alert: "Alert") -> Entry:
+    """The series, by its label without the model; what the farm could not measure, in its own sentence."""
+    label = lead_of(alert).where
+    return Entry(label.removeprefix(f"{alert.model.name}, ") if label else alert.sentence)
+
+
+def _release(alert: "Alert") -> Entry:
+    since = f"{alert.distribution}=={alert.first_bad or alert.bad}"
+    return Entry(words.runtime(since), is_name=True, title=f"{words.runtime_in_words(since)}, against {alert.good}")
+
+
+def _model(alert: "Alert") -> Entry:
+    return Entry(alert.model.name, href=reverse("dashboard:model", args=[alert.model_id]))
+
+
+def _assignee(alert: "Alert") -> Entry:
+    return Entry(alert.assignee.username if alert.assignee else "")
+
+
+def _acknowledge(alert: "Alert") -> Entry:
+    address = reverse("dashboard:alert_order", args=[alert.pk, "acknowledge"])
+    return Entry(act=Act("Acknowledge", address, f"Acknowledge alert {alert.pk}", key="a"))
+
+
+COLUMNS: tuple[Column["Alert"], ...] = (
+    Column("Alert", _name, order="id"),
+    Column("State", lambda alert: verdict_entry(state_of(alert)), order="state"),
+    Column("Kind", _kinds),
+    Number("change", _change, "of p50 latency against the release before", order="change"),
+    Number("interval", lambda alert: runs.interval(lead_of(alert))),
+    Number("confidence", lambda alert: runs.confidence(lead_of(alert)), "level of the interval, and rounds"),
+    Column("Model", _model, order="model"),
+    Prose("What", _what),
+    Column("Since", _release),
+    Column("Node", lambda alert: Entry(alert.node or "no node"), order="node"),
+    Prose("Because", lambda alert: Entry(because(alert))),
+    Column("Opened", lambda alert: Entry(at=alert.opened_at, value=alert.opened_at.timestamp()), order="at"),
+    Column("Looked at by", _assignee),
+)
+
+
+def table(
+    alerts: Iterable["Alert"], *, writable: Collection[int] = (), is_ordered: bool = False, box: str = ""
+) -> Table:
+    """Alerts in columns. `writable`: the teams in which the reader may change alerts, by number."""
+    rows = list(alerts)
+    columns = list(COLUMNS) if is_ordered else [column.unordered for column in COLUMNS]
+    if any(_may_acknowledge(alert, writable) for alert in rows):
+        columns.append(Column("Order", lambda one: _acknowledge(one) if _may_acknowledge(one, writable) else Entry()))
+    return Table.of("alert", "Alerts", columns, rows).keyed([alert.pk for alert in rows], box=box)
+
+
+def _may_acknowledge(alert: "Alert", writable: Collection[int]) -> bool:
+    return alert.state == "open" and alert.team_id in writable

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 from dashboard.figures.lines import Line, Spot
 from dashboard.reading.alerts import because, kinds_of, state_of
+from dashboard.reading.alerts import lead_of as leading
+from dashboard.reading.runs import lead_of
 from dashboard.reading.runtimes import Row as Release
 from dashboard.reading.watches import sentence
 from farm.rules.reporting.hardware import loss_of
 from farm.rules.reporting.hardware_words import setting
+from farm.rules.reporting.leads import Lead
 
 if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
@@ -36,7 +39,8 @@ def model(one: "WithAnnotations[Model, Counted]", last: "Run | None" = None) -> 
         "versions": one.version_count,
         "created_at": one.created_at,
         "last_run": last.pk if last else None,
-        "last_verdict": (last.headline or last.sentence) if last else "",
+        **{f"last_{name}": value for name, value in _figures(lead_of(last)).items()},
+        "last_sentence": (last.headline or last.sentence) if last else "",
     }
 
 
@@ -47,15 +51,29 @@ def run(one: "Run") -> Row:
         "model": one.version.model.name,
         "version": one.version.number,
         "state": one.outcome or one.state,
-        "verdict": one.headline or one.sentence,
+        **_figures(lead_of(one)),
+        "sentence": one.headline or one.sentence,
         "cells": one.cell_count,
         "created_at": one.created_at,
         "by": one.requested_by.username if one.requested_by else "",
     }
 
 
+def _figures(lead: Lead) -> Row:
+    """What a run leads with: `change` is new against old."""
+    return {
+        "verdict": lead.verdict,
+        "what": lead.step,
+        "change": lead.ratio,
+        "low": lead.low,
+        "high": lead.high,
+        "rounds": lead.rounds or None,
+    }
+
+
 def alert(one: "Alert") -> Row:
     """An alert."""
+    lead = leading(one)
     return {
         "id": one.pk,
         "state": state_of(one),
@@ -66,6 +84,10 @@ def alert(one: "Alert") -> Row:
         "good": one.good,
         "bad": one.bad,
         "first_bad": one.first_bad,
+        "change": lead.ratio,
+        "low": lead.low,
+        "high": lead.high,
+        "rounds": lead.rounds or None,
         "sentence": one.sentence,
         "because": because(one),
         "opened_at": one.opened_at,

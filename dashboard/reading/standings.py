@@ -9,6 +9,7 @@ from dashboard import numbers
 from dashboard.figures.excerpts import kept
 from dashboard.figures.lines import Line, key_of
 from dashboard.reading import trends
+from dashboard.tables import Spark
 
 if TYPE_CHECKING:
     from farm.alerts.models import Watch
@@ -18,14 +19,6 @@ WIDTH, HEIGHT, ROOM = 120.0, 24.0, 3.0
 MOST_SPOTS = 60
 # what a small line reaches at least, so that noise looks like noise
 LEAST_REACH = 0.05
-
-
-@dataclass(frozen=True)
-class Spark:
-    """A small line in an SVG of 120 × 24: its points, and the height at which the reference lies."""
-
-    points: str
-    level: str
 
 
 @dataclass(frozen=True)
@@ -57,6 +50,7 @@ class Standing:
     spark: Spark
     ratio: float
     last: str
+    interval: str
     release: str
     words: str
     href: str
@@ -79,6 +73,7 @@ def _standing(lines: Sequence[Sequence["ValueRow"]]) -> Standing:
         spark=spark([row[8] for row in slowest]),
         ratio=ratio,
         last=numbers.change(ratio, low, high),
+        interval=numbers.change_interval(low, high, ratio=ratio) if low is not None else "",
         release=release,
         words=f"{label} on {node}, against {distribution} {reference}{of}",
         href=trends.href_of(watch, key_of(series, node)),

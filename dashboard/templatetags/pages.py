@@ -1,18 +1,21 @@
 """What templates need beyond Django's own: numbers and signs as pages write them, addresses that keep their filters."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 from django import template
 from django.template.defaultfilters import stringfilter
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard import documents, markup, numbers, words
 from dashboard.figures.figure import Figure
+from dashboard.tables import Head, Table
 from farm.rules.cells.commands import submit_command
 
 register = template.Library()
+# columns of moments and numbers of rows: the newest is asked for first
+NEWEST_FIRST = ("id", "at")
 
 register.filter("bytes", numbers.size)
 register.filter("duration", numbers.duration)
@@ -20,6 +23,7 @@ register.filter("plain", numbers.plain)
 register.filter("share", numbers.share)
 register.filter("drawn", markup.sign)
 register.filter("rows", markup.rows)
+register.filter("line", markup.spark)
 register.filter("submit_command", submit_command)
 
 
@@ -34,10 +38,7 @@ def when(at: datetime | None) -> str | SafeString:
     """A moment with its zone, as a time element; what has not happened yet is a dash in words."""
     if at is None:
         return "not yet"
-    utc = at.astimezone(UTC)
-    return format_html(
-        '<time datetime="{}" class="nowrap">{}</time>', utc.isoformat(), utc.strftime("%Y-%m-%d %H:%M UTC")
-    )
+    return markup.moment(at)
 
 
 @register.simple_tag
@@ -89,6 +90,35 @@ def address(context: template.Context, **changes: object) -> str:
             query[name] = str(value)
     encoded = query.urlencode()
     return f"?{encoded}" if encoded else context["request"].path
+
+
+@register.simple_tag(takes_context=True)
+def order_by(context: template.Context, head: Head) -> str:
+    """Where a head leads: to the list sorted by its column, and to the other way round once it is."""
+    now = context["request"].GET.get("sort", "")
+    first = "-" if head.is_number or head.order in NEWEST_FIRST else ""
+    other = {head.order: f"-{head.order}", f"-{head.order}": head.order}
+    return address(context, sort=other.get(now, f"{first}{head.order}"), page="")
+
+
+@register.simple_tag(takes_context=True)
+def order_of(context: template.Context, head: Head) -> SafeString:
+    """Says of the column that the list is sorted by which way that is."""
+    now = context["request"].GET.get("sort", "") if head.order else ""
+    if now.removeprefix("-") != head.order or not now:
+        return mark_safe("")
+    return mark_safe(f' aria-sort="{"descending" if now.startswith("-") else "ascending"}"')
+
+
+@register.simple_tag(takes_context=True)
+def sort_choices(context: template.Context, table: Table) -> SafeString:
+    """The orders of a list as options, for windows in which its heads are not shown."""
+    now = context["request"].GET.get("sort", "")
+    ways = [("", "as it comes")]
+    for head in table.heads:
+        ways += [(head.order, f"{head.text} ↑"), (f"-{head.order}", f"{head.text} ↓")] if head.order else []
+    option = '<option value="{}"{}>{}</option>'
+    return format_html_join("", option, ((way, " selected" if way == now else "", text) for way, text in ways))
 
 
 @register.simple_tag

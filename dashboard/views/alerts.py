@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from dashboard.figures import operators, ratios
@@ -14,9 +15,10 @@ from dashboard.reading import digest as digests
 from dashboard.reading import file_rows
 from dashboard.views import downloads
 from dashboard.views.access import page, person
+from dashboard.views.listing import Listing, Together, chosen, ordered
 from dashboard.views.lists import paged, searched
-from dashboard.words import kind_of
-from farm.accounts.selectors import can_write, members_of, teams_visible_to
+from dashboard.words import KINDS, kind_of
+from farm.accounts.selectors import can_write, members_of, teams_visible_to, teams_writable_by
 from farm.accounts.states import WRITING_ROLES
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
@@ -42,26 +44,37 @@ WATCH_COMMAND = "onnxfarm watch add upgrades --model MODEL --reference 1.29.0"
 @page
 @require_safe
 def alerts(request: HttpRequest) -> HttpResponse:
-    """Alerts of the reader's teams under the release that brought them; open ones unless the address says otherwise."""
+    """Alerts of the reader's teams, newest first; open ones unless the address says otherwise."""
     user, wanted = person(request), searched(request)
     name = request.GET.get("state", "open")
     name = name if name in LABELS else "open"
+    kind = chosen(request, "kind", "Kind", [(key, sign.word) for key, sign in KINDS.items()])
     rows = pages.alerts_in(user, name)
     if wanted:
         rows = rows.filter(model__name__icontains=wanted)
+    if kind.value:
+        rows = rows.filter(pk__in=pages.of_kind(kind.value))
+    rows = ordered(request, pages.with_size(rows) if "change" in request.GET.get("sort", "") else rows, listing.ORDERS)
     if downloads.is_wanted(request):
         return downloads.as_file(request, "alerts", rows[: downloads.MOST_ROWS], file_rows.alert)
     counts = pages.alert_counts(user)
-    page_of_alerts = paged(request, rows)
-    teams = {alert.team_id: alert.team for alert in page_of_alerts}
-    writable = [team_id for team_id, team in teams.items() if can_write(user, team=team)]
+    shown = paged(request, rows)
+    writable = set(teams_writable_by(user).values_list("pk", flat=True))
+    may_choose = any(alert.state == "open" and alert.team_id in writable for alert in shown)
     context = {
         "headline": listing.headline(counts),
-        "alerts": page_of_alerts,
-        "groups": listing.groups(page_of_alerts, writable=writable),
+        "list": Listing(
+            listing.table(shown, writable=writable, is_ordered=True, box="alerts" if may_choose else ""),
+            shown,
+            [kind],
+            wanted,
+            searches="Model",
+            kept=[("state", name)],
+            together=[Together("Acknowledge", reverse("dashboard:acknowledge_alerts"))] if may_choose else [],
+            is_posted=True,
+        ),
         "lists": [(key, label, counts[key]) for key, label in LABELS.items()],
         "state": name,
-        "q": wanted,
         "has_any": bool(counts["all"]),
         "command": WATCH_COMMAND,
     }

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 from dashboard import numbers
 from dashboard.reading import alerts as alert_reading
 from dashboard.reading import changes
+from dashboard.reading.runs import table as run_table
 from dashboard.views.access import page, person
 from dashboard.views.lists import first
 from dashboard.views.visits import visit
@@ -45,15 +46,16 @@ def home(request: HttpRequest) -> HttpResponse:
     open_count = len(opened) if len(opened) < MOST_OPEN else open_run_count(user)
     online, node_count = nodes_online(user)
     counts = alert_counts(user)
+    recent = first(runs_listed(user).filter(state=RunState.FINISHED), RECENT)
     context = {
         "alert_count": counts["open"],
-        "groups": alert_reading.groups(alerts_in(user, "open")[:ALERTS]) if counts["open"] else [],
+        "alert_table": alert_reading.table(alerts_in(user, "open")[:ALERTS]) if counts["open"] else None,
         "alerts_shown": ALERTS,
         "since": here.since,
         "changes": changes_since(user, here.since) if here.since is not None and not is_part else [],
         "open_runs": opened,
         "open_count": open_count,
-        "recent": first(runs_listed(user).filter(state=RunState.FINISHED), RECENT),
+        "recent": run_table(recent) if recent else None,
         "nodes": list(nodes_listed(user).order_by("-state", "name")[:NODES]),
         "walls": walls(),
         "headline": headline(alerts=counts["open"], runs=open_count, online=online, nodes=node_count),

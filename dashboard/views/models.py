@@ -12,13 +12,16 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods, require_safe
 from django_htmx.http import HttpResponseClientRedirect
 
-from dashboard.reading import accuracy, best_settings, file_rows
+from dashboard.reading import accuracy, best_settings, file_rows, removal
+from dashboard.reading import models as reading
 from dashboard.reading.compatibility import Compatibility, compatibility_panel
 from dashboard.reading.inspection import inspection
+from dashboard.reading.runs import table as run_table
 from dashboard.reading.variant import variants as variant_table
 from dashboard.tables import Table
 from dashboard.views import charts, downloads, standings
 from dashboard.views.access import page, person
+from dashboard.views.listing import Listing, Together, ordered
 from dashboard.views.lists import first, paged, searched
 from dashboard.views.run import address_in
 from farm.accounts.refusals import Refusal
@@ -26,10 +29,9 @@ from farm.accounts.selectors import can_write, teams_visible_to
 from farm.registry import selectors, services
 from farm.registry.incoming import StoredUpload
 from farm.registry.states import VersionState
-from farm.runs.selectors import document, runs_listed
+from farm.runs.selectors import document, pages, runs_listed
 from farm.runs.selectors.best import measured_settings
 from farm.runs.selectors.compatibility import compatibility_of
-from farm.runs.selectors.pages import judged_run, last_runs
 
 if TYPE_CHECKING:
     from farm.registry.models import Model, Version
@@ -47,25 +49,35 @@ FIELD_OF_CODE = {
 @require_safe
 def models(request: HttpRequest) -> HttpResponse:
     """Every model of the reader's teams, by name."""
-    wanted = searched(request)
-    rows = selectors.models_visible_to(person(request))
-    matching = rows.filter(name__icontains=wanted) if wanted else rows
+    user, wanted = person(request), searched(request)
+    matching = selectors.models_visible_to(user).order_by("name", "pk")
+    if wanted:
+        matching = matching.filter(name__icontains=wanted)
+    if request.GET.get("sort", "").removeprefix("-") in reading.BY_RUN:
+        matching = pages.with_last_run(matching)
+    rows = ordered(request, matching, reading.ORDERS)
     if downloads.is_wanted(request):
-        every = list(matching.order_by("name", "pk")[: downloads.MOST_ROWS])
-        latest = last_runs(every)
+        every = list(rows[: downloads.MOST_ROWS])
+        latest = pages.last_runs(every)
         return downloads.as_file(request, "models", every, lambda row: file_rows.model(row, latest.get(row.pk)))
-    models = paged(request, matching.order_by("name", "pk"))
-    last = last_runs(models.object_list)
-    stands = standings.standings(models)
-    rows_shown = [{"model": model, "run": last.get(model.pk), "stands": stands.get(model.pk)} for model in models]
-    return render(request, "dashboard/models.html", {"models": models, "rows": rows_shown, "q": wanted})
+    listed = paged(request, rows)
+    last, stands = pages.last_runs(listed.object_list), standings.standings(listed)
+    states = selectors.newest_states(listed)
+    lines = [reading.Line(one, last.get(one.pk), stands.get(one.pk), states.get(one.pk, "")) for one in listed]
+    together = [Together("Label or delete", reverse("dashboard:chosen_models"))]
+    listing = Listing(reading.table(lines, box="models"), listed, words=wanted, searches="Name", together=together)
+    return render(request, "dashboard/models.html", {"list": listing})
 
 
 @page
 @require_safe
 def model(request: HttpRequest, model_id: int) -> HttpResponse:
     """One model: its versions, what inspection found of the newest or chosen one, and its runs."""
-    row = selectors.model(person(request), model_id)
+    return shown(request, selectors.model(person(request), model_id))
+
+
+def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: object) -> HttpResponse:
+    """The page of one model; `more`: errors and what was typed into its forms."""
     versions = list(selectors.versions_of(row, user=person(request))[:100])
     chosen = _chosen(versions, request.GET.get("version", ""))
     runs = first(runs_listed(person(request)).filter(version__model=row), RUNS_SHOWN)
@@ -80,8 +92,11 @@ def model(request: HttpRequest, model_id: int) -> HttpResponse:
         "evaluation": labelled,
         "may_write": can_write(person(request), team=row.team),
         "runs": runs,
+        "run_table": run_table(runs),
         "said": next((run for run in runs if run.headline), None),
         "variants": _variants(chosen),
+        "duplicates": selectors.duplicates_of(chosen, user=person(request)) if chosen else [],
+        "version_goes": removal.what_goes(selectors.removal_of(row, version=chosen)) if chosen else "",
     }
     if request.headers.get("HX-Target") == "version":
         if not context["is_open"]:
@@ -93,8 +108,12 @@ def model(request: HttpRequest, model_id: int) -> HttpResponse:
         **_pareto(request, row),
         **standings.of_model(row),
         "best": _best(request, row),
+        "version_table": reading.versions(versions, chosen),
+        "removed": list(selectors.versions_removed(row, user=person(request))[:100]),
+        "what_goes": removal.what_goes(selectors.removal_of(row)),
+        **more,
     }
-    return render(request, "dashboard/model.html", whole)
+    return render(request, "dashboard/model.html", whole, status=status)
 
 
 def _best(request: HttpRequest, model: "Model") -> best_settings.Panel | None:
@@ -105,7 +124,7 @@ def _best(request: HttpRequest, model: "Model") -> best_settings.Panel | None:
 
 def _pareto(request: HttpRequest, model: "Model") -> dict[str, object]:
     """The chart of the newest run whose cells were judged on labelled data; nothing where there is none."""
-    row = judged_run(person(request), model)
+    row = pages.judged_run(person(request), model)
     if row is None:
         return {}
     figure = charts.of_accuracy(row, document(row, with_operators=False), address_in(row.pk))

@@ -1,11 +1,11 @@
-"""Runs: the list, one run as it fills in, and the orders about it."""
+"""One run as it fills in, and the orders about it."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.safestring import mark_safe
@@ -13,11 +13,10 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dashboard import numbers
 from dashboard.figures.figure import Address
-from dashboard.reading import cells, comparisons, copies, facts, file_rows
+from dashboard.reading import cells, comparisons, copies, facts
 from dashboard.reading.heatmap import HeatMap
-from dashboard.views import charts, downloads
+from dashboard.views import charts
 from dashboard.views.access import page, person
-from dashboard.views.lists import paged, searched
 from dashboard.views.live_part import PERIOD_S, live_part, with_token
 from dashboard.views.orders import ordered
 from dashboard.views.run_pieces import MOST_CELLS, Whole, around, head_of, map_of, whole
@@ -26,14 +25,13 @@ from farm.rules.cells.commands import submit_command
 from farm.rules.matrices.matrix_text import write_text
 from farm.runs import selectors, services
 from farm.runs.selectors import pages
-from farm.runs.states import RunOutcome, RunState
+from farm.runs.states import RunState
 
 if TYPE_CHECKING:
     from farm.runs.models import Run
 
 EVENTS_SHOWN = 60
 TABLES = ("compared", "cells")
-STATES = (("", "all"), ("running", "running"), *((o.value, o.value) for o in RunOutcome if o.value))
 
 
 class Shown(TypedDict):
@@ -46,24 +44,6 @@ class Shown(TypedDict):
     map: HeatMap
     map_text: str
     around: Document
-
-
-@page
-@require_safe
-def runs(request: HttpRequest) -> HttpResponse:
-    """Runs of the reader's teams, newest first."""
-    wanted, state = searched(request), request.GET.get("state", "")
-    rows = selectors.runs_listed(person(request))
-    if wanted:
-        rows = rows.filter(version__model__name__icontains=wanted)
-    if state == RunState.RUNNING:
-        rows = rows.filter(state__in=pages.OPEN_RUNS)
-    elif state and state in RunOutcome.values:
-        rows = rows.filter(outcome=state)
-    if downloads.is_wanted(request):
-        return downloads.as_file(request, "runs", rows[: downloads.MOST_ROWS], file_rows.run)
-    context = {"runs": paged(request, rows), "q": wanted, "state": state, "states": STATES}
-    return render(request, "dashboard/runs.html", context)
 
 
 @page

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from django.contrib import messages
@@ -12,17 +13,21 @@ from django.views.decorators.http import require_POST
 
 from dashboard.views.access import page, person
 from dashboard.views.alerts import shown
-from dashboard.views.orders import fields, own_page
+from dashboard.views.orders import fields, ordered, own_page
 from farm.accounts.refusals import Invalid, Missing, NotAllowed, Refusal
 from farm.accounts.selectors import members_of
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.services import investigations, triage
+from farm.contract.numbers import is_row_number
 
 if TYPE_CHECKING:
     from farm.accounts.models import User
     from farm.alerts.models import Alert
 
 Given = Mapping[str, str]
+# an order without a word
+NOBODY = {"note": "", "assignee": ""}
+MOST_CHOSEN = 100
 # does it, and says that it is done
 Order = Callable[["Alert", "User", Given], str]
 
@@ -108,6 +113,19 @@ ORDERS: dict[str, tuple[Order, tuple[str, ...], str]] = {
     "since_when": (_since_when, ("good", "bad"), "good"),
     "work_around": (_work_around, ("optimizers",), "optimizers"),
 }
+
+
+@page
+@require_POST
+def acknowledge_chosen(request: HttpRequest) -> HttpResponseBase:
+    """Acknowledges the chosen alerts, each as by itself: what one refuses is said, and the others are done."""
+    user = person(request)
+    numbers = [int(one) for one in dict.fromkeys(request.POST.getlist("alerts")) if is_row_number(one)][:MOST_CHOSEN]
+    if not numbers:
+        messages.error(request, "Choose alerts first: tick their boxes, or press x on a row.")
+    for number in numbers:
+        ordered(request, partial(_acknowledge, selectors.alert(user, number), user, NOBODY), str)
+    return redirect(own_page(request, request.POST.get("next", "")) or reverse("dashboard:alerts"))
 
 
 @page

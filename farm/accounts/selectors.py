@@ -16,6 +16,11 @@ def teams_visible_to(user: Anyone) -> QuerySet[Team]:
     return Team.objects.visible_to(user)
 
 
+def teams_writable_by(user: Anyone) -> QuerySet[Team]:
+    """Teams in which the user may upload, start and cancel."""
+    return Team.objects.writable_by(user)
+
+
 def team_named(name: str, *, user: Anyone) -> Team:
     """The team of that name. Raises Missing when the user is not in it."""
     team = Team.objects.visible_to(user).filter(name=name.replace("\x00", "")).first()

@@ -36,6 +36,7 @@ class ModelOut(Schema):
     description: str = Field(description="what its people wrote about it")
     labels: list[str] = Field(description="words by which watches and lists find it")
     created_at: datetime = Field(description="when it was first uploaded")
+    removed_at: datetime | None = Field(description="when it was deleted; null: it was not")
     version_count: int = Field(description="how many versions it has")
 
     @staticmethod
@@ -114,6 +115,7 @@ class VersionOut(Schema):
     )
     uploaded_by: str | None = Field(description="who uploaded it; null: nobody any more")
     created_at: datetime = Field(description="when it was uploaded")
+    removed_at: datetime | None = Field(description="when it was deleted; null: it was not")
 
     @staticmethod
     def resolve_problem(version: Version) -> str | None:
@@ -144,25 +146,40 @@ class ModelPageOut(ModelOut):
 class Described(Schema):
     """Null or left out: unchanged."""
 
+    name: str | None = Field(
+        default=None, description="null or left out: unchanged; what was measured keeps the name of then"
+    )
     description: str | None = Field(default=None, description="null or left out: unchanged")
     labels: list[str] | None = Field(default=None, description="null or left out: unchanged")
 
 
+class Noted(Schema):
+    """What is said of a version."""
+
+    note: str = Field(description="replaces what was said at its upload")
+
+
 class RemovedOut(Schema):
-    """Bytes of the team's quota that became free."""
+    """What a removal came to. Versions that runs have measured are hidden: the runs stay, and it can be taken back."""
 
     freed_bytes: int = Field(description="bytes of the team's quota that became free")
+    deleted: int = Field(description="versions that are gone for good, no run having measured them")
+    hidden: int = Field(description="versions that stay for the runs that measured them, and can be restored")
 
 
 class Search(Schema):
-    search: str = Field(default="", max_length=100, description="part of a name or of a label")
+    search: str = Field(default="", max_length=100, description="part of a name")
+    removed: bool = Field(
+        default=False, description="those that were deleted and can be restored, in place of the others"
+    )
 
 
 @router.get("/models", response=list[ModelOut])
 @paginate(Page)
 def models(request: HttpRequest, asked: Query[Search]) -> "QuerySet[Model]":
     """Models of your teams, by name."""
-    rows = selectors.models_visible_to(person(request))
+    user = person(request)
+    rows = selectors.models_removed(user) if asked.removed else selectors.models_visible_to(user)
     return rows.filter(name__icontains=asked.search.replace("\x00", "")) if asked.search else rows
 
 
@@ -174,11 +191,28 @@ def model(request: HttpRequest, model_id: int) -> Model:
 
 @router.patch("/models/{int:model_id}", response=ModelOut)
 def describe(request: HttpRequest, model_id: int, payload: Described) -> Model:
-    """Change a model's description or labels; what is left out stays."""
+    """Change a model's name, description or labels; what is left out stays."""
     user = person(request)
     model = selectors.model(user, model_id)
-    services.describe_model(model=model, by=user, description=payload.description, labels=payload.labels)
+    services.describe_model(
+        model=model, by=user, name=payload.name, description=payload.description, labels=payload.labels
+    )
     return model
+
+
+@router.delete("/models/{int:model_id}", response=RemovedOut)
+def remove_model(request: HttpRequest, model_id: int) -> RemovedOut:
+    """Delete a model with its versions. Runs and their results stay, and with them the versions that they measured."""
+    user = person(request)
+    return _removed(services.remove_model(model=selectors.model(user, model_id), by=user))
+
+
+@router.post("/models/{int:model_id}/restore", response=ModelOut)
+def restore_model(request: HttpRequest, model_id: int) -> Model:
+    """Take back that a model was deleted, with the versions that runs kept."""
+    user = person(request)
+    services.restore_model(model=selectors.model(user, model_id), by=user)
+    return selectors.model(user, model_id)
 
 
 @router.get("/versions/{int:version_id}", response=VersionOut)
@@ -187,9 +221,26 @@ def version(request: HttpRequest, version_id: int) -> Version:
     return selectors.version(person(request), version_id)
 
 
+@router.patch("/versions/{int:version_id}", response=VersionOut)
+def describe_version(request: HttpRequest, version_id: int, payload: Noted) -> Version:
+    """Change what is said of a version."""
+    user = person(request)
+    return services.describe_version(version=selectors.version(user, version_id), by=user, note=payload.note)
+
+
 @router.delete("/versions/{int:version_id}", response=RemovedOut)
 def remove_version(request: HttpRequest, version_id: int) -> RemovedOut:
-    """Remove a version that no run has measured, and the files that nothing else uses."""
+    """Delete a version and the files that nothing else uses. One that runs have measured is hidden: the runs stay."""
     user = person(request)
-    freed = services.remove_version(version=selectors.version(user, version_id), by=user)
-    return RemovedOut(freed_bytes=freed)
+    return _removed(services.remove_version(version=selectors.version(user, version_id), by=user))
+
+
+@router.post("/versions/{int:version_id}/restore", response=VersionOut)
+def restore_version(request: HttpRequest, version_id: int) -> Version:
+    """Take back that a version was deleted, where runs kept it."""
+    user = person(request)
+    return services.restore_version(version=selectors.version(user, version_id), by=user)
+
+
+def _removed(removed: services.Removed) -> RemovedOut:
+    return RemovedOut(freed_bytes=removed.freed_bytes, deleted=removed.deleted, hidden=removed.hidden)

@@ -1,7 +1,8 @@
 """What the registry knows. Everything a person sees goes through `visible_to`."""
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, TypedDict, cast
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypedDict, cast
 
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Count, OuterRef, QuerySet, Subquery
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
 
 Anyone = User | AnonymousUser
+# so many are named
+MOST_DUPLICATES = 10
 
 
 class Counted(TypedDict):
@@ -39,24 +42,37 @@ class Counted(TypedDict):
 
 
 def models_visible_to(user: Anyone) -> "QuerySet[WithAnnotations[Model, Counted]]":
-    """Models of the user's teams, by name, with `version_count`."""
+    """Models of the user's teams that were not deleted, by name, with `version_count`."""
+    return _with_counts(user).filter(removed_at=None)
+
+
+def models_removed(user: Anyone) -> "QuerySet[WithAnnotations[Model, Counted]]":
+    """Models of the user's teams that were deleted and stay for their runs, the latest first."""
+    return _with_counts(user).exclude(removed_at=None).order_by("-removed_at", "-pk")
+
+
+def _with_counts(user: Anyone) -> "QuerySet[WithAnnotations[Model, Counted]]":
     models = Model.objects.visible_to(user).select_related("team", "created_by")
     # counted model by model: a join would group whole rows
-    versions = Version.objects.filter(model=OuterRef("pk")).order_by().values("model")
+    versions = Version.objects.filter(model=OuterRef("pk"), removed_at=None).order_by().values("model")
     count = Coalesce(Subquery(versions.annotate(n=Count("pk")).values("n")), 0)
     return cast("QuerySet[WithAnnotations[Model, Counted]]", models.annotate(version_count=count))
 
 
 def model(user: Anyone, model_id: int) -> Model:
-    """One model. Raises Missing when there is none that the user may see."""
-    row = models_visible_to(user).filter(pk=model_id).first()
+    """One model, also a deleted one that runs name. Raises Missing when there is none that the user may see."""
+    row = _with_counts(user).filter(pk=model_id).first()
     if row is None:
         raise Missing(f"There is no model {model_id} that you may see.", hint="List yours with `onnxfarm models`.")
     return row
 
 
 def versions_visible_to(user: Anyone) -> QuerySet[Version]:
-    """Versions of the user's teams, newest first, with their model, files and uploader."""
+    """Versions of the user's teams that were not deleted, newest first, with their model, files and uploader."""
+    return _versions(user).filter(removed_at=None)
+
+
+def _versions(user: Anyone) -> QuerySet[Version]:
     related = Version.objects.visible_to(user).select_related(
         "model__team", "artifact__calibration", "uploaded_by", "evaluation__given"
     )
@@ -64,16 +80,51 @@ def versions_visible_to(user: Anyone) -> QuerySet[Version]:
 
 
 def version(user: Anyone, version_id: int) -> Version:
-    """One version. Raises Missing when there is none that the user may see."""
-    row = versions_visible_to(user).filter(pk=version_id).first()
+    """One version, also a deleted one that runs name. Raises Missing when there is none that the user may see."""
+    row = _versions(user).filter(pk=version_id).first()
     if row is None:
         raise Missing(f"There is no version {version_id} that you may see.", hint="List yours with `onnxfarm models`.")
     return row
 
 
 def versions_of(model: Model, *, user: Anyone) -> QuerySet[Version]:
-    """A model's versions, newest first."""
+    """A model's versions that were not deleted, newest first."""
     return versions_visible_to(user).filter(model=model)
+
+
+def versions_removed(model: Model, *, user: Anyone) -> QuerySet[Version]:
+    """A model's versions that were deleted and stay for their runs, newest first."""
+    return _versions(user).filter(model=model).exclude(removed_at=None)
+
+
+def duplicates_of(version: Version, *, user: Anyone) -> list[Version]:
+    """Other versions with the same model files, as their names and contents say, wherever the user sees them."""
+    same = versions_visible_to(user).filter(artifact__sha256=version.artifact.sha256).exclude(pk=version.pk)
+    return list(same.defer("inspection").prefetch_related(None)[:MOST_DUPLICATES])
+
+
+class Removal(NamedTuple):
+    """What deleting would come to: versions that go for good with at most so many bytes; those that stay for runs."""
+
+    unmeasured: int
+    unmeasured_bytes: int
+    measured: int
+    runs: int
+
+
+def removal_of(model: Model, *, version: Version | None = None) -> Removal:
+    """What deleting a model would come to, or one version of it."""
+    rows = Version.objects.kept().filter(model=model, **({} if version is None else {"pk": version.pk}))
+    counted = list(rows.order_by().annotate(run_count=Count("runs")).values_list("run_count", "artifact__bytes"))
+    unused = [size for count, size in counted if not count]
+    runs = [count for count, _ in counted if count]
+    return Removal(len(unused), sum(unused), len(runs), sum(runs))
+
+
+def newest_states(models: Iterable[Model]) -> dict[int, str]:
+    """The state of the newest version of each of these models, by the model's number."""
+    rows = Version.objects.kept().filter(model__in=list(models)).order_by("model", "number")
+    return dict(rows.values_list("model", "state"))
 
 
 def partial_upload(user: Anyone, key: str) -> PartialUpload:

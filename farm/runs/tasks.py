@@ -8,7 +8,7 @@ from celery import shared_task
 from farm.accounts.ticking import tick as ticking
 from farm.fleet.services import end_lapsed_lendings, mark_offline, put_aside_unvouched
 from farm.runs import services
-from farm.runs.services import clear_unnamed, conclude_runs, release_ready_blocks, ring_again, sweep
+from farm.runs.services import add_leads, clear_unnamed, conclude_runs, release_ready_blocks, ring_again, sweep
 from farm.runs.services.drawing import READ_TRACE
 
 log = logging.getLogger(__name__)
@@ -19,6 +19,7 @@ DUTIES: tuple[Callable[[], int], ...] = (
     ring_again,
     sweep,
     conclude_runs,
+    add_leads,
     mark_offline,
     clear_unnamed,
 )

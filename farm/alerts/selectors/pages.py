@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from django.db.models import Count, F, Max, Prefetch, Q, QuerySet, Value, Window
+from django.db.models import Count, F, Max, OuterRef, Prefetch, Q, QuerySet, Subquery, Value, Window
+from django.db.models.fields.json import KeyTransform
 from django.db.models.functions import Concat, RowNumber
 from django.utils import timezone
 
@@ -20,6 +21,9 @@ PointRow = tuple[str, str, str, str, str, float, Bound, Bound, datetime, int, in
 ValueRow = tuple[int, int, str, str, str, str, str, str, float, Bound, Bound]
 # the lists that alerts stand in; `open` is what somebody has to look at now
 LISTS = ("open", "snoozed", "infra", "resolved", "invalid", "all")
+
+# figures of a symptom's comparison, as lists show them
+FIGURES = {"ratio": "ratio", "low": "ci_low", "high": "ci_high", "level": "ci_level", "rounds": "rounds"}
 
 
 def _conditions() -> dict[str, Q]:
@@ -41,10 +45,28 @@ def alerts_in(user: Anyone, name: str) -> QuerySet[Alert]:
 
 
 def _light(rows: QuerySet[Alert]) -> QuerySet[Alert]:
-    """Without what is large and belongs to pages of their own: the evidence, inspections, matrices."""
-    symptoms = Prefetch("symptoms", Symptom.objects.defer("comparison"))
+    """Without what is large and belongs to pages of their own: the evidence but for its figures, inspections,
+    matrices."""
+    figures = {name: KeyTransform(key, "comparison") for name, key in FIGURES.items()}
+    symptoms = Prefetch("symptoms", Symptom.objects.defer("comparison").annotate(**figures))
     light = rows.defer("version__inspection", "version__problem", "watch__matrix")
     return light.prefetch_related(None).prefetch_related(symptoms)
+
+
+def with_size(alerts: QuerySet[Alert]) -> QuerySet[Alert]:
+    """The alerts with what sorts them by how much changed: `largest`, of their slower latencies."""
+    slower = Symptom.objects.filter(alert=OuterRef("pk"), kind="slower").order_by().values("alert")
+    return alerts.annotate(largest=Subquery(slower.annotate(size_of=Max("size")).values("size_of")))
+
+
+def of_kind(kind: str) -> QuerySet[Symptom, int]:
+    """The numbers of the alerts that have a change of this kind."""
+    return Symptom.objects.filter(kind=kind).order_by().values_list("alert", flat=True)
+
+
+def open_count(user: Anyone) -> int:
+    """How many alerts of the user's teams somebody has to look at now."""
+    return Alert.objects.visible_to(user).filter(_conditions()["open"]).count()
 
 
 def alert_counts(user: Anyone) -> dict[str, int]:

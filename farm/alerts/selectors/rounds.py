@@ -19,18 +19,18 @@ MOST_BASELINES = 2
 
 
 def watched_models(watch: Watch) -> list[Model]:
-    """The watch's own models and those with its label, by name."""
-    own = {model.pk: model for model in watch.watched.all()}
+    """The watch's own models and those with its label, by name, without those that were deleted."""
+    own = {model.pk: model for model in watch.watched.all() if model.removed_at is None}
     if watch.label:
         # JSON lists cannot be searched alike in every database, and a team's models are few
-        labelled = [one for one in Model.objects.filter(team=watch.team_id) if watch.label in one.labels]
+        labelled = [one for one in Model.objects.kept().filter(team=watch.team_id) if watch.label in one.labels]
         own |= {model.pk: model for model in labelled}
     return sorted(own.values(), key=lambda model: model.name)
 
 
 def newest_version(model: Model) -> Version | None:
     """The model's newest version that can be measured."""
-    return Version.objects.filter(model=model, state=VersionState.READY).order_by("-number").first()
+    return Version.objects.kept().filter(model=model, state=VersionState.READY).order_by("-number").first()
 
 
 def last_release(watch: Watch, model: Model) -> str:

@@ -45,7 +45,9 @@ def notice_versions() -> int:
     count = 0
     for watch in Watch.objects.filter(is_active=True, on_version=True):
         models = watched_models(watch)
-        fresh = Version.objects.filter(model__in=models, pk__gt=watch.seen_version).order_by("model_id", "number")
+        fresh = (
+            Version.objects.kept().filter(model__in=models, pk__gt=watch.seen_version).order_by("model_id", "number")
+        )
         # one that is still being inspected is waited for, with all that came after it
         settled = [version for version in fresh if version.state in (VersionState.READY, VersionState.REJECTED)]
         waiting = [version.pk for version in fresh if version not in settled]

@@ -22,9 +22,13 @@ class ModelQuerySet(models.QuerySet["Model"]):
     def visible_to(self, user: "User | AnonymousUser") -> Self:
         return self.filter(team__in=Team.objects.visible_to(user))
 
+    def kept(self) -> Self:
+        """Those that were not deleted."""
+        return self.filter(removed_at=None)
+
 
 class Model(models.Model):
-    """A named line in the registry of a team."""
+    """A named line in the registry of a team. `removed_at`: it was deleted, and stays for the runs that name it."""
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="models")
     name = models.CharField(max_length=100)
@@ -32,12 +36,19 @@ class Model(models.Model):
     labels = models.JSONField(default=list, blank=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+    removed_at = models.DateTimeField(null=True, blank=True)
 
     objects = ModelQuerySet.as_manager()
 
     class Meta:
         ordering = ["name", "id"]
-        constraints = [models.UniqueConstraint(fields=["team", "name"], name="one_model_per_team_and_name")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["team", "name"],
+                condition=models.Q(removed_at__isnull=True),
+                name="one_model_per_team_and_name",
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -49,9 +60,16 @@ class VersionQuerySet(models.QuerySet["Version"]):
     def visible_to(self, user: "User | AnonymousUser") -> Self:
         return self.filter(model__team__in=Team.objects.visible_to(user))
 
+    def kept(self) -> Self:
+        """Those that were not deleted."""
+        return self.filter(removed_at=None)
+
 
 class Version(models.Model):
-    """One upload in a model's line. `inspection` is what the workshop found; `problem` why it was rejected."""
+    """One upload in a model's line. `inspection` is what the workshop found; `problem` why it was rejected.
+
+    `removed_at`: it was deleted, and stays for the runs that measured it.
+    """
 
     model = models.ForeignKey(Model, models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
@@ -65,6 +83,7 @@ class Version(models.Model):
     asked_at = models.DateTimeField(default=timezone.now)
     uploaded_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+    removed_at = models.DateTimeField(null=True, blank=True)
 
     objects = VersionQuerySet.as_manager()
 

@@ -1,9 +1,10 @@
-from farm.registry.services.describing import describe_model
+from farm.registry.services.describing import describe_model, describe_version
 from farm.registry.services.evaluating import add_evaluation
 from farm.registry.services.inspection import inspect_version, order_inspection
 from farm.registry.services.making import ensure_preparation, ensure_variant
 from farm.registry.services.outlines import outline_of
-from farm.registry.services.removal import remove_unused, remove_version
+from farm.registry.services.removal import Removed, remove_model, remove_unused, remove_version
+from farm.registry.services.restoring import restore_model, restore_version
 from farm.registry.services.resuming import abandon, append, begin_upload, clear_expired, complete
 from farm.registry.services.room import add_blob, room_left, store_blob
 from farm.registry.services.sweeping import sweep
@@ -12,6 +13,7 @@ from farm.registry.services.variant_reports import order_variant_report
 from farm.registry.services.workshop import check_evaluation, make_outline, make_variant, prepare_inputs, report_variant
 
 __all__ = [
+    "Removed",
     "abandon",
     "add_blob",
     "add_evaluation",
@@ -21,6 +23,7 @@ __all__ = [
     "clear_expired",
     "complete",
     "describe_model",
+    "describe_version",
     "ensure_preparation",
     "ensure_variant",
     "inspect_version",
@@ -31,9 +34,12 @@ __all__ = [
     "outline_of",
     "prepare_inputs",
     "receive_upload",
+    "remove_model",
     "remove_unused",
     "remove_version",
     "report_variant",
+    "restore_model",
+    "restore_version",
     "room_left",
     "store_artifact",
     "store_blob",

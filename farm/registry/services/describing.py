@@ -1,33 +1,78 @@
-"""What people write about a model: a description, and labels that watches and searches go by."""
+"""What people write about a model: its name, a description, labels that watches and searches go by, and notes."""
 
 from collections.abc import Iterable
 
 from farm.accounts.models import User
-from farm.accounts.refusals import Invalid, NotAllowed
+from farm.accounts.refusals import Conflict, Invalid, NotAllowed
 from farm.accounts.selectors import can_write
 from farm.accounts.services import record
-from farm.registry.models import Model
+from farm.registry.models import Model, Version
 
+NAME_LENGTH = 100
+NOTE_LENGTH = 500
 MOST_LABELS = 20
 LABEL_LENGTH = 40
 DESCRIPTION_LENGTH = 5000
 
 
 def describe_model(
-    *, model: Model, by: User, description: str | None = None, labels: Iterable[str] | None = None
+    *,
+    model: Model,
+    by: User,
+    name: str | None = None,
+    description: str | None = None,
+    labels: Iterable[str] | None = None,
 ) -> Model:
-    """Change a model's description or labels; None leaves them. Raises NotAllowed and Invalid."""
+    """Change a model's name, description or labels; None leaves them. What was measured keeps the name it was measured
+    under. Raises NotAllowed, Invalid, and Conflict for the name of another model."""
     if not can_write(by, team=model.team):
         raise NotAllowed(f"You may look at the models of team “{model.team.name}” but not change them.")
+    was = model.name
+    if name is not None:
+        model.name = _free_name(model, checked_name(name))
     if description is not None:
         if len(description) > DESCRIPTION_LENGTH or "\x00" in description:
             raise Invalid(f"A description has at most {DESCRIPTION_LENGTH} characters.", code="bad_description")
         model.description = description.strip()
     if labels is not None:
         model.labels = _checked(labels)
-    model.save(update_fields=["description", "labels"])
-    record(verb="model described", subject=model.name, actor=by, team=model.team, facts={"labels": model.labels})
+    model.save(update_fields=["name", "description", "labels"])
+    facts = {"labels": model.labels, **({"was": was} if was != model.name else {})}
+    record(verb="model described", subject=model.name, actor=by, team=model.team, facts=facts)
     return model
+
+
+def describe_version(*, version: Version, by: User, note: str) -> Version:
+    """Change what is said of a version. Raises NotAllowed and Invalid."""
+    if not can_write(by, team=version.model.team):
+        raise NotAllowed(f"You may look at the models of team “{version.model.team.name}” but not change them.")
+    version.note = checked_note(note)
+    version.save(update_fields=["note"])
+    record(verb="version described", subject=str(version), actor=by, team=version.model.team)
+    return version
+
+
+def checked_name(name: str) -> str:
+    """A model's name without spaces around it. Raises Invalid."""
+    name = name.strip()
+    if not name or len(name) > NAME_LENGTH or not name.isprintable():
+        raise Invalid(f"A model's name has 1 to {NAME_LENGTH} printable characters.", code="bad_name")
+    return name
+
+
+def checked_note(note: str) -> str:
+    """What is said of a version, without spaces around it. Raises Invalid."""
+    if len(note) > NOTE_LENGTH or "\x00" in note:
+        raise Invalid(f"A note has at most {NOTE_LENGTH} characters; this one has {len(note)}.", code="bad_note")
+    return note.strip()
+
+
+def _free_name(model: Model, name: str) -> str:
+    if Model.objects.kept().filter(team=model.team_id, name=name).exclude(pk=model.pk).exists():
+        raise Conflict(
+            f"There is another model “{name}” in team “{model.team.name}”; choose another name.", code="name_taken"
+        )
+    return name
 
 
 def _checked(labels: Iterable[str]) -> list[str]:

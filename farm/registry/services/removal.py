@@ -1,50 +1,85 @@
-"""Removing what nobody measures any more, so that a team gets its room back."""
+"""Deleting models and versions, so that a team gets its room back; what runs need stays."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from datetime import datetime
 from functools import partial
+from typing import NamedTuple
 
 from django.db import transaction
 from django.db.models import ForeignObjectRel, ProtectedError
+from django.utils import timezone
 
 from farm.accounts.models import Team, User
-from farm.accounts.refusals import Away, Conflict, NotAllowed
+from farm.accounts.refusals import Away, NotAllowed
 from farm.accounts.selectors import can_write
 from farm.accounts.services import record
 from farm.registry import objects
-from farm.registry.models import Artifact, Blob, EvaluationData, Outline, Variant, Version
+from farm.registry.models import Artifact, Blob, EvaluationData, Model, Outline, Variant, Version
 from farm.registry.storage import place
 
 log = logging.getLogger(__name__)
 
 
-def remove_version(*, version: Version, by: User) -> int:
-    """Remove a version without runs, and files that nothing else uses; answers the bytes that became free.
+class Removed(NamedTuple):
+    """What a removal came to: the bytes that became free, versions that are gone, and those that stay for their runs,
+    which are only out of sight."""
 
-    A model whose last version goes, goes too. Raises NotAllowed without the right to write in the team, and Conflict
-    while runs have measured the version.
+    freed_bytes: int = 0
+    deleted: int = 0
+    hidden: int = 0
+
+
+def remove_version(*, version: Version, by: User) -> Removed:
+    """Remove a version. One without runs is deleted with the files that nothing else uses; one that runs have measured
+    is taken out of sight, with its files: the runs and their documents stay as they are, and it can be restored.
+
+    A model whose last version goes, goes too. Raises NotAllowed without the right to write in the team.
     """
-    team = version.model.team
-    if not can_write(by, team=team):
-        raise NotAllowed(f"You may look at the models of team “{team.name}” but not remove them.")
+    return _removed(version.model, lambda: [version], by=by)
+
+
+def remove_model(*, model: Model, by: User) -> Removed:
+    """Remove a model with all of its versions, each as `remove_version` does. Raises NotAllowed."""
+    return _removed(model, lambda: list(model.versions.kept().select_related("artifact", "model")), by=by)
+
+
+def _removed(model: Model, versions: Callable[[], list[Version]], *, by: User) -> Removed:
+    may_remove(model, by)
     with transaction.atomic():
-        Team.objects.select_for_update().get(pk=team.pk)
-        name, model, artifact = str(version), version.model, version.artifact
-        rows = EvaluationData.objects.filter(version=version)
-        labelled = [pk for pair in rows.values_list("given_id", "data_id") for pk in pair]
-        try:
-            version.delete()
-        except ProtectedError as used:
-            raise Conflict(
-                f"{name} was measured by {len(used.protected_objects)} runs, whose results name it.",
-                code="in_use",
-                hint="Only versions without runs can be removed.",
-            ) from used
+        Team.objects.select_for_update().get(pk=model.team_id)
+        now = timezone.now()
+        each = [_remove(version, at=now) for version in versions()]
+        total = Removed(*(sum(figures) for figures in zip(*each, strict=True))) if each else Removed()
         if not model.versions.exists():
+            name = model.name
             model.delete()
-        freed = _remove_artifact(artifact) + remove_unused(labelled)
-        record(verb="version removed", subject=name, actor=by, team=team, facts={"freed_bytes": freed})
-    return freed
+            model.name = name
+        elif not model.versions.kept().exists():
+            Model.objects.filter(pk=model.pk).update(removed_at=now)
+        facts = {"freed_bytes": total.freed_bytes, "deleted": total.deleted, "hidden": total.hidden}
+        record(verb="model removed", subject=model.name, actor=by, team=model.team, facts=facts)
+    return total
+
+
+def may_remove(model: Model, by: User) -> None:
+    """Raises NotAllowed without the right to write in the model's team."""
+    if not can_write(by, team=model.team):
+        raise NotAllowed(f"You may look at the models of team “{model.team.name}” but not delete or restore them.")
+
+
+def _remove(version: Version, *, at: datetime) -> Removed:
+    """Deletes a version, or hides it where runs name it. Call inside a transaction, with the team's lock."""
+    artifact = version.artifact
+    rows = EvaluationData.objects.filter(version=version)
+    labelled = [pk for pair in rows.values_list("given_id", "data_id") for pk in pair]
+    try:
+        with transaction.atomic():
+            version.delete()
+    except ProtectedError:
+        Version.objects.filter(pk=version.pk).update(removed_at=at)
+        return Removed(hidden=1)
+    return Removed(freed_bytes=_remove_artifact(artifact) + remove_unused(labelled), deleted=1)
 
 
 def _remove_artifact(artifact: Artifact) -> int:

@@ -12,15 +12,13 @@ from farm.accounts.services import record
 from farm.contract.base import digest_of
 from farm.registry.bundles import Part, sort_out
 from farm.registry.models import Artifact, ArtifactFile, Model, Version
+from farm.registry.services.describing import checked_name, checked_note
 from farm.registry.services.evaluating import keep_evaluation, read_recipe
 from farm.registry.services.messages import INSPECT, hint
 from farm.registry.services.room import check_quota, keep_blob, room_left
 from farm.registry.states import BUNDLE_ROLES, FileRole, VersionState
 from farm.registry.storage import Draft
 from farm.registry.unzip import unpack
-
-NOTE_LENGTH = 500
-NAME_LENGTH = 100
 
 
 def receive_upload(
@@ -45,13 +43,12 @@ def receive_upload(
         owner = team_to_write(user, name=team)
         drafts = _unzipped(files, team=owner)
         parts = sort_out(drafts, roles=roles or {})
-        name = _checked_name(model or parts[0].name.removesuffix(".onnx"))
+        name = checked_name(model or parts[0].name.removesuffix(".onnx"))
         how = read_recipe(recipe)
         if recipe and all(part.role != FileRole.EVALUATION for part in parts):
             text = f"The recipe {recipe[:60]!r} came without labelled data to judge: add evaluation.npz."
             raise Invalid(text, code="bad_recipe")
-        if len(note) > NOTE_LENGTH or "\x00" in note:
-            raise Invalid(f"A note has at most {NOTE_LENGTH} characters; this one has {len(note)}.", code="bad_note")
+        note = checked_note(note)
         with transaction.atomic():
             version = _register(user=user, team=owner, parts=parts, name=name, note=note)
             data = version.artifact.blob_of(FileRole.EVALUATION)
@@ -90,27 +87,20 @@ def _unzipped(files: Sequence[Draft], *, team: Team) -> list[Draft]:
     return unpack(archives[0], limit_bytes=room_left(team))
 
 
-def _checked_name(name: str) -> str:
-    name = name.strip()
-    if not name or len(name) > NAME_LENGTH or not name.isprintable():
-        raise Invalid(f"A model's name has 1 to {NAME_LENGTH} printable characters.", code="bad_name")
-    return name
-
-
 def _register(*, user: User, team: Team, parts: Sequence[Part], name: str, note: str) -> Version:
     with transaction.atomic():
         # one upload at a time per team decides about its quota and its version numbers
         team = Team.objects.select_for_update().get(pk=team.pk)
         check_quota(team, {part.draft.sha256: part.draft.bytes for part in parts})
         artifact = store_artifact(team=team, parts=parts)
-        line, _ = Model.objects.get_or_create(team=team, name=name, defaults={"created_by": user})
+        line, _ = Model.objects.get_or_create(team=team, name=name, removed_at=None, defaults={"created_by": user})
         same = line.versions.filter(artifact=artifact).exclude(state=VersionState.REJECTED).first()
         if same is not None:
+            # what was deleted and is sent again is wanted again
+            Version.objects.filter(pk=same.pk).update(removed_at=None)
             return same
         last = line.versions.aggregate(last=Max("number"))["last"] or 0
-        version = Version.objects.create(
-            model=line, number=last + 1, artifact=artifact, note=note.strip(), uploaded_by=user
-        )
+        version = Version.objects.create(model=line, number=last + 1, artifact=artifact, note=note, uploaded_by=user)
         record(verb="version uploaded", subject=str(version), actor=user, team=team, facts={"sha256": artifact.sha256})
         hint(INSPECT, version.pk)
     return version

@@ -33,7 +33,8 @@ class RunQuerySet(models.QuerySet["Run"]):
 class Run(models.Model):
     """A set of blocks. `revision` grows with every change, so that readers can ask "anything new?" cheaply.
 
-    `sentence` says how it ended, `headline` what it found; the latter comes a moment later, with `is_concluded`.
+    `sentence` says how it ended, `headline` what it found; the latter comes a moment later, with `is_concluded`, and
+    `lead` with it: the figures of the headline for lists (farm.rules.reporting.leads.Lead), null until they are known.
     """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="runs")
@@ -46,6 +47,7 @@ class Run(models.Model):
     outcome = models.CharField(max_length=10, choices=RunOutcome.choices, default=RunOutcome.OPEN, blank=True)
     sentence = models.CharField(max_length=1000, blank=True)
     headline = models.TextField(blank=True, default="")
+    lead = models.JSONField(null=True, blank=True)
     is_concluded = models.BooleanField(default=False)
     max_parallel = models.PositiveIntegerField(null=True, blank=True)
     fail_fast = models.BooleanField(default=False)
@@ -60,7 +62,13 @@ class Run(models.Model):
 
     class Meta:
         ordering = ["-id"]
-        indexes = [models.Index(fields=["state", "is_concluded"])]
+        indexes = [
+            models.Index(fields=["state", "is_concluded"]),
+            # asked for every second
+            models.Index(
+                fields=["id"], condition=models.Q(is_concluded=True, lead__isnull=True), name="runs_without_a_lead"
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"run {self.pk}"
@@ -81,8 +89,9 @@ class Run(models.Model):
     def resume(self) -> bool:
         """finished → running, because more rounds were asked for."""
         return self._move(
-            RunState.RUNNING, finished_at=None, outcome=RunOutcome.OPEN, sentence="", headline="", is_concluded=False
-        )
+            RunState.RUNNING, finished_at=None, outcome=RunOutcome.OPEN, sentence="", headline="", lead=None,
+            is_concluded=False,
+        )  # fmt: skip
 
     def finish(self, outcome: RunOutcome, sentence: str) -> bool:
         """running → finished with its outcome in words."""

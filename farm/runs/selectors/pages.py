@@ -4,8 +4,9 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar, cast
 
-from django.db.models import Count, F, Max, Q, Value
+from django.db.models import Count, F, Max, OuterRef, Q, QuerySet, Subquery, Value
 from pydantic import TypeAdapter
 
 from farm.accounts.refusals import Missing
@@ -25,6 +26,7 @@ from farm.runs.states import OPEN_BLOCKS, BlockState, RunState
 OPEN_RUNS = (RunState.PLANNED, RunState.RUNNING)
 # so many are shown
 MOST_OPEN = 50
+Listed = TypeVar("Listed", bound=Model)
 _CHANGES: TypeAdapter[list[doc.OperatorChange]] = TypeAdapter(list[doc.OperatorChange])
 
 
@@ -92,6 +94,13 @@ def last_runs(models: Iterable[Model]) -> dict[int, Run]:
     newest = {row["last"]: row["version__model"] for row in rows.order_by()}
     runs = Run.objects.filter(pk__in=newest).defer("matrix")
     return {newest[run.pk]: run for run in runs}
+
+
+def with_last_run(models: QuerySet[Listed]) -> QuerySet[Listed]:
+    """The models with what sorts them by their newest run: `last_run`, and `last_lead`, which that leads with."""
+    newest = Run.objects.filter(version__model=OuterRef("pk")).order_by("-pk")
+    known = {name: Subquery(newest.values(field)[:1]) for name, field in (("last_run", "pk"), ("last_lead", "lead"))}
+    return cast(QuerySet[Listed], models.annotate(**known))
 
 
 def judged_run(user: Anyone, model: Model) -> Run | None:

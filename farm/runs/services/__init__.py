@@ -1,6 +1,6 @@
 from farm.runs.services.bell import ring, ring_again, tell_waiting_runs
 from farm.runs.services.clearing import clear_unnamed
-from farm.runs.services.concluding import conclude_runs
+from farm.runs.services.concluding import add_leads, conclude_runs
 from farm.runs.services.continuing import cancel_run, more_rounds
 from farm.runs.services.diverging import accept_part, ask_divergence
 from farm.runs.services.drawing import read_trace, timeline_of
@@ -16,6 +16,7 @@ __all__ = [
     "accept_part",
     "accept_report",
     "accept_trace",
+    "add_leads",
     "ask_divergence",
     "cancel_run",
     "claim_block",

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import F
 
 from farm.contract import document as doc
+from farm.rules.reporting.leads import lead_of
 from farm.runs.models import Comparison, FinishedDocument, Run
 from farm.runs.selectors.documents import whole_document
 from farm.runs.states import RunState
@@ -23,13 +24,24 @@ def conclude_runs() -> int:
     return sum(_conclude(run) for run in runs.order_by("finished_at")[:MOST])
 
 
+def add_leads() -> int:
+    """Says what runs lead with that an older release concluded; their documents and revisions stay as they are."""
+    rows = Run.objects.filter(is_concluded=True, lead__isnull=True).select_related("version__model", "team")
+    older = list(rows.order_by("-pk")[:MOST])
+    for run in older:
+        lead = lead_of(whole_document(run)).model_dump(mode="json")
+        Run.objects.filter(pk=run.pk, is_concluded=True).update(lead=lead)
+    return len(older)
+
+
 def _conclude(run: Run) -> bool:
     """Writes headline, verdicts and the finished document, unless the run has changed meanwhile."""
     document = whole_document(run)
     body = gzip.compress(document.to_json().encode(), compresslevel=5, mtime=0)
     with transaction.atomic():
         same = Run.objects.filter(pk=run.pk, state=RunState.FINISHED, revision=run.revision)
-        if not same.update(headline=document.sentence, is_concluded=True, revision=F("revision") + 1):
+        found = {"headline": document.sentence, "lead": lead_of(document).model_dump(mode="json")}
+        if not same.update(**found, is_concluded=True, revision=F("revision") + 1):
             return False
         _write_verdicts(run, document.comparisons)
         kept = {"revision": run.revision + 1, "body": body}

@@ -73,7 +73,9 @@ def must_be_meant(plan: Plan) -> None:
 
 
 def must_be_ready(version: Version) -> None:
-    """Raises Conflict unless the version was inspected and accepted."""
+    """Raises Conflict unless the version was inspected and accepted, and not deleted."""
+    if version.removed_at is not None:
+        raise Conflict(f"{version} was deleted; restore it to measure it again.", code="removed")
     if version.state == VersionState.REJECTED:
         raise Conflict(f"{version} was rejected: {version.problem}", code="rejected")
     if version.state != VersionState.READY:

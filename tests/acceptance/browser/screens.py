@@ -28,7 +28,7 @@ FOUND = {
     "model": ("/models/", "#models tbody th a"),
     "variant": ("/models/", "#models tbody th a >> main a[href^='/variants/']"),
     "node": ("/fleet/", "#nodes tbody th a"),
-    "alert": ("/alerts/?state=all", "main .line-link"),
+    "alert": ("/alerts/?state=all", "#alert th a"),
     "watch": ("/watches/", "main .line-link"),
     "channel": ("/settings/", "#channel-list th a"),
 }

@@ -29,7 +29,7 @@ def watch(version: Version, person: User) -> Watch:
 
 
 def line_of(page: Page, alert: Alert) -> str:
-    return f"#alert-{alert.pk} .line-link"
+    return f"#alert-{alert.pk} th a"
 
 
 def test_alerts_are_triaged_without_a_mouse(opened: Opening, watch: Watch, version: Version) -> None:

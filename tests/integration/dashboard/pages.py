@@ -30,3 +30,17 @@ def assert_is_page(response: HttpResponse, status: int = 200) -> str:
     assert not re.search(r"<[^>]+ style=", bare)
     assert not re.search(r"<[^>]+ on\w+=", bare)
     return words_of(response)
+
+
+def table_rows(response: HttpResponse, name: str) -> list[list[str]]:
+    """What stands in the cells of a table, a list a row."""
+    text = response.content.decode()
+    table = re.search(rf'<table id="{name}".*?</table>', text, re.DOTALL)
+    assert table is not None, f"no table {name}"
+    body = table.group().partition("<tbody>")[2]
+    rows = re.findall(r"<tr.*?</tr>", body, re.DOTALL)
+    return [[_bare(cell) for cell in re.findall(r"<t[dh].*?</t[dh]>", row, re.DOTALL)] for row in rows]
+
+
+def _bare(cell: str) -> str:
+    return " ".join(html.unescape(TAGS.sub(" ", cell)).split())

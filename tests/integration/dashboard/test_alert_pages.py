@@ -18,7 +18,7 @@ from farm.runs.models import Run
 from tests.integration.alerts.driving import make_watch, offer
 from tests.integration.dashboard import rows, watching
 from tests.integration.dashboard.conftest import client_of
-from tests.integration.dashboard.pages import assert_is_page, words_of
+from tests.integration.dashboard.pages import assert_is_page, table_rows, words_of
 
 pytestmark = pytest.mark.django_db
 
@@ -41,19 +41,40 @@ def test_a_farm_without_alerts_says_how_to_get_told(signed_in: Client) -> None:
     assert re.search(r'data-copy="onnxfarm watch add', response.content.decode())
 
 
-def test_alerts_stand_under_the_release_that_brought_them_the_newest_first(
+def test_alerts_are_a_table_of_what_changed_by_how_much_how_sure_and_through_what(
     signed_in: Client, watch: Watch, version: Version, team: Team, owner: User
 ) -> None:
     other = rows.make_version(team, owner, name="decoder")
-    watching.bare_alert(watch, version, bad="1.30.0")
     watching.bare_alert(watch, version, bad="1.31.1", first_bad="1.31.0")
-    watching.bare_alert(watch, other, bad="1.31.0")
-    text = signed_in.get("/alerts/").content.decode()
-    titles = re.findall(r"<section class=\"panel alerts\"><header><h2>(.*?)</h2>", text)
-    assert titles == ["ONNX Runtime 1.31.0", "ONNX Runtime 1.30.0"]
+    known = watching.bare_alert(watch, other, bad="1.30.0")
+    measured = {"ratio": 1.24, "ci_low": 1.21, "ci_high": 1.26, "ci_level": 0.95, "rounds": 8}
+    known.symptoms.update(comparison=measured)
     words = assert_is_page(signed_in.get("/alerts/"))
-    assert "3 open alerts" in words
-    assert "2 nodes, 81 → 310 µs, explains 96 %" in words
+    assert "2 open alerts" in words
+    row = table_rows(signed_in.get("/alerts/"), "alert")[0]
+    assert row[:7] == [f"alert {known.pk}", "▲ open", "▲ slower", "+24 %", "+21 to +26 %", "95 %, 8 rounds", "decoder"]
+    assert row[7:11] == ["CPU, fp32, batch 1, 1 thread", "1.30.0", "bench-1", row[10]]
+    assert row[10] == "LayerNormalization: 2 nodes, 81 → 310 µs, explains 96 % of the change"
+    # without an interval none is claimed
+    first = table_rows(signed_in.get("/alerts/?sort=id"), "alert")[0]
+    assert first[3:6] == ["+24.0 %", "", ""]
+    assert first[8] == "1.31.0"
+
+
+def test_chosen_alerts_are_acknowledged_together_and_those_of_others_are_not(
+    signed_in: Client, watch: Watch, version: Version, viewer: User
+) -> None:
+    alerts = [watching.bare_alert(watch, version, bad=f"1.3{minor}.0") for minor in range(3)]
+    chosen = [str(alert.pk) for alert in alerts[:2]]
+    refused = client_of(viewer).post("/alerts/acknowledge/", {"alerts": chosen}, follow=True)
+    assert "may look at" in words_of(refused)
+    response = signed_in.post("/alerts/acknowledge/", {"alerts": [*chosen, "x", ""], "next": "/alerts/?q=enc"})
+    assert response["Location"] == "/alerts/?q=enc"
+    states = [Alert.objects.get(pk=alert.pk).state for alert in alerts]
+    assert states == [AlertState.ACKNOWLEDGED, AlertState.ACKNOWLEDGED, AlertState.OPEN]
+    words = words_of(signed_in.post("/alerts/acknowledge/", {"next": "//elsewhere.example/"}, follow=True))
+    assert "Choose alerts first" in words
+    assert signed_in.post("/alerts/acknowledge/", {"alerts": ["999"]}).status_code == 404
 
 
 def test_what_the_farm_could_not_measure_is_never_among_the_open_ones(
@@ -64,7 +85,7 @@ def test_what_the_farm_could_not_measure_is_never_among_the_open_ones(
     words = assert_is_page(signed_in.get("/alerts/"))
     assert "No open alert; 1 where the farm could not measure" in words
     assert "no node is online" not in words
-    assert "What the farm could not measure" in assert_is_page(signed_in.get("/alerts/?state=infra"))
+    assert text in assert_is_page(signed_in.get("/alerts/?state=infra"))
     page = assert_is_page(signed_in.get(f"/alerts/{broken.pk}/"))
     assert "could not measure" in page
     assert "what kept the farm from it" in page
@@ -74,10 +95,12 @@ def test_each_list_holds_its_own(signed_in: Client, watch: Watch, version: Versi
     watching.bare_alert(watch, version, bad="1.30.0", snoozed_for="1.32.0")
     watching.bare_alert(watch, version, bad="1.31.0", state=AlertState.RESOLVED, resolved_in="1.31.1")
     watching.bare_alert(watch, version, bad="1.31.1", state=AlertState.INVALID, note="the machine was throttled")
-    found = {name: len(re.findall("data-triage", _text(signed_in, name))) for name in ("open", "snoozed", "resolved",
+    found = {name: len(re.findall('<tr id="alert-', _text(signed_in, name))) for name in ("open", "snoozed", "resolved",
              "invalid", "infra", "all", "nonsense")}  # fmt: skip
     assert found == {"open": 0, "snoozed": 1, "resolved": 1, "invalid": 1, "infra": 0, "all": 3, "nonsense": 0}
-    assert "No alert of a model with “zzz”" in words_of(signed_in.get("/alerts/?state=all&q=zzz"))
+    assert "Nothing matches." in words_of(signed_in.get("/alerts/?state=all&q=zzz"))
+    assert "Nothing matches." in words_of(signed_in.get("/alerts/?state=all&kind=parity"))
+    assert "alert " in words_of(signed_in.get("/alerts/?state=all&kind=slower&sort=-change"))
 
 
 def _text(client: Client, state: str) -> str:

@@ -1,4 +1,4 @@
-"""Versions that nobody measures can be removed, and give their room back."""
+"""Models and versions are deleted and give their room back; what runs have measured stays for them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -36,7 +36,7 @@ def test_the_last_version_takes_its_files_and_its_model_with_it(
     client = api_of(member)
     number = sent(client, models / "lstm.onnx", "speech")
     answer = client.delete(f"/api/v1/versions/{number}")
-    assert answer.json() == {"freed_bytes": (models / "lstm.onnx").stat().st_size}
+    assert answer.json() == {"freed_bytes": (models / "lstm.onnx").stat().st_size, "deleted": 1, "hidden": 0}
     assert not stored(settings)
     for rows in (Version, Model, Artifact, Blob):
         assert not rows.objects.exists()
@@ -46,7 +46,7 @@ def test_the_last_version_takes_its_files_and_its_model_with_it(
 def test_files_that_others_use_stay(api_of: ApiOf, member: User, models: Path, settings: Settings) -> None:
     client = api_of(member)
     first, second = sent(client, models / "lstm.onnx", "a"), sent(client, models / "lstm.onnx", "b")
-    assert client.delete(f"/api/v1/versions/{first}").json() == {"freed_bytes": 0}
+    assert client.delete(f"/api/v1/versions/{first}").json()["freed_bytes"] == 0
     assert len(stored(settings)) == 1
     assert client.delete(f"/api/v1/versions/{second}").json()["freed_bytes"] > 0
     assert not stored(settings)
@@ -68,19 +68,92 @@ def test_what_was_made_of_a_version_goes_with_it(
         assert not rows.objects.exists()
 
 
-def test_a_version_that_was_measured_stays(api_of: ApiOf, member: User, models: Path) -> None:
+def test_a_version_that_was_measured_is_hidden_with_its_model_and_can_be_taken_back(
+    api_of: ApiOf, member: User, models: Path, settings: Settings
+) -> None:
     client = api_of(member)
     version = Version.objects.get(pk=sent(client, models / "lstm.onnx", "speech"))
-    Run.objects.create(team=version.model.team, version=version, matrix={})
+    run = Run.objects.create(team=version.model.team, version=version, matrix={})
     answer = client.delete(f"/api/v1/versions/{version.pk}")
-    assert (answer.status_code, answer.json()["code"]) == (409, "in_use")
-    assert Version.objects.filter(pk=version.pk).exists()
+    assert answer.json() == {"freed_bytes": 0, "deleted": 0, "hidden": 1}
+    assert client.get("/api/v1/models").json() == []
+    assert [one["id"] for one in client.get("/api/v1/models?removed=true").json()] == [version.model_id]
+    # what runs name is there for whoever comes from a run
+    assert client.get(f"/api/v1/versions/{version.pk}").json()["removed_at"]
+    assert client.get(f"/api/v1/runs/{run.pk}").json()["model"] == "speech"
+    assert len(stored(settings)) == 1
+    refused = client.post("/api/v1/runs", {"version": version.pk}, content_type="application/json")
+    assert (refused.status_code, refused.json()["code"]) == (409, "removed")
+    assert client.post(f"/api/v1/versions/{version.pk}/restore").json()["removed_at"] is None
+    (back,) = client.get("/api/v1/models").json()
+    assert (back["name"], back["version_count"], back["removed_at"]) == ("speech", 1, None)
+
+
+def test_a_deleted_model_takes_with_it_what_nobody_measured_and_comes_back_with_the_rest(
+    api_of: ApiOf, member: User, models: Path
+) -> None:
+    client = api_of(member)
+    measured = Version.objects.get(pk=sent(client, models / "lstm.onnx", "speech"))
+    other = sent(client, models / "relu_op13_ir7.onnx", "speech")
+    Run.objects.create(team=measured.model.team, version=measured, matrix={})
+    answer = client.delete(f"/api/v1/models/{measured.model_id}").json()
+    assert (answer["deleted"], answer["hidden"]) == (1, 1)
+    assert answer["freed_bytes"] == (models / "relu_op13_ir7.onnx").stat().st_size
+    assert not Version.objects.filter(pk=other).exists()
+    # its name is free for another
+    again = Version.objects.get(pk=sent(client, models / "relu_op13_ir7.onnx", "speech"))
+    assert again.model_id != measured.model_id
+    refused = client.post(f"/api/v1/models/{measured.model_id}/restore")
+    assert (refused.status_code, refused.json()["code"]) == (409, "name_taken")
+    renamed = client.patch(f"/api/v1/models/{again.model_id}", {"name": "speech 2"}, content_type="application/json")
+    assert renamed.json()["name"] == "speech 2"
+    assert client.post(f"/api/v1/models/{measured.model_id}/restore").json()["version_count"] == 1
+
+
+def test_what_was_deleted_comes_back_when_it_is_sent_again(api_of: ApiOf, member: User, models: Path) -> None:
+    client = api_of(member)
+    first = Version.objects.get(pk=sent(client, models / "lstm.onnx", "speech"))
+    sent(client, models / "relu_op13_ir7.onnx", "speech")
+    Run.objects.create(team=first.model.team, version=first, matrix={})
+    client.delete(f"/api/v1/versions/{first.pk}")
+    assert sent(client, models / "lstm.onnx", "speech") == first.pk
+    assert Version.objects.get(pk=first.pk).removed_at is None
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "code"),
+    [({"name": "speech 2"}, 200, ""), ({"name": "  "}, 400, "bad_name"), ({"name": "x" * 101}, 400, "bad_name"),
+     ({"name": "a\nb"}, 400, "bad_name"), ({"name": "vision"}, 409, "name_taken"), ({"labels": ["ci"]}, 200, "")],
+)  # fmt: skip
+def test_a_model_is_renamed_to_a_name_that_is_free(
+    api_of: ApiOf, member: User, models: Path, change: dict[str, object], status: int, code: str
+) -> None:
+    client = api_of(member)
+    version = Version.objects.get(pk=sent(client, models / "lstm.onnx", "speech"))
+    sent(client, models / "relu_op13_ir7.onnx", "vision")
+    answer = client.patch(f"/api/v1/models/{version.model_id}", change, content_type="application/json")
+    assert (answer.status_code, answer.json().get("code", "")) == (status, code)
+    assert Model.objects.get(pk=version.model_id).name == ("speech 2" if change == {"name": "speech 2"} else "speech")
+
+
+def test_a_versions_note_is_changed(api_of: ApiOf, member: User, viewer: User, models: Path) -> None:
+    client = api_of(member)
+    address = f"/api/v1/versions/{sent(client, models / 'lstm.onnx', 'speech')}"
+    assert client.patch(address, {"note": " quantised "}, content_type="application/json").json()["note"] == "quantised"
+    assert client.patch(address, {"note": "x" * 501}, content_type="application/json").status_code == 400
+    assert api_of(viewer).patch(address, {"note": "no"}, content_type="application/json").status_code == 403
 
 
 def test_only_those_who_may_write_may_remove(
     api_of: ApiOf, member: User, viewer: User, stranger: User, models: Path
 ) -> None:
     number = sent(api_of(member), models / "lstm.onnx", "speech")
+    model = Version.objects.get(pk=number).model_id
+    for order in (f"/api/v1/models/{model}/restore", f"/api/v1/versions/{number}/restore"):
+        assert api_of(viewer).post(order).status_code == 403
+        assert api_of(stranger).post(order).status_code == 404
+    assert api_of(viewer).delete(f"/api/v1/models/{model}").status_code == 403
+    assert api_of(stranger).delete(f"/api/v1/models/{model}").status_code == 404
     assert api_of(viewer).delete(f"/api/v1/versions/{number}").status_code == 403
     assert api_of(stranger).delete(f"/api/v1/versions/{number}").status_code == 404
     assert Version.objects.filter(pk=number).exists()

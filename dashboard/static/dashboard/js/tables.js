@@ -47,7 +47,21 @@ const prepare = (table) => {
   if (/^-?\d+$/.test(kept ?? "")) sort(table, Math.abs(Number(kept)), kept.startsWith("-") ? -1 : 1);
 };
 
-const prepareAll = () => document.querySelectorAll("table[data-sortable]").forEach(prepare);
+// In a narrow window each row is a card whose figures stand under the names of their columns: `data-label`, which
+// tables written by hand get here.
+const label = (table) => {
+  const heads = [...table.tHead.rows[0].cells].map((head) => head.textContent.trim());
+  for (const row of table.tBodies[0]?.rows ?? []) {
+    for (const cell of row.cells) {
+      if (cell.tagName === "TD" && cell.dataset.label === undefined) cell.dataset.label = heads[cell.cellIndex] ?? "";
+    }
+  }
+};
+
+const prepareAll = () => {
+  document.querySelectorAll("table[data-sortable]").forEach(prepare);
+  document.querySelectorAll("table:not(.heat):has(> thead)").forEach(label);
+};
 prepareAll();
 document.addEventListener("htmx:load", prepareAll);
 

@@ -1,22 +1,12 @@
-// Triage by keyboard. In a list: `j` and `k` move between alerts, `Enter` opens one, `a` acknowledges it, `s` and `i`
-// open its page at the form for snoozing or calling it invalid. On an alert's page the same letters open its forms,
-// and `u` goes back to the list. `g` and its letter belong to keys.js, which marks them as handled.
-const isTyping = (target) => target.closest?.("input, textarea, select, dialog, [contenteditable]") !== null;
-const lines = () => [...document.querySelectorAll("[data-triage]")];
-const linkOf = (line) => line?.querySelector(".line-link");
-const current = () => lines().find((line) => line.contains(document.activeElement));
-
-const step = (by) => {
-  const all = lines();
-  const place = all.indexOf(current());
-  const next = all[Math.max(0, Math.min(all.length - 1, place + by))];
-  linkOf(next)?.focus();
-  next?.scrollIntoView({ block: "nearest" });
-};
+// Triage by keyboard. In a list of alerts `s` and `i` open the page of the current one at the form for snoozing or calling
+// it invalid. On an alert's page `a`, `s` and `i` open its forms, and `u` goes back to the list. Moving from row to row is
+// rows.js; `g` and its letter belong to keys.js, which marks them as handled.
+const isTyping = (target) => target.closest?.("input:not([type=checkbox]), textarea, select, dialog, [contenteditable]") !== null;
 
 const openAt = (place) => {
-  const link = linkOf(current());
+  const link = document.activeElement?.closest?.("#alert tbody tr")?.querySelector("th a");
   if (link) location.href = `${link.href}#${place}`;
+  return Boolean(link);
 };
 
 const unfold = (letter) => {
@@ -28,31 +18,32 @@ const unfold = (letter) => {
   return true;
 };
 
+const back = () => {
+  const link = document.querySelector("[data-back]");
+  link?.click();
+  return Boolean(link);
+};
+
 const ORDERS = {
-  j: () => step(1),
-  k: () => step(-1),
-  a: () => unfold("a") || current()?.querySelector("[data-acknowledge]")?.requestSubmit(),
+  a: () => unfold("a"),
   s: () => unfold("s") || openAt("snooze"),
   i: () => unfold("i") || openAt("invalid"),
-  u: () => document.querySelector("[data-back]")?.click(),
+  u: back,
 };
 
 // on the window, so that keys.js on the document has had its turn
 window.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
-  if (!(event.key in ORDERS)) return;
-  event.preventDefault();
-  ORDERS[event.key]();
+  if (ORDERS[event.key]?.()) event.preventDefault();
 });
 
-// An address that names a folded form opens it; one that names an alert of the list goes on from there. After loading,
-// because the browser takes the focus away when it scrolls to what an address names.
+// An address that names a folded form opens it. After loading, because the browser takes the focus away when it scrolls
+// to what an address names.
 const goOn = () => {
   const named = document.getElementById(location.hash.slice(1));
   // what was sent from a folded form comes back to the same address: it is done then
   const isDone = document.querySelector(".note.good") !== null;
-  if (named?.matches("details")) isDone || unfold(named.querySelector("[data-shortcut]")?.dataset.shortcut ?? "");
-  else linkOf(named?.closest("[data-triage]"))?.focus();
+  if (named?.matches("details") && !isDone) unfold(named.querySelector("[data-shortcut]")?.dataset.shortcut ?? "");
 };
 if (document.readyState === "complete") setTimeout(goOn);
 else window.addEventListener("load", () => setTimeout(goOn));

@@ -1,0 +1,136 @@
+"""Models as a list: what the last run of each led with, and how it stands by its watches."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.urls import reverse
+
+from dashboard import numbers
+from dashboard.reading import runs
+from dashboard.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry
+from farm.rules.reporting.leads import Lead
+
+if TYPE_CHECKING:
+    from django_stubs_ext import WithAnnotations
+
+    from dashboard.reading.standings import Standing
+    from farm.registry.models import Model, Version
+    from farm.registry.selectors import Counted
+    from farm.runs.models import Run
+
+
+@dataclass(frozen=True)
+class Line:
+    """A model with its last run and with that of its series that stands worst, where there are any; `state` is that of
+    its newest version."""
+
+    model: "WithAnnotations[Model, Counted]"
+    run: "Run | None"
+    stands: "Standing | None"
+    state: str = ""
+
+    @property
+    def lead(self) -> Lead:
+        """What its last run leads with."""
+        return runs.lead_of(self.run)
+
+
+def _name(line: Line) -> Entry:
+    model = line.model
+    return Entry(model.name, href=reverse("dashboard:model", args=[model.pk]), title=model.description[:300])
+
+
+def _last_run(line: Line) -> Entry:
+    if line.run is None:
+        return Entry(numbers.NOT_MEASURED)
+    return Entry(f"run {line.run.pk}", line.run.pk, href=reverse("dashboard:run", args=[line.run.pk]))
+
+
+def _state(line: Line) -> Entry:
+    """Of the last run; of a version that was never measured, whether it can be."""
+    if line.run is not None and line.state != "rejected":
+        return verdict_entry(line.run.outcome or line.run.state)
+    return verdict_entry(line.state) if line.state else Entry()
+
+
+def _measured(line: Line) -> Entry:
+    return Entry() if line.run is None else Entry(at=line.run.created_at, value=line.run.created_at.timestamp())
+
+
+def _watched(line: Line) -> Entry:
+    stands = line.stands
+    if stands is None:
+        return Entry("", soft="not watched")
+    return Entry(
+        stands.last,
+        stands.ratio,
+        href=stands.href,
+        title=f"{stands.words}, {stands.interval}",
+        soft=f"with {stands.release}",
+        spark=stands.spark,
+    )
+
+
+COLUMNS: tuple[Column[Line], ...] = (
+    Column("Model", _name, order="name"),
+    Column("Last run", _last_run, order="run"),
+    Column("State", _state),
+    Column("Verdict", lambda line: runs.verdict(line.lead), order="verdict"),
+    Number("change", lambda line: runs.change(line.lead), "of what its last run leads with", order="change"),
+    Number("interval", lambda line: runs.interval(line.lead)),
+    Number("confidence", lambda line: runs.confidence(line.lead), "level of the interval, and rounds"),
+    Prose("What", lambda line: runs.what(line.lead)),
+    Column("Measured", _measured, order="at"),
+    Column("Watched", _watched, "p50 against the pinned release, over the rounds of a watch"),
+    Number("versions", lambda line: counted(line.model.version_count), order="versions"),
+    Column("Labels", lambda line: Entry(", ".join(line.model.labels))),
+    Column("Team", lambda line: Entry(line.model.team.name)),
+)
+ORDERS = {
+    "name": ("name",),
+    "run": ("last_run",),
+    "verdict": ("last_lead__verdict",),
+    "change": ("last_lead__ratio",),
+    "at": ("last_run",),
+    "versions": ("version_count",),
+}
+# orders that ask for the newest run of every model
+BY_RUN = ("run", "verdict", "change", "at")
+
+
+def table(lines: Iterable[Line], *, box: str = "") -> Table:
+    """Models in columns."""
+    rows = list(lines)
+    return Table.of("models", "Models", COLUMNS, rows).keyed([line.model.pk for line in rows], box=box)
+
+
+VERSIONS: tuple[Column["Version"], ...] = (
+    Column("Version", lambda one: Entry(f"version {one.number}", one.number, href=f"?version={one.number}")),
+    Column("State", lambda one: verdict_entry(one.state)),
+    Column("Digest", lambda one: Entry(one.artifact.sha256[:12], is_name=True, title=one.artifact.sha256)),
+    Number("size", lambda one: Entry(numbers.size(one.artifact.bytes), one.artifact.bytes)),
+    Prose("Note", lambda one: Entry(one.note)),
+    Column("Uploaded", lambda one: Entry(at=one.created_at, value=one.created_at.timestamp())),
+    Column("By", lambda one: Entry(one.uploaded_by.username if one.uploaded_by else "somebody who left")),
+)
+
+
+def versions(rows: Iterable["Version"], chosen: "Version | None") -> Table:
+    """A model's versions; several with the same files name each other."""
+    listed = list(rows)
+    by_files: dict[str, list[int]] = {}
+    for one in listed:
+        by_files.setdefault(one.artifact.sha256, []).append(one.number)
+    same = {
+        one.pk: numbers.listed(
+            [f"version {number}" for number in by_files[one.artifact.sha256] if number != one.number]
+        )
+        for one in listed
+    }
+    columns = list(VERSIONS)
+    if any(same.values()):
+        columns.append(Column("Same files as", lambda one: Entry(same[one.pk])))
+    if chosen is not None:
+        columns.insert(1, Column("Shown", lambda one: Entry("shown above" if one.pk == chosen.pk else "")))
+    return Table.of("versions", "Versions", columns, listed).keyed([one.pk for one in listed])

@@ -1,0 +1,34 @@
+"""What deleting a model or version would take away, and what it took."""
+
+from typing import TYPE_CHECKING
+
+from dashboard import numbers
+
+if TYPE_CHECKING:
+    from farm.registry.selectors import Removal
+    from farm.registry.services import Removed
+
+
+def what_goes(removal: "Removal") -> str:
+    """What is deleted for good, what is hidden, and what stays."""
+    parts = []
+    if removal.unmeasured:
+        goes = numbers.count(removal.unmeasured, "version")
+        size = numbers.size(removal.unmeasured_bytes)
+        parts.append(f"{goes} without runs will be deleted for good, with files that nothing else uses (up to {size}).")
+    if removal.measured:
+        stays = numbers.count(removal.measured, "measured version")
+        runs = numbers.count(removal.runs, "run")
+        parts.append(f"{stays} will be hidden and can be restored; {runs} and their results stay.")
+    return " ".join(parts) or "It has no versions; nothing else is deleted with it."
+
+
+def done(name: str, removed: "Removed") -> str:
+    """What became of it."""
+    parts = []
+    if removed.deleted:
+        freed = f", which freed {numbers.size(removed.freed_bytes)}" if removed.freed_bytes else ""
+        parts.append(f"{numbers.count(removed.deleted, 'version')} deleted for good{freed}")
+    if removed.hidden:
+        parts.append(f"{numbers.count(removed.hidden, 'version')} hidden, with their runs and results kept")
+    return f"{name} is deleted{': ' if parts else ''}{'; '.join(parts)}."

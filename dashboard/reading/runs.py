@@ -1,0 +1,109 @@
+"""Runs as a list: what each leads with in columns, its sentence only on its own page."""
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from dashboard import numbers
+from dashboard.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry
+from farm.rules.reporting.leads import Lead
+
+if TYPE_CHECKING:
+    from farm.runs.models import Run
+
+NOTHING = Lead()
+
+
+def lead_of(run: "Run | None") -> Lead:
+    """The figures that a run leads with; none of a run that is not concluded."""
+    return Lead.model_validate(run.lead) if run is not None and run.lead else NOTHING
+
+
+def verdict(lead: Lead) -> Entry:
+    """The leading verdict with its sign."""
+    return verdict_entry(lead.verdict) if lead.verdict else Entry()
+
+
+def change(lead: Lead) -> Entry:
+    """By how much; of a run of one cell, its latency."""
+    if lead.ratio is not None:
+        soft = "items/s" if lead.quantity == "items" else ""
+        return Entry(numbers.change(lead.ratio, lead.low, lead.high), lead.ratio, soft=soft)
+    if lead.p50_ms is not None:
+        return Entry(f"{numbers.milliseconds(lead.p50_ms, lead.p50_ci_ms)} ms")
+    return Entry()
+
+
+def interval(lead: Lead) -> Entry:
+    """Between which changes it lies, at which confidence."""
+    if lead.ratio is not None and lead.low is not None:
+        return Entry(numbers.change_interval(lead.low, lead.high, ratio=lead.ratio), lead.low)
+    if lead.p50_ms is not None:
+        return Entry(numbers.plus_minus(lead.p50_ms, lead.p50_ci_ms))
+    return Entry()
+
+
+def confidence(lead: Lead) -> Entry:
+    """How sure it is: the level of the interval, and the rounds behind it."""
+    if lead.level is None:
+        return Entry()
+    return Entry(f"{100 * lead.level:.3g} %, {numbers.count(lead.rounds, 'round')}", lead.rounds)
+
+
+def what(lead: Lead) -> Entry:
+    """What was compared, and with what both were measured."""
+    where = ", ".join(filter(None, (lead.where, f"on {lead.node}" if lead.node else "")))
+    return Entry(lead.step, soft=where)
+
+
+def _name(run: "Run") -> Entry:
+    return Entry(f"run {run.pk}", run.pk, href=reverse("dashboard:run", args=[run.pk]), title=run.headline)
+
+
+def _model(run: "Run") -> Entry:
+    address = f"{reverse('dashboard:model', args=[run.version.model_id])}?version={run.version.number}"
+    return Entry(str(run.version), href=address)
+
+
+COLUMNS: tuple[Column["Run"], ...] = (
+    Column("Run", _name, order="id"),
+    Column("Model", _model, order="model"),
+    Column("State", lambda run: verdict_entry(run.outcome or run.state), order="state"),
+    Column("Verdict", lambda run: verdict(lead_of(run)), order="verdict"),
+    Number("change", lambda run: change(lead_of(run)), "of what the run leads with, new against old", order="change"),
+    Number("interval", lambda run: interval(lead_of(run))),
+    Number("confidence", lambda run: confidence(lead_of(run)), "level of the interval, and rounds", order="rounds"),
+    Prose("What", lambda run: what(lead_of(run))),
+    Number("cells", lambda run: counted(run.cell_count), order="cells"),
+    Column("Started", lambda run: Entry(at=run.created_at, value=run.created_at.timestamp()), order="at"),
+    Column("By", lambda run: Entry(run.requested_by.username if run.requested_by else "somebody who left")),
+)
+ORDERS = {
+    "id": ("pk",),
+    "model": ("version__model__name", "version__number"),
+    "state": ("state", "outcome"),
+    "verdict": ("lead__verdict",),
+    "change": ("lead__ratio",),
+    "rounds": ("lead__rounds",),
+    "cells": ("cell_count",),
+    "at": ("created_at",),
+}
+
+
+def table(runs: Iterable["Run"], *, writable: Collection[int] = (), is_ordered: bool = False, box: str = "") -> Table:
+    """Runs in columns. `writable`: the teams whose runs the reader may repeat; `is_ordered`: the server sorts them."""
+    rows = list(runs)
+    columns = list(COLUMNS) if is_ordered else [column.unordered for column in COLUMNS]
+    if any(run.team_id in writable for run in rows):
+        columns.append(Column("Repeat", lambda run: again(run) if run.team_id in writable else Entry()))
+    return Table.of("runs", "Runs", columns, rows).keyed([run.pk for run in rows], box=box)
+
+
+def again(run: "Run") -> Entry:
+    """A link to the same run once more, to be changed before it starts."""
+    address = urlencode({"version": run.version_id, "like": run.pk})
+    return Entry(
+        "run again", href=f"{reverse('dashboard:new_run')}?{address}", title=f"The matrix of run {run.pk} again"
+    )

@@ -1,0 +1,32 @@
+// Moments as a reader has them: how long ago in words, the moment itself in their zone on hover. Without this script, and
+// on paper, they are in UTC as the farm wrote them.
+const UNITS = [["year", 31536000], ["month", 2592000], ["week", 604800], ["day", 86400], ["hour", 3600], ["minute", 60]];
+const ago = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+const whole = new Intl.DateTimeFormat("en-CA", {
+  year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit",
+  hourCycle: "h23", timeZoneName: "short",
+});
+const zone = whole.resolvedOptions().timeZone;
+
+const inWords = (seconds) => {
+  const [unit, length] = UNITS.find(([, length]) => Math.abs(seconds) >= length) ?? [];
+  return unit ? ago.format(Math.round(seconds / length), unit) : "just now";
+};
+
+const write = (element) => {
+  const at = new Date(element.dateTime);
+  if (Number.isNaN(at.getTime())) return;
+  element.dataset.utc ??= element.textContent;
+  element.title = `${whole.format(at)} (${element.dataset.utc})`;
+  const words = inWords((at - Date.now()) / 1000);
+  if (element.textContent !== words) element.textContent = words;
+};
+
+const writeAll = () => document.querySelectorAll("time[datetime]").forEach(write);
+writeAll();
+setInterval(writeAll, 30_000);
+document.addEventListener("htmx:load", writeAll);
+window.addEventListener("beforeprint", () =>
+  document.querySelectorAll("time[data-utc]").forEach((element) => { element.textContent = element.dataset.utc; }));
+window.addEventListener("afterprint", writeAll);
+for (const element of document.querySelectorAll("[data-zone]")) element.textContent = `Times are in your zone, ${zone}, on hover.`;

@@ -1,0 +1,141 @@
+"""What people order about models and versions: edit, label, delete, restore. Rights are those of the API."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from dashboard.reading import removal
+from dashboard.views.access import page, person
+from dashboard.views.models import shown
+from dashboard.views.orders import fields, ordered
+from farm.accounts.refusals import NotAllowed, Refusal
+from farm.contract.numbers import is_row_number
+from farm.registry import selectors, services
+
+if TYPE_CHECKING:
+    from farm.registry.models import Model, Version
+
+MOST_CHOSEN = 100
+# which field of the form a refusal belongs to
+FIELD_OF_CODE = {"bad_description": "description", "bad_label": "labels"}
+
+
+@page
+@require_POST
+def edit(request: HttpRequest, model_id: int) -> HttpResponseBase:
+    """A model's name, labels and description. A refusal is shown beside its field, with what was typed."""
+    row = selectors.model(person(request), model_id)
+    typed = fields(request, ("name", "labels", "description"))
+    try:
+        services.describe_model(
+            model=row,
+            by=person(request),
+            name=typed["name"],
+            description=typed["description"],
+            labels=labels_of(typed["labels"]),
+        )
+    except NotAllowed:
+        # whoever may not change it has no form to go back to
+        raise
+    except Refusal as refusal:
+        errors = {FIELD_OF_CODE.get(refusal.code, "name"): str(refusal)}
+        again = selectors.model(person(request), model_id)
+        return shown(request, again, status=refusal.status, edited=typed, edit_errors=errors)
+    messages.success(request, f"{row.name} is saved.")
+    return redirect("dashboard:model", model_id=row.pk)
+
+
+def labels_of(text: str) -> list[str]:
+    """Labels as they are typed, with commas between."""
+    return [one.strip() for one in text.split(",") if one.strip()]
+
+
+@page
+@require_POST
+def delete(request: HttpRequest, model_id: int) -> HttpResponseBase:
+    """Deletes a model; what runs need stays."""
+    row = selectors.model(person(request), model_id)
+    ordered(request, partial(services.remove_model, model=row, by=person(request)), partial(removal.done, row.name))
+    return _after(row)
+
+
+@page
+@require_POST
+def restore(request: HttpRequest, model_id: int) -> HttpResponseBase:
+    """Takes back that a model was deleted."""
+    row = selectors.model(person(request), model_id)
+    order = partial(services.restore_model, model=row, by=person(request))
+    ordered(request, order, lambda model: f"{model.name} is restored.")
+    return redirect("dashboard:model", model_id=row.pk)
+
+
+@page
+@require_POST
+def note_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
+    """What is said of a version."""
+    row = selectors.version(person(request), version_id)
+    note = fields(request, ("note",))["note"]
+    order = partial(services.describe_version, version=row, by=person(request), note=note)
+    ordered(request, order, lambda version: f"The note of {version} is saved.")
+    return redirect(_address(row))
+
+
+@page
+@require_POST
+def delete_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
+    """Deletes a version; one that runs have measured is hidden."""
+    row = selectors.version(person(request), version_id)
+    order = partial(services.remove_version, version=row, by=person(request))
+    ordered(request, order, partial(removal.done, str(row)))
+    return _after(row.model)
+
+
+@page
+@require_POST
+def restore_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
+    """Takes back that a version was deleted."""
+    row = selectors.version(person(request), version_id)
+    order = partial(services.restore_version, version=row, by=person(request))
+    ordered(request, order, lambda version: f"{version} is restored.")
+    return redirect(_address(row))
+
+
+@page
+@require_http_methods(["GET", "POST"])
+def chosen(request: HttpRequest) -> HttpResponseBase:
+    """Models that were chosen in the list: labels for all of them, or their end."""
+    user = person(request)
+    given = request.POST if request.method == "POST" else request.GET
+    numbers = [int(one) for one in dict.fromkeys(given.getlist("models")) if is_row_number(one)][:MOST_CHOSEN]
+    rows = [selectors.model(user, number) for number in numbers]
+    if request.method == "GET" or not rows:
+        return _chosen(request, rows)
+    for row in rows:
+        if request.POST.get("what") == "delete":
+            order = partial(services.remove_model, model=row, by=user)
+            ordered(request, order, partial(removal.done, row.name))
+        else:
+            labels = [*row.labels, *labels_of(request.POST.get("labels", "").replace("\x00", ""))]
+            label = partial(services.describe_model, model=row, by=user, labels=labels)
+            ordered(request, label, lambda model: f"{model.name}: {', '.join(model.labels) or 'no labels'}.")
+    return redirect("dashboard:models")
+
+
+def _chosen(request: HttpRequest, rows: list["Model"]) -> HttpResponse:
+    lines = [{"model": row, "words": removal.what_goes(selectors.removal_of(row))} for row in rows]
+    return render(request, "dashboard/models_chosen.html", {"models": lines})
+
+
+def _after(model: "Model") -> HttpResponseBase:
+    """The page of a model that is still there, where it can be restored; else the list."""
+    is_there = type(model).objects.filter(pk=model.pk).exists() if model.pk else False
+    return redirect("dashboard:model", model_id=model.pk) if is_there else redirect("dashboard:models")
+
+
+def _address(version: "Version") -> str:
+    return f"{reverse('dashboard:model', args=[version.model_id])}?version={version.number}"

@@ -1,0 +1,63 @@
+"""Runs as a list."""
+
+from typing import TYPE_CHECKING
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from dashboard.reading import file_rows
+from dashboard.reading import runs as reading
+from dashboard.views import downloads
+from dashboard.views.access import page, person
+from dashboard.views.listing import Filter, Listing, Together, chosen, ordered
+from dashboard.views.lists import paged, searched
+from dashboard.words import VERDICTS
+from farm.accounts.selectors import teams_writable_by
+from farm.runs import selectors
+from farm.runs.selectors import pages
+from farm.runs.states import RunOutcome, RunState
+
+if TYPE_CHECKING:
+    from farm.runs.models import Run
+
+STATES = (("running", "running"), *((one.value, one.value) for one in RunOutcome if one.value))
+
+
+@page
+@require_safe
+def runs(request: HttpRequest) -> HttpResponse:
+    """Runs of the reader's teams, newest first."""
+    user, wanted = person(request), searched(request)
+    filters = [
+        chosen(request, "state", "State", STATES),
+        chosen(request, "verdict", "Verdict", [(word, word) for word in VERDICTS]),
+    ]
+    rows = ordered(request, narrowed(selectors.runs_listed(user), wanted, filters), reading.ORDERS)
+    if downloads.is_wanted(request):
+        return downloads.as_file(request, "runs", rows[: downloads.MOST_ROWS], file_rows.run)
+    shown = paged(request, rows)
+    writable = set(teams_writable_by(user).values_list("pk", flat=True))
+    listing = Listing(
+        reading.table(shown, writable=writable, is_ordered=True, box="runs"),
+        shown,
+        filters,
+        wanted,
+        searches="Model",
+        together=[Together("Compare", reverse("dashboard:compare"), key="c")],
+    )
+    return render(request, "dashboard/runs.html", {"list": listing})
+
+
+def narrowed(rows: QuerySet["Run"], wanted: str, filters: list[Filter]) -> QuerySet["Run"]:
+    """Those that the search and the filters of the address leave."""
+    values = {one.name: one.value for one in filters}
+    if wanted:
+        rows = rows.filter(version__model__name__icontains=wanted)
+    if values["state"] == RunState.RUNNING:
+        rows = rows.filter(state__in=pages.OPEN_RUNS)
+    elif values["state"]:
+        rows = rows.filter(outcome=values["state"])
+    return rows.filter(lead__verdict=values["verdict"]) if values["verdict"] else rows

@@ -1,0 +1,74 @@
+"""What a run leads with, as figures for lists: the comparison that its headline is about."""
+
+from farm.contract.base import Message
+from farm.contract.document import Cell, Document
+from farm.rules.cells import label
+from farm.rules.cells.axes import BY_NAME
+from farm.rules.reporting.headlines import Standing, opening_of
+
+
+class Lead(Message):
+    """What the leading comparison comes to (farm.rules.comparing.quantities.Change), and how sure that is.
+
+    `step`: what is compared, `1.29.0 → 1.31.1`; `where`: with what both were measured. A run that compares nothing
+    has no verdict: its `step` says what it measured, and a single cell's `p50_ms` and interval stand beside it.
+    """
+
+    verdict: str = ""
+    quantity: str = ""
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    level: float | None = None
+    rounds: int = 0
+    reason: str = ""
+    step: str = ""
+    where: str = ""
+    node: str = ""
+    p50_ms: float | None = None
+    p50_ci_ms: tuple[float, float] | None = None
+
+
+def lead_of(document: Document) -> Lead:
+    """What the headline of this document is about."""
+    cells = {cell.id: cell for cell in document.cells}
+    leading = opening_of(document.comparisons, cells).lead
+    if leading is not None:
+        return _compared(leading, cells)
+    measured = [cell for cell in document.cells if cell.p50_ms is not None]
+    if len(measured) == 1:
+        return _single(measured[0])
+    return Lead(step=f"{len(measured)} cells" if measured else "")
+
+
+def _compared(leading: Standing, cells: dict[str, Cell]) -> Lead:
+    comparison, change = leading.comparison, leading.change
+    baseline, candidate = cells[comparison.baseline], cells[comparison.candidate]
+    return Lead(
+        verdict=change.word,
+        quantity=change.quantity,
+        ratio=change.ratio,
+        low=change.low,
+        high=change.high,
+        level=comparison.ci_level,
+        rounds=comparison.rounds,
+        reason=comparison.reason or "",
+        step=f"{_side(comparison.axis, baseline)} → {_side(comparison.axis, candidate)}",
+        where=label.workload(candidate, without=comparison.axis),
+        node=candidate.node or "",
+    )
+
+
+def _single(cell: Cell) -> Lead:
+    return Lead(
+        step=BY_NAME["runtime"].label(cell),
+        where=label.workload(cell),
+        node=cell.node or "",
+        p50_ms=cell.p50_ms,
+        p50_ci_ms=cell.p50_ci_ms,
+    )
+
+
+def _side(axis: str, cell: Cell) -> str:
+    known = BY_NAME.get(axis)
+    return known.label(cell) if known is not None else cell.id

@@ -1,0 +1,178 @@
+"""Lists of runs and models: figures in columns, sorted and filtered by their address, rows that can be chosen."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from dashboard import numbers as pages
+from dashboard.words import sign_of
+from farm.accounts.models import Team, User
+from farm.fleet.models import Node
+from farm.registry.models import Version
+from farm.rules.cells import numbers
+from farm.rules.reporting.leads import Lead
+from farm.runs.models import Run
+from farm.runs.services import add_leads
+from tests.integration.dashboard import rows
+from tests.integration.dashboard.conftest import client_of
+from tests.integration.dashboard.pages import assert_is_page, table_rows, words_of
+
+pytestmark = pytest.mark.django_db
+
+
+def lead(**changes: object) -> dict[str, object]:
+    known = {"verdict": "slower", "ratio": 1.24, "low": 1.21, "high": 1.26, "level": 0.95, "rounds": 8,
+             "step": "1.29.0 → 1.31.1", "where": "CPU, fp32, batch 1, 1 thread", "node": "bench-1"}  # fmt: skip
+    return {**known, **changes}
+
+
+@pytest.fixture
+def listed(version: Version, owner: User, team: Team) -> list[Run]:
+    """Three runs as they are once they are concluded: slower, faster, and one of an older release without figures."""
+    other = rows.make_version(team, owner, name="decoder")
+    known = {"team": team, "requested_by": owner, "matrix": {}, "state": "finished", "outcome": "complete"}
+    return [
+        Run.objects.create(**known, version=one, cell_count=count, lead=figures, is_concluded=True)
+        for one, count, figures in (
+            (version, 8, lead()),
+            (other, 2, lead(verdict="faster", ratio=0.34, low=0.33, high=0.36, step="fp32 → int8-dynamic")),
+            (other, 4, None),
+        )
+    ]
+
+
+def test_a_run_is_a_row_of_figures_and_no_paragraph(signed_in: Client, run: Run) -> None:
+    response = signed_in.get("/runs/")
+    words = assert_is_page(response)
+    assert "95 % interval" not in words
+    row = table_rows(response, "runs")[0]
+    known = Lead.model_validate(run.lead)
+    assert row[:4] == [f"run {run.pk}", "encoder v1", "✓ complete", f"{sign_of(known.verdict).mark} {known.verdict}"]
+    # the figures of the headline, which says the same in words
+    size, interval = numbers.change(known.ratio, known.low, known.high)
+    assert f"{size} {known.verdict}" in run.headline
+    assert f"95 % interval {interval}" in run.headline
+    assert known.ratio is not None
+    assert row[4] == pages.change(known.ratio, known.low, known.high)
+    assert row[6] == "95 %, 8 rounds"
+    assert row[7].startswith(known.step)
+    assert "on bench-1" in row[7]
+    assert f'title="{run.headline}'[:60] in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("sort", "order"),
+    [("", [3, 2, 1]), ("id", [1, 2, 3]), ("-id", [3, 2, 1]), ("change", [2, 1, 3]), ("-change", [1, 2, 3]),
+     ("cells", [2, 3, 1]), ("-cells", [1, 3, 2]), ("model", [3, 2, 1]), ("verdict", [2, 1, 3]), ("nonsense", [3, 2, 1]),
+     ("-", [3, 2, 1]), ("matrix", [3, 2, 1]), ("' OR 1=1", [3, 2, 1])],
+)  # fmt: skip
+def test_runs_are_sorted_by_the_address_and_what_is_not_known_stands_last(
+    signed_in: Client, listed: list[Run], sort: str, order: list[int]
+) -> None:
+    response = signed_in.get("/runs/", {"sort": sort})
+    found = [row[0] for row in table_rows(response, "runs")]
+    assert found == [f"run {listed[place - 1].pk}" for place in order]
+
+
+def test_a_head_leads_to_the_other_order_and_keeps_the_filters(signed_in: Client, listed: list[Run]) -> None:
+    text = signed_in.get("/runs/?sort=-change&state=complete&page=1").content.decode()
+    assert 'aria-sort="descending"><a href="?sort=change&amp;state=complete"' in text
+    # figures begin with the largest, names with the first
+    assert '<a href="?sort=-cells&amp;state=complete">' in text
+    assert '<a href="?sort=model&amp;state=complete">' in text
+
+
+def test_runs_are_filtered_by_their_verdict(signed_in: Client, listed: list[Run]) -> None:
+    assert [row[0] for row in table_rows(signed_in.get("/runs/?verdict=faster"), "runs")] == [f"run {listed[1].pk}"]
+    assert len(table_rows(signed_in.get("/runs/?verdict=nonsense"), "runs")) == 3
+    words = assert_is_page(signed_in.get("/runs/?verdict=undecided"))
+    assert "Nothing matches. Show all" in words
+    downloaded = signed_in.get("/runs/?verdict=faster&as=json").json()
+    assert [(one["change"], one["low"], one["rounds"]) for one in downloaded] == [(0.34, 0.33, 8)]
+
+
+def test_every_figure_has_the_name_of_its_column_for_windows_too_narrow_for_a_table(
+    signed_in: Client, listed: list[Run]
+) -> None:
+    text = signed_in.get("/runs/").content.decode()
+    row = re.search(r"<tr id=\"runs-\d+\">.*?</tr>", text)
+    assert row is not None
+    labels = re.findall(r'<td data-label="(.*?)"', row.group())
+    assert labels[:6] == ["Model", "State", "Verdict", "change", "interval", "confidence"]
+    assert '<option value="-change">change ↓</option>' in text
+
+
+def test_rows_can_be_chosen_and_compared(signed_in: Client, listed: list[Run]) -> None:
+    text = signed_in.get("/runs/").content.decode()
+    assert len(re.findall(r'<input type="checkbox" class="box" name="runs"', text)) == 3
+    assert re.search(r'<button class="copy" formaction="/compare/" data-together="c">Compare</button>', text)
+    # a form that goes to an address carries no token there
+    chosen = re.search(r'<form id="runs-chosen".*?</form>', text, re.DOTALL)
+    assert chosen is not None
+    assert "csrfmiddlewaretoken" not in chosen.group()
+
+
+def test_a_run_is_repeated_from_its_row_by_those_who_may(signed_in: Client, listed: list[Run], viewer: User) -> None:
+    run = listed[0]
+    again = f'href="/runs/new/?version={run.version_id}&amp;like={run.pk}"'
+    assert again in signed_in.get("/runs/").content.decode()
+    assert again not in client_of(viewer).get("/runs/").content.decode()
+
+
+def test_runs_that_an_older_release_concluded_get_their_figures(signed_in: Client, run: Run) -> None:
+    known = run.lead
+    Run.objects.filter(pk=run.pk).update(lead=None)
+    assert table_rows(signed_in.get("/runs/"), "runs")[0][3:7] == ["", "", "", ""]
+    assert add_leads() == 1
+    after = Run.objects.get(pk=run.pk)
+    assert (after.lead, after.revision) == (known, run.revision)
+    assert add_leads() == 0
+
+
+def test_a_run_that_goes_on_has_no_figures_of_before(run: Run, node: Node) -> None:
+    assert run.lead
+    assert run.resume()
+    assert Run.objects.get(pk=run.pk).lead is None
+
+
+def test_a_model_is_a_row_with_what_its_last_run_led_with(signed_in: Client, listed: list[Run]) -> None:
+    Run.objects.filter(pk=listed[2].pk).delete()
+    found = {row[0]: row for row in table_rows(signed_in.get("/models/"), "models")}
+    assert found["decoder"][1:6] == [f"run {listed[1].pk}", "✓ complete", "▼ faster", "÷2.9", "÷2.8–3.0"]
+    assert found["encoder"][3:7] == ["▲ slower", "+24 %", "+21 to +26 %", "95 %, 8 rounds"]
+
+
+@pytest.mark.parametrize(
+    ("sort", "first"),
+    [("name", "decoder"), ("-name", "encoder"), ("-change", "encoder"), ("-run", "decoder"), ("run", "encoder"),
+     ("-at", "decoder"), ("verdict", "encoder"), ("-versions", "encoder")],
+)  # fmt: skip
+def test_models_are_sorted_by_the_address(
+    signed_in: Client, listed: list[Run], team: Team, owner: User, sort: str, first: str
+) -> None:
+    rows.make_version(team, owner, number=2)
+    assert table_rows(signed_in.get(f"/models/?sort={sort}"), "models")[0][0] == first
+
+
+def test_moments_are_elements_that_a_script_can_read(signed_in: Client, listed: list[Run]) -> None:
+    at = timezone.now() - timedelta(days=1)
+    Run.objects.filter(pk=listed[0].pk).update(created_at=at)
+    text = signed_in.get("/runs/").content.decode()
+    assert f'<time datetime="{at.isoformat()}" class="nowrap">{at:%Y-%m-%d %H:%M} UTC</time>' in text
+
+
+def test_what_others_wrote_stays_text_in_every_cell(signed_in: Client, listed: list[Run]) -> None:
+    hostile = '<script>alert(1)</script>" onclick="x'
+    Run.objects.filter(pk=listed[0].pk).update(
+        lead=lead(step=hostile, where=hostile, verdict=hostile), headline=hostile
+    )
+    listed[0].version.model.name = hostile
+    listed[0].version.model.save()
+    for address in ("/runs/", "/models/", f"/models/{listed[0].version.model_id}/", "/"):
+        text = signed_in.get(address).content.decode()
+        assert "<script>alert" not in text, address
+        assert '" onclick="x' not in text, address
+    assert "alert(1)" in words_of(signed_in.get("/runs/"))

@@ -1,0 +1,44 @@
+"""What a run leads with, as figures: those of the comparison that its headline is about."""
+
+import pytest
+
+from farm.contract.document import Document
+from farm.rules.reporting.leads import Lead, lead_of
+from tests.unit.rules.test_sentences import NEW, cell, compared
+
+
+def document(cells, comparisons=()):
+    return Document(machine={}, budget="quick", seed=0, cells=list(cells), comparisons=list(comparisons))
+
+
+def test_a_run_leads_with_the_comparison_that_its_headline_is_about():
+    lead = lead_of(document([cell(), NEW], [compared()]))
+    assert lead == Lead(
+        verdict="slower", quantity="latency", ratio=1.24, low=1.21, high=1.26, level=0.95, rounds=8,
+        step="1.29.0 → 1.31.1", where="CPU, fp32, batch 1, 1 thread", node="bench-1",
+    )  # fmt: skip
+
+
+def test_batches_lead_by_their_items_as_the_headline_says_it():
+    lead = lead_of(
+        document([cell(), cell("c2", batch=8)], [compared(axis="batch", ratio=7.0, ci_low=6.9, ci_high=7.1)])
+    )
+    assert (lead.verdict, lead.quantity, lead.step) == ("more", "items", "batch 1 → batch 8")
+    assert lead.ratio == pytest.approx(8 / 7)
+    assert lead.low == pytest.approx(8 / 7.1)
+
+
+def test_cells_that_differ_in_no_known_axis_are_called_by_their_names():
+    lead = lead_of(document([cell(node=None), cell("c2", node=None)], [compared(axis="weather", reason="Rain.")]))
+    assert (lead.step, lead.node, lead.reason) == ("c1 → c2", "", "Rain.")
+
+
+def test_a_run_of_one_cell_leads_with_its_latency():
+    lead = lead_of(document([cell(), cell("c2", p50_ms=None, status="failed")]))
+    assert (lead.verdict, lead.step, lead.p50_ms, lead.p50_ci_ms) == ("", "1.29.0", 0.228, (0.226, 0.230))
+    assert lead_of(document([cell(node=None)])).node == ""
+
+
+def test_a_run_that_compares_nothing_says_how_much_it_measured():
+    assert lead_of(document([cell(), cell("c2")])) == Lead(step="2 cells")
+    assert lead_of(document([])) == Lead()
