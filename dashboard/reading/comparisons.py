@@ -106,7 +106,8 @@ def _note(one: Named) -> str:
         parts.append(comparison.reason)
     elif one.change.quantity == "items":
         parts.append(f"Latency of the whole batch: {numbers.change(comparison.ratio)}.")
-    elif comparison.verdict == "undecided":
-        needed = comparison.rounds_needed
-        parts.append(f"About {needed} rounds would decide." if needed else "More rounds would not decide it.")
+    elif comparison.verdict == "undecided" and comparison.rounds_needed is None:
+        parts.append("More rounds would not decide it.")
+    if comparison.verdict == "undecided" and (comparison.rounds_needed or 0) > comparison.rounds:
+        parts.append(f"About {comparison.rounds_needed} rounds would decide.")
     return " ".join(parts)

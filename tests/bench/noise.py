@@ -1,10 +1,10 @@
-"""Simulated launches: 24 rounds of two arms, with noise on every launch and no difference between the arms.
+"""Simulated launches: 24 rounds of two arms, or more, with noise on every launch and no difference between the arms.
 
 Logarithms of samples, shape (comparisons, rounds, 2), in the order old, new. `spread` is the standard deviation of a
 launch's everyday noise.
 """
 
-from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,48 +17,54 @@ SLOW_FACTOR = 1.7
 MEMORY = 0.4
 
 
-def normal(count: int, spread: float, rng: np.random.Generator) -> Floats:
-    return spread * rng.normal(size=(count, ROUNDS, 2))
+class Noise(Protocol):
+    """Launches of so many comparisons."""
+
+    def __call__(self, count: int, spread: float, rng: np.random.Generator, rounds: int = ROUNDS) -> Floats: ...
 
 
-def student_t3(count: int, spread: float, rng: np.random.Generator) -> Floats:
+def normal(count: int, spread: float, rng: np.random.Generator, rounds: int = ROUNDS) -> Floats:
+    return spread * rng.normal(size=(count, rounds, 2))
+
+
+def student_t3(count: int, spread: float, rng: np.random.Generator, rounds: int = ROUNDS) -> Floats:
     """Heavy tails: Student's t with three degrees of freedom, scaled to the spread."""
-    return spread / np.sqrt(3.0) * rng.standard_t(3, size=(count, ROUNDS, 2))
+    return spread / np.sqrt(3.0) * rng.standard_t(3, size=(count, rounds, 2))
 
 
-def bimodal(count: int, spread: float, rng: np.random.Generator) -> Floats:
+def bimodal(count: int, spread: float, rng: np.random.Generator, rounds: int = ROUNDS) -> Floats:
     """One launch in ten takes 1.7 times as long, on top of normal noise."""
-    slow = rng.random((count, ROUNDS, 2)) < SLOW_SHARE
-    return normal(count, spread, rng) + np.where(slow, np.log(SLOW_FACTOR), 0.0)
+    slow = rng.random((count, rounds, 2)) < SLOW_SHARE
+    return normal(count, spread, rng, rounds) + np.where(slow, np.log(SLOW_FACTOR), 0.0)
 
 
-def bimodal_twice(count: int, spread: float, rng: np.random.Generator) -> Floats:
+def bimodal_twice(count: int, spread: float, rng: np.random.Generator, rounds: int = ROUNDS) -> Floats:
     """Two launches in ten take 1.7 times as long, on top of normal noise."""
-    slow = rng.random((count, ROUNDS, 2)) < 2.0 * SLOW_SHARE
-    return normal(count, spread, rng) + np.where(slow, np.log(SLOW_FACTOR), 0.0)
+    slow = rng.random((count, rounds, 2)) < 2.0 * SLOW_SHARE
+    return normal(count, spread, rng, rounds) + np.where(slow, np.log(SLOW_FACTOR), 0.0)
 
 
-def autoregressive(count: int, spread: float, rng: np.random.Generator) -> Floats:
+def autoregressive(count: int, spread: float, rng: np.random.Generator, rounds: int = ROUNDS) -> Floats:
     """The machine remembers: launches correlate by 0.4 with the one before, whichever arm that was.
 
     Each arm goes first in half of the rounds, in random order, as in a block.
     """
-    launches = spread * _remembering((count, 2 * ROUNDS), rng).reshape(count, ROUNDS, 2)
-    swapped = rng.permuted(np.tile([False, True], (count, ROUNDS // 2)), axis=1)
+    launches = spread * _remembering((count, 2 * rounds), rng).reshape(count, rounds, 2)
+    swapped = rng.permuted(np.tile([False, True], (count, rounds // 2)), axis=1)
     return np.where(swapped[:, :, np.newaxis], launches[:, :, ::-1], launches)
 
 
-def autoregressive_in_order(count: int, spread: float, rng: np.random.Generator) -> Floats:
+def autoregressive_in_order(count: int, spread: float, rng: np.random.Generator, rounds: int = ROUNDS) -> Floats:
     """The same memory when old always goes first."""
-    return spread * _remembering((count, 2 * ROUNDS), rng).reshape(count, ROUNDS, 2)
+    return spread * _remembering((count, 2 * rounds), rng).reshape(count, rounds, 2)
 
 
-def autoregressive_by_arm(count: int, spread: float, rng: np.random.Generator) -> Floats:
+def autoregressive_by_arm(count: int, spread: float, rng: np.random.Generator, rounds: int = ROUNDS) -> Floats:
     """Not a block: each arm remembers its own launches only, as if the two ran on two machines."""
-    return spread * np.stack([_remembering((count, ROUNDS), rng) for _ in range(2)], axis=2)
+    return spread * np.stack([_remembering((count, rounds), rng) for _ in range(2)], axis=2)
 
 
-ALL: dict[str, Callable[[int, float, np.random.Generator], Floats]] = {
+ALL: dict[str, Noise] = {
     "normal": normal,
     "t3": student_t3,
     "bimodal": bimodal,

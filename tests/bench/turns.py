@@ -50,7 +50,7 @@ def main() -> None:
         model = write_fixed(options.model, folder)
         with prepared(Workbench(folder), [model, model], folder=folder / "block") as (launcher, arms):
             pairs = measure_pairs(launcher, arms, rounds=options.rounds, dice=dice)
-        bench = Workbench(folder / "longer", stage=longer_turns(folder / "stage"))
+        bench = Workbench(folder / "longer", stage=staged_with_turns(folder / "stage", turn_ns=LONGER * TURN_NS))
         with prepared(bench, [model, model], folder=folder / "longer-block") as (launcher, arms):
             shift = measure_shift(launcher, arms, rounds=options.rounds, dice=dice)
     publish(
@@ -110,8 +110,8 @@ def unpacked(timings: str) -> "np.ndarray[Any, Any]":
     return np.frombuffer(zlib.decompress(base64.b64decode(packed)), dtype=f"<{dtype}").astype(np.int64)
 
 
-def longer_turns(folder: Path) -> Path:
-    """The product's runner, staged with turns ten times as long."""
+def staged_with_turns(folder: Path, *, turn_ns: int) -> Path:
+    """The product's runner, staged with turns of another length."""
     source = folder / "source"
     source.mkdir(parents=True)
     for path in (Path(__file__).parents[2] / "worker" / "runner").glob("*.py"):
@@ -119,7 +119,7 @@ def longer_turns(folder: Path) -> Path:
         if path.name == "turns.py":
             line = f"TURN_NS = {TURN_NS:_}"
             assert line in text
-            text = text.replace(line, f"TURN_NS = {LONGER * TURN_NS:_}")
+            text = text.replace(line, f"TURN_NS = {turn_ns:_}")
         (source / path.name).write_text(text)
     return stage_runner(folder / "staged", source=source)
 

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from farm.rules.comparing import spending
+
 Verdict = Literal["slower", "faster", "equal", "undecided", "not comparable"]
 
 # Changes up to this fraction are of no consequence, until a node's own A/A history says otherwise.
@@ -11,8 +13,6 @@ MARGIN = 0.02
 # The most an A/A comparison may be called slower or faster, over all looks and tests of a rule.
 TOTAL_LEVEL = 0.01
 INTERVAL_LEVEL = 0.95
-# Narrower than 95 % would allow, because looks repeat.
-EQUALITY_LEVEL = 0.975
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,8 @@ def sentence(comparison: Comparison) -> str:
         f"new / old = {comparison.ratio:.4g} ({100 * comparison.ci_level:.3g} % interval {comparison.ci_low:.4g} to "
         f"{comparison.ci_high:.4g}, {comparison.rounds_used} rounds, {comparison.test} p = {comparison.p:.2g})"
     )
-    return f"{comparison.verdict}: {figures}{_because(comparison)}"
+    said = [f"{comparison.verdict}: {figures}{_because(comparison)}", spending.sentence(comparison.rounds_used)]
+    return " ".join(text for text in said if text)
 
 
 def _because(comparison: Comparison) -> str:

@@ -3,7 +3,9 @@
 A pair whose |d| lies above 3 × the median |d| is set aside: a launch of one of its sides was slow. The rule looks at
 sizes alone, never at signs, so that under "no difference" every sign of the rest is still a fair coin, and the sum of
 the rest is held against its sums under all sign flips (Fisher, 1935). The sums of 2ⁿ flips are counted exactly, as
-whole numbers, by sorting the sums of each half of the pairs (Horowitz and Sahni, 1974).
+whole numbers, by sorting the sums of each half of the pairs (Horowitz and Sahni, 1974). Above 24 pairs sizes are
+rounded to a 64th of their mean, and the chance of every sum follows pair by pair: the rounding knows no sign either, so
+that the test of the rounded sizes is exact too.
 """
 
 from math import sqrt
@@ -11,13 +13,18 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from farm.rules.comparing import special
+from farm.rules.comparing import special, statistics
 from farm.rules.comparing.statistics import DECIMALS, Floats
 
 Whole = NDArray[np.int64]
 
 TRIMMED_ABOVE = 3.0
 FEWEST_PAIRS = 10
+# More pairs than this have too many flips to count; their sizes are rounded to this part of the mean, or coarser where
+# the sum of all would be above the largest.
+MOST_COUNTED = 24
+PARTS_OF_MEAN = 64
+LARGEST_SUM = 1 << 15
 # An end of an interval is searched to this part of its distance from the mean. Within this difference of normal scores
 # the chance is nearly straight: the next secant, off by less than a hundredth of the interval, ends the search.
 PRECISION = 2e-3
@@ -85,6 +92,10 @@ def _tail(units: Whole) -> float:
     """The share of sign flips whose sum is at least the size of the sum of these."""
     total = abs(int(units.sum()))
     sizes = np.abs(units)
+    if len(sizes) > MOST_COUNTED:
+        chances = statistics.sign_flip_chances(sizes.tolist())
+        # a sum of `total` or more is a half of at least so much; both are even or both odd
+        return float(chances[(int(sizes.sum()) + total) // 2 :].sum())
     half = len(sizes) // 2
     first, second = _flipped(sizes[:half]), _flipped(sizes[half:])
     reaching = first[first >= total - second[-1]]
@@ -105,5 +116,9 @@ def _flipped(sizes: Whole) -> Whole:
 
 
 def _units(row: Floats) -> Whole:
-    """Log ratios as whole numbers of their last decimal: sums are exact and equal where they are equal."""
-    return np.asarray(np.rint(row * 10.0**DECIMALS), dtype=np.int64)
+    """Log ratios as whole numbers: of their last decimal, so that sums are equal where they are equal, or coarser."""
+    scale = 10.0**DECIMALS
+    whole = float(np.abs(row).sum())
+    if len(row) > MOST_COUNTED and whole > 0.0:
+        scale = min(PARTS_OF_MEAN * len(row), LARGEST_SUM) / whole
+    return np.asarray(np.rint(row * scale), dtype=np.int64)

@@ -5,9 +5,13 @@ has the simulated share of blocks that keep what is promised here.
 """
 
 from collections.abc import Sequence
-from math import log1p, sqrt
+from math import sqrt
+
+from farm.rules.comparing.statistics import log_edge
 
 LOOKS = (8, 12, 16, 24)
+# of a block: farm.contract.blocks.BlockOrder allows no more
+MOST_ROUNDS = 96
 
 # An estimate falls beyond the margin in 95 of 100 blocks when the change is this many standard errors further out …
 BEYOND_MARGIN = 1.7
@@ -16,8 +20,10 @@ SIGNIFICANT = 4.6
 # Standard errors at which 95 of 100 blocks of at most so many rounds are significant, by simulation: with few rounds
 # the t test is strict.
 SURELY_SIGNIFICANT = {8: 7.3, 12: 6.0, 16: 5.5, 24: 5.1}
-# Half the width of the 97.5 % signed-rank interval, in standard errors of the mean, at 12 to 24 rounds.
+# Half the width of the interval that must lie within the margin, in standard errors of the mean: 97.5 % up to 24
+# rounds, 99.94 % after 96.
 EQUALITY_WIDTH = 2.5
+LATER_EQUALITY_WIDTH = 3.5
 
 
 def smallest_detectable(deviation: float, rounds: int, margin: float) -> float:
@@ -43,11 +49,15 @@ def rounds_to_decide(location: float, deviation: float, margin: float, *, looks:
 
     `location` is the estimate on the log scale. Beyond the margin the wait is for slower or faster, else for equal.
     """
-    inside = log1p(margin) - abs(location)
-    if inside < 0.0:
+    inside = log_edge(margin) - abs(location)
+    if inside <= 0.0:
         promises = ((rounds, smallest_detectable(deviation, rounds, margin)) for rounds in looks)
         return next((rounds for rounds, change in promises if change <= abs(location)), None)
-    return next((rounds for rounds in looks if EQUALITY_WIDTH * deviation / sqrt(rounds) <= inside), None)
+    return next((rounds for rounds in looks if _equality_width(rounds) * deviation / sqrt(rounds) <= inside), None)
+
+
+def _equality_width(rounds: int) -> float:
+    return EQUALITY_WIDTH if rounds <= LOOKS[-1] else LATER_EQUALITY_WIDTH
 
 
 def _sure_change(deviation: float, rounds: int, margin: float) -> float:

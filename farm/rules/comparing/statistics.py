@@ -90,7 +90,7 @@ def sign_interval_rank(rounds: int, level: float) -> tuple[int, float]:
 @cache
 def signed_rank_tail(rounds: int) -> Floats:
     """P(T⁺ ≤ t) for t = 0 … n (n + 1) / 2 when every sign is a fair coin and no two sizes are equal."""
-    return np.cumsum(_sign_flip_chances(tuple(range(1, rounds + 1))))
+    return np.cumsum(sign_flip_chances(tuple(range(1, rounds + 1))))
 
 
 @cache
@@ -149,7 +149,7 @@ def _doubled_ranks(values: Floats) -> NDArray[np.int64]:
     return doubled
 
 
-def _sign_flip_chances(ranks: Sequence[int]) -> Floats:
+def sign_flip_chances(ranks: Sequence[int]) -> Floats:
     """The chance of each sum of a random half of these ranks, from 0 to the sum of all."""
     chances = np.ones(1)
     for rank in ranks:

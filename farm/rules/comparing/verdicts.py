@@ -1,18 +1,19 @@
 """From launches to a verdict: slower, faster, equal or undecided, with a known false-alarm rate.
 
 One pair is one round: a process launch of the old arm and one of the new, in time order; the unit is
-dᵢ = ln(newᵢ / oldᵢ). The rule looks at the prefixes of 8, 12, 16 and 24 rounds and stops at the first that decides:
+dᵢ = ln(newᵢ / oldᵢ). The rule looks at the prefixes of 8, 12, 16 and 24 rounds, where more are measured also at those
+of 32, 48, 64, 96 …, and stops at the first that decides:
 
 slower, faster   significant, and the estimate beyond the margin;
 equal            the 97.5 % interval inside ± margin;
 undecided        otherwise.
 
-Significant means paired t p < .002, or from 12 rounds on trimmed sign-flip p < .0025, or with 24 rounds sign test
-p < .002. The t test alone is blind when launches are slow now and then; the sign-flip test sets such pairs aside
-(`flips`) but cannot reach its level in 8 rounds; the sign test sees large changes under which trimming keeps slow
-launches. Estimate and interval are those of the pairs that count, the interval by inverting the test that is shown.
-Margins lie on the log scale at ± ln(1 + margin), so that swapping the arms mirrors the verdict. docs/measuring.md has
-false-alarm rate and power.
+Significant means paired t p < .0016, or from 12 rounds on trimmed sign-flip p < .002, or from 24 rounds on sign test
+p < .0016; at later looks each at a share of its level (`spending`). The t test alone is blind when launches are slow
+now and then; the sign-flip test sets such pairs aside (`flips`) but cannot reach its level in 8 rounds; the sign test
+sees large changes under which trimming keeps slow launches. Estimate and interval are those of the pairs that count,
+the interval by inverting the test that is shown. Margins lie on the log scale at ± ln(1 + margin), so that swapping the
+arms mirrors the verdict. docs/measuring.md has false-alarm rate and power.
 """
 
 from collections import Counter
@@ -24,22 +25,18 @@ from typing import NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from farm.rules.comparing import flips, multiplicity, power, special, statistics, unpaired
-from farm.rules.comparing.comparisons import EQUALITY_LEVEL, INTERVAL_LEVEL, MARGIN, TOTAL_LEVEL, Comparison, Verdict
-from farm.rules.comparing.power import LOOKS
+from farm.rules.comparing import flips, multiplicity, power, special, spending, statistics, unpaired
+from farm.rules.comparing.comparisons import INTERVAL_LEVEL, MARGIN, TOTAL_LEVEL, Comparison, Verdict
+from farm.rules.comparing.spending import FLIP_FROM_ROUNDS, LOOKS, SIGN_FROM_ROUNDS, Levels
 from farm.rules.comparing.statistics import Floats
 
-T_LEVEL = 0.002
-FLIP_LEVEL = 0.0025
-FLIP_FROM_ROUNDS = 12
-SIGN_LEVEL = 0.002
-SIGN_FROM_ROUNDS = 24
 T_TEST = "paired t"
 FLIP_TEST = "trimmed sign-flip"
 SIGN_TEST = "sign"
 
-# So many comparisons at a time keep their Walsh averages in the processor's cache.
+# So many comparisons of 24 rounds at a time keep their Walsh averages in the processor's cache.
 CHUNK = 2048
+_AVERAGES = CHUNK * 300
 
 # Far outside any unit of time; the ratio of two samples within is finite too.
 SMALLEST_SAMPLE = 1e-100
@@ -52,6 +49,8 @@ _SLOWER, _FASTER, _EQUAL, _UNDECIDED = range(4)
 
 class _Look(NamedTuple):
     """Many comparisons after the same number of rounds, a row or an element of each array for each of them."""
+
+    levels: Levels
 
     ratios: Floats
     counts: NDArray[np.bool_]
@@ -158,8 +157,9 @@ def _last_looks(
     for place, row in enumerate(ratios):
         by_rounds.setdefault(len(row), []).append(place)
     for places in by_rounds.values():
-        for start in range(0, len(places), CHUNK):
-            chunk = places[start : start + CHUNK]
+        size = max(1, min(CHUNK, 2 * _AVERAGES // max(1, len(ratios[places[0]]) ** 2)))
+        for start in range(0, len(places), size):
+            chunk = places[start : start + size]
             rows = np.stack([ratios[place] for place in chunk])
             for member, look, row_of_look in _looks_at_rows(rows, margin=margin, looks=looks):
                 yield chunk[member], look, row_of_look
@@ -170,20 +170,22 @@ def _looks_at_rows(ratios: Floats, *, margin: float, looks: Sequence[int]) -> It
     available = ratios.shape[1]
     due = [rounds for rounds in looks if rounds <= available] or [available]
     still_open = np.arange(len(ratios))
-    for rounds in due:
-        look = _look_at(ratios[still_open, :rounds], margin=margin, may_decide=rounds in looks)
+    for place, rounds in enumerate(due):
+        levels = spending.levels(place)
+        look = _look_at(ratios[still_open, :rounds], levels, margin=margin, may_decide=rounds in looks)
         stays = look.verdict == _UNDECIDED
         for row in np.flatnonzero(~stays | (rounds == due[-1])):
             yield int(still_open[row]), look, int(row)
         still_open = still_open[stays]
 
 
-def _look_at(ratios: Floats, *, margin: float, may_decide: bool) -> _Look:
+def _look_at(ratios: Floats, levels: Levels, *, margin: float, may_decide: bool) -> _Look:
     rounds, places = ratios.shape[1], range(len(ratios))
     trims = rounds >= FLIP_FROM_ROUNDS
     counts = flips.pairs_that_count(ratios) if trims else np.ones(ratios.shape, dtype=np.bool_)
     one = np.ones(len(ratios))
     look = _Look(
+        levels=levels,
         ratios=ratios,
         counts=counts,
         location=statistics.hodges_lehmann(np.where(counts, ratios, np.nan)),
@@ -195,7 +197,7 @@ def _look_at(ratios: Floats, *, margin: float, may_decide: bool) -> _Look:
     )
     if may_decide:
         edge = statistics.log_edge(margin)
-        significant = (look.t_p < T_LEVEL) | (look.flip_p < FLIP_LEVEL) | (look.sign_p < SIGN_LEVEL)
+        significant = (look.t_p < levels.t) | (look.flip_p < levels.flip) | (look.sign_p < levels.sign)
         look.verdict[[abs(look.location[row]) < edge and _is_equal(look, row, edge) for row in places]] = _EQUAL
         look.verdict[significant & (look.location > edge)] = _SLOWER
         look.verdict[significant & (look.location < -edge)] = _FASTER
@@ -205,10 +207,10 @@ def _look_at(ratios: Floats, *, margin: float, may_decide: bool) -> _Look:
 def _is_equal(look: _Look, row: int, edge: float) -> bool:
     """Whether changes as large as the margin are rejected on both sides, by the test whose interval is shown."""
     if look.rounds < FLIP_FROM_ROUNDS:
-        low, high = _t_interval(look.ratios[row], EQUALITY_LEVEL)
+        low, high = _t_interval(look.ratios[row], look.levels.equality)
         return -edge < low and high < edge
     counting = look.ratios[row, look.counts[row]]
-    return all(flips.rejects(counting, change, level=EQUALITY_LEVEL) for change in (-edge, edge))
+    return all(flips.rejects(counting, change, level=look.levels.equality) for change in (-edge, edge))
 
 
 def _test_of(look: _Look, row: int) -> tuple[float, float, str]:
@@ -216,7 +218,8 @@ def _test_of(look: _Look, row: int) -> tuple[float, float, str]:
 
     Answers p over the level of the test, p, and the test's name.
     """
-    each = [(look.t_p, T_LEVEL, T_TEST), (look.flip_p, FLIP_LEVEL, FLIP_TEST), (look.sign_p, SIGN_LEVEL, SIGN_TEST)]
+    levels = look.levels
+    each = [(look.t_p, levels.t, T_TEST), (look.flip_p, levels.flip, FLIP_TEST), (look.sign_p, levels.sign, SIGN_TEST)]
     shown = [(float(p[row]) / level, float(p[row]), test) for p, level, test in each]
     if look.verdict[row] in (_SLOWER, _FASTER):
         return min(shown)
@@ -242,13 +245,15 @@ def _t_interval(row: Floats, level: float) -> tuple[float, float]:
 
 def _comparison_of(look: _Look, row: int, *, margin: float, looks: Sequence[int]) -> Comparison:
     verdict = _VERDICTS[look.verdict[row]]
-    later = [more for more in looks if more > look.rounds]
+    # fewer rounds than the first look do not know their own spread well enough to say that none will do
+    known = looks if look.rounds >= looks[0] else looks[: spending.PLANNED]
+    later = [more for more in known if look.rounds < more <= power.MOST_ROUNDS]
     location, deviation = float(look.location[row]), float(look.deviation[row])
     needed: int | None = look.rounds
     if verdict == "undecided":
         needed = power.rounds_to_decide(location, deviation, margin, looks=later)
         if needed is None and look.rounds < looks[0]:
-            needed = looks[-1]  # so few rounds do not know their own spread well enough to say that none will do
+            needed = known[-1]
     excess, p, test = _test_of(look, row)
     low, high, level = _interval_of(look, row, test)
     return Comparison(

@@ -19,7 +19,7 @@ from farm.contract.reports import (
     RoundReport,
     TraceReport,
 )
-from farm.rules.comparing import margins, slow_launches, verdicts
+from farm.rules.comparing import margins, slow_launches, spending, verdicts
 from farm.rules.comparing.comparisons import Comparison, Verdict
 from farm.rules.comparing.joining import joined
 from farm.rules.comparing.slow_launches import SlowLaunches
@@ -232,14 +232,21 @@ def _judged(
         verdict: Verdict = "not comparable" if obstacle else "undecided"
         return Judged(planned, verdict, reason=obstacle or "Fewer than two rounds have both samples undisturbed.")
     needed = None if figures.rounds_needed is None else figures.rounds_needed * per_pair
+    if needed is not None and needed > LONGEST_ORDER:
+        needed = None
     return Judged(
         planned,
         "not comparable" if obstacle else figures.verdict,
         figures=figures,
         rounds=figures.rounds_used * per_pair,
         rounds_needed=None if obstacle else needed,
-        reason=" ".join(text for text in (obstacle or figures.reason, note) if text),
+        reason=" ".join(text for text in (obstacle or figures.reason, note, _looks(figures, obstacle)) if text),
     )
+
+
+def _looks(figures: Comparison, obstacle: str) -> str:
+    """How often a comparison was looked at, where somebody asked for more rounds than planned."""
+    return "" if obstacle else spending.sentence(figures.rounds_used)
 
 
 def _with_slow_launches(judged: Judged, launched: Sequence[tuple[float, float]]) -> Judged:

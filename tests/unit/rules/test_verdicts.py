@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.rules.comparing import comparisons, verdicts
+from farm.rules.comparing import comparisons, spending, verdicts
 from farm.rules.comparing.comparisons import Comparison
 
 MIRRORED = {"slower": "faster", "faster": "slower", "equal": "equal", "undecided": "undecided"}
@@ -66,7 +66,9 @@ def test_so_few_rounds_never_say_that_no_number_of_rounds_will_do() -> None:
     assert verdicts.judge_pairs(block(3, spread=1.0)).rounds_needed == 24
 
 
-@pytest.mark.parametrize(("rounds", "used"), [(8, 8), (11, 8), (12, 12), (23, 16), (24, 24), (60, 24)])
+@pytest.mark.parametrize(
+    ("rounds", "used"), [(8, 8), (11, 8), (12, 12), (23, 16), (24, 24), (31, 24), (60, 48), (97, 96)]
+)
 def test_rounds_after_the_last_look_are_left_out_and_said_so(rounds: int, used: int) -> None:
     assert verdicts.judge_pairs(block(rounds, spread=0.3)).rounds_used == used
 
@@ -83,7 +85,7 @@ def test_a_change_is_called_beside_slow_launches_where_the_t_test_is_blind() -> 
     pairs[2, 0] *= 1.7
     judged = verdicts.judge_pairs(pairs)
     assert (judged.verdict, judged.test) == ("slower", "trimmed sign-flip")
-    assert judged.p < verdicts.FLIP_LEVEL
+    assert judged.p < spending.FLIP_LEVEL
     assert judged.set_aside == 1
     assert judged.ratio == pytest.approx(1.05, abs=0.01)
     assert judged.ci_high - judged.ci_low < 0.02
@@ -108,7 +110,7 @@ def test_a_change_as_large_as_slow_launches_is_called_by_signs_at_the_last_look(
 def test_a_certain_change_within_the_margin_is_no_change_of_consequence() -> None:
     judged = verdicts.judge_pairs(block(24, change=0.015, spread=0.001))
     assert judged.verdict == "equal"
-    assert judged.p < verdicts.T_LEVEL
+    assert judged.p < spending.T_LEVEL
 
 
 def test_a_change_right_at_the_margin_stays_undecided_for_ever() -> None:

@@ -1,0 +1,59 @@
+"""When a comparison is looked at, and at which level: a rule whose false alarms hold however often somebody looks.
+
+Verdicts change at looks alone, after fixed numbers of rounds, whoever asks for more of them and whenever: in between,
+the verdict is that of the last look. The planned looks have most of the 1 %. Whoever measures more finds further
+looks, without end by their rule: the k-th of them has 1 / (2 k (k + 1)) of the level that each test has at a planned
+one (alpha spending, Lan and DeMets, 1983), so that all of them together have half of it and no more. `equal` is spent
+the same way. tests/bench/continuing.py holds it against rules that look after every round.
+"""
+
+from typing import NamedTuple
+
+from farm.rules.comparing import power
+
+# 8 · 2ᵏ and 12 · 2ᵏ rounds; a farm measures up to 96, a file may have more
+LOOKS = (*power.LOOKS, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768)
+PLANNED = len(power.LOOKS)
+LATER_SHARE = 0.5
+
+T_LEVEL = 0.0016
+FLIP_LEVEL = 0.002
+FLIP_FROM_ROUNDS = 12
+SIGN_LEVEL = 0.0016
+SIGN_FROM_ROUNDS = 24
+# Narrower than 95 % would allow, because looks repeat.
+EQUALITY_LEVEL = 0.975
+
+
+class Levels(NamedTuple):
+    """The levels of one look."""
+
+    t: float
+    flip: float
+    sign: float
+    # of the interval that must lie within the margin
+    equality: float
+
+
+def levels(place: int) -> Levels:
+    """Those of the look that has this place among its looks, counted from 0."""
+    if place < PLANNED:
+        return Levels(T_LEVEL, FLIP_LEVEL, SIGN_LEVEL, EQUALITY_LEVEL)
+    share = _share(place - PLANNED + 1)
+    return Levels(share * T_LEVEL, share * FLIP_LEVEL, share * SIGN_LEVEL, 1.0 - share * (1.0 - EQUALITY_LEVEL))
+
+
+def spent(rounds: int) -> int:
+    """How many looks so many rounds have had."""
+    return sum(look <= rounds for look in LOOKS)
+
+
+def sentence(rounds: int) -> str:
+    """What a reader must know of looks after the planned ones; empty where there was none."""
+    count = spent(rounds)
+    return f"Looked at {count} times, which the level allows for." if count > PLANNED else ""
+
+
+def _share(number: int) -> float:
+    """What the later look of this number, from 1, has of a level: 1/4, 1/12, 1/24 …, in all 1/2."""
+    return LATER_SHARE / (number * (number + 1))
