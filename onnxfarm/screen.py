@@ -6,17 +6,20 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farm.contract.document import Cell, Comparison, Document, EngineParity, Parity
+from farm.contract.document import Cell, Comparison, Document, EngineParity, OperatorChange, Parity
 from farm.rules.cells.axes import AXES, BY_NAME, Axis
 from farm.rules.cells.label import WORKLOAD
 from farm.rules.cells.numbers import change_beside, mebibytes, microseconds, milliseconds, percent, signed, three_digits
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.reporting.accuracy_words import is_worse, percentage
+from farm.rules.reporting.called_operators import called_operators, operator_size
 from farm.rules.reporting.headlines import axis_rank, opening_comparison
 from farm.rules.runtimes import providers
 
 # of the largest change, so many operators are named
 NAMED_OPERATORS = 3
+# of all comparisons, so many that have a verdict of their own
+CALLED_OPERATORS = 12
 NAMED_INPUTS = 8
 MOST_WAYS = 8
 MOST_COMPARISONS = 40
@@ -57,6 +60,7 @@ def show(document: Document, *, console: Console, address: str = "") -> None:
             console.print()
             console.print(_comparisons(document, varying))
     _show_operators(document, console=console)
+    _show_called_operators(document, console=console)
     if address:
         console.print(Text(f"\n{address}"), soft_wrap=True)
 
@@ -295,6 +299,28 @@ def _show_operators(document: Document, *, console: Console) -> None:
     if len(left) == 2 and left[0] is not None and left[1] is not None:
         times = f"{microseconds(left[0])} → {microseconds(left[1])} µs"
         console.print(Text(f"  in no operator (between them, and the profiler's own): {times}"), soft_wrap=True)
+
+
+def _show_called_operators(document: Document, *, console: Console) -> None:
+    """Operators with a verdict of their own: what is too small for the model's is seen there."""
+    cells = {cell.id: cell for cell in document.cells}
+    lines = []
+    for one in sorted((c for c in document.comparisons if c.axis != TWIN), key=lambda one: _weight(one, cells)):
+        where = _sides(one, cells, [BY_NAME[name] for name in ("precision", "batch") if name != one.axis])
+        lines += [_called_line(change, where=where) for change in called_operators(one)]
+    if lines:
+        console.print(Text("\nOperators that changed, each judged by its own pairs:"), soft_wrap=True)
+    for line in lines[:CALLED_OPERATORS]:
+        console.print(line, soft_wrap=True)
+    if len(lines) > CALLED_OPERATORS:
+        console.print(Text(f"  and {len(lines) - CALLED_OPERATORS} more"))
+
+
+def _called_line(one: OperatorChange, *, where: str) -> Text:
+    verdict = one.verdict or ""
+    times = f"{microseconds(one.baseline_us)} → {microseconds(one.candidate_us)} µs"
+    line = Text("  ") + _coloured(signed(verdict), verdict)
+    return line + Text(f"  {one.op_type} {one.node}: {operator_size(one)}, {times}, {one.rounds} rounds, {where}")
 
 
 def _table(*heads: str) -> Table:

@@ -7,8 +7,9 @@ from dashboard import numbers, words
 from dashboard.figures import theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
-from dashboard.tables import Column, Entry, Number, Prose, Table, written
+from dashboard.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
 from farm.contract.document import Comparison, OperatorChange
+from farm.rules.reporting.called_operators import called_operators
 
 NAME = "operators"
 MOST = 10
@@ -24,7 +25,8 @@ class Side(Protocol):
 def operators(comparison: Comparison, baseline: Side, candidate: Side) -> Figure:
     """The ten operators whose time changed most; the table has all of them."""
     caption = f"Time per inference of {_name(baseline)} and {_name(candidate)}"
-    table = Table.of(NAME, caption, COLUMNS, by_change(comparison))
+    is_judged = any(change.verdict for change in comparison.operators)
+    table = Table.of(NAME, caption, (*COLUMNS, *VERDICTS) if is_judged else COLUMNS, by_change(comparison))
     if not comparison.operators:
         return nothing(NAME, "These two cells have not been traced side by side yet.", table)
     largest = by_change(comparison)[:MOST]
@@ -67,7 +69,20 @@ def finding(comparison: Comparison) -> str:
     nodes = [change for change in comparison.operators if change.op_type == op_type]
     shares = [change.share for change in nodes if change.share is not None]
     part = f", {numbers.share(sum(shares))} of the change" if shares else ""
-    return f"{op_type} ({numbers.count(len(nodes), 'node')}) changes most: {numbers.signed(time_us)} µs{part}"
+    most = f"{op_type} ({numbers.count(len(nodes), 'node')}) changes most: {numbers.signed(time_us)} µs{part}"
+    return f"{most}{_called(comparison)}"
+
+
+def _called(comparison: Comparison) -> str:
+    """How many operators have a verdict of their own, where that was asked for."""
+    if not any(change.verdict for change in comparison.operators):
+        return ""
+    called = called_operators(comparison)
+    if not called:
+        return "; no operator is called slower or faster by itself"
+    named = ", ".join(f"{_short(one)} {one.verdict}" for one in called[:2])
+    more = f" and {len(called) - 2} more" if len(called) > 2 else ""
+    return f"; called by themselves: {named}{more}"
 
 
 def _name(cell: Side) -> str:
@@ -118,6 +133,24 @@ COLUMNS: tuple[Column[OperatorChange], ...] = (
         "Covers", lambda change: Entry(numbers.listed(change.covers, most=6), is_name=True), "own nodes fused into it"
     ),
 )
+
+# where rounds were traced
+VERDICTS: tuple[Column[OperatorChange], ...] = (
+    Column(
+        "Verdict",
+        lambda change: verdict_entry(change.verdict) if change.verdict else Entry(numbers.NOT_MEASURED),
+        "by the operator's own pairs, over all operators of the comparison",
+    ),
+    Number("ratio", lambda change: written(change.ratio), "candidate / baseline over paired rounds"),
+    Number("ratio from, to", lambda change: Entry(_ratios(change), change.ci_low), "95 % interval"),
+    Number("rounds", lambda change: written(change.rounds)),
+    Prose("Why", lambda change: Entry(change.reason or "")),
+)
+
+
+def _ratios(change: OperatorChange) -> str:
+    low, high = change.ci_low, change.ci_high
+    return numbers.NOT_MEASURED if low is None or high is None else f"{numbers.plain(low)} to {numbers.plain(high)}"
 
 
 def _interval(change: OperatorChange) -> str:

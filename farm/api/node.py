@@ -105,7 +105,13 @@ def hello(request: HttpRequest) -> messages.Welcome:
 def claim(request: HttpRequest, block: str) -> Lease:
     """Take a block."""
     asked = _read(request, messages.ClaimRequest)
-    return services.claim_block(node=_node(request), block_id=block, attempt=asked.attempt)
+    words = request.headers.get(messages.UNDERSTANDS_HEADER, "").split(",")
+    return services.claim_block(
+        node=_node(request),
+        block_id=block,
+        attempt=asked.attempt,
+        can_trace_rounds=messages.TRACED_ROUNDS in (word.strip() for word in words),
+    )
 
 
 @node_api.post("/blocks/{block}/heartbeat", response=messages.HeartbeatReply)

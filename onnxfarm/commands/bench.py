@@ -23,6 +23,7 @@ from onnxfarm.commands.options import (
     InputOption,
     InputsOption,
     ModelArgument,
+    OperatorsOption,
     PackagesOption,
     PrecisionOption,
     ProviderOption,
@@ -84,6 +85,7 @@ def bench(  # noqa: PLR0913  every option of the command
     opset: Annotated[str | None, typer.Option(help="as-is, max-of-runtime, or a number.", show_default="as-is")] = None,
     axes: Mapping[str, object] = MappingProxyType({}),
     budget: BudgetOption = None,
+    operators: OperatorsOption = False,
     sustained: SustainedOption = None,
     tolerance: ToleranceOption = None,
     matrix: MatrixOption = None,
@@ -109,7 +111,8 @@ def bench(  # noqa: PLR0913  every option of the command
     named = {"runtime": ort, "provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
     given = {**named, "precision": precision, "opset": opset, **axes, "budget": budget}
     declared = matrix_of(matrix, given, packages=allow_package)
-    declared = with_settings(declared, inputs=fills_of(input_), sustained=sustained, tolerance=tolerances_of(tolerance))
+    settings = {"sustained": sustained, "tolerance": tolerances_of(tolerance), "operators": operators or None}
+    declared = with_settings(declared, inputs=fills_of(input_), **settings)
     if diverge and allow_package:
         raise Usage("--diverge looks into known distributions: leave out --allow-package, or --diverge.")
     if recipe and evaluation is None:

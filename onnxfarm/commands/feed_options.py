@@ -1,4 +1,4 @@
-"""Options that say what a model is fed: sizes of its dynamic dimensions, and how single inputs are made."""
+"""Options that are put into a matrix on its way to a farm: what a model is fed, and that operators get verdicts."""
 
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -13,14 +13,19 @@ _NESTED = ("matrix", "strategy")
 
 
 def with_feed(
-    declared: Mapping[str, object] | None, *, shape: Sequence[str] | None, inputs: Sequence[str] | None
+    declared: Mapping[str, object] | None,
+    *,
+    shape: Sequence[str] | None,
+    inputs: Sequence[str] | None,
+    operators: bool = False,
 ) -> dict[str, object] | None:
     """A matrix in plain values with the sizes of --shape in place of its own, and the inputs of --input over its own.
 
-    None stays None where nothing was given: the farm's default matrix, which is taken otherwise. Raises Usage.
+    `operators`: whether --operators was given; without it the matrix has the say. None stays None where nothing was
+    given: the farm's default matrix, which is taken otherwise. Raises Usage.
     """
     sizes, made = sizes_of(shape), fills_of(inputs)
-    if sizes is None and made is None:
+    if sizes is None and made is None and not operators:
         return None if declared is None else dict(declared)
     plain = dict(declared) if declared is not None else _default()
     if sizes is not None:
@@ -28,6 +33,8 @@ def with_feed(
     if made is not None:
         known = plain.get("inputs")
         plain["inputs"] = {**known, **made} if isinstance(known, Mapping) else made
+    if operators:
+        plain = {**_without(plain, "operators"), "operators": True}
     return plain
 
 

@@ -29,6 +29,7 @@ from onnxfarm.commands.options import (
     HomeOption,
     InputsOption,
     ModelArgument,
+    OperatorsOption,
     PrecisionOption,
     ProviderOption,
     RuntimelessMatrixOption,
@@ -88,6 +89,7 @@ def gate(  # noqa: PLR0913  every option of the command
     threads: ThreadsOption = None,
     precision: PrecisionOption = None,
     budget: BudgetOption = None,
+    operators: OperatorsOption = False,
     matrix: RuntimelessMatrixOption = None,
     inputs: InputsOption = None,
     expected: ExpectedOption = None,
@@ -106,7 +108,9 @@ def gate(  # noqa: PLR0913  every option of the command
     checks, sides = _checks(fail_on), _sides(baseline, candidate)
     axes = {"provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads, "precision": precision}
     declared = runtimeless(matrix, {**axes, "budget": budget}, asker="A gate", by="--baseline and --candidate")
-    declared = replace(declared, axes={**declared.axes, "runtime": sides})
+    declared = replace(
+        declared, axes={**declared.axes, "runtime": sides}, operators=True if operators else declared.operators
+    )
     where = _Where(Subject(model, inputs, expected, seed), server, home, rounds=rounds, timeout_min=timeout)
     console = console_for(stderr=True)
     outcome = _outcome(where, declared, sides, fail_on=checks, confirm=confirm, console=console)

@@ -24,6 +24,10 @@ BudgetOption = Annotated[
     str | None,
     typer.Option(help="glance (one launch, nothing compared), quick, standard or precise.", show_default="quick"),
 ]
+OperatorsOption = Annotated[
+    bool,
+    typer.Option("--operators", help="Trace every launch too, so that each operator gets a verdict; precise does so."),
+]
 RuntimelessMatrixOption = Annotated[
     str | None, typer.Option(metavar="FILE", help="A matrix without `runtime`, - for stdin, or JSON text.")
 ]

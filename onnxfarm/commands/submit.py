@@ -11,7 +11,7 @@ from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices.matrix_text import read_text as read_plain
 from onnxfarm.calibration_files import CALIBRATION_HELP, few_sentence
 from onnxfarm.commands.feed_options import with_feed
-from onnxfarm.commands.options import InputOption, InputsOption, ShapeOption
+from onnxfarm.commands.options import InputOption, InputsOption, OperatorsOption, ShapeOption
 from onnxfarm.documents import read_text
 from onnxfarm.model_files import files_of
 from onnxfarm.outcomes import judge_run
@@ -40,6 +40,7 @@ def submit(  # noqa: PLR0913  every option of the command
     shape: ShapeOption = None,
     input_: InputOption = None,
     inputs: InputsOption = None,
+    operators: OperatorsOption = False,
     expected: Annotated[Path | None, typer.Option(metavar="NPZ", help="Outputs that these inputs should give.")] = None,
     evaluation: Annotated[
         Path | None, typer.Option(metavar="NPZ", help="Labelled data: inputs by name and `labels`.")
@@ -65,7 +66,7 @@ def submit(  # noqa: PLR0913  every option of the command
         raise Usage("--recipe says how labelled data are judged: add them with --evaluation.")
     # before anything that has to be there first: an account, a farm
     files_of(model)
-    declared = with_feed(read_matrix(matrix), shape=shape, inputs=input_)
+    declared = with_feed(read_matrix(matrix), shape=shape, inputs=input_, operators=operators)
     beside = {"inputs": inputs, "expected": expected, "evaluation": evaluation, "calibration": calibration}
     bundle = Bundle(model, beside, {"model": name, "note": note, "team": team, "recipe": recipe})
     console = Console(stderr=True)

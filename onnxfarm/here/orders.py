@@ -79,6 +79,7 @@ class Preparation:
             block_timeout_s=block.block_timeout_s,
             promised_s=block.promised_s(block.max_rounds),
             sustained_s=block.sustained_s,
+            is_tracing_rounds=block.is_tracing_rounds,
             arms=tuple(arms),
         )
         return order, refused

@@ -26,7 +26,17 @@ from farm.contract.reports import (
 )
 from worker.agent.kit.environment import NodeEnvironment
 from worker.agent.machine import pinning
-from worker.agent.passes import checks, divergence_questions, engines, evaluation, rounds, samples, sustained, traces
+from worker.agent.passes import (
+    checks,
+    divergence_questions,
+    engines,
+    evaluation,
+    node_times,
+    rounds,
+    samples,
+    sustained,
+    traces,
+)
 from worker.agent.passes.arms import PreparedArm, prepare_arms
 from worker.agent.passes.launches import CANCELLED, Launcher
 from worker.agent.passes.pace import Pace
@@ -95,6 +105,7 @@ class _Block:
         self._pace = Pace(order.promised_s)
         self._has_rounds = False
         self._mapper = traces.Mapper(work_dir=folder, memory_bytes=order.memory_bytes)
+        self._round_traces = node_times.RoundTraces() if order.is_tracing_rounds else None
 
     def run(self) -> None:
         reason = None
@@ -193,8 +204,12 @@ class _Block:
     def _tell_traces(self, profiled: list[traces.Profiled]) -> None:
         """Map and report; a trace that failed leaves its cell measured, without placement."""
         self._mapper.learn([one for one in profiled if one.reply is not None])
+        has_edges = self._round_traces is not None
         for one in profiled:
-            self._report(traces.report_of(one, self._mapper, store=self._environment.store_trace))
+            store = self._environment.store_trace
+            self._report(traces.report_of(one, self._mapper, store=store, has_edges=has_edges))
+            if self._round_traces is not None:
+                self._round_traces.learn(one, self._mapper)
             traces.drop(one)
 
     def _measure_rounds(self) -> Reply:
@@ -207,6 +222,7 @@ class _Block:
             core=pinning.core_of_block(),
             peaks=self._peaks,
             pace=self._pace,
+            traces=self._round_traces,
         )
         for number in range(first, first + self._order.max_rounds):
             if not self._alive.arms:

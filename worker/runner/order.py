@@ -91,6 +91,8 @@ class Order:
     budget: BudgetOrder = BudgetOrder()
     # below this thread CPU time / wall the sample is disturbed; None: not a one-thread CPU workload
     gate_cpu_share: float | None = None
+    # a sample that also traces a few inferences after its windows: at most `trace_runs`, for `trace_s`
+    is_traced: bool = False
     # the folder with the pipes of a sample that takes turns, and the core it keeps to
     turns: str | None = None
     core: int | None = None

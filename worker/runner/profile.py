@@ -4,7 +4,7 @@ MEASURING.md, "What really ran": node events have category `Node` and names endi
 are fence events too; values of `args` are strings; events of control-flow nodes include their children.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median_grouped
 from typing import TypedDict
@@ -63,12 +63,14 @@ class Summary:
     has_overflowed: bool = False
 
 
-def summarise(events: list[TraceEvent], *, skip_runs: int) -> Summary:
+def summarise(events: list[TraceEvent], *, skip_runs: int, cold_runs: Collection[int] = ()) -> Summary:
     """Node events of the runs after the first `skip_runs` ones (they warm up), by node and run.
 
+    `cold_runs`: places of further runs that do not count, from the first of all.
     A run cut short by the profiler's limit has fewer events than the others and is left out.
     """
-    spans = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e.get("name") == RUN_EVENT)[skip_runs:]
+    runs = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e.get("name") == RUN_EVENT)
+    spans = [span for place, span in enumerate(runs) if place >= skip_runs and place not in cold_runs]
     per_run: list[list[TraceEvent]] = [[] for _ in spans]
     nodes = sorted((e for e in events if _is_node(e)), key=lambda e: (int(e["ts"]), -int(e["dur"])))
     at = 0

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from worker.runner import faults, memory, together, windows
+from worker.runner import faults, memory, round_trace, together, windows
 from worker.runner.engine import Engine, open_engine
 from worker.runner.feeding import Arrays, Feed, choose_inputs, load_arrays
 from worker.runner.order import BudgetOrder, Order, PhaseTimer, WrapCall
@@ -20,8 +20,22 @@ MAX_TIMINGS = 10_000
 
 
 def run_sample(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    """Warm up, time the windows, summarise; in the shape of the contract's Sample, under `sample`."""
+    """Warm up, time the windows, summarise; in the shape of the contract's Sample, under `sample`.
+
+    Where it is asked for, a few inferences are traced then: executed nodes, under `traced`.
+    """
     turns = Turns(order.turns) if order.turns else None
+    answer = _measured(order, timer=timer, wrap_call=wrap_call, turns=turns)
+    if not order.is_traced:
+        return answer
+    # the first session is gone: threads of two would disturb each other
+    gc.unfreeze()
+    gc.enable()
+    gc.collect()
+    return {**answer, "traced": round_trace.trace_few(order, timer=timer, turns=turns)}
+
+
+def _measured(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None, turns: Turns | None) -> dict[str, object]:
     given = load_arrays(order.inputs)
     engines = [open_engine(order, timer=timer) for _ in range(order.concurrency)]
     inputs = choose_inputs(engines[0], given)
@@ -44,7 +58,7 @@ def run_sample(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = 
         stay_on(order.core)
         taken, warm, wall_ns = _measure(calls, order.budget, timer=timer, turns=turns)
         if turns is not None:
-            turns.finish()
+            turns.rest() if order.is_traced else turns.finish()
         peak = memory.peak_bytes()
         with_copies = _with_copies(engines[0], inputs, budget=order.budget)
     cpu_share = taken[0].cpu_ns / taken[0].wall_ns if len(taken) == 1 else None

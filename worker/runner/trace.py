@@ -37,7 +37,7 @@ def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
         _run_profiled(feed, order)
         path = engine.session.end_profiling()
     with timer.phase("parse"):
-        summary = profile.summarise(_read_profile(path), skip_runs=WARMUP_RUNS)
+        summary = profile.summarise(read_profile(path), skip_runs=WARMUP_RUNS)
     return {
         **facts,
         "runs": summary.runs,
@@ -79,7 +79,7 @@ def _run_profiled(feed: Feed, order: Order) -> None:
         feed.run()
 
 
-def _read_profile(path: str) -> list[profile.TraceEvent]:
+def read_profile(path: str) -> list[profile.TraceEvent]:
     try:
         with open(path, encoding="utf-8", errors="replace") as profile_file:
             events: list[profile.TraceEvent] = json.load(profile_file)

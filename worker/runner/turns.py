@@ -11,6 +11,8 @@ TURN_NS = 20_000_000
 GO = b"g"
 # loaded, or ready for its first or next turn
 MORE = b"m"
+# measured, and it waits until all others are: what follows is traced
+TRACE = b"t"
 # measured: the last GO that follows lets the process summarise and end
 DONE = b"d"
 
@@ -32,6 +34,10 @@ class Turns:
         """Hand over, and sleep until it is this process's turn."""
         self._say(MORE)
         self.count += 1
+
+    def rest(self) -> None:
+        """Say that the windows are measured, and sleep until those of all others are and it is this one's turn."""
+        self._say(TRACE)
 
     def finish(self) -> None:
         """Say that all is measured, and sleep until nobody is disturbed by what follows."""

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from django.conf import settings
@@ -66,6 +67,8 @@ def start_confirmation(one: WatchRound, findings: Sequence[Finding], *, kept: li
     nodes = list(dict.fromkeys(f"node:{finding.node}" for finding in findings if finding.node))
     runtimes = [one.watch.runtime(version) for version in (one.old, one.new)]
     matrix = narrowed(parsed(one.run), positions_of(one.run, names), runtimes=runtimes, hardware=nodes)
+    # somebody will ask which operator it was: a verdict on each of them
+    matrix = replace(matrix, operators=True if matrix.operators is None else matrix.operators)
     with transaction.atomic():
         run = start(one.watch, one.version, matrix)
         if not one.move(RoundState.CONFIRMING, was=RoundState.MEASURING, confirming=run, findings=kept):

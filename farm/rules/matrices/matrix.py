@@ -40,7 +40,7 @@ MAX_PARALLEL = 1_000
 _MAX_VALUES = 1_000
 _MAX_ENTRIES = 1_000
 _MAX_PRODUCT = 200_000
-_SETTINGS = ("budget", "fail-fast", "inputs", "max-parallel", "name", "sustained", "tolerance", "wish")
+_SETTINGS = ("budget", "fail-fast", "inputs", "max-parallel", "name", "operators", "sustained", "tolerance", "wish")
 _WRAPPERS = ("strategy", "matrix")
 _RULES = ("exclude", "include")
 
@@ -54,6 +54,7 @@ PlainMatrix = TypedDict(
         "fail-fast": bool,
         "max-parallel": int,
         "name": str,
+        "operators": bool,
         "sustained": float,
         "wish": float,
         "tolerance": dict[str, dict[str, float]],
@@ -76,6 +77,8 @@ class Matrix:
     fail_fast: bool = False
     max_parallel: int | None = None
     name: str | None = None
+    # whether each launch traces a few inferences too, for verdicts on operators; None: as the budget has it
+    operators: bool | None = None
     # minutes that each cell works on for, once its rounds are over
     sustained: float | None = None
     # the smallest change that its comparisons should see, a fraction
@@ -86,6 +89,12 @@ class Matrix:
     inputs: Mapping[str, str] = field(default_factory=dict)
     # packages beyond the known distributions that whoever read it allows by name; never part of what is declared
     allowed: frozenset[str] = frozenset()
+
+    @property
+    def is_tracing_rounds(self) -> bool:
+        """Whether operators get verdicts: where that is said, and else in `precise`; `glance` compares nothing."""
+        wanted = self.budget is Budget.PRECISE if self.operators is None else self.operators
+        return wanted and self.budget is not Budget.GLANCE
 
     def as_plain(self) -> PlainMatrix:
         """The matrix as plain values that `parse` reads back: what is stored and shown."""
@@ -98,6 +107,7 @@ class Matrix:
         settings = {
             "max-parallel": self.max_parallel,
             "name": self.name,
+            "operators": self.operators,
             "sustained": self.sustained,
             "wish": self.wish,
             "tolerance": {name: one.model_dump() for name, one in self.tolerances.items()} or None,
@@ -126,6 +136,7 @@ def parse(source: str | Mapping[str, object], *, allowed: Collection[str] = ()) 
         fail_fast=_read_flag("fail-fast", keys.get("fail-fast", False)),
         max_parallel=_read_parallel(keys.get("max-parallel")),
         name=_read_name(keys.get("name")),
+        operators=_read_operators(keys.get("operators")),
         sustained=read_sustained(keys.get("sustained")),
         wish=read_wish(keys.get("wish")),
         tolerances=read_tolerances(keys.get("tolerance")),
@@ -170,6 +181,7 @@ def json_schema() -> dict[str, object]:
         "fail-fast": {"type": "boolean", "default": False},
         "max-parallel": {"type": "integer", "minimum": 1, "maximum": MAX_PARALLEL},
         "name": {"type": "string", "maxLength": 100},
+        "operators": {"type": "boolean"},
         "inputs": FILLS_SCHEMA,
         **SCHEMAS,
     }
@@ -284,6 +296,10 @@ def _read_flag(key: str, written: object) -> bool:
     if not isinstance(written, bool):
         raise MatrixProblem(f"{key} is {written!r}: write true or false.")
     return written
+
+
+def _read_operators(written: object) -> bool | None:
+    return None if written is None else _read_flag("operators", written)
 
 
 def _read_parallel(written: object) -> int | None:

@@ -17,6 +17,10 @@ UNKNOWN_LATENCY_MS = 10.0
 # a profiled process runs this long, within these counts
 TRACE_S = 0.5
 TRACE_RUNS = (10, 30)
+# where rounds are traced, a launch opens a second session and profiles it so long, or so many runs at least
+SECOND_SESSION_S = 0.2
+ROUND_TRACE_S = 0.25
+ROUND_TRACE_RUNS = 5
 # the first block on a node also installs its runtimes; not counted, for they are kept
 RUNNER_TIMEOUT_FLOOR_S = 120.0
 BLOCK_TIMEOUT_FACTOR = 4.0
@@ -53,19 +57,23 @@ SLOW_MODEL_S = 0.1
 SLOW_MODEL_RUNS = 5
 
 
-def sample_seconds(budget: Budget, latency_ms: float | None) -> float:
-    """Wall-clock of one process launch."""
+def sample_seconds(budget: Budget, latency_ms: float | None, *, is_tracing: bool = False) -> float:
+    """Wall-clock of one process launch; `is_tracing`: with a few traced inferences after its windows."""
     latency_s = _latency_s(latency_ms)
     rounds = ROUNDS[budget]
     runs = min(rounds.window_runs, SLOW_MODEL_RUNS) if latency_s > SLOW_MODEL_S else rounds.window_runs
     window_s = max(rounds.window_s, runs * latency_s)
     timed_s = min(max(rounds.shortest_s, rounds.windows * window_s), max(rounds.longest_s, window_s))
-    return LAUNCH_S + max(WARMUP_S, WARMUP_RUNS * latency_s) + timed_s
+    traced_s = SECOND_SESSION_S + max(ROUND_TRACE_S, (ROUND_TRACE_RUNS + WARMUP_RUNS) * latency_s)
+    return LAUNCH_S + max(WARMUP_S, WARMUP_RUNS * latency_s) + timed_s + (traced_s if is_tracing else 0.0)
 
 
-def arm_seconds(budget: Budget, latency_ms: float | None, *, rounds: int | None = None) -> float:
+def arm_seconds(
+    budget: Budget, latency_ms: float | None, *, rounds: int | None = None, is_tracing: bool = False
+) -> float:
     """Wall-clock of one arm: its check, its first trace and its usual number of rounds."""
-    return once_seconds(latency_ms) + (rounds or ROUNDS[budget].usual) * sample_seconds(budget, latency_ms)
+    each_s = sample_seconds(budget, latency_ms, is_tracing=is_tracing)
+    return once_seconds(latency_ms) + (rounds or ROUNDS[budget].usual) * each_s
 
 
 def once_seconds(latency_ms: float | None) -> float:
@@ -86,8 +94,10 @@ def runner_timeout_s(budget: Budget, latency_ms: float | None) -> float:
     return min(max(RUNNER_TIMEOUT_FLOOR_S, float(patient)), RUNNER_TIMEOUT_CEILING_S)
 
 
-def block_timeout_s(budget: Budget, latency_ms: float | None, *, arms: int, longer_s: float = 0.0) -> float:
+def block_timeout_s(
+    budget: Budget, latency_ms: float | None, *, arms: int, longer_s: float = 0.0, is_tracing: bool = False
+) -> float:
     """When a block counts as hanging: several times what its most rounds should take, and what is sustained."""
-    expected = arms * arm_seconds(budget, latency_ms, rounds=ROUNDS[budget].most)
+    expected = arms * arm_seconds(budget, latency_ms, rounds=ROUNDS[budget].most, is_tracing=is_tracing)
     patient = max(BLOCK_TIMEOUT_FLOOR_S, float(ceil(BLOCK_TIMEOUT_FACTOR * expected)))
     return min(patient + longer_s, BLOCK_TIMEOUT_CEILING_S)

@@ -117,7 +117,8 @@ def _eligible(cells: Sequence[Resolved], fleet: Sequence[NodeOffer] | None) -> l
 
 
 def _grouped(cells: Sequence[Resolved], matrix: Matrix, model: ModelFacts, *, most: int) -> list[list[Resolved]]:
-    arm_s = estimates.arm_seconds(matrix.budget, model.latency_ms) + _sustained_s(matrix)
+    tracing = matrix.is_tracing_rounds
+    arm_s = estimates.arm_seconds(matrix.budget, model.latency_ms, is_tracing=tracing) + _sustained_s(matrix)
     capacity = blocks.capacity_for(arm_s, most=most)
     return blocks.group(cells, positions=lambda one: dict(one.point.positions), capacity=capacity)
 
@@ -156,7 +157,7 @@ def _with_twin(arms: list[Arm]) -> list[Arm]:
 def _block(
     arms: list[Arm], matrix: Matrix, model: ModelFacts, nodes: Sequence[NodeOffer], *, number: int
 ) -> PlannedBlock:
-    budget, latency_ms = matrix.budget, model.latency_ms
+    budget, latency_ms, tracing = matrix.budget, model.latency_ms, matrix.is_tracing_rounds
     known = [node.noise for node in nodes if node.noise is not None]
     is_assumed = len(known) < len(nodes) or not nodes
     noise = max([*known, ASSUMED_NOISE] if is_assumed else known)
@@ -179,11 +180,14 @@ def _block(
         margin=margin,
         noise=noise,
         is_noise_assumed=is_assumed,
-        minutes=(len(arms) * estimates.arm_seconds(budget, latency_ms) + longer_s) / 60.0,
+        minutes=(len(arms) * estimates.arm_seconds(budget, latency_ms, is_tracing=tracing) + longer_s) / 60.0,
         runner_timeout_s=estimates.runner_timeout_s(budget, latency_ms),
-        block_timeout_s=estimates.block_timeout_s(budget, latency_ms, arms=len(arms), longer_s=longer_s),
+        block_timeout_s=estimates.block_timeout_s(
+            budget, latency_ms, arms=len(arms), longer_s=longer_s, is_tracing=tracing
+        ),
         once_s=len(arms) * estimates.once_seconds(latency_ms),
-        round_s=len(arms) * estimates.sample_seconds(budget, latency_ms),
+        round_s=len(arms) * estimates.sample_seconds(budget, latency_ms, is_tracing=tracing),
+        is_tracing_rounds=tracing,
         sustained_s=_sustained_s(matrix),
         tolerances=dict(matrix.tolerances),
         wish=wish_of(matrix.wish, budget, around) if matrix.wish is not None else None,

@@ -1,15 +1,17 @@
 """What a comparison comes from, operator by operator: from traces of its rounds, else from those made afterwards."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from farm.contract import document as doc
-from farm.rules.judging.judging import BlockJudge, Judged
+from farm.rules.judging.judging import EXPLAINED_AXES, BlockJudge, Judged
+from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import ROUNDS
 from farm.rules.tracing.attribution import FEWEST_TRACES, Attribution, NodeChange, attribute
 from farm.rules.tracing.node_verdicts import is_change
 from farm.rules.tracing.round_times import Traced, attribute_rounds
 
+# a larger batch makes every operator slower, which is no finding
+JUDGED_AXES = EXPLAINED_AXES | {TWIN}
 # of each comparison, those with a change of their own first, then those with the largest change
 MOST_OPERATORS = 64
 
@@ -23,19 +25,15 @@ def explain(judge: BlockJudge, judged: Judged) -> Attribution:
     new = judge.evidence.traces_of(judged.planned.candidate)
     rounds = judge.traced_rounds(judged.planned)
     if len(rounds) >= FEWEST_TRACES:
-        found = attribute_rounds(
+        return attribute_rounds(
             Traced(old[0], [times for times, _ in rounds]),
             Traced(new[0], [times for _, times in rounds]),
             margin=judge.block.margin,
             per_pair=ROUNDS[judge.block.budget].per_pair,
+            is_judged=judged.verdict != "not comparable" and judged.planned.axis in JUDGED_AXES,
         )
-        return found if judged.verdict != "not comparable" else _without_verdicts(found)
     shared = sorted(old.keys() & new.keys())
     return attribute([old[number] for number in shared], [new[number] for number in shared])
-
-
-def _without_verdicts(found: Attribution) -> Attribution:
-    return replace(found, nodes=tuple(replace(change, figures=None) for change in found.nodes))
 
 
 def told(changes: Sequence[NodeChange]) -> list[doc.OperatorChange]:

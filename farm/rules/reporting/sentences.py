@@ -10,6 +10,7 @@ from farm.rules.cells.numbers import counted, microseconds, milliseconds, percen
 from farm.rules.comparing.quantities import Change, change_between
 from farm.rules.planning.blocks import TWIN
 from farm.rules.reporting import fusions, parities
+from farm.rules.reporting.called_operators import certainty
 from farm.rules.reporting.headlines import Opening, Standing, axis_rank, opening_of
 from farm.rules.tracing.attribution import TypeChange, group_by_type
 
@@ -74,12 +75,17 @@ def cell_sentence(cell: Cell) -> str:
 
 
 def explanation(comparison: Comparison) -> str | None:
-    """`‹type›: k nodes, a → b µs, explains p % of the change`; None where the traces do not explain it."""
+    """`‹type›: k nodes, a → b µs, explains p % of the change`; None where the traces do not explain it.
+
+    Where rounds were traced, how many of these nodes are called slower or faster by themselves.
+    """
     named = _named_type(comparison)
     if named is None or named.share is None:
         return None
     times = f"{microseconds(named.baseline_us)} → {microseconds(named.candidate_us)} µs"
-    return f"{named.op_type}: {counted(named.nodes, 'node')}, {times}, explains {_part(named.share)} of the change"
+    sure = certainty([one for one in comparison.operators if one.op_type == named.op_type])
+    told = f"{named.op_type}: {counted(named.nodes, 'node')}, {times}, explains {_part(named.share)} of the change"
+    return f"{told} ({sure})" if sure else told
 
 
 def _headline(document: Document) -> str | None:

@@ -44,22 +44,21 @@ def own_nodes(trace: TraceReport) -> list[str]:
     return sorted({operator.node for operator in trace.operators})
 
 
-def attribute_rounds(old: Traced, new: Traced, *, margin: float, per_pair: int) -> Attribution:
+def attribute_rounds(old: Traced, new: Traced, *, margin: float, per_pair: int, is_judged: bool = True) -> Attribution:
     """The change of every group of own nodes between two arms, with the verdicts of those that can be judged.
 
-    `per_pair` rounds make one pair, as for the cells.
+    `per_pair` rounds make one pair, as for the cells. Without `is_judged` nothing gets a verdict.
     """
     firsts = [old.first, new.first]
-    group_of = joint_groups(*(trace.operators for trace in firsts))
+    group_of, neighbours = groups_of(firsts)
     heads = heads_of(firsts, group_of)
     olds, news = old.by_group(group_of), new.by_group(group_of)
-    judged = judge_nodes(
-        {group: joined(_pairs(group, olds, news), per_pair=per_pair) for group in heads},
-        neighbours=_neighbours(firsts, group_of),
-        margin=margin,
-    )
-    figures = {heads[group][1].node: _in_rounds(figures, per_pair) for group, figures in judged.items()}
     found = attributed(heads, olds, news)
+    if not is_judged:
+        return found
+    pairs = {group: joined(_pairs(group, olds, news), per_pair=per_pair) for group in heads}
+    judged = judge_nodes(pairs, neighbours=neighbours, margin=margin)
+    figures = {heads[group][1].node: _in_rounds(figures, per_pair) for group, figures in judged.items()}
     return replace(found, nodes=tuple(replace(one, figures=figures.get(one.node)) for one in found.nodes))
 
 
@@ -73,8 +72,9 @@ def _in_rounds(figures: Comparison, per_pair: int) -> Comparison:
     return replace(figures, rounds_used=figures.rounds_used * per_pair, set_aside=figures.set_aside * per_pair)
 
 
-def _neighbours(traces: Sequence[TraceReport], group_of: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    """Groups that read from one another, by group."""
+def groups_of(traces: Sequence[TraceReport]) -> tuple[dict[str, str], dict[str, frozenset[str]]]:
+    """The group of each own node, and the groups that each group reads from or is read by."""
+    group_of = joint_groups(*(trace.operators for trace in traces))
     reads = {
         (group_of[operator.node], group_of[node])
         for trace in traces
@@ -87,4 +87,4 @@ def _neighbours(traces: Sequence[TraceReport], group_of: Mapping[str, str]) -> d
         if group != other:
             found.setdefault(group, set()).add(other)
             found.setdefault(other, set()).add(group)
-    return {group: frozenset(others) for group, others in found.items()}
+    return group_of, {group: frozenset(others) for group, others in found.items()}

@@ -21,9 +21,10 @@ RELATED = ("cell__variant__derived", "cell__preparation__inputs", "cell__prepara
 UNREAD = ("cell__variant__inspection", "cell__variant__history", "cell__variant__coverage")
 
 
-def order_of(block: Block, *, attempt: int) -> BlockOrder:
+def order_of(block: Block, *, attempt: int, can_trace_rounds: bool = False) -> BlockOrder:
     """The order of an attempt: every arm that could be prepared, with the files it needs.
 
+    `can_trace_rounds`: whether the node would understand that; nodes of before 22 November 2026 would not.
     Raises Conflict when an input is missing after all; the block is then not to be had.
     """
     plan, version = block.plan, block.run.version
@@ -49,6 +50,7 @@ def order_of(block: Block, *, attempt: int) -> BlockOrder:
         promised_s=plan.promised_s(block.max_rounds - block.first_round),
         # a block that goes on has its curves already
         sustained_s=0.0 if block.first_round else plan.sustained_s,
+        is_tracing_rounds=plan.is_tracing_rounds and can_trace_rounds,
         divergences=asked,
         arms=tuple(
             _arm_order(arm, source=source, evaluation=evaluation).model_copy(update={"tolerances": plan.tolerances})

@@ -154,6 +154,8 @@ def _seconds_of(place: ArmSample, block: PlannedBlock) -> float:
     _check_arm(place.arm, block)
     if place.sample is None:
         return 0.0
+    if place.sample.nodes_us and not block.is_tracing_rounds:
+        raise _implausible(f"arm {place.arm} has times of nodes, which were not asked for")
     problem = next(_sample_problems(place.sample), None)
     if problem is not None:
         raise _implausible(f"arm {place.arm}: {problem}")

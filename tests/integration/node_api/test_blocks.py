@@ -8,7 +8,7 @@ import pytest
 from django.http import FileResponse
 
 from farm.accounts.models import Team, User
-from farm.contract.node import MAX_REPORT_BYTES
+from farm.contract.node import MAX_REPORT_BYTES, UNDERSTANDS_HEADER
 from farm.contract.reports import EndReport, Report
 from farm.fleet import services as fleet
 from farm.fleet.models import Node
@@ -18,7 +18,7 @@ from farm.runs.models import Block, Run, Trace
 from farm.runs.models import Report as ReportRow
 from tests.integration.node_api.calls import NodeClient
 from tests.integration.runs.making import first_block, make_run, make_version
-from tests.unit.rules.making import make_check, make_facts
+from tests.unit.rules.making import make_check, make_facts, make_sample
 
 pytestmark = pytest.mark.django_db
 CHROME = b'[{"cat": "Node", "name": "MatMul_kernel_time", "dur": 12}]'
@@ -97,6 +97,32 @@ def test_a_report_with_a_number_that_is_none_is_refused(
     body = f'{{"attempt": 1, "report": {{"kind": "end", "wall_s": {number}}}}}'
     assert machine.post(f"blocks/{block.pk}/reports", body, token=token).status_code == 422
     assert ReportRow.objects.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("understands", "is_asked"),
+    [("traced-rounds", True), ("something-later, traced-rounds", True), ("", False), ("traced-round,,", False)],
+)
+def test_rounds_are_traced_by_nodes_that_understand_it_and_the_others_get_the_order_that_they_know(
+    machine: NodeClient, team: Team, member: User, understands: str, is_asked: bool
+) -> None:
+    block = first_block(make_run(make_version(team), member, operators=True))
+    headers = {UNDERSTANDS_HEADER: understands} if understands else {}
+    order = machine.post(f"blocks/{block.pk}/claim", {"attempt": 1}, **headers).json()["order"]
+    assert ("is_tracing_rounds" in order) is is_asked
+    assert order.get("is_tracing_rounds", False) is is_asked
+
+
+@pytest.mark.parametrize("times", [[1.0] * 2001, [-1.0], ["many"], [1e300], [None]])
+def test_times_of_nodes_that_are_none_or_too_many_are_refused(
+    machine: NodeClient, block: Block, token: str, times: list[object]
+) -> None:
+    sample = make_sample(1.0).model_dump(mode="json")
+    places = [{"arm": 0, "position": 0, "sample": {**sample, "nodes_us": times}}]
+    body = json.dumps({"attempt": 1, "report": {"kind": "round", "round": 0, "samples": places}})
+    answer = machine.post(f"blocks/{block.pk}/reports", body, token=token)
+    assert answer.status_code == 422
+    assert not ReportRow.objects.exists()
 
 
 def test_a_report_over_the_limit_is_refused(machine: NodeClient, block: Block, token: str) -> None:

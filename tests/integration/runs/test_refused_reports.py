@@ -84,6 +84,7 @@ def test_a_report_of_another_node_is_refused(lease: Lease, team: Team) -> None:
         (a_round(0, timings="u2:AAAA"), "unknown"),
         (a_round(0, timings="u4:" + "A" * 1000), "cannot be unpacked"),
         (a_round(0, n=1), "unpacks to"),
+        (a_round(0, nodes_us=(5.0, 7.0)), "times of nodes, which were not asked for"),
     ],
 )
 def test_a_report_that_cannot_be_true_is_refused_in_words(lease: Lease, node: Node, report: Report, words: str) -> None:

@@ -155,6 +155,25 @@ def test_the_three_operators_of_the_largest_change_are_named() -> None:
     assert "Softmax /Softmax" not in text
 
 
+def test_operators_with_a_verdict_of_their_own_are_named_also_where_the_model_is_as_fast_as_before() -> None:
+    judged = {"ratio": 1.1, "ci_low": 1.08, "ci_high": 1.12, "verdict": "slower", "rounds": 16}
+    norm = OperatorChange(node="/norm", op_type="Norm", baseline_us=60, candidate_us=66, **judged)
+    same = OperatorChange(node="/mm", op_type="Gemm", baseline_us=600, candidate_us=600, verdict="equal", rounds=16)
+    text = screen(document(comparisons=[compared("c1", "c2", verdict="equal", operators=[same, norm])]))
+    assert "Operators that changed, each judged by its own pairs:" in text
+    assert "▲ slower  Norm /norm: 10 % (8–12 %), 60.0 → 66.0 µs, 16 rounds, 1.29.0 → 1.31.1" in text
+    assert "/mm" not in text
+
+
+def test_many_operators_with_a_verdict_are_counted() -> None:
+    judged = {"ratio": 1.1, "ci_low": 1.08, "ci_high": 1.12, "verdict": "slower", "rounds": 16}
+    many = [
+        OperatorChange(node=f"/n{number}", op_type="Norm", baseline_us=60, candidate_us=66, **judged)
+        for number in range(15)
+    ]
+    assert "  and 3 more" in screen(document(comparisons=[compared("c1", "c2", operators=many)]))
+
+
 def test_names_from_a_model_are_printed_as_they_are() -> None:
     hostile = cell("c1", model="[red]x[/red]", runtime="onnxruntime==1.31.1")
     text = screen(document(cells=[hostile], comparisons=[], sentence="[bold]not markup[/bold]"))

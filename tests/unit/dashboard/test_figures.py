@@ -138,6 +138,28 @@ def test_operators_are_sorted_by_their_change_and_the_finding_adds_up_a_type(
     assert len(figure.table.rows) == 12
 
 
+def test_operators_with_verdicts_of_their_own_have_them_in_the_table_and_in_the_finding(
+    document: Document, by_id: dict[str, Cell]
+) -> None:
+    comparison = document.comparisons[0]
+    plain = operators.operators(comparison, by_id["b1-a0"], by_id["b1-a1"])
+    assert "Verdict" not in [head.text for head in plain.table.heads]
+    judged = {"verdict": "slower", "ratio": 1.1, "ci_low": 1.08, "ci_high": 1.12, "rounds": 16}
+    first, *rest = operators.by_change(comparison)
+    both = [first.model_copy(update=judged), *rest]
+    sides = by_id["b1-a0"], by_id["b1-a1"]
+    figure = operators.operators(comparison.model_copy(update={"operators": both}), *sides)
+    assert [head.text for head in figure.table.heads][-5:] == ["Verdict", "ratio", "ratio from, to", "rounds", "Why"]
+    assert figure.table.rows[0][-3].text == "1.08 to 1.12"
+    assert "; called by themselves: " in figure.title
+    quiet = [one.model_copy(update={**judged, "verdict": "undecided"}) for one in both]
+    title = operators.operators(comparison.model_copy(update={"operators": quiet}), *sides).title
+    assert title.endswith("; no operator is called slower or faster by itself")
+    many = [one.model_copy(update=judged) for one in both]
+    title = operators.operators(comparison.model_copy(update={"operators": many}), *sides).title
+    assert title.endswith(f" and {len(many) - 2} more")
+
+
 def test_a_candidate_of_the_same_runtime_is_told_from_its_baseline_by_colour(
     document: Document, by_id: dict[str, Cell]
 ) -> None:

@@ -129,6 +129,16 @@ def test_operators_of_arms_that_cannot_be_compared_have_times_and_no_verdict():
     assert all(change.figures is None for change in found.nodes)
 
 
+def test_operators_of_a_larger_batch_have_times_and_no_verdict():
+    block, reports = block_of(OLD, NEW)
+    planned = block.comparisons[0].model_copy(update={"axis": "batch"})
+    judge = BlockJudge(block, reports=reports)
+    (judged,) = judge.comparisons()
+    found = operator_changes.explain(judge, replace(judged, planned=planned))
+    assert found.traces == 12
+    assert all(change.figures is None for change in found.nodes)
+
+
 def test_a_called_operator_is_told_however_many_others_moved_more():
     many = {f"n{number:03}": 3000.0 for number in range(80)} | {"small": 50.0}
     block, reports = block_of(many, {**many, "small": 60.0}, rounds=12)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from farm.contract.document import Cell, Comparison, Document, OperatorChange
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.cells import numbers
-from farm.rules.reporting import sentences
+from farm.rules.reporting import called_operators, sentences
 
 
 def cell(name="c1", **changes):
@@ -192,6 +192,37 @@ def test_an_explanation_says_nodes_times_and_share():
     assert sentences.explanation(compared(operators=operators)) == (
         "Norm: 2 nodes, 1,000 → 2,110 µs, explains 100 % of the change"
     )
+
+
+def judged(verdict, rounds=16):
+    return {"verdict": verdict, "ratio": 1.1, "ci_low": 1.08, "ci_high": 1.12, "rounds": rounds}
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "sure"),
+    [
+        (("slower", "undecided"), " (1 of 2 called by themselves over 16 rounds)"),
+        (("equal", "undecided"), " (none called by itself over 16 rounds)"),
+        ((None, None), ""),
+    ],
+)
+def test_an_explanation_says_how_sure_it_is_where_rounds_were_traced(verdicts, sure):
+    operators = [
+        changed("Norm", 500.0, 1000.0, 0.5).model_copy(update=judged(verdict) if verdict else {})
+        for verdict in verdicts
+    ]
+    assert sentences.explanation(compared(operators=operators)) == (
+        f"Norm: 2 nodes, 1,000 → 2,000 µs, explains 100 % of the change{sure}"
+    )
+
+
+def test_operators_that_are_called_come_by_their_change_and_say_how_large_it_is():
+    small = changed("Norm", 60.0, 66.0, None).model_copy(update=judged("slower"))
+    large = changed("Gemm", 600.0, 500.0, None).model_copy(update=judged("faster"))
+    other = changed("Relu", 9.0, 9.0, None)
+    assert called_operators.called_operators(compared(operators=[small, other, large])) == [large, small]
+    assert called_operators.operator_size(small) == "10 % (8–12 %)"
+    assert called_operators.operator_size(other) == ""
 
 
 def test_what_costs_more_than_the_change_explains_all_of_it():

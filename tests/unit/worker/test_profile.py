@@ -90,3 +90,10 @@ def test_rows_beyond_the_limit_become_one_sum_a_provider() -> None:
     assert len(rows) == profile.MAX_NODES + 1
     assert rows[-1]["time_us"] == 6
     assert rows[-1]["name"] == ""
+
+
+def test_runs_that_filled_the_caches_again_after_others_turns_do_not_count() -> None:
+    times = [500, 20, 20, 500, 20]
+    found = profile.summarise(inferences(times), skip_runs=1, cold_runs={3})
+    assert found.runs == 3
+    assert {row["name"]: row["time_us"] for row in profile.as_rows(found)}["b"] == 20.0

@@ -120,7 +120,9 @@ class Gateway:
         return None if response.status_code == 204 else _parsed(response, messages.Offer)
 
     def claim(self, block: str, *, attempt: int) -> Lease:
-        return self._post(f"blocks/{block}/claim", messages.ClaimRequest(attempt=attempt), Lease)
+        body = messages.ClaimRequest(attempt=attempt).model_dump_json().encode()
+        headers = {"Content-Type": "application/json", messages.UNDERSTANDS_HEADER: messages.TRACED_ROUNDS}
+        return _parsed(self._send("POST", f"blocks/{block}/claim", content=body, headers=headers), Lease)
 
     def heartbeat(self, block: str, *, attempt: int, token: str, doing: str = "") -> messages.HeartbeatReply:
         request = messages.HeartbeatRequest(attempt=attempt, doing=doing[: messages.MAX_DOING])

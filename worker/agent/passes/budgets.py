@@ -8,6 +8,10 @@ TRACE_RUNS = 30
 TRACE_S = 0.5
 # … and this long where it is traced again and again to explain a change
 FURTHER_TRACE_S = 0.25
+# after the windows of each launch, where rounds are traced: no longer than this, and at most so many runs and events
+ROUND_TRACE_S = 0.25
+ROUND_TRACE_RUNS = 100
+ROUND_TRACE_EVENTS = 20_000
 
 _BUDGETS: dict[Budget, BudgetPart] = {
     Budget.GLANCE: {

@@ -68,6 +68,7 @@ class RunnerOrder(TypedDict, total=False):
     concurrency: int
     budget: BudgetPart
     gate_cpu_share: float | None
+    is_traced: bool
     turns: str
     core: int | None
     keep: str

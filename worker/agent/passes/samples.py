@@ -17,6 +17,7 @@ from worker.agent.passes import budgets, turns
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.checks import CPU, first_problem, runner_order
 from worker.agent.passes.launches import Answer, Launcher, garbled
+from worker.agent.passes.node_times import RoundTraces
 from worker.agent.passes.orders import RunnerOrder
 from worker.agent.passes.pace import Pace
 
@@ -48,6 +49,8 @@ class Sampler:
     core: int | None = None
     peaks: dict[int, int] = field(default_factory=dict)
     pace: Pace = field(default_factory=Pace)
+    # what launches trace besides; None: nothing
+    traces: RoundTraces | None = None
 
     def measure(self, arms: Sequence[PreparedArm], *, round_number: int) -> Iterator[ArmSample]:
         """A sample of each arm, in this order; those that took turns come all at once."""
@@ -72,7 +75,7 @@ class Sampler:
     ) -> dict[int, ArmSample]:
         answers = turns.take_turns(self.launcher, [(arm, self._order(arm)) for _, arm in places], dice=dice)
         return {
-            position: as_sample(answer, arm=arm, position=position, remeasured=remeasured)
+            position: self._with_nodes(as_sample(answer, arm=arm, position=position, remeasured=remeasured), answer)
             for (position, arm), answer in zip(places, answers, strict=True)
         }
 
@@ -87,7 +90,14 @@ class Sampler:
 
     def _launched(self, arm: PreparedArm, *, position: int, remeasured: int) -> ArmSample:
         answer = self.launcher.launch(arm, self._order(arm), work_dir=arm.scratch)
-        return as_sample(answer, arm=arm, position=position, remeasured=remeasured)
+        return self._with_nodes(as_sample(answer, arm=arm, position=position, remeasured=remeasured), answer)
+
+    def _with_nodes(self, taken: ArmSample, answer: Answer) -> ArmSample:
+        """The sample with the times of own nodes, where the launch traced some."""
+        times = self.traces.times(taken.arm, answer.reply) if self.traces is not None else ()
+        if taken.sample is None or not times:
+            return taken
+        return taken.model_copy(update={"sample": taken.sample.model_copy(update={"nodes_us": times})})
 
     def _order(self, arm: PreparedArm) -> RunnerOrder:
         return {
@@ -95,6 +105,7 @@ class Sampler:
             "budget": budgets.runner_budget(self.budget),
             "gate_cpu_share": CPU_SHARE_GATE if is_gated(arm) else None,
             "core": self.core if is_gated(arm) else None,
+            **(self.traces.order(arm) if self.traces is not None else {}),
         }
 
 

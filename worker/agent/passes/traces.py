@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from farm.contract.reasons import Reason
-from farm.contract.reports import Operator, ProviderShare, TraceReport
+from farm.contract.reports import MOST_NODES, Operator, ProviderShare, TraceReport
 from farm.rules.tracing import mapping
 from farm.rules.tracing.alignment import Origin
 from farm.rules.tracing.executing import COPY_TO_DEVICE, COPY_TO_HOST
@@ -25,10 +25,12 @@ from worker.agent.passes.launches import Launcher, garbled
 from worker.agent.passes.orders import RunnerOrder
 
 # a report stays under 1 MB: the slowest operators one by one, the others in one sum a provider
-MAX_OPERATORS = 2_000
+MAX_OPERATORS = MOST_NODES
+# a node that reads from more others tells of so many
+MOST_EDGES = 64
 
 
-class _Row(BaseModel):
+class Row(BaseModel):
     """An executed node in the runner's answer; `time_us` is of one run, `calls` are of all."""
 
     model_config = ConfigDict(extra="forbid")
@@ -45,6 +47,10 @@ class _Row(BaseModel):
             name=self.name, op_type=self.op_type, provider=self.provider, index=self.index, path=self.path
         )
 
+    def own_node(self, origin: Origin) -> str:
+        """The node of the model that it counts for, by its own name where nothing leads back."""
+        return origin.node or "/".join((*self.path, self.name)) or self.op_type
+
 
 class _Group(BaseModel):
     provider: str
@@ -54,7 +60,7 @@ class _Group(BaseModel):
 class _Reply(BaseModel):
     runs: int = Field(ge=0)
     run_us: float = Field(ge=0, allow_inf_nan=False)
-    executed: tuple[_Row, ...]
+    executed: tuple[Row, ...]
     assigned: tuple[_Group, ...] = ()
     raw: str = Field(pattern=r"^[A-Za-z0-9_.-]+$")
     optimized: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_.-]+$")
@@ -128,6 +134,10 @@ class Mapper:
         self._models |= dict(zip(sorted(models), read, strict=False))
         self._optimized |= dict(zip(saved, read[len(models) :], strict=True))
 
+    def source_of(self, profiled: Profiled) -> Graph | None:
+        """The uploaded model's graph; None where it could not be read."""
+        return self._models.get(profiled.arm.source)
+
     def origins(self, profiled: Profiled) -> list[Origin]:
         """Origins of the executed nodes, in order; unmapped where the graph could not be read."""
         assert profiled.reply is not None
@@ -147,8 +157,11 @@ class Mapper:
         )
 
 
-def report_of(profiled: Profiled, mapper: Mapper, *, store: StoreTrace) -> TraceReport:
-    """The report of one trace; the raw file of an arm's first trace is stored."""
+def report_of(profiled: Profiled, mapper: Mapper, *, store: StoreTrace, has_edges: bool = False) -> TraceReport:
+    """The report of one trace; the raw file of an arm's first trace is stored.
+
+    `has_edges`: operators tell which own nodes they read from.
+    """
     arm, trace_round = profiled.arm.arm, profiled.trace_round
     reply = profiled.reply
     if reply is None or profiled.folder is None:
@@ -163,7 +176,7 @@ def report_of(profiled: Profiled, mapper: Mapper, *, store: StoreTrace) -> Trace
         runs=reply.runs,
         run_us=reply.run_us,
         providers=_shares(reply.executed),
-        operators=_operators(reply, origins),
+        operators=_operators(reply, origins, source=mapper.source_of(profiled) if has_edges else None),
         copies_to_device=_copies(reply, COPY_TO_DEVICE),
         copies_to_host=_copies(reply, COPY_TO_HOST),
         mapped_share=mapping.mapped_share(origins),
@@ -178,7 +191,7 @@ def drop(profiled: Profiled) -> None:
             shutil.rmtree(profiled.folder)
 
 
-def _shares(rows: Sequence[_Row]) -> tuple[ProviderShare, ...]:
+def _shares(rows: Sequence[Row]) -> tuple[ProviderShare, ...]:
     total = sum(row.time_us for row in rows)
     names = dict.fromkeys(row.provider for row in rows)
     shares = []
@@ -190,20 +203,29 @@ def _shares(rows: Sequence[_Row]) -> tuple[ProviderShare, ...]:
     return tuple(sorted(shares, key=lambda one: -one.time_share))
 
 
-def _operators(reply: _Reply, origins: Sequence[Origin]) -> tuple[Operator, ...]:
+def _operators(reply: _Reply, origins: Sequence[Origin], *, source: Graph | None) -> tuple[Operator, ...]:
     operators = [
         Operator(
-            node=origin.node or "/".join((*row.path, row.name)) or row.op_type,
+            node=row.own_node(origin),
             covers=origin.covers,
             op_type=row.op_type,
             provider=row.provider,
             time_us=row.time_us,
             calls=max(1, round(row.calls / reply.runs)),
+            reads=_read_by(origin, source) if source is not None else (),
         )
         for row, origin in zip(reply.executed, origins, strict=True)
     ]
     operators.sort(key=lambda one: -one.time_us)
     return (*operators[:MAX_OPERATORS], *_sum_of(operators[MAX_OPERATORS:]))
+
+
+def _read_by(origin: Origin, source: Graph) -> tuple[str, ...]:
+    """Own nodes that make what the nodes of an executed one read."""
+    own = [label for label in (origin.node, *origin.covers) if label is not None]
+    read = [name for label in own if label in source.by_label for name in source.by_label[label].inputs]
+    makers = dict.fromkeys(source.producer[name].label for name in read if name in source.producer)
+    return tuple(label for label in makers if label not in own)[:MOST_EDGES]
 
 
 def _sum_of(rest: Sequence[Operator]) -> list[Operator]:

@@ -21,7 +21,7 @@ from worker.agent.passes.launches import Answer, Launcher
 from worker.agent.passes.orders import RunnerOrder
 
 # the words of worker.runner.turns, which runs in another environment
-GO, MORE = b"g", b"m"
+GO, MORE, TRACE = b"g", b"m", b"t"
 ENDED = b""
 LISTEN_S = 0.05
 # so many load their models at the same time; nobody measures or warms up meanwhile
@@ -130,12 +130,23 @@ def lead(
         at_work = [seat for seat in at_work if seat.take_turn() == MORE]
         # each process has its own limit; this one is for processes that hand over without an end
         limit = time.monotonic() + limit_s
-        while at_work and time.monotonic() < limit:
-            dice.shuffle(at_work)
-            at_work = [seat for seat in at_work if seat.take_turn() == MORE]
+        # what some trace after their windows would disturb the windows of others
+        resting = _go_around(at_work, dice=dice, limit=limit)
+        _go_around(resting, dice=dice, limit=limit)
         for seat in seats:
             seat.dismiss()
         return [seat.answer() for seat in seats]
+
+
+def _go_around(seats: list[Seat], *, dice: random.Random, limit: float) -> list[Seat]:
+    """Gives turns until nobody wants another or the limit is there; those that wait with something to trace."""
+    resting: list[Seat] = []
+    while seats and time.monotonic() < limit:
+        dice.shuffle(seats)
+        said = [(seat, seat.take_turn()) for seat in seats]
+        resting += [seat for seat, word in said if word == TRACE]
+        seats = [seat for seat, word in said if word == MORE]
+    return resting
 
 
 def _pipe(path: Path) -> int:

@@ -1,0 +1,34 @@
+"""Operators of a comparison that have a verdict of their own, and what is said of them. Needs no numpy."""
+
+from collections.abc import Sequence
+
+from farm.contract.document import Comparison, OperatorChange
+from farm.rules.cells.numbers import change, counted
+
+CALLED = ("slower", "faster")
+
+
+def called_operators(comparison: Comparison) -> list[OperatorChange]:
+    """Those that became slower or faster, the largest change in µs first."""
+    called = [one for one in comparison.operators if one.verdict in CALLED]
+    return sorted(called, key=lambda one: -abs(one.candidate_us - one.baseline_us))
+
+
+def operator_size(one: OperatorChange) -> str:
+    """`10 % (8–12 %)`: how much an operator changed, and the interval; empty without a verdict."""
+    if one.ratio is None or one.ci_low is None or one.ci_high is None:
+        return ""
+    size, interval = change(one.ratio, one.ci_low, one.ci_high)
+    return f"{size} ({interval})"
+
+
+def certainty(operators: Sequence[OperatorChange]) -> str:
+    """How sure it is that operators which explain a change changed at all; empty where rounds were not traced."""
+    judged = [one for one in operators if one.verdict is not None]
+    if not judged:
+        return ""
+    called = sum(one.verdict in CALLED for one in judged)
+    over = f"over {counted(max(one.rounds or 0 for one in judged), 'round')}"
+    if not called:
+        return f"none called by itself {over}"
+    return f"{called} of {len(operators)} called by themselves {over}"

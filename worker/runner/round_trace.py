@@ -1,0 +1,71 @@
+"""The trace of a launch in a round: a few inferences under the profiler, in a session of their own after the windows.
+
+The profiler can only be switched on when a session is made. Processes that take turns take them here too, so that the
+same stretch of the machine's time is seen by all arms.
+"""
+
+import os
+import time
+
+from worker.runner import faults, profile
+from worker.runner.engine import open_engine
+from worker.runner.feeding import Feed, choose_inputs, load_arrays
+from worker.runner.order import Order, PhaseTimer
+from worker.runner.trace import WARMUP_RUNS, read_profile
+from worker.runner.turns import TURN_NS, Turns
+
+LEAST_RUNS = 5
+
+
+def trace_few(order: Order, *, timer: PhaseTimer, turns: Turns | None) -> list[dict[str, object]]:
+    """Executed nodes with their median self time, as the trace pass has them; none where tracing failed.
+
+    The sample is measured by then, and is not given up for its trace.
+    """
+    try:
+        with timer.phase("trace"):
+            path, cold_runs = _profiled(order, turns=turns)
+        if turns is not None:
+            turns.finish()
+        events = read_profile(path)
+        os.remove(path)
+    except (faults.Refusal, OSError):
+        return []
+    return profile.as_rows(profile.summarise(events, skip_runs=WARMUP_RUNS, cold_runs=cold_runs))
+
+
+def _profiled(order: Order, *, turns: Turns | None) -> tuple[str, set[int]]:
+    """The path of the profile, and which of its runs filled the caches again."""
+    # session creation is no part of what the sample says of its own
+    apart = PhaseTimer(launched_ns=None, entered_ns=0)
+    prefix = os.path.join(order.work_dir, "round")
+    engine = open_engine(order, timer=apart, tune={"enable_profiling": True, "profile_file_prefix": prefix})
+    with faults.translated("run"):
+        feed = Feed(engine, choose_inputs(engine, load_arrays(order.inputs)))
+        feed.run_first()
+        feed.settle()
+        # a run of each of these is the first of the profile's
+        for _ in range(WARMUP_RUNS - 2):
+            feed.run()
+        cold_runs = _run(feed, order, turns=turns)
+        return engine.session.end_profiling(), cold_runs
+
+
+def _run(feed: Feed, order: Order, *, turns: Turns | None) -> set[int]:
+    """At least five runs, more while there is time; which of the profile's runs came first after others' turns."""
+    cold_runs: set[int] = set()
+    number, counted, spent_ns = WARMUP_RUNS, 0, 0
+    while True:
+        began = before = time.perf_counter_ns()
+        while before - began < TURN_NS:
+            feed.run()
+            after = time.perf_counter_ns()
+            spent_ns, before = spent_ns + after - before, after
+            number, counted = number + 1, counted + 1
+            if counted >= LEAST_RUNS and (counted >= order.trace_runs or spent_ns >= order.trace_s * 1e9):
+                return cold_runs
+        if turns is not None:
+            turns.wait()
+            cold_runs.add(number)
+            feed.run()
+            number += 1
