@@ -11,9 +11,12 @@ A command raises one of these with one sentence that says what happened, with wh
 other exception is a mistake of ours and keeps its traceback.
 """
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
 
 import typer
 
@@ -76,5 +79,28 @@ def needs_extra(extra: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as missing:
         raise Infrastructure(
-            f"This command needs {missing.name}, which is not installed: pip install 'onnxfarm[{extra}]'."
+            f"This command needs {missing.name}, which is not installed: {install_command(extra)}"
         ) from missing
+
+
+def install_command(extra: str) -> str:
+    """How this release is installed with an extra, in words: onnxfarm is on no index."""
+    if (Path(__file__).parents[1] / "pyproject.toml").exists():
+        return f"type pip install '.[{extra}]' in this checkout."
+    link = _link()
+    if link:
+        return f'type pip install "onnxfarm[{extra}] @ {link}".'
+    return f"install onnxfarm[{extra}] by the command that Add a node on your farm's page shows."
+
+
+def _link() -> str:
+    """The address that this release was installed from, as pip and uv note it (PEP 610); empty where it was none."""
+    try:
+        noted = distribution("onnxfarm").read_text("direct_url.json")
+    except PackageNotFoundError:
+        return ""
+    said = json.loads(noted or "{}")
+    url, digest = str(said.get("url", "")), (said.get("archive_info") or {}).get("hashes", {}).get("sha256", "")
+    if not url.startswith(("https://", "http://")):
+        return ""
+    return f"{url}#sha256={digest}" if digest else url

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -19,6 +18,7 @@ from dashboard.views.orders import ordered
 from farm.accounts.refusals import Missing
 from farm.accounts.selectors import team_to_write
 from farm.fleet import selectors, services
+from farm.fleet.joining import joining
 from farm.fleet.states import NodeHealth
 from farm.rules.comparing.margins import NoiseFloor
 from farm.runs.selectors import blocks_on, last_blocks_of, queueing
@@ -63,8 +63,7 @@ def fleet(request: HttpRequest) -> HttpResponse:
 def invite(request: HttpRequest) -> HttpResponse:
     """Shows a new one-off code with the command that uses it; it is shown this once."""
     row, code = services.invite(team=team_to_write(person(request)), by=person(request))
-    command = f"onnxfarm node enroll {settings.GATEWAY_URL} --token {code}"
-    context = {**_fleet(request), "code": code, "expires_at": row.expires_at, "join_command": command}
+    context = {**_fleet(request), "code": code, "expires_at": row.expires_at, "joining": joining(code)}
     return render(request, "dashboard/fleet.html", context)
 
 

@@ -3,7 +3,6 @@
 from datetime import datetime
 from typing import Literal
 
-from django.conf import settings
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
 from pydantic import Field
@@ -12,6 +11,7 @@ from farm.accounts.selectors import team_to_write
 from farm.accounts.states import Scope
 from farm.api.auth import BrowserAuth, TokenAuth, person
 from farm.fleet import selectors, services
+from farm.fleet.joining import joining
 from farm.fleet.models import Node
 
 # a token that uploads and runs, as in CI, lets no machine in
@@ -79,6 +79,8 @@ class InvitationOut(Schema):
 
     code: str = Field(description="works once, and is not shown again")
     command: str = Field(description="what is typed on the machine that joins")
+    install: str = Field(description="what is typed there before, where onnxfarm is not installed yet")
+    warning: str = Field(description="why other machines cannot reach this farm, and what to set; empty: they can")
     expires_at: datetime = Field(description="until when the code works")
 
 
@@ -109,8 +111,11 @@ def invite(request: HttpRequest, payload: Invitation) -> Status[InvitationOut]:
     """A one-off code by which one machine joins, with the command that uses it."""
     user = person(request)
     row, code = services.invite(team=team_to_write(user, name=payload.team), by=user)
-    command = f"onnxfarm node enroll {settings.GATEWAY_URL} --token {code}"
-    return Status(201, InvitationOut(code=code, command=command, expires_at=row.expires_at))
+    how = joining(code)
+    out = InvitationOut(
+        code=code, command=how.enroll, install=how.install, warning=how.warning, expires_at=row.expires_at
+    )
+    return Status(201, out)
 
 
 @router.get("/nodes/{int:node_id}", response=NodeOut)

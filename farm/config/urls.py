@@ -5,6 +5,7 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 
+from farm.api import install
 from farm.api.api import api
 from farm.api.metrics import metrics
 from farm.api.node import node_api
@@ -16,6 +17,8 @@ urlpatterns: list[URLResolver | URLPattern] = [
     path("api/v1/", api.urls),
     path("api/node/v1/", node_api.urls),
     path("metrics", metrics),
+    path("install/simple/onnxfarm/", install.index),
+    path("install/<str:name>", install.wheel),
     path("", include("dashboard.urls")),
 ]
 

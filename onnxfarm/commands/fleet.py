@@ -29,9 +29,13 @@ def invite(
     team: Annotated[str, typer.Option(help="The team that the machine will belong to; default: your first.")] = "",
     server: ServerOption = None,
 ) -> None:
-    """Make a one-off code; prints the command to type on the machine that joins."""
+    """Make a one-off code; prints what to type on the machine that joins."""
     with Client(find_account(server)) as client:
         made = client.invite_node(team=team)
+    if warning := made.get("warning"):
+        print(f"onnxfarm: {warning}", file=sys.stderr)
+    if install := made.get("install"):
+        print(f"On the machine that joins, where onnxfarm is not installed yet:\n{install}\nThen:", file=sys.stderr)
     print(made["command"])
     print(f"It works once, until {made['expires_at']}. Then: onnxfarm node list", file=sys.stderr)
 

@@ -1,6 +1,6 @@
 """What a farm's API answers, as far as this client reads it; its document at /api/v1/docs names every field."""
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 
 class Progress(TypedDict, total=False):
@@ -115,7 +115,11 @@ class Node(TypedDict):
 
 
 class Invitation(TypedDict):
+    """`install` and `warning` are not there on farms of before 22 November 2026."""
+
     command: str
+    install: NotRequired[str]
+    warning: NotRequired[str]
     expires_at: str
 
 

@@ -134,6 +134,10 @@ GET    api/node/v1/files/<sha256>                                401   401   401
 # for Prometheus: the test asks from the farm's own machine; tests/integration/api/test_metrics.py asks from elsewhere
 GET    metrics                                                   ok    ok    ok    ok    ok    ok    ok
 
+# the farm's own program, for machines that join
+GET    install/<str:name>                                        ok    ok    ok    ok    ok    ok    ok
+GET    install/simple/onnxfarm/                                  ok    ok    ok    ok    ok    ok    ok
+
 # pages
 GET    /                                                         ok    ok    ok    ok    sign-in sign-in sign-in
 GET    models/                                                   ok    ok    ok    ok    sign-in sign-in sign-in

@@ -24,6 +24,7 @@ from farm.contract.blocks import Lease
 from farm.contract.node import ATTEMPT_TOKEN_HEADER
 from farm.contract.version import CONTRACT_VERSION
 from farm.fleet.models import Lending, Node, NodeSecret
+from farm.fleet.own_wheel import own_wheel
 from farm.registry import storage
 from farm.registry.models import Blob, Version
 from farm.registry.services import begin_upload
@@ -226,6 +227,7 @@ OWN_NAMES: Final[dict[str, dict[str, object]]] = {
     "api/v1/lendings/<int:lending_id>/<what>": {"what": "agree"},
     "fleet/lendings/<int:lending_id>/<str:what>/": {"what": "agree"},
     "graph/netron/<str:name>": {"name": "view.js"},
+    "install/<str:name>": {"name": own_wheel().name},
 }
 
 

@@ -4,11 +4,13 @@ import json
 from collections.abc import Callable
 
 import pytest
+from pytest_django import Settings
 from typer.testing import Result
 
 from farm.accounts.models import Membership, Team, User
 from farm.accounts.services import create_owner, issue_token
 from farm.accounts.states import Role, Scope
+from farm.fleet.joining import wheel_link
 from onnxfarm.remote.account import Account
 
 Command = Callable[..., Result]
@@ -63,3 +65,15 @@ def test_teams_and_tokens_are_made_listed_and_closed(as_administrator: Command) 
     )
     assert "opens nothing any more" in as_administrator("farm", "tokens", "close", number).stdout
     assert "closed" in as_administrator("farm", "tokens", "list").stdout
+
+
+def test_an_invitation_prints_how_to_install_and_to_join_and_warns_of_a_local_address(
+    as_administrator: Command, settings: Settings
+) -> None:
+    settings.PUBLIC_URL = settings.GATEWAY_URL = "http://127.0.0.1:8000"
+    made = as_administrator("node", "invite")
+    assert made.stdout.startswith("onnxfarm node enroll http://127.0.0.1:8000 --token ofe_")
+    assert f'pip install "onnxfarm[node] @ {wheel_link()}"' in made.stderr
+    assert "Other machines cannot reach http://127.0.0.1:8000" in made.stderr
+    settings.PUBLIC_URL = settings.GATEWAY_URL = "https://farm.example"
+    assert "Other machines" not in as_administrator("node", "invite").stderr

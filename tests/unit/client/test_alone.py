@@ -34,5 +34,5 @@ def test_a_command_that_needs_an_extra_says_which() -> None:
     script = hidden + "from onnxfarm.main import app\napp(['bisect', 'x'])"
     root = Path(__file__).parents[3]
     done = subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=False)
-    assert (done.returncode, "pip install 'onnxfarm[node]'" in done.stderr) == (3, True), done.stderr
+    assert (done.returncode, "pip install '.[node]' in this checkout" in done.stderr) == (3, True), done.stderr
     assert "Traceback" not in done.stderr

@@ -1,5 +1,8 @@
 """Exit codes."""
 
+import json
+from pathlib import Path
+
 import pytest
 import typer
 
@@ -26,7 +29,38 @@ def test_a_mistake_of_ours_keeps_its_traceback() -> None:
 
 def test_a_missing_module_names_what_to_install() -> None:
     with (
-        pytest.raises(problems.Infrastructure, match=r"needs nonesuch, .* pip install 'onnxfarm\[node\]'"),
+        pytest.raises(problems.Infrastructure, match=r"needs nonesuch, .* pip install '\.\[node\]' in this checkout"),
         problems.needs_extra("node"),
     ):
         import nonesuch  # type: ignore[import-not-found]  # noqa: F401
+
+
+@pytest.mark.parametrize(
+    ("noted", "words"),
+    [
+        (
+            {"url": "https://farm.example/install/onnxfarm-0.1.0-py3-none-any.whl",
+             "archive_info": {"hashes": {"sha256": "ab"}}},
+            'pip install "onnxfarm[node] @ https://farm.example/install/onnxfarm-0.1.0-py3-none-any.whl#sha256=ab"',
+        ),
+        ({"url": "https://farm.example/o.whl", "archive_info": {}}, '"onnxfarm[node] @ https://farm.example/o.whl"'),
+        ({"url": "file:///home/ada/checkout", "dir_info": {}}, "Add a node"),
+        (None, "Add a node"),
+    ],
+)  # fmt: skip
+def test_an_installed_client_says_where_its_own_release_comes_from(
+    noted: dict[str, object] | None, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Installed:
+        def read_text(self, name: str) -> str | None:
+            assert name == "direct_url.json"
+            return None if noted is None else json.dumps(noted)
+
+    monkeypatch.setattr(problems, "__file__", str(tmp_path / "onnxfarm" / "problems.py"))
+    monkeypatch.setattr(problems, "distribution", lambda name: Installed())
+    assert words in problems.install_command("node")
+
+
+def test_a_client_that_is_no_distribution_points_at_the_farm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(problems, "__file__", str(tmp_path / "onnxfarm" / "problems.py"))
+    assert "Add a node" in problems.install_command("node")

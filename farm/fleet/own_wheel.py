@@ -1,0 +1,143 @@
+"""The wheel that nodes install: this farm's own files, written the same way by every process of it.
+
+No index carries onnxfarm, and a node has to speak the farm's version. The wheel is zipped from the files that the farm
+runs, in a checkout with the metadata that pyproject.toml says, else with those of the installed distribution: a build
+backend would need an index, a folder to write to, and files that a container of the farm does not carry. Documents are
+left out, since a node shows none.
+Format: https://packaging.python.org/en/latest/specifications/binary-distribution-format/
+"""
+
+import tomllib
+import zipfile
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from functools import lru_cache
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, distribution
+from io import BytesIO
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+NAME = "onnxfarm"
+ROOT = Path(__file__).resolve().parents[2]
+# zip has no earlier moment, and none of these files has one that matters
+MOMENT = (1980, 1, 1, 0, 0, 0)
+MODE = 0o644 << 16
+# of an installed distribution's folder of metadata, what a wheel has too; the rest tells how it was installed
+KEPT = ("METADATA", "entry_points.txt", "licenses/*")
+TAG = f"Wheel-Version: 1.0\nGenerator: {NAME}\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Wheel:
+    """A file to install. `sha256`: of its bytes, in hexadecimal digits."""
+
+    name: str
+    content: bytes
+    sha256: str
+
+
+class NoWheelError(RuntimeError):
+    """The farm's own files were not found. The message says where they were looked for."""
+
+
+@lru_cache(maxsize=1)
+def own_wheel() -> Wheel:
+    """This farm's wheel; written once in a process. Raises NoWheelError."""
+    return wheel_of(ROOT) if (ROOT / "pyproject.toml").exists() else _of_installed()
+
+
+def wheel_of(checkout: Path) -> Wheel:
+    """The wheel of a checkout, as its pyproject.toml says it."""
+    said = tomllib.loads((checkout / "pyproject.toml").read_text())
+    project, tools = said["project"], said["tool"]["setuptools"]
+    patterns = ["*.py", *tools["package-data"]["*"]]
+    files = dict(_packaged(checkout, tools["packages"]["find"]["include"], patterns))
+    about = {"METADATA": _metadata(project), "entry_points.txt": _entry_points(project["scripts"])}
+    if (checkout / "LICENSE").exists():
+        about["licenses/LICENSE"] = (checkout / "LICENSE").read_bytes()
+    return _written(project["version"], files, about)
+
+
+def _of_installed() -> Wheel:
+    """The wheel that this farm was installed from, as far as its files are still there."""
+    try:
+        installed = distribution(NAME)
+    except PackageNotFoundError:
+        raise NoWheelError(f"{ROOT} has no pyproject.toml, and no distribution {NAME!r} is installed.") from None
+    folder = f"{NAME}-{installed.version}.dist-info/"
+    files, about = {}, {}
+    for file in installed.files or ():
+        name = file.as_posix()
+        if name.startswith(folder):
+            if any(fnmatch(name.removeprefix(folder), pattern) for pattern in KEPT):
+                about[name.removeprefix(folder)] = file.read_binary()
+        elif ".." not in file.parts and file.suffix != ".pyc":
+            files[name] = file.read_binary()
+    return _written(installed.version, files, about)
+
+
+def _packaged(root: Path, tops: list[str], patterns: list[str]) -> Iterator[tuple[str, bytes]]:
+    for top in sorted(path for pattern in tops for path in root.glob(pattern) if path.is_dir()):
+        for path in sorted(top.rglob("*")):
+            name = path.relative_to(root)
+            if "__pycache__" in name.parts or not any(fnmatch(path.name, pattern) for pattern in patterns):
+                continue
+            if path.is_file():
+                yield name.as_posix(), path.read_bytes()
+
+
+def _metadata(project: Mapping[str, object]) -> bytes:
+    """Core metadata 2.4; what an extra asks for is marked with its name."""
+    lines = ["Metadata-Version: 2.4"]
+    heads = {
+        "Name": "name",
+        "Version": "version",
+        "Summary": "description",
+        "License-Expression": "license",
+        "Requires-Python": "requires-python",
+    }
+    lines += [f"{head}: {project[key]}" for head, key in heads.items()]
+    lines += [f"Requires-Dist: {Requirement(one)}" for one in _texts(project["dependencies"])]
+    extras = project["optional-dependencies"]
+    for extra, wanted in extras.items() if isinstance(extras, dict) else ():
+        lines += [f"Provides-Extra: {extra}", *(f"Requires-Dist: {_of_extra(one, extra)}" for one in _texts(wanted))]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _texts(said: object) -> list[str]:
+    return [str(one) for one in said] if isinstance(said, list) else []
+
+
+def _of_extra(wanted: str, extra: str) -> Requirement:
+    requirement = Requirement(wanted)
+    own = f"({requirement.marker}) and " if requirement.marker else ""
+    bare = str(requirement).partition(";")[0].strip()
+    return Requirement(f'{bare}; {own}extra == "{extra}"')
+
+
+def _entry_points(scripts: Mapping[str, str]) -> bytes:
+    lines = [f"{name} = {target}" for name, target in scripts.items()]
+    return ("\n".join(["[console_scripts]", *lines]) + "\n").encode()
+
+
+def _written(version: str, files: Mapping[str, bytes], about: Mapping[str, bytes]) -> Wheel:
+    folder = f"{NAME}-{version}.dist-info"
+    whole = {**files, f"{folder}/WHEEL": TAG.encode(), **{f"{folder}/{name}": text for name, text in about.items()}}
+    record = [f"{name},sha256={_digest(content)},{len(content)}" for name, content in sorted(whole.items())]
+    whole[f"{folder}/RECORD"] = "\n".join([*record, f"{folder}/RECORD,,", ""]).encode()
+    drawn = BytesIO()
+    with zipfile.ZipFile(drawn, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(whole, key=lambda one: (one.startswith(folder), one)):
+            info = zipfile.ZipInfo(name, MOMENT)
+            info.external_attr, info.compress_type = MODE, zipfile.ZIP_DEFLATED
+            archive.writestr(info, whole[name])
+    content = drawn.getvalue()
+    return Wheel(f"{NAME}-{version}-py3-none-any.whl", content, sha256(content).hexdigest())
+
+
+def _digest(content: bytes) -> str:
+    return urlsafe_b64encode(sha256(content).digest()).rstrip(b"=").decode()
