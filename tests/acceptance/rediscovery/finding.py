@@ -37,7 +37,9 @@ def row_of(claim: Claim, folder: Path, *, budgets: tuple[str, ...] = BUDGETS) ->
         return row
     _note(row, ruling, claim)
     began = time.monotonic()
-    _bench(row, claim, (model, inputs), folder=folder, budgets=budgets)
+    # where the judge sees nothing there is nothing to decide with more rounds
+    enough = budgets if row.holds and claim.verdict else budgets[:1]
+    _bench(row, claim, (model, inputs), folder=folder, budgets=enough)
     # what does not hold here has no date
     if row.is_found:
         _date(row, claim, (model, inputs), folder=folder)

@@ -94,12 +94,21 @@ IMPROVEMENTS = (
         ),
     ),
     _faster(
-        "matmul-8-bits", 24491, "kernels for x86", between=("1.21.1", "1.22.0", "1.23.2"),
-        maker=_quantised(bits=8, rows=1),
-    ),
-    _faster(
         "matmul-4-bits", 20687, "+5 to 48 % of a model's tokens", between=("1.19.2", "1.20.0", "1.21.1"),
         maker=_quantised(bits=4, rows=32),
+    ),
+    _faster(
+        "rotary-avx2",
+        23694,
+        "×11 to 70 for AVX2",
+        between=("1.20.0", "1.22.0", "1.23.0"),
+        maker=one(
+            "RotaryEmbedding",
+            {"x": floats(1, 8, 64, 128), "positions": whole(1, low=0, high=1)},
+            constants={"cos": floats(64, 64, low=-1.0, high=1.0), "sin": floats(64, 64, low=-1.0, high=1.0)},
+            domain="com.microsoft",
+            opset=17,
+        ),
     ),
     Claim(
         name="skiplayernorm", number=0, says="", kind=Kind.OWN, before="1.29.0", after="1.30.0", until="1.31.1",

@@ -12,7 +12,7 @@ SMALL_IMAGES = (2, 3, 32, 32)
 def _since_121(name: str, number: int, says: str, maker: Maker) -> Claim:
     return Claim(
         name=name, number=number, says=says, kind=Kind.SLOWER,
-        before="1.20.0", after="1.21.0", until="1.22.1", maker=maker,
+        before="1.20.0", after="1.21.0", until="1.22.0", maker=maker,
     )  # fmt: skip
 
 
@@ -94,6 +94,18 @@ REGRESSIONS = (
     _since_121(
         "clip-int64", 27052, "slower, no figure",
         one("Clip", {"x": whole(*SMALL_IMAGES, low=-200)}, constants={"least": np.array(-100)}, copies=8, side=16),
+    ),
+    _since_121(
+        "thresholdedrelu",
+        27138,
+        "+20 %",
+        one("ThresholdedRelu", {"x": floats(2, 64, 28, 28)}),
+    ),
+    _since_121(
+        "averagepool-3d",
+        27190,
+        "+17 to 28 %",
+        one("AveragePool", {"x": floats(1, 16, 16, 32, 32)}, opset=11, kernel_shape=[2, 2, 2]),
     ),
     Claim(
         name="div-int32", number=26979, says="+41 %", kind=Kind.SLOWER, before="1.21.0", after="1.22.0",
