@@ -7,11 +7,10 @@ ratio of the batches. Pure.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import exp, log
+from math import exp, log, log1p
 from typing import Literal
 
 from farm.contract.document import Cell, Comparison
-from farm.rules.comparing.statistics import log_edge
 
 Quantity = Literal["latency", "items"]
 Word = Literal["slower", "faster", "equal", "undecided", "not comparable", "more", "fewer"]
@@ -85,7 +84,7 @@ def items_factor(baseline: Cell, candidate: Cell) -> float | None:
 
 def _judged(figures: tuple[float, float, float], *, margin: float) -> Word:
     """More or fewer, where 99 % sure and beyond the margin; equal, where 97.5 % sure to be within it."""
-    ratio, edge = figures[0], log_edge(margin)
+    ratio, edge = figures[0], log1p(margin)
     low, high = _widened(figures, TO_CHANGE)
     if abs(log(ratio)) > edge and not low <= 1.0 <= high:
         return "more" if ratio > 1.0 else "fewer"
