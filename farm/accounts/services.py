@@ -1,5 +1,6 @@
 """Orders about people, teams, tokens, sign-in links and share links."""
 
+import shlex
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
@@ -56,7 +57,7 @@ def invite(*, team: Team, name: str, by: User, role: str = Role.MEMBER) -> tuple
 
     Who has an account already gets no link: it would let whoever invites them sign in in their place. An administrator
     of the installation also lets a closed account in again. Raises NotAllowed unless `by` manages the team, Invalid for
-    a name that is none, Conflict for a closed account or a full team.
+    a name that is none, Conflict for a closed account, a full team, or a member, whose role an invitation leaves alone.
     """
     _must_manage(team, by)
     user = User.objects.filter(username__iexact=name).first()
@@ -69,6 +70,8 @@ def invite(*, team: Team, name: str, by: User, role: str = Role.MEMBER) -> tuple
             record(verb="person invited", subject=name, actor=by, team=team)
         if not user.is_active and not by.is_superuser:
             raise Conflict(f"The account of {user.username} is closed: ask an administrator.", code="closed")
+        if user.is_active:
+            _must_be_new_to(team, user)
         if not user.is_active:
             User.objects.filter(pk=user.pk).update(is_active=True)
             record(verb="account opened again", subject=user.username, actor=by)
@@ -281,6 +284,18 @@ def _must_manage(team: Team, user: User) -> None:
         raise Missing(f"There is no team “{team.name}” that you belong to.")
     if not can_manage(user, team=team):
         raise NotAllowed(f"Only an admin of team “{team.name}” may change its members.")
+
+
+def _must_be_new_to(team: Team, user: User) -> None:
+    """Raises Conflict for a member, naming their role and how it is changed."""
+    known = team.memberships.filter(user=user).first()
+    if known is not None:
+        command = shlex.join(["onnxfarm", "farm", "users", "role", user.username, "ROLE", "--team", team.name])
+        raise Conflict(
+            f"{user.username} is already in team “{team.name}”, as {known.role}. An invitation does not change a role.",
+            code="already_member",
+            hint=f"Change it on the team's page, or with: {command}",
+        )
 
 
 def _must_administer(user: User, what: str) -> None:

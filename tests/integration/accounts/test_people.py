@@ -26,8 +26,9 @@ def test_a_new_person_comes_in_by_the_link_of_their_invitation(team: Team, owner
 
 
 def test_an_admin_of_a_team_gets_no_link_that_signs_in_as_somebody_else(
-    team: Team, owner: User, stranger: User, administrator: User
+    team: Team, owner: User, stranger: User
 ) -> None:
+    administrator = services.create_owner(name="root", team_name="another")
     for name in (stranger.username, administrator.username):
         membership, link = services.invite(team=team, name=name, by=owner)
         assert (membership.user.username, link) == (name, None)
@@ -38,6 +39,25 @@ def test_an_admin_of_a_team_gets_no_link_that_signs_in_as_somebody_else(
 def test_the_same_name_in_capitals_is_the_same_person(team: Team, owner: User, stranger: User) -> None:
     membership, link = services.invite(team=team, name=stranger.username.upper(), by=owner)
     assert (membership.user, link) == (stranger, None)
+
+
+@pytest.mark.parametrize("asked", list(Role))
+@pytest.mark.parametrize("known", list(Role))
+def test_inviting_a_member_again_leaves_their_role_alone(
+    team: Team, owner: User, member: User, known: Role, asked: Role
+) -> None:
+    services.set_role(team=team, user=member, role=known, by=owner)
+    with pytest.raises(Conflict) as refused:
+        services.invite(team=team, name=member.username.upper(), by=owner, role=asked)
+    assert team.memberships.get(user=member).role == known
+    assert f"{member.username} is already in team “{team.name}”, as {known.value}." in str(refused.value)
+    assert f"onnxfarm farm users role {member.username} ROLE --team {team.name}" in refused.value.hint
+
+
+def test_an_admin_who_invites_themselves_stays_an_admin(team: Team, owner: User) -> None:
+    with pytest.raises(Conflict, match="as admin"):
+        services.invite(team=team, name=owner.username, by=owner, role=Role.VIEWER)
+    assert team.memberships.get(user=owner).role == Role.ADMIN
 
 
 @pytest.mark.parametrize("name", ["", "a b", "<script>", "a" * 151, "a\x00", "ж\n"])

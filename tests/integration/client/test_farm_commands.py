@@ -1,6 +1,7 @@
 """`onnxfarm farm …` against a farm over real HTTP."""
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -44,6 +45,14 @@ def test_a_member_is_told_what_they_may_not(onnxfarm: Command, team: Team) -> No
     assert (refused.exit_code, "You manage no team; your teams: vision." in refused.stderr) == (2, True)
     refused = onnxfarm("farm", "teams", "create", "another")
     assert (refused.exit_code, "Only an administrator of this farm may make a team" in refused.stderr) == (2, True)
+
+
+def test_inviting_a_member_says_their_role_and_the_command_that_changes_it(as_administrator: Command) -> None:
+    assert as_administrator("farm", "users", "invite", "ada", "--role", "admin").exit_code == 0
+    refused = as_administrator("farm", "users", "invite", "ada")
+    assert (refused.exit_code, "ada is already in team “vision”, as admin." in refused.stderr) == (2, True)
+    [command] = re.findall(r"with: onnxfarm (.*)", refused.stderr)
+    assert "ada is viewer of team vision now." in as_administrator(*command.replace("ROLE", "viewer").split()).stdout
 
 
 def test_a_person_that_nobody_knows_is_told_apart_from_a_role_that_is_none(as_administrator: Command) -> None:

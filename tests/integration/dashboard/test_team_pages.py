@@ -25,6 +25,13 @@ def test_a_role_is_changed_and_a_person_taken_out(signed_in: Client, team: Team,
     assert not Membership.objects.filter(user=member).exists()
 
 
+def test_inviting_a_member_again_is_refused_with_their_role(signed_in: Client, team: Team, member: User) -> None:
+    refused = signed_in.post(f"/settings/teams/{team.pk}/", {"username": member.username, "role": "admin"})
+    page = refused.content.decode()
+    assert (refused.status_code, "as member" in page, f"users role {member.username} ROLE" in page) == (409, True, True)
+    assert Membership.objects.get(user=member).role == Role.MEMBER
+
+
 def test_the_last_admin_stays_and_is_told_why(signed_in: Client, team: Team, owner: User) -> None:
     for what, sent in (("role", {"role": "viewer"}), ("remove", {})):
         page = signed_in.post(f"/settings/teams/{team.pk}/{owner.username}/{what}/", sent, follow=True).content.decode()
