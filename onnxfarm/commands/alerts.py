@@ -66,7 +66,7 @@ def show(alert: AlertArgument, server: ServerOption = None, as_json: JsonOption 
 def ack(
     alert: AlertArgument,
     note: NoteOption = "",
-    assignee: Annotated[str, typer.Option(help="Who looks at it; default: you.")] = "",
+    assignee: Annotated[str, typer.Option(help="Who looks at it.", show_default="you")] = "",
     server: ServerOption = None,
 ) -> None:
     """Say that somebody looks at it."""
@@ -129,8 +129,8 @@ def note(
 @main_guard()
 def bisect_alert(
     alert: AlertArgument,
-    good: Annotated[str, typer.Option(help="Default: the alert's own.")] = "",
-    bad: Annotated[str, typer.Option(help="Default: the alert's own.")] = "",
+    good: Annotated[str, typer.Option(help="A release without the change.", show_default="the alert's own")] = "",
+    bad: Annotated[str, typer.Option(help="A later release with it.", show_default="the alert's own")] = "",
     server: ServerOption = None,
 ) -> None:
     """Let the farm look for the first bad release; `onnxfarm alerts show` tells the answer."""

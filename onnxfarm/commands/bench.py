@@ -53,7 +53,10 @@ RuntimesOption = Annotated[
 ]
 MatrixOption = Annotated[str | None, typer.Option(metavar="FILE", help="A matrix file, - for stdin, or JSON text.")]
 RecipeOption = Annotated[
-    str, typer.Option(help="How outputs are judged on them: top1 (default), top5, mse, softmax+mse, …@OUTPUT.")
+    str,
+    typer.Option(
+        help="How outputs are judged on labelled data: top1, top5, mse, softmax+mse, …@OUTPUT.", show_default="top1"
+    ),
 ]
 DivergeOption = Annotated[
     bool, typer.Option("--diverge", help="Where outputs changed between runtimes, name the first divergent node.")

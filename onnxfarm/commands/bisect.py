@@ -22,6 +22,7 @@ from onnxfarm.commands.bench_options import runtimeless
 from onnxfarm.commands.feed_options import sizes_of
 from onnxfarm.commands.options import (
     BudgetOption,
+    DocumentOption,
     ExpectedOption,
     HomeOption,
     InputsOption,
@@ -48,12 +49,15 @@ DEFAULT_KINDS = ("slower", "parity", "placement", "failed")
 
 
 KindOption = Annotated[
-    str, typer.Option("--for", help=f"Look for one kind of change: {', '.join(KINDS)}; default: the gravest.")
+    str, typer.Option("--for", help=f"Look for one kind of change: {', '.join(KINDS)}.", show_default="the gravest")
 ]
 ThresholdOption = Annotated[float, typer.Option(help="Slower counts beyond this fraction; 0.05 lets 5 % pass.")]
-OneBatchOption = Annotated[str | None, typer.Option(help="Batch size, or several: the one that changed most is used.")]
-AnswerOption = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Write the answer and its steps; - is stdout.")
+OneBatchOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Batch size, or several: the one that changed most is used.",
+        show_default="that of the inputs or the model, else 1",
+    ),
 ]
 ReportOption = Annotated[
     Path | None, typer.Option(metavar="FILE.zip", help="Write all that repeats the first bad release's change.")
@@ -78,7 +82,7 @@ def bisect(  # noqa: PLR0913  every option of the command
     inputs: InputsOption = None,
     expected: ExpectedOption = None,
     seed: SeedOption = 0,
-    json_file: AnswerOption = None,
+    json_file: DocumentOption = None,
     report: ReportOption = None,
     home: HomeOption = None,
 ) -> None:

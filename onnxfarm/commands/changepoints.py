@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from farm.rules.comparing.comparisons import MARGIN
+from onnxfarm.commands.options import JsonOption
 from onnxfarm.documents import as_json, read_text
 from onnxfarm.problems import Usage, main_guard, needs_extra
 
@@ -58,7 +59,7 @@ class Series:
 def changepoints(
     file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="time,value or columns of values, in time order.")],
     margin: Annotated[float, typer.Option(help="The smallest level shift to report, as a fraction.")] = MARGIN,
-    is_json: Annotated[bool, typer.Option("--json", help="Print the level shifts as JSON.")] = False,
+    is_json: JsonOption = False,
 ) -> None:
     """Say where a series moves to another level and stays there."""
     if not (isfinite(margin) and 0.0 <= margin < 1.0):

@@ -16,6 +16,7 @@ import typer
 from farm.rules.comparing import comparisons, confounders
 from farm.rules.comparing.comparisons import MARGIN, Comparison
 from onnxfarm import documents
+from onnxfarm.commands.options import JsonOption
 from onnxfarm.commands.verdict import Arms, judge
 from onnxfarm.documents import checked_samples, read_object
 from onnxfarm.here import matching
@@ -42,7 +43,7 @@ def compare(
     old: Annotated[Path, typer.Argument(metavar="OLD.json", help="What `onnxfarm bench --json` wrote before.")],
     new: Annotated[Path, typer.Argument(metavar="NEW.json", help="What it wrote later.")],
     margin: Annotated[float, typer.Option(help="Changes up to this fraction are of no consequence.")] = MARGIN,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show two bench files side by side, and the command that would make them comparable."""
     before, after = (read_bench(path) for path in (old, new))

@@ -1,7 +1,5 @@
 """`onnxfarm conformance`: the ONNX package's own operator tests, per runtime."""
 
-import json
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -17,7 +15,9 @@ from farm.contract.cells import Runtime
 from farm.rules.runtimes import distributions
 from farm.sandbox import child
 from farm.sandbox.policy import Policy
+from onnxfarm.commands.options import DocumentOption, HomeOption
 from onnxfarm.here.home import default_home
+from onnxfarm.outputs import write_plain
 from onnxfarm.problems import Infrastructure, Usage, main_guard
 from worker.agent.kit import staging
 from worker.agent.kit.runtimes import RuntimeStore, RuntimeUnavailableError
@@ -30,8 +30,8 @@ OUTCOMES: tuple[suites.Outcome, ...] = ("pass", "refused", "wrong", "crashed")
 @main_guard()
 def conformance(
     ort: Annotated[str, typer.Option(help="ONNX Runtime versions, separated by commas.")],
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the report here; - is stdout.")] = None,
-    home: Annotated[Path | None, typer.Option(help="Where runtimes are kept.")] = None,
+    json_file: DocumentOption = None,
+    home: HomeOption = None,
     quiet: Annotated[bool, typer.Option(help="Counts only, without the cases.")] = False,
 ) -> None:
     """Run the ONNX backend node tests with plain tensors on each runtime, and say which pass and why others do not."""
@@ -46,9 +46,7 @@ def conformance(
         reports = [_run(runtime, suite=suite, home=place, work=Path(folder), say=say) for runtime in runtimes]
     document = {"schema": SCHEMA, **counts, "runtimes": reports}
     _print(reports, say=say, quiet=quiet)
-    if json_file is not None:
-        text = json.dumps(document, indent=2)
-        sys.stdout.write(text + "\n") if str(json_file) == "-" else json_file.write_text(text)
+    write_plain(document, json_file)
 
 
 def _runtime(text: str) -> Runtime:

@@ -40,7 +40,7 @@ class Scope(StrEnum):
 
 
 PersonArgument = Annotated[str, typer.Argument(metavar="NAME", help="The person's name on the farm.")]
-TeamOption = Annotated[str, typer.Option("--team", help="The team; default: the first that you manage.")]
+TeamOption = Annotated[str, typer.Option("--team", help="The team.", show_default="the first that you manage")]
 
 
 @users.command("list")
@@ -67,11 +67,15 @@ def invite(
     team: TeamOption = "",
     role: Annotated[Role, typer.Option(help="What they may do there.")] = Role.member,
     server: ServerOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Put a person into a team; prints the one-time link to send to somebody new."""
     with PeopleClient(find_account(server)) as client:
         found = client.team_named(team)
         invited = client.invite_person(found["id"], name, role)
+    if as_json:
+        write_plain(invited)
+        return
     print(f"{invited['username']} is {invited['role']} of team {found['name']}.", file=sys.stderr)
     if invited["sign_in_link"]:
         print("Send them this link; it signs them in once, within seven days:", file=sys.stderr)
@@ -139,11 +143,16 @@ def list_teams(server: ServerOption = None, as_json: JsonOption = False) -> None
 @teams.command()
 @main_guard()
 def create(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="1 to 100 characters.")], server: ServerOption = None
+    name: Annotated[str, typer.Argument(metavar="NAME", help="1 to 100 characters.")],
+    server: ServerOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Make a team with you as its admin (administrators)."""
     with PeopleClient(find_account(server)) as client:
         made = client.create_team(name)
+    if as_json:
+        write_plain(made)
+        return
     print(f"Team {made['name']} is there; put people into it: onnxfarm farm users invite NAME --team '{made['name']}'")
 
 
@@ -168,12 +177,18 @@ def list_tokens(server: ServerOption = None, as_json: JsonOption = False) -> Non
 @main_guard()
 def make(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for.")] = "",
-    scopes: Annotated[list[Scope] | None, typer.Option("--scope", help="Repeatable; default: read, write.")] = None,
+    scopes: Annotated[
+        list[Scope] | None, typer.Option("--scope", help="Repeat it for several.", show_default="read, write")
+    ] = None,
     server: ServerOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Make a token; its secret is printed this once."""
     with PeopleClient(find_account(server)) as client:
         made = client.make_token(name, scopes or [Scope.read, Scope.write])
+    if as_json:
+        write_plain(made)
+        return
     print(made["secret"])
     print(
         f"It may {', '.join(made['scopes'])}, until {made['expires_at'][:10]}; it is not shown again.", file=sys.stderr

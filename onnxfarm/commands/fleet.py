@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from onnxfarm.commands import lendings
+from onnxfarm.commands.options import JsonOption
+from onnxfarm.outputs import write_plain
 from onnxfarm.problems import Usage, main_guard
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
@@ -26,24 +28,33 @@ def register(app: typer.Typer) -> None:
 
 
 def invite(
-    team: Annotated[str, typer.Option(help="The team that the machine will belong to; default: your first.")] = "",
+    team: Annotated[
+        str, typer.Option(help="The team that the machine will belong to.", show_default="your first")
+    ] = "",
     server: ServerOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Make a one-off code; prints what to type on the machine that joins."""
     with Client(find_account(server)) as client:
         made = client.invite_node(team=team)
     if warning := made.get("warning"):
         print(f"onnxfarm: {warning}", file=sys.stderr)
+    if as_json:
+        write_plain(made)
+        return
     if install := made.get("install"):
         print(f"On the machine that joins, where onnxfarm is not installed yet:\n{install}\nThen:", file=sys.stderr)
     print(made["command"])
     print(f"It works once, until {made['expires_at']}. Then: onnxfarm node list", file=sys.stderr)
 
 
-def show(server: ServerOption = None) -> None:
+def show(server: ServerOption = None, as_json: JsonOption = False) -> None:
     """List the nodes of your teams."""
     with Client(find_account(server)) as client:
         nodes = client.nodes()
+    if as_json:
+        write_plain(nodes)
+        return
     if not nodes:
         print("No nodes yet: `onnxfarm node invite` prints the command by which a machine joins.")
         return

@@ -25,6 +25,7 @@ from onnxfarm.commands.feed_options import sizes_of
 from onnxfarm.commands.options import (
     BatchOption,
     BudgetOption,
+    DocumentOption,
     ExpectedOption,
     HomeOption,
     InputsOption,
@@ -57,7 +58,7 @@ ConfirmOption = Annotated[
     bool, typer.Option("--confirm/--no-confirm", help="Fail on a change of latency once a fresh block shows it.")
 ]
 FarmOption = Annotated[
-    str | None, typer.Option("--server", metavar="URL", help="Measure on this farm; default: on this machine.")
+    str | None, typer.Option("--server", metavar="URL", help="Measure on this farm.", show_default="on this machine")
 ]
 SummaryOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Markdown; also added to $GITHUB_STEP_SUMMARY.")
@@ -65,14 +66,11 @@ SummaryOption = Annotated[
 BenchmarkOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="For github-action-benchmark's customSmallerIsBetter.")
 ]
-BenchDocumentOption = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="The bench document; - is stdout.")
-]
 RoundsOption = Annotated[
     int | None,
     typer.Option(
-        help="Measure at most so many rounds of a block on this machine; default: 24, or the budget's where it has "
-        "more, and up to half as many again in place of disturbed ones."
+        help="At most so many rounds of a block on this machine.",
+        show_default="24, or the budget's where it has more; up to half as many again replace disturbed ones",
     ),
 ]
 
@@ -97,11 +95,13 @@ def gate(  # noqa: PLR0913  every option of the command
     rounds: RoundsOption = None,
     confirm: ConfirmOption = True,
     server: FarmOption = None,
-    timeout: Annotated[float | None, typer.Option(metavar="MINUTES", help="Give up after so long.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="MINUTES", help="Give up after so long.", show_default="never")
+    ] = None,
     summary: SummaryOption = None,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="JUnit XML.")] = None,
     benchmark_json: BenchmarkOption = None,
-    json_file: BenchDocumentOption = None,
+    json_file: DocumentOption = None,
     home: HomeOption = None,
 ) -> None:
     """Measure a model with two runtimes side by side, and fail when the candidate is worse."""

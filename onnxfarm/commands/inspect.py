@@ -15,6 +15,7 @@ from rich.table import Table
 from farm.rules.quality.findings import EXPLANATIONS
 from farm.rules.runtimes import compatibility as rules
 from farm.rules.runtimes.compatibility import Row, Stamps
+from onnxfarm.commands.options import JsonOption
 from onnxfarm.model_files import files_of
 from onnxfarm.problems import Usage, main_guard, needs_extra
 
@@ -30,7 +31,7 @@ def inspect(
     compatibility: Annotated[
         bool, typer.Option("--compatibility", help="Show which releases of ONNX Runtime load it.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show a model's inputs, outputs, opsets, operators and findings. No farm is needed."""
     found = look_into(model)

@@ -7,6 +7,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from onnxfarm.commands.options import JsonOption
+from onnxfarm.outputs import write_plain
 from onnxfarm.problems import Usage, main_guard
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
@@ -37,10 +39,13 @@ def take_back(node: NodeArgument, team: TeamArgument, server: ServerOption = Non
     print(f"{node} measures for {team} no more.")
 
 
-def lendings(server: ServerOption = None) -> None:
+def lendings(server: ServerOption = None, as_json: JsonOption = False) -> None:
     """List nodes that are lent or offered: yours to others, and others' to your teams."""
     with Client(find_account(server)) as client:
         found = client.lendings()
+    if as_json:
+        write_plain(found)
+        return
     if not found:
         print("No node is lent: `onnxfarm node lend NODE TEAM` offers one.")
         return

@@ -15,7 +15,7 @@ from onnxfarm.remote.client import Client
 def login(
     server: Annotated[str, typer.Option("--server", metavar="URL", help="The farm's address.")],
     token: Annotated[
-        str | None, typer.Option(help=f"Default: ${TOKEN_VARIABLE}, else it is asked for and not shown.")
+        str | None, typer.Option(help="Your token there.", show_default=f"${TOKEN_VARIABLE}, else it is asked for")
     ] = None,
 ) -> None:
     """Check a token with a farm, then remember both; later commands need no --server."""

@@ -4,25 +4,38 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from onnxfarm.commands import fleet
-from onnxfarm.commands.options import PackagesOption
+from onnxfarm.commands.options import JsonOption, PackagesOption
 from onnxfarm.here import service
+from onnxfarm.outputs import write_plain
 from onnxfarm.problems import Infrastructure, Usage, main_guard, needs_extra
+
+if TYPE_CHECKING:
+    from worker.agent.kit.runtimes import Installed
 
 app = typer.Typer(no_args_is_help=True, help="Make this machine a node of a farm.")
 
 fleet.register(app)
 
 HomeOption = Annotated[
-    Path | None, typer.Option("--home", metavar="FOLDER", help="The node's folder; default: $ONNXFARM_NODE_HOME.")
+    Path | None,
+    typer.Option(
+        "--home",
+        metavar="FOLDER",
+        help="The node's folder.",
+        show_default="$ONNXFARM_NODE_HOME, else onnxfarm-node in the user's data folder",
+    ),
 ]
-UrlOption = Annotated[str | None, typer.Option("--url", help="The farm's address, when it has moved.")]
+UrlOption = Annotated[
+    str | None,
+    typer.Option("--url", help="The farm's address, when it has moved.", show_default="that of its enrolment"),
+]
 
 
 @app.command()
@@ -30,7 +43,9 @@ UrlOption = Annotated[str | None, typer.Option("--url", help="The farm's address
 def enroll(
     url: Annotated[str, typer.Argument(metavar="URL", help="The farm's address, https://…")],
     token: Annotated[str, typer.Option("--token", metavar="CODE", help="The one-off code of “Add a node”.")],
-    name: Annotated[str | None, typer.Option(help="How the farm shows this machine; default: its host name.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="How the farm shows this machine.", show_default="its host name")
+    ] = None,
     home: HomeOption = None,
 ) -> None:
     """Join a farm. A person there approves this machine by its fingerprint; then it may work."""
@@ -93,7 +108,7 @@ def start(
 
 @app.command()
 @main_guard()
-def status(home: HomeOption = None, url: UrlOption = None) -> None:
+def status(home: HomeOption = None, url: UrlOption = None, as_json: JsonOption = False) -> None:
     """Show who this node is and what the farm says of it.
 
     Exit codes: 0 the farm knows it, 1 it waits for approval or is refused, 3 the farm does not answer.
@@ -105,10 +120,13 @@ def status(home: HomeOption = None, url: UrlOption = None) -> None:
         found = standing.read(NodeHome(_folder(home)), url=url)
     except NotEnrolledError as problem:
         raise Usage(_sentence(problem)) from problem
-    table = Table(show_header=False, box=None, pad_edge=False)
-    for label, value in found.rows():
-        table.add_row(label, value)
-    Console().print(table)
+    if as_json:
+        write_plain(found.as_plain())
+    else:
+        table = Table(show_header=False, box=None, pad_edge=False)
+        for label, value in found.rows():
+            table.add_row(label, value)
+        Console().print(table)
     if found.problem:
         raise Infrastructure(found.problem)
     if not found.is_known:
@@ -117,11 +135,14 @@ def status(home: HomeOption = None, url: UrlOption = None) -> None:
 
 @app.command()
 @main_guard()
-def runtimes(home: HomeOption = None) -> None:
+def runtimes(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """List the runtimes that are installed on this node."""
     with needs_extra("node"):
         from worker.agent.kit.runtimes import RuntimeStore
     installed = RuntimeStore(_folder(home) / "runtimes").installed()
+    if as_json:
+        write_plain([_as_plain(one) for one in installed])
+        return
     if not installed:
         print("No runtimes yet: they are installed when the first block asks for them.")
         return
@@ -130,6 +151,11 @@ def runtimes(home: HomeOption = None) -> None:
         shown = ", ".join(name.removesuffix("ExecutionProvider") for name in one.providers)
         table.add_row(str(one.runtime), one.python_version, f"{one.bytes / 1e6:.0f}", shown)
     Console().print(table)
+
+
+def _as_plain(one: "Installed") -> dict[str, object]:
+    told = {"runtime": str(one.runtime), "python": one.python_version, "bytes": one.bytes}
+    return {**told, "providers": list(one.providers)}
 
 
 @app.command("install-service")

@@ -31,15 +31,36 @@ OperatorsOption = Annotated[
 RuntimelessMatrixOption = Annotated[
     str | None, typer.Option(metavar="FILE", help="A matrix without `runtime`, - for stdin, or JSON text.")
 ]
-InputsOption = Annotated[Path | None, typer.Option(metavar="NPZ", help="Inputs by name; default: seeded ones.")]
+InputsOption = Annotated[
+    Path | None, typer.Option(metavar="NPZ", help="Inputs by name.", show_default="made from the seed")
+]
 InputOption = Annotated[
     list[str] | None,
     typer.Option("--input", metavar="NAME=VALUE|LOW..HIGH", help="How one input is made, e.g. ids=0..99; repeat."),
 ]
 ExpectedOption = Annotated[Path | None, typer.Option(metavar="NPZ", help="Outputs that the inputs should give.")]
 SeedOption = Annotated[int, typer.Option(help="Seed of inputs and of the order of rounds.")]
-DocumentOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the document; - is stdout.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print what the farm answers.")]
+TeamOption = Annotated[str, typer.Option("--team", help="The team it belongs to.", show_default="your first")]
+
+
+def _checked_file(given: Path | None) -> Path | None:
+    """Where --json FILE lacks its FILE, the next option would be taken for it."""
+    if given is not None and str(given).startswith("--"):
+        raise typer.BadParameter(f"needs a FILE (- is stdout), and {given} follows it.", param_hint="--json")
+    return given
+
+
+# one rule: a command that measures writes a file beside what it shows, a command that answers prints JSON in its place
+DocumentOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--json",
+        metavar="FILE",
+        help="Also write what was measured to FILE as JSON; - is stdout.",
+        callback=_checked_file,
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the answer as JSON in place of text; takes no FILE.")]
 PackagesOption = Annotated[
     list[str] | None,
     typer.Option(

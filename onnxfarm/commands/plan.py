@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from onnxfarm.commands.feed_options import with_feed
-from onnxfarm.commands.options import InputOption, InputsOption, ShapeOption
+from onnxfarm.commands.options import InputOption, InputsOption, JsonOption, ShapeOption
 from onnxfarm.commands.submit import MatrixOption, read_matrix
 from onnxfarm.model_files import files_of
 from onnxfarm.outputs import say, table_of, write_plain
@@ -30,7 +30,7 @@ def plan(
     input_: InputOption = None,
     inputs: InputsOption = None,
     server: ServerOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show cells, blocks, minutes, the smallest change each comparison will see, and each refused point's reason."""
     files_of(model)

@@ -16,7 +16,7 @@ from onnxfarm.remote.watches import WatchClient
 def report(
     alert: Annotated[int, typer.Argument(metavar="ALERT", min=1, help="The alert's number.")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The zip; default: alert-‹number›.zip.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The zip.", show_default="alert-‹number›.zip")
     ] = None,
     issue: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the issue's text there, and no zip; - is stdout.")

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from onnxfarm.commands.options import JsonOption
 from onnxfarm.outputs import STDOUT, write_document, write_text
 from onnxfarm.problems import Usage, main_guard
 from onnxfarm.remote.account import ServerOption, find_account
@@ -16,7 +17,7 @@ from onnxfarm.remote.runs import read_document
 def results(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The run's number.")],
     server: ServerOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the bench document as JSON.")] = False,
+    as_json: JsonOption = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the cells as CSV.")] = False,
     timings: Annotated[
         str, typer.Option(metavar="CELL", help="Print every timing of one cell as CSV, in nanoseconds.")

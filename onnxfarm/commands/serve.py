@@ -18,7 +18,7 @@ SERVER = "farm.config.embedded.serve"
 def serve(
     home: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Database, files, keys and logs; default: $ONNXFARM_HOME, else ./var."),
+        typer.Option(metavar="FOLDER", help="Database, files, keys, logs.", show_default="$ONNXFARM_HOME, else ./var"),
     ] = None,
     port: Annotated[int, typer.Option(min=1, max=65_535, metavar="N", help="Port of the pages.")] = 8000,
     node: Annotated[bool, typer.Option("--node/--no-node", help="Whether this machine measures too.")] = True,

@@ -11,7 +11,14 @@ from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices.matrix_text import read_text as read_plain
 from onnxfarm.calibration_files import CALIBRATION_HELP, few_sentence
 from onnxfarm.commands.feed_options import with_feed
-from onnxfarm.commands.options import InputOption, InputsOption, OperatorsOption, ShapeOption
+from onnxfarm.commands.options import (
+    DocumentOption,
+    InputOption,
+    InputsOption,
+    OperatorsOption,
+    ShapeOption,
+    TeamOption,
+)
 from onnxfarm.documents import read_text
 from onnxfarm.model_files import files_of
 from onnxfarm.outcomes import judge_run
@@ -24,7 +31,10 @@ from onnxfarm.remote.runs import address_of, follow, read_document
 from onnxfarm.remote.uploads import Bundle, uploaded
 
 MatrixOption = Annotated[
-    Path | None, typer.Option("--matrix", metavar="FILE", help="A matrix in YAML or JSON; default: the farm's own.")
+    Path | None,
+    typer.Option(
+        "--matrix", metavar="FILE", help="A matrix in YAML or JSON; - is stdin.", show_default="the farm's own"
+    ),
 ]
 
 
@@ -34,9 +44,7 @@ def submit(  # noqa: PLR0913  every option of the command
     matrix: MatrixOption = None,
     server: ServerOption = None,
     wait: Annotated[bool, typer.Option("--wait", help="Follow the run to its end and print what came out.")] = False,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="With --wait, write the run's document; - is stdout.")
-    ] = None,
+    json_file: DocumentOption = None,
     shape: ShapeOption = None,
     input_: InputOption = None,
     inputs: InputsOption = None,
@@ -46,13 +54,17 @@ def submit(  # noqa: PLR0913  every option of the command
         Path | None, typer.Option(metavar="NPZ", help="Labelled data: inputs by name and `labels`.")
     ] = None,
     calibration: Annotated[Path | None, typer.Option(metavar="NPZ|DIR", help=CALIBRATION_HELP)] = None,
-    recipe: Annotated[str, typer.Option(help="How outputs are judged on them: top1 (default), top5, mse, …")] = "",
-    name: Annotated[str, typer.Option(help="The model's line in the registry; default: the file's name.")] = "",
+    recipe: Annotated[
+        str, typer.Option(help="How outputs are judged on labelled data: top1, top5, mse, …", show_default="top1")
+    ] = "",
+    name: Annotated[str, typer.Option(help="The model's name on the farm.", show_default="the file's name")] = "",
     note: Annotated[str, typer.Option(help="A note on this version.")] = "",
-    team: Annotated[str, typer.Option(help="Default: your first team.")] = "",
-    seed: Annotated[int | None, typer.Option(help="Seed of inputs and of the order of rounds.")] = None,
+    team: TeamOption = "",
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of inputs and of the order of rounds.", show_default="chosen by the farm")
+    ] = None,
     timeout: Annotated[
-        float | None, typer.Option(metavar="MINUTES", help="With --wait, give up after so long.")
+        float | None, typer.Option(metavar="MINUTES", help="With --wait, give up after so long.", show_default="never")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 when a cell was refused, too.")] = False,
 ) -> None:

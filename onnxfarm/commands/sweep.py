@@ -42,10 +42,15 @@ from onnxfarm.subject import Subject
 def sweep(  # noqa: PLR0913  every option of the command
     model: ModelArgument,
     ort: Annotated[str, typer.Option(help="Releases: all, 1.15..1.31, or 1.20.1,1.29.0.")] = ALL,
-    reference: Annotated[str, typer.Option(help="The release that stands in every block; default: the newest.")] = "",
+    reference: Annotated[
+        str, typer.Option(help="The release that stands in every block.", show_default="the newest")
+    ] = "",
     distribution: Annotated[str, typer.Option(help="Whose releases they are.")] = DEFAULT_DISTRIBUTION,
     provider: Annotated[str, typer.Option(help="Execution providers, e.g. cpu; a line each.")] = "cpu",
-    batch: Annotated[str | None, typer.Option(help="Batch sizes, e.g. 1; a line each.")] = None,
+    batch: Annotated[
+        str | None,
+        typer.Option(help="Batch sizes, e.g. 1; a line each.", show_default="that of the inputs or the model, else 1"),
+    ] = None,
     shape: ShapeOption = None,
     threads: ThreadsOption = None,
     precision: Annotated[

@@ -22,6 +22,7 @@ import typer
 from farm.rules.comparing import comparisons
 from farm.rules.comparing.comparisons import MARGIN, Comparison
 from onnxfarm import documents
+from onnxfarm.commands.options import JsonOption
 from onnxfarm.documents import checked_samples, read_object
 from onnxfarm.problems import Usage, main_guard, needs_extra
 
@@ -47,7 +48,7 @@ class Arms(NamedTuple):
 def verdict(
     file: Annotated[Path, typer.Argument(metavar="FILE.json", help="Pairs, or old and new samples.")],
     margin: Annotated[float, typer.Option(help="Changes up to this fraction are of no consequence.")] = MARGIN,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Say whether new is slower, faster or equal, and how far that can be trusted."""
     document = _checked(read_object(file), path=file)

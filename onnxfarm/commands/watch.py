@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from onnxfarm.commands.options import JsonOption
+from onnxfarm.commands.options import JsonOption, TeamOption
 from onnxfarm.commands.submit import read_matrix
 from onnxfarm.outputs import say, table_of, write_plain
 from onnxfarm.problems import GateFailed, Infrastructure, TimedOut, Usage, main_guard
@@ -29,18 +29,30 @@ def add(  # noqa: PLR0913  every option of the command
     model: Annotated[list[str] | None, typer.Option(help="A model's number or name; repeat.")] = None,
     label: Annotated[str, typer.Option(help="Every model of the registry that has this label.")] = "",
     matrix: Annotated[
-        Path | None, typer.Option("--matrix", metavar="FILE", help="A matrix without `runtime`; default: the farm's.")
+        Path | None,
+        typer.Option(
+            "--matrix", metavar="FILE", help="A matrix without `runtime`; - is stdin.", show_default="the farm's"
+        ),
     ] = None,
     rule: Annotated[
-        str, typer.Option(metavar="JSON", help='What alerts, e.g. {"latency": 0.1, "kinds": ["slower", "parity"]}.')
+        str,
+        typer.Option(
+            metavar="JSON",
+            help='What alerts, e.g. {"latency": 0.1, "kinds": ["slower", "parity"]}.',
+            show_default="latency beyond 5 %, and every other kind",
+        ),
     ] = "",
     distribution: Annotated[str, typer.Option(help="What is watched on the package index.")] = "onnxruntime",
-    schedule: Annotated[str, typer.Option(help="Five fields of cron, UTC, e.g. '0 3 * * 1'.")] = "",
+    schedule: Annotated[
+        str, typer.Option(help="Five fields of cron, UTC, e.g. '0 3 * * 1'.", show_default="no times")
+    ] = "",
     on_release: Annotated[bool, typer.Option(help="Measure when a release appears.")] = True,
     on_version: Annotated[bool, typer.Option(help="Measure when a model gets a new version.")] = True,
     prereleases: Annotated[bool, typer.Option(help="Pre-releases count as releases.")] = False,
-    channel: Annotated[list[int] | None, typer.Option(help="A channel's number; repeat. Default: the team's.")] = None,
-    team: Annotated[str, typer.Option(help="Default: your first team.")] = "",
+    channel: Annotated[
+        list[int] | None, typer.Option(help="A channel's number; repeat.", show_default="the team's")
+    ] = None,
+    team: TeamOption = "",
     server: ServerOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -91,13 +103,13 @@ def list_watches(server: ServerOption = None, as_json: JsonOption = False) -> No
 @main_guard()
 def run(
     watch: WatchArgument,
-    candidate: Annotated[str, typer.Option(help="The release to judge; default: the newest.")] = "",
-    baseline: Annotated[str, typer.Option(help="What it is compared with; default: the reference.")] = "",
+    candidate: Annotated[str, typer.Option(help="The release to judge.", show_default="the newest")] = "",
+    baseline: Annotated[str, typer.Option(help="What it is compared with.", show_default="the reference")] = "",
     wait: Annotated[
         bool, typer.Option("--wait", help="Follow the rounds to their end; exit 1 when one alerts.")
     ] = False,
     timeout: Annotated[
-        float | None, typer.Option(metavar="MINUTES", help="With --wait, give up after so long.")
+        float | None, typer.Option(metavar="MINUTES", help="With --wait, give up after so long.", show_default="never")
     ] = None,
     server: ServerOption = None,
     as_json: JsonOption = False,

@@ -16,7 +16,13 @@ SERVER_VARIABLE = "ONNXFARM_SERVER"
 TOKEN_VARIABLE = "ONNXFARM_TOKEN"
 
 ServerOption = Annotated[
-    str | None, typer.Option("--server", metavar="URL", help=f"The farm's address; default: ${SERVER_VARIABLE}.")
+    str | None,
+    typer.Option(
+        "--server",
+        metavar="URL",
+        help="The farm's address.",
+        show_default=f"${SERVER_VARIABLE}, else that of `onnxfarm login`",
+    ),
 ]
 
 

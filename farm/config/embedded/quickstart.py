@@ -43,17 +43,25 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     """The options; a file that is not there is a usage error (exit 2)."""
     parser = argparse.ArgumentParser(prog="deploy/quickstart", description=__doc__.split("\n")[0])
-    parser.add_argument("model", nargs="?", type=Path, help="an .onnx file or a .zip of one with its data files")
-    parser.add_argument("--sample", choices=SAMPLE_NAMES, help="a model that comes with the farm; digits: with labels")
-    parser.add_argument("--matrix", type=Path, help="a matrix file; the default compares 1.29.0 with 1.31.1")
+    parser.add_argument(
+        "model", nargs="?", type=Path, help="an .onnx file or a .zip of one with its data files (default: --sample)"
+    )
+    parser.add_argument(
+        "--sample",
+        choices=SAMPLE_NAMES,
+        help=f"a model that comes with the farm; digits: with labels (default: {DEFAULT_SAMPLE})",
+    )
+    parser.add_argument("--matrix", type=Path, help="a matrix file (default: 1.29.0 beside 1.31.1)")
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=SIZE", help="a dynamic dimension; repeat")
     parser.add_argument(
         "--input", action="append", default=[], metavar="NAME=VALUE|LOW..HIGH", help="how one input is made; repeat"
     )
-    parser.add_argument("--inputs", type=Path, metavar="NPZ", help="inputs by name")
+    parser.add_argument("--inputs", type=Path, metavar="NPZ", help="inputs by name; made from the seed without")
     parser.add_argument("--once", action="store_true", help="end when the run has ended; 0 when every cell finished")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the run's bench document")
-    parser.add_argument("--port", type=int, default=8000, metavar="N", help="port of the pages (default 8000)")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="also write the run's document to FILE as JSON; - is stdout"
+    )
+    parser.add_argument("--port", type=int, default=8000, metavar="N", help="port of the pages (default: 8000)")
     options = parser.parse_args(argv)
     for path in (options.model, options.matrix, options.inputs):
         if path is not None and not path.is_file():
@@ -101,9 +109,14 @@ def _choose_sample(options: argparse.Namespace, samples: Path) -> list[str]:
     return [word for part in SAMPLE_DATA.get(name, ()) for word in (f"--{part}", str(samples / f"{name}.{part}.npz"))]
 
 
+def _server(farm: EmbeddedFarm) -> str:
+    """Where this machine reaches the farm: itself, but for one whose pages are https:// alone."""
+    return farm.plan.told if farm.plan.told.startswith("https://") else farm.plan.url
+
+
 def _submit(farm: EmbeddedFarm, opened: Opened, options: argparse.Namespace, *, beside: Sequence[str] = ()) -> int:
     """The same command that a user types, on this terminal."""
-    argv = [sys.executable, "-m", CLIENT, "submit", str(options.model), "--server", opened.url, "--wait"]
+    argv = [sys.executable, "-m", CLIENT, "submit", str(options.model), "--server", _server(farm), "--wait"]
     argv += beside
     argv += ["--matrix", str(options.matrix)] if options.matrix else []
     argv += [word for name in ("shape", "input") for one in getattr(options, name) for word in (f"--{name}", one)]

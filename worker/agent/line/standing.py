@@ -39,6 +39,24 @@ class Standing:
             ("proven beside the CPU", ", ".join(self.proven) or "nothing yet"),
         ]
 
+    def as_plain(self) -> dict[str, object]:
+        """The same for programs; `farm` is null when the farm could not be asked, and `problem` says why."""
+        return {
+            "name": self.identity.name,
+            "id": self.identity.node_id,
+            "url": self.identity.url,
+            "fingerprint": self.identity.fingerprint,
+            "folder": str(self.home),
+            "process": self.process,
+            "is_ready": self.is_ready,
+            "farm": self.farm_says,
+            "is_known": self.is_known,
+            "problem": self.problem,
+            "waiting_reports": self.waiting_reports,
+            "runtimes": self.runtimes,
+            "proven": list(self.proven),
+        }
+
     def _agent(self) -> str:
         if self.process is None:
             return "not running"
