@@ -5,9 +5,13 @@ import os
 import secrets
 import tempfile
 from pathlib import Path
+from typing import Self
 from urllib.parse import urlsplit
 
+from pydantic import model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from farm.config import addresses
 
 # a Unix socket's path holds at most 107 bytes on Linux, 103 on macOS
 MAX_SOCKET_PATH = 100
@@ -34,8 +38,11 @@ class Environment(BaseSettings):
     bucket_region: str = ""
     # redis://…, rediss://… or redis+socket:///path; empty: the embedded broker's socket
     broker_url: str = ""
-    public_url: str = "http://127.0.0.1:8000"
+    # what people type, and what nodes are told; empty: as the farm of the home folder was started last, see `addresses`
+    public_url: str = ""
     gateway_url: str = ""
+    # where `deploy/process web` listens
+    web_port: int = 8000
     # names the web server answers to, comma-separated; the host of public_url is always one
     allowed_hosts: str = "127.0.0.1,localhost"
     # a TLS proxy stands in front and sets X-Forwarded-Proto itself
@@ -67,6 +74,15 @@ class Environment(BaseSettings):
     # `yes-i-own-every-model`: models are read even where no sandbox holds, with all rights of this farm's processes
     unsandboxed: str = ""
     log_level: str = "INFO"
+
+    @model_validator(mode="after")
+    def _with_addresses(self) -> Self:
+        """Both addresses, so that every link names the farm's own host and port, in `manage.py` beside it too."""
+        if not self.public_url:
+            kept = addresses.read(self.home)
+            self.public_url = kept.get("public_url") or f"http://127.0.0.1:{self.web_port}"
+            self.gateway_url = self.gateway_url or kept.get("gateway_url", "")
+        return self
 
     @property
     def owns_every_model(self) -> bool:

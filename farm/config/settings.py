@@ -134,6 +134,8 @@ CSRF_COOKIE_NAME = "onnxfarm_csrf"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not IS_LOCAL
 CSRF_TRUSTED_ORIGINS = [] if IS_LOCAL else [PUBLIC_URL]
 SECURE_SSL_REDIRECT = not IS_LOCAL
+# the farm's own node asks the gateway on the loopback interface; other nodes refuse plain HTTP by themselves
+SECURE_REDIRECT_EXEMPT = ["^api/node/"]
 SECURE_HSTS_SECONDS = 0 if IS_LOCAL else 365 * 24 * 3600
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if ENVIRONMENT.behind_proxy else None
 SECURE_REFERRER_POLICY = "same-origin"

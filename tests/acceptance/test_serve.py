@@ -1,10 +1,13 @@
 """`onnxfarm serve`: a farm that answers, measures nothing, and ends with its command."""
 
+import contextlib
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from urllib import request
 
@@ -17,46 +20,66 @@ from tests.processes import wait_for
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 
-def test_a_farm_comes_up_for_its_owner_and_ends_by_ctrl_c(tmp_path: Path) -> None:
-    home, port, said = tmp_path / "farm", free_port(), tmp_path / "said"
-    words = ["serve", "--home", str(home), "--port", str(port), "--no-node"]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("ONNXFARM_")}
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("ONNXFARM_")}
+ENVIRONMENT |= {"PYTHONPATH": str(PROJECT), "DJANGO_SETTINGS_MODULE": "farm.config.settings"}
+
+
+@contextlib.contextmanager
+def serving(folder: Path, *words: str, **environment: str) -> Iterator[str]:
+    """`onnxfarm serve` without a node, until the `with` ends by Ctrl-C; what it said when it was up."""
+    said = folder / "said"
+    command = [sys.executable, "-m", "onnxfarm.main", "serve", "--home", str(folder / "farm"), "--no-node", *words]
     with said.open("wb") as errors:
-        serving = subprocess.Popen(
-            [sys.executable, "-m", "onnxfarm.main", *words],
-            cwd=tmp_path,
-            env=environment | {"PYTHONPATH": str(PROJECT)},
-            stderr=errors,
-        )
+        started = subprocess.Popen(command, cwd=folder, env=ENVIRONMENT | environment, stderr=errors)
     try:
         wait_for(lambda: "stays up" in said.read_text(), what="the farm", seconds=120)
-        link = re.search(r"Sign in, once, with (\S+)", said.read_text())
+        yield said.read_text()
+    finally:
+        started.send_signal(signal.SIGINT)
+        assert started.wait(60) == 0
+
+
+def typed(*words: str, **environment: str) -> str:
+    """What a command printed; it must not fail."""
+    done = subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, cwd=PROJECT, env=ENVIRONMENT | environment
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_farm_comes_up_for_its_owner_and_ends_by_ctrl_c(tmp_path: Path) -> None:
+    home, port = tmp_path / "farm", free_port()
+    url = f"http://127.0.0.1:{port}"
+    with serving(tmp_path, "--port", str(port)) as said:
+        link = re.search(r"Sign in, once, with (\S+)", said)
         assert link is not None
         with request.urlopen(link[1]) as page:
             assert "<button" in page.read().decode()
-        token = (home / "token").read_text().strip()
-        command = [
-            sys.executable,
-            "-m",
-            "onnxfarm.main",
-            "farm",
-            "users",
-            "list",
-            "--server",
-            f"http://127.0.0.1:{port}",
-        ]
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env=environment | {"PYTHONPATH": str(PROJECT), "ONNXFARM_TOKEN": token},
-        )
-        assert (done.returncode, "owner" in done.stdout) == (0, True), done.stderr
-    finally:
-        serving.send_signal(signal.SIGINT)
-    assert serving.wait(60) == 0
+        account = {"ONNXFARM_TOKEN": (home / "token").read_text().strip(), "ONNXFARM_SERVER": url}
+        assert "owner" in typed("-m", "onnxfarm.main", "farm", "users", "list", **account)
+        invited = typed("-m", "onnxfarm.main", "farm", "users", "invite", "ada", "--json", **account)
+        assert json.loads(invited)["sign_in_link"].startswith(f"{url}/sign-in/")
+        # typed in another terminal, where nothing says the port
+        assert typed("manage.py", "sign_in_link", ONNXFARM_HOME=str(home)).startswith(f"{url}/sign-in/")
     assert not (home / "node").exists()
+
+
+def test_a_farm_behind_a_proxy_links_to_the_proxys_address(tmp_path: Path) -> None:
+    home, port, outside = tmp_path / "farm", free_port(), "https://farm.example"
+    with serving(tmp_path, "--port", str(port), ONNXFARM_PUBLIC_URL=outside) as said:
+        assert f"The farm is up at {outside} " in said
+        assert f"Sign in, once, with {outside}/sign-in/" in said
+        assert f"Let the proxy in front of it send everything to http://127.0.0.1:{port}, and /api/node/ to" in said
+        assert typed("manage.py", "sign_in_link", ONNXFARM_HOME=str(home)).startswith(f"{outside}/sign-in/")
+        token = (home / "token").read_text().strip()
+        # as the proxy asks
+        heads = {"Authorization": f"Bearer {token}", "X-Forwarded-Proto": "https", "Host": "farm.example"}
+        asked = request.Request(
+            f"http://127.0.0.1:{port}/api/v1/nodes/invitations", method="POST", headers=heads, data=b"{}"
+        )
+        with request.urlopen(asked) as answer:
+            assert f"onnxfarm node enroll {outside} --token" in json.load(answer)["command"]
 
 
 def test_a_port_that_is_taken_is_told_in_words(tmp_path: Path) -> None:

@@ -35,6 +35,9 @@ def say_up(farm: EmbeddedFarm, opened: Opened) -> None:
     """Where the farm is, and how long each of its parts took."""
     steps = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in farm.seconds.items())
     print(f"The farm is up at {opened.url} ({steps}).", file=sys.stderr)
+    if farm.plan.public_url:
+        words = f"{farm.plan.url}, and /api/node/ to {farm.plan.gateway_url}"
+        print(f"Let the proxy in front of it send everything to {words}.", file=sys.stderr)
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 ROOT = Path(__file__).resolve().parents[3]
 HOST = "127.0.0.1"
@@ -20,37 +21,55 @@ class NotPossibleError(RuntimeError):
 
 @dataclass(frozen=True)
 class Plan:
-    """What to start and where. `node_home` None: no node on this machine."""
+    """What to start and where. `node_home` None: no node on this machine.
+
+    `public_url`, `public_gateway_url`: what people type and nodes are told where a proxy stands in front; empty: `url`
+    and `gateway_url`, where the processes listen.
+    """
 
     home: Path
     port: int
     gateway_port: int
     node_home: Path | None = None
+    public_url: str = ""
+    public_gateway_url: str = ""
 
     @property
     def url(self) -> str:
         return f"http://{HOST}:{self.port}"
 
     @property
+    def told(self) -> str:
+        """The address in links."""
+        return self.public_url or self.url
+
+    @property
     def gateway_url(self) -> str:
         return f"http://{HOST}:{self.gateway_port}"
+
+    @property
+    def told_to_nodes(self) -> str:
+        """The gateway's address in the command that a machine joins by; a proxy serves it beside the pages."""
+        return self.public_gateway_url or self.public_url or self.gateway_url
 
     @property
     def environment(self) -> dict[str, str]:
         """The environment of every process of the farm."""
         own = {
             "ONNXFARM_HOME": str(self.home),
-            "ONNXFARM_PUBLIC_URL": self.url,
-            "ONNXFARM_GATEWAY_URL": self.gateway_url,
+            "ONNXFARM_PUBLIC_URL": self.told,
+            "ONNXFARM_GATEWAY_URL": self.told_to_nodes,
             "DJANGO_SETTINGS_MODULE": "farm.config.settings",
             "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
             "PYTHONUNBUFFERED": "1",
         }
-        return dict(os.environ) | own
+        # it listens on the loopback interface, so that whoever serves https:// is a proxy of this machine
+        is_behind_proxy = {"ONNXFARM_BEHIND_PROXY": "1"} if self.told.startswith("https://") else {}
+        return is_behind_proxy | dict(os.environ) | own
 
 
 def make_plan(*, home: Path, port: int, with_node: bool = True) -> Plan:
-    """Checks the machine. Raises NotPossibleError: port taken, disk full, home not writable."""
+    """Checks the machine. Raises NotPossibleError: port taken, disk full, home not writable, not an address."""
     home = home.resolve()
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -68,7 +87,14 @@ def make_plan(*, home: Path, port: int, with_node: bool = True) -> Plan:
         )
     if not _is_free(port):
         raise NotPossibleError(f"Port {port} is taken by another program; choose another with --port N.")
-    return Plan(home, port, free_port(near=port), home / "node" if with_node else None)
+    return Plan(
+        home,
+        port,
+        free_port(near=port),
+        home / "node" if with_node else None,
+        public_url=_address("ONNXFARM_PUBLIC_URL"),
+        public_gateway_url=_address("ONNXFARM_GATEWAY_URL"),
+    )
 
 
 @contextlib.contextmanager
@@ -87,6 +113,14 @@ def only_one(home: Path) -> Iterator[None]:
         file.write(str(os.getpid()))
         file.flush()
         yield
+
+
+def _address(name: str) -> str:
+    """What the environment says of an address of the farm. Raises NotPossibleError."""
+    given = os.environ.get(name, "").rstrip("/")
+    if given and (urlsplit(given).scheme not in ("http", "https") or not urlsplit(given).hostname):
+        raise NotPossibleError(f"{name} is {given!r}: write an address like https://farm.example, or unset it.")
+    return given
 
 
 def _is_free(port: int) -> bool:

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from urllib import error, request
 
-from farm.config import workers
+from farm.config import addresses, workers
 from farm.config.embedded import broker
 from farm.config.embedded.plan import HOST, Plan
 from farm.config.embedded.supervisor import ProcessEndedError, Started, Supervisor
@@ -42,7 +42,7 @@ CODE_VARIABLE = "ONNXFARM_NODE_TOKEN"
 
 @dataclass(frozen=True)
 class Opened:
-    """A farm that is up: its address, a one-time sign-in link and the owner's token."""
+    """A farm that is up: the address that people type, a one-time sign-in link and the owner's token."""
 
     url: str
     gateway_url: str
@@ -86,7 +86,8 @@ class EmbeddedFarm:
         self.supervisor.finish(opening, timeout_s=READY_S)
         words = json.loads(opening.log.read_text().strip().splitlines()[-1])
         opening.log.unlink()  # it holds secrets
-        opened = Opened(self.plan.url, self.plan.gateway_url, words["link"], words["token"])
+        opened = Opened(self.plan.told, self.plan.gateway_url, words["link"], words["token"])
+        addresses.keep(self.plan.home, public_url=self.plan.told, gateway_url=self.plan.told_to_nodes)
         if self.plan.node_home is not None:
             self.start_node(self.plan.node_home, words["code"])
         self._wait_until("web", lambda: _answers(f"{self.plan.url}/api/v1/models"))
@@ -154,10 +155,17 @@ class EmbeddedFarm:
         self.seconds[name] = round(time.monotonic() - self._began, 2)
 
 
+class _Staying(request.HTTPRedirectHandler):
+    """A farm behind a proxy sends plain HTTP on to its https:// address, which need not be reached from here."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
 def _answers(url: str) -> bool:
     """Whether an HTTP server says anything at all there."""
     try:
-        with request.urlopen(url, timeout=5):
+        with request.build_opener(_Staying).open(url, timeout=5):
             return True
     except error.HTTPError:
         return True
