@@ -157,6 +157,22 @@ def test_a_401_stops_the_agent(farm: FakeFarm, start_agent: StartAgent, tmp_path
     assert "taken out of the farm" in (tmp_path / "stderr").read_text()
 
 
+def test_a_restored_farm_that_knows_the_nodes_key_alone_gives_it_another_secret(
+    farm: FakeFarm, start_agent: StartAgent
+) -> None:
+    process = start_agent(farm.url)
+    farm.wait_for("messages")
+    granted = len(farm.asked("secret"))
+    unknown = {"detail": "This node's secret opens nothing.", "code": "unauthorized"}
+    farm.instead = lambda address, body: (
+        (401, unknown) if address != "secret" and len(farm.asked("secret")) == granted else None
+    )
+    farm.offer(ORDER)
+    farm.wait_for("blocks/b1/reports")
+    assert process.poll() is None
+    assert len(farm.asked("secret")) == granted + 1
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_measuring_agent_soon(farm: FakeFarm, start_agent: StartAgent, number: signal.Signals) -> None:
     process = start_agent(farm.url, seconds=60.0)

@@ -76,6 +76,66 @@ def test_requests_carry_the_secret_of_the_day_and_the_attempts_token() -> None:
     assert [r.headers[messages.ATTEMPT_TOKEN_HEADER] for r in seen] == ["one", "two"]
 
 
+def restored(known: str, asked: list[str]) -> Answer:
+    """A farm that knows one secret alone; `asked`: those that came."""
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request.headers["Authorization"].removeprefix("Bearer "))
+        if asked[-1] != known:
+            return httpx2.Response(401, json={"detail": "This secret opens nothing.", "code": "unknown"})
+        return httpx2.Response(200, json={"lease_s": 9.0})
+
+    return answer
+
+
+def test_a_secret_that_a_restored_farm_does_not_know_is_renewed_and_the_request_sent_again() -> None:
+    asked: list[str] = []
+    node = gateway(restored("ofn_2", asked))
+    node.renew_by(lambda: node.use_secret("ofn_2"))
+    assert node.heartbeat("b", attempt=1, token="t").lease_s == 9.0
+    assert asked == ["ofn_1", "ofn_2"]
+
+
+def test_a_farm_that_refuses_the_new_secret_too_is_not_asked_a_third_time() -> None:
+    asked: list[str] = []
+    node = gateway(restored("ofn_9", asked))
+    node.renew_by(lambda: node.use_secret("ofn_2"))
+    with pytest.raises(farm.Refused, match="opens nothing"):
+        node.heartbeat("b", attempt=1, token="t")
+    assert asked == ["ofn_1", "ofn_2"]
+
+
+@pytest.mark.parametrize("refusal", [farm.Rejected("Taken out.", status=403), farm.Refused("Unknown.")])
+def test_a_node_whose_key_is_refused_hears_the_first_refusal(refusal: farm.GatewayError) -> None:
+    def renew() -> None:
+        raise refusal
+
+    node = gateway(restored("ofn_2", []))
+    node.renew_by(renew)
+    with pytest.raises(farm.Refused, match="opens nothing"):
+        node.heartbeat("b", attempt=1, token="t")
+
+
+def test_a_farm_that_is_away_while_a_secret_is_renewed_is_asked_again_later() -> None:
+    def renew() -> None:
+        raise farm.Unavailable("The farm is away.")
+
+    node = gateway(restored("ofn_2", []))
+    node.renew_by(renew)
+    with pytest.raises(farm.Unavailable):
+        node.heartbeat("b", attempt=1, token="t")
+
+
+def test_a_disk_that_keeps_no_new_secret_is_a_reason_to_try_later() -> None:
+    def renew() -> None:
+        raise OSError(28, "No space left on device")
+
+    node = gateway(restored("ofn_2", []))
+    node.renew_by(renew)
+    with pytest.raises(farm.Unavailable, match="No space left"):
+        node.heartbeat("b", attempt=1, token="t")
+
+
 def test_a_file_that_is_not_this_nodes_is_refused_before_its_first_byte() -> None:
     with pytest.raises(farm.Rejected, match="not of a block"):
         list(gateway(says(404, detail="This file is not of a block of yours.", code="missing")).file("a", token="t"))

@@ -112,6 +112,7 @@ class Agent:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
         self._in_background("probe", self._probe)
+        self._gateway.renew_by(lambda: enrolment.renew_secret(self._home, self._gateway, self._identity))
         try:
             enrolment.approved_secret(self._home, self._gateway, self._identity, stop=self._stop)
         except enrolment.StoppedError:

@@ -10,7 +10,7 @@ GatewayError
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TypedDict, TypeVar, Unpack
 from urllib.parse import urlsplit
@@ -84,7 +84,8 @@ class Gateway:
     def __init__(self, url: str, *, secret: str | None = None, client: httpx2.Client | None = None) -> None:
         self.url = checked_url(url)
         self._secret = secret
-        self._lock = threading.Lock()
+        self._renew: Callable[[], object] | None = None
+        self._lock, self._renewing = threading.Lock(), threading.Lock()
         timeout = httpx2.Timeout(ANSWER_S, connect=CONNECT_S)
         # plain HTTP is for this machine, and asks no proxy: the secret would go over the network
         is_tls = self.url.startswith("https://")
@@ -105,11 +106,19 @@ class Gateway:
         with self._lock:
             self._secret = secret
 
+    def renew_by(self, renew: Callable[[], object]) -> None:
+        """Calls this once for a request whose secret the farm refuses, and sends the request again with the new one.
+
+        A farm that was restored from a backup knows the node and its key, and no secret that it granted since.
+        """
+        self._renew = renew
+
     def enrol(self, enrolment: messages.Enrolment) -> messages.Enrolled:
         return self._post("enrol", enrolment, messages.Enrolled)
 
     def secret(self, request: messages.SecretRequest) -> messages.SecretGrant:
-        return self._post("secret", request, messages.SecretGrant)
+        headers, content = {"Content-Type": "application/json"}, request.model_dump_json().encode()
+        return _parsed(_checked(self._once("POST", "secret", headers=headers, content=content)), messages.SecretGrant)
 
     def hello(self, hello: messages.Hello) -> messages.Welcome:
         return self._post("hello", hello, messages.Welcome)
@@ -173,14 +182,34 @@ class Gateway:
         return _parsed(self._send("POST", address, content=body.model_dump_json().encode(), headers=headers), answer)
 
     def _send(self, method: str, address: str, **given: Unpack[_Given]) -> httpx2.Response:
+        shown = self._headers()
+        response = self._once(method, address, **given)
+        if response.status_code == 401 and self._is_renewed(shown):
+            response = self._once(method, address, **given)
+        return _checked(response)
+
+    def _once(self, method: str, address: str, **given: Unpack[_Given]) -> httpx2.Response:
         asked: _Given = {**given, "headers": {**self._headers(), **given.get("headers", {})}}
         try:
-            response = self._client.request(method, self._address(address), **asked)
+            return self._client.request(method, self._address(address), **asked)
         except (httpx2.TransportError, RuntimeError) as problem:  # RuntimeError: the client was closed meanwhile
             raise Unavailable(_words(problem)) from problem
-        if response.status_code >= 300:
-            _raise(response)
-        return response
+
+    def _is_renewed(self, shown: dict[str, str]) -> bool:
+        """Whether there is another secret now than the one that was shown. Raises Unavailable."""
+        with self._renewing:
+            if self._headers() != shown:
+                return True
+            if self._renew is None:
+                return False
+            try:
+                self._renew()
+            except (Refused, Rejected):
+                # the node was taken out, or is none of this farm's: the first answer stands
+                return False
+            except OSError as problem:
+                raise Unavailable(f"The new secret cannot be kept ({problem.strerror}).") from problem
+            return True
 
     def _address(self, address: str) -> str:
         return self.url + PREFIX + address
@@ -203,6 +232,13 @@ def _parsed(response: httpx2.Response, answer: type[Answer]) -> Answer:
             f"the same version?",
             status=response.status_code,
         ) from problem
+
+
+def _checked(response: httpx2.Response) -> httpx2.Response:
+    """The response unless it is a refusal. Raises GatewayError."""
+    if response.status_code >= 300:
+        _raise(response)
+    return response
 
 
 def _raise(response: httpx2.Response) -> None:
