@@ -247,7 +247,7 @@ class Reply(Message):
     """The farm's answer to a report.
 
     `go_on`: measure another round (or, after rounds, nothing more). `trace_arms`: arms to trace again, interleaved,
-    `trace_rounds` times, once the rounds are over.
+    `trace_rounds` times, once the rounds are over; those that matter most come first.
     """
 
     go_on: bool = True

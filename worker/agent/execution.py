@@ -141,7 +141,7 @@ class _Block:
         # what was installed and fetched until now is in no plan
         self._pace.begin()
         self._check(ready)
-        with self._pace.tracing():
+        with self._pace.tracing(len(self._alive.arms)):
             self._trace_first()
         self._evaluate()
         reply = self._measure_rounds()
@@ -255,10 +255,12 @@ class _Block:
     def _trace_again(self, reply: Reply) -> None:
         """Interleaved traces for attribution, as the last reply asked for."""
         dice = random.Random(f"{self._order.block}/{self._order.seed}/traces")
+        arms = [self._alive.arms[arm] for arm in reply.trace_arms if arm in self._alive.arms]
+        # the farm names those first whose change it opens with
+        arms = arms[: self._pace.traceable(len(arms), rounds=reply.trace_rounds)]
         for trace_round in range(1, reply.trace_rounds + 1):
-            if not self._pace.has_room_for_traces:
+            if not self._pace.has_room_for_traces(len(arms)):
                 break
-            arms = [self._alive.arms[arm] for arm in reply.trace_arms if arm in self._alive.arms]
             dice.shuffle(arms)
             for arm in arms:
                 self._say(arm, f"trace {trace_round + 1}")

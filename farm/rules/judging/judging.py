@@ -19,6 +19,7 @@ from farm.contract.reports import (
     RoundReport,
     TraceReport,
 )
+from farm.rules.cells.axes import ASKED_ORDER
 from farm.rules.comparing import margins, slow_launches, spending, verdicts
 from farm.rules.comparing.comparisons import Comparison, Verdict
 from farm.rules.comparing.joining import joined
@@ -98,7 +99,7 @@ class BlockJudge:
             return Reply(go_on=report.trace_round == 0)
         if not isinstance(report, RoundReport) or self.wants_more_rounds():
             return Reply(go_on=isinstance(report, RoundReport))
-        arms = self.arms_to_explain()
+        arms = self._opening_first(self.arms_to_explain())
         return Reply(go_on=False, trace_arms=arms, trace_rounds=MORE_TRACES if arms else 0)
 
     @property
@@ -162,6 +163,19 @@ class BlockJudge:
             and len(self.traced_rounds(judged.planned)) <= MORE_TRACES
         ]
         return tuple(sorted({arm for planned in explained for arm in (planned.baseline, planned.candidate)}))
+
+    def _opening_first(self, arms: Sequence[int]) -> tuple[int, ...]:
+        """These arms, those of the comparison that a run opens with before the others, as a busy node traces fewer."""
+        found = [one for one in self.comparisons() if one.figures is not None and one.planned.axis in EXPLAINED_AXES]
+        found.sort(
+            key=lambda one: (
+                ASKED_ORDER.index(one.planned.axis),
+                one.verdict != "slower",
+                -abs(log(one.figures.ratio)) if one.figures is not None else 0.0,
+            )
+        )
+        ordered = dict.fromkeys(arm for one in found for arm in (one.planned.baseline, one.planned.candidate))
+        return tuple(arm for arm in ordered if arm in arms)
 
     def comparisons(self) -> list[Judged]:
         """Every planned comparison with its verdict so far, in the order of the plan."""

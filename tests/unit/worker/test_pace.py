@@ -5,6 +5,9 @@ import pytest
 from onnxfarm.testing import Clock
 from worker.agent.passes.pace import Pace
 
+# of the sample: four cells of each of two releases, and a twin
+ARMS = 9
+
 
 @pytest.fixture
 def clock() -> Clock:
@@ -24,7 +27,7 @@ def begun(clock: Clock, promised_s: float | None, *, traces_s: float = 1.0) -> P
     pace = Pace(promised_s, clock=clock)
     clock.now += 500.0  # installing runtimes is in no plan
     pace.begin()
-    with pace.tracing():
+    with pace.tracing(ARMS):
         clock.now += traces_s
     return pace
 
@@ -37,7 +40,7 @@ def test_a_machine_that_is_far_slower_ends_within_the_promise_with_what_it_has(c
     pace, began = begun(clock, 40.0), clock.now
     assert rounds_within(pace, clock, round_s=9.0) == 4
     assert clock.now - began < 40.0
-    assert pace.has_room_for_traces
+    assert pace.has_room_for_traces(ARMS)
 
 
 def test_rounds_beyond_the_first_look_leave_time_to_trace_what_changed(clock: Clock) -> None:
@@ -54,7 +57,8 @@ def test_without_a_promise_nothing_ends(clock: Clock) -> None:
     pace = begun(clock, None, traces_s=1e6)
     assert rounds_within(pace, clock, round_s=1e6) == 8
     assert pace.may_repeat
-    assert pace.has_room_for_traces
+    assert pace.has_room_for_traces(ARMS)
+    assert pace.traceable(ARMS, rounds=4) == ARMS
 
 
 def test_disturbed_samples_are_measured_again_out_of_a_tenth_of_the_time_at_most(clock: Clock) -> None:
@@ -74,3 +78,30 @@ def test_what_was_measured_again_does_not_make_rounds_look_longer(clock: Clock) 
         with pace.repeating():
             clock.now += 30.0
     assert pace.has_room_for_a_round
+
+
+def test_a_busy_machine_traces_one_comparison_often_enough_instead_of_all_too_seldom(clock: Clock) -> None:
+    pace = begun(clock, 132.0, traces_s=27.0)
+    assert rounds_within(pace, clock, round_s=9.5) == 8
+    began = clock.now
+    arms = pace.traceable(8, rounds=4)
+    assert arms == 2
+    for _ in range(4):
+        assert pace.has_room_for_traces(arms)
+        clock.now += 3.0 * arms
+    assert clock.now - began < 29.0
+
+
+def test_a_machine_with_time_left_traces_every_comparison(clock: Clock) -> None:
+    pace = begun(clock, 132.0, traces_s=9.0)
+    assert rounds_within(pace, clock, round_s=5.0) == 8
+    assert pace.traceable(8, rounds=4) == 8
+    clock.now += 62.0
+    assert pace.traceable(8, rounds=4) == 5
+
+
+def test_a_model_that_has_no_first_trace_has_no_pace_of_traces(clock: Clock) -> None:
+    pace = Pace(10.0, clock=clock)
+    with pace.tracing(0):
+        pass
+    assert pace.traceable(0, rounds=4) == 0

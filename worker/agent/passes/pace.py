@@ -1,6 +1,6 @@
 """How a block keeps the time that was promised for it, whatever the machine does.
 
-The clock begins with the first check. A round, or a further trace of every arm, is begun only where what the last one
+The clock begins with the first check. A round, or a further trace of some arms, is begun only where what the last one
 took still fits; disturbed samples are measured again out of a small part of the time. Without a promise nothing ends.
 """
 
@@ -15,6 +15,8 @@ from farm.rules.comparing.power import LOOKS
 REPEATS_SHARE = 0.1
 # rounds up to the first look come before everything else; further ones leave this share to further traces
 TRACES_SHARE = 0.25
+# arms of a comparison
+PAIR = 2
 
 
 class Pace:
@@ -27,7 +29,7 @@ class Pace:
         self._repeats_s = 0.0
         self._rounds = 0
         self._round_s = 0.0
-        self._traces_s = 0.0
+        self._trace_s = 0.0
 
     def begin(self) -> None:
         """The promised time counts from now on."""
@@ -44,10 +46,17 @@ class Pace:
         kept_s = TRACES_SHARE * self._promised_s if self._rounds >= LOOKS[0] and self._promised_s < inf else 0.0
         return self._left_s >= self._round_s + kept_s
 
-    @property
-    def has_room_for_traces(self) -> bool:
-        """Whether another trace of every arm fits."""
-        return self._left_s >= self._traces_s
+    def has_room_for_traces(self, arms: int) -> bool:
+        """Whether another trace of so many arms fits."""
+        return self._left_s >= arms * self._trace_s
+
+    def traceable(self, arms: int, *, rounds: int) -> int:
+        """How many of so many arms may be traced so often in the time that is left; those of one comparison at least.
+
+        One change that is explained says more than several with too few traces each.
+        """
+        each_s = rounds * self._trace_s
+        return arms if self._left_s >= arms * each_s else max(PAIR, int(self._left_s / each_s))
 
     @contextlib.contextmanager
     def repeating(self) -> Iterator[None]:
@@ -66,11 +75,11 @@ class Pace:
         self._round_s = self._clock() - began - (self._repeats_s - repeats_s)
 
     @contextlib.contextmanager
-    def tracing(self) -> Iterator[None]:
-        """Around the first trace of every arm."""
+    def tracing(self, arms: int) -> Iterator[None]:
+        """Around the first trace of so many arms."""
         began = self._clock()
         yield
-        self._traces_s = self._clock() - began
+        self._trace_s = (self._clock() - began) / max(1, arms)
 
     @property
     def _left_s(self) -> float:
