@@ -104,7 +104,7 @@ def _beyond(look: TensorLook | None) -> str:
     if look is None:
         return ""
     at = look.furthest
-    where = f"; at {list(at.index)} {at.candidate:g} where {at.reference:g} is right" if at is not None else ""
+    where = f"; at {list(at.index)} {at.candidate:g} where the reference has {at.reference:g}" if at is not None else ""
     return f"{look.violations:,} of {look.elements:,} values are beyond tolerance{where}."
 
 

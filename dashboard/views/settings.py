@@ -48,7 +48,7 @@ def revoke(request: HttpRequest, token_id: int) -> HttpResponseBase:
     if token is None:
         raise Missing(f"There is no token {token_id} of yours.", hint="It may be closed already: see your settings.")
     services.revoke_token(token=token, by=person(request))
-    messages.success(request, f"The token {token.hint}… opens nothing any more.")
+    messages.success(request, f"The token {token.hint}… is closed: it no longer works.")
     return redirect("dashboard:settings")
 
 

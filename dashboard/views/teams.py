@@ -62,7 +62,7 @@ def order(request: HttpRequest, team_id: int, username: str, what: str) -> HttpR
             messages.success(request, f"{member} is {request.POST.get('role')} now.")
         elif what == "remove":
             services.remove_member(team=found, user=member, by=user)
-            messages.success(request, f"{member} is in team {found} no more.")
+            messages.success(request, f"{member} is no longer in team {found}.")
         else:
             raise Missing(f"Nothing called “{what[:40]}” can be done to a member.")
     except Refusal as refusal:

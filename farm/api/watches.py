@@ -204,7 +204,7 @@ def change_watch(request: HttpRequest, watch_id: int, payload: Changes) -> Watch
 
 @router.delete("/watches/{int:watch_id}", response={204: None})
 def remove_watch(request: HttpRequest, watch_id: int) -> Status[None]:
-    """Take a watch out, with its rounds and alerts; its runs stay."""
+    """Remove a watch with its rounds and alerts; its runs stay."""
     user = person(request)
     watches.remove_watch(watch=selectors.watch(user, watch_id), by=user)
     return Status(204, None)

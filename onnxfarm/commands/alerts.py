@@ -30,7 +30,7 @@ def list_alerts(
 ) -> None:
     """List alerts of your teams; by default those that somebody has to look at now."""
     if which not in LISTS:
-        raise Usage(f"--list {which!r} is none of {', '.join(LISTS)}.")
+        raise Usage(f"--list {which!r} is not one of {', '.join(LISTS)}.")
     with WatchClient(find_account(server)) as client:
         alerts = client.alerts(which=which)
     if as_json:
@@ -69,7 +69,7 @@ def ack(
     assignee: Annotated[str, typer.Option(help="Who looks at it.", show_default="you")] = "",
     server: ServerOption = None,
 ) -> None:
-    """Say that somebody looks at it."""
+    """Acknowledge it: somebody is looking at it."""
     _order(server, alert, "acknowledge", note=note, assignee=assignee)
 
 
@@ -78,7 +78,7 @@ def ack(
 def assign(
     alert: AlertArgument, assignee: Annotated[str, typer.Argument(help="A member.")], server: ServerOption = None
 ) -> None:
-    """Give it to a member of its team."""
+    """Assign it to a member of its team."""
     _order(server, alert, "assign", assignee=assignee)
 
 
@@ -90,7 +90,7 @@ def snooze(
     release: Annotated[str, typer.Option(help="Until this release, or a later one, was measured.")] = "",
     server: ServerOption = None,
 ) -> None:
-    """Hear nothing of it for a while."""
+    """Snooze it until a day or a release."""
     given = {"until": _moment(until) if until else "", "release": release}
     _order(server, alert, "snooze", **{name: text for name, text in given.items() if text})
 
@@ -98,14 +98,14 @@ def snooze(
 @app.command()
 @main_guard()
 def invalid(alert: AlertArgument, reason: ReasonOption, server: ServerOption = None) -> None:
-    """Say that it is no change; digests count it among the false alerts."""
+    """Mark it as a false alert, which digests count."""
     _order(server, alert, "invalid", reason=reason)
 
 
 @app.command()
 @main_guard()
 def infra(alert: AlertArgument, reason: ReasonOption, server: ServerOption = None) -> None:
-    """Say that the farm or a machine was to blame."""
+    """Mark it as caused by the farm or a machine."""
     _order(server, alert, "infra", reason=reason)
 
 
@@ -121,7 +121,7 @@ def reopen(alert: AlertArgument, note: NoteOption = "", server: ServerOption = N
 def note(
     alert: AlertArgument, text: Annotated[str, typer.Argument(help="For the log.")], server: ServerOption = None
 ) -> None:
-    """Keep a note beside it and in its log."""
+    """Add a note to it and to its log."""
     _order(server, alert, "notes", note=text)
 
 
@@ -133,7 +133,7 @@ def bisect_alert(
     bad: Annotated[str, typer.Option(help="A later release with it.", show_default="the alert's own")] = "",
     server: ServerOption = None,
 ) -> None:
-    """Let the farm look for the first bad release; `onnxfarm alerts show` tells the answer."""
+    """Let the farm look for the first bad release; `onnxfarm alerts show` has the answer."""
     with WatchClient(find_account(server)) as client:
         asked = client.bisect(alert, good=good, bad=bad)
     say(f"Bisection {asked['id']} of alert {alert} is {asked['state']}; each step is one run.")
@@ -152,7 +152,9 @@ def _moment(text: str) -> str:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as problem:
-        raise Usage(f"--until {text!r} is no moment: write it like 2026-12-24 or 2026-12-24T08:00Z.") from problem
+        raise Usage(
+            f"--until {text!r} is not a date or time: write it like 2026-12-24 or 2026-12-24T08:00Z."
+        ) from problem
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat()
 
 

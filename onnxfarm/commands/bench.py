@@ -117,7 +117,7 @@ def bench(  # noqa: PLR0913  every option of the command
     settings = {"sustained": sustained, "tolerance": tolerances_of(tolerance), "operators": operators or None}
     declared = with_settings(declared, inputs=fills_of(input_), **settings)
     if diverge and allow_package:
-        raise Usage("--diverge looks into known distributions: leave out --allow-package, or --diverge.")
+        raise Usage("--diverge works with known distributions only: leave out --allow-package or --diverge.")
     if recipe and evaluation is None:
         raise Usage("--recipe says how labelled data are judged: add them with --evaluation.")
     console = console_for(stderr=True)
@@ -127,7 +127,7 @@ def bench(  # noqa: PLR0913  every option of the command
     document, is_stopped = _measured(Subject(model, inputs, expected, seed), declared, options, console=console)
     _show(document, console=console, json_file=json_file)
     if is_stopped:
-        raise Stopped("It was stopped before the end; what was measured until then is above.")
+        raise Stopped("Stopped before the end; what was measured until then is shown above.")
     judge_cells_here(document, strict=strict)
 
 
@@ -161,7 +161,7 @@ def _folder(wanted: Path | None) -> Path | None:
     try:
         wanted.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise Usage(f"--timings {wanted} is no folder ({problem.strerror}): give another one.") from problem
+        raise Usage(f"--timings {wanted} is not a folder ({problem.strerror}): give another one.") from problem
     return wanted.resolve()
 
 

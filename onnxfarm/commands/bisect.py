@@ -67,8 +67,8 @@ ReportOption = Annotated[
 @main_guard()
 def bisect(  # noqa: PLR0913  every option of the command
     model: ModelArgument,
-    good: Annotated[str, typer.Option(help="A release it was well with, e.g. 1.20.1.")],
-    bad: Annotated[str, typer.Option(help="A later release it is worse with, e.g. 1.31.1.")],
+    good: Annotated[str, typer.Option(help="A release where it was fine, e.g. 1.20.1.")],
+    bad: Annotated[str, typer.Option(help="A later release where it is worse, e.g. 1.31.1.")],
     kind: KindOption = "",
     threshold: ThresholdOption = 0.05,
     provider: ProviderOption = None,
@@ -137,7 +137,7 @@ def _rule(kind: str, threshold: float) -> Rule:
     try:
         return Rule.model_validate({"latency": threshold, "kinds": [kind] if kind else list(DEFAULT_KINDS)})
     except ValidationError as problem:
-        raise Usage(f"--threshold {threshold:g} is no fraction from 0 to 100, like 0.05 for 5 %.") from problem
+        raise Usage(f"--threshold {threshold:g} is not a fraction from 0 to 100: write 0.05 for 5 %.") from problem
 
 
 def _sides(good: str, bad: str) -> tuple[Runtime, Runtime]:

@@ -40,9 +40,9 @@ class Bench:
 
 @main_guard()
 def compare(
-    old: Annotated[Path, typer.Argument(metavar="OLD.json", help="What `onnxfarm bench --json` wrote before.")],
-    new: Annotated[Path, typer.Argument(metavar="NEW.json", help="What it wrote later.")],
-    margin: Annotated[float, typer.Option(help="Changes up to this fraction are of no consequence.")] = MARGIN,
+    old: Annotated[Path, typer.Argument(metavar="OLD.json", help="The earlier file of `onnxfarm bench --json`.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW.json", help="The later one.")],
+    margin: Annotated[float, typer.Option(help="Changes up to this fraction count as equal.")] = MARGIN,
     as_json: JsonOption = False,
 ) -> None:
     """Show two bench files side by side, and the command that would make them comparable."""
@@ -76,10 +76,10 @@ def read_bench(path: Path) -> Bench:
         )
     machine, cells = document.get("machine"), document.get("cells")
     if not isinstance(machine, dict) or not isinstance(cells, list):
-        raise Usage(f"{path} lacks its machine or its cells: it is not a whole file of `onnxfarm bench`.")
+        raise Usage(f"{path} has no machine or no cells: it is not a complete file of `onnxfarm bench`.")
     for place, cell in enumerate(cells):
         if not isinstance(cell, dict) or not isinstance(cell.get("id"), str) or not isinstance(cell.get("status"), str):
-            raise Usage(f"{path}: cells[{place}] has no id and status: it is not a whole file of `onnxfarm bench`.")
+            raise Usage(f"{path}: cells[{place}] has no id and status: it is not a complete file of `onnxfarm bench`.")
     arms = [cell for cell in cells if not cell.get("twin_of")]
     done = [cell for cell in arms if cell["status"] == "done"]
     return Bench(machine, done, [(cell, _why(cell)) for cell in arms if cell["status"] != "done"])
@@ -93,7 +93,7 @@ def _why(cell: Cell) -> str:
 
 def _told(alone: Sequence[Cell], silent: Sequence[tuple[Cell, str]], *, path: Path) -> list[dict[str, str]]:
     """Why a cell is in no comparison."""
-    told = [(cell, "has no counterpart, or several that it could be meant for.") for cell in alone]
+    told = [(cell, "has no counterpart, or more than one possible counterpart.") for cell in alone]
     return [
         {"file": str(path), "cell": cell["id"], "reason": f"{path}: {matching.label(cell)} ({cell['id']}) {why}"}
         for cell, why in [*told, *silent]

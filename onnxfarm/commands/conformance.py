@@ -37,7 +37,7 @@ def conformance(
     """Run the ONNX backend node tests with plain tensors on each runtime, and say which pass and why others do not."""
     runtimes = [_runtime(text) for text in ort.split(",") if text.strip()]
     if not runtimes:
-        raise Usage("--ort names no version; write for example --ort 1.24.4,1.31.1.")
+        raise Usage("--ort names no version: write it like 1.24.4,1.31.1.")
     say = Console(stderr=True)
     with tempfile.TemporaryDirectory(prefix="onnxfarm-conformance-") as folder:
         suite, counts = _make_suite(Path(folder))

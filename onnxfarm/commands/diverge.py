@@ -114,7 +114,7 @@ def _out_folder(out: Path) -> Path:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise Usage(f"--out {out} is no folder ({problem.strerror}): give another one.") from problem
+        raise Usage(f"--out {out} is not a folder ({problem.strerror}): give another one.") from problem
     return out.resolve()
 
 
@@ -133,10 +133,16 @@ def _show(document: DivergenceDocument, *, out: Path | None, console: Console) -
         console.print(table)
         beyond = f"{look.violations:,} of {look.elements:,} values are beyond tolerance"
         at = look.furthest
-        where = f"; at {list(at.index)} {at.candidate:g} where {at.reference:g} is right" if at is not None else ""
+        where = (
+            f"; at {list(at.index)} {at.candidate:g} where the reference has {at.reference:g}" if at is not None else ""
+        )
         console.print(beyond + where, highlight=False, markup=False)
     if out is not None:
-        said = "It shows the difference when run from there" if part.shows_it else "It does not show it by itself"
+        said = (
+            "Run from there, it shows the difference"
+            if part.shows_it
+            else "Run by itself, it does not show the difference"
+        )
         console.print(f"Written to {out}: {', '.join(part.files)}. {said}.", highlight=False, markup=False)
         if part.command:
             console.print(f"  {part.command}", highlight=False, markup=False, soft_wrap=True)

@@ -59,7 +59,7 @@ def evaluate(  # noqa: PLR0913  every option of the command
         bench.template.execute = judge_block
         document = _judged(bench.template.measure(bench.plan(declared)))
         if bench.template.is_cancelled():
-            raise Stopped("It was stopped before the end.")
+            raise Stopped("Stopped before the end.")
     _show(document, console=console, json_file=json_file)
     _gate(document, strict=strict)
 

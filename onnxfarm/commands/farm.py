@@ -1,5 +1,6 @@
 """`onnxfarm farm users|teams|tokens …`: who may do what on a farm, from an administrator's terminal."""
 
+import shlex
 import sys
 from enum import StrEnum
 from typing import Annotated
@@ -14,8 +15,8 @@ from onnxfarm.problems import main_guard
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.people import PeopleClient
 
-app = typer.Typer(no_args_is_help=True, help="Say who may do what on a farm: its people, teams and tokens.")
-users = typer.Typer(no_args_is_help=True, help="Invite people, give them roles, take them out.")
+app = typer.Typer(no_args_is_help=True, help="Manage the people, teams and tokens of a farm.")
+users = typer.Typer(no_args_is_help=True, help="Invite people, change their roles, remove them.")
 teams = typer.Typer(no_args_is_help=True, help="List and make teams.")
 tokens = typer.Typer(no_args_is_help=True, help="List, make and close your own tokens.")
 for name, group in (("users", users), ("teams", teams), ("tokens", tokens)):
@@ -76,7 +77,7 @@ def invite(
     if as_json:
         write_plain(invited)
         return
-    print(f"{invited['username']} is {invited['role']} of team {found['name']}.", file=sys.stderr)
+    print(f"{invited['username']} has the role {invited['role']} in team {found['name']}.", file=sys.stderr)
     if invited["sign_in_link"]:
         print("Send them this link; it signs them in once, within seven days:", file=sys.stderr)
         print(invited["sign_in_link"])
@@ -94,7 +95,7 @@ def change_role(
     with PeopleClient(find_account(server)) as client:
         found = client.team_named(team)
         done = client.set_role(found["id"], name, role)
-    print(f"{done['username']} is {done['role']} of team {found['name']} now.")
+    print(f"{done['username']} now has the role {done['role']} in team {found['name']}.")
 
 
 @users.command()
@@ -104,7 +105,7 @@ def remove(name: PersonArgument, team: TeamOption = "", server: ServerOption = N
     with PeopleClient(find_account(server)) as client:
         found = client.team_named(team)
         client.remove_person(found["id"], name)
-    print(f"{name} is in team {found['name']} no more.")
+    print(f"{name} is no longer in team {found['name']}.")
 
 
 @users.command()
@@ -121,7 +122,7 @@ def close(name: PersonArgument, server: ServerOption = None) -> None:
     """Close a person's account: their tokens and links open nothing any more (administrators)."""
     with PeopleClient(find_account(server)) as client:
         client.close_account(name)
-    print(f"The account of {name} is closed; `onnxfarm farm users invite {name}` opens it again.")
+    print(f"The account of {name} is closed; `onnxfarm farm users invite {name}` reopens it.")
 
 
 @teams.command("list")
@@ -153,7 +154,8 @@ def create(
     if as_json:
         write_plain(made)
         return
-    print(f"Team {made['name']} is there; put people into it: onnxfarm farm users invite NAME --team '{made['name']}'")
+    command = shlex.join(["onnxfarm", "farm", "users", "invite", "NAME", "--team", made["name"]])
+    print(f"Team {made['name']} is created. Invite people into it: {command}")
 
 
 @tokens.command("list")
@@ -191,7 +193,7 @@ def make(
         return
     print(made["secret"])
     print(
-        f"It may {', '.join(made['scopes'])}, until {made['expires_at'][:10]}; it is not shown again.", file=sys.stderr
+        f"It may {', '.join(made['scopes'])}, until {made['expires_at'][:10]}. It is not shown again.", file=sys.stderr
     )
 
 
@@ -204,4 +206,4 @@ def close_token(
     """Close a token now."""
     with PeopleClient(find_account(server)) as client:
         done = client.close_token(token)
-    print(f"The token {done['hint']}… opens nothing any more.")
+    print(f"The token {done['hint']}… is closed: it no longer works.")

@@ -34,7 +34,7 @@ def invite(
     server: ServerOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a one-off code; prints what to type on the machine that joins."""
+    """Make a one-time code; prints what to type on the machine that joins."""
     with Client(find_account(server)) as client:
         made = client.invite_node(team=team)
     if warning := made.get("warning"):
@@ -56,7 +56,7 @@ def show(server: ServerOption = None, as_json: JsonOption = False) -> None:
         write_plain(nodes)
         return
     if not nodes:
-        print("No nodes yet: `onnxfarm node invite` prints the command by which a machine joins.")
+        print("No nodes yet: `onnxfarm node invite` prints the command that lets a machine join.")
         return
     table = Table("node", "name", "state", "health", "tags", "fingerprint", "self-test", box=None, pad_edge=False)
     for node in nodes:
@@ -68,18 +68,16 @@ def show(server: ServerOption = None, as_json: JsonOption = False) -> None:
 
 ORDERS = {
     "approve": "Let a node that has joined work, once its fingerprint was compared.",
-    "drain": "Let a node end its block and give it no other.",
+    "drain": "Let a node finish its block and give it no more.",
     "resume": "Let a drained or quarantined node work again.",
-    "revoke": "Take a node out of the farm for good.",
+    "revoke": "Remove a node from the farm for good.",
 }
 
 
 def _command(what: str) -> Callable[..., None]:
     def order(
         node: NodeArgument,
-        fingerprint: Annotated[
-            str, typer.Option(help="The order is given only if the node has this fingerprint.")
-        ] = "",
+        fingerprint: Annotated[str, typer.Option(help="Do it only if the node has this fingerprint.")] = "",
         server: ServerOption = None,
     ) -> None:
         with Client(find_account(server)) as client:

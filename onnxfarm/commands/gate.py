@@ -55,7 +55,7 @@ FailOnOption = Annotated[
     str, typer.Option(help="Of slower, parity, placement, failed, undecided: what fails the gate.")
 ]
 ConfirmOption = Annotated[
-    bool, typer.Option("--confirm/--no-confirm", help="Fail on a change of latency once a fresh block shows it.")
+    bool, typer.Option("--confirm/--no-confirm", help="Fail on a change of latency only if a fresh block shows it too.")
 ]
 FarmOption = Annotated[
     str | None, typer.Option("--server", metavar="URL", help="Measure on this farm.", show_default="on this machine")
@@ -119,7 +119,7 @@ def gate(  # noqa: PLR0913  every option of the command
     if outcome.infra:
         if server is None:
             refuse_uninstalled(outcome.document)
-        raise Infrastructure(f"It could not be measured: {outcome.infra[0]}")
+        raise Infrastructure(f"The gate could not be measured: {outcome.infra[0]}")
     if not outcome.answer.is_passed:
         raise GateFailed(outcome.headline)
 
@@ -137,13 +137,15 @@ class _Where:
     def must_make_sense(self) -> None:
         """Raises Usage."""
         if self.subject.expected is not None and self.subject.inputs is None:
-            raise Usage("--expected says what certain inputs give: add them with --inputs.")
+            raise Usage("--expected holds the outputs of certain inputs: give those with --inputs.")
         if self.rounds is not None and not 1 <= self.rounds <= MOST_ROUNDS:
             raise Usage(f"--rounds is {self.rounds}: give 1 to {MOST_ROUNDS}.")
         if self.rounds is not None and self.server is not None:
-            raise Usage("--rounds is for this machine; a farm measures those of --budget: leave out one of the two.")
+            raise Usage(
+                "--rounds works on this machine only; a farm takes them from --budget: leave out one of the two."
+            )
         if self.timeout_min is not None and self.timeout_min <= 0:
-            raise Usage(f"--timeout {self.timeout_min:g} is no time: give minutes above 0.")
+            raise Usage(f"--timeout is {self.timeout_min:g}: give minutes above 0.")
 
 
 def _outcome(
@@ -187,7 +189,7 @@ def _checks(text: str) -> tuple["Check", ...]:
         if one not in CHECKS:
             raise Usage(f"--fail-on: {choice_sentence('check', one, CHECKS)}")
     if not named:
-        raise Usage(f"--fail-on names nothing, so that the gate could not fail: choose of {', '.join(CHECKS)}.")
+        raise Usage(f"--fail-on names nothing, so the gate could never fail: choose from {', '.join(CHECKS)}.")
     return tuple(one for one in CHECKS if one in named)
 
 

@@ -14,7 +14,7 @@ from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
 
 NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Its number or name.")]
-TeamArgument = Annotated[str, typer.Argument(metavar="TEAM", help="The team that it shall measure for.")]
+TeamArgument = Annotated[str, typer.Argument(metavar="TEAM", help="The team it should measure for.")]
 LendingArgument = Annotated[int, typer.Argument(metavar="LENDING", help="As `onnxfarm node lendings` numbers them.")]
 
 
@@ -36,7 +36,7 @@ def take_back(node: NodeArgument, team: TeamArgument, server: ServerOption = Non
     """Let a node of yours measure for a team no more."""
     with Client(find_account(server)) as client:
         _set_teams(client, node, remove=team)
-    print(f"{node} measures for {team} no more.")
+    print(f"{node} no longer measures for {team}.")
 
 
 def lendings(server: ServerOption = None, as_json: JsonOption = False) -> None:

@@ -42,7 +42,7 @@ UrlOption = Annotated[
 @main_guard()
 def enroll(
     url: Annotated[str, typer.Argument(metavar="URL", help="The farm's address, https://…")],
-    token: Annotated[str, typer.Option("--token", metavar="CODE", help="The one-off code of “Add a node”.")],
+    token: Annotated[str, typer.Option("--token", metavar="CODE", help="The one-time code from “Add a node”.")],
     name: Annotated[
         str | None, typer.Option(help="How the farm shows this machine.", show_default="its host name")
     ] = None,
@@ -73,7 +73,7 @@ def enroll(
     if tested is not None:
         print(f"Self-test: {tested.sentence}")
     if enrolled.health == "pending":
-        print("Have an admin of the farm compare it and approve the node. Then, or now: onnxfarm node start")
+        print("Ask an admin of the farm to compare it and approve the node. Start it then, or now: onnxfarm node start")
     else:
         print("Start it with: onnxfarm node start")
 
@@ -162,7 +162,7 @@ def _as_plain(one: "Installed") -> dict[str, object]:
 @main_guard()
 def install_service(
     home: HomeOption = None,
-    print_only: Annotated[bool, typer.Option("--print", help="Only show the file.")] = False,
+    print_only: Annotated[bool, typer.Option("--print", help="Print the file instead of writing it.")] = False,
     allow_package: PackagesOption = None,
 ) -> None:
     """Have systemd (Linux) or launchd (macOS) start this node with the machine, for this user."""
@@ -172,7 +172,7 @@ def install_service(
         return
     unit.path.parent.mkdir(parents=True, exist_ok=True)
     unit.path.write_text(unit.text)
-    print(f"Wrote {unit.path}. Start it, now and with the machine:")
+    print(f"Wrote {unit.path}. To start it now and at every boot:")
     for line in unit.next_steps:
         print(f"  {line}")
 

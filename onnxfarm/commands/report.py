@@ -25,10 +25,10 @@ def report(
 ) -> None:
     """Fetch an alert's report: the model, its inputs, samples, facts, lock files, and one command that repeats it."""
     if issue is not None and output is not None:
-        raise Usage("--issue writes the text alone, which is in the zip too: leave one of --issue and --output out.")
+        raise Usage("--issue writes only the text, which is in the zip as well: leave out --issue or --output.")
     path = output or Path(f"alert-{alert}.zip")
     if issue is None and path == STDOUT:
-        raise Usage("A zip is not for a terminal: give --output the path of a file.")
+        raise Usage("A zip cannot be printed: give --output the path of a file.")
     with WatchClient(find_account(server)) as client:
         if issue is not None:
             write_text(client.issue(alert), issue)
@@ -38,4 +38,4 @@ def report(
         path.write_bytes(content)
     except OSError as problem:
         raise Usage(f"{path} cannot be written ({problem.strerror}): give the path of a .zip.") from problem
-    print(f"{path}: unpack it and run `python repeat.py`; issue.md is a text for the tracker.", file=sys.stderr)
+    print(f"{path}: unpack it and run `python repeat.py`; issue.md is the text for the issue tracker.", file=sys.stderr)

@@ -98,7 +98,7 @@ def _say_calibration(version: Version, *, console: Console) -> None:
     """What is to be said of calibration data that cannot serve, or are few."""
     found = version.get("calibration")
     if found and found["problem"]:
-        say(f"The calibration data cannot serve: {found['problem']}", console=console)
+        say(f"The calibration data cannot be used: {found['problem']}", console=console)
     elif found and found["samples"] and few_sentence(found["samples"]):
         say(few_sentence(found["samples"]), console=console)
 

@@ -47,7 +47,7 @@ class Arms(NamedTuple):
 @main_guard()
 def verdict(
     file: Annotated[Path, typer.Argument(metavar="FILE.json", help="Pairs, or old and new samples.")],
-    margin: Annotated[float, typer.Option(help="Changes up to this fraction are of no consequence.")] = MARGIN,
+    margin: Annotated[float, typer.Option(help="Changes up to this fraction count as equal.")] = MARGIN,
     as_json: JsonOption = False,
 ) -> None:
     """Say whether new is slower, faster or equal, and how far that can be trusted."""

@@ -135,14 +135,14 @@ def run(
 @app.command()
 @main_guard()
 def pause(watch: WatchArgument, server: ServerOption = None) -> None:
-    """Let a watch measure nothing by itself, until it is resumed."""
+    """Pause a watch: it starts nothing by itself until it is resumed."""
     _switch(watch, server, is_active=False)
 
 
 @app.command()
 @main_guard()
 def resume(watch: WatchArgument, server: ServerOption = None) -> None:
-    """Let a paused watch go on."""
+    """Resume a paused watch."""
     _switch(watch, server, is_active=True)
 
 
@@ -150,14 +150,16 @@ def resume(watch: WatchArgument, server: ServerOption = None) -> None:
 @main_guard()
 def remove(
     watch: WatchArgument,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it: its rounds and alerts go with it.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Also remove its rounds and alerts.")] = False,
     server: ServerOption = None,
 ) -> None:
-    """Take a watch out, with its rounds and alerts; its runs stay."""
+    """Remove a watch with its rounds and alerts; its runs stay."""
     with WatchClient(find_account(server)) as client:
         found = client.watch_named(watch)
         if not yes:
-            raise Usage(f"Watch {found['id']}, “{found['name']}”, goes with its rounds and alerts: add --yes.")
+            raise Usage(
+                f"Removing watch {found['id']}, “{found['name']}”, also removes its rounds and alerts: add --yes."
+            )
         client.remove_watch(found["id"])
     say(f"Watch {found['id']} is removed.")
 
@@ -166,7 +168,7 @@ def _switch(watch: str, server: str | None, *, is_active: bool) -> None:
     with WatchClient(find_account(server)) as client:
         found = client.watch_named(watch)
         client.change_watch(found["id"], is_active=is_active)
-    say(f"Watch {found['id']} {'goes on' if is_active else 'is paused'}.")
+    say(f"Watch {found['id']} {'is resumed' if is_active else 'is paused'}.")
 
 
 def _followed(client: WatchClient, watch_id: int, wanted: set[int], *, minutes: float | None) -> list[Round]:
@@ -182,7 +184,7 @@ def _followed(client: WatchClient, watch_id: int, wanted: set[int], *, minutes: 
         if all(one["state"] == "judged" for one in rounds):
             return rounds
         if limit is not None and time.monotonic() > limit:
-            raise TimedOut(f"The rounds are not judged after {minutes:g} minutes; they go on.")
+            raise TimedOut(f"The rounds were not judged within {minutes:g} minutes; they continue on the farm.")
         time.sleep(POLL_S)
 
 
@@ -197,7 +199,7 @@ def _rule(text: str) -> dict[str, object]:
     try:
         found = json.loads(text)
     except ValueError as problem:
-        raise Usage(f'--rule is no JSON ({problem}): write it like {{"latency": 0.1}}.') from problem
+        raise Usage(f'--rule is not JSON ({problem}): write it like {{"latency": 0.1}}.') from problem
     if not isinstance(found, dict):
         raise Usage('--rule is not an object: write it like {"latency": 0.1}.')
     return found

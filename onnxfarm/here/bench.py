@@ -165,7 +165,9 @@ def write_timings(judge: BlockJudge, folder: Path) -> None:
             with (folder / f"{arm.id}.timings.csv").open("w", encoding="utf-8") as file:
                 file.writelines(timings.csv_lines(judge.evidence, arm.arm))
     except OSError as problem:
-        raise Infrastructure(f"{folder} takes no timings ({problem.strerror}): is the disk full?") from problem
+        raise Infrastructure(
+            f"Timings cannot be written to {folder} ({problem.strerror}): is the disk full?"
+        ) from problem
 
 
 @contextlib.contextmanager

@@ -171,7 +171,7 @@ class Search:
         if judgement.findings:
             return watching.worst(judgement.findings)
         if judgement.infra:
-            raise Infrastructure(f"It could not be measured: {judgement.infra[0]}")
+            raise Infrastructure(f"The model could not be measured: {judgement.infra[0]}")
         said = [*(one.text for one in judgement.undecided), *judgement.news]
         because = f" {said[0]}" if said else ""
         raise Usage(

@@ -111,7 +111,9 @@ def _gather(paths: list[Path], folder: Path) -> str:
     shutil.copyfile(model, folder / main)
     for path in data:
         if not _NAME.match(path.name):
-            raise Usage(f"The data file {path.name!r} has a name with other signs than A-Z a-z 0-9 . _ -; rename it.")
+            raise Usage(
+                f"The data file {path.name!r} has other characters in its name than A-Z a-z 0-9 . _ -; rename it."
+            )
         shutil.copyfile(path, folder / path.name)
     return main
 
@@ -150,7 +152,7 @@ def _opened(archive: Path) -> Iterator[zipfile.ZipFile]:
             yield zipped
     except (zipfile.BadZipFile, NotImplementedError, EOFError, RuntimeError) as problem:
         raise Usage(
-            f"{archive.name} is a damaged or locked zip ({problem}): zip it again, without a password."
+            f"{archive.name} is a damaged or encrypted zip ({problem}): zip it again, without a password."
         ) from problem
 
 

@@ -116,7 +116,7 @@ def _preset(spec: CellSpec, asked: Asked) -> Preset:
     if atol is None and rtol is None:
         return usual
     if min(atol or 0.0, rtol or 0.0) < 0:
-        raise Usage("--atol and --rtol are differences: give numbers from 0.")
+        raise Usage("--atol and --rtol cannot be negative: give numbers from 0.")
     return Preset(
         "own",
         atol=usual.atol if atol is None else atol,

@@ -47,4 +47,4 @@ class Local:
             return self.bench.measure(plan)
         finally:
             if self.given.is_late:
-                raise TimedOut("The gate was not decided in the time that --timeout gives; nothing was judged.")
+                raise TimedOut("The gate was not decided within --timeout; nothing was judged.")

@@ -37,7 +37,7 @@ def unit_for(platform: str, *, command: Sequence[str], home: Path, user_home: Pa
     if platform == "darwin":
         path = base / "Library" / "LaunchAgents" / f"{LABEL}.plist"
         return Unit(path, _launchd(words, home=home), (f"launchctl load -w {shlex.quote(str(path))}",))
-    raise Usage(f"There is no service file for {platform}: have your system run `onnxfarm node start` at its start.")
+    raise Usage(f"There is no service file for {platform}: let your system run `onnxfarm node start` at boot.")
 
 
 def _systemd(words: Sequence[str]) -> str:

@@ -98,7 +98,7 @@ class Workbench:
     def measure(self, plan: Plan) -> Document:
         document = self.template.measure(plan)
         if self.template.is_cancelled():
-            raise Stopped("It was stopped before the end.")
+            raise Stopped("Stopped before the end.")
         return document
 
 
@@ -132,7 +132,7 @@ def opened(
 ) -> Iterator[Workbench]:
     """The subject, inspected, with its own scratch folder, until the `with` ends. Raises Usage, Infrastructure."""
     if subject.expected is not None and subject.inputs is None:
-        raise Usage("--expected says what certain inputs give: add them with --inputs.")
+        raise Usage("--expected holds the outputs of certain inputs: give those with --inputs.")
     with scratch_in(home) as folder, bench.stopped_by_signals() as is_stopped:
         files = bundle.LocalFiles()
         uploaded = bundle.take_in(subject.model, folder=folder / "model", files=files)

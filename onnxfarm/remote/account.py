@@ -76,10 +76,10 @@ def checked_address(address: str) -> str:
             f"“{address}” is not a farm's address: write it like https://farm.example or http://127.0.0.1:8000."
         )
     if parts.username is not None or "\\" in address or not address.isprintable() or " " in address:
-        raise Usage(f"“{address}” is not a farm's address: it holds no user, no spaces and no backslashes.")
+        raise Usage(f"“{address}” is not a farm's address: an address has no user name, spaces or backslashes.")
     if parts.scheme == "http" and not _is_this_machine(parts.hostname):
         raise Usage(
-            f"{address} is plain HTTP to another machine, where anybody on the way could read the token. "
+            f"{address} is plain HTTP to another machine: anybody on the network between could read the token. "
             f"Use https://{parts.netloc}, or a tunnel to the farm: ssh -L 8000:127.0.0.1:8000 {parts.hostname}, "
             "then http://127.0.0.1:8000."
         )

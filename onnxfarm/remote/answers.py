@@ -27,7 +27,7 @@ def accepted(response: httpx2.Response) -> httpx2.Response:
     if response.is_redirect:
         raise Infrastructure(
             f"{response.request.url} redirects to {response.headers['Location'][:200]}, where no token is sent: "
-            "is this the address of a farm? Give its own one, https:// and the full host name, with --server."
+            "is this the address of a farm? Give its own address, with https:// and the full host name, in --server."
         )
     words = _words(response)
     if 400 <= response.status_code < 500:

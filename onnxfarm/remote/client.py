@@ -240,7 +240,8 @@ class Client:
             except httpx2.TransportError as problem:
                 if not is_repeatable:
                     raise Infrastructure(
-                        f"{self.account.server} stopped answering ({problem}); first see `onnxfarm status`."
+                        f"{self.account.server} stopped answering ({problem}), and may have taken the request: see "
+                        "`onnxfarm status` before you send it again."
                     ) from problem
                 last = problem
             else:

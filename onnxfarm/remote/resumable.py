@@ -83,7 +83,7 @@ class Sender:
             file.seek(offset)
             piece = file.read(PIECE_BYTES)
             if not piece:
-                raise Usage(f"{file.name} has become shorter while it was sent: send it again.")
+                raise Usage(f"{file.name} became shorter while it was being sent: run the command again.")
             reached = self._send_piece(key, piece, offset=offset)
             failures = failures + 1 if reached <= offset else 0
             if failures > TRIES:
@@ -112,7 +112,7 @@ class Sender:
     def _asked(self, key: str) -> int:
         offset = self._offset(key)
         if offset is None:
-            raise Infrastructure(f"{self._server} has lost the upload: give the command again.")
+            raise Infrastructure(f"{self._server} lost the upload: run the command again.")
         return offset
 
     def _patiently(self, send: Callable[[], httpx2.Response], *, taken: tuple[int, ...] = ()) -> httpx2.Response:

@@ -43,7 +43,7 @@ def uploaded(client: Client, bundle: Bundle, *, console: Console) -> Version:
         if time.monotonic() > limit:
             raise TimedOut(
                 f"{version['model']} v{version['number']} was not inspected within {LIMIT_S:.0f} s; "
-                "does the farm's `prepare` worker run?"
+                "is the farm's `prepare` worker running?"
             )
         time.sleep(POLL_S)
         version = client.version(version["id"])
@@ -57,7 +57,7 @@ def _with_accepted_data(client: Client, version: Version, data: Path, *, until: 
     """The version once its labelled data were looked at. Raises Usage with the farm's sentence when they do not fit."""
     while (found := version.get("evaluation")) and found["state"] in ("pending", "making"):
         if time.monotonic() > until:
-            raise TimedOut(f"{data.name} was not looked at in time; does the `prepare` worker run?")
+            raise TimedOut(f"{data.name} was not checked in time; is the farm's `prepare` worker running?")
         time.sleep(POLL_S)
         version = client.version(version["id"])
     if found and found["state"] == "failed":

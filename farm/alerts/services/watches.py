@@ -109,7 +109,7 @@ def change_watch(*, watch: Watch, by: User, **changes: Unpack[Changes]) -> Watch
 
 
 def remove_watch(*, watch: Watch, by: User) -> None:
-    """Take a watch out, with its rounds and alerts; its runs stay."""
+    """Remove a watch with its rounds and alerts; its runs stay."""
     _must_write(watch.team, by)
     record(verb="watch removed", subject=watch.name, actor=by, team=watch.team)
     watch.delete()

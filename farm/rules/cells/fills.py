@@ -97,7 +97,7 @@ def misfit(fill: Fill, dtype: str) -> str | None:
     if fill.kind == NORMAL:
         return "a normal distribution has fractions; write LOW..HIGH, such as 0..99."
     if isinstance(fill.low, float) or isinstance(fill.high, float):
-        return f"{fill.low if isinstance(fill.low, float) else fill.high} is no whole number."
+        return f"{fill.low if isinstance(fill.low, float) else fill.high} is not a whole number."
     low, high = _limits(dtype)
     if fill.kind in ("value", "range") and not low <= fill.low <= fill.high <= high:
         return f"write numbers from {low} to {high}."
@@ -150,7 +150,7 @@ def _number(text: str, whole: str) -> Number:
     except ValueError:
         number = float(text)
     if not _LOWEST <= number <= _HIGHEST and not isinstance(number, float):
-        raise MatrixProblem(f"{whole!r} holds a number that 64 bits cannot: write a smaller one.")
+        raise MatrixProblem(f"{whole!r} holds a number that does not fit into 64 bits: write a smaller one.")
     if abs(number) == float("inf"):
         raise MatrixProblem(f"{whole!r} is too large for any floating point number: write a smaller one.")
     return number

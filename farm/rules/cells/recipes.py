@@ -57,7 +57,7 @@ def read_text(text: str) -> tuple[str, dict[str, str]]:
     for part in parts:
         option, sign, value = part.partition("=")
         if option in given:
-            raise RecipeProblem(f"The option {option!r} of {name} stands twice: keep one of them.")
+            raise RecipeProblem(f"The option {option!r} of {name} is given twice: keep one of them.")
         given[option] = value.replace("+", ",") if sign else "true"
     return name, read_options(name, given)
 

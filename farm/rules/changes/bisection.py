@@ -65,7 +65,7 @@ class Answer:
         if self.is_monotone:
             return f"{where} ({effort})."
         story = ", ".join(f"{span.turned} in {span.after}" for span in self.turns)
-        return f"{where} ({effort}). It did not turn once only: {story}."
+        return f"{where} ({effort}). It changed more than once: {story}."
 
 
 class Bisection:

@@ -103,7 +103,9 @@ def _checks(pair: Comparison | None, *, old: Cell, new: Cell) -> list[tuple[Chec
     if not _is_done(new):
         return [("failed", f"{where} is {new.status}: {_why(new)}")] if _is_done(old) else []
     if not _is_done(old):
-        return [("undecided", f"{where} has nothing to stand beside: {cell_label(old)} is {old.status}: {_why(old)}")]
+        return [
+            ("undecided", f"{where} has nothing to be compared with: {cell_label(old)} is {old.status}: {_why(old)}")
+        ]
     if pair is None:
         found.append(("undecided", f"{where} and {old.runtime} were not measured in one block"))
     elif pair.verdict == "slower":

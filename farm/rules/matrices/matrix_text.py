@@ -82,7 +82,7 @@ def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found: dict[str, object] = {}
     for key, value in pairs:
         if key in found:
-            raise MatrixProblem(f"The key {key!r} stands twice in one place: keep one of them.")
+            raise MatrixProblem(f"The key {key!r} is given twice in one place: keep one of them.")
         found[key] = value
     return found
 

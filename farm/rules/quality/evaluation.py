@@ -93,7 +93,7 @@ def _step(text: str) -> tuple[Step, float]:
     except ValueError:
         value = float("nan")
     if not isfinite(value):
-        raise RecipeProblem(f"The threshold {bound[:20]!r} is no number: write it like threshold=0.5.")
+        raise RecipeProblem(f"The threshold {bound[:20]!r} is not a number: write it like threshold=0.5.")
     return cast(Step, name), value
 
 

@@ -56,7 +56,7 @@ def refusal(runtime: Runtime, *, allowed: Collection[str] = ()) -> str | None:
     if (sentence := _unknown(runtime.distribution, allowed)) is not None:
         return sentence
     if read_version(runtime.version) is None:
-        return f"{runtime.version!r} of {runtime.distribution} is no version of a package: write it like `1.31.1`."
+        return f"{runtime.version!r} of {runtime.distribution} is not a version of a package: write it like `1.31.1`."
     return None
 
 
@@ -90,7 +90,7 @@ def _name_of(text: str) -> str:
     except InvalidName:
         name = ""
     if not _NAME.fullmatch(name):
-        raise RuntimeProblem(f"{_shown(text)} is no name of a package: write it like `onnxruntime-training`.")
+        raise RuntimeProblem(f"{_shown(text)} is not the name of a package: write it like `onnxruntime-training`.")
     return name
 
 

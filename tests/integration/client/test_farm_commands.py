@@ -29,13 +29,15 @@ def test_people_come_change_and_go(as_administrator: Command, team: Team) -> Non
     invited = as_administrator("farm", "users", "invite", "ada")
     assert invited.exit_code == 0, invited.output
     assert "/sign-in/" in invited.stdout
-    assert "ada is member of team vision." in invited.stderr
-    assert "ada is admin of team vision now." in as_administrator("farm", "users", "role", "ada", "admin").stdout
+    assert "ada has the role member in team vision." in invited.stderr
+    assert (
+        "ada now has the role admin in team vision." in as_administrator("farm", "users", "role", "ada", "admin").stdout
+    )
     listed = json.loads(as_administrator("farm", "users", "list", "--json").stdout)
     assert {one["username"]: one["role"] for one in listed[0]["members"]}["ada"] == "admin"
     assert "never" in as_administrator("farm", "users", "list").stdout
     assert "/sign-in/" in as_administrator("farm", "users", "link", "ada").stdout
-    assert "no more" in as_administrator("farm", "users", "remove", "ada", "--team", "vision").stdout
+    assert "no longer" in as_administrator("farm", "users", "remove", "ada", "--team", "vision").stdout
     assert "is closed" in as_administrator("farm", "users", "close", "ada").stdout
     assert not User.objects.get(username="ada").is_active
 
@@ -52,7 +54,10 @@ def test_inviting_a_member_says_their_role_and_the_command_that_changes_it(as_ad
     refused = as_administrator("farm", "users", "invite", "ada")
     assert (refused.exit_code, "ada is already in team “vision”, as admin." in refused.stderr) == (2, True)
     [command] = re.findall(r"with: onnxfarm (.*)", refused.stderr)
-    assert "ada is viewer of team vision now." in as_administrator(*command.replace("ROLE", "viewer").split()).stdout
+    assert (
+        "ada now has the role viewer in team vision."
+        in as_administrator(*command.replace("ROLE", "viewer").split()).stdout
+    )
 
 
 def test_a_person_that_nobody_knows_is_told_apart_from_a_role_that_is_none(as_administrator: Command) -> None:
@@ -62,7 +67,7 @@ def test_a_person_that_nobody_knows_is_told_apart_from_a_role_that_is_none(as_ad
 
 
 def test_teams_and_tokens_are_made_listed_and_closed(as_administrator: Command) -> None:
-    assert "Team audio is there" in as_administrator("farm", "teams", "create", "audio").stdout
+    assert "Team audio is created" in as_administrator("farm", "teams", "create", "audio").stdout
     assert "audio" in as_administrator("farm", "teams", "list").stdout
     assert Membership.objects.get(team__name="audio").role == Role.ADMIN
     made = as_administrator("farm", "tokens", "make", "ci", "--scope", "read")
@@ -72,7 +77,7 @@ def test_teams_and_tokens_are_made_listed_and_closed(as_administrator: Command) 
         for one in json.loads(as_administrator("farm", "tokens", "list", "--json").stdout)
         if one["name"] == "ci"
     )
-    assert "opens nothing any more" in as_administrator("farm", "tokens", "close", number).stdout
+    assert "no longer works" in as_administrator("farm", "tokens", "close", number).stdout
     assert "closed" in as_administrator("farm", "tokens", "list").stdout
 
 

@@ -112,7 +112,7 @@ def test_a_watch_is_called_and_its_outcome_is_the_exit_code(
         (["watch", "add", "x", "--reference", "9.9", "--model", "encoder"], "nearest"),
         (["watch", "add", "x", "--reference", "1.29.0"], "at least one model"),
         (["watch", "add", "x", "--reference", "1.29.0", "--model", "none"], "no model “none”"),
-        (["watch", "add", "x", "--reference", "1.29.0", "--model", "encoder", "--rule", "{"], "--rule is no JSON"),
+        (["watch", "add", "x", "--reference", "1.29.0", "--model", "encoder", "--rule", "{"], "--rule is not JSON"),
         (["watch", "add", "x", "--reference", "1.29.0", "--model", "encoder", "--rule", "[]"], "not an object"),
         (["watch", "add", "x", "--reference", "1.29.0", "--model", "encoder", "--schedule", "daily"], "five fields"),
         (["watch", "add", "x", "--reference", "1.29.0", "--matrix", "none.yaml"], "none.yaml cannot be read"),

@@ -21,7 +21,7 @@ def test_a_role_is_changed_and_a_person_taken_out(signed_in: Client, team: Team,
     page = signed_in.post(f"{base}role/", {"role": "viewer"}, follow=True).content.decode()
     assert f"{member.username} is viewer now." in page
     page = signed_in.post(f"{base}remove/", follow=True).content.decode()
-    assert f"{member.username} is in team {team.name} no more." in page
+    assert f"{member.username} is no longer in team {team.name}." in page
     assert not Membership.objects.filter(user=member).exists()
 
 

@@ -15,7 +15,7 @@ from tests.unit.rules.making import make_facts, make_round
 
 pytestmark = pytest.mark.django_db
 INSTALLING = "installing onnxruntime==1.29.0"
-WAITING = "`onnxfarm bench` (process 4711) measures on this machine since 14:02:00: it ends by itself"
+WAITING = "`onnxfarm bench` (process 4711) has been measuring on this machine since 14:02:00. Measurements take turns"
 
 
 def say(node: Node, doing: str) -> None:

@@ -74,7 +74,7 @@ def test_an_input_that_the_model_lacks_or_cannot_hold_is_refused_in_words() -> N
     model = make_model(**SPEECH)
     for inputs, said in (
         ({"id": "1"}, "has no input 'id' (the nearest is 'ids')"),
-        ({"ids": "0.5"}, "'ids' takes int64 and was to be 0.5: 0.5 is no whole number."),
+        ({"ids": "0.5"}, "'ids' takes int64 and was to be 0.5: 0.5 is not a whole number."),
         ({"speed": "size:words"}, "cannot be the size of 'words'"),
     ):
         refusal = only_refusal(plan_of_inputs(model, inputs))

@@ -100,7 +100,7 @@ def test_arms_that_were_called_slower_are_traced_again_four_times():
 
 def test_the_arms_of_the_change_that_a_run_opens_with_are_named_first():
     block = make_block(runtime="1.29.0,1.31.1", batch="1,8")
-    places = {(arm.spec.runtime.version, arm.spec.work.batch): arm.arm for arm in block.arms}
+    places = {(arm.spec.runtime.version, arm.spec.workload.batch): arm.arm for arm in block.arms}
     factors = {("1.29.0", 1): 1.0, ("1.31.1", 1): 1.15, ("1.29.0", 8): 8.0, ("1.31.1", 8): 12.0}
     _, replies = fed(block, make_rounds(8, {places[known]: factor for known, factor in factors.items()}))
     assert replies[-1].trace_arms[:2] == (places["1.29.0", 8], places["1.31.1", 8])

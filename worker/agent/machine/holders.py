@@ -14,13 +14,15 @@ def sentence(descriptor: int, *, locks: Path = LOCKS) -> str:
     """Who holds the lock of this open file, since when, and what one can do."""
     holder = _holder(descriptor, locks=locks)
     if holder is None:
-        return "Something else measures on this machine: it ends by itself, and measurements take turns."
+        return (
+            "Another program is measuring on this machine. Measurements take turns: this one begins when that one ends."
+        )
     if holder.pid == os.getpid():
-        return "This node looks at what else its machine can do, which takes a minute at most."
+        return "This node is testing what else its machine can run, which takes a minute at most."
     since = datetime.fromtimestamp(_since(descriptor, holder)).astimezone()
     return (
-        f"{_name(holder)} (process {holder.pid}) measures on this machine since {since:%H:%M:%S}: it ends by itself, "
-        f"and measurements take turns; who cannot wait ends it with `kill {holder.pid}`."
+        f"{_name(holder)} (process {holder.pid}) has been measuring on this machine since {since:%H:%M:%S}. Measurements "
+        f"take turns: this one begins when that one ends, or when you end it with `kill {holder.pid}`."
     )
 
 

@@ -1,0 +1,60 @@
+"""A farm that was lost and restored by the commands of docs/operations.md: the same farm with the same node."""
+
+import contextlib
+import re
+import shutil
+import sqlite3
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.acceptance.conftest import LiveFarm, live_farm
+from tests.conftest import PROJECT
+from tests.processes import wait_for
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+PAGE = (PROJECT / "docs/operations.md").read_text()
+started = contextlib.contextmanager(live_farm)
+
+
+def typed(section: str, *, number: int, folder: Path) -> None:
+    """Runs the commands of one block of the page's section, but for those that start a farm."""
+    text = PAGE.split(f"## {section}\n")[1].split("\n## ")[0]
+    lines = re.findall(r"```\n(.*?)```", text, re.DOTALL)[number].splitlines()
+    kept = [line for line in lines if not line.startswith("onnxfarm serve")]
+    if shutil.which("sqlite3") is None:
+        # what the program does, where a machine lacks it
+        kept = [line for line in kept if not line.startswith("sqlite3 ")]
+        (folder / "backup").mkdir()
+        sqlite3.connect(folder / "var/db.sqlite3").backup(sqlite3.connect(folder / "backup/db.sqlite3"))
+    subprocess.run(["bash", "-euc", "\n".join(kept)], cwd=folder, check=True)
+
+
+def who_it_is(farm: LiveFarm) -> dict[str, Any]:
+    """The farm's one node: its number, its name, its key's fingerprint."""
+    [node] = farm.api("GET", "/nodes").json()
+    return {name: node[name] for name in ("id", "name", "fingerprint", "health")}
+
+
+def test_after_a_restore_the_same_node_is_the_same_node(tmp_path: Path) -> None:
+    home = tmp_path / "var"
+    with started(home) as farm:
+        before, owner = who_it_is(farm), farm.token
+        typed("Back up and restore", number=0, folder=tmp_path)
+    lost = home.rename(tmp_path / "lost")
+    typed("Back up and restore", number=1, folder=tmp_path)
+    # a secret that was granted after the backup was taken: the restored farm has never heard of it
+    shutil.copy(lost / "node/secret.json", home / "node/secret.json")
+    with sqlite3.connect(home / "db.sqlite3") as database:
+        database.execute("DELETE FROM fleet_nodesecret")
+    database.close()
+    with started(home) as farm:
+        assert who_it_is(farm) == before | {"health": "active"}
+        wait_for(lambda: farm.api("GET", "/nodes").json()[0]["state"] == "online", what="the node", seconds=60)
+        assert farm.token != owner
+        known = httpx2.get(f"{farm.url}/api/v1/me", headers={"Authorization": f"Bearer {owner}"}, timeout=60)
+        assert known.status_code == 200
