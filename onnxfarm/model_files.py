@@ -1,12 +1,15 @@
 """Which files belong to a model on disk. The model is searched for their names, not parsed: the client has no onnx."""
 
 import mmap
+from collections.abc import Mapping
 from pathlib import Path
 
 from onnxfarm.problems import Usage
 
 # a folder with more files than this is not searched
 MOST_SIBLINGS = 500
+# the option that takes a folder of ONNX's own test data as well
+FOLDERS_TOO = "--calibration"
 
 
 def files_of(model: Path) -> list[Path]:
@@ -18,6 +21,15 @@ def files_of(model: Path) -> list[Path]:
     if model.suffix.lower() != ".onnx":
         raise Usage(f"{model.name} is neither an .onnx nor a .zip: give one of those.")
     return [model, *_named_siblings(model)]
+
+
+def refuse_missing(given: Mapping[str, Path | None]) -> None:
+    """Raises Usage for a file beside the model that is not there; `given`: by the option that names it."""
+    for option, path in given.items():
+        if path is not None and not path.exists():
+            raise Usage(f"{option} {path} is not a file: give the path of an .npz.")
+        if path is not None and path.is_dir() and option != FOLDERS_TOO:
+            raise Usage(f"{option} {path} is a folder: give the path of an .npz.")
 
 
 def _named_siblings(model: Path) -> list[Path]:

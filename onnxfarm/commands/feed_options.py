@@ -1,15 +1,19 @@
 """Options that are put into a matrix on its way to a farm: what a model is fed, and that operators get verdicts."""
 
+import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
 
 from farm.rules.cells import fills
 from farm.rules.cells.problems import MatrixProblem
+from farm.rules.cells.readers import MAX_DIMENSION
 from farm.rules.matrices.matrix_text import read_text
 from onnxfarm.problems import Usage
 
 # under which a matrix file may hold its axes
 _NESTED = ("matrix", "strategy")
+_SEVERAL = re.compile(r"[^=,]+=[^=,]*,[^=,]+=")
+_MOST_DIGITS = 12
 
 
 def with_feed(
@@ -45,8 +49,14 @@ def sizes_of(given: Sequence[str] | None) -> list[dict[str, int]] | None:
     sizes: dict[str, int] = {}
     for one in given:
         name, sign, size = one.rpartition("=")
+        if _SEVERAL.match(one):
+            raise Usage(f"--shape {one!r} holds several sizes: give --shape once for each.")
         if not sign or not name or not size.isdecimal():
             raise Usage(f"--shape {one!r} is not NAME=SIZE, like sequence=64.")
+        if len(size) > _MOST_DIGITS or not 1 <= int(size) <= MAX_DIMENSION:
+            raise Usage(f"--shape {name} is {size[:_MOST_DIGITS]}: write a size from 1 to {MAX_DIMENSION}.")
+        if name in sizes:
+            raise Usage(f"--shape {name} is given twice, with {sizes[name]} and {size}: keep one of them.")
         sizes[name] = int(size)
     return [sizes]
 
@@ -64,6 +74,8 @@ def fills_of(given: Sequence[str] | None) -> dict[str, str] | None:
             fills.parse(text)
         except MatrixProblem as problem:
             raise Usage(f"--input {one!r}: {problem}") from problem
+        if name in found:
+            raise Usage(f"--input {name} is given twice, with {found[name]} and {text}: keep one of them.")
         found[name] = text
     return found
 

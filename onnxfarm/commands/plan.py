@@ -10,7 +10,7 @@ from rich.table import Table
 from onnxfarm.commands.feed_options import with_feed
 from onnxfarm.commands.options import InputOption, InputsOption, JsonOption, ShapeOption
 from onnxfarm.commands.submit import MatrixOption, read_matrix
-from onnxfarm.model_files import files_of
+from onnxfarm.model_files import files_of, refuse_missing
 from onnxfarm.outputs import say, table_of, write_plain
 from onnxfarm.problems import main_guard
 from onnxfarm.remote.account import ServerOption, find_account
@@ -34,6 +34,7 @@ def plan(
 ) -> None:
     """Show cells, blocks, minutes, the smallest change each comparison will see, and each refused point's reason."""
     files_of(model)
+    refuse_missing({"--inputs": inputs})
     declared = with_feed(read_matrix(matrix), shape=shape, inputs=input_)
     with Client(find_account(server)) as client:
         version = uploaded(client, Bundle(model, {"inputs": inputs}), console=Console(stderr=True))

@@ -20,7 +20,7 @@ from onnxfarm.commands.options import (
     TeamOption,
 )
 from onnxfarm.documents import read_text
-from onnxfarm.model_files import files_of
+from onnxfarm.model_files import files_of, refuse_missing
 from onnxfarm.outcomes import judge_run
 from onnxfarm.outputs import say, write_document
 from onnxfarm.problems import Usage, main_guard
@@ -78,8 +78,9 @@ def submit(  # noqa: PLR0913  every option of the command
         raise Usage("--recipe says how labelled data are judged: add them with --evaluation.")
     # before anything that has to be there first: an account, a farm
     files_of(model)
-    declared = with_feed(read_matrix(matrix), shape=shape, inputs=input_, operators=operators)
     beside = {"inputs": inputs, "expected": expected, "evaluation": evaluation, "calibration": calibration}
+    refuse_missing({f"--{role}": path for role, path in beside.items()})
+    declared = with_feed(read_matrix(matrix), shape=shape, inputs=input_, operators=operators)
     bundle = Bundle(model, beside, {"model": name, "note": note, "team": team, "recipe": recipe})
     console = Console(stderr=True)
     with Client(find_account(server)) as client:

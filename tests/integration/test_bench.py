@@ -77,7 +77,7 @@ def test_a_bench_that_is_stopped_between_blocks_keeps_what_it_has_and_ends_with_
     out = tmp_path / "out.json"
     result = bench(home, MODELS / "relu_op13_ir7.onnx", "--ort", "1.31.1", "--threads", 2, "--json", out)
     assert result.exit_code == 130, result.stderr
-    assert "stopped before the end" in result.stderr
+    assert "Stopped before the end" in result.stderr
     assert [cell["status"] for cell in document(out)["cells"]] == ["done"]
 
 

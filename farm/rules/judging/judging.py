@@ -165,7 +165,7 @@ class BlockJudge:
         return tuple(sorted({arm for planned in explained for arm in (planned.baseline, planned.candidate)}))
 
     def _opening_first(self, arms: Sequence[int]) -> tuple[int, ...]:
-        """These arms, first those of the largest change along the axis that is asked for first: busy nodes trace fewer."""
+        """These arms, first those of the largest change along the axis asked for first, as busy nodes trace fewer."""
         found = [one for one in self.comparisons() if one.figures is not None and one.planned.axis in EXPLAINED_AXES]
         found.sort(
             key=lambda one: (

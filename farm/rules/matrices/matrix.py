@@ -213,7 +213,7 @@ def _flatten(plain: Mapping[str, object]) -> dict[str, object]:
         inner = _unwrapped(key, value) if key in _WRAPPERS else {key: value}
         if twice := next((name for name in inner if name in found), None):
             raise MatrixProblem(
-                f"The key {twice!r} stands twice, at the top level and under {key!r}: keep one of them."
+                f"The key {twice!r} is given twice, at the top level and under {key!r}: keep one of them."
             )
         found |= inner
     return found

@@ -72,7 +72,7 @@ def test_a_watch_is_made_listed_paused_resumed_and_removed(onnxfarm: Command, ve
     assert json.loads(onnxfarm("watch", "list", "--json").stdout)[0]["id"] == watch.pk
     assert "is paused" in onnxfarm("watch", "pause", "nightly").stderr
     assert "paused" in onnxfarm("watch", "list").stdout
-    assert "goes on" in onnxfarm("watch", "resume", watch.pk).stderr
+    assert "is resumed" in onnxfarm("watch", "resume", watch.pk).stderr
     assert "--yes" in sentence(onnxfarm("watch", "remove", "nightly"))
     assert onnxfarm("watch", "remove", "nightly", "--yes").exit_code == 0
     assert not Watch.objects.exists()
@@ -95,7 +95,7 @@ def test_a_watch_is_called_and_its_outcome_is_the_exit_code(
     )
     monkeypatch.setattr("onnxfarm.commands.watch.time.sleep", lambda seconds: None)
     late = onnxfarm("watch", "run", watch.pk, "--candidate", "1.30.0", "--wait", "--timeout", "0.0001")
-    assert "they go on" in sentence(late, code=4)
+    assert "they continue" in sentence(late, code=4)
     monkeypatch.setattr("onnxfarm.commands.watch.time.sleep", lambda seconds: WatchRound.objects.all().delete())
     gone = onnxfarm("watch", "run", watch.pk, "--candidate", "1.30.0", "--wait")
     assert "1 of 1 rounds are gone" in sentence(gone, code=3)
@@ -119,13 +119,13 @@ def test_a_watch_is_called_and_its_outcome_is_the_exit_code(
         (["watch", "run", "nothing"], "no watch “nothing”"),
         (["watch", "run", "999"], "no watch 999"),
         (["watch", "pause", "nothing"], "onnxfarm watch list"),
-        (["alerts", "list", "--list", "closed"], "none of open"),
+        (["alerts", "list", "--list", "closed"], "not one of open"),
         (["alerts", "show", "999"], "no alert 999"),
         (["alerts", "ack", "999"], "no alert 999"),
-        (["alerts", "snooze", "999", "--until", "soon"], "no moment"),
+        (["alerts", "snooze", "999", "--until", "soon"], "not a date or time"),
         (["report", "999"], "no alert 999"),
-        (["report", "999", "--issue", "-", "-o", "x.zip"], "leave one"),
-        (["report", "999", "-o", "-"], "not for a terminal"),
+        (["report", "999", "--issue", "-", "-o", "x.zip"], "leave out --issue or --output"),
+        (["report", "999", "-o", "-"], "cannot be printed"),
     ],
 )
 def test_what_cannot_be_used_is_said_in_a_sentence(

@@ -90,5 +90,5 @@ def test_nothing_is_repeated_that_was_said_just_now(clock: Clock) -> None:
 def test_waiting_for_the_machine_says_who_has_it(clock: Clock) -> None:
     follower, out = lines_of(clock)
     follower.start_block(make_block(), number=1)
-    follower.wait("`onnxfarm bench` (process 4711) measures on this machine since 14:02:00.")
+    follower.wait("`onnxfarm bench` (process 4711) has been measuring on this machine since 14:02:00.")
     assert "block 1 of 1: waiting. `onnxfarm bench` (process 4711) measures" in out.getvalue()

@@ -180,5 +180,5 @@ def test_a_file_that_becomes_shorter_is_told(twin: Twin, big: Path) -> None:
         return None
 
     twin.trouble = shrink
-    with client_of(twin) as client, pytest.raises(Usage, match="has become shorter"):
+    with client_of(twin) as client, pytest.raises(Usage, match="became shorter"):
         client.upload([big])

@@ -1,12 +1,15 @@
 """What a model is fed, as options say it over a matrix."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from farm.config.embedded.quickstart import parsed
 from farm.rules.matrices import matrix
 from onnxfarm.commands.feed_options import with_feed
+from onnxfarm.main import app
 from onnxfarm.problems import Usage
 
 
@@ -46,15 +49,51 @@ def test_without_a_matrix_the_default_one_is_measured_with_these_sizes() -> None
 @pytest.mark.parametrize(
     ("shape", "inputs", "words"),
     [
-        (["seq"], None, "not NAME=SIZE"),
-        (None, ["ids"], "not NAME=VALUE or NAME=LOW..HIGH"),
-        (None, ["ids=9..0"], "ends below its start"),
-        (None, ["ids=a"], "cannot be made of 'a'"),
+        (["seq"], None, "--shape 'seq' is not NAME=SIZE, like sequence=64."),
+        (["seq="], None, "--shape 'seq=' is not NAME=SIZE"),
+        (["=64"], None, "--shape '=64' is not NAME=SIZE"),
+        (["seq=-3"], None, "--shape 'seq=-3' is not NAME=SIZE"),
+        (["seq=1.5"], None, "--shape 'seq=1.5' is not NAME=SIZE"),
+        (["seq=many"], None, "--shape 'seq=many' is not NAME=SIZE"),
+        (["seq=0"], None, "--shape seq is 0: write a size from 1 to"),
+        (["seq=" + "9" * 5000], None, "--shape seq is 999999999999: write a size from 1 to"),
+        (["seq=4,frames=5"], None, "--shape 'seq=4,frames=5' holds several sizes: give --shape once for each."),
+        (["seq=4", "seq=5"], None, "--shape seq is given twice, with 4 and 5"),
+        (None, ["ids"], "--input 'ids' is not NAME=VALUE or NAME=LOW..HIGH"),
+        (None, ["ids="], "--input 'ids=' is not NAME=VALUE or NAME=LOW..HIGH"),
+        (None, ["=1"], "--input '=1' is not NAME=VALUE or NAME=LOW..HIGH"),
+        (None, ["ids=9..0"], "--input 'ids=9..0': The range '9..0' ends below its start"),
+        (None, ["ids=a"], "--input 'ids=a': An input cannot be made of 'a'"),
+        (None, ["ids=0..1e999"], "--input 'ids=0..1e999': "),
+        (None, ["ids=" + "9" * 5000], "--input "),
+        (None, ["ids=0", "ids=1"], "--input ids is given twice, with 0 and 1"),
     ],
 )
-def test_an_option_that_cannot_be_meant_is_told(shape: Any, inputs: Any, words: str) -> None:
-    with pytest.raises(Usage, match=words):
+def test_a_mistyped_value_is_told_in_a_sentence_with_the_option_and_the_value(
+    shape: Any, inputs: Any, words: str
+) -> None:
+    with pytest.raises(Usage) as refused:
         fed(None, shape, inputs)
+    assert str(refused.value).startswith(words)
+    assert str(refused.value).endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["plan", "--inputs", "inputz.npz"], "--inputs inputz.npz is not a file: give the path of an .npz."),
+        (["submit", "--inputs", "inputz.npz"], "--inputs inputz.npz is not a file: give the path of an .npz."),
+        (["submit", "--inputs", "."], "--inputs . is a folder: give the path of an .npz."),
+        (["submit", "--calibration", "samplez"], "--calibration samplez is not a file: give the path of an .npz."),
+        (["submit", "--shape", "seq"], "--shape 'seq' is not NAME=SIZE"),
+        (["plan", "--input", "ids"], "--input 'ids' is not NAME=VALUE or NAME=LOW..HIGH"),
+    ],
+)
+def test_what_is_mistyped_is_told_before_a_farm_is_asked(tmp_path: Path, words: list[str], said: str) -> None:
+    model = tmp_path / "model.onnx"
+    model.touch()
+    done = CliRunner().invoke(app, [words[0], str(model), *words[1:]])
+    assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
 
 
 def test_quickstart_takes_sizes_and_inputs() -> None:

@@ -54,7 +54,7 @@ def test_bad_then_fixed_then_bad_again_is_said() -> None:
         outcomes[version] = Outcome.BAD
     answer = _search(outcomes)
     assert not answer.is_monotone
-    assert "did not turn once only" in answer.sentence()
+    assert "changed more than once" in answer.sentence()
     assert outcomes[answer.first_bad] is Outcome.BAD
 
 

@@ -44,8 +44,8 @@ def test_a_text_that_says_nothing_is_told_what_can_be_written(text: str, words: 
     ("text", "dtype", "words"),
     [
         ("normal", "int64", "a normal distribution has fractions"),
-        ("0.5", "int32", "0.5 is no whole number"),
-        ("0..1.5", "int32", "1.5 is no whole number"),
+        ("0.5", "int32", "0.5 is not a whole number"),
+        ("0..1.5", "int32", "1.5 is not a whole number"),
         ("0..256", "uint8", "from 0 to 255"),
         ("-129", "int8", "from -128 to 127"),
         ("0..2", "bool", "from 0 to 1"),

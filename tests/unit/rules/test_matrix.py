@@ -130,7 +130,7 @@ def test_options_alone_make_a_matrix():
         ("matrix: {bach: 1}", "Unknown key 'bach': did you mean 'batch'"),
         ("zzzz: 1", "Unknown key 'zzzz': choose one of opset, runtime"),
         ("matrix: 3", "matrix is 3: write a mapping"),
-        ("batch: 1\nmatrix: {batch: 2}", "'batch' stands twice, at the top level and under 'matrix'"),
+        ("batch: 1\nmatrix: {batch: 2}", "'batch' is given twice, at the top level and under 'matrix'"),
         ("matrix: {batch: []}", "The axis 'batch' is empty"),
         ("batch:", "The axis 'batch' is empty"),
         ("batch: [0]", "batch is 0: write a whole number from 1 to 65536"),

@@ -38,9 +38,9 @@ def test_a_yaml_mapping_in_braces_is_not_taken_for_broken_json():
     [
         ("a: &x [1]\nb: *x\n", "Line 2 uses the alias \\*x: write the value out"),
         ("a: &x [*x]\n", "uses the alias"),
-        ("batch: 1\nbatch: 2\n", "'batch' stands twice"),
-        ('{"batch": 1, "batch": 2}', "'batch' stands twice"),
-        ("include: [{batch: 1, batch: 2}]", "'batch' stands twice"),
+        ("batch: 1\nbatch: 2\n", "'batch' is given twice"),
+        ('{"batch": 1, "batch": 2}', "'batch' is given twice"),
+        ("include: [{batch: 1, batch: 2}]", "'batch' is given twice"),
         ('{"a": NaN}', "NaN is not a value"),
         ('{"a": -Infinity}', "-Infinity is not a value"),
         ('{"a": [1, }', "The matrix is not JSON: .* line 1, column 1"),

@@ -70,7 +70,7 @@ def test_the_published_schema_takes_the_short_form_and_names_every_option():
         ("int8-qdq:per-chanel", "Unknown option of int8-qdq 'per-chanel': did you mean 'per-channel'"),
         ("int8-qdq:calibration=entropie", "Unknown value of calibration 'entropie': did you mean 'entropy'"),
         ("int8-qdq:per-channel=perhaps", "The option per-channel is 'perhaps': say true or false"),
-        ("int8-qdq:per-channel:per-channel=no", "The option 'per-channel' of int8-qdq stands twice"),
+        ("int8-qdq:per-channel:per-channel=no", "The option 'per-channel' of int8-qdq is given twice"),
         ("int8-qdq:", "Unknown option of int8-qdq ''"),
         ("int8-qdq:calibration-data=random", "Unknown option of int8-qdq 'calibration-data'"),
         ("fp32:per-channel", "fp32 takes no options, and 'per-channel' is given"),

@@ -44,7 +44,7 @@ def test_who_waits_is_told_at_once_who_measures_since_when_and_what_to_do(
         other.stdout.close()
     assert len(told) == 1
     for said in (told[0], str(busy.value)):
-        assert f"`onnxfarm bench` (process {other.pid}) measures on this machine since " in said
+        assert f"`onnxfarm bench` (process {other.pid}) has been measuring on this machine since " in said
         assert f"kill {other.pid}" in said
 
 
@@ -63,6 +63,6 @@ def test_a_kernel_that_tells_nothing_leaves_a_sentence_all_the_same(tmp_path: Pa
     locks.write_text(text.replace("{inode}", str(lock.stat().st_ino)))
     descriptor = os.open(lock, os.O_RDONLY)
     try:
-        assert holders.sentence(descriptor, locks=locks).startswith("Something else measures on this machine")
+        assert holders.sentence(descriptor, locks=locks).startswith("Another program is measuring on this machine")
     finally:
         os.close(descriptor)

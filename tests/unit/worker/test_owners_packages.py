@@ -26,10 +26,10 @@ def home(tmp_path: Path) -> NodeHome:
 def test_a_node_does_not_start_with_an_allowance_that_is_no_name(
     word: str, home: NodeHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(ValueError, match="no name of a package"):
+    with pytest.raises(ValueError, match="not the name of a package"):
         main.start(home.folder, search=first_divergence, allowed=[word])
     monkeypatch.setenv("ONNXFARM_NODE_ALLOWED_PACKAGES", f"my-ort,{word}")
-    with pytest.raises(ValueError, match="no name of a package"):
+    with pytest.raises(ValueError, match="not the name of a package"):
         main.start(home.folder, search=first_divergence)
 
 

@@ -21,8 +21,8 @@ def sentence(descriptor: int, *, locks: Path = LOCKS) -> str:
         return "This node is testing what else its machine can run, which takes a minute at most."
     since = datetime.fromtimestamp(_since(descriptor, holder)).astimezone()
     return (
-        f"{_name(holder)} (process {holder.pid}) has been measuring on this machine since {since:%H:%M:%S}. Measurements "
-        f"take turns: this one begins when that one ends, or when you end it with `kill {holder.pid}`."
+        f"{_name(holder)} (process {holder.pid}) has been measuring on this machine since {since:%H:%M:%S}. "
+        f"Measurements take turns: this one begins when that one ends, or when you end it with `kill {holder.pid}`."
     )
 
 
