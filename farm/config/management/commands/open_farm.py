@@ -31,6 +31,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: object, **options: object) -> None:
         call_command("migrate", interactive=False, verbosity=0)
+        # there from the beginning, as backups name it
+        Path(settings.STORE_DIR).mkdir(parents=True, exist_ok=True)
         owner = create_owner()
         opened = {
             "user": owner.username,
