@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString, mark_safe
 from dashboard import documents, markup, numbers, words
 from dashboard.figures.figure import Figure
 from dashboard.tables import Head, Table
+from farm.alerts.selectors.pages import open_count
 from farm.rules.cells.commands import submit_command
 
 register = template.Library()
@@ -71,12 +72,19 @@ def counted(number: int, noun: str) -> str:
 
 
 @register.simple_tag(takes_context=True)
-def nav_link(context: template.Context, name: str, label: str, key: str) -> SafeString:
-    """A link of the top navigation; marks the section the page belongs to."""
+def nav_link(context: template.Context, name: str, label: str, key: str, count: int = 0) -> SafeString:
+    """A link of the top navigation; marks the section the page belongs to. `count`: what is open there."""
     address = reverse(name)
     request = context.get("request")
     current = mark_safe(' aria-current="page"') if request and request.path.startswith(address) else ""
-    return format_html('<a href="{}" data-key="{}"{}>{}</a>', address, key, current, label)
+    badge = format_html(' <span class="count">{}<span class="unseen"> open</span></span>', count) if count else ""
+    return format_html('<a href="{}" data-key="{}"{}>{}{}</a>', address, key, current, label, badge)
+
+
+@register.simple_tag(takes_context=True)
+def open_alerts(context: template.Context) -> int:
+    """How many alerts somebody has to look at, of those that the reader may see."""
+    return open_count(context["request"].user)
 
 
 @register.simple_tag(takes_context=True)

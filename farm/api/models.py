@@ -153,7 +153,7 @@ class Described(Schema):
     labels: list[str] | None = Field(default=None, description="null or left out: unchanged")
 
 
-class Noted(Schema):
+class VersionNote(Schema):
     """What is said of a version."""
 
     note: str = Field(description="replaces what was said at its upload")
@@ -222,7 +222,7 @@ def version(request: HttpRequest, version_id: int) -> Version:
 
 
 @router.patch("/versions/{int:version_id}", response=VersionOut)
-def describe_version(request: HttpRequest, version_id: int, payload: Noted) -> Version:
+def describe_version(request: HttpRequest, version_id: int, payload: VersionNote) -> Version:
     """Change what is said of a version."""
     user = person(request)
     return services.describe_version(version=selectors.version(user, version_id), by=user, note=payload.note)

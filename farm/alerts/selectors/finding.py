@@ -1,0 +1,82 @@
+"""One search over everything that has a page: models, digests, runs, nodes, alerts and watches by what people type."""
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from django.db.models import Q
+
+from farm.accounts.selectors import Anyone
+from farm.alerts.models import Alert, Watch
+from farm.contract.numbers import is_row_number
+from farm.fleet.selectors import nodes_listed
+from farm.registry.selectors import models_visible_to, versions_visible_to
+from farm.runs.selectors import runs_listed
+
+# of each kind
+MOST = 8
+LONGEST = 100
+NUMBERED = re.compile(r"(?:(run|alert)\s*)?#?(\d{1,18})", re.IGNORECASE)
+# fewer signs would find half of the registry
+DIGEST = re.compile(r"(?:sha256:)?([0-9a-f]{6,64})", re.IGNORECASE)
+
+
+class Hit(NamedTuple):
+    """Something with a page. `kind`: run, alert, model, version, node or watch; `about`: what tells it from others."""
+
+    kind: str
+    name: str
+    about: str
+    path: str
+
+
+def find(user: Anyone, text: str) -> list[Hit]:
+    """What of the user's teams fits: a number or digest first, then parts of names; nothing for an empty text."""
+    wanted = text.replace("\x00", "").strip()[:LONGEST]
+    if not wanted:
+        return []
+    return [
+        hit for kind in (_numbered, _digests, _models, _nodes, _watches) for hit in islice(kind(user, wanted), MOST)
+    ]
+
+
+def _numbered(user: Anyone, text: str) -> Iterator[Hit]:
+    named = NUMBERED.fullmatch(text)
+    if named is None or not is_row_number(named[2]):
+        return
+    kind, number = (named[1] or "").lower(), int(named[2])
+    if kind in ("", "run"):
+        for run in runs_listed(user).filter(pk=number):
+            yield Hit("run", f"run {run.pk}", f"{run.version}, {run.outcome or run.state}", f"/runs/{run.pk}/")
+    if kind in ("", "alert"):
+        for alert in Alert.objects.visible_to(user).filter(pk=number).select_related("model"):
+            yield Hit("alert", f"alert {alert.pk}", f"{alert.model}, {alert.state}", f"/alerts/{alert.pk}/")
+
+
+def _digests(user: Anyone, text: str) -> Iterator[Hit]:
+    """Versions by the digest of their bundle or of any file in it."""
+    named = DIGEST.fullmatch(text)
+    if named is None:
+        return
+    start = named[1].lower()
+    fits = Q(artifact__sha256__startswith=start) | Q(artifact__files__blob__sha256__startswith=start)
+    for one in versions_visible_to(user).filter(fits).distinct().defer("inspection").prefetch_related(None)[:MOST]:
+        path = f"/models/{one.model_id}/?version={one.number}"
+        yield Hit("version", str(one), f"digest {one.artifact.sha256[:12]}", path)
+
+
+def _models(user: Anyone, text: str) -> Iterator[Hit]:
+    for one in models_visible_to(user).filter(name__icontains=text).order_by("name", "pk")[:MOST]:
+        about = ", ".join([one.team.name, *one.labels])
+        yield Hit("model", one.name, about, f"/models/{one.pk}/")
+
+
+def _nodes(user: Anyone, text: str) -> Iterator[Hit]:
+    for one in nodes_listed(user).filter(name__icontains=text).order_by("name", "pk")[:MOST]:
+        yield Hit("node", one.name, f"{one.state}, {one.health}", f"/fleet/{one.pk}/")
+
+
+def _watches(user: Anyone, text: str) -> Iterator[Hit]:
+    for one in Watch.objects.visible_to(user).filter(name__icontains=text).order_by("name", "pk")[:MOST]:
+        yield Hit("watch", one.name, f"{one.distribution}, against {one.reference}", f"/watches/{one.pk}/")

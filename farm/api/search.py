@@ -1,0 +1,38 @@
+"""One search over everything that has a page."""
+
+from django.conf import settings
+from django.http import HttpRequest
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from farm.alerts.selectors.finding import LONGEST, find
+from farm.api.auth import person
+
+router = Router(tags=["search"])
+
+
+class HitOut(Schema):
+    """Something with a page."""
+
+    kind: str = Field(description="run, alert, model, version, node or watch")
+    name: str = Field(description="what it is called")
+    about: str = Field(description="what tells it from others of its name")
+    url: str = Field(description="its page")
+
+
+class Wanted(Schema):
+    """`q`: a part of a name, the number of a run or alert, or the first six signs or more of a digest."""
+
+    q: str = Field(
+        max_length=LONGEST,
+        description="part of a name, a number (`12`, `run 12`, `alert 3`), or a digest's first six signs or more",
+    )
+
+
+@router.get("/search", response=list[HitOut])
+def search(request: HttpRequest, asked: Query[Wanted]) -> list[HitOut]:
+    """Models, versions, runs, nodes, alerts and watches of your teams, at most eight of each."""
+    found = find(person(request), asked.q)
+    return [
+        HitOut(kind=one.kind, name=one.name, about=one.about, url=f"{settings.PUBLIC_URL}{one.path}") for one in found
+    ]
