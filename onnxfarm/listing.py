@@ -59,9 +59,15 @@ def _cancel() -> Command:
 
 
 def _models() -> Command:
-    from onnxfarm.commands.models import models
+    from onnxfarm.commands.models import app
 
-    return models
+    return app
+
+
+def _search() -> Command:
+    from onnxfarm.commands.search import search
+
+    return search
 
 
 def _login() -> Command:
@@ -174,7 +180,8 @@ COMMANDS = {
     "results": Entry("Print a run's cells and comparisons, or write them as JSON or CSV.", _results),
     "more": Entry("Measure more rounds of a run's blocks.", _more),
     "cancel": Entry("Stop a run.", _cancel),
-    "models": Entry("List the models of your teams.", _models),
+    "models": Entry("List, rename, label, delete and restore the models of your teams.", _models),
+    "search": Entry("Find models, runs, nodes and digests of a farm.", _search),
     "login": Entry("Remember a farm's address and your token for it.", _login),
     "inspect": Entry("Show a model's inputs, opsets and findings, on this machine.", _inspect),
     "verdict": Entry("Judge samples that anyone measured.", _verdict),

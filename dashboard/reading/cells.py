@@ -19,8 +19,8 @@ ACCURACY: tuple[Column[Cell], ...] = (
 )
 
 
-def table(cells: Iterable[Cell], address: Address) -> Table:
-    """Every cell that ended, with its figures, its parity and what it ran on."""
+def table(cells: Iterable[Cell], address: Address, *, again: Address | None = None) -> Table:
+    """Every cell that ended, with its figures, its parity and what it ran on; `again`: where it is run once more."""
     cells = list(cells)
     shared = [axis for axis in axes.varying(cells) if axis.name != "runtime"]
     shown: tuple[Column[Cell], ...] = (
@@ -37,8 +37,18 @@ def table(cells: Iterable[Cell], address: Address) -> Table:
         *(ACCURACY if any(cell.accuracy is not None for cell in cells) else ()),
         Column("Ran on", lambda cell: Entry(", ".join(map(words.provider, cell.active_providers)))),
         Prose("Note", lambda cell: Entry(_note(cell))),
+        *((_repeat(again),) if again is not None else ()),
     )
     return Table.of("cells-table", "Cells of this run", shown, cells)
+
+
+def _repeat(again: Address) -> Column[Cell]:
+    """A cell that the plan refused would be refused again."""
+    return Column(
+        "Repeat",
+        lambda cell: Entry() if cell.status.value == "refused" else Entry("run again", href=again(cell.id)),
+        "a run of this cell alone, to be changed before it starts",
+    )
 
 
 def _note(cell: Cell) -> str:

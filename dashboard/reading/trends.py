@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from dashboard import numbers
 from dashboard.figures.lines import Line, Mark, Shift, Spot, shift_words
-from dashboard.tables import Column, Entry, Number, Table, counted
+from dashboard.tables import Column, Entry, Number, Table, counted, verdict_entry
 from farm.rules.comparing.changepoints import find_changepoints
 from farm.rules.runtimes.order import release_order
 
@@ -109,12 +109,21 @@ def table(lines: Sequence[Line], *, watch: int) -> Table:
         Column("Node", lambda line: Entry(line.node)),
         Number("points", lambda line: counted(len(line.spots))),
         Column("Last release", lambda line: Entry(line.spots[-1].version, is_name=True)),
+        Column("Change", _direction, "whether the 95 % interval of the last value leaves out no change; no verdict"),
         Number("last", lambda line: last_change(line), "p50 against the pinned release, in the same block"),
         Number("95 % interval", lambda line: Entry(last_interval(line), line.spots[-1].low)),
         Column("Level shifts", lambda line: Entry(shifts_words(line, most=3))),
+        Column("Status", lambda line: verdict_entry(line.marks[-1].state if line.marks else "quiet")),
         Column("Alerts", lambda line: Entry(_alerts(line))),
     )
     return Table.of("trends", "Long series against the pinned release", columns, lines)
+
+
+def _direction(line: Line) -> Entry:
+    last = line.spots[-1]
+    if last.low is None or last.high is None or last.low <= 1.0 <= last.high:
+        return verdict_entry("undecided")
+    return verdict_entry("slower" if last.low > 1.0 else "faster")
 
 
 def href_of(watch: int, key: str) -> str:

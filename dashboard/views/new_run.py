@@ -23,6 +23,7 @@ from farm.registry.states import VersionState
 from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.cells.problems import MatrixProblem
 from farm.runs import selectors, services
+from farm.runs.selectors.pages import measured_as
 
 if TYPE_CHECKING:
     from farm.registry.models import Version
@@ -139,10 +140,11 @@ def _version(request: HttpRequest) -> "Version":
 
 
 def _start_from(request: HttpRequest) -> str:
-    """The matrix to start from: another run's, or a preset's."""
-    like = request.GET.get("like", "")
+    """The matrix to start from: another run's, one of a single cell of it, or a preset's."""
+    like, cell = request.GET.get("like", ""), request.GET.get("cell", "")
     if is_row_number(like):
-        return matrix_text(selectors.run(person(request), int(like)))
+        run = selectors.run(person(request), int(like))
+        return copies.matrix_text(measured_as([(run.pk, cell)])) if cell else matrix_text(run)
     return _preset(request)
 
 

@@ -1,8 +1,10 @@
 """One run as it fills in, and the orders about it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypedDict
+from urllib.parse import urlencode
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
@@ -58,7 +60,7 @@ def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
     row = selectors.run(person(request), run_id)
     context = _context(request, row, may_write=selectors.can_write_run(person(request), row))
     if part in TABLES:
-        shown = {**context, **tables(request, context["around"], address_in(row.pk))}
+        shown = {**context, **own_tables(request, row, context)}
         return render(request, f"dashboard/parts/run_{part}.html", shown)
     head = mark_safe(with_token(request, context["head_text"]))
     return render(request, "dashboard/run.html", {**context, **_below(request, row, context), "head_text": head})
@@ -128,13 +130,30 @@ def _below(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object
     return {
         **drawn,
         "is_large": is_large,
-        **({} if is_large else tables(request, document, address)),
+        **({} if is_large else own_tables(request, row, context)),
         "events": list(selectors.events(row).order_by("-pk")[:EVENTS_SHOWN]),
         "matrix_text": matrix_text(row),
         "copies": copies.of_run(row.pk, matrix=matrix_text(row), url=settings.PUBLIC_URL),
         "results_command": f"onnxfarm results {row.pk} --json > run-{row.pk}.json",
         "submit_command": submit_command(main, matrix="matrix.yaml"),
     }
+
+
+def own_tables(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object]:
+    """The tables of a run that is not only shared: its cells are chosen to be compared, and one is run again."""
+    document, drawn = context["around"], tables(request, context["around"], address_in(row.pk))
+    shown = list(document.cells)
+    again = {"version": row.version_id, "like": row.pk}
+    repeat = partial(_again, again) if context["may_write"] else None
+    drawn["cells"] = cells.table(shown, address_in(row.pk), again=repeat).keyed(
+        [f"{row.pk}:{cell.id}" for cell in shown], box="cells"
+    )
+    return drawn
+
+
+def _again(like: Mapping[str, object], cell_id: str) -> str:
+    """Where a run of one cell alone begins."""
+    return f"{reverse('dashboard:new_run')}?{urlencode({**like, 'cell': cell_id})}"
 
 
 def tables(request: HttpRequest, document: Document, address: Address) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """The search over everything that has a page; what fits alone is opened at once."""
 
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
@@ -20,8 +20,4 @@ def search(request: HttpRequest) -> HttpResponseBase:
         return render(request, "dashboard/parts/found.html", context)
     if len(hits) == 1:
         return redirect(hits[0].path)
-    return _page(request, context)
-
-
-def _page(request: HttpRequest, context: dict[str, object]) -> HttpResponse:
     return render(request, "dashboard/search.html", context)

@@ -142,6 +142,12 @@ class ModelPageOut(ModelOut):
     def resolve_versions(model: Model, context: Mapping[str, HttpRequest]) -> "QuerySet[Version]":
         return selectors.versions_of(model, user=person(context["request"]))[:PAGE]
 
+    removed_versions: list[VersionOut] = Field(description="those that were deleted and stay for their runs")
+
+    @staticmethod
+    def resolve_removed_versions(model: Model, context: Mapping[str, HttpRequest]) -> "QuerySet[Version]":
+        return selectors.versions_removed(model, user=person(context["request"]))[:PAGE]
+
 
 class Described(Schema):
     """Null or left out: unchanged."""

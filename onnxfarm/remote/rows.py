@@ -52,6 +52,31 @@ class Model(TypedDict):
     team: str
     version_count: int
     created_at: str
+    labels: list[str]
+
+
+class ModelPage(Model):
+    """A model with its versions, newest first."""
+
+    versions: list[Version]
+    removed_versions: list[Version]
+
+
+class Removed(TypedDict):
+    """What a deletion came to: `hidden` versions stay for the runs that measured them."""
+
+    freed_bytes: int
+    deleted: int
+    hidden: int
+
+
+class Hit(TypedDict):
+    """Something that a search found."""
+
+    kind: str
+    name: str
+    about: str
+    url: str
 
 
 class Reason(TypedDict):

@@ -33,8 +33,9 @@ def line_of(page: Page, alert: Alert) -> str:
 
 
 def test_alerts_are_triaged_without_a_mouse(opened: Opening, watch: Watch, version: Version) -> None:
-    first = watching.bare_alert(watch, version, bad="1.31.1")
+    # the newest stands first
     second = watching.bare_alert(watch, version, bad="1.30.0")
+    first = watching.bare_alert(watch, version, bad="1.31.1")
     page = opened("/")
     page.keyboard.press("g")
     page.keyboard.press("a")
