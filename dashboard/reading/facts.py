@@ -30,8 +30,8 @@ def _shortened(labels: list[str], *, most: int) -> list[str]:
 
 
 def digest(sha256: str) -> Fact:
-    """A model's digest, short and whole to copy."""
-    return Fact("Model digest", sha256[:12], copy=sha256, is_name=True)
+    """The digest of a model's .onnx file, short and whole to copy; that of its bundle stands on the model's page."""
+    return Fact("Model file digest", sha256[:12], copy=sha256, is_name=True)
 
 
 def providers(cells: Iterable[Cell]) -> Fact:

@@ -108,7 +108,7 @@ def table(lines: Iterable[Line], *, box: str = "") -> Table:
 VERSIONS: tuple[Column["Version"], ...] = (
     Column("Version", lambda one: Entry(f"version {one.number}", one.number, href=f"?version={one.number}")),
     Column("State", lambda one: verdict_entry(one.state)),
-    Column("Digest", lambda one: Entry(one.artifact.sha256[:12], is_name=True, title=one.artifact.sha256)),
+    Column("Bundle digest", lambda one: Entry(one.artifact.sha256[:12], is_name=True, title=one.artifact.sha256)),
     Number("size", lambda one: Entry(numbers.size(one.artifact.bytes), one.artifact.bytes)),
     Prose("Note", lambda one: Entry(one.note)),
     Column("Uploaded", lambda one: Entry(at=one.created_at, value=one.created_at.timestamp())),

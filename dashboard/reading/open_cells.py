@@ -16,30 +16,32 @@ def open_cells(
     *,
     known: Collection[str],
     model: str,
+    model_sha256: str,
     so_far: Mapping[str, list[float]] | None = None,
 ) -> tuple[list[Cell], dict[str, str]]:
     """Cells without a result, and `waiting` or `running` for each by its id.
 
-    `known`: ids that have ended. `so_far`: p50 in ms of the launches there are already, by id.
+    `known`: ids that have ended. `model_sha256`: the model file's digest, as documents have it.
+    `so_far`: p50 in ms of the launches there are already, by id.
     """
     cells: list[Cell] = []
     states: dict[str, str] = {}
     for state, block in blocks:
         for arm in block.arms:
             if arm.id not in known:
-                cells.append(_cell(arm, block, model, (so_far or {}).get(arm.id, [])))
+                cells.append(_cell(arm, block, (model, model_sha256), (so_far or {}).get(arm.id, [])))
                 states[arm.id] = STATE_OF_BLOCK.get(state, "waiting")
     return cells, states
 
 
-def _cell(arm: Arm, block: PlannedBlock, model: str, launches: list[float]) -> Cell:
+def _cell(arm: Arm, block: PlannedBlock, model: tuple[str, str], launches: list[float]) -> Cell:
     """The planned cell in the document's words; its status says nothing and is never shown."""
     spec = arm.spec
     known = {
         "id": arm.id,
         "block": block.id,
-        "model": model,
-        "model_sha256": spec.artifact_sha256,
+        "model": model[0],
+        "model_sha256": model[1],
         "twin_of": None if arm.twin_of is None else block.arms[arm.twin_of].id,
         "status": CellStatus.CANCELLED,
         "p50_ms": median(launches) if launches else None,

@@ -32,7 +32,7 @@ METRICS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
     ("Executed nodes", lambda c: ", ".join(f"{words.provider(p.name)} {p.nodes}" for p in c.providers)),
 )
 FACTS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
-    ("Model digest", lambda c: c.model_sha256[:12]),
+    ("Model file digest", lambda c: c.model_sha256[:12]),
     ("Provider ran", lambda c: ", ".join(map(words.provider, c.active_providers))),
     ("Executed precision", lambda c: c.executed_precision or ""),
     ("Packages", lambda c: ", ".join(f"{name} {version}" for name, version in sorted(c.packages.items()))),

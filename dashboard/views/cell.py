@@ -20,6 +20,7 @@ from dashboard.views.divergence import panel
 from dashboard.views.run import address_in
 from farm.accounts.refusals import Missing
 from farm.contract.document import BlockFacts, Cell, Comparison, Document
+from farm.registry.selectors import model_file_digest
 from farm.rules.reporting import sentences
 from farm.rules.reporting.headlines import opening_comparison
 from farm.runs import selectors
@@ -109,7 +110,12 @@ def _find(row: "Run", cell_id: str, document: Document) -> tuple[Cell, str]:
     if cell_id in known:
         measured = selectors.cell_document(row, cell_id)
         return measured, measured.status.value
-    opened, states = open_cells(pages.open_blocks(row), known=known, model=str(row.version.model))
+    opened, states = open_cells(
+        pages.open_blocks(row),
+        known=known,
+        model=str(row.version.model),
+        model_sha256=model_file_digest(row.version),
+    )
     waiting = next((one for one in opened if one.id == cell_id), None)
     if waiting is None:
         raise Missing(f"Run {row.pk} has no cell {cell_id!r}.", hint="Its cells are listed on the run's page.")

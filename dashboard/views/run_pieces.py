@@ -15,6 +15,7 @@ from dashboard.reading.open_cells import open_cells
 from dashboard.views.lists import part_of
 from dashboard.views.live_part import TOKEN
 from farm.contract.document import Cell, Comparison, Document
+from farm.registry.selectors import model_file_digest
 from farm.rules.reporting import sentences
 from farm.rules.reporting.headlines import opening_of
 from farm.runs import selectors
@@ -98,7 +99,13 @@ def _open(row: "Run", document: Document) -> tuple[list[Cell], dict[str, str]]:
         return [], {}
     known = {cell.id for cell in document.cells}
     so_far = pages.launches_so_far(row)
-    return open_cells(pages.open_blocks(row), known=known, model=str(row.version.model), so_far=so_far)
+    return open_cells(
+        pages.open_blocks(row),
+        known=known,
+        model=str(row.version.model),
+        model_sha256=model_file_digest(row.version),
+        so_far=so_far,
+    )
 
 
 def map_of(request: HttpRequest, row: "Run", whole_run: Whole, *, address: Address, part: str) -> tuple[HeatMap, str]:

@@ -25,7 +25,9 @@ PAGE = 100
 class FileOut(Schema):
     name: str = Field(description="its name in the bundle")
     role: str = Field(description="model, external data, inputs, expected, calibration or evaluation")
-    sha256: str = Field(validation_alias="blob.sha256", description="digest of its bytes")
+    sha256: str = Field(
+        validation_alias="blob.sha256", description="digest of its bytes; of the .onnx file, the model file digest"
+    )
     bytes: int = Field(validation_alias="blob.bytes", description="its size")
 
 
@@ -102,7 +104,7 @@ class VersionOut(Schema):
     note: str = Field(description="what was said at its upload")
     sha256: str = Field(
         validation_alias="artifact.sha256",
-        description="digest of the bundle: names and contents of the model and its external data",
+        description="bundle digest: of the names and contents of the .onnx file and its external data",
     )
     bytes: int = Field(validation_alias="artifact.bytes", description="size of the whole bundle")
     files: list[FileOut] = Field(validation_alias="artifact.files", description="each file of the bundle")

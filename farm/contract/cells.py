@@ -98,7 +98,7 @@ class SessionSettings(LaterAxes, Message):
 class CellSpec(Message):
     """One point: variant × runtime × provider × workload × session × hardware."""
 
-    artifact_sha256: Sha256 = Field(description="digest of the uploaded bundle")
+    artifact_sha256: Sha256 = Field(description="bundle digest of the upload")
     recipe: Recipe = Field(default=Recipe(), description="how the measured variant is made of it")
     runtime: Runtime = Field(description="what runs it")
     provider: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]{1,64}$")] = Field(

@@ -134,4 +134,5 @@ def _entry(match: Match, judged: Comparison, *, differing: Sequence[str]) -> dic
 
 def _two_models(match: Match) -> str:
     old, new = (str(sha256)[:12] for sha256 in match.differs["model_sha256"])
-    return f"The models differ ({old} and {new}), and one block measures one model: compare each over its runtimes."
+    what = f"The models differ (model file digests {old} and {new})"
+    return f"{what}, and one block measures one model: compare each over its runtimes."

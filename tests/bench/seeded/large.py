@@ -79,7 +79,10 @@ def _end_block(block: Block, run: Run, node: Node, template: Template, writer: W
     facts = template.facts[0]
     writer.add(Report(attempt=attempt, kind="facts", digest=facts.digest, body=facts.body))
     arms = list(block.arms.select_related("cell").order_by("number"))
-    planned, _ = open_cells([(block.state, block.plan)], known=set(), model=run.version.model.name)
+    model_sha256 = run.version.artifact.bundle.main_sha256
+    planned, _ = open_cells(
+        [(block.state, block.plan)], known=set(), model=run.version.model.name, model_sha256=model_sha256
+    )
     sample = next(iter(template.bodies))
     for arm, one in zip(arms, planned, strict=True):
         body = copier.numbers(template.bodies[sample], 1.0 + 0.1 * (one.batch or 1))

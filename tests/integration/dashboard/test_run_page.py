@@ -242,7 +242,7 @@ def test_cells_that_ran_elsewhere_or_wrongly_are_named_before_any_number(
     words = assert_is_page(signed_in.get(f"/runs/{run.pk}/"))
     assert "Not as asked: 2 cells ran on other providers than requested" in words
     assert "Not right: the outputs of 2 cells differ from the reference" in words
-    assert words.index("Not as asked") < words.index("Model digest")
+    assert words.index("Not as asked") < words.index("Model file digest")
     cell = assert_is_page(signed_in.get(f"/runs/{run.pk}/cells/c1/"))
     assert "OpenVINO was asked for but did not start" in cell
     assert cell.index("not as asked") < cell.index("ms ±")

@@ -123,7 +123,7 @@ def test_two_models_share_no_block(call: Call, write: Write) -> None:
     answer = compared(call, write, bench(cell("a")), bench(cell("b", model_sha256="b" * 64, opset=18, runtime=NEW)))
     (one,) = answer["comparisons"]
     assert one["command"] is None
-    assert "The models differ (aaaaaaaaaaaa and bbbbbbbbbbbb)" in one["reason"]
+    assert "The models differ (model file digests aaaaaaaaaaaa and bbbbbbbbbbbb)" in one["reason"]
 
 
 def test_axes_without_an_option_come_as_a_matrix_file(call: Call, write: Write) -> None:

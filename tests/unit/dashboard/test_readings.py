@@ -285,11 +285,12 @@ def test_lines_side_by_side_mark_what_differs(by_id: dict[str, Cell]) -> None:
 
 def test_open_cells_come_from_the_plan_of_their_block() -> None:
     plan = a_plan()
-    cells_, states = open_cells([("leased", plan.blocks[0])], known={"c1"}, model="encoder")
+    cells_, states = open_cells([("leased", plan.blocks[0])], known={"c1"}, model="encoder", model_sha256="b" * 64)
     assert "c1" not in states
     assert set(states.values()) == {"running"}
     assert {cell.runtime for cell in cells_} == {"onnxruntime==1.29.0", "onnxruntime==1.31.1"}
-    _, waiting = open_cells([("queued", plan.blocks[0])], known=(), model="encoder")
+    assert {cell.model_sha256 for cell in cells_} == {"b" * 64}
+    _, waiting = open_cells([("queued", plan.blocks[0])], known=(), model="encoder", model_sha256="b" * 64)
     assert set(waiting.values()) == {"waiting"}
 
 
