@@ -111,7 +111,7 @@ def wrong_with(status: int, kind: str, content: bytes) -> str:
         body = json.loads(content)
         if not set(body) <= {"detail", "code", "hint"} or not body.get("code"):
             return f"{status} with {sorted(body)}"
-        if not str(body["detail"]).endswith("."):
+        if not str(body["detail"]).endswith((".", "?")):
             return f"{status} without a sentence: {body['detail']!r}"
     return ""
 
