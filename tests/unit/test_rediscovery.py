@@ -1,5 +1,6 @@
 """The scoreboard of rediscovery without its minutes: claims, models, the judge's rules, and what the rows come to."""
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
@@ -9,7 +10,7 @@ import onnxruntime
 import pytest
 
 from tests.acceptance.rediscovery import __main__ as command
-from tests.acceptance.rediscovery import judging, table
+from tests.acceptance.rediscovery import finding, judging, table
 from tests.acceptance.rediscovery.claims import Claim, Kind, claims
 from tests.acceptance.rediscovery.judging import JudgeProblem, Times, ruled
 from tests.acceptance.rediscovery.making import written
@@ -162,6 +163,26 @@ def test_a_row_of_a_busy_machine_is_run_again_whatever_it_says(
     assert command.main(words) == 0
     assert ledger.rows()["whole"].minutes == 7.0
     assert "busy" not in capsys.readouterr().out
+
+
+def test_what_the_machine_cannot_measure_now_is_tried_again_and_then_is_no_row(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = []
+
+    def called(*words: str) -> "subprocess.CompletedProcess[str]":
+        asked.append(words)
+        return subprocess.CompletedProcess(words, 3, "", "onnxfarm: Another program measures on this machine.")
+
+    ruling = ruled({"1.20.0": [100.0] * 8, "1.21.0": [130.0] * 8}, before="1.20.0", after="1.21.0")
+    monkeypatch.setattr(finding, "_called", called)
+    monkeypatch.setattr(finding, "_ruling", lambda claim, model, inputs: (ruling, 1.0))
+    monkeypatch.setattr(finding, "PAUSE_S", 0.0)
+    path = tmp_path / "rows.jsonl"
+    assert command.main(["--only", CLAIMS[0].name, "--resume", str(path)]) == 0
+    assert len(asked) == finding.TRIES
+    assert Ledger(path).rows() == {}
+    assert "not run: onnxfarm: Another program measures" in capsys.readouterr().err
 
 
 def test_an_unknown_claim_is_refused_with_the_names_that_there_are() -> None:

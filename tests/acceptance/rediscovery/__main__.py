@@ -22,7 +22,7 @@ from pathlib import Path
 
 from tests.acceptance.rediscovery import table
 from tests.acceptance.rediscovery.claims import Claim, Kind, claims
-from tests.acceptance.rediscovery.finding import row_of
+from tests.acceptance.rediscovery.finding import CannotMeasureError, row_of
 from tests.acceptance.rediscovery.rows import Ledger, Row
 
 ROWS = Path("var/rediscovery.jsonl")
@@ -53,7 +53,11 @@ def run(chosen: Sequence[Claim], ledger: Ledger, *, again: bool, keep_busy: bool
         for claim in chosen:
             if claim.name in done or time.monotonic() > ends_at:
                 continue
-            row = row_of(claim, Path(name))
+            try:
+                row = row_of(claim, Path(name))
+            except CannotMeasureError as problem:
+                print(f"{claim.name}: not run: {problem}", file=sys.stderr, flush=True)
+                continue
             ledger.add(row)
             print(f"{claim.name}: {_in_short(row)} ({row.minutes:.1f} min)", file=sys.stderr, flush=True)
 

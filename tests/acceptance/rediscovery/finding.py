@@ -19,19 +19,28 @@ from tests.acceptance.rediscovery.making import written
 from tests.acceptance.rediscovery.rows import Row
 from tests.bench import figure
 from worker.agent.kit.runtimes import RuntimeStore
+from worker.agent.machine import host_lock
 
 TIMEOUT_S = 1800
+# the exit code of a machine, or a farm, that cannot measure now
+INFRASTRUCTURE, TRIES, PAUSE_S = 3, 20, 30.0
 # the second one where the first does not decide
 BUDGETS = ("quick", "standard")
 Said = Mapping[str, Any]
 
 
+class CannotMeasureError(Exception):
+    """This machine cannot measure now; the message is what the product said."""
+
+
 def row_of(claim: Claim, folder: Path, *, budgets: tuple[str, ...] = BUDGETS) -> Row:
-    """Judge and product on the same model. Raises nothing that a row could say."""
+    """Judge and product on the same model. Raises CannotMeasureError, which is no row."""
     row = Row(claim.name, claim.kind, str(figure.machine()["cpu"]))
     model, inputs = written(claim.name, claim.maker, folder)
     try:
         ruling, row.core_share = _ruling(claim, model, inputs)
+    except host_lock.BusyError as problem:
+        raise CannotMeasureError(str(problem)) from problem
     except (JudgeProblem, ReasonedError, subprocess.TimeoutExpired) as problem:
         row.why = f"The judge: {problem}"
         return row
@@ -61,7 +70,8 @@ def _ruling(claim: Claim, model: Path, inputs: Path) -> tuple[Ruling, float]:
     pythons = {
         version: store.provide(Runtime(distribution="onnxruntime", version=version)).python for version in versions
     }
-    times = judging.measured(pythons, model=model, inputs=inputs)
+    with host_lock.measuring(patience_s=TIMEOUT_S):
+        times = judging.measured(pythons, model=model, inputs=inputs)
     return judging.ruled(times.us, before=claim.before, after=claim.after), round(times.share, 2)
 
 
@@ -130,6 +140,16 @@ def _fastest(said: Said) -> str:
 
 
 def _onnxfarm(*words: str) -> "subprocess.CompletedProcess[str]":
+    """The command, again while something else measures on this machine. Raises CannotMeasureError after TRIES."""
+    for _ in range(TRIES):
+        ended = _called(*words)
+        if ended.returncode != INFRASTRUCTURE:
+            return ended
+        time.sleep(PAUSE_S)
+    raise CannotMeasureError(_last_line(ended.stderr))
+
+
+def _called(*words: str) -> "subprocess.CompletedProcess[str]":
     try:
         return subprocess.run(
             [sys.executable, "-m", "onnxfarm.main", *words],
