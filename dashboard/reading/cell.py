@@ -97,6 +97,8 @@ def metrics(cell: Cell) -> Table:
 
 def _is_left_out(metric: Metric, cell: Cell) -> bool:
     """What most cells do not have is not said of those that have none."""
+    if metric.absent and cell.cpu_p50_ms is not None:
+        return False
     return metric.value(cell) is None and (metric.is_carried or metric.name == "with_copies_p50_ms")
 
 
@@ -114,7 +116,7 @@ def _note(metric: Metric, cell: Cell) -> str:
         return cell.energy_text or ("the node looks for no meter" if cell.p50_ms is not None else "")
     if metric.from_timings and metric.value(cell) is None:
         return f"shown from {metric.from_timings} timings on"
-    return metric.note
+    return metric.absent if metric.absent and metric.value(cell) is None else metric.note
 
 
 def _interval_note(cell: Cell) -> str:

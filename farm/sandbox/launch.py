@@ -51,6 +51,8 @@ def orders(policy: Policy, level: Level, *, starter: int) -> str:
         lines.append(f"starter {starter}")
     if policy.network:
         lines.append("net yes")
+    if policy.counts is not None:
+        lines.append(f"count {policy.counts}")
     return "\n".join(lines)
 
 

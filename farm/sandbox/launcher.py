@@ -2,8 +2,8 @@
 
 argv: this file, the orders (lines of `key value`), then the command. Orders: `ro`, `rw`, `dev` and `list` name paths,
 `limit` a resource and its value, `bpf` the seccomp program in hex, `own` the word in it that stands for this process,
-`net` that the network is open, `landlock` that it must hold, `abi` the newest version of it to use, `starter` who its
-parent must be. When anything fails, nothing is run: exit code 125.
+`net` that the network is open, `count` what to count of this process, `landlock` that it must hold, `abi` the newest
+version of it to use, `starter` who its parent must be. When anything fails, nothing is run: exit code 125.
 Landlock: Linux's Documentation/userspace-api/landlock.rst. seccomp: seccomp(2).
 """
 
@@ -22,6 +22,11 @@ EXIT_NOT_STARTED = 127
 _PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 24, 38
 _CAP_DAC_OVERRIDE = 1
 _SECCOMP = {"x86_64": 317, "aarch64": 277}
+_PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
+# linux/perf_event.h: type and config of an event
+_EVENTS = {"instructions": (0, 1), "task-clock": (1, 1)}
+_READ_TIMES = 3  # time enabled and time running beside the count
+_USER_MODE_ALONE = 1 << 5 | 1 << 6  # exclude_kernel, exclude_hv
 _SECCOMP_SET_MODE_FILTER, _SECCOMP_FILTER_FLAG_SPEC_ALLOW = 1, 4
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
 
@@ -60,6 +65,18 @@ class _CapabilityHeader(ctypes.Structure):
 
 class _CapabilitySet(ctypes.Structure):
     _fields_ = [("effective", ctypes.c_uint32), ("permitted", ctypes.c_uint32), ("inheritable", ctypes.c_uint32)]
+
+
+class _Event(ctypes.Structure):
+    """struct perf_event_attr of version 1, which every kernel knows."""
+
+    _fields_ = [
+        *[(name, ctypes.c_uint32) for name in ("type", "size")],
+        *[(name, ctypes.c_uint64) for name in ("config", "period", "sample_type", "read_format", "flags")],
+        ("wakeup", ctypes.c_uint32),
+        ("bp_type", ctypes.c_uint32),
+        ("config1", ctypes.c_uint64),
+    ]
 
 
 class _Program(ctypes.Structure):
@@ -169,6 +186,22 @@ def _filter(code: bytes, own_word: int) -> None:
     _syscall(number, *flags, ctypes.byref(program))
 
 
+def _count(event: str) -> None:
+    """Opens a counter of this thread in user mode, which the command finds by its number; says why there is none.
+
+    Before the filter, which lets nobody open one: the child gets this one and no other.
+    """
+    kind, config = _EVENTS[event]
+    wanted = _Event(kind, ctypes.sizeof(_Event), config, 0, 0, _READ_TIMES, _USER_MODE_ALONE)
+    numbers = (ctypes.c_int(0), ctypes.c_int(-1), ctypes.c_int(-1), ctypes.c_ulong(0))
+    try:
+        opened = _syscall(_PERF_EVENT_OPEN[os.uname().machine], ctypes.byref(wanted), *numbers)
+    except (OSError, KeyError) as error:
+        os.environ["ONNXFARM_COUNTER_WHY"] = f"not readable here: {error}"
+        return
+    os.environ["ONNXFARM_COUNTER_FD"] = str(opened)
+
+
 def parsed(text: str) -> Orders:
     """The orders by key."""
     orders: Orders = {}
@@ -186,6 +219,8 @@ def confine(orders: Orders) -> None:
     if starter and os.getppid() != int(starter[0]):
         raise OSError(f"its parent is gone: process {starter[0]} started it, and it is a child of {os.getppid()}")
     _limit([(name, int(value)) for name, value in (line.split(" ") for line in orders.get("limit", []))])
+    for event in orders.get("count", []):
+        _count(event)
     _drop_capabilities()
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     if orders.get("landlock"):

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Literal
 
 Level = Literal["bubblewrap", "landlock", "none"]
+# what the processor counts; the clock is software's, and counts on every machine
+Counts = Literal["instructions", "task-clock"]
 
 
 class SandboxError(Exception):
@@ -18,8 +20,9 @@ class Policy:
     `read_only` and `read_write` are files or directories, on top of the system's libraries; of `listed` directories
     only the names can be seen. `memory_bytes` is watched as resident memory; `address_space_bytes` is the kernel's own
     limit, to be left None for GPU runtimes, which reserve far more than they use. `processes` lets the child start
-    others (they die with it); `devices` opens the GPU device files. `level` None takes the strongest that works here,
-    and none only where the process has accepted that (farm/sandbox/unconfined.py).
+    others (they die with it); `devices` opens the GPU device files. `counts`: a counter of its own main thread in user
+    mode that it is handed, open, where this machine allows it; it may open none itself. `level` None takes the
+    strongest that works here, and none only where the process has accepted that (farm/sandbox/unconfined.py).
     """
 
     read_only: tuple[Path, ...] = ()
@@ -32,4 +35,5 @@ class Policy:
     network: bool = False
     processes: bool = False
     devices: bool = False
+    counts: Counts | None = None
     level: Level | None = None

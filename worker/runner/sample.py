@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from worker.runner import faults, memory, round_trace, together, windows
+from worker.runner import counters, faults, memory, round_trace, together, windows
 from worker.runner.engine import Engine, open_engine
 from worker.runner.feeding import Arrays, Feed, choose_inputs, load_arrays
 from worker.runner.order import BudgetOrder, Order, PhaseTimer, WrapCall
@@ -56,7 +56,9 @@ def _measured(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None, tu
                 turns.wait_to_warm_up()
         # not before: processes that take turns load their models side by side
         stay_on(order.core)
-        taken, warm, wall_ns = _measure(calls, order.budget, timer=timer, turns=turns)
+        # elsewhere other threads, or a device, do the work
+        counter = counters.given() if order.gate_cpu_share is not None else None
+        taken, warm, wall_ns = _measure(calls, order.budget, timer=timer, turns=turns, counter=counter)
         if turns is not None:
             turns.rest() if order.is_traced else turns.finish()
         peak = memory.peak_bytes()
@@ -77,6 +79,7 @@ def _measured(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None, tu
             "with_copies_p50_ms": with_copies,
             "peak_memory_bytes": peak,
             "turns": turns.count if turns else 0,
+            **({} if taken[0].instructions is None else {"metrics": {"instructions": taken[0].instructions}}),
         },
         "requested_providers": engines[0].requested,
         "active_providers": engines[0].active,
@@ -113,7 +116,12 @@ def _first_run(engine: Engine, inputs: Arrays) -> Feed:
 
 
 def _measure(
-    calls: list[Callable[[], object]], budget: BudgetOrder, *, timer: PhaseTimer, turns: Turns | None
+    calls: list[Callable[[], object]],
+    budget: BudgetOrder,
+    *,
+    timer: PhaseTimer,
+    turns: Turns | None,
+    counter: counters.Counter | None,
 ) -> tuple[list[windows.Timings], list[windows.Warmup], int]:
     if len(calls) > 1:
         with timer.phase("window"):
@@ -121,7 +129,7 @@ def _measure(
     with timer.phase("warmup"):
         warm = windows.warm_up(calls[0], budget)
     with timer.phase("window"):
-        taken = windows.measure(calls[0], budget, turns=turns)
+        taken = windows.measure(calls[0], budget, turns=turns, counter=counter)
     if turns is not None:
         timer.phases_ms["others"] += timer.phases_ms["window"] - taken.wall_ns / 1e6
         timer.phases_ms["window"] = taken.wall_ns / 1e6

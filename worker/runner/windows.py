@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from worker.runner.counters import Counter
 from worker.runner.order import BudgetOrder
 from worker.runner.turns import TURN_NS, Turns
 
@@ -50,8 +51,12 @@ class Timings:
     is_stable: bool = False
     # thread CPU time of one inference, the mean of each 20 ms; and where the present part of 20 ms began
     cpu_per_call_ns: list[float] = field(default_factory=list)
+    # instructions of one inference, likewise; empty where nothing counts them
+    instructions_per_call: list[float] = field(default_factory=list)
+    counter: Counter | None = None
     _part_first: int = 0
     _part_cpu_ns: int = 0
+    _part_count: int | None = None
 
     @property
     def cpu_p50_ns(self) -> float | None:
@@ -59,15 +64,28 @@ class Timings:
         median = float(np.median(self.cpu_per_call_ns)) if self.cpu_per_call_ns else 0.0
         return median if median > 0 else None
 
+    @property
+    def instructions(self) -> float | None:
+        """The median of the parts; None where nothing counts, or a counter that did not move."""
+        median = float(np.median(self.instructions_per_call)) if self.instructions_per_call else 0.0
+        return median if median > 0 else None
+
     def begin_part(self) -> None:
-        """From here on the thread's CPU time belongs to the durations that follow."""
-        self._part_first, self._part_cpu_ns = len(self.durations), time.thread_time_ns()
+        """From here on the thread's CPU time, and what is counted, belong to the durations that follow."""
+        self._part_first, self._part_count = len(self.durations), self._counted()
+        self._part_cpu_ns = time.thread_time_ns()
 
     def end_part(self) -> None:
-        """Keep the CPU time of an inference since `begin_part`."""
+        """Keep the CPU time and the count of an inference since `begin_part`."""
         spent, runs = time.thread_time_ns() - self._part_cpu_ns, len(self.durations) - self._part_first
+        count = self._counted()
         if runs:
             self.cpu_per_call_ns.append(spent / runs)
+        if runs and count is not None and self._part_count is not None:
+            self.instructions_per_call.append((count - self._part_count) / runs)
+
+    def _counted(self) -> int | None:
+        return None if self.counter is None else self.counter.read()
 
     def windows(self) -> list[Durations]:
         """The durations, window by window, copied (a view would forbid the array to grow)."""
@@ -98,13 +116,18 @@ def warm_up(call: Call, budget: BudgetOrder, *, clock: Clock = time.perf_counter
 
 
 def measure(
-    call: Call, budget: BudgetOrder, *, clock: Clock = time.perf_counter_ns, turns: Turns | None = None
+    call: Call,
+    budget: BudgetOrder,
+    *,
+    clock: Clock = time.perf_counter_ns,
+    turns: Turns | None = None,
+    counter: Counter | None = None,
 ) -> Timings:
     """One window, or windows until the last ones agree on p50 and throughput or the longest time has passed.
 
     With `turns` the window is taken in parts, and others measure between them.
     """
-    taken = Timings()
+    taken = Timings(counter=counter)
     if turns is not None:
         turns.wait()
         call()

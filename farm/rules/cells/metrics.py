@@ -40,6 +40,7 @@ class Metric:
     `summary` makes the cell's figure of one figure a launch; without it the figure comes once, from the check pass or
     from all timings together. `samples_as` and `interval_as` are where the document keeps the launches and the interval
     of a metric that is a field of it. `is_judged`: verdicts are about it. `from_timings`: how many timings it takes.
+    `absent`: why a cell of one thread on the CPU has none, where that is worth a row of its page.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Metric:
     is_judged: bool = False
     alert: Alert | None = None
     from_timings: int = 0
+    absent: str = ""
 
     @property
     def is_carried(self) -> bool:
@@ -113,6 +115,17 @@ METRICS: tuple[Metric, ...] = (
         note="p50 of the thread's own time, without the turns that other programs took",
         samples_as="cpu_samples_ms",
     ),
+    Metric(
+        "instructions",
+        "instructions per inference",
+        "",
+        "less",
+        summary=median,
+        noise="launches",
+        reads="count",
+        note="retired in user mode by the thread that computes, where the processor's counters can be read",
+        absent="not readable here: this machine lets a process read no counter of its instructions",
+    ),
     Metric("mean_ms", "mean", "ms", "less"),
     Metric("std_ms", "standard deviation", "ms", "less"),
     Metric("min_ms", "min", "ms", "less", summary=min),
@@ -152,6 +165,8 @@ METRICS: tuple[Metric, ...] = (
     Metric("is_repeatable", "repeatable", reads="yes", note="the same input twice gives the same bits"),
 )
 BY_NAME: Mapping[str, Metric] = {metric.name: metric for metric in METRICS}
+# beside the time: whether two sides do the same work
+INSTRUCTIONS = BY_NAME["instructions"]
 # what verdicts are about
 JUDGED = next(metric for metric in METRICS if metric.is_judged)
 # those of which every launch says one figure

@@ -9,10 +9,12 @@ from math import inf
 
 from farm.contract import document as doc
 from farm.contract.reports import Facts
+from farm.rules.cells import metrics
 from farm.rules.cells.numbers import counted
 from farm.rules.comparing import multiplicity
 from farm.rules.comparing.quantities import change_of
-from farm.rules.judging.judging import BlockJudge, Judged
+from farm.rules.judging import work
+from farm.rules.judging.judging import EXPLAINED_AXES, BlockJudge, Judged
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.reporting import accuracies, document_cells, operator_changes, sentences
@@ -135,6 +137,18 @@ def _comparisons(block: PlannedBlock, judge: BlockJudge, known: set[str]) -> lis
     ]
 
 
+def _work(block: PlannedBlock, judge: BlockJudge, judged: Judged) -> str:
+    """Whether both sides do the same work, where the processor's counters could be read."""
+    planned = judged.planned
+    if planned.axis not in EXPLAINED_AXES:
+        return ""
+    arms = planned.baseline, planned.candidate
+    old, new = (
+        [count for sample in judge.evidence.samples(arm) if (count := metrics.INSTRUCTIONS.of(sample))] for arm in arms
+    )
+    return work.sentence(old, new, names=(block.arms[arms[0]].id, block.arms[arms[1]].id))
+
+
 def _comparison(block: PlannedBlock, judge: BlockJudge, judged: Judged) -> doc.Comparison:
     planned, figures = judged.planned, judged.figures
     why = operator_changes.explain(judge, judged)
@@ -151,7 +165,7 @@ def _comparison(block: PlannedBlock, judge: BlockJudge, judged: Judged) -> doc.C
         verdict=judged.verdict,
         verdict_from=judged.verdict_from,
         **_ways(judged),
-        reason=judged.reason or None,
+        reason=" ".join(text for text in (judged.reason, _work(block, judge, judged)) if text) or None,
         rounds=judged.rounds,
         rounds_needed=judged.rounds_needed,
         rounds_set_aside=judged.rounds_set_aside,

@@ -135,6 +135,36 @@ def test_a_dangerous_system_call_is_refused(confined: Confined, call: str) -> No
     assert attempted(confined, body) == f"refused {errno.EPERM}"
 
 
+READ = "struct.unpack('=QQQ', os.read(int(os.environ['ONNXFARM_COUNTER_FD']), 24))[0]"
+COUNTED = f"""import os, struct
+before = {READ}
+sum(range(1_000_000))
+if {READ} <= before:
+    raise OSError(1, "it does not count")"""
+
+
+def test_a_counter_of_its_own_is_handed_in_open(confined: Confined) -> None:
+    """The clock is counted by software, and so on machines that show no counter of the processor too."""
+    assert attempted(confined, COUNTED, counts="task-clock") == "allowed"
+    assert (
+        attempted(confined, "import os\nif 'ONNXFARM_COUNTER_FD' in os.environ: raise OSError(1, 'one')") == "allowed"
+    )
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers of the system calls are those of x86-64")
+def test_who_has_a_counter_can_open_no_other(confined: Confined) -> None:
+    body = "import ctypes\nif ctypes.CDLL(None).syscall(298, 0, 0, -1, -1, 0) < 0:\n    raise OSError(1, 'call')"
+    assert attempted(confined, body, counts="task-clock") == "refused 1"
+
+
+def test_where_a_counter_cannot_be_opened_the_child_runs_and_is_told_why(confined: Confined) -> None:
+    body = """import os
+told = [os.environ.get(name, "") for name in ("ONNXFARM_COUNTER_FD", "ONNXFARM_COUNTER_WHY")]
+if bool(told[0]) == told[1].startswith("not readable here: "):
+    raise OSError(1, str(told))"""
+    assert attempted(confined, body, counts="instructions") == "allowed"
+
+
 def test_no_other_process_can_be_started(confined: Confined) -> None:
     assert attempted(confined, "os.fork()").startswith("refused")
     assert attempted(confined, "import subprocess\nsubprocess.run(['/bin/true'])").startswith("refused")

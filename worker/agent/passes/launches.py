@@ -6,14 +6,14 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.runtimes import providers
 from farm.sandbox import child, interpreters, leavings
 from farm.sandbox.endings import Ending
-from farm.sandbox.policy import Policy, SandboxError
+from farm.sandbox.policy import Counts, Policy, SandboxError
 from farm.sandbox.watch import Running
 from worker.agent.machine.kills import judged, kernel_kills
 from worker.agent.passes.arms import PreparedArm
@@ -22,6 +22,7 @@ from worker.agent.passes.orders import RunnerOrder
 # a check with many outputs, or the executed nodes of a large model
 MAX_REPLY_BYTES = 16 << 20
 CANCEL_POLL_S = 0.25
+COUNTS: Counts = "instructions"
 
 # names of what the process may find in its environment; of ours it inherits what its provider's entry names
 _ENVIRONMENT = {
@@ -96,7 +97,9 @@ class Launcher:
         if self._is_cancelled():
             return Answer(reason=CANCELLED)
         entry = providers.find(arm.order.cell.provider)
-        policy = self._policy(arm, entry, work_dir=work_dir)
+        # where one thread of this machine does all the work
+        counts = COUNTS if order.get("gate_cpu_share") is not None else None
+        policy = replace(self._policy(arm, entry, work_dir=work_dir), counts=counts)
         kills = kernel_kills()
         launched_ns = time.monotonic_ns()
         try:

@@ -1,0 +1,24 @@
+"""Whether two arms do the same work: the instructions of an inference beside its time."""
+
+from collections.abc import Sequence
+from statistics import median
+
+from farm.rules.cells.numbers import percent
+
+# Launches of one cell differ by less; a change of the code that runs is mostly larger.
+SAME_WORK = 0.01
+
+
+def sentence(old: Sequence[float], new: Sequence[float], *, names: tuple[str, str]) -> str:
+    """What the instructions per inference of the launches of two arms say; empty where one has none.
+
+    Both sides are named, for a comparison may be read from its other side.
+    """
+    if not old or not new:
+        return ""
+    ratio = median(new) / median(old)
+    if abs(ratio - 1.0) <= SAME_WORK:
+        return f"{names[0]} and {names[1]} do the same work: as many instructions per inference."
+    more, less = (names[1], names[0]) if ratio > 1.0 else names
+    by = percent(max(ratio, 1.0 / ratio) - 1.0)
+    return f"{more} does more work than {less}: {by} more instructions per inference."
