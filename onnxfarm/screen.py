@@ -11,6 +11,7 @@ from farm.rules.cells.axes import AXES, BY_NAME, Axis
 from farm.rules.cells.label import WORKLOAD
 from farm.rules.cells.numbers import change_beside, mebibytes, microseconds, milliseconds, percent, signed, three_digits
 from farm.rules.comparing.quantities import Change, change_of
+from farm.rules.reporting import busy_machine
 from farm.rules.reporting.accuracy_words import is_worse, percentage
 from farm.rules.reporting.called_operators import called_operators, operator_size
 from farm.rules.reporting.headlines import axis_rank, opening_comparison
@@ -290,7 +291,8 @@ def _show_operators(document: Document, *, console: Console) -> None:
     largest = min(changed, key=lambda one: (one.axis != "runtime", *_weight(one, cells)))
     named = sorted(largest.operators, key=lambda one: -abs(one.candidate_us - one.baseline_us))[:NAMED_OPERATORS]
     where = _sides(largest, cells, [BY_NAME[name] for name in ("precision", "batch") if name != largest.axis])
-    console.print(Text(f"\nWhat the change {where} comes from, per inference:"), soft_wrap=True)
+    busy = f" ({note})" if (note := busy_machine.note_of_traces(largest)) else ""
+    console.print(Text(f"\nWhat the change {where} comes from, per inference{busy}:"), soft_wrap=True)
     for one in named:
         share = "" if one.share is None else f", {percent(one.share)} of the change"
         times = f"{microseconds(one.baseline_us)} → {microseconds(one.candidate_us)} µs"

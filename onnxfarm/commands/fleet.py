@@ -1,11 +1,10 @@
 """`onnxfarm node invite|list|approve|drain|resume|revoke`: the farm's nodes, from anybody's terminal."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from onnxfarm.commands import lendings
@@ -14,6 +13,8 @@ from onnxfarm.outputs import write_plain
 from onnxfarm.problems import Usage, main_guard
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
+from onnxfarm.remote.rows import Node
+from onnxfarm.screen import console_for
 
 NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Its number or name, as `onnxfarm node list` shows.")]
 
@@ -58,12 +59,19 @@ def show(server: ServerOption = None, as_json: JsonOption = False) -> None:
     if not nodes:
         print("No nodes yet: `onnxfarm node invite` prints the command that lets a machine join.")
         return
+    console_for().print(table_of_nodes(nodes))
+
+
+def table_of_nodes(nodes: Sequence[Node]) -> Table:
+    """One row a node; what people compare and type, fingerprint and name, is folded where it is narrow, never cut."""
     table = Table("node", "name", "state", "health", "tags", "fingerprint", "self-test", box=None, pad_edge=False)
+    for column in table.columns:
+        column.overflow = "fold"
     for node in nodes:
         tags = " ".join([*node["tags"], *node["owner_tags"]]) or "none proven yet"
         tested = node["self_test"]["sentence"] if node["self_test"] else "not run yet"
         table.add_row(str(node["id"]), node["name"], node["state"], node["health"], tags, node["fingerprint"], tested)
-    Console(soft_wrap=True).print(table)
+    return table
 
 
 ORDERS = {

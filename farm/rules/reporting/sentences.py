@@ -9,7 +9,7 @@ from farm.rules.cells.axes import BY_NAME
 from farm.rules.cells.numbers import counted, microseconds, milliseconds, percent, signed
 from farm.rules.comparing.quantities import Change, change_between
 from farm.rules.planning.blocks import TWIN
-from farm.rules.reporting import fusions, parities
+from farm.rules.reporting import busy_machine, fusions, parities
 from farm.rules.reporting.called_operators import certainty
 from farm.rules.reporting.headlines import Opening, Standing, axis_rank, opening_of
 from farm.rules.tracing.attribution import TypeChange, group_by_type
@@ -77,7 +77,8 @@ def cell_sentence(cell: Cell) -> str:
 def explanation(comparison: Comparison) -> str | None:
     """`‹type›: k nodes, a → b µs, explains p % of the change`; None where the traces do not explain it.
 
-    Where rounds were traced, how many of these nodes are called slower or faster by themselves.
+    Where rounds were traced, how many of these nodes are called slower or faster by themselves; and whether the machine
+    was busy.
     """
     named = _named_type(comparison)
     if named is None or named.share is None:
@@ -85,7 +86,8 @@ def explanation(comparison: Comparison) -> str | None:
     times = f"{microseconds(named.baseline_us)} → {microseconds(named.candidate_us)} µs"
     sure = certainty([one for one in comparison.operators if one.op_type == named.op_type])
     told = f"{named.op_type}: {counted(named.nodes, 'node')}, {times}, explains {_part(named.share)} of the change"
-    return f"{told} ({sure})" if sure else told
+    notes = "; ".join(note for note in (sure, busy_machine.note_of_traces(comparison)) if note)
+    return f"{told} ({notes})" if notes else told
 
 
 def _headline(document: Document) -> str | None:

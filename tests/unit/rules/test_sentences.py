@@ -194,6 +194,14 @@ def test_an_explanation_says_nodes_times_and_share():
     )
 
 
+def test_an_explanation_on_a_busy_machine_says_so():
+    operators = [changed("Norm", 500.0, 1500.0, 1.0)]
+    busy = compared(operators=operators).model_copy(update={"verdict_from": "processor"})
+    assert sentences.explanation(busy) == (
+        "Norm: 1 node, 500 → 1,500 µs, explains 100 % of the change (traced while other programs kept the machine busy)"
+    )
+
+
 def judged(verdict, rounds=16):
     return {"verdict": verdict, "ratio": 1.1, "ci_low": 1.08, "ci_high": 1.12, "rounds": rounds}
 
