@@ -1,4 +1,4 @@
-"""A list as a file: the same rows that the address chooses, all pages of them, as CSV or JSON."""
+"""A list as a file: the same rows that the address chooses, all pages of them, as CSV, JSON or Parquet."""
 
 import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,7 +9,9 @@ from typing import TypeVar
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-FORMATS = ("csv", "json")
+from farm.runs.selectors.parquet import MEDIA_TYPE, parquet_of
+
+FORMATS = ("csv", "json", "parquet")
 MOST_ROWS = 10_000
 # what a spreadsheet would take for a formula
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -19,16 +21,18 @@ Listed = TypeVar("Listed")
 
 
 def is_wanted(request: HttpRequest) -> bool:
-    """Whether the address asks for the list as a file: `as=csv` or `as=json`."""
+    """Whether the address asks for the list as a file: `as=csv`, `as=json` or `as=parquet`."""
     return request.GET.get("as") in FORMATS
 
 
 def as_file(request: HttpRequest, name: str, rows: Iterable[Listed], read: Callable[[Listed], Row]) -> HttpResponse:
-    """The rows, `read` one by one, as the file `name`.csv or `name`.json; at most MOST_ROWS of them."""
+    """The rows, `read` one by one, as the file `name`.csv, .json or .parquet; at most MOST_ROWS of them."""
     lines = [read(row) for row in islice(rows, MOST_ROWS)]
     if request.GET.get("as") == "json":
         response: HttpResponse = JsonResponse([_timed(row) for row in lines], safe=False)
         kind = "json"
+    elif request.GET.get("as") == "parquet":
+        response, kind = HttpResponse(parquet_of(lines), content_type=MEDIA_TYPE), "parquet"
     else:
         response, kind = HttpResponse(_table(lines), content_type="text/csv; charset=utf-8"), "csv"
     response["Content-Disposition"] = f'attachment; filename="{name}.{kind}"'

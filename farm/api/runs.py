@@ -18,11 +18,12 @@ from farm.api.auth import person
 from farm.api.description import answering
 from farm.api.pages import Paging
 from farm.api.plan import RunOrder
-from farm.api.tables import csv_of
+from farm.api.tables import csv_of, rows_of
 from farm.registry.selectors import stored_path, version
 from farm.runs import selectors, services
 from farm.runs.models import Event, Run
 from farm.runs.selectors import Progress
+from farm.runs.selectors.parquet import MEDIA_TYPE, parquet_of
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -155,6 +156,18 @@ def results_csv(request: HttpRequest, run_id: int) -> HttpResponse:
     """The cells as a table."""
     found = selectors.run(person(request), run_id)
     return _unless_same(request, found, lambda: csv_of(selectors.document(found, with_operators=False)), CSV)
+
+
+@router.get(
+    "/runs/{int:run_id}/results.parquet",
+    openapi_extra=answering(MEDIA_TYPE, "one row a cell, with the columns of results.csv"),
+)
+def results_parquet(request: HttpRequest, run_id: int) -> HttpResponse:
+    """The cells as Parquet; 422 where the farm's server has no pyarrow."""
+    found = selectors.run(person(request), run_id)
+    body = parquet_of(rows_of(selectors.document(found, with_operators=False)))
+    named = {"Content-Disposition": f'attachment; filename="run-{run_id}.parquet"'}
+    return HttpResponse(body, content_type=MEDIA_TYPE, headers=named)
 
 
 @router.get(

@@ -1,4 +1,4 @@
-"""Bench documents as CSV."""
+"""Bench documents as tables: CSV, and rows for other formats."""
 
 import csv
 import io
@@ -17,6 +17,7 @@ EXTRA = ("reason_code", "reason_text", "active_providers", "parity", "shapes", "
 # the other axes of a cell, as they read under a heading, and its other metrics
 AXES = tuple(axis for axis in axes.AXES if axis.name not in (*COLUMNS, *EXTRA))
 METRICS = tuple(metric for metric in metrics.METRICS if metric.name not in (*COLUMNS, *EXTRA))
+HEADS = (*COLUMNS, *EXTRA, *(axis.name for axis in AXES), *(metric.name for metric in METRICS))
 # a spreadsheet takes a text that begins so for a formula
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -25,9 +26,14 @@ def csv_of(document: Document) -> str:
     """A line a cell, absent values empty."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
-    writer.writerow([*COLUMNS, *EXTRA, *(axis.name for axis in AXES), *(metric.name for metric in METRICS)])
-    writer.writerows(_line(cell) for cell in document.cells)
+    writer.writerow(HEADS)
+    writer.writerows([_safe(value) for value in _line(cell)] for cell in document.cells)
     return text.getvalue()
+
+
+def rows_of(document: Document) -> list[dict[str, object]]:
+    """A row a cell with the same columns, as other formats take them."""
+    return [dict(zip(HEADS, _line(cell), strict=True)) for cell in document.cells]
 
 
 def _line(cell: Cell) -> list[object]:
@@ -41,7 +47,7 @@ def _line(cell: Cell) -> list[object]:
         *(axis.short(cell) for axis in AXES),
         *(metric.value(cell) for metric in METRICS),
     ]
-    return [_safe(value) for value in [*values, *extra]]
+    return [*values, *extra]
 
 
 def _accuracy(cell: Cell) -> list[object]:

@@ -176,3 +176,16 @@ def test_what_others_wrote_stays_text_in_every_cell(signed_in: Client, listed: l
         assert "<script>alert" not in text, address
         assert '" onclick="x' not in text, address
     assert "alert(1)" in words_of(signed_in.get("/runs/"))
+
+
+def test_a_cell_is_run_again_by_itself_and_cells_are_chosen(signed_in: Client, run: Run, viewer: User) -> None:
+    text = signed_in.get(f"/runs/{run.pk}/").content.decode()
+    again = f"/runs/new/?version={run.version_id}&amp;like={run.pk}&amp;cell=c5"
+    assert f'href="{again}"' in text
+    assert f'name="cells" value="{run.pk}:c5"' in text
+    words = assert_is_page(signed_in.get(again.replace("&amp;", "&")))
+    assert "1 cell in 1 block" in words
+    assert again not in client_of(viewer).get(f"/runs/{run.pk}/").content.decode()
+    for wrong in ("c99", "../../etc", "c5,c6"):
+        address = f"/runs/new/?version={run.version_id}&like={run.pk}&cell={wrong}"
+        assert signed_in.get(address).status_code == 404, wrong

@@ -33,7 +33,11 @@ const prepare = (table) => {
   for (const [column, head] of [...table.tHead.rows[0].cells].entries()) {
     if (!head.textContent.trim()) continue;
     const button = Object.assign(document.createElement("button"), { type: "button" });
-    button.append(...head.childNodes);
+    // a link within a button could not be reached by keyboard: it stays beside a button of its own
+    if (head.querySelector("a[href]")) {
+      button.setAttribute("aria-label", `Sort by ${head.textContent.trim()}`);
+      button.textContent = " ⇅";
+    } else button.append(...head.childNodes);
     head.append(button);
     button.addEventListener("click", () => {
       const first = head.classList.contains("n") ? -1 : 1;

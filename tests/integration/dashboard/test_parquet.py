@@ -1,0 +1,46 @@
+"""Lists and runs as Parquet: written by pyarrow, where the server has it; said in words where it has not."""
+
+import builtins
+import importlib.util
+import io
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from farm.runs.models import Run
+from tests.integration.dashboard.pages import assert_is_page
+
+pytestmark = pytest.mark.django_db
+has_pyarrow = pytest.mark.skipif(
+    importlib.util.find_spec("pyarrow") is None, reason="pyarrow is not installed: pip install 'onnxfarm[parquet]'"
+)
+
+
+@has_pyarrow
+def test_a_run_and_a_list_are_read_back_with_the_figures_of_their_csv(signed_in: Client, run: Run) -> None:
+    from pyarrow import parquet
+
+    cells = parquet.read_table(io.BytesIO(signed_in.get(f"/api/v1/runs/{run.pk}/results.parquet").content)).to_pylist()
+    assert {"c1", "c2"} <= {one["id"] for one in cells}
+    assert all(isinstance(one["p50_ms"], float) and one["status"] == "done" for one in cells)
+    (listed,) = parquet.read_table(io.BytesIO(signed_in.get("/runs/?as=parquet").content)).to_pylist()
+    assert (listed["id"], listed["model"], listed["rounds"]) == (run.pk, "encoder", 8)
+
+
+def test_a_server_without_pyarrow_says_what_is_missing(
+    signed_in: Client, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported: Callable[..., object] = builtins.__import__
+
+    def without(name: str, *rest: object, **more: object) -> object:
+        if name.startswith("pyarrow"):
+            raise ImportError(name)
+        return imported(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    answer = signed_in.get(f"/api/v1/runs/{run.pk}/results.parquet")
+    assert (answer.status_code, answer.json()["code"]) == (422, "no_pyarrow")
+    words = assert_is_page(signed_in.get("/runs/?as=parquet"), 422)
+    assert "pyarrow is not installed on its server" in words
+    assert "pip install 'onnxfarm[parquet]'" in words
