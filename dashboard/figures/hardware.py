@@ -37,9 +37,9 @@ def pareto(measured: Sequence[Measured], names: Sequence[str], address: Address)
     return Figure(
         name=NAME,
         title=(
-            f"{len(front)} of {numbers.count(len(judged), 'setting')} on {numbers.count(len(targets), 'target')} are "
-            f"on the Pareto front; the fastest of them, on {_target(fastest)}, takes "
-            f"{numbers.latency(fastest.cell.p50_ms, fastest.cell.p50_ci_ms)} at {metric} "
+            f"{len(front)} of {numbers.count(len(judged), 'setting')} on {numbers.count(len(targets), 'target')} "
+            f"{'is' if len(front) == 1 else 'are'} on the Pareto front; the fastest of them, on {_target(fastest)}, "
+            f"takes {numbers.latency(fastest.cell.p50_ms, fastest.cell.p50_ci_ms)} at {metric} "
             f"{accuracies.value(fastest.cell.accuracy)}"
         ),
         summary=(

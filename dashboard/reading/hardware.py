@@ -9,7 +9,7 @@ from dashboard.figures import accuracies
 from dashboard.figures import hardware as drawing
 from dashboard.figures.figure import Figure
 from dashboard.reading.best_settings import read_budget
-from dashboard.tables import Column, Entry, Number, Table, moment, verdict_entry, written
+from dashboard.tables import Column, Entry, Number, Prose, Table, moment, verdict_entry, written
 from dashboard.words import Sign
 from farm.rules.reporting import hardware, hardware_words
 from farm.rules.reporting.hardware import By, Goal, Measured, Target, Wish
@@ -93,7 +93,7 @@ def panel(measured: Sequence[Measured], asked: Asked, address: Address) -> Panel
         note=hardware_words.SIDE_BY_SIDE,
         table=Table.of("targets", "Best setting on each target", _columns(asked, address), shown),
         hidden=len(found) - len(shown),
-        grid=_grid(every, address) if len(versions) > 1 else None,
+        grid=_grid(hardware.targets(measured, by=asked.by, goal=asked.goal), address) if len(versions) > 1 else None,
         figure=drawing.pareto(drawn, names, address),
         versions=versions,
         shown=shown,
@@ -129,9 +129,8 @@ def _columns(asked: Asked, address: Address) -> list[Column[Target]]:
         *(version if asked.version == EVERY else []),
         Column("Hardware", lambda one: Entry(one.machine or "not known")),
         *(within if asked.wish.is_asked else []),
-        Column("Best setting", lambda one: _setting(one, address)),
-        Number("p50, ms", _p50),
-        Number("±, ms", _half_width, note="half of the 95 % interval over process launches"),
+        Prose("Best setting", lambda one: _setting(one, address)),
+        Number("p50, ms", _p50, note="with half of its 95 % interval over process launches"),
         Number("items/s", lambda one: _of(one, lambda best: written(best.cell.throughput)), note="in its batch"),
         Number("accuracy", lambda one: _of(one, lambda best: accuracies.entry(best.cell)), note="on labelled data"),
         Number(
@@ -169,19 +168,12 @@ def _setting(one: Target, address: Address) -> Entry:
 
 
 def _p50(one: Target) -> Entry:
-    return _of(one, lambda best: _latency(best))
+    return _of(one, lambda best: _latency(best, soft=_spread(best)))
 
 
 def _latency(best: Measured, *, soft: str = "", href: str = "") -> Entry:
     cell = best.cell
     return Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms, soft=soft, href=href)
-
-
-def _half_width(one: Target) -> Entry:
-    if one.best is None:
-        return Entry()
-    cell = one.best.cell
-    return Entry(numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms).removeprefix("± "), numbers.half_width(cell.p50_ci_ms))
 
 
 def loss_entry(one: Measured) -> Entry:
@@ -190,7 +182,7 @@ def loss_entry(one: Measured) -> Entry:
     if loss is None:
         return Entry(numbers.NOT_MEASURED)
     if loss.basis == "parity":
-        return Entry("none", 0.0, soft="FP32, passes parity")
+        return Entry("none", 0.0, soft="by parity")
     shown = accuracies.difference_entry(one.cell)
     return Entry(shown.text, loss.value, soft=shown.soft)
 

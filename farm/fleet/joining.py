@@ -61,7 +61,7 @@ def address_warning() -> str:
     name, url = next(iter(local.items()))
     return (
         f"Other machines cannot reach {url}: it is an address of this machine only. To add them, put the farm behind "
-        f"a proxy with TLS and set {name} to its https:// address (docs/operations.md). A farm of `onnxfarm serve` or "
+        f"a proxy with TLS and set {name} to its https:// address (docs/operations.md). A farm of onnxfarm serve or "
         "deploy/quickstart always serves this machine only."
     )
 

@@ -27,6 +27,7 @@ SIZES = {"1280": {"width": 1280, "height": 800}, "390": {"width": 390, "height":
 FOUND = {
     "model": ("/models/", "#models tbody th a"),
     "variant": ("/models/", "#models tbody th a >> main a[href^='/variants/']"),
+    "hardware": ("/models/", "#models tbody th a >> main a[href$='/hardware/']"),
     "node": ("/fleet/", "#nodes tbody th a"),
     "alert": ("/alerts/?state=all", "#alert th a"),
     "watch": ("/watches/", "main .line-link"),

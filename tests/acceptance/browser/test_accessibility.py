@@ -91,10 +91,12 @@ def test_axe_finds_no_violation_on_any_page_light_or_dark(page: Page, person: Us
     channel = create_channel(team=team, by=person, name="hook", kind="webhook", target="https://example.org/hook")
     cells = f"{run.pk}:c1,{run.pk}:c5"
     subjects = {"run": str(run.pk), "cell": f"{run.pk}:c5", "model": str(version.model_id), "compare": cells}
+    subjects["hardware"] = str(version.model_id)
     links = [share(kind=kind, subject=subject, by=person)[1] for kind, subject in subjects.items()]
     found = []
     for path in (
-        "/", "/models/", f"/models/{version.model_id}/", f"/models/{rejected.model_id}/", "/models/upload/", "/runs/",
+        "/", "/models/", f"/models/{version.model_id}/", f"/models/{version.model_id}/hardware/?budget=5",
+        f"/models/{rejected.model_id}/", "/models/upload/", "/runs/",
         "/runs/new/", f"/runs/{run.pk}/", f"/runs/{run.pk}/?chart=operators", f"/runs/{run.pk}/?metric=p50",
         f"/runs/{open_.pk}/", f"/runs/{run.pk}/cells/c5/",
         f"/runs/{run.pk}/cells/c5/closer/", f"/models/versions/{version.pk}/graph/?cell={run.pk}:c5",
