@@ -14,7 +14,7 @@ from farm.alerts.states import RoundOutcome, RoundState
 from farm.contract.document import Document
 from farm.fleet.states import NodeHealth
 from farm.rules.cells.numbers import counted
-from farm.rules.changes import watching
+from farm.rules.changes import confirmations, watching
 from farm.rules.changes.watching import Finding, Judgement
 from farm.runs import selectors as runs
 from farm.runs.models import Run
@@ -78,7 +78,8 @@ def _end(one: WatchRound) -> bool:
         return False
     document, judgement = judged(one, one.run)
     findings = [Finding(**kept) for kept in one.findings]
-    _, again = judged(one, one.confirming)
+    shown, again = judged(one, one.confirming)
+    document = confirmations.explained_by(document, shown)
     holds, gone = watching.confirmed(findings, again)
     if again.infra and gone:
         judgement = _with_infra(judgement, *again.infra)

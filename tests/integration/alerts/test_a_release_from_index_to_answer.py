@@ -48,6 +48,10 @@ def test_a_slower_release_ends_in_one_alert_with_cause_release_and_operator(watc
     one = WatchRound.objects.get()
     assert (one.outcome, one.old, one.new) == (RoundOutcome.ALERT, "1.29.0", "1.31.1")
     assert one.confirming is not None
+    assert one.run is not None
+    # whoever reads the alert asks which operator it was
+    assert one.confirming.matrix["operators"] is True
+    assert "operators" not in one.run.matrix
     alert = Alert.objects.get()
     assert (alert.state, alert.node, alert.good, alert.bad) == (AlertState.OPEN, "bench-1", "1.29.0", "1.31.1")
     assert alert.sentence.startswith("ONNX Runtime 1.31.1 runs encoder (CPU, fp32, batch 1, 1 thread) 24.")

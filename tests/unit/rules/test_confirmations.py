@@ -1,0 +1,41 @@
+"""A watch's confirming block traces its rounds: an alert is explained by operators that have verdicts."""
+
+from typing import Any
+
+from farm.contract.document import Document
+from farm.rules.changes.confirmations import explained_by
+from farm.rules.comparing.sides import turned
+from farm.rules.reporting import sentences
+from tests.unit.rules.test_sides import GELU, measured
+
+SLOWER = {"ratio": 1.4, "ci_low": 1.3, "ci_high": 1.5, "verdict": "slower", "rounds": 16}
+
+
+def confirming(**older: Any) -> Document:
+    """A second document of the same comparison, whose operators were judged over 16 rounds."""
+    document = measured("slower", 1.2, **older)
+    judged = GELU.model_copy(update={"baseline_us": 250.0, "candidate_us": 350.0, **SLOWER})
+    update = {"operators": [judged], "traces": 16}
+    return document.model_copy(update={"comparisons": [document.comparisons[0].model_copy(update=update)]})
+
+
+def test_the_explanation_of_a_confirmed_change_is_that_of_the_operators_that_were_judged() -> None:
+    first = measured("slower", 1.25)
+    (one,) = explained_by(first, confirming()).comparisons
+    assert (one.ratio, one.verdict, one.traces) == (1.25, "slower", 16)
+    assert one.operators[0].verdict == "slower"
+    assert "(1 of 1 called by themselves over 16 rounds)" in (sentences.explanation(one) or "")
+
+
+def test_a_comparison_that_was_confirmed_from_its_other_side_is_explained_as_well() -> None:
+    first = measured("faster", 0.8)
+    (other,) = first.comparisons
+    (one,) = explained_by(first.model_copy(update={"comparisons": [turned(other)]}), confirming()).comparisons
+    assert one.operators[0].verdict == "faster"
+    assert (one.operators[0].baseline_us, one.operators[0].candidate_us) == (350.0, 250.0)
+
+
+def test_another_cell_or_one_whose_operators_were_not_judged_explains_nothing() -> None:
+    first = measured("slower", 1.25)
+    assert explained_by(first, confirming(batch=8)) == first
+    assert explained_by(first, measured("slower", 1.2)) == first
