@@ -33,6 +33,8 @@ class Panel:
     error: str
     least: float
     most: float
+    # what does not take part; empty where everything does
+    left_out: str = ""
 
 
 def panel(version: int | None, settings: Sequence[Setting], typed: str) -> Panel | None:
@@ -45,7 +47,8 @@ def panel(version: int | None, settings: Sequence[Setting], typed: str) -> Panel
     rows = [row for best in best_of_nodes for row in _rows(best, budget)]
     return Panel(
         version=version,
-        sentence=" ".join(filter(None, (_sentence(best_of_nodes, budget), _left_out(settings)))),
+        sentence=_sentence(best_of_nodes, budget),
+        left_out=_left_out(settings),
         table=Table("best-settings", "Best settings on each machine", HEADS, rows),
         typed=typed,
         error=error,

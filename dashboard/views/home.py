@@ -22,7 +22,7 @@ from farm.registry.confining import walls
 from farm.registry.selectors import versions_visible_to
 from farm.runs.selectors import runs_listed
 from farm.runs.selectors.pages import MOST_OPEN, open_run_count, open_runs
-from farm.runs.states import RunState
+from farm.runs.states import FARM_MADE, RunState
 
 if TYPE_CHECKING:
     from farm.accounts.models import User
@@ -46,7 +46,8 @@ def home(request: HttpRequest) -> HttpResponse:
     open_count = len(opened) if len(opened) < MOST_OPEN else open_run_count(user)
     online, node_count = nodes_online(user)
     counts = alert_counts(user)
-    recent = first(runs_listed(user).filter(state=RunState.FINISHED), RECENT)
+    # what the farm measures to be sure of something stands with its watch or alert, and in the list of all runs
+    recent = first(runs_listed(user).filter(state=RunState.FINISHED).exclude(reason__in=FARM_MADE), RECENT)
     context = {
         "alert_count": counts["open"],
         "alert_table": alert_reading.table(alerts_in(user, "open")[:ALERTS]) if counts["open"] else None,

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_POST, require_safe
 
@@ -22,17 +23,20 @@ from dashboard.views.access import page, person
 from dashboard.views.live_part import PERIOD_S, live_part, with_token
 from dashboard.views.orders import ordered
 from dashboard.views.run_pieces import MOST_CELLS, Whole, around, head_of, map_of, whole
+from farm.alerts.selectors.origins import origin_of
 from farm.contract.document import Document
 from farm.rules.cells.commands import submit_command
 from farm.rules.matrices.matrix_text import write_text
 from farm.runs import selectors, services
-from farm.runs.selectors import pages
+from farm.runs.selectors import live, pages
 from farm.runs.states import RunState
 
 if TYPE_CHECKING:
-    from farm.runs.models import Run
+    from farm.runs.models import Event, Run
 
 EVENTS_SHOWN = 60
+# of an open run so many lines of its log stand at its head
+TAIL = 4
 TABLES = ("compared", "cells")
 
 
@@ -91,14 +95,17 @@ def _context(request: HttpRequest, row: "Run", *, may_write: bool, part: str = "
 def _head(row: "Run", whole_run: Whole, *, may_write: bool) -> dict[str, object]:
     """What the head says of the run at this revision, to everybody with the same rights."""
     is_open = row.state != RunState.FINISHED
+    now = _live(row) if is_open else None
     return {
         "run": row,
-        "state": row.outcome or row.state,
+        "state": row.outcome or (_open_state(now) if now else row.state),
+        "live": now,
+        "origin": _origin(row),
         "is_open": is_open,
         "period": PERIOD_S,
         "headline": whole_run.headline,
         "because": whole_run.because,
-        "progress": _progress(row) if is_open else None,
+        "progress": _progress(row, is_moving=bool(now and now["busy"])) if is_open else None,
         "warnings": whole_run.warnings,
         "facts": [*whole_run.told, *_who(row)],
         "may_write": may_write,
@@ -111,11 +118,49 @@ def _who(row: "Run") -> list[facts.Fact]:
     return [facts.Fact("Started", f"{row.created_at:%Y-%m-%d %H:%M} UTC by {by}")]
 
 
-def _progress(row: "Run") -> dict[str, object]:
+class Live(TypedDict):
+    """What the head of an open run says of this moment. `why_not`: why nothing is measured; `tail`: the log's end."""
+
+    busy: list[live.Busy]
+    why_not: str
+    tail: list["Event"]
+
+
+def _live(row: "Run") -> Live:
+    return {
+        "busy": live.busy_blocks(row),
+        "why_not": live.why_not_measured(row),
+        "tail": list(selectors.events(row).order_by("-pk")[:TAIL]),
+    }
+
+
+def _open_state(now: Live) -> str:
+    """One word for the whole page: measuring only while a node measures."""
+    return "leased" if now["busy"] else "queued"
+
+
+def _origin(row: "Run") -> dict[str, object] | None:
+    """Why there is a run that no person asked for, and where that leads."""
+    origin = origin_of(row)
+    if origin is None:
+        return None
+    href = reverse("dashboard:alert", args=[origin.alert]) if origin.alert else ""
+    href = reverse("dashboard:watch", args=[origin.watch]) if origin.watch else href
+    return {"text": origin.text, "href": href}
+
+
+def _progress(row: "Run", *, is_moving: bool) -> dict[str, object]:
+    """How far it is, how long it has taken, and what is left at the pace of its rounds; no estimate at a standstill."""
     progress = selectors.progress(row)
-    left = f"; about {numbers.duration(60 * progress.minutes_left)} left" if progress.minutes_left else ""
-    words = f"{progress.words[:1].upper()}{progress.words[1:]}{left}."
-    return {"percent": round(100 * progress.share), "words": words}
+    planned = sum(progress.cells.values())
+    parts = [f"{progress.cells_ended} of {numbers.count(planned, 'cell')} ended"]
+    parts.append(f"round {progress.rounds} of {progress.rounds_most}")
+    if progress.started_at is not None:
+        elapsed = (timezone.now() - progress.started_at).total_seconds()
+        parts.append(f"{numbers.duration(elapsed)} since it was started")
+    if is_moving and progress.minutes_left:
+        parts.append(f"about {numbers.duration(60 * progress.minutes_left)} left")
+    return {"percent": round(100 * progress.share), "words": f"{'; '.join(parts)}."}
 
 
 def _below(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object]:

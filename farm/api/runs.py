@@ -61,6 +61,7 @@ class RunOut(Schema):
     version_id: int = Field(description="the version's number on the farm")
     team: str = Field(description="the team that it belongs to")
     requested_by: str = Field(description="who started it")
+    reason: str = Field(description="watch, confirmation, bisection or work-around; empty: a person asked for it")
     budget: str = Field(description="glance, quick, standard or precise")
     seed: int = Field(description="decides the order of arms and what inputs are made of")
     minutes: float = Field(description="what the plan expected")
@@ -250,6 +251,7 @@ def _run(run: Run) -> RunOut:
         version_id=run.version_id,
         team=run.team.name,
         requested_by=progress.requested_by,
+        reason=run.reason,
         budget=run.budget,
         seed=run.seed,
         minutes=run.minutes,

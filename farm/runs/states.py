@@ -20,6 +20,20 @@ class RunOutcome(models.TextChoices):
     CANCELLED = "cancelled"
 
 
+class RunReason(models.TextChoices):
+    """Why there is a run: a person asked for it, a watch did, or the farm looks closer at what a watch has found."""
+
+    ASKED = "", "asked for"
+    WATCH = "watch"
+    CONFIRMATION = "confirmation"
+    BISECTION = "bisection"
+    WORK_AROUND = "work-around"
+
+
+# made by the farm to be sure of something, or to explain it: lists leave them out unless they are asked for
+FARM_MADE = (RunReason.CONFIRMATION, RunReason.BISECTION, RunReason.WORK_AROUND)
+
+
 class BlockState(models.TextChoices):
     """waiting → queued → leased → done | failed | cancelled."""
 

@@ -19,7 +19,7 @@ from farm.rules.runtimes.order import release_order
 from farm.runs import selectors as runs
 from farm.runs.models import Run
 from farm.runs.services import more_rounds
-from farm.runs.states import RunState
+from farm.runs.states import RunReason, RunState
 
 INTERRUPTED = "The run was removed before it was read."
 
@@ -43,7 +43,7 @@ def next_run(one: Investigation) -> Answer | None:
     matrix = narrowed(measurements.parsed(run), positions, runtimes=runtimes, hardware=[f"node:{alert.node}"])
     asked = {**(one.asked or {}), "probe": probe}
     with transaction.atomic():
-        started = measurements.start(alert.watch, alert.version, matrix)
+        started = measurements.start(alert.watch, alert.version, matrix, reason=RunReason.BISECTION)
         state = InvestigationState.MEASURING
         if not one.move(state, was=InvestigationState.WAITING, run=started, asked=asked):
             transaction.set_rollback(True)

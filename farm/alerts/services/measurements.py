@@ -22,6 +22,7 @@ from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.narrowing import narrowed, with_runtimes
 from farm.runs.models import Arm, Run
 from farm.runs.services import more_rounds, start_run
+from farm.runs.states import RunReason
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ def start_round(one: WatchRound) -> bool:
     runtimes = [watch.runtime(version) for version in releases]
     matrix = with_runtimes(matrices.parse(watch.matrix), runtimes)
     with transaction.atomic():
-        run = start(watch, one.version, matrix)
+        run = start(watch, one.version, matrix, reason=RunReason.WATCH)
         if not one.move(RoundState.MEASURING, was=RoundState.WAITING, run=run):
             transaction.set_rollback(True)
             return False
@@ -70,7 +71,7 @@ def start_confirmation(one: WatchRound, findings: Sequence[Finding], *, kept: li
     # somebody will ask which operator it was: a verdict on each of them
     matrix = replace(matrix, operators=True if matrix.operators is None else matrix.operators)
     with transaction.atomic():
-        run = start(one.watch, one.version, matrix)
+        run = start(one.watch, one.version, matrix, reason=RunReason.CONFIRMATION)
         if not one.move(RoundState.CONFIRMING, was=RoundState.MEASURING, confirming=run, findings=kept):
             transaction.set_rollback(True)
             return False
@@ -95,15 +96,16 @@ def extend(one: WatchRound) -> bool:
     return True
 
 
-def start(watch: Watch, version: Version, matrix: Matrix, *, seed: int = 0) -> Run:
-    """A run on behalf of whoever made the watch. Raises CannotMeasure."""
+def start(watch: Watch, version: Version, matrix: Matrix, *, reason: RunReason) -> Run:
+    """A run on behalf of whoever made the watch, and why. Raises CannotMeasure."""
     by = runner_of(watch)
     if by is None:
         raise CannotMeasure(
             f"Whoever made the watch “{watch.name}” may not run in team “{watch.team.name}” any more: change the watch."
         )
     try:
-        return start_run(version=version, matrix=matrix, requested_by=by, seed=seed, releases=known(watch.distribution))
+        releases = known(watch.distribution)
+        return start_run(version=version, matrix=matrix, requested_by=by, reason=reason, releases=releases)
     except Refusal as refusal:
         raise CannotMeasure(str(refusal), passes=refusal.code in PASSING) from refusal
 

@@ -24,6 +24,7 @@ from farm.rules.matrices.points import Point
 from farm.rules.planning import blocks, estimates
 from farm.runs import selectors as runs
 from farm.runs.models import Run
+from farm.runs.states import RunReason
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ def next_run(one: Investigation) -> Answer | None:
     trial = replace(trial, axes={**trial.axes, "hardware": (f"node:{one.alert.node}",)})
     asked = {**(one.asked or {}), "candidates": [candidate.as_plain() for candidate in candidates]}
     with transaction.atomic():
-        started = measurements.start(watch, one.alert.version, trial)
+        started = measurements.start(watch, one.alert.version, trial, reason=RunReason.WORK_AROUND)
         state = InvestigationState.MEASURING
         if not one.move(state, was=InvestigationState.WAITING, run=started, asked=asked):
             transaction.set_rollback(True)

@@ -5,6 +5,7 @@ A side whose outputs fail parity is never praised: a change that it wins does no
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import log
 
 from farm.contract.document import Cell, Comparison
 from farm.rules.cells.axes import ASKED_ORDER
@@ -55,7 +56,9 @@ def opening_of(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> 
     asked = _worst_of_first_axis(known)
     decided = [one for one in known if one.change.is_decided and one.axis not in WORK_AXES]
     right = [one for one in decided if one.is_right]
-    lead = max(right, key=lambda one: one.change.size, default=None) or asked
+    largest = max(right, key=lambda one: one.change.size, default=None)
+    # of changes that cannot be told apart, the one that readers ask for first
+    lead = asked if largest is None or _is_as_large(asked, largest) else largest
     return Opening(
         lead=lead,
         asked=None if asked is lead else asked,
@@ -80,6 +83,19 @@ def _standing(one: Comparison, cells: Mapping[str, Cell]) -> Standing:
     change = change_of(one, cells)
     better = cells.get(one.candidate if change.is_gain else one.baseline) if change.is_decided else None
     return Standing(one, change, is_right=better is None or better.parity.verdict != "fail")
+
+
+def _is_as_large(asked: Standing | None, largest: Standing) -> bool:
+    """Whether the intervals of two decided changes overlap, whichever direction they have."""
+    if asked is None or not asked.change.is_decided or not asked.is_right:
+        return False
+    return _ends(asked.change)[1] >= _ends(largest.change)[0]
+
+
+def _ends(change: Change) -> tuple[float, float]:
+    """The least and the largest that a change may be, up or down alike, on the log scale."""
+    low, high = (abs(log(end)) for end in (change.low or 1.0, change.high or 1.0))
+    return min(low, high), max(low, high)
 
 
 def _worst_of_first_axis(standings: Sequence[Standing]) -> Standing | None:

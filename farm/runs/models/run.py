@@ -10,7 +10,7 @@ from django.utils import timezone
 from farm.accounts.models import Team
 from farm.contract.cells import Budget
 from farm.runs.models.event import Event
-from farm.runs.states import RUN_ARROWS, EventKind, RunOutcome, RunState
+from farm.runs.states import RUN_ARROWS, EventKind, RunOutcome, RunReason, RunState
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser
@@ -40,6 +40,9 @@ class Run(models.Model):
     team = models.ForeignKey(Team, models.CASCADE, related_name="runs")
     version = models.ForeignKey("registry.Version", models.PROTECT, related_name="runs")
     requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="runs")
+    reason = models.CharField(
+        max_length=12, choices=RunReason.choices, default=RunReason.ASKED, db_default="", blank=True
+    )
     matrix = models.JSONField()
     seed = models.PositiveBigIntegerField(default=0)
     budget = models.CharField(max_length=10, choices=[(b.value, b.value) for b in Budget], default=Budget.QUICK)

@@ -18,7 +18,7 @@ from farm.rules.runtimes.releases import NONE_YANKED
 from farm.runs.models import Arm, Block, Cell, Run
 from farm.runs.services.feeding import MOST_AT_START, release_ready_blocks
 from farm.runs.services.planning import Declared, must_be_meant, plan_run, read_matrix
-from farm.runs.states import EventKind, RunState
+from farm.runs.states import EventKind, RunReason, RunState
 
 # open runs of one team at a time; a script gone wild is stopped here
 MAX_OPEN_RUNS = 1000
@@ -30,14 +30,15 @@ def start_run(
     version: Version,
     matrix: Declared,
     requested_by: User,
+    reason: RunReason = RunReason.ASKED,
     seed: int = 0,
     releases: Iterable[str] = (),
     yanked: Mapping[str, str] = NONE_YANKED,
 ) -> Run:
     """Writes the run, its cells, blocks and arms, and orders what has to be made first.
 
-    `releases`: runtimes known to exist beyond the farm's table and its nodes, as `distribution==version`;
-    `yanked`: those that the package index took back, with the reason.
+    `reason`: why, where no person asked for it. `releases`: runtimes known to exist beyond the farm's table and its
+    nodes, as `distribution==version`; `yanked`: those that the package index took back, with the reason.
 
     Raises NotAllowed without the right to run in the model's team, Invalid for a bad matrix, Conflict for a version
     that is not ready and Unprocessable when no point of the matrix could mean anything.
@@ -54,6 +55,7 @@ def start_run(
             team=team,
             version=version,
             requested_by=requested_by,
+            reason=reason,
             matrix=declared.as_plain(),
             seed=seed,
             budget=plan.budget,

@@ -4,6 +4,7 @@ import pytest
 
 from farm.accounts.models import User
 from farm.alerts.models import Alert, Investigation, Point, Watch, WatchRound
+from farm.alerts.selectors.origins import origin_of
 from farm.alerts.services.causes import call_watch
 from farm.alerts.states import AlertState, InvestigationState, RoundOutcome
 from farm.contract.cells import CellSpec
@@ -66,6 +67,18 @@ def test_a_slower_release_ends_in_one_alert_with_cause_release_and_operator(watc
     assert alert.first_bad == "1.31.0"
     kinds = list(alert.events.values_list("kind", flat=True))
     assert kinds == ["opened", "explained"]
+    assert_every_run_says_why(one, alert)
+
+
+def assert_every_run_says_why(one: WatchRound, alert: Alert) -> None:
+    assert one.run is not None
+    assert one.confirming is not None
+    assert (one.run.reason, one.confirming.reason) == ("watch", "confirmation")
+    why = {run.reason: origin_of(run) for run in Run.objects.all()}
+    assert set(why) == {"watch", "confirmation", "bisection", "work-around"}
+    assert [getattr(why[reason], "watch", None) for reason in ("watch", "confirmation")] == [one.watch_id] * 2
+    assert [getattr(why[reason], "alert", None) for reason in ("bisection", "work-around")] == [alert.pk] * 2
+    assert "to confirm in a fresh block" in str(why["confirmation"])
 
 
 @pytest.mark.slow

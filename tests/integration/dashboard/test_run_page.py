@@ -112,6 +112,47 @@ def test_a_waiting_run_shows_its_cells_waiting(signed_in: Client, version: Versi
     assert words.count("waiting") >= 8
 
 
+def test_a_live_run_says_who_measures_what_since_when_and_how_it_ends(
+    signed_in: Client, version: Version, node: Node, owner: User
+) -> None:
+    run = rows.begin_run(version, owner)
+    rows.MadeUpNode(node).measure(run, most_rounds=3)
+    Node.objects.filter(pk=node.pk).update(doing="round 4: onnxruntime==1.31.1, int8-dynamic, arm 2")
+    run.touch()
+    text = signed_in.get(f"/runs/{run.pk}/?part=live").content.decode()
+    now = text[text.index('id="now"') : text.index("</section>", text.index('id="now"'))]
+    assert "round 3 of 8: round 4: onnxruntime==1.31.1, int8-dynamic" in now
+    name = run.blocks.get().arms.get(number=2).name
+    assert f'href="/runs/{run.pk}/cells/{name}/"' in now
+    assert "bench-1 measures block 1." in now
+    assert re.search(r"0 of 8 cells ended; round 3 of 8; [\d.]+ s since it was started; about .* left\.", text)
+    # one state on the whole page
+    assert "measuring</span>" in text[: text.index("<h1")]
+    assert "queued" not in text[: text.index("<h1")]
+    assert "standstill" not in text
+
+
+def test_a_run_that_stands_still_says_why(signed_in: Client, version: Version, node: Node, owner: User) -> None:
+    run = rows.begin_run(version, owner)
+    held = "another measurement holds this machine since 07:12"
+    Node.objects.filter(pk=node.pk).update(doing=held)
+    words = assert_is_page(signed_in.get(f"/runs/{run.pk}/"))
+    assert f"bench-1: {held}" in words
+    assert "left." not in words
+    Node.objects.filter(pk=node.pk).update(doing="", state="offline")
+    run.touch()
+    assert "is online. Start one, or add a node." in assert_is_page(signed_in.get(f"/runs/{run.pk}/"))
+
+
+def test_a_run_of_the_farms_own_says_why_there_is_one_and_is_no_latest_result(signed_in: Client, run: Run) -> None:
+    assert f"/runs/{run.pk}/" in signed_in.get("/").content.decode()
+    Run.objects.filter(pk=run.pk).update(reason="confirmation")
+    run.touch()
+    assert "Started by a watch that was removed since." in assert_is_page(signed_in.get(f"/runs/{run.pk}/"))
+    text = signed_in.get("/").content.decode()
+    assert "Latest results" not in text
+
+
 def test_an_unchanged_run_is_answered_with_304_and_few_queries(
     signed_in: Client, version: Version, node: Node, owner: User, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:

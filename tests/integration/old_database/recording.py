@@ -88,6 +88,8 @@ def pages() -> list[str]:
     cells = [f"/runs/{place}/" for place in ("1/cells/c1", "1/cells/c6", "1/cells/c8", "2/cells/c1", "3/cells/c2")]
     alerts = [f"/alerts/{pk}/" for pk in _all(Alert)]
     watches = [f"/watches/{pk}/" for pk in _all(Watch)]
+    # what a page showed first was that of its releases, which has an address of its own now
+    runs += [f"/runs/{pk}/?along=runtime" for pk in _all(Run)]
     return [*runs, *cells, *alerts, *watches, *(f"/models/{pk}/" for pk in _all(Model))]
 
 

@@ -187,6 +187,13 @@ def test_a_decided_change_leads_an_undecided_one_of_the_axis_that_is_asked_for_f
     assert "Whether ONNX Runtime 1.31.1 runs it (" in second
 
 
+def test_of_changes_whose_intervals_overlap_the_releases_lead():
+    set_apart = compared("int8", axis="precision", ratio=1.25, ci_low=1.22, ci_high=1.28)
+    assert document(set_apart, compared()).sentence.startswith("ONNX Runtime 1.31.1 runs encoder")
+    clear = compared("int8", axis="precision", ratio=1.35, ci_low=1.3, ci_high=1.4)
+    assert document(clear, compared()).sentence.startswith("int8-dynamic runs encoder")
+
+
 def test_a_slowdown_between_releases_is_told_beside_a_larger_gain_between_them():
     gain = compared("both", baseline="int8", verdict="faster", ratio=0.5, ci_low=0.48, ci_high=0.52)
     found = document(gain, compared())

@@ -1,0 +1,46 @@
+"""Why there is a run that no person asked for: the watch or the alert that it belongs to."""
+
+from dataclasses import dataclass
+
+from django.db.models import Q
+
+from farm.alerts.models import Investigation, WatchRound
+from farm.runs.models import Run
+from farm.runs.states import RunReason
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """`text`: why, in a sentence. `watch`, `alert`: the number of what it belongs to; None: it was removed since."""
+
+    text: str
+    watch: int | None = None
+    alert: int | None = None
+
+
+def origin_of(run: Run) -> Origin | None:
+    """None where a person asked for the run. One query."""
+    if run.reason == RunReason.ASKED:
+        return None
+    if run.reason in (RunReason.BISECTION, RunReason.WORK_AROUND):
+        return _of_alert(run)
+    found = WatchRound.objects.filter(Q(run=run) | Q(confirming=run)).select_related("watch").first()
+    return Origin(_GONE) if found is None else Origin(_told(run, found), watch=found.watch_id)
+
+
+_GONE = "Started by a watch that was removed since."
+
+
+def _told(run: Run, one: WatchRound) -> str:
+    if run.reason == RunReason.CONFIRMATION:
+        return f"Started by the farm to confirm in a fresh block what watch “{one.watch.name}” found."
+    return f"Started by watch “{one.watch.name}”: {one.old} → {one.new}."
+
+
+def _of_alert(run: Run) -> Origin:
+    # a step that is over stands in a list of steps alone, which no index answers
+    rows = Investigation.objects.filter(alert__model=run.version.model_id).only("alert", "run", "steps").order_by("-pk")
+    alert = next((row.alert_id for row in rows if run.pk in (row.run_id, *(s.get("run") for s in row.steps))), None)
+    what = "since which release there is the change" if run.reason == RunReason.BISECTION else "which settings undo it"
+    of = f" of alert {alert}" if alert is not None else ""
+    return Origin(f"Started by the farm to find out {what}{of}.", alert=alert)

@@ -1,0 +1,43 @@
+"""Why an open run does not measure anything at the moment, in one sentence. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from farm.rules.cells.numbers import counted
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What an open run waits for. Counts are of its blocks that are not measured.
+
+    `told`: what nodes that could measure it say keeps them; `busy`: what such nodes measure now, in words; `nodes`: how
+    many nodes online take its blocks; `hardware`: what its blocks ask for.
+    """
+
+    preparing: int = 0
+    queued: int = 0
+    told: Sequence[str] = ()
+    busy: Sequence[str] = ()
+    nodes: int = 0
+    hardware: Sequence[str] = ()
+
+
+def standstill(waiting: Waiting) -> str:
+    """The first thing that keeps it; empty where nothing is left to be measured."""
+    if waiting.queued:
+        return _of_queued(waiting)
+    if waiting.preparing:
+        blocks = f"{counted(waiting.preparing, 'block')} {'waits' if waiting.preparing == 1 else 'wait'}"
+        return f"{blocks} for variants and inputs, which are being prepared."
+    return ""
+
+
+def _of_queued(waiting: Waiting) -> str:
+    if waiting.told:
+        return " ".join(waiting.told)
+    if not waiting.nodes:
+        what = ", ".join(waiting.hardware) or "this hardware"
+        return f"No node that takes blocks for {what} is online. Start one, or add a node."
+    if waiting.busy:
+        return f"Queued: {'; '.join(waiting.busy)}."
+    return "Queued: a node takes the next block within seconds."

@@ -1,0 +1,31 @@
+"""Why an open run stands still, in one sentence."""
+
+import pytest
+
+from farm.rules.reporting.standstill import Waiting, standstill
+
+
+@pytest.mark.parametrize(
+    ("waiting", "sentence"),
+    [
+        (Waiting(), ""),
+        (Waiting(preparing=1), "1 block waits for variants and inputs, which are being prepared."),
+        (Waiting(preparing=3), "3 blocks wait for variants and inputs, which are being prepared."),
+        (
+            Waiting(queued=1, nodes=1, told=["bench-1: another measurement holds this machine since 07:12"]),
+            "bench-1: another measurement holds this machine since 07:12",
+        ),
+        (
+            Waiting(queued=2, hardware=["cuda"]),
+            "No node that takes blocks for cuda is online. Start one, or add a node.",
+        ),
+        (Waiting(queued=2), "No node that takes blocks for this hardware is online. Start one, or add a node."),
+        (
+            Waiting(queued=1, nodes=1, busy=["bench-1 has measured run 12 since 07:12 UTC"]),
+            "Queued: bench-1 has measured run 12 since 07:12 UTC.",
+        ),
+        (Waiting(queued=1, nodes=2), "Queued: a node takes the next block within seconds."),
+    ],
+)
+def test_a_standstill_has_its_reason(waiting: Waiting, sentence: str) -> None:
+    assert standstill(waiting) == sentence
