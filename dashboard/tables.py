@@ -157,4 +157,4 @@ def counted(number: int) -> Entry:
 
 def moment(at: datetime | None) -> Entry:
     """A moment; `not yet` for none."""
-    return Entry("not yet") if at is None else Entry(at=at, value=at.timestamp())
+    return Entry("not yet") if at is None else Entry(f"{at:%Y-%m-%d %H:%M} UTC", at.timestamp(), at=at)
