@@ -26,7 +26,9 @@ class ListsByDefault(TyperGroup):
 
 app = typer.Typer(cls=ListsByDefault, add_completion=False, pretty_exceptions_enable=False)
 ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="Its number or name, as `onnxfarm models` shows.")]
-VersionOption = Annotated[int | None, typer.Option("--version", min=1, help="This version alone.")]
+VersionOption = Annotated[
+    int | None, typer.Option("--version", min=1, help="One version alone.", show_default="the whole model")
+]
 
 
 @app.command("list")
