@@ -117,8 +117,8 @@ def test_an_allowance_is_a_name_and_nothing_else(names: str) -> None:
     [
         (Runtime(distribution="evil-package", version="1.31.1"), "Unknown distribution 'evil-package'"),
         (Runtime(distribution="onnxruntime.", version="1.31.1"), "Unknown distribution 'onnxruntime.'"),
-        (Runtime(distribution="onnxruntime", version="1.31.1-evil"), "'1.31.1-evil' of onnxruntime is no version"),
-        (Runtime(distribution="onnxruntime", version="1x"), "is no version"),
+        (Runtime(distribution="onnxruntime", version="1.31.1-evil"), "'1.31.1-evil' of onnxruntime is not a version"),
+        (Runtime(distribution="onnxruntime", version="1x"), "is not a version"),
     ],
 )
 def test_a_runtime_that_did_not_come_through_a_matrix_is_looked_at_too(runtime: Runtime, words: str) -> None:
