@@ -20,6 +20,7 @@ from markdown_it.token import Token
 CHECKOUT = Path(__file__).resolve().parents[1] / "docs"
 INSTALLED = Path(sys.prefix) / "share" / "doc" / "onnxfarm"
 FIRST = "README"
+_COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
 ATTACHMENTS = {".png": "image/png", ".yaml": "text/plain; charset=utf-8"}
 
 
@@ -60,7 +61,8 @@ def document(name: str) -> Document | None:
     """The document of that name, or None where there is none."""
     if name not in names():
         return None
-    tokens = _parser().parse((root() / f"{name}.md").read_text(encoding="utf-8"))
+    # comments are marks for the commands that write parts of a document
+    tokens = _parser().parse(_COMMENT.sub("", (root() / f"{name}.md").read_text(encoding="utf-8")))
     sections = tuple(_sections(name, tokens))
     _prepare(tokens, name)
     body = _parser().renderer.render(tokens, _parser().options, {})

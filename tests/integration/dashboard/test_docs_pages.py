@@ -29,6 +29,7 @@ def test_no_document_brings_a_style_or_a_tag_of_its_own(signed_in: Client) -> No
         assert body is not None
         assert "style=" not in body.body, name
         assert "<script" not in body.body, name
+        assert "&lt;!--" not in body.body, name
 
 
 def test_a_search_finds_the_section_and_leads_to_its_heading(signed_in: Client) -> None:
