@@ -114,7 +114,7 @@ def test_an_alert_says_who_by_how_much_since_when_through_what_and_the_way_round
     alert = watching.found_by_a_watch(version, node, owner, matrix={"batch": [1, 8], "threads": [1]})
     with CaptureQueriesContext(connection) as captured:
         response = signed_in.get(f"/alerts/{alert.pk}/")
-    assert len(captured) <= 17
+    assert len(captured) <= 18
     words, text = assert_is_page(response), response.content.decode()
     assert re.search(r"ONNX Runtime 1\.30\.0 runs encoder .* 2\d(\.\d)? % slower than 1\.29\.0 on bench-1", words)
     assert re.search(r"95 % interval [\d.]+–[\d.]+ %, \d+ rounds", words)

@@ -124,7 +124,7 @@ def test_the_settings_take_as_many_queries_for_many_channels_as_for_few(
     few = count_queries(signed_in, "/settings/")
     for number in range(2, 9):
         add(number)
-    assert count_queries(signed_in, "/settings/") == few <= 12
+    assert count_queries(signed_in, "/settings/") == few <= 13
 
 
 def count_queries(client: Client, address: str) -> int:

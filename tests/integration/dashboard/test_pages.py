@@ -164,7 +164,7 @@ def test_runs_are_filtered_by_model_and_state(signed_in: Client, run: Run, versi
     complete = words_of(signed_in.get("/runs/?state=complete&q=enc"))
     assert f"run {run.pk}" in complete
     assert "95 %, 8 rounds" in complete
-    assert "No run fits" in words_of(signed_in.get("/runs/?q=nothing"))
+    assert "Nothing matches." in words_of(signed_in.get("/runs/?q=nothing"))
     assert_is_page(signed_in.get("/runs/?state=nonsense&page=99"))
 
 
