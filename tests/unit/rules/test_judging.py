@@ -138,6 +138,17 @@ def test_more_rounds_than_the_budget_can_be_asked_for():
     assert [reply.go_on for reply in replies] == [True] * 11 + [False]
 
 
+def test_more_rounds_than_a_farm_measures_are_never_named():
+    """64 or 96 pairs would decide it, and each is of two rounds."""
+    judge, _ = fed(make_block(budget="precise"), make_rounds(48, {0: 1.0, 1: 1.035}, noise=0.06, seed=13))
+    (judged,) = judge.comparisons()
+    assert judged.figures is not None
+    assert judged.verdict == "undecided"
+    assert judged.figures.rounds_needed is not None
+    assert 2 * judged.figures.rounds_needed > 96
+    assert judged.rounds_needed is None
+
+
 def test_a_precise_block_joins_two_rounds_to_one_pair():
     judge, replies = fed(make_block(budget="precise"), make_rounds(16, SLOWER))
     (judged,) = judge.comparisons()
