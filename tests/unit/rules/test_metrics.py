@@ -34,6 +34,7 @@ def longer(monkeypatch):
     monkeypatch.setattr(summaries, "OF_LAUNCHES", (*metrics.OF_LAUNCHES, FAULTS))
     monkeypatch.setattr(reading, "METRICS", table)
     monkeypatch.setattr(tables, "METRICS", (*tables.METRICS, FAULTS, LIBRARIES))
+    monkeypatch.setattr(tables, "HEADS", (*tables.HEADS, FAULTS.name, LIBRARIES.name))
 
 
 def measured(*, counts=(900, 1000, 1100, 1000), **check):
