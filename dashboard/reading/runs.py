@@ -76,6 +76,7 @@ COLUMNS: tuple[Column["Run"], ...] = (
     Number("interval", lambda run: interval(lead_of(run))),
     Number("confidence", lambda run: confidence(lead_of(run)), "level of the interval, and rounds", order="rounds"),
     Prose("What", lambda run: what(lead_of(run))),
+    Column("Why", lambda run: Entry(run.reason)),
     Number("cells", lambda run: counted(run.cell_count), order="cells"),
     Column("Started", lambda run: Entry(at=run.created_at, value=run.created_at.timestamp()), order="at"),
     Column("By", lambda run: Entry(run.requested_by.username if run.requested_by else "somebody who left")),

@@ -60,9 +60,11 @@ class Listing(Generic[Row]):
         return any(entry.act is not None for row in self.table.rows for entry in row)
 
 
-def chosen(request: HttpRequest, name: str, label: str, choices: Iterable[tuple[str, str]]) -> Filter:
-    """The filter as the address sets it; a value that it does not have sets nothing."""
-    known = [("", "all"), *choices]
+def chosen(
+    request: HttpRequest, name: str, label: str, choices: Iterable[tuple[str, str]], *, nothing: str = "all"
+) -> Filter:
+    """The filter as the address sets it; a value that it does not have sets nothing, which is called `nothing`."""
+    known = [("", nothing), *choices]
     value = request.GET.get(name, "")
     return Filter(name, label, known, value if value in dict(known) else "")
 

@@ -18,12 +18,14 @@ from dashboard.words import VERDICTS
 from farm.accounts.selectors import teams_writable_by
 from farm.runs import selectors
 from farm.runs.selectors import pages
-from farm.runs.states import RunOutcome, RunState
+from farm.runs.states import FARM_MADE, RunOutcome, RunReason, RunState
 
 if TYPE_CHECKING:
     from farm.runs.models import Run
 
 STATES = (("running", "running"), *((one.value, one.value) for one in RunOutcome if one.value))
+# what the farm made to be sure of something stands apart, unless it is asked for
+REASONS = (("every", "every run"), *((one.value, one.value) for one in RunReason if one.value))
 
 
 @page
@@ -34,6 +36,7 @@ def runs(request: HttpRequest) -> HttpResponse:
     filters = [
         chosen(request, "state", "State", STATES),
         chosen(request, "verdict", "Verdict", [(word, word) for word in VERDICTS]),
+        chosen(request, "reason", "Why", REASONS, nothing="asked for or watched"),
     ]
     rows = ordered(request, narrowed(selectors.runs_listed(user), wanted, filters), reading.ORDERS)
     if downloads.is_wanted(request):
@@ -60,4 +63,8 @@ def narrowed(rows: QuerySet["Run"], wanted: str, filters: list[Filter]) -> Query
         rows = rows.filter(state__in=pages.OPEN_RUNS)
     elif values["state"]:
         rows = rows.filter(outcome=values["state"])
-    return rows.filter(lead__verdict=values["verdict"]) if values["verdict"] else rows
+    if values["verdict"]:
+        rows = rows.filter(lead__verdict=values["verdict"])
+    if values["reason"] in RunReason.values and values["reason"]:
+        return rows.filter(reason=values["reason"])
+    return rows if values["reason"] else rows.exclude(reason__in=FARM_MADE)

@@ -20,7 +20,7 @@ from farm.rules.planning.plans import PlannedBlock
 from farm.runs.models import Arm, Cell, Comparison, Report, Run
 from farm.runs.selectors.evidence import COUNTED
 from farm.runs.selectors.runs import no_run, runs_listed
-from farm.runs.states import OPEN_BLOCKS, BlockState, RunState
+from farm.runs.states import FARM_MADE, OPEN_BLOCKS, BlockState, RunState
 
 # what has to be asked for as a list of states, so that an index answers it
 OPEN_RUNS = (RunState.PLANNED, RunState.RUNNING)
@@ -89,8 +89,9 @@ def open_run_count(user: Anyone) -> int:
 
 
 def last_runs(models: Iterable[Model]) -> dict[int, Run]:
-    """The newest run of each of these models, by the model's number."""
-    rows = Run.objects.filter(version__model__in=list(models)).values("version__model").annotate(last=Max("pk"))
+    """The newest run of each of these models that a person or a watch asked for, by the model's number."""
+    asked = Run.objects.exclude(reason__in=FARM_MADE)
+    rows = asked.filter(version__model__in=list(models)).values("version__model").annotate(last=Max("pk"))
     newest = {row["last"]: row["version__model"] for row in rows.order_by()}
     runs = Run.objects.filter(pk__in=newest).defer("matrix")
     return {newest[run.pk]: run for run in runs}
@@ -98,7 +99,7 @@ def last_runs(models: Iterable[Model]) -> dict[int, Run]:
 
 def with_last_run(models: QuerySet[Listed]) -> QuerySet[Listed]:
     """The models with what sorts them by their newest run: `last_run`, and `last_lead`, which that leads with."""
-    newest = Run.objects.filter(version__model=OuterRef("pk")).order_by("-pk")
+    newest = Run.objects.filter(version__model=OuterRef("pk")).exclude(reason__in=FARM_MADE).order_by("-pk")
     known = {name: Subquery(newest.values(field)[:1]) for name, field in (("last_run", "pk"), ("last_lead", "lead"))}
     return cast(QuerySet[Listed], models.annotate(**known))
 

@@ -16,6 +16,7 @@ from farm.rules.cells import numbers
 from farm.rules.reporting.leads import Lead
 from farm.runs.models import Run
 from farm.runs.services import add_leads
+from farm.runs.states import RunReason
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.conftest import client_of
 from tests.integration.dashboard.pages import assert_is_page, table_rows, words_of
@@ -189,3 +190,20 @@ def test_a_cell_is_run_again_by_itself_and_cells_are_chosen(signed_in: Client, r
     for wrong in ("c99", "../../etc", "c5,c6"):
         address = f"/runs/new/?version={run.version_id}&like={run.pk}&cell={wrong}"
         assert signed_in.get(address).status_code == 404, wrong
+
+
+def test_runs_that_the_farm_made_to_be_sure_stand_apart(signed_in: Client, listed: list[Run]) -> None:
+    Run.objects.filter(pk=listed[1].pk).update(reason=RunReason.BISECTION)
+    Run.objects.filter(pk=listed[2].pk).update(reason=RunReason.WATCH)
+
+    def shown(reason: str) -> list[str]:
+        return [row[0] for row in table_rows(signed_in.get("/runs/", {"reason": reason}), "runs")]
+
+    first, bisecting, watching = (f"run {run.pk}" for run in listed)
+    assert shown("") == shown("nonsense") == [watching, first]
+    assert shown("every") == [watching, bisecting, first]
+    assert shown("bisection") == [bisecting]
+    assert shown("watch") == [watching]
+    assert listed[1].version_id == listed[2].version_id
+    found = {row[0]: row[1] for row in table_rows(signed_in.get("/models/"), "models")}
+    assert found["decoder"] == watching
