@@ -25,7 +25,7 @@ COLUMNS: tuple[Column[tuple[int, Sequence[float]]], ...] = (
 # points of all launches together: some 100 kB of JSON
 MOST_POINTS = 4000
 MOST_LAUNCHES = 16
-# windows of a launch agree within this much (docs/measuring.md)
+# windows of a launch agree within this much (docs/samples.md)
 STEADY = 0.05
 LEAST = 10
 

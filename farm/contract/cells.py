@@ -12,7 +12,7 @@ Optimization = Literal["disable", "basic", "extended", "all"]
 
 
 class Budget(StrEnum):
-    """How much measuring a cell gets: docs/measuring.md, "Budgets". `glance`: one launch, and nothing is compared."""
+    """How much measuring a cell gets: docs/samples.md, "Budgets". `glance`: one launch, and nothing is compared."""
 
     GLANCE = "glance"
     QUICK = "quick"

@@ -1,4 +1,4 @@
-"""docs/security.md names tests and files as its evidence. A name that leads nowhere fails here."""
+"""The documents of security name tests and files as their evidence. A name that leads nowhere fails here."""
 
 import ast
 import re
@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "docs" / "security.md").read_text()
+DOCUMENTS = ("security", "threats-people", "threats-machines", "security-open")
+TEXT = "\n".join((ROOT / "docs" / f"{name}.md").read_text() for name in DOCUMENTS)
 NAMED = sorted(set(re.findall(r"`((?:unit|integration|acceptance)/[\w/]+\.py)::([^`]+)`", TEXT)))
 ATTACKERS = (
     "A stranger",
@@ -36,7 +37,7 @@ def names_in(path: str) -> frozenset[str]:
 def part(heading: str) -> str:
     """What stands below a heading, up to the next one."""
     found = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL)
-    assert found, f"docs/security.md has no part “{heading}”"
+    assert found, f"no document of security has a part “{heading}”"
     return found[1]
 
 

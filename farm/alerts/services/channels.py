@@ -127,7 +127,7 @@ def _check_target(kind: str, target: str) -> None:
 def _check_mail(address: str) -> None:
     if not settings.HAS_MAIL:
         raise Invalid(
-            "This farm is not set up to send mail.", code="no_mail", hint="Set ONNXFARM_MAIL_URL, see docs/watch.md."
+            "This farm is not set up to send mail.", code="no_mail", hint="Set ONNXFARM_MAIL_URL, see docs/channels.md."
         )
     try:
         validate_email(address)

@@ -27,7 +27,7 @@ TICK_US = 1.0
 SHORTEST_US = 5.0
 # the nodes with the most time; an interval takes milliseconds to work out
 MOST_JUDGED = 256
-# Of blocks with one changed node about twice this share name another one too: docs/measuring.md, "Operators".
+# Of blocks with one changed node about twice this share name another one too: docs/proofs/measuring.md, "Operators".
 LEVEL = 0.005
 _OPPOSITE: Mapping[Verdict, Verdict] = {"slower": "faster", "faster": "slower"}
 

@@ -87,6 +87,7 @@ class World:
             "team_id": team.pk,
             "username": _leaving(team).username,
             "what": "drain",
+            "name": "watch",
             **self._found(team, owner, measured),
             "secret": "ofs_nobody-made-this",
         }
@@ -286,6 +287,9 @@ PAYLOADS: Final[dict[str, Callable[[World], dict[str, Any] | bytes]]] = {
     "POST settings/teams/": lambda world: {"name": "another"},
     "POST settings/teams/<int:team_id>/": lambda world: {"username": "newcomer", "role": "member"},
     "PATCH api/v1/models/<int:model_id>": lambda world: {"description": "seen"},
+    "PATCH api/v1/versions/<int:version_id>": lambda world: {"note": "seen"},
+    "POST models/<int:model_id>/edit/": lambda world: {"name": "encoder"},
+    "POST models/versions/<int:version_id>/note/": lambda world: {"note": "seen"},
     "POST api/v1/uploads": lambda world: {"files": _file(), "team": world.run.team.name},
     "PUT api/v1/uploads": lambda world: b"not looked at here",
     "PATCH api/v1/uploads/files/<key>": lambda world: b"abc",

@@ -142,7 +142,8 @@ def test_no_page_says_none_breaks_or_shows_an_empty_chart(farm: list[str], owner
         assert answer.status_code == 200, f"a link led to {path}, which answered {answer.status_code}"
         page = answer.content.decode()
         assert "alert(1)</script>" not in page, path
-        if "<title>" in page:
+        # a document may show what a template looks like
+        if "<title>" in page and not path.startswith("/docs/"):
             assert_is_page(answer)
         assert_figures_say_something(page, path)
         for href in HREF.findall(page):

@@ -91,4 +91,4 @@ def test_waiting_for_the_machine_says_who_has_it(clock: Clock) -> None:
     follower, out = lines_of(clock)
     follower.start_block(make_block(), number=1)
     follower.wait("`onnxfarm bench` (process 4711) has been measuring on this machine since 14:02:00.")
-    assert "block 1 of 1: waiting. `onnxfarm bench` (process 4711) measures" in out.getvalue()
+    assert "block 1 of 1: waiting. `onnxfarm bench` (process 4711) has been measuring" in out.getvalue()

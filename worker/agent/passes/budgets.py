@@ -1,4 +1,4 @@
-"""How long a cell is measured: docs/measuring.md, "Budgets"."""
+"""How long a cell is measured: docs/samples.md, "Budgets"."""
 
 from farm.contract.cells import Budget
 from worker.agent.passes.orders import BudgetPart

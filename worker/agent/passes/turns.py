@@ -1,7 +1,7 @@
 """A round whose arms take turns: their processes are alive together, and one of them measures at a time.
 
 A shared machine changes its speed by a tenth within seconds. Arms that are measured one after the other carry that into
-their ratio; arms that take turns of some milliseconds see the same of it. docs/measuring.md says what this gains.
+their ratio; arms that take turns of some milliseconds see the same of it. docs/samples.md says what this gains.
 """
 
 import os
