@@ -49,8 +49,9 @@ MEANT = (
 )
 
 
-# what stood of a run in sentences on a model's page, whose list of runs has columns now
-COUNTS = re.compile(r"^\d+ of \d+ cells done; ")
+# what stood in sentences on the pages of a model and a watch, whose lists of runs and alerts have columns now
+LISTED = ("/models/", "/watches/")
+HEADINGS = re.compile(r"^\d+ of \d+ cells done; |^\d+ alerts?$|^ONNX Runtime [\d.]+$|, since [\d.]+ · opened$")
 IN_COLUMNS = re.compile(r" runs .* (?P<change>[\d.]+ %) (?:slower|faster) than .* \(95 % interval ")
 
 
@@ -179,15 +180,16 @@ def test_pages_say_what_they_said(recorded: Recorded) -> None:
         if recorded.kind == "postgresql":
             # the matrix, to copy, is in the order in which the database has its keys
             lost = [line for line in lost if line.lstrip("- ") not in {other.lstrip("- ") for other in new}]
-        if page.startswith("/models/"):
+        if page.startswith(LISTED):
             lost = [line for line in lost if not stands_in_columns(line, new)]
         assert [line for line in lost if re.search(r"\d", line)] == [], page
 
 
 def stands_in_columns(line: str, page: list[str]) -> bool:
-    """Whether it counted a run's verdicts, or is the sentence of a run whose change the page still says."""
+    """Whether it headed or counted what columns say now, or is said once still: whole, or its change."""
     sentence = IN_COLUMNS.search(line)
-    return bool(COUNTS.match(line)) or (sentence is not None and sentence["change"] in "\n".join(page))
+    is_said = line in page or (sentence is not None and sentence["change"] in "\n".join(page))
+    return is_said or HEADINGS.search(line) is not None
 
 
 def meant(line: str) -> str:
