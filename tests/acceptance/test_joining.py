@@ -49,7 +49,7 @@ def test_a_second_machine_joins_works_and_is_taken_out(farm: LiveFarm, tmp_path:
     enrolled = run(farm, [*node(farm, home, "enroll", farm.opened.url), "--token", code, "--name", "second"])
     assert enrolled.returncode == 0, enrolled.stderr
     assert f"of {farm.opened.gateway_url}" in enrolled.stdout
-    assert "Have an admin of the farm compare it" in enrolled.stdout
+    assert "Ask an admin of the farm to compare it" in enrolled.stdout
 
     again = run(farm, [*node(farm, tmp_path / "third", "enroll", farm.opened.gateway_url), "--token", code])
     assert again.returncode == 2

@@ -98,7 +98,7 @@ def test_a_gate_that_runs_out_of_time_ends_with_4(home: Path) -> None:
         (["--candidate", "1.31.1", "--server", "farm.example"], "http://"),
         (
             ["--candidate", "1.31.1", "--server", "https://farm.example", "--rounds", "8"],
-            "--rounds is for this machine",
+            "--rounds works on this machine only",
         ),
     ],
 )

@@ -167,7 +167,7 @@ def test_only_one_measures_on_a_machine(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv(host_lock.ENVIRONMENT_NAME, str(tmp_path / "lock"))
     with (
         host_lock.measuring(patience_s=0),
-        pytest.raises(host_lock.BusyError, match="This node looks at what else"),  # its own process holds it
+        pytest.raises(host_lock.BusyError, match="This node is testing what else"),  # its own process holds it
         host_lock.measuring(patience_s=0.2),
     ):
         pass

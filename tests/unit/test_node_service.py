@@ -38,7 +38,7 @@ def test_a_launchd_agent_is_a_property_list_with_the_same_words() -> None:
 
 
 def test_a_system_without_a_known_service_manager_is_told_what_to_do() -> None:
-    with pytest.raises(Usage, match="have your system run `onnxfarm node start`"):
+    with pytest.raises(Usage, match="let your system run `onnxfarm node start`"):
         service.unit_for("win32", command=COMMAND, home=HOME)
 
 
