@@ -100,6 +100,14 @@ def test_a_machine_with_time_left_traces_every_comparison(clock: Clock) -> None:
     assert pace.traceable(8, rounds=4) == 5
 
 
+def test_a_block_that_is_over_its_time_and_has_nothing_to_explain_traces_nothing(clock: Clock) -> None:
+    pace = begun(clock, 10.0)
+    assert rounds_within(pace, clock, round_s=60.0) == 1
+    # what the farm answers where no verdict needs traces
+    assert pace.traceable(0, rounds=0) == 0
+    assert pace.traceable(ARMS, rounds=4) == 2
+
+
 def test_a_model_that_has_no_first_trace_has_no_pace_of_traces(clock: Clock) -> None:
     pace = Pace(10.0, clock=clock)
     with pace.tracing(0):

@@ -56,7 +56,10 @@ class Pace:
         One change that is explained says more than several with too few traces each.
         """
         each_s = rounds * self._trace_s
-        return arms if self._left_s >= arms * each_s else max(PAIR, int(self._left_s / each_s))
+        # without arms or rounds there is nothing to divide the time by
+        if arms <= PAIR or each_s == 0.0 or self._left_s >= arms * each_s:
+            return arms
+        return max(PAIR, int(self._left_s / each_s))
 
     @contextlib.contextmanager
     def repeating(self) -> Iterator[None]:
