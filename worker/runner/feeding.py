@@ -76,21 +76,26 @@ class Feed:
         """The first inference: ONNX Runtime allocates the outputs, whose shapes may depend on the data."""
         self.run()
 
-    def settle(self) -> None:
+    def settle(self) -> int:
         """Bind the first outputs' buffers as preallocated outputs; one more inference shows that they fit.
 
-        Where shapes change from run to run (random or sampled outputs) ONNX Runtime goes on allocating.
+        Outputs whose size may depend on the data take several. Answers how many were begun. Where shapes change from
+        run to run (random or sampled outputs) ONNX Runtime goes on allocating.
         """
         for name, value in zip(self._outputs, self._binding.get_outputs(), strict=True):
             if self._types[name].startswith("tensor(") and "string" not in self._types[name]:
                 self._held.append(value)
                 self._binding.bind_ortvalue_output(name, value)
+        begun = 0
         try:
             for _ in range(SHAPE_TRIES if self._has_open_shapes else 1):
+                begun += 1
                 self.run()
-        except Exception:  # ONNX Runtime's own classes; anything but the shape shows again in the next line
+        except Exception:  # ONNX Runtime's own classes; anything but the shape shows again in the next run
             self._is_changing = True
+            begun += 1
             self.run()
+        return begun
 
     def run(self) -> None:
         """One inference."""

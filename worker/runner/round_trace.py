@@ -43,29 +43,32 @@ def _profiled(order: Order, *, turns: Turns | None) -> tuple[str, set[int]]:
     with faults.translated("run"):
         feed = Feed(engine, choose_inputs(engine, load_arrays(order.inputs)))
         feed.run_first()
-        feed.settle()
-        # a run of each of these is the first of the profile's
-        for _ in range(WARMUP_RUNS - 2):
+        # the profile has every run, from the first
+        begun = 1 + feed.settle()
+        while begun < WARMUP_RUNS:
             feed.run()
-        cold_runs = _run(feed, order, turns=turns)
+            begun += 1
+        cold_runs = _run(feed, order, begun=begun, turns=turns)
         return engine.session.end_profiling(), cold_runs
 
 
-def _run(feed: Feed, order: Order, *, turns: Turns | None) -> set[int]:
-    """At least five runs, more while there is time; which of the profile's runs came first after others' turns."""
+def _run(feed: Feed, order: Order, *, begun: int, turns: Turns | None) -> set[int]:
+    """At least five runs, more while there is time; which of the profile's runs came first after others' turns.
+
+    `begun`: how many runs the profile has already.
+    """
     cold_runs: set[int] = set()
-    number, counted, spent_ns = WARMUP_RUNS, 0, 0
+    counted, spent_ns = 0, 0
     while True:
         began = before = time.perf_counter_ns()
         while before - began < TURN_NS:
             feed.run()
             after = time.perf_counter_ns()
             spent_ns, before = spent_ns + after - before, after
-            number, counted = number + 1, counted + 1
+            counted += 1
             if counted >= LEAST_RUNS and (counted >= order.trace_runs or spent_ns >= order.trace_s * 1e9):
                 return cold_runs
         if turns is not None:
             turns.wait()
-            cold_runs.add(number)
+            cold_runs.add(begun + counted + len(cold_runs))
             feed.run()
-            number += 1
