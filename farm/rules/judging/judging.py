@@ -99,7 +99,7 @@ class BlockJudge:
             return Reply(go_on=report.trace_round == 0)
         if not isinstance(report, RoundReport) or self.wants_more_rounds():
             return Reply(go_on=isinstance(report, RoundReport))
-        arms = self._opening_first(self.arms_to_explain())
+        arms = self.arms_to_explain()
         return Reply(go_on=False, trace_arms=arms, trace_rounds=MORE_TRACES if arms else 0)
 
     @property
@@ -153,29 +153,18 @@ class BlockJudge:
     def arms_to_explain(self) -> tuple[int, ...]:
         """The arms of comparisons that were called slower or faster and whose operators can say why.
 
-        None of those that enough of their rounds have traced.
+        None of those that enough of their rounds have traced. Arms of one comparison stand together, those of the
+        largest change along the axis asked for first come first: busy nodes trace fewer.
         """
         explained = [
-            judged.planned
+            judged
             for judged in self.comparisons()
             if judged.verdict in ("slower", "faster")
             and judged.planned.axis in EXPLAINED_AXES
             and len(self.traced_rounds(judged.planned)) <= MORE_TRACES
         ]
-        return tuple(sorted({arm for planned in explained for arm in (planned.baseline, planned.candidate)}))
-
-    def _opening_first(self, arms: Sequence[int]) -> tuple[int, ...]:
-        """These arms, first those of the largest change along the axis asked for first, as busy nodes trace fewer."""
-        found = [one for one in self.comparisons() if one.figures is not None and one.planned.axis in EXPLAINED_AXES]
-        found.sort(
-            key=lambda one: (
-                ASKED_ORDER.index(one.planned.axis),
-                one.verdict != "slower",
-                -abs(log(one.figures.ratio)) if one.figures is not None else 0.0,
-            )
-        )
-        ordered = dict.fromkeys(arm for one in found for arm in (one.planned.baseline, one.planned.candidate))
-        return tuple(arm for arm in ordered if arm in arms)
+        places = [judged.planned for judged in sorted(explained, key=_asked_first)]
+        return tuple(dict.fromkeys(arm for planned in places for arm in (planned.baseline, planned.candidate)))
 
     def comparisons(self) -> list[Judged]:
         """Every planned comparison with its verdict so far, in the order of the plan."""
@@ -256,6 +245,12 @@ def _judged(
         rounds_needed=None if obstacle else needed,
         reason=" ".join(text for text in (obstacle or figures.reason, note, _looks(figures, obstacle)) if text),
     )
+
+
+def _asked_first(judged: Judged) -> tuple[int, bool, float]:
+    """Sorts by the axis that is asked for first, then what is slower, then the larger change."""
+    size = 0.0 if judged.figures is None else abs(log(judged.figures.ratio))
+    return ASKED_ORDER.index(judged.planned.axis), judged.verdict != "slower", -size
 
 
 def _looks(figures: Comparison, obstacle: str) -> str:

@@ -107,6 +107,19 @@ def test_the_arms_of_the_change_that_a_run_opens_with_are_named_first():
     assert sorted(replies[-1].trace_arms) == sorted(places.values())
 
 
+def test_arms_to_trace_stand_by_comparison_whatever_is_undecided_beside_them():
+    block = make_block(runtime="1.29.0,1.30.0,1.31.1", batch="1,8")
+    places = {(arm.spec.runtime.version, arm.spec.workload.batch): arm.arm for arm in block.arms}
+    known = {("1.29.0", 1): 1.0, ("1.31.1", 1): 0.9, ("1.29.0", 8): 8.0, ("1.30.0", 8): 5.6, ("1.31.1", 8): 5.6}
+    steady = {places[one]: factor for one, factor in known.items()}
+    wild = places["1.30.0", 1]
+    judge, replies = fed(block, [make_round(r, {**steady, wild: 1.0 if r % 2 else 4.0}) for r in range(8)])
+    verdicts = {(one.planned.baseline, one.planned.candidate): one.verdict for one in judge.comparisons()}
+    assert verdicts[places["1.29.0", 1], wild] == "undecided"
+    assert replies[-1].trace_arms[:2] == (places["1.29.0", 8], places["1.30.0", 8])
+    assert set(replies[-1].trace_arms) == set(steady)
+
+
 def test_equal_arms_are_not_traced_again():
     _, replies = fed(make_block(), make_rounds(8, EQUAL))
     assert (replies[-1].go_on, replies[-1].trace_arms, replies[-1].trace_rounds) == (False, (), 0)
