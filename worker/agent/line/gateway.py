@@ -117,8 +117,8 @@ class Gateway:
         return self._post("enrol", enrolment, messages.Enrolled)
 
     def secret(self, request: messages.SecretRequest) -> messages.SecretGrant:
-        headers, content = {"Content-Type": "application/json"}, request.model_dump_json().encode()
-        return _parsed(_checked(self._once("POST", "secret", headers=headers, content=content)), messages.SecretGrant)
+        # not renewed: this is what renews
+        return _parsed(_checked(self._once("POST", "secret", **_json(request))), messages.SecretGrant)
 
     def hello(self, hello: messages.Hello) -> messages.Welcome:
         return self._post("hello", hello, messages.Welcome)
@@ -129,17 +129,17 @@ class Gateway:
         return None if response.status_code == 204 else _parsed(response, messages.Offer)
 
     def claim(self, block: str, *, attempt: int) -> Lease:
-        body = messages.ClaimRequest(attempt=attempt).model_dump_json().encode()
-        headers = {"Content-Type": "application/json", messages.UNDERSTANDS_HEADER: messages.TRACED_ROUNDS}
-        return _parsed(self._send("POST", f"blocks/{block}/claim", content=body, headers=headers), Lease)
+        headers = {messages.UNDERSTANDS_HEADER: messages.TRACED_ROUNDS}
+        return self._post(f"blocks/{block}/claim", messages.ClaimRequest(attempt=attempt), Lease, headers=headers)
 
     def heartbeat(self, block: str, *, attempt: int, token: str, doing: str = "") -> messages.HeartbeatReply:
         request = messages.HeartbeatRequest(attempt=attempt, doing=doing[: messages.MAX_DOING])
-        return self._post(f"blocks/{block}/heartbeat", request, messages.HeartbeatReply, token=token)
+        headers = {messages.ATTEMPT_TOKEN_HEADER: token}
+        return self._post(f"blocks/{block}/heartbeat", request, messages.HeartbeatReply, headers=headers)
 
     def report(self, block: str, *, attempt: int, token: str, report: Report) -> Reply:
         post = messages.ReportPost(attempt=attempt, report=report)
-        return self._post(f"blocks/{block}/reports", post, Reply, token=token)
+        return self._post(f"blocks/{block}/reports", post, Reply, headers={messages.ATTEMPT_TOKEN_HEADER: token})
 
     def put_trace(self, block: str, *, attempt: int, token: str, arm: int, trace_round: int, packed: bytes) -> str:
         """Stores a gzipped Chrome trace; gives its digest."""
@@ -175,11 +175,10 @@ class Gateway:
         except httpx2.TransportError as problem:
             raise Unavailable(_words(problem)) from problem
 
-    def _post(self, address: str, body: BaseModel, answer: type[Answer], *, token: str | None = None) -> Answer:
-        headers = {"Content-Type": "application/json"}
-        if token is not None:
-            headers[messages.ATTEMPT_TOKEN_HEADER] = token
-        return _parsed(self._send("POST", address, content=body.model_dump_json().encode(), headers=headers), answer)
+    def _post(
+        self, address: str, body: BaseModel, answer: type[Answer], *, headers: dict[str, str] | None = None
+    ) -> Answer:
+        return _parsed(self._send("POST", address, **_json(body, headers)), answer)
 
     def _send(self, method: str, address: str, **given: Unpack[_Given]) -> httpx2.Response:
         shown = self._headers()
@@ -217,6 +216,14 @@ class Gateway:
     def _headers(self) -> dict[str, str]:
         with self._lock:
             return {} if self._secret is None else {"Authorization": f"Bearer {self._secret}"}
+
+
+def _json(body: BaseModel, headers: dict[str, str] | None = None) -> _Given:
+    """The body of a request, with its media type beside the other headers."""
+    return {
+        "content": body.model_dump_json().encode(),
+        "headers": {"Content-Type": "application/json", **(headers or {})},
+    }
 
 
 def _words(problem: Exception) -> str:
