@@ -64,20 +64,19 @@ def invite(*, team: Team, name: str, by: User, role: str = Role.MEMBER) -> tuple
     with transaction.atomic():
         if team.memberships.count() >= MAX_MEMBERS:
             raise Conflict(f"Team “{team.name}” has {MAX_MEMBERS} members, as many as it may.", code="full")
-        is_new = user is None
+        needs_link = user is None or not user.is_active
         if user is None:
             user = create_user(name=_checked_name(name))
             record(verb="person invited", subject=name, actor=by, team=team)
-        if not user.is_active and not by.is_superuser:
-            raise Conflict(f"The account of {user.username} is closed: ask an administrator.", code="closed")
-        if user.is_active:
+        elif user.is_active:
             _must_be_new_to(team, user)
-        if not user.is_active:
+        elif not by.is_superuser:
+            raise Conflict(f"The account of {user.username} is closed: ask an administrator.", code="closed")
+        else:
             User.objects.filter(pk=user.pk).update(is_active=True)
             record(verb="account opened again", subject=user.username, actor=by)
-            is_new = True
         membership = set_role(team=team, user=user, role=role, by=by)
-    return membership, make_sign_in_link(user, life=INVITATION_LIFE) if is_new else None
+    return membership, make_sign_in_link(user, life=INVITATION_LIFE) if needs_link else None
 
 
 def renew_link(*, user: User, by: User) -> str:
