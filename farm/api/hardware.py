@@ -129,7 +129,7 @@ def _target(one: Target) -> TargetOut:
         tag=one.tag,
         machine=one.machine,
         settings=one.settings,
-        left_out={fault: number for fault, number in one.left_out.items()},
+        left_out=dict(one.left_out.items()),
         keeping=one.keeping,
         best=_best(one.best) if one.best else None,
     )
