@@ -1,7 +1,7 @@
 """Deleting models and versions, so that a team gets its room back; what runs need stays."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime
 from functools import partial
 from typing import NamedTuple
@@ -36,25 +36,24 @@ def remove_version(*, version: Version, by: User) -> Removed:
 
     A model whose last version goes, goes too. Raises NotAllowed without the right to write in the team.
     """
-    return _removed(version.model, lambda: [version], by=by)
+    return _removed(version.model, [version], by=by)
 
 
 def remove_model(*, model: Model, by: User) -> Removed:
     """Remove a model with all of its versions, each as `remove_version` does. Raises NotAllowed."""
-    return _removed(model, lambda: list(model.versions.kept().select_related("artifact", "model")), by=by)
+    return _removed(model, model.versions.kept().select_related("artifact", "model"), by=by)
 
 
-def _removed(model: Model, versions: Callable[[], list[Version]], *, by: User) -> Removed:
+def _removed(model: Model, versions: Iterable[Version], *, by: User) -> Removed:
+    """`versions`: read under the team's lock, where they are a query."""
     may_remove(model, by)
     with transaction.atomic():
         Team.objects.select_for_update().get(pk=model.team_id)
         now = timezone.now()
-        each = [_remove(version, at=now) for version in versions()]
-        total = Removed(*(sum(figures) for figures in zip(*each, strict=True))) if each else Removed()
+        each = [_remove(version, at=now) for version in versions]
+        total = Removed(*(sum(figures) for figures in zip(*each, strict=True)))
         if not model.versions.exists():
-            name = model.name
             model.delete()
-            model.name = name
         elif not model.versions.kept().exists():
             Model.objects.filter(pk=model.pk).update(removed_at=now)
         facts = {"freed_bytes": total.freed_bytes, "deleted": total.deleted, "hidden": total.hidden}
