@@ -36,16 +36,17 @@ def remove_version(*, version: Version, by: User) -> Removed:
 
     A model whose last version goes, goes too. Raises NotAllowed without the right to write in the team.
     """
-    return _removed(version.model, [version], by=by)
+    return _removed(version.model, [version], by=by, what="version", name=str(version))
 
 
 def remove_model(*, model: Model, by: User) -> Removed:
     """Remove a model with all of its versions, each as `remove_version` does. Raises NotAllowed."""
-    return _removed(model, model.versions.kept().select_related("artifact", "model"), by=by)
+    versions = model.versions.kept().select_related("artifact", "model")
+    return _removed(model, versions, by=by, what="model", name=model.name)
 
 
-def _removed(model: Model, versions: Iterable[Version], *, by: User) -> Removed:
-    """`versions`: read under the team's lock, where they are a query."""
+def _removed(model: Model, versions: Iterable[Version], *, by: User, what: str, name: str) -> Removed:
+    """`versions`: read under the team's lock, where they are a query. `what`, `name`: for the log."""
     may_remove(model, by)
     with transaction.atomic():
         Team.objects.select_for_update().get(pk=model.team_id)
@@ -57,7 +58,7 @@ def _removed(model: Model, versions: Iterable[Version], *, by: User) -> Removed:
         elif not model.versions.kept().exists():
             Model.objects.filter(pk=model.pk).update(removed_at=now)
         facts = {"freed_bytes": total.freed_bytes, "deleted": total.deleted, "hidden": total.hidden}
-        record(verb="model removed", subject=model.name, actor=by, team=model.team, facts=facts)
+        record(verb=f"{what} removed", subject=name, actor=by, team=model.team, facts=facts)
     return total
 
 

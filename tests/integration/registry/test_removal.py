@@ -9,7 +9,7 @@ from django.db import OperationalError, transaction
 from django.test import Client
 from pytest_django import Settings
 
-from farm.accounts.models import User
+from farm.accounts.models import AuditEvent, User
 from farm.contract.cells import Recipe, Workload
 from farm.registry import services
 from farm.registry.models import Artifact, Blob, Model, Preparation, Variant, Version
@@ -118,6 +118,19 @@ def test_what_was_deleted_comes_back_when_it_is_sent_again(api_of: ApiOf, member
     client.delete(f"/api/v1/versions/{first.pk}")
     assert sent(client, models / "lstm.onnx", "speech") == first.pk
     assert Version.objects.get(pk=first.pk).removed_at is None
+
+
+def test_the_log_says_which_version_was_removed_and_which_model(api_of: ApiOf, member: User, models: Path) -> None:
+    client = api_of(member)
+    first = sent(client, models / "lstm.onnx", "speech")
+    second = Version.objects.get(pk=sent(client, models / "relu_op13_ir7.onnx", "speech"))
+    client.delete(f"/api/v1/versions/{first}")
+    client.delete(f"/api/v1/models/{second.model_id}")
+    logged = AuditEvent.objects.filter(verb__endswith=" removed").order_by("pk")
+    assert [(one.verb, one.subject) for one in logged] == [
+        ("version removed", "speech v1"),
+        ("model removed", "speech"),
+    ]
 
 
 @pytest.mark.parametrize(
