@@ -56,7 +56,7 @@ def _removed(model: Model, versions: Iterable[Version], *, by: User, what: str, 
         if not model.versions.exists():
             model.delete()
         elif not model.versions.kept().exists():
-            Model.objects.filter(pk=model.pk).update(removed_at=now)
+            Model.objects.kept().filter(pk=model.pk).update(removed_at=now)
         facts = {"freed_bytes": total.freed_bytes, "deleted": total.deleted, "hidden": total.hidden}
         record(verb=f"{what} removed", subject=name, actor=by, team=model.team, facts=facts)
     return total
@@ -77,7 +77,7 @@ def _remove(version: Version, *, at: datetime) -> Removed:
         with transaction.atomic():
             version.delete()
     except ProtectedError:
-        Version.objects.filter(pk=version.pk).update(removed_at=at)
+        Version.objects.kept().filter(pk=version.pk).update(removed_at=at)
         return Removed(hidden=1)
     return Removed(freed_bytes=_remove_artifact(artifact) + remove_unused(labelled), deleted=1)
 

@@ -110,6 +110,20 @@ def test_a_deleted_model_takes_with_it_what_nobody_measured_and_comes_back_with_
     assert client.post(f"/api/v1/models/{measured.model_id}/restore").json()["version_count"] == 1
 
 
+@pytest.mark.parametrize("again", ["models", "versions"])
+def test_a_model_that_was_deleted_twice_comes_back_with_its_versions(
+    api_of: ApiOf, member: User, models: Path, again: str
+) -> None:
+    client = api_of(member)
+    for file in ("lstm.onnx", "relu_op13_ir7.onnx"):
+        version = Version.objects.get(pk=sent(client, models / file, "speech"))
+        Run.objects.create(team=version.model.team, version=version, matrix={})
+    numbers = {"models": version.model_id, "versions": version.pk}
+    assert client.delete(f"/api/v1/models/{version.model_id}").json()["hidden"] == 2
+    assert client.delete(f"/api/v1/{again}/{numbers[again]}").status_code == 200
+    assert client.post(f"/api/v1/models/{version.model_id}/restore").json()["version_count"] == 2
+
+
 def test_what_was_deleted_comes_back_when_it_is_sent_again(api_of: ApiOf, member: User, models: Path) -> None:
     client = api_of(member)
     first = Version.objects.get(pk=sent(client, models / "lstm.onnx", "speech"))
