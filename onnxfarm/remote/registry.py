@@ -16,12 +16,11 @@ class RegistryClient(Client):
 
     def model_named(self, wanted: str, *, is_removed: bool = False) -> rows.Model:
         """The model of that number or name. `is_removed`: among those that were deleted. Raises Usage."""
-        params = {"limit": 100, "removed": "true" if is_removed else "false"}
-        if not wanted.isdecimal():
-            params["search"] = wanted[:100]
-        found = self._list(rows.Model, "/models", params=params)
         if wanted.isdecimal():
             found = [self._json(rows.Model, "GET", f"/models/{wanted}")]
+        else:
+            params = {"limit": 100, "removed": "true" if is_removed else "false", "search": wanted[:100]}
+            found = self._list(rows.Model, "/models", params=params)
         fitting = [one for one in found if wanted in (one["name"], str(one["id"]))]
         if len(fitting) == 1:
             return fitting[0]
