@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
+from farm.rules.cells.numbers import counted
 from onnxfarm.commands.options import JsonOption
 from onnxfarm.outputs import say, table_of, write_plain
 from onnxfarm.problems import Usage, main_guard
@@ -148,7 +149,8 @@ def _confirm(question: str, *, is_sure: bool) -> None:
 
 
 def _done(name: str, removed: Removed) -> str:
-    parts = [f"{removed['deleted']} versions deleted for good, {removed['freed_bytes']:,} bytes free"]
+    gone = counted(removed["deleted"], "version")
+    parts = [f"{gone} deleted for good, {removed['freed_bytes']:,} bytes freed"]
     if removed["hidden"]:
         parts.append(f"{removed['hidden']} hidden with their runs and results kept: onnxfarm models restore")
     return f"{name} is deleted: {'; '.join(parts)}."

@@ -48,6 +48,15 @@ def test_a_measured_version_and_its_model_are_deleted_and_restored(
     assert [one.removed_at for one in Version.objects.all()] == [None, None]
 
 
+def test_a_version_that_nobody_measured_is_deleted_for_good_by_its_models_number(
+    onnxfarm: Command, version: Version
+) -> None:
+    said = onnxfarm("models", "delete", version.model_id, "--yes")
+    assert said.exit_code == 0
+    assert "encoder is deleted: 1 version deleted for good" in " ".join(said.output.split())
+    assert not Model.objects.exists()
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
