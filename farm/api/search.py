@@ -21,11 +21,12 @@ class HitOut(Schema):
 
 
 class Wanted(Schema):
-    """`q`: a part of a name, the number of a run or alert, or the first six signs or more of a digest."""
+    """`q`: a part of a name, the number of a run or alert, or at least the first six characters of a digest."""
 
     q: str = Field(
         max_length=LONGEST,
-        description="part of a name, a number (`12`, `run 12`, `alert 3`), or a digest's first six signs or more",
+        description="part of a name, a number (`12`, `run 12`, `alert 3`), or at least the first six characters of a "
+        "digest",
     )
 
 

@@ -14,7 +14,10 @@ from onnxfarm.screen import console_for
 
 @main_guard()
 def search(
-    words: Annotated[str, typer.Argument(help="Part of a name, a run's or alert's number, or six signs of a digest.")],
+    words: Annotated[
+        str,
+        typer.Argument(help="Part of a name, a run's or alert's number, or the first six characters of a digest."),
+    ],
     server: ServerOption = None,
     as_json: JsonOption = False,
 ) -> None:
