@@ -59,7 +59,7 @@ def test_a_farm_behind_a_proxy_links_to_the_proxy(tmp_path: Path, monkeypatch: p
     assert plan.url == f"http://127.0.0.1:{plan.port}"
 
 
-@pytest.mark.parametrize("given", ["farm.example", "ftp://farm.example", "https://"])
+@pytest.mark.parametrize("given", ["farm.example", "ftp://farm.example", "https://", "https://[::1"])
 def test_a_public_address_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str) -> None:
     monkeypatch.setenv("ONNXFARM_PUBLIC_URL", given)
     with pytest.raises(NotPossibleError, match="write an address like"):

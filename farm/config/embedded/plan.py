@@ -118,9 +118,18 @@ def only_one(home: Path) -> Iterator[None]:
 def _address(name: str) -> str:
     """What the environment says of an address of the farm. Raises NotPossibleError."""
     given = os.environ.get(name, "").rstrip("/")
-    if given and (urlsplit(given).scheme not in ("http", "https") or not urlsplit(given).hostname):
+    if given and not _is_address(given):
         raise NotPossibleError(f"{name} is {given!r}: write an address like https://farm.example, or unset it.")
     return given
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        # a bracket that is not closed, as in http://[::1
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
 def _is_free(port: int) -> bool:
