@@ -25,8 +25,7 @@ def describe_model(
 ) -> Model:
     """Change a model's name, description or labels; None leaves them. What was measured keeps the name it was measured
     under. Raises NotAllowed, Invalid, and Conflict for the name of another model."""
-    if not can_write(by, team=model.team):
-        raise NotAllowed(f"You may look at the models of team “{model.team.name}” but not change them.")
+    _may_change(model, by)
     was = model.name
     if name is not None:
         model.name = _free_name(model, checked_name(name))
@@ -44,12 +43,16 @@ def describe_model(
 
 def describe_version(*, version: Version, by: User, note: str) -> Version:
     """Change what is said of a version. Raises NotAllowed and Invalid."""
-    if not can_write(by, team=version.model.team):
-        raise NotAllowed(f"You may look at the models of team “{version.model.team.name}” but not change them.")
+    _may_change(version.model, by)
     version.note = checked_note(note)
     version.save(update_fields=["note"])
     record(verb="version described", subject=str(version), actor=by, team=version.model.team)
     return version
+
+
+def _may_change(model: Model, by: User) -> None:
+    if not can_write(by, team=model.team):
+        raise NotAllowed(f"You may look at the models of team “{model.team.name}” but not change them.")
 
 
 def checked_name(name: str) -> str:
