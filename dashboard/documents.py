@@ -17,7 +17,8 @@ from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-CHECKOUT = Path(__file__).resolve().parents[1] / "docs"
+from farm.fleet.own_wheel import own_checkout
+
 INSTALLED = Path(sys.prefix) / "share" / "doc" / "onnxfarm"
 FIRST = "README"
 _COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
@@ -46,7 +47,8 @@ class Document:
 
 def root() -> Path:
     """The folder that holds the documents."""
-    return CHECKOUT if CHECKOUT.is_dir() else INSTALLED
+    checkout = own_checkout()
+    return INSTALLED if checkout is None else checkout / "docs"
 
 
 @lru_cache(maxsize=1)

@@ -47,7 +47,13 @@ class NoWheelError(RuntimeError):
 @lru_cache(maxsize=1)
 def own_wheel() -> Wheel:
     """This farm's wheel; written once in a process. Raises NoWheelError."""
-    return wheel_of(ROOT) if (ROOT / "pyproject.toml").exists() else _of_installed()
+    checkout = own_checkout()
+    return _of_installed() if checkout is None else wheel_of(checkout)
+
+
+def own_checkout() -> Path | None:
+    """The folder that this farm runs from as it lies, with the file that a wheel is built from; None: installed."""
+    return ROOT if (ROOT / "pyproject.toml").exists() else None
 
 
 def wheel_of(checkout: Path) -> Wheel:

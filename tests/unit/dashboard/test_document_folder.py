@@ -1,0 +1,25 @@
+"""Where the farm's documents lie: in a checkout beside its code, else with the environment's data."""
+
+from pathlib import Path
+
+import pytest
+
+from dashboard import documents
+from farm.fleet import own_wheel
+
+
+@pytest.fixture
+def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that the farm runs from, with a folder `docs` in it."""
+    (tmp_path / "docs").mkdir()
+    monkeypatch.setattr(own_wheel, "ROOT", tmp_path)
+    return tmp_path
+
+
+def test_a_checkout_shows_its_own_documents(code: Path) -> None:
+    (code / "pyproject.toml").write_text("[project]\n")
+    assert documents.root() == code / "docs"
+
+
+def test_a_folder_docs_of_another_package_beside_an_installed_farm_is_not_shown(code: Path) -> None:
+    assert documents.root() == documents.INSTALLED
