@@ -73,9 +73,13 @@ def document(name: str) -> Document | None:
 
 def attachment(name: str) -> Path | None:
     """A picture or an example that documents link to, or None where there is none (the wheel brings no pictures)."""
-    folder = root().resolve()
-    path = (folder / name).resolve()
-    return path if path.suffix in ATTACHMENTS and path.is_relative_to(folder) and path.is_file() else None
+    return root() / name if name in _attachments() else None
+
+
+@lru_cache(maxsize=1)
+def _attachments() -> frozenset[str]:
+    folder = root()
+    return frozenset(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.suffix in ATTACHMENTS)
 
 
 @lru_cache(maxsize=1)

@@ -42,7 +42,13 @@ def test_a_search_that_finds_nothing_says_so(signed_in: Client) -> None:
     assert "No section has all of “xylophone <b>”" in assert_is_page(signed_in.get("/docs/", {"q": "xylophone <b>"}))
 
 
-@pytest.mark.parametrize("name", ["nothing", "../README", "..%2fREADME", "screens/../../manage.py", "a" * 3000])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("nothing", "../README", "..%2fREADME", "screens/../../manage.py", "a" * 3000),
+        *("a" * 300 + ".png", "screens%2f..%2f..%2fdashboard%2fstatic%2fx.png"),
+    ],
+)
 def test_what_is_no_document_is_not_found(signed_in: Client, name: str) -> None:
     assert signed_in.get(f"/docs/{name}").status_code == 404
 
