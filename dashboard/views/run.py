@@ -186,14 +186,14 @@ def _below(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object
 
 def own_tables(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object]:
     """The tables of a run that is not only shared: its cells are chosen to be compared, and one is run again."""
-    document, drawn = context["around"], tables(request, context["around"], address_in(row.pk))
-    shown = list(document.cells)
+    document, address = context["around"], address_in(row.pk)
     again = {"version": row.version_id, "like": row.pk}
     repeat = partial(_again, again) if context["may_write"] else None
-    drawn["cells"] = cells.table(shown, address_in(row.pk), again=repeat).keyed(
-        [f"{row.pk}:{cell.id}" for cell in shown], box="cells"
-    )
-    return drawn
+    keys = [f"{row.pk}:{cell.id}" for cell in document.cells]
+    return {
+        **_compared(request, document, address),
+        "cells": cells.table(document.cells, address, again=repeat).keyed(keys, box="cells"),
+    }
 
 
 def _again(like: Mapping[str, object], cell_id: str) -> str:
@@ -202,6 +202,10 @@ def _again(like: Mapping[str, object], cell_id: str) -> str:
 
 
 def tables(request: HttpRequest, document: Document, address: Address) -> dict[str, object]:
+    return {**_compared(request, document, address), "cells": cells.table(document.cells, address)}
+
+
+def _compared(request: HttpRequest, document: Document, address: Address) -> dict[str, object]:
     by_id = {cell.id: cell for cell in document.cells}
     wanted = request.GET.get("along", "") or comparisons.leading_axis(document.comparisons, by_id)
     along = comparisons.along(document.comparisons, wanted)
@@ -209,7 +213,6 @@ def tables(request: HttpRequest, document: Document, address: Address) -> dict[s
         "comparisons": comparisons.table(along, by_id, address),
         "compared_axes": comparisons.axes_compared(document.comparisons),
         "along": along[0].axis if along else "",
-        "cells": cells.table(document.cells, address),
     }
 
 
