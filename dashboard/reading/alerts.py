@@ -128,12 +128,18 @@ COLUMNS: tuple[Column["Alert"], ...] = (
 def table(
     alerts: Iterable["Alert"], *, writable: Collection[int] = (), is_ordered: bool = False, box: str = ""
 ) -> Table:
-    """Alerts in columns. `writable`: the teams in which the reader may change alerts, by number."""
+    """Alerts in columns. `writable`: the teams in which the reader may change alerts, by number.
+
+    Where none of them may be acknowledged, none can be chosen.
+    """
     rows = list(alerts)
     columns = list(COLUMNS) if is_ordered else [column.unordered for column in COLUMNS]
-    if any(_may_acknowledge(alert, writable) for alert in rows):
+    may_acknowledge = any(_may_acknowledge(alert, writable) for alert in rows)
+    if may_acknowledge:
         columns.append(Column("Order", lambda one: _acknowledge(one) if _may_acknowledge(one, writable) else Entry()))
-    return Table.of("alert", "Alerts", columns, rows).keyed([alert.pk for alert in rows], box=box)
+    return Table.of("alert", "Alerts", columns, rows).keyed(
+        [alert.pk for alert in rows], box=box if may_acknowledge else ""
+    )
 
 
 def _may_acknowledge(alert: "Alert", writable: Collection[int]) -> bool:

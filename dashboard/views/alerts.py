@@ -60,17 +60,17 @@ def alerts(request: HttpRequest) -> HttpResponse:
     counts = pages.alert_counts(user)
     shown = paged(request, rows)
     writable = set(teams_writable_by(user).values_list("pk", flat=True))
-    may_choose = any(alert.state == "open" and alert.team_id in writable for alert in shown)
+    table = listing.table(shown, writable=writable, is_ordered=True, box="alerts")
     context = {
         "headline": listing.headline(counts),
         "list": Listing(
-            listing.table(shown, writable=writable, is_ordered=True, box="alerts" if may_choose else ""),
+            table,
             shown,
             [kind],
             wanted,
             searches="Model",
             kept=[("state", name)],
-            together=[Together("Acknowledge", reverse("dashboard:acknowledge_alerts"))] if may_choose else [],
+            together=[Together("Acknowledge", reverse("dashboard:acknowledge_alerts"))] if table.box else [],
             is_posted=True,
         ),
         "lists": [(key, label, counts[key]) for key, label in LABELS.items()],
