@@ -7,6 +7,8 @@ import pytest
 from dashboard import documents
 from farm.fleet import own_wheel
 
+PROJECT = Path(__file__).resolve().parents[3]
+
 
 @pytest.fixture
 def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -23,3 +25,9 @@ def test_a_checkout_shows_its_own_documents(code: Path) -> None:
 
 def test_a_folder_docs_of_another_package_beside_an_installed_farm_is_not_shown(code: Path) -> None:
     assert documents.root() == documents.INSTALLED
+
+
+def test_the_image_of_the_server_carries_the_documents_that_its_pages_show() -> None:
+    lines = (PROJECT / "deploy" / "containers" / "server.Containerfile").read_text().splitlines()
+    assert "COPY docs docs" in lines
+    assert "docs" not in (PROJECT / ".dockerignore").read_text().split()
