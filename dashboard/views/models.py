@@ -84,7 +84,6 @@ def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: obje
     labelled = accuracy.labelled(selectors.evaluation_of(chosen)) if chosen else None
     context = {
         "model": row,
-        "versions": versions,
         "version": chosen,
         "inspection": inspection(chosen.inspection) if chosen and chosen.inspection else None,
         "compatibility": _compatibility(request, chosen),
@@ -96,7 +95,6 @@ def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: obje
         "said": next((run for run in runs if run.headline), None),
         "variants": _variants(chosen),
         "duplicates": selectors.duplicates_of(chosen, user=person(request)) if chosen else [],
-        "version_goes": removal.what_goes(selectors.removal_of(row, version=chosen)) if chosen else "",
     }
     if request.headers.get("HX-Target") == "version":
         if not context["is_open"]:
@@ -110,10 +108,16 @@ def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: obje
         "best": _best(request, row),
         "version_table": reading.versions(versions, chosen),
         "removed": list(selectors.versions_removed(row, user=person(request))[:100]),
-        "what_goes": removal.what_goes(selectors.removal_of(row)),
+        **(_goes(row, chosen) if context["may_write"] else {}),
         **more,
     }
     return render(request, "dashboard/model.html", whole, status=status)
+
+
+def _goes(model: "Model", version: "Version | None") -> dict[str, object]:
+    """What deleting the model, or the version that is shown, would take away."""
+    of_version = removal.what_goes(selectors.removal_of(model, version=version)) if version else ""
+    return {"what_goes": removal.what_goes(selectors.removal_of(model)), "version_goes": of_version}
 
 
 def _best(request: HttpRequest, model: "Model") -> best_settings.Panel | None:
