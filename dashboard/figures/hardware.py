@@ -32,13 +32,13 @@ def pareto(measured: Sequence[Measured], names: Sequence[str], address: Address)
         return nothing(NAME, NONE, table)
     metric = accuracies.METRIC_NAMES[_accuracy(judged[0]).metric]
     front = [judged[place] for place in _front(judged)]
-    targets = list(dict.fromkeys(_target(one) for one in judged))
+    targets = list(dict.fromkeys(target_of(one) for one in judged))
     fastest = min(front, key=_p50)
     return Figure(
         name=NAME,
         title=(
             f"{len(front)} of {numbers.count(len(judged), 'setting')} on {numbers.count(len(targets), 'target')} "
-            f"{'is' if len(front) == 1 else 'are'} on the Pareto front; the fastest of them, on {_target(fastest)}, "
+            f"{'is' if len(front) == 1 else 'are'} on the Pareto front; the fastest of them, on {target_of(fastest)}, "
             f"takes {numbers.latency(fastest.cell.p50_ms, fastest.cell.p50_ci_ms)} at {metric} "
             f"{accuracies.value(fastest.cell.accuracy)}"
         ),
@@ -49,7 +49,7 @@ def pareto(measured: Sequence[Measured], names: Sequence[str], address: Address)
         data=[
             _line(front),
             *(
-                _points([one for one in judged if _target(one) == name], name, names, judged, address)
+                _points([one for one in judged if target_of(one) == name], name, names, judged, address)
                 for name in targets
             ),
         ],
@@ -96,7 +96,8 @@ def _batch(one: Measured) -> str:
     return f"batch {one.cell.batch}" if one.cell.batch is not None else "no batch"
 
 
-def _target(one: Measured) -> str:
+def target_of(one: Measured) -> str:
+    """The target of a setting as one says it: a node with its tag."""
     return f"{one.node} ({one.tag})"
 
 
@@ -145,7 +146,7 @@ def _points(
 def _words(one: Measured) -> str:
     cell = one.cell
     return (
-        f"{_target(one)}<br>{hardware_words.setting(one)}<br>{numbers.latency(cell.p50_ms, cell.p50_ci_ms)}<br>"
+        f"{target_of(one)}<br>{hardware_words.setting(one)}<br>{numbers.latency(cell.p50_ms, cell.p50_ci_ms)}<br>"
         f"{accuracies.value(cell.accuracy)} ({accuracies.interval(cell.accuracy)})"
     )
 
@@ -166,7 +167,7 @@ def _by_latency(judged: Sequence[Measured]) -> list[Measured]:
 def _columns(judged: Sequence[Measured], address: Address) -> tuple[Column[Measured], ...]:
     front = {id(judged[place]) for place in _front(judged)} if judged else set()
     return (
-        Column("Target", lambda one: Entry(_target(one))),
+        Column("Target", lambda one: Entry(target_of(one))),
         Column("Setting", lambda one: Entry(hardware_words.setting(one), href=address(one))),
         Number(
             "p50, ms", lambda one: Entry(numbers.milliseconds(one.cell.p50_ms, one.cell.p50_ci_ms), one.cell.p50_ms)

@@ -8,21 +8,22 @@ from dashboard import numbers
 from dashboard.figures import accuracies
 from dashboard.figures import hardware as drawing
 from dashboard.figures.figure import Figure
+from dashboard.figures.hardware import Address
 from dashboard.reading.best_settings import read_budget
 from dashboard.tables import Column, Entry, Number, Prose, Table, moment, verdict_entry, written
 from dashboard.words import Sign
 from farm.rules.reporting import hardware, hardware_words
 from farm.rules.reporting.hardware import By, Goal, Measured, Target, Wish
+from farm.rules.reporting.hardware_words import KEEPINGS
 
-Address = Callable[[Measured], str]
 GOALS: Mapping[str, str] = {"latency": "the lowest latency", "items": "the most items/s"}
 WAYS: Mapping[str, str] = {"node": "node and hardware tag", "tag": "hardware tag"}
 NEWEST, EVERY = "newest", "all"
 SIGNS = {
-    "kept": Sign("✓", "within", "good"),
-    "undecided": Sign("?", "undecided", "quiet"),
-    "unknown": Sign("·", "loss not measured", "quiet"),
-    "exceeded": Sign("✕", "beyond", "quiet"),
+    "kept": Sign("✓", KEEPINGS["kept"], "good"),
+    "undecided": Sign("?", KEEPINGS["undecided"], "quiet"),
+    "unknown": Sign("·", KEEPINGS["unknown"], "quiet"),
+    "exceeded": Sign("✕", KEEPINGS["exceeded"], "quiet"),
 }
 # columns of the table of versions
 MOST_TARGETS = 12
@@ -83,7 +84,7 @@ def panel(measured: Sequence[Measured], asked: Asked, address: Address) -> Panel
     found = of_version(every, asked.version)
     newest = hardware.of_version(found)
     shown = [one for one in found if asked.every or not asked.wish.is_asked or one.keeping != "exceeded"]
-    names = sorted({f"{one.node} ({one.tag})" for one in measured})
+    names = sorted({drawing.target_of(one) for one in measured})
     versions = sorted({one.version for one in measured}, reverse=True)
     drawn = [one for one in measured if newest and one.version == newest[0].version]
     return Panel(

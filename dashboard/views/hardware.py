@@ -25,12 +25,9 @@ def hardware(request: HttpRequest, model_id: int) -> HttpResponse:
     if downloads.is_wanted(request):
         return downloads.as_file(request, "hardware", panel.shown, file_rows.target)
     may_write = can_write(user, team=model.team)
-    return render(request, "dashboard/hardware.html", {"model": model, "may_write": may_write, **context(panel)})
-
-
-def context(panel: reading.Panel) -> dict[str, object]:
-    """What the page and its shared form have alike."""
-    return {"panel": panel, "asked": panel.asked, "goals": [*reading.GOALS.items()], "ways": [*reading.WAYS.items()]}
+    choices = {"goals": [*reading.GOALS.items()], "ways": [*reading.WAYS.items()]}
+    context = {"model": model, "may_write": may_write, "panel": panel, "asked": panel.asked, **choices}
+    return render(request, "dashboard/hardware.html", context)
 
 
 def address_of(one: Measured) -> str:
