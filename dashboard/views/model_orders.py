@@ -115,12 +115,13 @@ def chosen(request: HttpRequest) -> HttpResponseBase:
     rows = [selectors.model(user, number) for number in numbers]
     if request.method == "GET" or not rows:
         return _chosen(request, rows)
+    typed = fields(request, ("what", "labels"))
     for row in rows:
-        if request.POST.get("what") == "delete":
+        if typed["what"] == "delete":
             order = partial(services.remove_model, model=row, by=user)
             ordered(request, order, partial(removal.done, row.name))
         else:
-            labels = [*row.labels, *labels_of(request.POST.get("labels", "").replace("\x00", ""))]
+            labels = [*row.labels, *labels_of(typed["labels"])]
             label = partial(services.describe_model, model=row, by=user, labels=labels)
             ordered(request, label, lambda model: f"{model.name}: {', '.join(model.labels) or 'no labels'}.")
     return redirect("dashboard:models")
