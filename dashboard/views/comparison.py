@@ -13,7 +13,7 @@ from dashboard import axes
 from dashboard.reading import copies, side, whole_runs
 from dashboard.views import downloads
 from dashboard.views.access import page, person
-from dashboard.views.lists import first, paged_in_order
+from dashboard.views.lists import first, numbered, paged_in_order
 from farm.accounts.refusals import Missing
 from farm.contract.numbers import is_row_number
 from farm.runs import selectors
@@ -126,8 +126,7 @@ def _runs(request: HttpRequest) -> list["Run"]:
 
 def _numbers(request: HttpRequest) -> list[int]:
     """The runs that the address names, each once."""
-    typed = dict.fromkeys(request.GET.getlist("runs"))
-    return [int(one) for one in typed if is_row_number(one)][: side.MOST]
+    return numbered(request.GET, "runs", most=side.MOST)
 
 
 def _two_of(runs: list["Run"], named: list[int]) -> dict[str, int | None]:

@@ -5,9 +5,13 @@ from typing import TypeVar
 
 from django.core.paginator import Page, Paginator
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, QueryDict
+
+from farm.contract.numbers import is_row_number
 
 PER_PAGE = 50
+# rows of a list that one order is for
+MOST_CHOSEN = 100
 Row = TypeVar("Row", bound=Model)
 
 
@@ -38,6 +42,11 @@ def part_of(request: HttpRequest) -> int:
     """Which part of a large map the address asks for; the first one where it asks for none."""
     typed = request.GET.get("rows", "")
     return int(typed) if typed.isdecimal() and len(typed) < 7 else 1
+
+
+def numbered(given: QueryDict, name: str, *, most: int) -> list[int]:
+    """The rows that boxes of this name chose, each once; what is no row's number names none."""
+    return [int(one) for one in dict.fromkeys(given.getlist(name)) if is_row_number(one)][:most]
 
 
 def searched(request: HttpRequest) -> str:

@@ -11,16 +11,15 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.reading import removal
 from dashboard.views.access import page, person
+from dashboard.views.lists import MOST_CHOSEN, numbered
 from dashboard.views.models import shown
 from dashboard.views.orders import fields, ordered
 from farm.accounts.refusals import NotAllowed, Refusal
-from farm.contract.numbers import is_row_number
 from farm.registry import selectors, services
 
 if TYPE_CHECKING:
     from farm.registry.models import Model, Version
 
-MOST_CHOSEN = 100
 # which field of the form a refusal belongs to
 FIELD_OF_CODE = {"bad_description": "description", "bad_label": "labels"}
 
@@ -111,8 +110,7 @@ def chosen(request: HttpRequest) -> HttpResponseBase:
     """Models that were chosen in the list: labels for all of them, or their end."""
     user = person(request)
     given = request.POST if request.method == "POST" else request.GET
-    numbers = [int(one) for one in dict.fromkeys(given.getlist("models")) if is_row_number(one)][:MOST_CHOSEN]
-    rows = [selectors.model(user, number) for number in numbers]
+    rows = [selectors.model(user, number) for number in numbered(given, "models", most=MOST_CHOSEN)]
     if request.method == "GET" or not rows:
         return _chosen(request, rows)
     typed = fields(request, ("what", "labels"))

@@ -13,12 +13,12 @@ from django.views.decorators.http import require_POST
 
 from dashboard.views.access import page, person
 from dashboard.views.alerts import shown
+from dashboard.views.lists import MOST_CHOSEN, numbered
 from dashboard.views.orders import fields, ordered, own_page
 from farm.accounts.refusals import Invalid, Missing, NotAllowed, Refusal
 from farm.accounts.selectors import members_of
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.services import investigations, triage
-from farm.contract.numbers import is_row_number
 
 if TYPE_CHECKING:
     from farm.accounts.models import User
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 Given = Mapping[str, str]
 # an order without a word
 NOBODY = {"note": "", "assignee": ""}
-MOST_CHOSEN = 100
 # does it, and says that it is done
 Order = Callable[["Alert", "User", Given], str]
 
@@ -120,7 +119,7 @@ ORDERS: dict[str, tuple[Order, tuple[str, ...], str]] = {
 def acknowledge_chosen(request: HttpRequest) -> HttpResponseBase:
     """Acknowledges the chosen alerts, each as by itself: what one refuses is said, and the others are done."""
     user = person(request)
-    numbers = [int(one) for one in dict.fromkeys(request.POST.getlist("alerts")) if is_row_number(one)][:MOST_CHOSEN]
+    numbers = numbered(request.POST, "alerts", most=MOST_CHOSEN)
     if not numbers:
         messages.error(request, "Choose alerts first: tick their boxes, or press x on a row.")
     for number in numbers:
