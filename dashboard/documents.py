@@ -84,7 +84,9 @@ def _attachments() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def terms() -> dict[str, str]:
-    """Each word that words.md explains, and its explanation as plain text."""
+    """Each word that words.md explains, and its explanation as plain text; none where there are no documents."""
+    if "words" not in names():
+        return {}
     tokens = _parser().parse((root() / "words.md").read_text(encoding="utf-8"))
     cells = [_plain(tokens[index + 1]) for index, token in enumerate(tokens) if token.type == "td_open"]
     rows = zip(cells[::2], cells[1::2], strict=True)

@@ -43,12 +43,15 @@ def when(at: datetime | None) -> str | SafeString:
 
 
 @register.simple_tag
-def term(name: str, shown: str = "") -> SafeString:
-    """A word of the field with its explanation: on hover, and where it leads to. docs/words.md explains it."""
-    explanation = documents.terms()[name]
-    return format_html(
-        '<a class="term" href="{}" title="{}">{}</a>', documents.address("words"), explanation, shown or name
-    )
+def term(name: str) -> str | SafeString:
+    """A word of the field with its explanation: on hover, and where it leads to. docs/words.md explains it.
+
+    A farm that was installed without its documents shows the bare word.
+    """
+    explanation = documents.terms().get(name)
+    if explanation is None:
+        return name
+    return format_html('<a class="term" href="{}" title="{}">{}</a>', documents.address("words"), explanation, name)
 
 
 @register.filter

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from dashboard import documents
+from dashboard.templatetags import pages
 from farm.fleet import own_wheel
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -25,6 +26,15 @@ def test_a_checkout_shows_its_own_documents(code: Path) -> None:
 
 def test_a_folder_docs_of_another_package_beside_an_installed_farm_is_not_shown(code: Path) -> None:
     assert documents.root() == documents.INSTALLED
+
+
+def test_a_page_of_a_farm_without_documents_says_the_bare_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "names", tuple)
+    documents.terms.cache_clear()
+    try:
+        assert pages.term("A/A pair") == "A/A pair"
+    finally:
+        documents.terms.cache_clear()
 
 
 def test_the_image_of_the_server_carries_the_documents_that_its_pages_show() -> None:
