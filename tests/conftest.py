@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 from django.conf import settings
+from django.core.cache import caches
 from django.test import Client
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
@@ -71,6 +72,13 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
 def _own_store(settings: Settings, tmp_path: Path) -> None:
     """Each test has a store of its own; real processes are told of it by `farm_environment`."""
     settings.STORE_DIR = tmp_path / "store"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept() -> None:
+    """Numbers of rows begin again with each test: what a page kept of the last one's would be shown as this one's."""
+    for cache in caches.all():
+        cache.clear()
 
 
 @pytest.fixture

@@ -14,8 +14,11 @@ from farm.api.bodies import HungUp, Incoming, Receive, check_length, drain, read
 from farm.api.endpoints import Endpoint, Way
 from tests.coroutines import awaited
 
-SMALL = Endpoint("small", "POST", "small", Way.BRIEF, most_bytes=100, body_s=0.2)
-FILE = Endpoint("file", "PUT", "file", Way.UPLOAD, most_bytes=1000, body_s=0.3)
+# with the seconds of a busy machine; `HASTY` and `HASTY_FILE` are for clients that fall silent
+SMALL = Endpoint("small", "POST", "small", Way.BRIEF, most_bytes=100, body_s=60.0)
+FILE = Endpoint("file", "PUT", "file", Way.UPLOAD, most_bytes=1000, body_s=60.0)
+HASTY = replace(SMALL, body_s=0.2)
+HASTY_FILE = replace(FILE, body_s=0.3)
 
 
 def pieces(*sizes: int, then: str = "") -> tuple[Receive, Callable[[], int]]:
@@ -57,7 +60,7 @@ def test_an_endless_body_without_a_length_is_refused_as_soon_as_it_is_too_long()
 def test_a_body_that_drips_is_cut_off_in_time() -> None:
     receive, _ = pieces(10, then="silence")
     with pytest.raises(TooSlow, match="did not come within"):
-        awaited(read_body(receive, SMALL))
+        awaited(read_body(receive, HASTY))
 
 
 def test_who_hangs_up_gets_no_answer() -> None:
@@ -103,26 +106,25 @@ def test_a_thread_reads_a_file_while_it_comes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "problem"),
+    ("body", "endpoint", "problem"),
     [
-        (pieces(600, 600), TooLarge),
-        (pieces(10, then="silence"), TooSlow),
-        (pieces(10, then="gone"), Invalid),
+        (pieces(600, 600), FILE, TooLarge),
+        (pieces(10, then="silence"), HASTY_FILE, TooSlow),
+        (pieces(10, then="gone"), FILE, Invalid),
     ],
 )
 def test_a_file_that_is_too_long_or_stops_in_the_middle_ends_in_a_refusal(
-    body: tuple[Receive, Any], problem: type[Exception]
+    body: tuple[Receive, Any], endpoint: Endpoint, problem: type[Exception]
 ) -> None:
     with pytest.raises(problem):
-        in_thread(body[0])
+        in_thread(body[0], endpoint)
 
 
 def test_a_file_that_drips_frees_its_thread_long_before_its_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "SLOW_START_S", 0.2)
-    patient = replace(FILE, body_s=600.0)
     began = time.monotonic()
     with pytest.raises(TooSlow, match="16,384 bytes a second"):
-        in_thread(dripping(pause_s=0.02), patient)
+        in_thread(dripping(pause_s=0.02))
     assert time.monotonic() - began < 5
 
 
@@ -134,7 +136,7 @@ def test_a_file_that_comes_fast_enough_is_taken_however_long_the_farm_itself_tak
     def slowly(piece: bytes) -> None:
         time.sleep(0.05)
 
-    assert in_thread(pieces(*[64] * 10)[0], replace(FILE, body_s=600.0), after_each=slowly) == b"x" * 640
+    assert in_thread(pieces(*[64] * 10)[0], after_each=slowly) == b"x" * 640
 
 
 def dripping(*, pause_s: float) -> Receive:
