@@ -24,7 +24,7 @@ WHISKERS = 60
 def trend(lines: Sequence[Line], *, reference: str, table: Table, by: str = "time", chosen: str = "") -> Figure:
     """The lines of a watch. `chosen`: the key of one that stands out, the others are grey then."""
     if not lines:
-        return nothing(NAME, "No value yet: the first round of this watch gives each series its first point.", table)
+        return nothing(NAME, "No data yet: the first round of this watch adds the first point of each series.", table)
     ordered = sorted(lines, key=lambda line: line.key != chosen)[:DRAWN]
     coloured = 1 if chosen and ordered[0].key == chosen else COLOURED
     data: list[Json] = []

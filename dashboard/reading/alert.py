@@ -29,22 +29,24 @@ STEP_COLUMNS: tuple[Column["Step"], ...] = (
     Column("Run", lambda step: _run(step.get("run"))),
     Prose("Why", lambda step: Entry(step.get("text") or "")),
 )
-SWITCHED = "with the switch against without it, on the bad release"
+SWITCHED = "with the option against without it, on the bad release"
 # a trial, and the run that measured it
 TRIAL_COLUMNS: tuple[Column[tuple[Trial, int | None]], ...] = (
     Column("Switch", lambda one: Entry(_switch(one[0].candidate), is_name=True)),
     Column(
         "Verdict",
         lambda one: verdict_entry(one[0].comparison.verdict),
-        "with the switch against without it, on the bad release",
+        "with the option against without it, on the bad release",
     ),
     Number("change", lambda one: _trial_change(one[0].comparison)),
     Number(
-        "gives back",
+        "recovers",
         lambda one: written(one[0].undone, numbers.share),
-        "share of the slow-down that it takes away; 100 % is all of it",
+        "share of the slowdown it removes; 100 % is all of it",
     ),
-    Number("left", lambda one: written(one[0].remaining, numbers.change), "what stays against the good release"),
+    Number(
+        "left", lambda one: written(one[0].remaining, numbers.change), "what remains, compared with the good release"
+    ),
     Column("Parity", lambda one: verdict_entry("pass" if one[0].keeps_parity else "fail")),
     Column("Run", lambda one: _run(one[1])),
 )
@@ -125,7 +127,7 @@ def _notes(alert: "Alert") -> list[str]:
     sentences = []
     if alert.is_snoozed:
         until = f"{alert.snoozed_until:%Y-%m-%d %H:%M} UTC" if alert.snoozed_until else f"release {alert.snoozed_for}"
-        sentences.append(f"Snoozed until {until}: nobody is told of it before.")
+        sentences.append(f"Snoozed until {until}. No notifications until then.")
     if alert.state == "resolved":
         how = f"by measurement, with {alert.resolved_in}" if alert.resolved_in else "by measurement"
         sentences.append(f"Resolved {how}.")
@@ -189,8 +191,10 @@ def evidence(alert: "Alert") -> Table:
         Number("new / old", lambda each: _size(*each)),
         Number("95 % interval", lambda each: _size_interval(*each)),
         Number("rounds", lambda each: counted(each[1].rounds) if each[1] else Entry()),
-        Column("Now", lambda each: Entry(f"well in {each[0].resolved_in}" if each[0].resolved_in else "still there")),
-        Prose("In words", lambda each: Entry(each[0].text)),
+        Column(
+            "Now", lambda each: Entry(f"resolved in {each[0].resolved_in}" if each[0].resolved_in else "still present")
+        ),
+        Prose("Summary", lambda each: Entry(each[0].text)),
     )
     return Table.of("evidence", "What changed, by series", columns, symptoms)
 
@@ -232,16 +236,16 @@ def first_bad(alert: "Alert", asked: Question | None, *, may_ask: bool) -> First
     if alert.first_bad:
         return FirstBad(name=alert.first_bad)
     if asked is not None and asked.is_open:
-        return FirstBad(why="being searched:", then="how far")
+        return FirstBad(why="Bisecting…", then="See progress")
     if asked is not None and asked.latest:
-        return FirstBad(name=asked.latest, why="at the latest:", then="what was measured")
+        return FirstBad(name=asked.latest, why="at the latest;", then="see the measurements")
     if asked is not None:
-        return FirstBad(why="not found:", then="why, and again")
+        return FirstBad(why="not found.", then="See why, or bisect again")
     if not alert.node:
-        return FirstBad(why="none: nothing was measured")
+        return FirstBad(why="none: not measured")
     if goes_back(alert.good, alert.bad):
-        return FirstBad(why=f"no question: {alert.bad} is the older one")
-    return FirstBad(why="not looked for yet:", then="look for it") if may_ask else FirstBad(why="nobody looked for it")
+        return FirstBad(why=f"not applicable: {alert.bad} is older than {alert.good}")
+    return FirstBad(why="not known yet.", then="Bisect") if may_ask else FirstBad(why="not known: no bisection was run")
 
 
 def _progress(one: "Investigation") -> str:
@@ -252,7 +256,7 @@ def _progress(one: "Investigation") -> str:
 
 
 def _steps(one: "Investigation") -> Table:
-    return Table.of("since-when", "Releases that were measured beside the good one", STEP_COLUMNS, one.steps)
+    return Table.of("since-when", "Releases measured against the good one", STEP_COLUMNS, one.steps)
 
 
 def _change(step: Step) -> Entry:
@@ -273,7 +277,7 @@ def _run(run_id: int | None) -> Entry:
 def _trials(one: "Investigation") -> Table:
     trials = [(trial, step.get("run")) for step in one.steps for trial in trials_of(step)]
     ordered = sorted(trials, key=lambda each: -each[0].undone)
-    return Table.of("work-around", "Session options that were tried", TRIAL_COLUMNS, ordered)
+    return Table.of("work-around", "Session options tried", TRIAL_COLUMNS, ordered)
 
 
 def _trial_change(comparison: Comparison) -> Entry:

@@ -121,7 +121,7 @@ COLUMNS: tuple[Column["Alert"], ...] = (
     Column("Node", lambda alert: Entry(alert.node or "no node"), order="node"),
     Prose("Because", lambda alert: Entry(because(alert))),
     Column("Opened", lambda alert: Entry(at=alert.opened_at, value=alert.opened_at.timestamp()), order="at"),
-    Column("Looked at by", _assignee),
+    Column("Assignee", _assignee),
 )
 
 

@@ -65,20 +65,20 @@ def read_budget(typed: str) -> tuple[float | None, str]:
     try:
         value = float(text)
     except ValueError:
-        return None, f"{typed[:20]!r} is no number of milliseconds: 5 or 0.5 would be."
+        return None, f"{typed[:20]!r} is not a number of milliseconds: enter one such as 5 or 0.5."
     if not isfinite(value) or not 0 < value <= LONGEST_MS:
-        return None, "A budget is more than 0 ms and at most 10,000 s."
+        return None, "The budget must be more than 0 ms and at most 10,000 s."
     return value, ""
 
 
 def _sentence(best_of_nodes: Sequence[Best], budget: float | None) -> str:
     if not best_of_nodes:
-        return "The outputs of every measured setting fail parity, so none is recommended."
+        return "Every measured setting fails parity, so none is recommended."
     most = max((best.most for best in best_of_nodes if best.most), key=lambda one: one.items_s or 0.0, default=None)
     within = f" within {numbers.plain(budget)} ms" if budget is not None else ""
     if most is None:
         fastest = min((best.fastest for best in best_of_nodes), key=lambda one: one.p50_ms)
-        return f"Nothing measured stays{within}; the fastest is {_told(fastest)}."
+        return f"No measured setting is{within}; the fastest is {_told(fastest)}."
     return f"Most{within}: {numbers.plain(most.items_s)} items/s with {_told(most)}."
 
 

@@ -61,9 +61,9 @@ def placement(cell: Cell) -> Placement:
     missing = [name for name in requested if name not in cell.active_providers]
     extra = [name for name in cell.active_providers if name not in requested]
     if missing:
-        sentence = f"{_names(missing)} was asked for but did not start: the numbers below are of {ran}."
+        sentence = f"{_names(missing)} was requested but did not start: the numbers below are from {ran}."
     elif extra:
-        sentence = f"{_names(requested)} was asked for; {_names(extra)} took part as well{_time_of(cell, extra)}."
+        sentence = f"{_names(requested)} was requested; {_names(extra)} also ran{_time_of(cell, extra)}."
     else:
         sentence = ""
     return Placement(asked, ran, not sentence, sentence)
@@ -113,7 +113,7 @@ def _note(metric: Metric, cell: Cell) -> str:
     if metric.name == "p50_ms":
         return _interval_note(cell)
     if metric.name == "energy_mj":
-        return cell.energy_text or ("the node looks for no meter" if cell.p50_ms is not None else "")
+        return cell.energy_text or ("the node has energy readings disabled" if cell.p50_ms is not None else "")
     if metric.from_timings and metric.value(cell) is None:
         return f"shown from {metric.from_timings} timings on"
     return metric.absent if metric.absent and metric.value(cell) is None else metric.note

@@ -47,7 +47,7 @@ def _repeat(again: Address) -> Column[Cell]:
     return Column(
         "Repeat",
         lambda cell: Entry() if cell.status.value == "refused" else Entry("run again", href=again(cell.id)),
-        "a run of this cell alone, to be changed before it starts",
+        "a new run of this cell alone; you can change it before it starts",
     )
 
 

@@ -34,7 +34,7 @@ FIELD_OF_CODE = {
 }
 COLUMNS: tuple[Column["Delivery"], ...] = (
     Column("Message", lambda one: Entry(one.kind, href=_alert(one))),
-    Column("State", lambda one: verdict_entry(one.state, soft="for good" if one.state == "failed" else _again(one))),
+    Column("State", lambda one: verdict_entry(one.state, soft="permanently" if one.state == "failed" else _again(one))),
     Prose("Subject", lambda one: Entry(one.subject)),
     Number("tries", lambda one: counted(one.tries)),
     Prose("Problem", lambda one: Entry(one.problem)),
@@ -65,7 +65,7 @@ def lines(channels: Iterable["Channel"], fates: Mapping[int, Fate], *, managed: 
 def _line(channel: "Channel", fate: Fate, may_manage: bool) -> Line:
     problem = ""
     if fate.failed:
-        problem = f"{numbers.count(fate.failed, 'message')} failed for good; the last: {fate.problem}"
+        problem = f"{numbers.count(fate.failed, 'message')} failed permanently; last error: {fate.problem}"
     return Line(
         channel,
         KINDS[channel.kind][0],
@@ -79,8 +79,8 @@ def _line(channel: "Channel", fate: Fate, may_manage: bool) -> Line:
 
 def _fate(fate: Fate) -> str:
     parts = [f"{fate.sent} sent"] if fate.sent else []
-    parts += [f"{fate.waiting} on their way"] if fate.waiting else []
-    return ", ".join(parts) or "nothing sent yet"
+    parts += [f"{fate.waiting} pending"] if fate.waiting else []
+    return ", ".join(parts) or "no messages yet"
 
 
 def messages_table(deliveries: Iterable["Delivery"]) -> Table:
@@ -93,7 +93,7 @@ def _alert(one: "Delivery") -> str:
 
 
 def _again(one: "Delivery") -> str:
-    return f"tried again at {one.due_at:%H:%M} UTC" if one.state == "waiting" and one.tries else ""
+    return f"retry at {one.due_at:%H:%M} UTC" if one.state == "waiting" and one.tries else ""
 
 
 def field_of(refusal: Refusal) -> str:

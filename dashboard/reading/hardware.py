@@ -116,9 +116,9 @@ def _read_loss(typed: str) -> tuple[float | None, str]:
     try:
         value = float(text)
     except ValueError:
-        return None, f"{typed[:20]!r} is not a percentage: 1 or 0.5 would be."
+        return None, f"{typed[:20]!r} is not a percentage: enter one such as 1 or 0.5."
     if not isfinite(value) or not 0 <= value <= 100:
-        return None, "A loss is between 0 and 100 %."
+        return None, "The loss must be between 0 and 100 %."
     return value / 100, ""
 
 

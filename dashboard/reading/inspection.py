@@ -119,7 +119,7 @@ def _short(count: int) -> str:
 
 def _batch(batch: int | str | None) -> str:
     if batch is None:
-        return "the first dimension is none"
+        return "the first dimension is not a batch"
     return f"fixed at {batch}" if isinstance(batch, int) else f"dynamic ({batch})"
 
 

@@ -112,7 +112,7 @@ VERSIONS: tuple[Column["Version"], ...] = (
     Number("size", lambda one: Entry(numbers.size(one.artifact.bytes), one.artifact.bytes)),
     Prose("Note", lambda one: Entry(one.note)),
     Column("Uploaded", lambda one: Entry(at=one.created_at, value=one.created_at.timestamp())),
-    Column("By", lambda one: Entry(one.uploaded_by.username if one.uploaded_by else "somebody who left")),
+    Column("By", lambda one: Entry(one.uploaded_by.username if one.uploaded_by else "a former member")),
 )
 
 

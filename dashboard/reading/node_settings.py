@@ -12,10 +12,10 @@ GIB = 1024**3
 MOST_DIGITS = 12
 # numbers with their unit and the ends that `NodeSettings` allows, in that unit
 NUMBERS = {
-    "minutes": ("longest block", "minutes", 0.5, 1440),
-    "temperature": ("hottest processor", "°C", 30, 120),
-    "cache": ("room for models", "GiB", 1, 2**20),
-    "runtimes": ("room for runtimes", "GiB", 1, 2**20),
+    "minutes": ("maximum block length", "minutes", 0.5, 1440),
+    "temperature": ("maximum CPU temperature", "°C", 30, 120),
+    "cache": ("model cache", "GiB", 1, 2**20),
+    "runtimes": ("runtime cache", "GiB", 1, 2**20),
 }
 FIELDS = ("hours", "timezone", *NUMBERS, "tags", "teams")
 FIELD_OF_CODE = {

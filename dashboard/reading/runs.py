@@ -79,7 +79,7 @@ COLUMNS: tuple[Column["Run"], ...] = (
     Column("Why", lambda run: Entry(run.reason)),
     Number("cells", lambda run: counted(run.cell_count), order="cells"),
     Column("Started", lambda run: Entry(at=run.created_at, value=run.created_at.timestamp()), order="at"),
-    Column("By", lambda run: Entry(run.requested_by.username if run.requested_by else "somebody who left")),
+    Column("By", lambda run: Entry(run.requested_by.username if run.requested_by else "a former member")),
 )
 ORDERS = {
     "id": ("pk",),

@@ -109,7 +109,7 @@ def table(lines: Sequence[Line], *, watch: int) -> Table:
         Column("Node", lambda line: Entry(line.node)),
         Number("points", lambda line: counted(len(line.spots))),
         Column("Last release", lambda line: Entry(line.spots[-1].version, is_name=True)),
-        Column("Change", _direction, "whether the 95 % interval of the last value leaves out no change; no verdict"),
+        Column("Change", _direction, "whether the 95 % interval of the last value excludes no change; not a verdict"),
         Number("last", lambda line: last_change(line), "p50 against the pinned release, in the same block"),
         Number("95 % interval", lambda line: Entry(last_interval(line), line.spots[-1].low)),
         Column("Level shifts", lambda line: Entry(shifts_words(line, most=3))),

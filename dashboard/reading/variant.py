@@ -24,7 +24,7 @@ COVERAGE_COLUMNS: tuple[Column["Coverage"], ...] = (
     Prose(
         "Kept in float",
         lambda one: Entry(", ".join(name or "(unnamed)" for name in one.kept_float[:50])),
-        note="by the model's own names; what a runtime makes of it, a trace tells",
+        note="by the model's own names; a trace shows what a runtime makes of it",
     ),
 )
 ERROR_COLUMNS: tuple[Column["TensorError"], ...] = (
@@ -108,9 +108,9 @@ def variants(rows: Sequence["Variant"], address: Callable[[int], str]) -> Table:
 
 def _sentence(variant: "Variant", coverage: Sequence["Coverage"]) -> str:
     if variant.state == MakingState.FAILED:
-        return f"It could not be made: {variant.reason_text}"
+        return f"It could not be created: {variant.reason_text}"
     if variant.derived is None:
-        return "It is being made."
+        return "Being created."
     before, after = variant.artifact.bytes, variant.derived.bytes
     saved = f"{numbers.size(before - after)} saved" if after <= before else f"{numbers.size(after - before)} more"
     ran = sum(one.all - len(one.kept_float) for one in coverage)
@@ -125,7 +125,7 @@ def _coverage(coverage: Sequence["Coverage"]) -> Table:
 
 def _errors(report: "QuantisedReport") -> Table:
     layers = (report.errors or ())[:MOST_ROWS]
-    return Table.of("errors", "Layers by how much quantisation spoilt them, worst first", ERROR_COLUMNS, layers)
+    return Table.of("errors", "Layers by quantisation error, worst first", ERROR_COLUMNS, layers)
 
 
 def _scales(report: "QuantisedReport") -> Table:

@@ -114,7 +114,7 @@ def rule_of(given: Typed) -> dict[str, float | list[str]]:
     """The rule for the service: limits as fractions. Raises Invalid whose code names the field."""
     kinds = [kind for kind in given["kinds"] if kind in KINDS]
     if not kinds:
-        raise Invalid("Choose at least one kind of change: a rule without any would never alert.", code="kinds")
+        raise Invalid("Select at least one kind of change: otherwise the watch would never alert.", code="kinds")
     return {"kinds": kinds, **{name: _fraction(name, text) for name, text in given["limits"].items()}}
 
 
@@ -124,7 +124,7 @@ def _fraction(name: str, text: str) -> float:
     except ValueError:
         percent = -1.0
     if not 0.0 <= percent <= 10_000.0:
-        raise Invalid(f"“{text[:20]}” is no limit: write a number of percent from 0 to 10000.", code=name)
+        raise Invalid(f"“{text[:20]}” is not a valid limit: enter a percentage from 0 to 10000.", code=name)
     return percent / 100.0
 
 

@@ -27,7 +27,7 @@ GRAVEST = ("alert", "infra", "undecided", "unconfirmed", "news", "quiet", "")
 # what takes too many words for a headline: they follow it
 SHORT = {
     "undecided": "Whether {model} is slower with {new} than with {old} is undecided",
-    "unconfirmed": "{model}: a fresh block did not show again what {new} seemed to change",
+    "unconfirmed": "{model}: a fresh block did not confirm the change with {new}",
     "infra": "{model} could not be judged with {new}",
 }
 # the axes of a watch's matrix in the order of its sentence; which releases it measures stands elsewhere
@@ -36,10 +36,10 @@ AXES_NAMED = (*_FIRST, *(axis for axis in MATRIX_AXES if axis not in (*_FIRST, "
 ROUND_COLUMNS: tuple[Column["WatchRound"], ...] = (
     Column("Round", lambda one: Entry(f"round {one.pk}", one.pk)),
     Column("Model", lambda one: Entry(str(one.version))),
-    Column("Because of", lambda one: Entry(one.get_cause_display())),
+    Column("Trigger", lambda one: Entry(one.get_cause_display())),
     Column("Releases", lambda one: Entry(f"{one.old} → {one.new}{_beside(one)}")),
     Column("State", lambda one: verdict_entry(one.outcome if one.state == "judged" else one.state)),
-    Prose("What came out", lambda one: Entry(one.sentence)),
+    Prose("Result", lambda one: Entry(one.sentence)),
     Column("Runs", lambda one: _runs(one)),
     Number("pairs", lambda one: Entry(str(one.compared) if one.state == "judged" else "", one.compared)),
     Column("Judged", lambda one: moment(one.judged_at)),
@@ -89,7 +89,7 @@ def line(watch: "Watch", *, rounds: Sequence["WatchRound"], open_alerts: int, lo
 def headline(lines: Sequence[Line]) -> str:
     """How many watches there are, and what stands out."""
     if not lines:
-        return "Nothing is watched yet"
+        return "No watches yet"
     measuring = sum(one.last is not None and one.last.is_open for one in lines)
     broken = sum(one.last is not None and one.last.sign == sign_of("infra") for one in lines)
     parts = [f"{measuring} measuring now"] if measuring else []
@@ -105,7 +105,7 @@ def sentence(watch: "Watch") -> str:
     who += [f"every model labelled “{watch.label}”"] if watch.label else []
     when = numbers.listed(reasons(watch), most=5)
     against = f"always beside {watch.distribution} {watch.reference}"
-    again = f"again when {when}" if when else "only when somebody asks"
+    again = f"again when {when}" if when else "only on request"
     return f"{' and '.join(who)} ({matrix_words(watch.matrix)}), {again}, {against}."
 
 
@@ -127,7 +127,7 @@ def matrix_words(plain: Mapping[str, object]) -> str:
     try:
         axes = matrices.parse(plain).axes
     except MatrixProblem as problem:
-        return f"its matrix cannot be read any more: {problem}"
+        return f"its matrix can no longer be read: {problem}"
     parts = [_axis_words(axis, axes[axis]) for axis in AXES_NAMED if axes.get(axis)]
     return ", ".join(parts) or "the default matrix"
 
@@ -144,13 +144,13 @@ def _axis_words(axis: str, values: Sequence[Value]) -> str:
 def next_look(watch: "Watch", looks: Looks) -> str:
     """When it may measure next by itself, in words."""
     if not watch.is_active:
-        return "paused: it looks at nothing"
+        return "paused"
     parts = [_index_look(watch, looks)] if watch.on_release else []
     if watch.schedule and watch.next_at is not None:
         parts.append(f"measures at {watch.next_at:%Y-%m-%d %H:%M} UTC")
     if watch.on_version and not parts:
         parts.append("at the next upload of a version")
-    return "; ".join(parts) or "when somebody asks"
+    return "; ".join(parts) or "on request"
 
 
 def _index_look(watch: "Watch", looks: Looks) -> str:

@@ -125,7 +125,7 @@ def order_of(context: template.Context, head: Head) -> SafeString:
 def sort_choices(context: template.Context, table: Table) -> SafeString:
     """The orders of a list as options, for windows in which its heads are not shown."""
     now = context["request"].GET.get("sort", "")
-    ways = [("", "as it comes")]
+    ways = [("", "default order")]
     for head in table.heads:
         ways += [(head.order, f"{head.text} ↑"), (f"-{head.order}", f"{head.text} ↓")] if head.order else []
     option = '<option value="{}"{}>{}</option>'

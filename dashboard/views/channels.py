@@ -39,7 +39,7 @@ def add(request: HttpRequest) -> HttpResponseBase:
     except Refusal as refusal:
         errors = {reading.field_of(refusal): str(refusal)}
         return settings.shown(request, channel_errors=errors, channel_typed=given, status=refusal.status)
-    messages.success(request, f"“{made.name}” is told from now on. Try it out.")
+    messages.success(request, f"“{made.name}” was added. Send a test message to check it.")
     return redirect(f"{reverse('dashboard:settings')}#channels")
 
 
@@ -72,7 +72,7 @@ def order(request: HttpRequest, channel_id: int, what: str) -> HttpResponseBase:
         act = services.shown_secret if what == "secret" else services.renew_secret
         return _shown(request, row, secret=act(channel=row, by=user))
     if what not in DONE:
-        raise Missing(f"There is no order “{what}”.", hint="The channel's page has those that fit.")
+        raise Missing(f"Unknown action “{what}”.", hint="See the channel's page for available actions.")
     if what == "test":
         services.test_channel(channel=row, by=user)
     elif what == "remove":
@@ -86,8 +86,8 @@ def order(request: HttpRequest, channel_id: int, what: str) -> HttpResponseBase:
 
 
 DONE = {
-    "test": "gets a test message; below is what becomes of it",
-    "silence": "is not told any more",
-    "listen": "is told again",
+    "test": "gets a test message; its delivery status appears below",
+    "silence": "is paused",
+    "listen": "is resumed",
     "remove": "is removed",
 }

@@ -40,7 +40,7 @@ def ask(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponseBase:
     ordered(
         request,
         lambda: services.ask_divergence(run=row, cell=cell_id, by=person(request), against=against),
-        lambda _: "Asked: the node looks between the nodes of the graph.",
+        lambda _: "Requested. The node will look for the first divergent operator.",
     )
     return redirect("dashboard:cell", run_id=run_id, cell_id=cell_id)
 

@@ -43,7 +43,7 @@ def _add(request: HttpRequest, version: "Version") -> HttpResponseBase:
         return _back(version)
     recipe = request.POST.get("recipe", "")
     services.add_evaluation(version=version, by=person(request), draft=files[0].draft, recipe=recipe)
-    messages.success(request, "The labelled data are looked at; this takes a few seconds.")
+    messages.success(request, "Checking the labelled data; this takes a few seconds.")
     return _back(version)
 
 

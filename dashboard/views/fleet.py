@@ -133,7 +133,7 @@ def order(request: HttpRequest, node_id: int, what: str) -> HttpResponseBase:
     """An order of the owner; a refusal is said on the node's page."""
     row = selectors.node(person(request), node_id)
     if what not in ORDERS:
-        raise Missing(f"There is no order “{what}”.", hint="The node's page has the orders that fit its health.")
+        raise Missing(f"Unknown action “{what}”.", hint="See the node's page for available actions.")
     act = ORDERS[what]
     ordered(request, lambda: act(node=row, by=person(request)), lambda _: f"{row.name} is {DONE[what]}.")
     return redirect("dashboard:node", node_id=node_id)

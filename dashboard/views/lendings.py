@@ -20,8 +20,8 @@ ANSWERS: dict[str, Callable[..., "Lending"]] = {"agree": services.agree, "declin
 # what an admin may answer in each state, and how the button is called
 BUTTONS = {
     "asked": (("agree", "Agree"), ("decline", "Decline")),
-    "agreed": (("decline", "Take back"),),
-    "declined": (("agree", "Agree after all"),),
+    "agreed": (("decline", "Revoke"),),
+    "declined": (("agree", "Agree"),),
 }
 SHOWN = 200
 
@@ -41,7 +41,7 @@ def answer(request: HttpRequest, lending_id: int, what: str) -> HttpResponseBase
     """An admin's answer; a refusal is said on the fleet page."""
     found = selectors.lending(person(request), lending_id)
     if what not in ANSWERS:
-        raise Missing(f"There is no answer “{what}”.", hint="The fleet page has the answers that fit.")
+        raise Missing(f"Unknown answer “{what}”.", hint="See the fleet page for available answers.")
     act = ANSWERS[what]
     ordered(request, lambda: act(lending=found, by=person(request)), lambda row: f"{row.node.name}: {row.words}")
     return redirect("dashboard:fleet")

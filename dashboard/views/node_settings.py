@@ -25,7 +25,7 @@ def change(request: HttpRequest, node_id: int) -> HttpResponseBase:
             limits = form.limits_of(given)
             services.change_settings(node=row, by=user, tags=form.names(given["tags"]), **limits)
             services.share(node=row, by=user, teams=form.names(given["teams"], sep=","))
-        messages.success(request, f"The limits of {row.name} are kept.")
+        messages.success(request, f"The limits of {row.name} were saved.")
     except NotAllowed as refusal:
         # whoever may not change them has no form to go back to
         messages.error(request, str(refusal))

@@ -114,7 +114,7 @@ def _head(row: "Run", whole_run: Whole, *, may_write: bool) -> dict[str, object]
 
 
 def _who(row: "Run") -> list[facts.Fact]:
-    by = row.requested_by.username if row.requested_by else "somebody who left"
+    by = row.requested_by.username if row.requested_by else "a former member"
     return [facts.Fact("Started", f"{row.created_at:%Y-%m-%d %H:%M} UTC by {by}")]
 
 
@@ -246,6 +246,6 @@ def more(request: HttpRequest, run_id: int) -> HttpResponseBase:
     ordered(
         request,
         lambda: services.more_rounds(run=row, by=person(request), rounds=rounds, blocks=blocks),
-        lambda _: f"{rounds} more rounds are on their way.",
+        lambda _: f"{rounds} more rounds were queued.",
     )
     return redirect("dashboard:run", run_id=row.pk)

@@ -36,7 +36,7 @@ def runs(request: HttpRequest) -> HttpResponse:
     filters = [
         chosen(request, "state", "State", STATES),
         chosen(request, "verdict", "Verdict", [(word, word) for word in VERDICTS]),
-        chosen(request, "reason", "Why", REASONS, nothing="asked for or watched"),
+        chosen(request, "reason", "Why", REASONS, nothing="started by people or watches"),
     ]
     rows = ordered(request, narrowed(selectors.runs_listed(user), wanted, filters), reading.ORDERS)
     if downloads.is_wanted(request):

@@ -46,9 +46,9 @@ def revoke(request: HttpRequest, token_id: int) -> HttpResponseBase:
     """Closes one of the reader's tokens."""
     token = selectors.tokens_of(person(request)).filter(pk=token_id).first()
     if token is None:
-        raise Missing(f"There is no token {token_id} of yours.", hint="It may be closed already: see your settings.")
+        raise Missing(f"You have no token {token_id}.", hint="It may already be revoked: see your settings.")
     services.revoke_token(token=token, by=person(request))
-    messages.success(request, f"The token {token.hint}… is closed: it no longer works.")
+    messages.success(request, f"The token {token.hint}… was revoked.")
     return redirect("dashboard:settings")
 
 

@@ -140,7 +140,7 @@ def _still_there(look: Callable[[], Found]) -> Found:
         return look()
     except Refusal as refusal:
         raise Gone(
-            "What this share link showed is not there any more.", hint="Ask whoever sent it for a new one."
+            "What this share link showed no longer exists.", hint="Ask the person who sent it for a new one."
         ) from refusal
 
 

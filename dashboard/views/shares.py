@@ -41,7 +41,7 @@ def close(request: HttpRequest, share_id: int) -> HttpResponseBase:
     ordered(
         request,
         lambda: services.revoke_share(share=row, by=person(request)),
-        lambda _: f"The link to {row.title} shows nothing any more.",
+        lambda _: f"The link to {row.title} was revoked.",
     )
     return redirect("dashboard:shares")
 

@@ -29,7 +29,7 @@ def teams(request: HttpRequest) -> HttpResponseBase:
     user = person(request)
     if request.method == "POST":
         made = services.open_team(name=request.POST.get("name", ""), by=user)
-        messages.success(request, f"Team {made} is there. Invite its people.")
+        messages.success(request, f"Team {made} was created. Invite its members.")
         return redirect("dashboard:team", made.pk)
     lines = [(team, selectors.members_of(team)) for team in selectors.teams_visible_to(user)]
     return render(request, "dashboard/teams.html", {"teams": lines, "may_make": user.is_superuser})
@@ -45,7 +45,7 @@ def team(request: HttpRequest, team_id: int) -> HttpResponse:
     name, role = request.POST.get("username", "").strip(), request.POST.get("role", "")
     membership, link = services.invite(team=found, name=name, role=role, by=person(request))
     if link is None:
-        messages.success(request, f"{membership.user} is in the team now.")
+        messages.success(request, f"{membership.user} is now a member of the team.")
     return _shown(request, found, invited=membership.user, link=link)
 
 
@@ -64,7 +64,7 @@ def order(request: HttpRequest, team_id: int, username: str, what: str) -> HttpR
             services.remove_member(team=found, user=member, by=user)
             messages.success(request, f"{member} is no longer in team {found}.")
         else:
-            raise Missing(f"Nothing called “{what[:40]}” can be done to a member.")
+            raise Missing(f"Unknown action “{what[:40]}” for a member.")
     except Refusal as refusal:
         messages.error(request, str(refusal))
     if member == user and what == "remove":

@@ -33,15 +33,15 @@ Order = Callable[["Alert", "User", Given], str]
 
 def _acknowledge(alert: "Alert", by: "User", given: Given) -> str:
     triage.acknowledge(alert=alert, by=by, note=given["note"], assignee=_member(alert, given["assignee"]))
-    return f"Alert {alert.pk} is acknowledged: {given['assignee'] or by.username} looks at it."
+    return f"Alert {alert.pk} was acknowledged and assigned to {given['assignee'] or by.username}."
 
 
 def _assign(alert: "Alert", by: "User", given: Given) -> str:
     member = _member(alert, given["assignee"])
     if member is None:
-        raise Invalid("Choose who looks at it.", code="assignee")
+        raise Invalid("Choose an assignee.", code="assignee")
     triage.assign(alert=alert, by=by, assignee=member)
-    return f"{member.username} looks at alert {alert.pk}."
+    return f"Alert {alert.pk} was assigned to {member.username}."
 
 
 def _member(alert: "Alert", name: str) -> "User | None":
@@ -67,37 +67,37 @@ def _date(text: str) -> datetime | None:
     try:
         return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError:
-        raise Invalid(f"“{text[:30]}” is no date: write it like 2026-12-24.", code="snooze") from None
+        raise Invalid(f"“{text[:30]}” is not a date: write it like 2026-12-24.", code="snooze") from None
 
 
 def _invalid(alert: "Alert", by: "User", given: Given) -> str:
     triage.call_invalid(alert=alert, by=by, reason=given["reason"])
-    return f"Alert {alert.pk} is invalid; digests count it."
+    return f"Alert {alert.pk} was marked as a false positive."
 
 
 def _infra(alert: "Alert", by: "User", given: Given) -> str:
     triage.call_infra(alert=alert, by=by, reason=given["reason"])
-    return f"Alert {alert.pk} is put down to the farm."
+    return f"Alert {alert.pk} was marked as an infrastructure issue."
 
 
 def _reopen(alert: "Alert", by: "User", given: Given) -> str:
     triage.reopen(alert=alert, by=by, note=given["note"])
-    return f"Alert {alert.pk} is open again."
+    return f"Alert {alert.pk} was reopened."
 
 
 def _note(alert: "Alert", by: "User", given: Given) -> str:
     triage.add_note(alert=alert, by=by, note=given["note"])
-    return "The note is kept in the log."
+    return "The note was saved."
 
 
 def _since_when(alert: "Alert", by: "User", given: Given) -> str:
     investigations.ask_since_when(alert=alert, by=by, good=given["good"], bad=given["bad"])
-    return "Bisection begins; each step is one run."
+    return "Bisection started. Each step is one run."
 
 
 def _work_around(alert: "Alert", by: "User", given: Given) -> str:
     investigations.ask_work_around(alert=alert, by=by, optimizers=given["optimizers"].replace(",", " ").split())
-    return "Session options are tried; each step is one run."
+    return "Work-around search started. Each step is one run."
 
 
 # the order, the fields of its form, and which of them a refusal belongs to where its code does not say
@@ -121,7 +121,7 @@ def acknowledge_chosen(request: HttpRequest) -> HttpResponseBase:
     user = person(request)
     numbers = numbered(request.POST, "alerts", most=MOST_CHOSEN)
     if not numbers:
-        messages.error(request, "Choose alerts first: tick their boxes, or press x on a row.")
+        messages.error(request, "Select alerts first, or press x on a row.")
     for number in numbers:
         ordered(request, partial(_acknowledge, selectors.alert(user, number), user, NOBODY), str)
     return redirect(own_page(request, request.POST.get("next", "")) or reverse("dashboard:alerts"))
@@ -134,7 +134,7 @@ def order(request: HttpRequest, alert_id: int, what: str) -> HttpResponseBase:
     user = person(request)
     row = selectors.alert(user, alert_id)
     if what not in ORDERS:
-        raise Missing(f"There is no order “{what}”.", hint="The alert's page has those that fit its state.")
+        raise Missing(f"Unknown action “{what}”.", hint="See the alert's page for available actions.")
     act, names, main_field = ORDERS[what]
     given = fields(request, names)
     try:

@@ -58,8 +58,10 @@ def raw(request: HttpRequest, variant_id: int) -> HttpResponseBase:
     """
     row = selectors.variant(person(request), variant_id)
     if not can_write(person(request), team=row.artifact.team):
-        raise NotAllowed(f"You may look at variant {variant_id}; its scales are a part of the model, for members.")
+        raise NotAllowed(f"Only members can see the scales of variant {variant_id}: they are part of the model.")
     report = getattr(row, "report", None)
     if report is None or report.report_json is None:
-        raise Missing(f"Variant {variant_id} was not looked into yet.", hint="Ask for it on the variant's page.")
+        raise Missing(
+            f"Variant {variant_id} has not been analysed yet.", hint="Start the analysis on the variant's page."
+        )
     return JsonResponse(report.report_json)

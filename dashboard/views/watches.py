@@ -127,7 +127,7 @@ def new(request: HttpRequest) -> HttpResponseBase:
         )
     except Refusal as refusal:
         return _form(request, given, errors={form.field_of(refusal): str(refusal)}, status=refusal.status)
-    messages.success(request, f"“{made.name}” watches from now on.")
+    messages.success(request, f"Watch “{made.name}” was created.")
     return redirect("dashboard:watch", watch_id=made.pk)
 
 
@@ -146,7 +146,7 @@ def edit(request: HttpRequest, watch_id: int) -> HttpResponseBase:
     except Refusal as refusal:
         errors = {form.field_of(refusal): str(refusal)}
         return _form(request, given, watch=row, errors=errors, status=refusal.status)
-    messages.success(request, f"“{row.name}” is changed.")
+    messages.success(request, f"“{row.name}” was saved.")
     return redirect("dashboard:watch", watch_id=watch_id)
 
 
@@ -226,12 +226,12 @@ def order(request: HttpRequest, watch_id: int, what: str) -> HttpResponseBase:
     user = person(request)
     row = selectors.watch(user, watch_id)
     if what not in ("pause", "resume", "remove"):
-        raise Missing(f"There is no order “{what}”.", hint="The watch's page has those that fit.")
+        raise Missing(f"Unknown action “{what}”.", hint="See the watch's page for available actions.")
     if what == "remove":
         services.remove_watch(watch=row, by=user)
-        messages.success(request, f"“{row.name}” is removed with its alerts; its runs stay.")
+        messages.success(request, f"“{row.name}” was removed with its alerts; its runs are kept.")
         return redirect("dashboard:watches")
     services.change_watch(watch=row, by=user, is_active=what == "resume")
-    done = "watches again" if what == "resume" else "is paused"
+    done = "is resumed" if what == "resume" else "is paused"
     messages.success(request, f"“{row.name}” {done}.")
     return redirect("dashboard:watch", watch_id=watch_id)

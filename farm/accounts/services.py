@@ -248,12 +248,12 @@ def open_share(secret: str) -> Share:
     The first opening is in the audit log; later ones are remembered at most once a minute.
     """
     share = Share.objects.select_related("team", "created_by").filter(digest=digest_of_secret(secret)).first()
-    ask = "Ask whoever sent it for a new one."
+    ask = "Ask the person who sent it for a new one."
     if share is None:
-        raise Missing("This share link leads to nothing.", hint=f"Was it copied whole? {ask}")
+        raise Missing("This share link does not exist.", hint=f"Check that the whole link was copied. {ask}")
     if not share.is_open:
         closed = share.revoked_at is not None or not share.created_by.is_active
-        why = "was closed" if closed else f"ended on {share.expires_at:%Y-%m-%d at %H:%M} UTC"
+        why = "was revoked" if closed else f"expired on {share.expires_at:%Y-%m-%d at %H:%M} UTC"
         raise Gone(f"This share link {why}.", hint=ask)
     now = timezone.now()
     if share.last_opened_at is None:

@@ -57,7 +57,7 @@ class BrowserAuth(AuthBase):
         if not request.user.is_authenticated or not request.user.is_active:
             return None
         if request.method not in SAFE_METHODS and check_csrf(request) is not None:
-            raise NotAllowed("The page's form is out of date; reload it and try again.", code="csrf")
+            raise NotAllowed("The form has expired; reload the page and try again.", code="csrf")
         return request.user
 
 

@@ -63,7 +63,7 @@ def list_bisections(request: HttpRequest, alert_id: int) -> list[Investigation]:
 
 @router.post("/alerts/{int:alert_id}/bisections", response={202: InvestigationOut})
 def bisect(request: HttpRequest, alert_id: int, payload: Bounds) -> Status[Investigation]:
-    """Look for the first bad release: each step measures the good one and one other side by side, as a run."""
+    """Find the first bad release: each step measures the good one and one other side by side, as a run."""
     user = person(request)
     alert = selectors.alert(user, alert_id)
     asked = ask_since_when(alert=alert, by=user, good=payload.good, bad=payload.bad)

@@ -206,4 +206,4 @@ def close_token(
     """Close a token now."""
     with PeopleClient(find_account(server)) as client:
         done = client.close_token(token)
-    print(f"The token {done['hint']}… is closed: it no longer works.")
+    print(f"The token {done['hint']}… was revoked.")

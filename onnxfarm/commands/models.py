@@ -61,7 +61,7 @@ def models(
 def rename(
     model: ModelArgument, name: Annotated[str, typer.Argument(help="The new name.")], server: ServerOption = None
 ) -> None:
-    """Give a model another name; results keep the name they were measured under."""
+    """Give a model another name; existing results keep the old name."""
     with RegistryClient(find_account(server)) as client:
         found = client.model_named(model)
         renamed = client.rename_model(found["id"], name)

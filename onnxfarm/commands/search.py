@@ -29,7 +29,7 @@ def search(
         return
     console = console_for()
     if not found:
-        console.print(f"Nothing matches “{words}”.", highlight=False, markup=False)
+        console.print(f"No results for “{words}”.", highlight=False, markup=False)
         return
     table = table_of("kind", "name", "about", "page")
     for one in found:

@@ -74,7 +74,7 @@ class WatchClient(Client):
         return self._json(rows.AlertPage, "POST", f"/alerts/{alert_id}/{what}", json=body, is_repeatable=False)
 
     def bisect(self, alert_id: int, *, good: str, bad: str) -> rows.Investigation:
-        """Look for the first bad release."""
+        """Find the first bad release."""
         bounds = {"good": good, "bad": bad}
         return self._json(
             rows.Investigation, "POST", f"/alerts/{alert_id}/bisections", json=bounds, is_repeatable=False

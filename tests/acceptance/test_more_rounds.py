@@ -77,7 +77,7 @@ def test_an_undecided_block_goes_on_where_it_was_begun(farm: LiveFarm) -> None:
     if not undecided(second):
         pytest.skip("More rounds decided every pair: there is nothing left to click for.")
 
-    assert "4 more rounds are on their way." in click_more(farm, run, 4)
+    assert "4 more rounds were queued." in click_more(farm, run, 4)
     third = follow(farm, run)
     measured = max(rounds_of(second))
     assert_went_on(third, past=min(rounds_of(second)), to=measured + 4)

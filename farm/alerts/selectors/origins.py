@@ -28,12 +28,12 @@ def origin_of(run: Run) -> Origin | None:
     return Origin(_GONE) if found is None else Origin(_told(run, found), watch=found.watch_id)
 
 
-_GONE = "Started by a watch that was removed since."
+_GONE = "Started by a watch that has since been removed."
 
 
 def _told(run: Run, one: WatchRound) -> str:
     if run.reason == RunReason.CONFIRMATION:
-        return f"Started by the farm to confirm in a fresh block what watch “{one.watch.name}” found."
+        return f"Started automatically to confirm a finding of watch “{one.watch.name}” in a fresh block."
     return f"Started by watch “{one.watch.name}”: {one.old} → {one.new}."
 
 
@@ -41,6 +41,6 @@ def _of_alert(run: Run) -> Origin:
     # a step that is over stands in a list of steps alone, which no index answers
     rows = Investigation.objects.filter(alert__model=run.version.model_id).only("alert", "run", "steps").order_by("-pk")
     alert = next((row.alert_id for row in rows if run.pk in (row.run_id, *(s.get("run") for s in row.steps))), None)
-    what = "since which release there is the change" if run.reason == RunReason.BISECTION else "which settings undo it"
+    what = "the first bad release" if run.reason == RunReason.BISECTION else "a work-around"
     of = f" of alert {alert}" if alert is not None else ""
-    return Origin(f"Started by the farm to find out {what}{of}.", alert=alert)
+    return Origin(f"Started automatically to find {what}{of}.", alert=alert)

@@ -13,9 +13,9 @@ from farm.alerts.states import TOLD, AlertEventKind
 
 TITLES = {
     AlertEventKind.OPENED: "new",
-    AlertEventKind.REOPENED: "back again",
-    AlertEventKind.WIDENED: "more of it",
-    AlertEventKind.WOKEN: "no longer snoozed",
+    AlertEventKind.REOPENED: "recurred",
+    AlertEventKind.WIDENED: "more affected",
+    AlertEventKind.WOKEN: "snooze expired",
     AlertEventKind.RESOLVED: "resolved",
     AlertEventKind.EXPLAINED: "explained",
     AlertEventKind.INFRA: "could not measure",

@@ -21,7 +21,7 @@ from farm.runs.models import Run
 from farm.runs.services import more_rounds
 from farm.runs.states import RunReason, RunState
 
-INTERRUPTED = "The run was removed before it was read."
+INTERRUPTED = "The run was deleted before its results were read."
 
 
 def next_run(one: Investigation) -> Answer | None:
@@ -36,7 +36,7 @@ def next_run(one: Investigation) -> Answer | None:
         return _answer(one, search)
     run = one.symptom.run
     if run is None:
-        raise CannotMeasure("The run that showed it was removed, so that it cannot be measured again.")
+        raise CannotMeasure("The run that showed the change was deleted, so it cannot be measured again.")
     alert = one.alert
     runtimes = [alert.watch.runtime(good), alert.watch.runtime(probe)]
     positions = measurements.positions_of(run, [one.symptom.cell])
@@ -104,7 +104,9 @@ def _replayed(one: Investigation, *, good: str, bad: str) -> Bisection:
     for step in one.steps:
         probe = search.next_probe()
         if probe != step["version"]:
-            raise BisectionProblem(f"New releases of {one.alert.distribution} appeared meanwhile; ask again.")
+            raise BisectionProblem(
+                f"New releases of {one.alert.distribution} were published in the meantime; start the bisection again."
+            )
         search.record(step["version"], Outcome(step["outcome"]))
     return search
 

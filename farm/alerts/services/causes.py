@@ -99,7 +99,7 @@ def call_watch(
     an unknown release or twice the same, Conflict when no model can be measured.
     """
     if not can_write(by, team=watch.team):
-        raise NotAllowed(f"You may look at the watches of team “{watch.team.name}” but not call them.")
+        raise NotAllowed(f"You can view the watches of team “{watch.team.name}” but not run them.")
     old = check_release(watch.distribution, baseline) if baseline else watch.reference
     new = check_release(watch.distribution, candidate) if candidate else newest_release(watch) or old
     if old == new:
@@ -113,7 +113,7 @@ def call_watch(
     opened = [_open(watch, version, cause=Cause.CALL, key=key, old=old, new=new) for version in found]
     rounds = [one for one in opened if one is not None]
     if not rounds:
-        raise Conflict(f"No model of “{watch.name}” has a version that can be measured.", code="nothing_to_measure")
+        raise Conflict(f"No model of “{watch.name}” has a version ready to measure.", code="nothing_to_measure")
     return rounds
 
 

@@ -33,7 +33,7 @@ def create_channel(
     if not name or len(name) > 100 or not name.isprintable():
         raise Invalid("A channel's name has 1 to 100 printable characters.", code="bad_name")
     if kind not in ChannelKind.values:
-        raise Invalid(f"“{kind}” is no kind of channel; use {', '.join(ChannelKind.values)}.", code="unknown_kind")
+        raise Invalid(f"“{kind}” is not a kind of channel; use {', '.join(ChannelKind.values)}.", code="unknown_kind")
     if digest not in DigestEvery.values:
         raise Invalid(f"A digest comes every {' or '.join(DigestEvery.values[1:])}, or never.", code="digest")
     if Channel.objects.filter(team=team, name=name).exists():
@@ -74,7 +74,7 @@ def switch_channel(*, channel: Channel, by: User, is_active: bool) -> Channel:
 def test_channel(*, channel: Channel, by: User) -> Delivery:
     """A message that says nothing but that it arrived; it goes through the outbox like any other."""
     _must_manage(channel.team, by)
-    text = f"{by.username} tried out the channel “{channel.name}” of team “{channel.team.name}”: it works."
+    text = f"{by.username} sent a test to the channel “{channel.name}” of team “{channel.team.name}”: it works."
     return queue_message(
         channel,
         cause=f"test:{secrets.token_hex(8)}",
@@ -132,4 +132,4 @@ def _check_mail(address: str) -> None:
     try:
         validate_email(address)
     except ValidationError:
-        raise Invalid(f"“{address[:100]}” is not a mail address.", code="bad_target") from None
+        raise Invalid(f"“{address[:100]}” is not an email address.", code="bad_target") from None

@@ -50,7 +50,7 @@ def deliver(delivery_id: int) -> bool:
         return False
     except Exception:
         log.exception("delivery %s broke", delivery_id)
-        _put_back(delivery, DeliveryProblem("The farm broke while sending it; its log says how."))
+        _put_back(delivery, DeliveryProblem("Internal error while sending; see the farm's log."))
         return False
     return delivery.end_try(DeliveryState.SENT, sent_at=timezone.now(), problem="")
 

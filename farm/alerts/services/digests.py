@@ -108,9 +108,9 @@ def sentence_of(told: Digest) -> str:
     shown = f"{expected:.2g}" if expected else "0"
     return (
         f"{counted(sum(told['rounds'].values()), 'round')} with {counted(told['comparisons'], 'comparison')}: "
-        f"{counted(len(told['opened']), 'new alert')}, {told['open']} open, {told['invalid']} called invalid. "
-        f"Of so many comparisons about {shown} "
-        f"would alert by chance (A/A pairs differ in {100 * told['false_alarm_rate']:.2g} % of cases)."
+        f"{counted(len(told['opened']), 'new alert')}, {told['open']} open, {told['invalid']} marked as "
+        f"false positives. By chance alone, about {shown} of these comparisons "
+        f"would alert (A/A pairs differ in {100 * told['false_alarm_rate']:.2g} % of cases)."
     )
 
 

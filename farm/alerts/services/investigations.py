@@ -62,8 +62,8 @@ def ask_since_when(*, alert: Alert, by: User, good: str = "", bad: str = "") -> 
     if release_order(bounds["good"]) >= release_order(bounds["bad"]):
         if bounds == {"good": alert.good, "bad": alert.bad}:
             raise Invalid(
-                f"Since when is no question here: {alert.bad} was compared with the later {alert.good}. Name a good "
-                "release and a later bad one to look between them.",
+                f"This alert cannot be bisected: {alert.bad} was compared with the later {alert.good}. Name a good "
+                "release and a later bad one.",
                 code="wrong_order",
             )
         raise Invalid(
@@ -98,7 +98,7 @@ def advance_investigations() -> int:
             moved += _advance(one)
         except Exception:
             log.exception("%s broke", one)
-            _end(one, InvestigationState.FAILED, sentence="The farm broke while it looked into this; its log says how.")
+            _end(one, InvestigationState.FAILED, sentence="Internal error during this search; see the farm's log.")
     return moved
 
 
@@ -171,17 +171,17 @@ def _explain(alert_id: int) -> None:
 
 def _must_ask(alert: Alert, user: User) -> Symptom:
     if not can_write(user, team=alert.team):
-        raise NotAllowed(f"You may look at alert {alert.pk} but not measure for it.")
+        raise NotAllowed(f"You can view alert {alert.pk} but not start runs for it.")
     symptom = leading_symptom(alert)
     if symptom is None or not alert.node or symptom.run_id is None:
-        raise Conflict(f"Alert {alert.pk} has nothing left that could be measured.", code="nothing_to_measure")
+        raise Conflict(f"Alert {alert.pk} has no runs left to measure again.", code="nothing_to_measure")
     return symptom
 
 
 def _asked(alert: Alert, kind: InvestigationKind, symptom: Symptom, asked_for: Mapping[str, object]) -> Investigation:
     opened = _open(alert, kind, symptom, asked_for=asked_for)
     if opened is None:
-        raise Conflict(f"Alert {alert.pk} is being looked into already; wait for the answer.", code="being_asked")
+        raise Conflict(f"Alert {alert.pk} already has a search in progress; wait for its result.", code="being_asked")
     return opened
 
 

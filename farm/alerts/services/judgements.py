@@ -151,10 +151,10 @@ def _sentence(judgement: Judgement, findings: list[Finding], unconfirmed: list[F
         parts.append(watching.worst(findings).text + others)
     parts += judgement.infra[:1]
     if unconfirmed:
-        parts.append(f"A fresh block did not show it again: {watching.worst(unconfirmed).text}")
+        parts.append(f"Not confirmed by a fresh block: {watching.worst(unconfirmed).text}")
     if not parts:
         parts += [undecided.text for undecided in judgement.undecided[:1]] or list(judgement.news[:1])
-    return " ".join(parts) or f"{counted(judgement.compared, 'pair')} compared, nothing to look at."
+    return " ".join(parts) or f"{counted(judgement.compared, 'pair')} compared, no changes to report."
 
 
 def _with_infra(judgement: Judgement, *texts: str) -> Judgement:

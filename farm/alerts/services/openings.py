@@ -80,7 +80,7 @@ def _came_back_later(one: WatchRound, finding: Finding, *, rows: Sequence[Sympto
 def _come_back(one: WatchRound, alert: Alert, symptom: Symptom, finding: Finding) -> None:
     Symptom.objects.filter(pk=symptom.pk).update(resolved_in="", text=finding.text[:2000], size=finding.size)
     alert.change(AlertState.OPEN, resolved_in="")
-    text = f"It came back in {one.new}: {finding.text}"
+    text = f"Recurred in {one.new}: {finding.text}"
     tell(alert, alert.log(AlertEventKind.REOPENED, text, round=one.pk, release=one.new))
 
 
@@ -156,7 +156,7 @@ def note_pipeline(one: WatchRound, judgement: Judgement) -> Alert | None:
         # also when the new release fails: that was measured
         for alert in mine.filter(state=AlertState.INFRA) if judgement.outcome != "infra" else ():
             if alert.change(AlertState.RESOLVED, resolved_in=one.new):
-                text = f"{alert.model.name} is measured again, with {one.watch.runtime(one.new)}."
+                text = f"{alert.model.name} is being measured again with {one.watch.runtime(one.new)}."
                 tell(alert, alert.log(AlertEventKind.RESOLVED, text, round=one.pk))
         return None
     text = f"The watch “{one.watch.name}” could not measure {one.version} on {one.watch.runtime(one.new)}: "

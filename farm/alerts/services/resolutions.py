@@ -42,7 +42,7 @@ def _is_well(one: WatchRound, alert: Alert, document: Document) -> bool:
     if not alert.change(AlertState.RESOLVED, resolved_in=one.new):
         return False
     where = f" on {alert.node}" if alert.node else ""
-    text = f"{alert.model.name}{where} is as well with {new} as with {old}: {alert.sentence}"
+    text = f"{alert.model.name}{where} is back to normal with {new}, compared with {old}: {alert.sentence}"
     tell(alert, alert.log(AlertEventKind.RESOLVED, text, round=one.pk, release=one.new))
     return True
 
@@ -52,7 +52,7 @@ def _wake(one: WatchRound, alert: Alert) -> None:
     if not alert.snoozed_for or release_order(one.new) < release_order(alert.snoozed_for):
         return
     if Alert.objects.filter(pk=alert.pk, snoozed_for=alert.snoozed_for).update(snoozed_for="", snoozed_until=None):
-        text = f"Snoozed until {alert.snoozed_for}, and {one.new} was measured: {alert.sentence}"
+        text = f"Snoozed until {alert.snoozed_for}, which was measured: {alert.sentence}"
         alert.snoozed_for, alert.snoozed_until = "", None
         tell(alert, alert.log(AlertEventKind.WOKEN, text, round=one.pk))
 
@@ -64,6 +64,6 @@ def wake_due_alerts() -> int:
     for alert in Alert.objects.filter(due).select_related("watch", "team", "model", "version"):
         if Alert.objects.filter(pk=alert.pk, snoozed_until=alert.snoozed_until).update(snoozed_until=None):
             alert.snoozed_until = None
-            tell(alert, alert.log(AlertEventKind.WOKEN, f"Its time has come: {alert.sentence}"))
+            tell(alert, alert.log(AlertEventKind.WOKEN, f"Snooze expired: {alert.sentence}"))
             count += 1
     return count

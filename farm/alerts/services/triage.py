@@ -22,7 +22,7 @@ def acknowledge(*, alert: Alert, by: User, note: str = "", assignee: User | None
     who = assignee or by
     if not can_write(who, team=alert.team):
         raise Invalid(f"{who.username} may not change alerts of team “{alert.team.name}”.", code="assignee")
-    text = f"{who.username} looks at it." + (f" {note}" if note else "")
+    text = f"Acknowledged by {who.username}." + (f" {note}" if note else "")
     changes = {"assignee": who, "note": _note(note) or alert.note}
     return _move(alert, AlertState.ACKNOWLEDGED, AlertEventKind.ACKNOWLEDGED, text, by=by, **changes)
 
@@ -33,12 +33,12 @@ def assign(*, alert: Alert, by: User, assignee: User) -> Alert:
         return acknowledge(alert=alert, by=by, assignee=assignee)
     _must_write(alert, by)
     if alert.state not in OPEN_ALERTS:
-        raise Conflict(f"Alert {alert.pk} is {alert.state}: open it again to give it to somebody.", code="closed")
+        raise Conflict(f"Alert {alert.pk} is {alert.state}: reopen it to assign it.", code="closed")
     if not can_write(assignee, team=alert.team):
         raise Invalid(f"{assignee.username} may not change alerts of team “{alert.team.name}”.", code="assignee")
     with transaction.atomic():
         Alert.objects.filter(pk=alert.pk).update(assignee=assignee)
-        alert.log(AlertEventKind.ACKNOWLEDGED, f"{by.username} gave it to {assignee.username}.", actor=by)
+        alert.log(AlertEventKind.ACKNOWLEDGED, f"Assigned to {assignee.username} by {by.username}.", actor=by)
     alert.refresh_from_db()
     return alert
 
@@ -47,7 +47,7 @@ def call_invalid(*, alert: Alert, by: User, reason: str) -> Alert:
     """→ invalid: it is no change. The reason is kept and counted in the digest. Raises Invalid without one."""
     _must_write(alert, by)
     reason = _reason(reason)
-    text = f"{by.username} called it invalid: {reason}"
+    text = f"Marked as a false positive by {by.username}: {reason}"
     return _move(alert, AlertState.INVALID, AlertEventKind.INVALID, text, by=by, note=reason)
 
 
@@ -55,14 +55,14 @@ def call_infra(*, alert: Alert, by: User, reason: str) -> Alert:
     """→ infra: the farm or a machine was to blame. Raises Invalid without a reason."""
     _must_write(alert, by)
     reason = _reason(reason)
-    text = f"{by.username} says that the farm was to blame: {reason}"
+    text = f"Marked as an infrastructure issue by {by.username}: {reason}"
     return _move(alert, AlertState.INFRA, AlertEventKind.INFRA, text, by=by, note=reason)
 
 
 def reopen(*, alert: Alert, by: User, note: str = "") -> Alert:
     """→ open again."""
     _must_write(alert, by)
-    text = f"{by.username} opened it again." + (f" {note}" if note else "")
+    text = f"Reopened by {by.username}." + (f" {note}" if note else "")
     return _move(alert, AlertState.OPEN, AlertEventKind.REOPENED, text, by=by, resolved_in="")
 
 
@@ -71,17 +71,17 @@ def snooze(*, alert: Alert, by: User, until: datetime | None = None, release: st
     Conflict for an alert that is closed."""
     _must_write(alert, by)
     if alert.state not in OPEN_ALERTS:
-        raise Conflict(f"Alert {alert.pk} is {alert.state}: there is nothing to snooze.", code="closed")
+        raise Conflict(f"Alert {alert.pk} is {alert.state}: it cannot be snoozed.", code="closed")
     if (until is None) == (not release):
-        raise Invalid("Snooze until a date or until a release, one of them.", code="snooze")
+        raise Invalid("Give either a date or a release to snooze until, not both.", code="snooze")
     if until is not None and until <= timezone.now():
-        raise Invalid(f"{until:%Y-%m-%d %H:%M} is past: give a later time.", code="snooze")
+        raise Invalid(f"{until:%Y-%m-%d %H:%M} is in the past: give a later time.", code="snooze")
     # a release that does not exist yet may be waited for
     release = release.strip().removeprefix(f"{alert.distribution}==")
     if release and not release[0].isdigit():
         release = check_release(alert.distribution, release)
     if release and release_order(release) <= release_order(alert.bad):
-        text = f"{release[:32]} is no later than {alert.bad}, in which it was found: name a release to come."
+        text = f"{release[:32]} is not later than {alert.bad}, in which the change was detected: name a later release."
         raise Invalid(text, code="snooze")
     text = f"Snoozed by {by.username} until " + (f"{until:%Y-%m-%d %H:%M} UTC." if until else f"{release}.")
     with transaction.atomic():
@@ -113,13 +113,13 @@ def _move(alert: Alert, state: AlertState, kind: AlertEventKind, text: str, *, b
 
 def _must_write(alert: Alert, user: User) -> None:
     if not can_write(user, team=alert.team):
-        raise NotAllowed(f"You may look at alert {alert.pk} but not change it.")
+        raise NotAllowed(f"You can view alert {alert.pk} but not change it.")
 
 
 def _reason(text: str) -> str:
     text = _note(text)
     if not text:
-        raise Invalid("Say why, in a sentence.", code="no_reason")
+        raise Invalid("Give a reason.", code="no_reason")
     return text
 
 

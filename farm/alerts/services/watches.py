@@ -120,7 +120,7 @@ def check_release(distribution: str, version: str) -> str:
     asked = version.strip().removeprefix(f"{distribution}==")
     version = read_version(asked) or ""
     if not version:
-        raise Invalid(f"“{asked[:40]}” is no version: write it like 1.29.0.", code="unknown_runtime")
+        raise Invalid(f"“{asked[:40]}” is not a version: write it like 1.29.0.", code="unknown_runtime")
     runtime = Runtime(distribution=distribution, version=version)
     sentence = releases.unknown_sentence(runtime, extra=known(distribution), yanked=yanked(distribution))
     if sentence is not None:
@@ -138,7 +138,7 @@ def next_time(schedule: str, *, after: datetime | None = None) -> datetime | Non
 
 def _must_write(team: Team, user: User) -> None:
     if not can_write(user, team=team):
-        raise NotAllowed(f"You may look at the watches of team “{team.name}” but not change them.")
+        raise NotAllowed(f"You can view the watches of team “{team.name}” but not change them.")
 
 
 def _name(team: Team, name: str) -> str:

@@ -53,7 +53,7 @@ def next_run(one: Investigation) -> Answer | None:
     """Orders the next candidates; or, when the search is over, gives the answer. Raises CannotMeasure."""
     run = one.symptom.run
     if run is None:
-        raise CannotMeasure("The run that showed it was removed, so that it cannot be measured again.")
+        raise CannotMeasure("The run that showed the change was deleted, so it cannot be measured again.")
     matrix = measurements.parsed(run)
     point = _point(run, one.symptom.cell)
     candidates = _next(one, point, most=_room(one, run))
@@ -181,7 +181,7 @@ def _answer(one: Investigation) -> Answer:
     minutes = sum(step["minutes"] for step in one.steps)
     tried = sum(len(step["tried"]) for step in one.steps)
     if best is None:
-        text = f"None of {counted(tried, 'set')} of session options gives back as much as "
+        text = f"None of {counted(tried, 'set')} of session options recovers as much as "
         text += f"{100 * switches.WORTHWHILE:.0f} % of the change."
         return Answer(text, {"is_found": False, "tried": tried, "minutes": minutes})
     plain = {

@@ -83,7 +83,7 @@ def allowed_address(host: str, port: int, *, networks: Sequence[str] = (), looku
         if not is_allowed(address, allowed):
             raise _refused(
                 f"{host} leads to an address inside a network, which messages may not reach. Use a public address, or "
-                "let whoever runs this farm name the network in ONNXFARM_WEBHOOK_NETWORKS."
+                "ask this farm's administrator to list the network in ONNXFARM_WEBHOOK_NETWORKS."
             )
     return addresses[0]
 

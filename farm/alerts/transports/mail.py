@@ -19,6 +19,6 @@ def send(address: str, *, subject: str, text: str, message_id: str) -> None:
         is_permanent = all(500 <= code < 600 for code in codes)
         raise DeliveryProblem(f"The mail server refuses {address} ({codes[0]}).", is_permanent=is_permanent) from None
     except smtplib.SMTPAuthenticationError:
-        raise DeliveryProblem("The mail server does not take the farm's user and password.") from None
+        raise DeliveryProblem("The mail server rejected the farm's user name and password.") from None
     except (smtplib.SMTPException, OSError) as problem:
-        raise DeliveryProblem(f"The mail server did not take the message: {type(problem).__name__}.") from None
+        raise DeliveryProblem(f"The mail server rejected the message: {type(problem).__name__}.") from None

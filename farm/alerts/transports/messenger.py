@@ -38,7 +38,7 @@ def send(url: str, *, subject: str, text: str, pins: Pins) -> None:
     plugin = loaded(url)
     pins.take_over()
     if plugin is None or not plugin.notify(title=subject, body=text):
-        raise pins.problem or DeliveryProblem("The service did not take the notice.")
+        raise pins.problem or DeliveryProblem("The service did not accept the message.")
 
 
 def main() -> int:

@@ -26,7 +26,7 @@ def check(url: str) -> None:
     if messenger.loaded(address) is None:
         scheme = address.partition(":")[0]
         raise DeliveryProblem(
-            f"Apprise does not take this {scheme}:// address: compare it with its documentation.", is_permanent=True
+            f"Apprise does not accept this {scheme}:// address: check its documentation.", is_permanent=True
         )
 
 
@@ -45,7 +45,7 @@ def send(url: str, *, subject: str, text: str, networks: Sequence[str] = ()) -> 
                 timeout=TOTAL_S, cwd=folder, env=environment,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            raise DeliveryProblem(f"The {scheme}:// service was not done within {TOTAL_S:.0f} s.") from None
+            raise DeliveryProblem(f"The {scheme}:// service did not finish within {TOTAL_S:.0f} s.") from None
     _judge(done.stdout, scheme)
 
 
@@ -58,6 +58,6 @@ def _judge(said: str, scheme: str) -> None:
     try:
         answer = json.loads(said.strip().splitlines()[-1])
     except (ValueError, IndexError):
-        raise DeliveryProblem(f"The notice for the {scheme}:// service broke while it was sent.") from None
+        raise DeliveryProblem(f"Internal error while sending to the {scheme}:// service.") from None
     if answer["problem"] is not None:
         raise DeliveryProblem(f"{scheme}://: {answer['problem']}", is_permanent=answer["is_permanent"])

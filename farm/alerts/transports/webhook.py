@@ -43,7 +43,7 @@ def send(
     if not 200 <= status < 300:
         is_permanent = status == GONE or (300 <= status < 500 and status not in _AGAIN)
         told = "it redirects, which is not followed" if 300 <= status < 400 else f"status {status}"
-        raise DeliveryProblem(f"{target.host} did not take the message: {told}.", is_permanent=is_permanent)
+        raise DeliveryProblem(f"{target.host} rejected the message: {told}.", is_permanent=is_permanent)
 
 
 def signed_headers(body: str, *, message_id: str, secret: bytes) -> dict[str, str]:

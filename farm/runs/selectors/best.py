@@ -31,7 +31,7 @@ def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Sett
     found: dict[tuple[str, str], Setting] = {}
     for row in ordered.select_related("arm__cell", "arm__block__node").defer(*UNUSED)[:MOST]:
         node = row.arm.block.node
-        name = node.name if node else "a node that left"
+        name = node.name if node else "a removed node"
         if (row.arm.cell.digest, name) not in found:
             found[row.arm.cell.digest, name] = _setting(row, name)
     return number, list(found.values())

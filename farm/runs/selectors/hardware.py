@@ -17,7 +17,7 @@ from farm.runs.models import Arm, CellDocument, Run
 # cells of so many arms are looked at, the newest first, and so many different ones are read
 MOST_ARMS = 20_000
 MOST = 1_000
-GONE = "a node that left"
+GONE = "a removed node"
 
 
 class _Place(NamedTuple):

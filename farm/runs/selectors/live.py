@@ -46,7 +46,7 @@ def _busy(row: Block, names: dict[tuple[int, int], str]) -> Busy:
     doing = row.node.doing if row.node else ""
     arm = _ARM.search(doing)
     cell = names.get((row.pk, int(arm[1])), "") if arm else ""
-    node = row.node.name if row.node else "a node that left"
+    node = row.node.name if row.node else "a removed node"
     most = max(row.rounds, row.max_rounds)
     return Busy(row.number, node, row.node_id, _ARM.sub("", doing), cell, row.leased_at, row.rounds, most)
 

@@ -94,7 +94,7 @@ def weight_scales(variant: onnx.ModelProto) -> dict[str, list[float]]:
 
 
 def errors(original: onnx.ModelProto, variant: onnx.ModelProto, *, given: Path | None, out: Path) -> list[TensorError]:
-    """Tensors by how much quantisation spoilt them, worst first: against the original, and by their own rounding."""
+    """Tensors by quantisation error, worst first: against the original, and by their own rounding."""
     feeds, _ = calibration.feeds_of(original, given)
     makers = {name: node for node in original.graph.node for name in node.output}
     with tempfile.TemporaryDirectory(dir=out) as work:

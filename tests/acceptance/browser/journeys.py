@@ -148,7 +148,7 @@ def hardware_owner(walk: Walk, farm: LiveFarm, samples: Path) -> None:
     """A machine joins, is approved, limited, drained and revoked; its owner sees each time where it stands."""
     page = walk.page
     walk.begin()
-    expect(page.locator("main")).to_contain_text("No machine has joined yet")
+    expect(page.locator("main")).to_contain_text("No nodes have joined yet")
     page.click("main >> text=Add a node")
     expect(page.locator("main")).to_contain_text("No nodes yet")
     page.click("button:has-text('Add a node')")
@@ -170,11 +170,11 @@ def hardware_owner(walk: Walk, farm: LiveFarm, samples: Path) -> None:
         walk.reached("approved, and online")
         page.fill("input[name=hours]", "20:00-06:00")
         page.fill("input[name=minutes]", "soon")
-        page.click("text=Keep these limits")
+        page.click("text=Save limits")
         expect(page.locator("main")).to_contain_text("“soon”: write a number")
         expect(page.locator("input[name=hours]")).to_have_value("20:00-06:00")
         page.fill("input[name=minutes]", "5")
-        page.click("text=Keep these limits")
+        page.click("text=Save limits")
         expect(page.locator(".note.good")).to_contain_text("The limits of garage are kept")
         walk.reached("limits: from 20:00 to 06:00, blocks of five minutes")
         page.click("button:has-text('Drain')")

@@ -38,12 +38,12 @@ def test_a_machine_is_approved_limited_drained_and_retired_on_a_page_that_fills_
     # what was typed while the head of the page filled in is still there
     expect(page.locator("input[name=hours]")).to_have_value("20:00-06:00")
     page.fill("input[name=minutes]", "soon")
-    page.click("text=Keep these limits")
+    page.click("text=Save limits")
     expect(page.locator("#minutes-error")).to_contain_text("“soon”: write a number of minutes")
     expect(page.locator("input[name=hours]")).to_have_value("20:00-06:00")
     expect(page.locator("input[name=minutes]")).to_have_value("soon")
     page.fill("input[name=minutes]", "5")
-    page.click("text=Keep these limits")
+    page.click("text=Save limits")
     expect(page.locator(".note.good")).to_contain_text("The limits of garage are kept")
     page.click("button:has-text('Drain')")
     expect(page.locator("h1")).to_contain_text("draining")
@@ -94,9 +94,9 @@ def test_a_run_is_shared_by_a_button_seen_by_anybody_and_closed(
     watched.assert_is_clean()
     page.goto("/settings/shares/")
     page.click("#shares form button")
-    expect(page.locator("#shares")).to_contain_text("closed")
+    expect(page.locator("#shares")).to_contain_text("revoked")
     answer = anybody.goto(path)
     assert answer is not None
     assert answer.status == 410
-    expect(anybody.locator("h1")).to_have_text("This share link was closed.")
+    expect(anybody.locator("h1")).to_have_text("This share link was revoked.")
     context.close()

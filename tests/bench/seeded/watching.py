@@ -66,7 +66,7 @@ class Watching:
         row = WatchRound(
             watch=watch, version=version, cause=Cause.SCHEDULE, key=f"hour:{place}", old=REFERENCE, new=new,
             pinned=REFERENCE, state=RoundState.JUDGED, outcome=RoundOutcome.QUIET, compared=len(levels),
-            run_id=self._dice.choice(self._runs), sentence="4 pairs compared, nothing to look at.", judged_at=at,
+            run_id=self._dice.choice(self._runs), sentence="4 pairs compared, no changes to report.", judged_at=at,
             created_at=at,
         )  # fmt: skip
         made = self._writer.add(row)

@@ -78,7 +78,7 @@ def assert_every_run_says_why(one: WatchRound, alert: Alert) -> None:
     assert set(why) == {"watch", "confirmation", "bisection", "work-around"}
     assert [getattr(why[reason], "watch", None) for reason in ("watch", "confirmation")] == [one.watch_id] * 2
     assert [getattr(why[reason], "alert", None) for reason in ("bisection", "work-around")] == [alert.pk] * 2
-    assert "to confirm in a fresh block" in str(why["confirmation"])
+    assert "to confirm a finding of watch" in str(why["confirmation"])
 
 
 @pytest.mark.slow
@@ -107,7 +107,7 @@ def test_a_change_that_no_switch_undoes_is_said(watch: Watch, node: Node) -> Non
     lab.live()
     found = Investigation.objects.get(kind="work_around")
     assert found.answer["is_found"] is False
-    assert "session options gives back as much" in found.sentence
+    assert "session options recovers as much" in found.sentence
 
 
 def test_a_release_next_to_the_good_one_needs_no_bisection(watch: Watch, node: Node) -> None:

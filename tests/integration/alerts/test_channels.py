@@ -86,7 +86,7 @@ def test_an_answer_that_stays_is_a_failure_that_is_shown(
     deliveries.deliver(delivery.pk)
     delivery.refresh_from_db()
     assert delivery.state == DeliveryState.FAILED
-    assert "did not take the message" in delivery.problem
+    assert "rejected the message" in delivery.problem
     assert "secret" not in delivery.problem
     assert len(receiver.seen) == 1, "no redirect is followed"
 
@@ -261,9 +261,9 @@ def test_a_digest_comes_once_when_its_day_has_come_and_says_how_many_false_alert
     assert digests.send_due_digests() == 1
     assert digests.send_due_digests() == 0
     delivery = channel.deliveries.get()
-    assert "would alert by chance" in delivery.text
+    assert "of these comparisons would alert" in delivery.text
     assert delivery.payload["data"]["expected_false_alerts"] == 0
-    assert "0 called invalid" in delivery.subject
+    assert "0 marked as false positives" in delivery.subject
 
 
 @pytest.mark.django_db
@@ -278,4 +278,4 @@ def test_a_digest_counts_what_was_called_invalid_since_the_last_one(
     assert (told["invalid"], told["opened"]) == (2, [])
     triage.reopen(alert=alert, by=owner)
     told = digests.digest_of(watch.team, since=timezone.now() - timedelta(days=7))
-    assert "0 new alerts, 1 open, 1 called invalid." in digests.sentence_of(told)
+    assert "0 new alerts, 1 open, 1 marked as false positives." in digests.sentence_of(told)

@@ -184,7 +184,7 @@ def test_a_service_inside_the_network_gets_nothing(service: Receiver) -> None:
 
 def test_a_redirect_is_not_followed(service: Receiver) -> None:
     service.answers = [302]
-    with pytest.raises(DeliveryProblem, match="did not take the notice") as problem:
+    with pytest.raises(DeliveryProblem, match="did not accept the message") as problem:
         notices.send(address_of(service), subject="x", text="y", networks=LOOPBACK)
     assert len(service.seen) == 1
     assert "secret" not in str(problem.value)
@@ -200,7 +200,7 @@ def test_an_untrusted_certificate_gets_nothing(service: Receiver, monkeypatch: p
 def test_a_service_that_never_answers_is_left_after_seconds(service: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     service.pause_s = 5.0
     monkeypatch.setattr(notices, "TOTAL_S", 3.0)
-    with pytest.raises(DeliveryProblem, match="was not done within 3 s") as problem:
+    with pytest.raises(DeliveryProblem, match="did not finish within 3 s") as problem:
         notices.send(address_of(service), subject="x", text="y", networks=LOOPBACK)
     assert not problem.value.is_permanent
 

@@ -77,7 +77,7 @@ def test_teams_and_tokens_are_made_listed_and_closed(as_administrator: Command) 
         for one in json.loads(as_administrator("farm", "tokens", "list", "--json").stdout)
         if one["name"] == "ci"
     )
-    assert "no longer works" in as_administrator("farm", "tokens", "close", number).stdout
+    assert "was revoked" in as_administrator("farm", "tokens", "close", number).stdout
     assert "closed" in as_administrator("farm", "tokens", "list").stdout
 
 

@@ -83,5 +83,5 @@ def test_everything_is_found_by_one_command(onnxfarm: Command, version: Version)
     said = onnxfarm("search", version.artifact.sha256[:8]).stdout
     assert "encoder v1" in said
     assert f"/models/{version.model_id}/?version=1" in said
-    assert "Nothing matches “zzz”." in onnxfarm("search", "zzz").stdout
+    assert "No results for “zzz”." in onnxfarm("search", "zzz").stdout
     assert '"kind": "model"' in onnxfarm("search", "encod", "--json").stdout

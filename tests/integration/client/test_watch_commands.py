@@ -156,12 +156,12 @@ def test_alerts_are_listed_shown_and_settled(onnxfarm: Command, alert: Alert, ow
     assert json.loads(onnxfarm("alerts", "show", alert.pk, "--json").stdout)["id"] == alert.pk
     for words, state, said in (
         (["ack", alert.pk, "--note", "mine"], "acknowledged", "member looks at it. mine"),
-        (["assign", alert.pk, "owner"], "acknowledged", "member gave it to owner"),
+        (["assign", alert.pk, "owner"], "acknowledged", "Assigned to owner by member"),
         (["note", alert.pk, "asked upstream"], "acknowledged", "asked upstream"),
         (["snooze", alert.pk, "--until", "2099-12-24"], "acknowledged, snoozed", "until 2099-12-24 00:00 UTC"),
         (["snooze", alert.pk, "--release", "1.32.0"], "acknowledged, snoozed", "until 1.32.0"),
         (["invalid", alert.pk, "--reason", "another machine"], "invalid", "another machine"),
-        (["reopen", alert.pk, "--note", "no"], "open", "opened it again"),
+        (["reopen", alert.pk, "--note", "no"], "open", "Reopened by"),
         (["infra", alert.pk, "--reason", "disk full"], "infra", "disk full"),
     ):
         done = onnxfarm("alerts", *words)

@@ -25,10 +25,10 @@ def channel(team: Team, owner: User) -> Channel:
 
 
 def test_a_channel_is_added_and_its_secrets_stay_hidden(signed_in: Client) -> None:
-    assert "No channel yet" in assert_is_page(signed_in.get("/settings/"))
+    assert "No channels yet" in assert_is_page(signed_in.get("/settings/"))
     given = {"team": "vision", "name": "hook", "kind": "webhook", "target": HOOK, "digest": "week"}
     words = assert_is_page(signed_in.post("/settings/channels/", given, follow=True))
-    assert "“hook” is told from now on" in words
+    assert "“hook” was added" in words
     assert "https://example.org/…" in words
     assert "hidden" not in words
     assert Channel.objects.get().digest == "week"
@@ -38,7 +38,7 @@ def test_a_channel_is_added_and_its_secrets_stay_hidden(signed_in: Client) -> No
     ("changes", "field", "sentence"),
     [
         ({"name": " "}, "name", "1 to 100 printable characters"),
-        ({"kind": "pigeon"}, "kind", "is no kind of channel"),
+        ({"kind": "pigeon"}, "kind", "is not a kind of channel"),
         ({"kind": "mail", "target": "team@example.org"}, "kind", "not set up to send mail"),
         ({"digest": "hour"}, "digest", "A digest comes every"),
         ({"target": "http://example.org/"}, "target", "starts with https://"),
@@ -76,7 +76,7 @@ def test_what_failed_for_good_is_shown_first(signed_in: Client, channel: Channel
     )
     for address in ("/settings/", f"/settings/channels/{channel.pk}/"):
         words = assert_is_page(signed_in.get(address))
-        assert "1 message failed for good; the last: example.org answered 410 Gone." in words
+        assert "1 message failed permanently; last error: example.org answered 410 Gone." in words
 
 
 def test_a_secret_is_shown_on_demand_and_renewed(signed_in: Client, channel: Channel) -> None:
@@ -93,8 +93,8 @@ def test_a_secret_is_shown_on_demand_and_renewed(signed_in: Client, channel: Cha
 
 
 def test_a_channel_is_silenced_told_again_and_removed(signed_in: Client, channel: Channel) -> None:
-    assert "silenced" in assert_is_page(signed_in.post(f"/settings/channels/{channel.pk}/silence/", follow=True))
-    assert "is told again" in assert_is_page(signed_in.post(f"/settings/channels/{channel.pk}/listen/", follow=True))
+    assert "paused" in assert_is_page(signed_in.post(f"/settings/channels/{channel.pk}/silence/", follow=True))
+    assert "is resumed" in assert_is_page(signed_in.post(f"/settings/channels/{channel.pk}/listen/", follow=True))
     assert "is removed" in assert_is_page(signed_in.post(f"/settings/channels/{channel.pk}/remove/", follow=True))
     assert_is_page(signed_in.get(f"/settings/channels/{channel.pk}/"), 404)
 

@@ -37,7 +37,7 @@ def test_a_question_is_asked_waited_for_and_answered(signed_in: Client, wrong: R
     address = f"/runs/{wrong.pk}/cells/c1/"
     sent = signed_in.post(f"{address}divergence/ask/", {"against": ""}, follow=True)
     words = assert_is_page(sent)
-    assert "Asked: the node looks between the nodes of the graph." in words
+    assert "Requested. The node will look for the first divergent operator." in words
     assert "Waits for the node." in words
     waiting = signed_in.get(f"{address}divergence/")
     assert b'hx-trigger="every 2s"' in waiting.content
@@ -52,7 +52,7 @@ def test_a_question_is_asked_waited_for_and_answered(signed_in: Client, wrong: R
     for part in (
         "The first tensor beyond tolerance is c_q.",
         "1 of 4 values are beyond tolerance.",
-        "Run again as a model of their own, these nodes show it: conv, quantise",
+        "Extracted as a model, these nodes reproduce the difference: conv, quantise",
         "onnxruntime==1.31.1, CPU",
         "Raw data",
     ):

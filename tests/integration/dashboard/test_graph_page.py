@@ -88,7 +88,7 @@ def test_a_version_that_was_rejected_has_no_picture(signed_in: Client, owner: Us
     team = owner.memberships.get().team
     version = rows.make_version(team, owner, name="broken", state=VersionState.REJECTED)
     page = signed_in.get(address(version))
-    assert "The graph is drawn once the version is inspected" in assert_is_page(page)
+    assert "The graph appears once the version has been inspected" in assert_is_page(page)
     assert "<iframe" not in page.content.decode()
     assert_is_page(signed_in.get(address(version, "outline/")), 409)
 

@@ -31,8 +31,8 @@ def test_three_kinds_of_hardware_stand_side_by_side_and_a_question_is_answered(
     assert "Within 1 ms and 1 % loss: 2 of 3 targets of version 1." in answered
     assert "1 target beyond the limits is not shown. Show all" in answered
     odd = signed_in.get(path, {"budget": "soon", "loss": "-3", "version": "\x7f", "by": "<b>"})
-    assert "no number of milliseconds" in assert_is_page(odd)
-    assert "A loss is between 0 and 100 %." in assert_is_page(odd)
+    assert "not a number of milliseconds" in assert_is_page(odd)
+    assert "The loss must be between 0 and 100 %." in assert_is_page(odd)
 
     table = signed_in.get(path, {"as": "csv", "budget": "1"}).content.decode()
     lines = list(csv.DictReader(io.StringIO(table)))

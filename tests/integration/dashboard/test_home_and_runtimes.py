@@ -114,7 +114,7 @@ def test_runtimes_without_a_node_and_without_a_release(signed_in: Client) -> Non
 
 def test_a_release_that_is_gone_but_installed_is_said(signed_in: Client, node: Node) -> None:
     offer("1.29.0", "1.30.0")
-    assert "1.31.1 ▲ not offered any more" in assert_is_page(signed_in.get("/runtimes/"))
+    assert "1.31.1 ▲ no longer on the index" in assert_is_page(signed_in.get("/runtimes/"))
 
 
 def test_strangers_see_no_nodes(stranger: User, node: Node) -> None:

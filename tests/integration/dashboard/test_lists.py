@@ -90,7 +90,7 @@ def test_runs_are_filtered_by_their_verdict(signed_in: Client, listed: list[Run]
     assert [row[0] for row in table_rows(signed_in.get("/runs/?verdict=faster"), "runs")] == [f"run {listed[1].pk}"]
     assert len(table_rows(signed_in.get("/runs/?verdict=nonsense"), "runs")) == 3
     words = assert_is_page(signed_in.get("/runs/?verdict=undecided"))
-    assert "Nothing matches. Show all" in words
+    assert "No results. Show all" in words
     downloaded = signed_in.get("/runs/?verdict=faster&as=json").json()
     assert [(one["change"], one["low"], one["rounds"]) for one in downloaded] == [(0.34, 0.33, 8)]
 

@@ -105,7 +105,7 @@ def test_values_with_options_of_their_own_are_left_to_the_text(signed_in: Client
 def test_nothing_starts_while_form_and_text_differ(signed_in: Client, version: Version, node: Node) -> None:
     given = {"version": version.pk, "matrix": TEXT, "seed": "0"}
     response = signed_in.post("/runs/new/", {**given, "axis-batch": "1, 8, 16"})
-    assert "Form and text said different things" in assert_is_page(response, 400)
+    assert "The form and the text did not match" in assert_is_page(response, 400)
     assert fields_of(response)["axis-batch"] == "1, 8"
     assert not Run.objects.exists()
     response = signed_in.post("/runs/new/", {**given, "axis-batch": "1,8", "axis-runtime": "1.29.0, 1.31.1"})

@@ -133,7 +133,7 @@ def test_chosen_models_are_labelled_or_deleted_together(
     words = words_of(signed_in.post("/models/chosen/", {"models": chosen, "what": "delete"}, follow=True))
     assert "decoder is deleted: 1 version deleted for good" in words
     assert list(Model.objects.kept()) == []
-    assert "Choose models first" in assert_is_page(signed_in.get("/models/chosen/?models=x"))
+    assert "Select models first" in assert_is_page(signed_in.get("/models/chosen/?models=x"))
 
 
 @pytest.mark.parametrize("what", ["edit", "delete", "restore"])

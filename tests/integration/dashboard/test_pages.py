@@ -164,7 +164,7 @@ def test_runs_are_filtered_by_model_and_state(signed_in: Client, run: Run, versi
     complete = words_of(signed_in.get("/runs/?state=complete&q=enc"))
     assert f"run {run.pk}" in complete
     assert "95 %, 8 rounds" in complete
-    assert "Nothing matches." in words_of(signed_in.get("/runs/?q=nothing"))
+    assert "No results." in words_of(signed_in.get("/runs/?q=nothing"))
     assert_is_page(signed_in.get("/runs/?state=nonsense&page=99"))
 
 
@@ -203,7 +203,7 @@ def test_an_error_page_says_what_happened_without_a_stack_trace(owner: User, mon
     client = Client(raise_request_exception=False)
     client.force_login(owner)
     words = assert_is_page(client.get("/"), 500)
-    assert "Something broke on the farm’s side" in words
+    assert "Something went wrong" in words
     assert "secret detail" not in words
 
 

@@ -148,7 +148,7 @@ def test_a_run_of_the_farms_own_says_why_there_is_one_and_is_no_latest_result(si
     assert f"/runs/{run.pk}/" in signed_in.get("/").content.decode()
     Run.objects.filter(pk=run.pk).update(reason="confirmation")
     run.touch()
-    assert "Started by a watch that was removed since." in assert_is_page(signed_in.get(f"/runs/{run.pk}/"))
+    assert "Started by a watch that has since been removed." in assert_is_page(signed_in.get(f"/runs/{run.pk}/"))
     text = signed_in.get("/").content.decode()
     assert "Latest results" not in text
 
@@ -285,7 +285,7 @@ def test_cells_that_ran_elsewhere_or_wrongly_are_named_before_any_number(
     assert "Not right: the outputs of 2 cells differ from the reference" in words
     assert words.index("Not as asked") < words.index("Model file digest")
     cell = assert_is_page(signed_in.get(f"/runs/{run.pk}/cells/c1/"))
-    assert "OpenVINO was asked for but did not start" in cell
+    assert "OpenVINO was requested but did not start" in cell
     assert cell.index("not as asked") < cell.index("ms ±")
 
 
@@ -343,7 +343,7 @@ def test_cancelling_keeps_what_is_done_and_says_who_did_it(
 
 def test_more_rounds_of_a_decided_run_go_on_at_its_node(signed_in: Client, run: Run) -> None:
     words = assert_is_page(signed_in.post(f"/runs/{run.pk}/more/", {"rounds": "8"}, follow=True))
-    assert "8 more rounds are on their way." in words
+    assert "8 more rounds were queued." in words
     run.refresh_from_db()
     assert run.state == "running"
 

@@ -76,7 +76,7 @@ def test_what_fits_alone_is_opened_and_several_are_listed(signed_in: Client, far
     assert signed_in.get("/search/", {"q": f"run {farm.pk}"})["Location"] == f"/runs/{farm.pk}/"
     words = assert_is_page(signed_in.get("/search/", {"q": "encod"}))
     assert "2 results for “encod”" in words
-    assert "Nothing matches “zzz”." in assert_is_page(signed_in.get("/search/", {"q": "zzz"}))
+    assert "No results for “zzz”." in assert_is_page(signed_in.get("/search/", {"q": "zzz"}))
     part = signed_in.get("/search/", {"q": "encod"}, headers={"hx-request": "true"})
     assert "<html" not in part.content.decode()
 

@@ -49,7 +49,7 @@ def test_a_nodes_page_advises_from_what_was_read_before_its_blocks(
     assert "Other programs used 31 % of the processor just before the block" in words
     blocks = restless_run.blocks.count()
     assert f"Read before {blocks} of its last {blocks} blocks." in words or "Read before its only block." in words
-    assert "How quiet it was before its last blocks" in words
+    assert "Machine load before recent blocks" in words
     assert f"run {restless_run.pk}, b1" in words
     assert "3.5" in words
 
@@ -71,7 +71,7 @@ def test_a_node_that_cannot_read_something_says_so(signed_in: Client, run: Run, 
 
 
 def test_a_node_without_blocks_says_what_will_be_read(signed_in: Client, node: Node) -> None:
-    assert "It has measured no block yet" in assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
+    assert "No blocks measured yet" in assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
 
 
 def test_a_cells_page_and_the_document_have_the_facts_of_its_block(signed_in: Client, restless_run: Run) -> None:

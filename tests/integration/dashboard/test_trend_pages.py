@@ -27,11 +27,11 @@ def watch(version: Version, owner: User, node: Node) -> Watch:
 
 
 def test_without_a_watch_or_a_value_the_next_step_is_said(signed_in: Client, version: Version, owner: User) -> None:
-    assert "Nothing is watched yet" in assert_is_page(signed_in.get("/trends/"))
+    assert "No watches yet" in assert_is_page(signed_in.get("/trends/"))
     make_watch(version, owner)
     words = assert_is_page(signed_in.get("/trends/"))
-    assert "upgrades has no series yet" in words
-    assert "No value yet: the first round" in words
+    assert "upgrades has no data yet" in words
+    assert "No data yet: the first round" in words
 
 
 def test_a_series_shows_its_level_shift_and_its_alert(signed_in: Client, watch: Watch, version: Version) -> None:
@@ -97,7 +97,7 @@ def test_a_model_shows_its_series_and_its_badge(signed_in: Client, watch: Watch,
 
 def test_a_model_that_nobody_watches_says_how_to(signed_in: Client, version: Version) -> None:
     response = signed_in.get(f"/models/{version.model_id}/")
-    assert "Nobody watches this model" in assert_is_page(response)
+    assert "No watch covers this model" in assert_is_page(response)
     assert f"onnxfarm watch add upgrades --model {version.model_id}" in response.content.decode()
 
 
@@ -106,4 +106,4 @@ def test_a_model_is_watched_by_its_label_too(signed_in: Client, version: Version
     make_watch(version, owner, name="by label", watched=[], label="vision")
     words = assert_is_page(signed_in.get(f"/models/{version.model_id}/"))
     assert "by label against onnxruntime 1.29.0" in words
-    assert "No value yet" in words
+    assert "No data yet" in words

@@ -109,7 +109,7 @@ def test_a_cell_without_a_curve_has_no_panel_for_one(signed_in: Client, run: Run
     [
         (Energy(mj=12.5, text="RAPL, 1 package(s): everything on it, over 3 s"), "energy per inference 12.5 mJ RAPL"),
         (Energy(text="not readable here: no RAPL"), "energy per inference not measured not readable here: no RAPL"),
-        (None, "energy per inference not measured the node looks for no meter"),
+        (None, "energy per inference not measured the node has energy readings disabled"),
     ],
 )
 def test_energy_is_shown_or_why_there_is_none(
@@ -199,7 +199,7 @@ def test_pairs_are_counted_node_by_node_and_new_nodes_have_one_in_every_block(ve
 def test_the_fleet_page_has_the_live_false_alarm_rate_with_its_bound(
     signed_in: Client, node: Node, version: Version, owner: User
 ) -> None:
-    assert "Live false-alarm rate: not measured yet" in assert_is_page(signed_in.get("/fleet/"))
+    assert "False-positive rate: not measured yet" in assert_is_page(signed_in.get("/fleet/"))
     other = rows.make_node(node.team, owner, name="bench-2")
     keep_pairs(node, *["equal"] * 30, "slower")
     keep_pairs(other, *["undecided"] * 9, block=2_000_000)

@@ -60,13 +60,13 @@ def test_the_page_says_how_it_was_made_what_it_saved_and_what_stayed_in_float(
     words = assert_is_page(signed_in.get(address(variant)))
     assert "int8-qdq:per-channel (random calibration data)" in words
     assert "1.20 MB, 28 % of the upload’s 4.32 MB: 3.12 MB saved. 4 of 5 operators quantised." in words
-    assert "Calibrated on random data, not on real ones" in words
+    assert "Calibrated on random data" in words
     assert all(sentence in words for sentence in HISTORY)
     assert "Conv 3 2 conv1" in words
     assert "MatMul stayed FP32" in words
     assert f"of run {run.pk}" in words
     assert "Give calibration data with the model" in words
-    assert "Not looked into yet" in words
+    assert "Not analysed yet" in words
 
 
 def test_the_model_and_the_cell_lead_to_it(signed_in: Client, variant: Variant, run: Run) -> None:
@@ -85,7 +85,7 @@ def test_a_look_into_it_is_ordered_once_and_then_ranks_the_layers(signed_in: Cli
         answer = signed_in.post(f"{address(variant)}report/")
         assert (answer.status_code, answer["Location"]) == (302, address(variant))
     assert VariantReport.objects.get().state == MakingState.PENDING
-    assert "A worker of the farm looks into it." in assert_is_page(signed_in.get(address(variant)))
+    assert "Analysing the quantisation…" in assert_is_page(signed_in.get(address(variant)))
     VariantReport.objects.update(state=MakingState.READY, report_json=REPORT)
     words = assert_is_page(signed_in.get(address(variant)))
     assert "h2 conv2 Conv 11.5 20.3" in words
@@ -118,7 +118,7 @@ def test_a_look_that_failed_says_why(signed_in: Client, variant: Variant) -> Non
             "Static quantisation failed (why).",
             "could not be made: Static quantisation failed (why).",
         ),
-        (MakingState.PENDING, "", "It is being made."),
+        (MakingState.PENDING, "", "Being created."),
     ],
 )
 def test_a_variant_without_files_says_what_became_of_it(

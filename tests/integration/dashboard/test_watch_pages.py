@@ -43,9 +43,9 @@ def form(version: Version | None = None, **changes: Any) -> dict[str, Any]:
 
 def test_a_farm_without_watches_says_how_to_make_one(signed_in: Client) -> None:
     response = signed_in.get("/watches/")
-    assert "Nothing is watched yet" in assert_is_page(response)
+    assert "No watches yet" in assert_is_page(response)
     assert re.search(r'data-copy="onnxfarm watch add', response.content.decode())
-    assert "No model to watch yet" in assert_is_page(signed_in.get("/watches/new/"))
+    assert "No models to watch yet" in assert_is_page(signed_in.get("/watches/new/"))
 
 
 def test_a_watch_is_told_in_one_sentence_with_its_next_look(
@@ -69,7 +69,7 @@ def test_a_watch_is_told_in_one_sentence_with_its_next_look(
     [
         (RoundOutcome.INFRA, "No node is online.", "could not measure"),
         (RoundOutcome.UNDECIDED, "Whether it is slower is undecided.", "undecided"),
-        (RoundOutcome.QUIET, "1 pair compared, nothing to look at.", "nothing new"),
+        (RoundOutcome.QUIET, "1 pair compared, no changes to report.", "no change"),
         (RoundOutcome.NEWS, "It is 12 % faster.", "better"),
         (RoundOutcome.UNCONFIRMED, "A fresh block did not show it again.", "not confirmed"),
         (RoundOutcome.ALERT, "It is 24 % slower.", "alert"),
@@ -202,9 +202,9 @@ def test_the_form_makes_a_watch(signed_in: Client, version: Version, team: Team,
         ({"matrix": ""}, "matrix", "not a mapping of axes"),
         ({"matrix": "matrix: ["}, "matrix", "is not YAML"),
         ({"schedule": "every day"}, "schedule", "not five fields of cron"),
-        ({"latency": "a lot"}, "latency", "write a number of percent"),
-        ({"memory": "-1"}, "memory", "write a number of percent"),
-        ({"session": "1e9"}, "session", "write a number of percent"),
+        ({"latency": "a lot"}, "latency", "enter a percentage"),
+        ({"memory": "-1"}, "memory", "enter a percentage"),
+        ({"session": "1e9"}, "session", "enter a percentage"),
         ({"kinds": []}, "kinds", "at least one kind"),
         ({"kinds": ["nonsense"]}, "kinds", "at least one kind"),
     ],
@@ -282,8 +282,8 @@ def test_a_bad_run_now_is_refused_beside_its_field(
 
 def test_a_watch_is_paused_resumed_and_removed(signed_in: Client, watch: Watch) -> None:
     assert "is paused." in assert_is_page(signed_in.post(f"/watches/{watch.pk}/pause/", follow=True))
-    assert "paused: it looks at nothing" in assert_is_page(signed_in.get("/watches/"))
-    assert "watches again" in assert_is_page(signed_in.post(f"/watches/{watch.pk}/resume/", follow=True))
+    assert "paused" in assert_is_page(signed_in.get("/watches/"))
+    assert "is resumed" in assert_is_page(signed_in.post(f"/watches/{watch.pk}/resume/", follow=True))
     assert "its runs stay" in assert_is_page(signed_in.post(f"/watches/{watch.pk}/remove/", follow=True))
     assert "There is no watch" in assert_is_page(signed_in.get(f"/watches/{watch.pk}/"), 404)
 
@@ -325,7 +325,7 @@ def test_the_form_offers_the_newest_models_and_those_that_are_ticked(
     for name in ("b", "c"):
         rows.make_version(team, owner, name=name)
     response = signed_in.get("/watches/new/")
-    assert "Of 1 further model each has New watch on its own page" in assert_is_page(response)
+    assert "1 more model not shown: use New watch" in assert_is_page(response)
     assert f'name="models" value="{version.model_id}"' not in response.content.decode()
     response = signed_in.get(f"/watches/new/?model={version.model_id}")
     assert "further model" not in assert_is_page(response)

@@ -38,7 +38,7 @@ def bare_round(watch: Watch, version: Version, **how: Any) -> WatchRound:
     known: dict[str, Any] = {
         "cause": Cause.RELEASE, "key": f"release:{WatchRound.objects.count()}", "old": "1.29.0", "new": "1.30.0",
         "pinned": watch.reference, "state": RoundState.JUDGED, "outcome": RoundOutcome.QUIET, "compared": 1,
-        "sentence": "1 pair compared, nothing to look at.", "judged_at": timezone.now(),
+        "sentence": "1 pair compared, no changes to report.", "judged_at": timezone.now(),
     }  # fmt: skip
     return WatchRound.objects.create(watch=watch, version=version, **{**known, **how})
 

@@ -97,12 +97,12 @@ def test_the_page_shows_and_keeps_the_limits(node: Node, owner: User) -> None:
         ("hours", "25:00-26:00", "hours"),
         ("timezone", "Mars/Base", "time zone"),
         ("timezone", "../../etc/passwd", "time"),
-        ("minutes", "soon", "longest block"),
+        ("minutes", "soon", "maximum block length"),
         ("minutes", "0", "number of minutes from 0.5 to 1440"),
-        ("minutes", "9e9", "longest block"),
+        ("minutes", "9e9", "maximum block length"),
         ("temperature", "999", "number of °C from 30 to 120"),
-        ("cache", "0.1", "room for models"),
-        ("cache", "-3", "room for models"),
+        ("cache", "0.1", "model cache"),
+        ("cache", "-3", "model cache"),
         ("tags", "Not_A!Tag", "is no tag"),
         ("teams", "nobody has this one", "no team"),
     ],
@@ -113,7 +113,7 @@ def test_a_limit_out_of_range_is_refused_on_the_page_in_one_sentence(
     answer = browser_of(owner).post(f"/fleet/{node.pk}/settings/", {**FORM, field: value}, follow=True)
     words = assert_is_page(answer, 404 if field == "teams" else 400)
     assert word in words
-    assert "Nothing was kept: see the field that is marked." in words
+    assert "Not saved: correct the marked field." in words
     page = answer.content.decode()
     assert page.count('aria-invalid="true"') == 1
     assert f'<p class="error" id="{field}-error">' in page

@@ -104,7 +104,7 @@ def test_a_farm_with_walls_says_their_level(client: Client, member: User) -> Non
         level = confinement.level_to_use()
     except unconfined.NoSandboxError as problem:
         pytest.skip(str(problem))
-    assert f"reads uploads in a sandbox, level {level}" in home(client, member)
+    assert f"Uploads are read in a sandbox, level {level}" in home(client, member)
     assert f'onnxfarm_sandbox_info{{level="{level}"' in client.get("/metrics").content.decode()
     assert messages()["onnxfarm.I001"] == f"Uploads are read in a sandbox of level {level}."
 

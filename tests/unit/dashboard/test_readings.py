@@ -138,7 +138,7 @@ def test_every_cell_of_a_run_has_a_row_with_what_to_know_before_believing_it(doc
 def test_a_provider_that_took_part_unasked_is_said_with_its_time(by_id: dict[str, Cell]) -> None:
     placement = reading.placement(by_id["b1-a9"])
     assert not placement.is_as_asked
-    assert placement.sentence == "OpenVINO was asked for; CPU took part as well and has 38 % of the time."
+    assert placement.sentence == "OpenVINO was requested; CPU also ran and has 38 % of the time."
     assert reading.time_elsewhere(by_id["b1-a9"]) == "38 % of the time is spent outside OpenVINO: CPU."
     assert reading.time_elsewhere(by_id["b1-a0"]) == ""
 
@@ -146,7 +146,7 @@ def test_a_provider_that_took_part_unasked_is_said_with_its_time(by_id: dict[str
 def test_a_provider_that_did_not_start_is_said_too(by_id: dict[str, Cell]) -> None:
     fell_back = by_id["b1-a0"].model_copy(update={"requested_providers": ["CUDAExecutionProvider"]})
     assert reading.placement(fell_back).sentence == (
-        "CUDA was asked for but did not start: the numbers below are of CPU."
+        "CUDA was requested but did not start: the numbers below are from CPU."
     )
     assert reading.placement(by_id["b1-a0"]).is_as_asked
     assert reading.placement(by_id["b1-a11"]).active == "not measured"
@@ -351,7 +351,7 @@ def test_an_inspection_is_shown_with_its_findings_explained() -> None:
     assert [row[0].text for row in kinds.rows] == ["Add", "MatMul"]
 
 
-@pytest.mark.parametrize(("batch", "text"), [(4, "fixed at 4"), (None, "the first dimension is none")])
+@pytest.mark.parametrize(("batch", "text"), [(4, "fixed at 4"), (None, "the first dimension is not a batch")])
 def test_an_old_or_sparse_inspection_is_shown_as_far_as_it_goes(batch: int | None, text: str) -> None:
     found = inspection({"batch": batch, "parameters": 900, "parameters_bytes": 3600})
     shown = {fact.name: fact.text for fact in found.facts}

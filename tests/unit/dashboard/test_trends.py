@@ -118,7 +118,7 @@ def test_the_title_says_where_the_last_values_stand() -> None:
         trend(two, reference="1.29.0", table=table).title
         == "2 series against 1.29.0, the last values from −10 % to +20 %"
     )
-    assert trend([], reference="1.29.0", table=table).empty.startswith("No value yet")
+    assert trend([], reference="1.29.0", table=table).empty.startswith("No data yet")
 
 
 def test_ten_long_lines_stay_small_with_seven_in_colour() -> None:
