@@ -5,7 +5,7 @@ from typing import Protocol
 
 from dashboard import numbers
 from farm.rules.cells.axes import runtime_name
-from farm.rules.runtimes import providers
+from farm.rules.runtimes import plugins, providers
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,8 @@ def runtime_in_words(requirement: str) -> str:
     distribution, _, version = requirement.partition("==")
     if not version:
         return requirement
+    if plugins.parted(version)[1]:
+        return f"{distribution} {plugins.in_words(version)}"
     return f"ONNX Runtime {version}" + ("" if distribution == "onnxruntime" else f" ({distribution})")
 
 

@@ -13,6 +13,9 @@ from worker.runner.order import Order
 # an option of ours, not the library's: which kind of device to take where it lists several
 DEVICE_OPTION = "device_type"
 
+# of a package whose module nobody has looked at
+USUAL_FUNCTIONS = ("library_path", "get_library_path")
+
 _registered: set[str] = set()
 
 
@@ -37,8 +40,8 @@ def devices_of(order: Order, *, requested: list[str]) -> list[Device]:
     assert order.plugin is not None
     with faults.translated("provider", requested_providers=requested):
         if order.provider not in _registered:
-            module, _, function = order.plugin.partition(":")
-            library = getattr(importlib.import_module(module), function)()
+            library = _library(order.plugin)
+            _refuse_unknown_options(order, library=library, requested=requested)
             # under the provider's name, which is what some libraries then call their provider
             onnxruntime.register_execution_provider_library(order.provider, library)
             _registered.add(order.provider)
@@ -56,6 +59,39 @@ def devices_of(order: Order, *, requested: list[str]) -> list[Device]:
         requested_providers=requested,
         active_providers=["CPUExecutionProvider"],
     )
+
+
+def _library(plugin: str) -> str:
+    """The path of the library, by the function that is named; where none is, by those that such packages offer."""
+    module, _, function = plugin.partition(":")
+    package = importlib.import_module(module)
+    for name in (function,) if function else USUAL_FUNCTIONS:
+        if callable(given := getattr(package, name, None)):
+            return str(given())
+    raise faults.Refusal(
+        "provider_not_active",
+        f"the module {module} has no {' or '.join(f'{name}()' for name in USUAL_FUNCTIONS)}, so it is no plug-in "
+        "whose library can be registered; leave it out",
+    )
+
+
+def _refuse_unknown_options(order: Order, *, library: str, requested: list[str]) -> None:
+    """Of a plug-in whose options nobody has listed: an option that its library does not know it would ignore silently.
+
+    The name of an option stands in the library that reads it.
+    """
+    if order.plugin is None or not order.plugin.endswith(":"):
+        return
+    with open(library, "rb") as file:
+        words = file.read()
+    for option in options_of(order):
+        if option.encode() not in words:
+            raise faults.Refusal(
+                "provider_not_active",
+                f"the plug-in of {order.provider} knows no option {option!r}: the word is nowhere in its library, which "
+                "would ignore it silently; correct its name, or leave it out",
+                requested_providers=requested,
+            )
 
 
 def options_of(order: Order) -> dict[str, str]:

@@ -17,7 +17,7 @@ from farm.rules.cells.axis import SAID, Axis, Declared, Schema, choice, named_sc
 from farm.rules.cells.numbers import counted
 from farm.rules.cells.session_sets import SESSION_SCHEMA, read_session, set_of
 from farm.rules.cells.values import PrecisionChoice, ProviderChoice
-from farm.rules.runtimes import distributions, providers
+from farm.rules.runtimes import distributions, plugins, providers
 from farm.rules.runtimes.order import release_order
 
 __all__ = ["AXES", "BY_NAME", "MATRIX_AXES", "OWN_AXES", "SAID", "Axis", "Declared"]
@@ -35,10 +35,14 @@ def pairs(entries: Mapping[str, object]) -> str:
 
 
 def runtime_name(requirement: str) -> str:
-    """A runtime's short name: `onnxruntime==1.31.1` is `1.31.1`, another distribution keeps its own part."""
+    """A runtime's short name: `onnxruntime==1.31.1` is `1.31.1`, another distribution keeps its own part.
+
+    A plug-in that names the ONNX Runtime beside it has both: `ggml 0.2.0 on 1.30.0`.
+    """
     distribution, _, version = requirement.partition("==")
     own = distribution.removeprefix(distributions.DEFAULT_DISTRIBUTION).strip("-")
-    return f"{own} {version}".strip() if version else requirement
+    release, core = plugins.parted(version)
+    return f"{own} {release} on {core}" if core else f"{own} {version}".strip() if version else requirement
 
 
 def version_key(requirement: str) -> tuple[bool, str, Version, str]:

@@ -13,7 +13,8 @@ from farm.rules.cells import recipes
 from farm.rules.cells.axes import BY_NAME, MATRIX_AXES, OWN_AXES
 from farm.rules.cells.session_sets import set_of
 from farm.rules.cells.values import plain_of, words_of
-from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
+from farm.rules.runtimes import plugins
+from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION, is_known
 
 # the names under which a model's given inputs and its calibration data are stored
 INPUTS, CALIBRATION = "inputs.npz", "calibration.npz"
@@ -29,6 +30,7 @@ def repeat_command(cell: CellSpec, main: str) -> str:
     """`onnxfarm bench …` with every setting of the cell that is not bench's default. `main`: the model's file."""
     declared = _matrix(cell)
     words = ["onnxfarm", "bench", as_file(main), "--ort", _named(cell.runtime)]
+    words += [] if is_known(cell.runtime.distribution) else ["--allow-package", cell.runtime.distribution]
     words += _pairs(
         # an option replaces the matrix's axis
         ("--provider", cell.provider if "provider" not in declared else None),
@@ -60,7 +62,7 @@ def diverge_command(
     plain = SessionSettings().model_dump(exclude=_OF_DIVERGE)
     has_plain_work = _has_plain_shapes(cell) and _has_plain_fills(cell)
     is_plain = cell.session.model_dump(exclude=_OF_DIVERGE) == plain and has_plain_work
-    if cell.provider_options or cell.recipe.options or not is_plain:
+    if cell.provider_options or cell.recipe.options or not is_plain or not is_known(cell.runtime.distribution):
         return ""
     words = ["onnxfarm", "diverge", as_file(main), "--ort", _named(cell.runtime)]
     words += _pairs(
@@ -100,7 +102,7 @@ def _seeded(cell: CellSpec) -> list[str]:
 
 
 def _named(runtime: Runtime) -> str:
-    return runtime.version if runtime.distribution == DEFAULT_DISTRIBUTION else str(runtime)
+    return runtime.version if runtime.distribution == DEFAULT_DISTRIBUTION else plugins.written(runtime)
 
 
 def _pairs(*options: tuple[str, object]) -> list[str]:

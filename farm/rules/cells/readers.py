@@ -18,6 +18,7 @@ MAX_DIMENSION = 1 << 24
 MAX_OPSET = 1000
 
 _TAG = re.compile(r"^[a-z0-9][a-z0-9._-]{0,63}$")
+_PROVIDER = re.compile(r"^[A-Za-z0-9_]{1,64}$")
 _NODE = re.compile(r"^node:[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
 _FLAGS = {"true": True, "false": False}
 
@@ -74,11 +75,14 @@ def read_runtime(value: object, *, allowed: Collection[str] = ()) -> Runtime:
         raise MatrixProblem(str(problem)) from None
 
 
-def read_provider(value: object) -> ProviderChoice:
-    """A name, or a mapping of `name` and `options`."""
+def read_provider(value: object, *, allowed: Collection[str] = ()) -> ProviderChoice:
+    """A name, or a mapping of `name` and `options`.
+
+    Where packages of other people are allowed, a name may be one that only such a plug-in registers.
+    """
     name, given = _named("provider", value, key="name")
     try:
-        entry = providers.resolve(name)
+        entry = providers.of(name) if allowed and _PROVIDER.match(name) else providers.resolve(name)
         options = text_options(f"The option of {entry.name}", given)
         providers.check_options(entry, options)
     except (providers.UnknownProvider, providers.ProviderOptionProblem) as problem:

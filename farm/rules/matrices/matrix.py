@@ -25,7 +25,7 @@ from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.cells.fills import SCHEMA as FILLS_SCHEMA
 from farm.rules.cells.fills import read_fills
 from farm.rules.cells.problems import MatrixProblem
-from farm.rules.cells.readers import read_runtime, whole_number
+from farm.rules.cells.readers import read_provider, read_runtime, whole_number
 from farm.rules.cells.session_sets import SessionSet
 from farm.rules.cells.values import Value, plain_of, words_of
 from farm.rules.matrices.matrix_text import read_text, whole_characters
@@ -227,7 +227,8 @@ def _unwrapped(key: str, value: object) -> dict[str, object]:
 
 def _readers(allowed: Collection[str]) -> dict[str, Read]:
     """How a value of each axis is read."""
-    return {name: axis.read for name, axis in MATRIX_AXES.items()} | {"runtime": partial(read_runtime, allowed=allowed)}
+    given = {"runtime": partial(read_runtime, allowed=allowed), "provider": partial(read_provider, allowed=allowed)}
+    return {name: axis.read for name, axis in MATRIX_AXES.items()} | given
 
 
 def _read_axis(name: str, written: object, *, read: Read) -> tuple[Value, ...]:

@@ -88,15 +88,17 @@ def _package_not_allowed(spec: CellSpec, about: Circumstances) -> Reason | None:
 
 
 def _unknown_runtime(spec: CellSpec, about: Circumstances) -> Reason | None:
-    if spec.runtime.distribution not in distributions.EVERY_DISTRIBUTION:
+    if spec.runtime.distribution not in distributions.EVERY_DISTRIBUTION and plugins.plugin_of(spec.runtime) is None:
         return None  # allowed by its name; its releases are known to the installer alone
     sentence = releases.unknown_sentence(spec.runtime, extra=about.known_releases, yanked=about.yanked)
     return None if sentence is None else Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=sentence)
 
 
 def _provider_not_in_build(spec: CellSpec, about: Circumstances) -> Reason | None:
-    entry = providers.resolve(spec.provider)
+    entry = providers.of(spec.provider)
     by_owner = not entry.distributions and entry.name in about.own_providers
+    if providers.find(spec.provider) is None and plugins.library_for(spec.runtime, spec.provider) is None:
+        return Reason(code=ReasonCode.PROVIDER_NOT_IN_BUILD, text=providers.unknown_sentence(spec.provider))
     if providers.is_carried_by(entry, spec.runtime.distribution) or by_owner:
         return None
     if not entry.packages:
@@ -123,7 +125,7 @@ def _no_variant(spec: CellSpec, about: Circumstances) -> Reason | None:
 
 
 def _not_loaded(spec: CellSpec, about: Circumstances) -> Reason | None:
-    if spec.runtime.distribution not in distributions.EVERY_DISTRIBUTION:
+    if spec.runtime.distribution not in distributions.EVERY_DISTRIBUTION and plugins.plugin_of(spec.runtime) is None:
         return None  # its numbers need not be ONNX Runtime's: its check shows what it loads
     model, wanted = about.model, spec.recipe.opset
     stamps = stamps_of(model)

@@ -84,7 +84,7 @@ def takes(node: NodeOffer, spec: CellSpec) -> bool:
 
 def _can_run(node: NodeOffer, spec: CellSpec) -> bool:
     """Whether the node carries the hardware, has proven the provider and may install the distribution."""
-    provider = providers.resolve(spec.provider)
+    provider = providers.of(spec.provider)
     proven = provider is providers.CPU or provider.name in node.providers
     allowed = not node.distributions or spec.runtime.distribution in node.distributions
     return proven and allowed and refusals.has_hardware(node, spec.hardware)
@@ -114,7 +114,7 @@ def _spec_of(point: Point, request: Request) -> CellSpec:
     assert isinstance(provider, ProviderChoice)
     assert isinstance(precision, PrecisionChoice)
     assert isinstance(runtime, Runtime)
-    entry = providers.resolve(provider.name)
+    entry = providers.of(provider.name)
     options = providers.with_defaults(entry, provider.options)
     return CellSpec(
         artifact_sha256=model.bundle_sha256,

@@ -32,4 +32,4 @@ def _runtimes(text: str) -> dict[str, str]:
         return {}
     if runtime.distribution not in providers.EVERY_DISTRIBUTION:
         return {}
-    return {one.distribution: one.version for one in (plugins.core_of(runtime), runtime)}
+    return {one.distribution: one.version for one in plugins.packages_of(runtime)}

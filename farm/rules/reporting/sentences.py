@@ -12,6 +12,7 @@ from farm.rules.planning.blocks import TWIN
 from farm.rules.reporting import busy_machine, fusions, parities
 from farm.rules.reporting.called_operators import certainty
 from farm.rules.reporting.headlines import Opening, Standing, axis_rank, opening_of
+from farm.rules.runtimes import plugins
 from farm.rules.tracing.attribution import TypeChange, group_by_type
 
 GLANCE = (
@@ -249,7 +250,9 @@ def _named_side(axis: str, cell: Cell) -> str:
     """One side of a comparison by what differs."""
     if axis == "runtime":
         distribution, _, version = cell.runtime.partition("==")
-        return f"ONNX Runtime {version}" if distribution == "onnxruntime" else f"{distribution} {version}"
+        if distribution == "onnxruntime":
+            return f"ONNX Runtime {version}"
+        return f"{distribution} {plugins.in_words(version)}"
     if axis == TWIN:
         return f"{cell.id} (the same cell)"
     known = BY_NAME.get(axis)
@@ -259,7 +262,9 @@ def _named_side(axis: str, cell: Cell) -> str:
 def _than(axis: str, baseline: Cell, candidate: Cell) -> str:
     """The other side; a release of the same distribution by its version alone."""
     old, new = baseline.runtime.partition("=="), candidate.runtime.partition("==")
-    return old[2] if axis == "runtime" and old[0] == new[0] else _named_side(axis, baseline)
+    if axis == "runtime" and old[0] == new[0]:
+        return plugins.moved_from(old[2], new[2])
+    return _named_side(axis, baseline)
 
 
 def _nothing_measured(cells: Sequence[Cell]) -> str:

@@ -9,43 +9,104 @@ import re
 from collections.abc import Collection
 
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import InvalidName, canonicalize_name
+from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from farm.contract.cells import Runtime
+from farm.rules.runtimes import plugins
+from farm.rules.runtimes.allowances import (
+    NAME,
+    RuntimeProblem,
+    names_of,
+    newest_within,
+    ranges_of,
+    read_names,
+    shown,
+)
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.runtimes.provider import Build
 from farm.rules.runtimes.provider_table import CPU, PLAIN
+
+__all__ = [
+    "DEFAULT_DISTRIBUTION",
+    "EVERY_DISTRIBUTION",
+    "RuntimeProblem",
+    "build_of",
+    "is_known",
+    "read",
+    "read_names",
+    "read_version",
+    "refusal",
+    "unclear_sentence",
+]
 
 DEFAULT_DISTRIBUTION = PLAIN.package
 # every package runs models on the CPU too
 EVERY_DISTRIBUTION = CPU.packages
 _BUILDS = {build.package: build for build in CPU.builds}
-# what the contract's Runtime takes; `packaging` alone would take an epoch, a leading v and capital letters too
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_BUILDS_ALONE = frozenset(_BUILDS) - {plugin.package for plugin in CPU.plugins}
+# what the contract's Runtime takes; `packaging` alone would take an epoch and a leading v too
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+]{0,31}")
-
-
-class RuntimeProblem(ValueError):
-    """The text is no runtime, or one that may not be installed. The message is one sentence."""
+# `0.2.0+onnxruntime==1.30.0`: the ONNX Runtime that a plug-in is measured beside
+_BESIDE = re.compile(rf"(.*?)\s*\+\s*{PLAIN.package}\s*==\s*(.*)", re.DOTALL)
 
 
 def read(text: str, *, allowed: Collection[str] = ()) -> Runtime:
-    """The runtime of `distribution==version`; a bare version is `onnxruntime`'s. `allowed`: names beyond the list.
+    """The runtime of `distribution==version`; a bare version is `onnxruntime`'s.
 
-    Raises RuntimeProblem.
+    A plug-in's may name the ONNX Runtime beside it, `NAME==0.2.0+onnxruntime==1.30.0`; one of other people without it
+    gets the newest of its range. `allowed`: packages beyond the list, as `read_names` gives them. Raises RuntimeProblem.
     """
-    distribution, version = _parts(text.strip())
+    named = _BESIDE.fullmatch(text.strip())
+    distribution, version = _parts(named[1] if named is not None else text.strip())
     if distribution is not None and (sentence := _unknown(distribution, allowed)) is not None:
         raise RuntimeProblem(sentence)
-    if distribution is None or version is None:
+    core = read_version(named[2]) if named is not None else ""
+    if distribution is None or version is None or core is None or (core and "+" in core + version):
         raise RuntimeProblem(unclear_sentence(text))
-    return Runtime(distribution=distribution, version=version)
+    version, local = plugins.parted(version)
+    return _beside(Runtime(distribution=distribution, version=version), core or local, allowed=allowed)
+
+
+def _beside(runtime: Runtime, core: str, *, allowed: Collection[str]) -> Runtime:
+    """The runtime with the ONNX Runtime beside it in its version, where it is a plug-in that does not pin one."""
+    known = plugins.plugin_of(runtime) if runtime.distribution in EVERY_DISTRIBUTION else None
+    if known is not None and core in ("", known.core):
+        return runtime
+    if known is None:
+        range_ = ranges_of(runtime.distribution, allowed)
+        core = core or (newest_within(range_) if range_ is not None else None) or ""
+    if not core:
+        return runtime
+    version = plugins.beside(runtime.version, core)
+    if not _VERSION.fullmatch(version):
+        raise RuntimeProblem(f"{runtime}+onnxruntime=={core} is longer than a runtime's version may be.")
+    runtime = Runtime(distribution=runtime.distribution, version=version)
+    if (sentence := _unfit(runtime, allowed)) is not None:
+        raise RuntimeProblem(sentence)
+    return runtime
+
+
+def _unfit(runtime: Runtime, allowed: Collection[str]) -> str | None:
+    """Why this ONNX Runtime does not stand beside this package; None where it may, or none is named."""
+    version, core = plugins.parted(runtime.version)
+    if not core:
+        return None
+    package = f"{runtime.distribution}=={version}"
+    if plugins.plugin_of(runtime) is None or runtime.distribution in _BUILDS_ALONE:
+        return f"{package} is a build of ONNX Runtime: onnxruntime=={core} cannot stand beside it, leave it out."
+    range_ = ranges_of(runtime.distribution, allowed)
+    if range_ is None or range_.contains(core, prereleases=True):
+        return None
+    return (
+        f"{package} takes ONNX Runtime {range_} here, and {core} is not in it: write "
+        f"`{package}+onnxruntime=={newest_within(range_)}`, or have another range allowed."
+    )
 
 
 def unclear_sentence(value: object) -> str:
     """What is said of a value that names no single release."""
-    return f"The runtime {_shown(value)} is not one version: write it like `1.31.1` or `onnxruntime-openvino==1.24.1`."
+    return f"The runtime {shown(value)} is not one version: write it like `1.31.1` or `onnxruntime-openvino==1.24.1`."
 
 
 def refusal(runtime: Runtime, *, allowed: Collection[str] = ()) -> str | None:
@@ -57,12 +118,12 @@ def refusal(runtime: Runtime, *, allowed: Collection[str] = ()) -> str | None:
         return sentence
     if read_version(runtime.version) is None:
         return f"{runtime.version!r} of {runtime.distribution} is not a version of a package: write it like `1.31.1`."
-    return None
+    return _unfit(runtime, allowed)
 
 
 def is_known(distribution: str, allowed: Collection[str] = ()) -> bool:
     """Whether the package is on the list, or allowed by its name."""
-    return distribution in EVERY_DISTRIBUTION or distribution in allowed
+    return distribution in EVERY_DISTRIBUTION or distribution in names_of(allowed)
 
 
 def build_of(distribution: str) -> Build:
@@ -79,29 +140,14 @@ def read_version(text: str) -> str | None:
     return version if _VERSION.fullmatch(version) else None
 
 
-def read_names(text: str) -> frozenset[str]:
-    """Names of packages, separated by commas, in their normal form. Raises RuntimeProblem."""
-    return frozenset(_name_of(part.strip()) for part in text.split(",") if part.strip())
-
-
-def _name_of(text: str) -> str:
-    try:
-        name = canonicalize_name(text, validate=True) if text.isascii() else ""
-    except InvalidName:
-        name = ""
-    if not _NAME.fullmatch(name):
-        raise RuntimeProblem(f"{_shown(text)} is not the name of a package: write it like `onnxruntime-training`.")
-    return name
-
-
 def _unknown(distribution: str, allowed: Collection[str]) -> str | None:
     if is_known(distribution, allowed):
         return None
+    by_whom = "by a farm's admin (ONNXFARM_ALLOWED_PACKAGES) and by the owner of the machine (--allow-package)"
+    if plugins.of_others(distribution) is not None:
+        return f"{distribution} is other people's code, which has to be allowed by its name: {by_whom}."
     listed = choice_sentence("distribution", distribution, EVERY_DISTRIBUTION)
-    return (
-        f"{listed} Another package has to be allowed by its name: by a farm's admin (ONNXFARM_ALLOWED_PACKAGES) and by "
-        "the owner of the machine (--allow-package)."
-    )
+    return f"{listed} Another package has to be allowed by its name: {by_whom}."
 
 
 def _parts(text: str) -> tuple[str | None, str | None]:
@@ -119,9 +165,4 @@ def _parts(text: str) -> tuple[str | None, str | None]:
     name = canonicalize_name(found.name)
     pins = [read_version(one.version) for one in found.specifier if one.operator == "=="]
     is_pinned = len(pins) == len(found.specifier) == 1
-    return (name if _NAME.fullmatch(name) else None), (pins[0] if is_pinned else None)
-
-
-def _shown(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else shown[:57] + "…"
+    return (name if NAME.fullmatch(name) else None), (pins[0] if is_pinned else None)

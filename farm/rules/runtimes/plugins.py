@@ -1,25 +1,78 @@
 """Plug-in packages: a provider in a library of its own, installed beside plain `onnxruntime`. Pure.
 
-Such a package is a runtime like any other distribution: its releases are the axis, and the ONNX Runtime beside it is
-pinned here, so that two releases of a plug-in differ by the plug-in alone.
+Such a package is a runtime like any other distribution: its releases are the axis. Beside a known one stands a pinned
+ONNX Runtime, so that two releases of a plug-in differ by the plug-in alone. Another one is asked for as
+`NAME==0.2.0+onnxruntime==1.30.0`; the runtime's version then carries it as PEP 440's local part,
+`0.2.0+onnxruntime.1.30.0`, so that both versions sort and stand in the cell's digest. Of a plug-in of other people it
+always does.
 """
 
 import re
+from dataclasses import replace
 
 from farm.contract.cells import Runtime
 from farm.rules.runtimes.provider import Plugin
 from farm.rules.runtimes.provider_table import CPU, PLAIN, PROVIDERS
 
 PLUGINS = CPU.plugins
-_BY_PACKAGE = {one.package: one for one in PLUGINS}
-_PROVIDER_OF = {plugin.package: entry.name for entry in PROVIDERS if entry is not CPU for plugin in entry.plugins}
+_OF = {plugin.package: (plugin, entry.name) for entry in PROVIDERS if entry is not CPU for plugin in entry.plugins}
+_LOCAL = re.compile(rf"([^+]+)\+{PLAIN.package}\.([0-9][0-9A-Za-z.]*)")
+
+
+def parted(version: str) -> tuple[str, str]:
+    """The package's own version, and that of the ONNX Runtime beside it; empty where the version names none."""
+    found = _LOCAL.fullmatch(version)
+    return (found[1], found[2]) if found is not None else (version, "")
+
+
+def beside(version: str, core: str) -> str:
+    """The version of a plug-in's runtime that names its ONNX Runtime."""
+    return f"{version}+{PLAIN.package}.{core}"
+
+
+def written(runtime: Runtime) -> str:
+    """A runtime as people write it: `NAME==0.2.0+onnxruntime==1.30.0`."""
+    own, core = parted(runtime.version)
+    return f"{runtime.distribution}=={own}+{PLAIN.package}=={core}" if core else str(runtime)
+
+
+def in_words(version: str) -> str:
+    """A runtime's version in a sentence: `0.2.0 on ONNX Runtime 1.30.0` where both are named."""
+    own, core = parted(version)
+    return f"{own} on ONNX Runtime {core}" if core else own
+
+
+def moved_from(old: str, new: str) -> str:
+    """What the older of two versions of a plug-in's runtime is called beside the newer: by what of the two moved."""
+    (old_own, old_core), (new_own, new_core) = parted(old), parted(new)
+    if old_own == new_own and old_core != new_core and old_core:
+        return f"on ONNX Runtime {old_core}"
+    return old_own if old_core == new_core else in_words(old)
+
+
+def of_others(distribution: str) -> Plugin | None:
+    """The plug-in of other people that the table knows by this package."""
+    found = _OF.get(distribution)
+    return found[0] if found is not None and found[0].beside else None
 
 
 def plugin_of(runtime: Runtime) -> Plugin | None:
-    """The plug-in that this runtime is; None for a build of ONNX Runtime itself."""
-    found = _BY_PACKAGE.get(runtime.distribution)
-    major = re.match(r"\d+", runtime.version)
-    return found if found is not None and major is not None and int(major[0]) >= found.first_major else None
+    """The plug-in that this runtime is; None for a build of ONNX Runtime itself.
+
+    A package that the table does not know is a plug-in where an ONNX Runtime is named beside it: its library is asked
+    for as such packages usually offer it, by `library_path()` or `get_library_path()` of their module.
+    """
+    version, core = parted(runtime.version)
+    known, _ = _OF.get(runtime.distribution, (None, ""))
+    if known is None:
+        module = re.sub(r"[-.]", "_", runtime.distribution)
+        return (
+            Plugin(runtime.distribution, library=f"{module}:", releases=(), core=core, beside=">=0") if core else None
+        )
+    major = re.match(r"\d+", version)
+    if major is None or int(major[0]) < known.first_major:
+        return None
+    return replace(known, core=core) if core else known
 
 
 def core_of(runtime: Runtime) -> Runtime:
@@ -28,7 +81,21 @@ def core_of(runtime: Runtime) -> Runtime:
     return runtime if found is None else Runtime(distribution=PLAIN.package, version=found.core)
 
 
+def packages_of(runtime: Runtime) -> tuple[Runtime, ...]:
+    """What is installed of a runtime, as the package index knows it: the package, and the ONNX Runtime beside it."""
+    if plugin_of(runtime) is None:
+        return (runtime,)
+    own = Runtime(distribution=runtime.distribution, version=parted(runtime.version)[0])
+    return own, core_of(runtime)
+
+
 def library_for(runtime: Runtime, provider: str) -> str | None:
-    """The `module:function` that gives the library with this provider; None where the runtime needs none."""
+    """The `module:function` that gives the library with this provider; None where the runtime needs none.
+
+    A plug-in that the table does not know has one provider, whatever it is called; its function is left open.
+    """
     found = plugin_of(runtime)
-    return found.library if found is not None and _PROVIDER_OF[found.package] == provider else None
+    if found is None or provider == CPU.name:
+        return None
+    _, name = _OF.get(found.package, (None, provider))
+    return found.library if name == provider else None

@@ -29,6 +29,9 @@ class Plugin:
     `library`: `module:function` that gives the library's path. `core`: the `onnxruntime` beside every release of it;
     another one would make other cells of the same digest. `first_major`: releases before it were builds of ONNX Runtime
     themselves. `threads_option`: as the provider's, of the library's own options.
+
+    `beside`: of a package of other people, the releases of `onnxruntime` that it takes. It is installed only where an
+    admin and the machine's owner allow it by name.
     """
 
     package: str
@@ -37,6 +40,7 @@ class Plugin:
     core: str = "1.31.1"
     first_major: int = 0
     threads_option: str = ""
+    beside: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -329,6 +329,40 @@ _BESIDE_THE_CPU: tuple[Provider, ...] = (
         environment=("ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER", "VK_DRIVER_FILES", "VK_ICD_FILENAMES"),
     ),
     Provider(
+        # a package of other people: allowed by name, or not installed
+        name="ggml",
+        short="ggml",
+        device="cpu",
+        tag="ggml",
+        threads_option="threads",
+        plugins=(
+            Plugin(
+                "onnxruntime-ggml",
+                library="onnxruntime_ggml:library_path",
+                releases=("0.2.0",),
+                core="1.30.0",
+                threads_option="threads",
+                beside=">=1.29,<1.31",
+            ),
+        ),
+        needs="its package allowed by name, on the farm and by the node's owner",
+        # what its library says of itself with ORT_GGML_LOG; one that it does not know it ignores
+        options=frozenset(
+            {
+                "device",
+                "threads",
+                "partial",
+                "attention",
+                "weights",
+                "accel",
+                "conv_transpose_cpu",
+                "conv_transpose_matmul",
+                "gpu_min_weight_mb",
+                "sticky",
+            }
+        ),
+    ),
+    Provider(
         name="PluginExecutionProvider",
         short="plugin",
         device="npu",
@@ -352,7 +386,7 @@ CPU = Provider(
     tag="cpu",
     needs="nothing but a processor",
     builds=_every_build(),
-    plugins=tuple(plugin for entry in _BESIDE_THE_CPU for plugin in entry.plugins),
+    plugins=tuple(plugin for entry in _BESIDE_THE_CPU for plugin in entry.plugins if not plugin.beside),
     meter="processor",
 )
 PROVIDERS = (CPU, *_BESIDE_THE_CPU)

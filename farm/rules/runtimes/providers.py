@@ -22,11 +22,13 @@ __all__ = [
     "find",
     "is_carried_by",
     "needs_devices",
+    "of",
     "requested_list",
     "resolve",
     "session_options",
     "tag_for",
     "title",
+    "unknown_sentence",
     "with_defaults",
 ]
 
@@ -60,11 +62,23 @@ def resolve(name: str) -> Provider:
     """The entry with this name, short form or alias, whatever its case. Raises UnknownProvider."""
     entry = find(name)
     if entry is None:
-        raise UnknownProvider(_unknown(name))
+        raise UnknownProvider(unknown_sentence(name))
     return entry
 
 
-def _unknown(name: str) -> str:
+def of(name: str) -> Provider:
+    """The entry of a cell's provider; one that only a plug-in of other people registers has its name and no more."""
+    return find(name) or Provider(
+        name=name,
+        short=name,
+        device="npu",
+        tag=name.lower(),
+        needs="the plug-in that registers it, allowed by name on the farm and by the node's owner",
+        takes_any_option=True,
+    )
+
+
+def unknown_sentence(name: str) -> str:
     """Which providers are near: by meaning where the word has one, else by spelling."""
     meant = [entry.short for entry in PROVIDERS if name.strip().lower() in entry.meant_by]
     if not meant:
@@ -78,6 +92,8 @@ def is_carried_by(provider: Provider, distribution: str) -> bool:
     A provider without any public package (XNNPACK, ACL, an owner's plug-in) is carried where the node says so. What a
     package beyond the list carries is not known here: its check shows it.
     """
+    if plugins.of_others(distribution) is not None:
+        return provider is CPU or distribution in provider.packages
     return distribution in provider.packages or distribution not in EVERY_DISTRIBUTION
 
 

@@ -62,8 +62,14 @@ def unknown_sentence(
     Only `onnxruntime`'s list is complete here; a release of another distribution is believed when `onnxruntime` has one
     of the same minor version, and the installer decides. Plug-ins number their releases by themselves.
     """
-    more = {text.partition("==")[2] for text in extra if text.partition("==")[0] == runtime.distribution}
+    extra = tuple(extra)
     plugin = plugins.plugin_of(runtime)
+    if plugin is not None and plugins.parted(runtime.version)[1]:
+        # each of the two as if it stood alone; which releases a package of other people has, the installer knows
+        own, core = plugins.packages_of(runtime)
+        asked = [core] if plugin.beside and str(own) not in yanked else [own, core]
+        return next(filter(None, (unknown_sentence(one, extra=extra, yanked=yanked) for one in asked)), None)
+    more = {text.partition("==")[2] for text in extra if text.partition("==")[0] == runtime.distribution}
     if str(runtime) in yanked:
         return yanked_sentence(runtime, yanked, more)
     if plugin is not None:

@@ -34,12 +34,14 @@ class Recipe:
 def recipe_of(runtime: Runtime) -> Recipe:
     """Requirements of a runtime's environment; numpy 1 up to release 1.18, numpy 2 above.
 
-    A plug-in's library is complete by itself and has plain ONNX Runtime beside it.
+    A plug-in's library is complete by itself and has plain ONNX Runtime beside it; other people's brings what it needs.
     """
     core = plugins.core_of(runtime)
     numpy = NUMPY_1 if minor_of(core.version) < (1, 19) else NUMPY_2
-    if core is not runtime:
-        return Recipe(requirements=(str(runtime), str(core), numpy), with_dependencies=False)
+    plugin = plugins.plugin_of(runtime)
+    if plugin is not None:
+        named = tuple(map(str, plugins.packages_of(runtime)))
+        return Recipe(requirements=(*named, numpy), with_dependencies=bool(plugin.beside))
     build = distributions.build_of(runtime.distribution)
     return Recipe(
         requirements=(f"{build.package}{build.extras}=={runtime.version}", numpy),
@@ -49,7 +51,7 @@ def recipe_of(runtime: Runtime) -> Recipe:
 
 def python_range(runtime: Runtime) -> tuple[int, int] | None:
     """Lowest and highest minor of Python 3 that this runtime has wheels for; None: not known."""
-    if not runtime.distribution.startswith("onnxruntime"):
+    if not runtime.distribution.startswith("onnxruntime") and plugins.plugin_of(runtime) is None:
         return None
     release = minor_of(plugins.core_of(runtime).version)
     return next((pythons for since, pythons in _WHEELS if release >= since), None)

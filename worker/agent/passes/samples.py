@@ -160,7 +160,7 @@ def _is_on_host(arm: PreparedArm) -> bool:
     cell = arm.order.cell
     # OpenVINO is one provider on several devices
     is_elsewhere = cell.provider_options.get("device_type", "CPU").upper() != "CPU"
-    return providers.resolve(cell.provider).device == "cpu" and not is_elsewhere and cell.workload.concurrency == 1
+    return providers.of(cell.provider).device == "cpu" and not is_elsewhere and cell.workload.concurrency == 1
 
 
 def _is_disturbed(taken: ArmSample) -> bool:

@@ -1,0 +1,97 @@
+"""What an admin or a machine's owner allows beyond the known packages: names, and plug-ins with their ONNX Runtime. Pure.
+
+An allowance is the name of a package, or `NAME+onnxruntime>=1.29,<1.31` of a plug-in: the package is then installed
+beside a release of that range and of no other.
+"""
+
+import re
+from collections.abc import Collection
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import InvalidName, canonicalize_name
+
+from farm.rules.runtimes import plugins
+from farm.rules.runtimes.order import release_order
+from farm.rules.runtimes.provider_table import CPU, PLAIN
+from farm.rules.runtimes.releases import ONNXRUNTIME
+
+# what the contract's Runtime takes; `packaging` alone would take capital letters too
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_BESIDE = f"+{PLAIN.package}"
+_BUILDS = frozenset(build.package for build in CPU.builds)
+
+
+class RuntimeProblem(ValueError):
+    """The text is no runtime, or one that may not be installed. The message is one sentence."""
+
+
+def read_names(text: str) -> frozenset[str]:
+    """Allowances, separated by commas, in their normal form. Raises RuntimeProblem."""
+    # a range has commas of its own: `>=1.29,<1.31`
+    parts = re.split(r",(?!\s*[<>=!~])", text)
+    return frozenset(_read(part.strip()) for part in parts if part.strip())
+
+
+def names_of(allowed: Collection[str]) -> frozenset[str]:
+    """The packages that are allowed, whatever stands beside them."""
+    return frozenset(one.partition("+")[0] for one in allowed)
+
+
+def ranges_of(distribution: str, allowed: Collection[str]) -> SpecifierSet | None:
+    """The releases of ONNX Runtime that may stand beside a plug-in of other people; None: not known to be a plug-in.
+
+    The allowance decides, else what the table knows of the plug-in.
+    """
+    for one in sorted(allowed):
+        name, _, text = one.partition(_BESIDE)
+        if name == distribution and text:
+            return SpecifierSet(text)
+    known = plugins.of_others(distribution)
+    return SpecifierSet(known.beside) if known is not None else None
+
+
+def newest_within(releases: SpecifierSet) -> str | None:
+    """The newest release of ONNX Runtime in a range."""
+    fitting = [version for version in ONNXRUNTIME if releases.contains(version, prereleases=True)]
+    return max(fitting, key=release_order, default=None)
+
+
+def _read(text: str) -> str:
+    name, plus, beside = text.partition("+")
+    package = _name_of(name.strip())
+    return f"{package}{_BESIDE}{_range_of(package, beside)}" if plus else package
+
+
+def _name_of(text: str) -> str:
+    try:
+        name = canonicalize_name(text, validate=True) if text.isascii() else ""
+    except InvalidName:
+        name = ""
+    if not NAME.fullmatch(name):
+        raise RuntimeProblem(f"{shown(text)} is not the name of a package: write it like `onnxruntime-training`.")
+    return name
+
+
+def _range_of(package: str, text: str) -> SpecifierSet:
+    """The range of an allowance. Raises RuntimeProblem."""
+    if package in _BUILDS:
+        raise RuntimeProblem(f"{package} is a build of ONNX Runtime: no other one can stand beside it.")
+    name, releases = re.fullmatch(r"\s*([A-Za-z0-9._-]*)(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
+    try:
+        found = SpecifierSet(releases) if name == PLAIN.package and releases.strip() and releases.isascii() else None
+    except InvalidSpecifier:
+        found = None
+    if found is None:
+        raise RuntimeProblem(
+            f"{shown(text)} is not a range of ONNX Runtime: write it like `{package}+onnxruntime>=1.29,<1.31`."
+        )
+    if newest_within(found) is None:
+        known = f"{ONNXRUNTIME[0]} to {ONNXRUNTIME[-1]}"
+        raise RuntimeProblem(f"No known release of ONNX Runtime lies in {found}: there are {known} for {package}.")
+    return found
+
+
+def shown(value: object) -> str:
+    """A value in a sentence: quoted, and not longer than a line takes."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"
