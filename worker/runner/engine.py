@@ -67,7 +67,8 @@ def _choice(
     chosen: dict[str, object] = {"disabled_optimizers": left_out} if left_out else {}
     if devices:
         options.add_provider_for_devices(devices, plugins.options_of(order))
-        return chosen
+        # a provider that does not start says why, instead of the CPU's running in its place
+        return {**chosen, "enable_fallback": 0}
     return {
         **chosen,
         "providers": [(name, provider_options(order) if name == order.provider else {}) for name in requested],

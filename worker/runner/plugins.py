@@ -88,8 +88,8 @@ def _refuse_unknown_options(order: Order, *, library: str, requested: list[str])
         if option.encode() not in words:
             raise faults.Refusal(
                 "provider_not_active",
-                f"the plug-in of {order.provider} knows no option {option!r}: the word is nowhere in its library, which "
-                "would ignore it silently; correct its name, or leave it out",
+                f"the plug-in of {order.provider} knows no option {option!r}: the word is nowhere in its library, "
+                "which would ignore it silently; correct its name, or leave it out",
                 requested_providers=requested,
             )
 

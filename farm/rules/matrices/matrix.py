@@ -227,7 +227,10 @@ def _unwrapped(key: str, value: object) -> dict[str, object]:
 
 def _readers(allowed: Collection[str]) -> dict[str, Read]:
     """How a value of each axis is read."""
-    given = {"runtime": partial(read_runtime, allowed=allowed), "provider": partial(read_provider, allowed=allowed)}
+    given: dict[str, Read] = {
+        "runtime": partial(read_runtime, allowed=allowed),
+        "provider": partial(read_provider, allowed=allowed),
+    }
     return {name: axis.read for name, axis in MATRIX_AXES.items()} | given
 
 

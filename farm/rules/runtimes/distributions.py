@@ -55,7 +55,8 @@ def read(text: str, *, allowed: Collection[str] = ()) -> Runtime:
     """The runtime of `distribution==version`; a bare version is `onnxruntime`'s.
 
     A plug-in's may name the ONNX Runtime beside it, `NAME==0.2.0+onnxruntime==1.30.0`; one of other people without it
-    gets the newest of its range. `allowed`: packages beyond the list, as `read_names` gives them. Raises RuntimeProblem.
+    gets the newest of its range. `allowed`: packages beyond the list, as `read_names` gives them.
+    Raises RuntimeProblem.
     """
     named = _BESIDE.fullmatch(text.strip())
     distribution, version = _parts(named[1] if named is not None else text.strip())
