@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, TypedDict, cast
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import typer
 
@@ -70,8 +70,8 @@ def checked_address(address: str) -> str:
 
     A name that leads to this machine is taken for it only if it is `localhost`: what others resolve to may change.
     """
-    parts = urlsplit(address)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    parts = _parts(address)
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         raise Usage(
             f"“{address}” is not a farm's address: write it like https://farm.example or http://127.0.0.1:8000."
         )
@@ -84,6 +84,17 @@ def checked_address(address: str) -> str:
             "then http://127.0.0.1:8000."
         )
     return address.rstrip("/")
+
+
+def _parts(address: str) -> SplitResult | None:
+    """The parts of an address; None where it has none, as http://[::1 and https://farm.example:eight."""
+    try:
+        parts = urlsplit(address)
+        # raises for what is no port number
+        _ = parts.port
+    except ValueError:
+        return None
+    return parts
 
 
 def _is_this_machine(host: str) -> bool:

@@ -26,6 +26,9 @@ ELSEWHERE = [
     "ftp://127.0.0.1",
     "//127.0.0.1",
     "farm.example",
+    "https://[::1",
+    "https://farm.example:eight",
+    "https://farm.example:99999",
 ]
 
 
