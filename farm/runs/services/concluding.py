@@ -4,9 +4,13 @@ Done by the tick rather than by the last report: it reads every cell of the run,
 """
 
 import gzip
+import logging
+from collections.abc import Callable
+from itertools import islice
 
+from django.core.cache import cache
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from farm.contract import document as doc
 from farm.rules.reporting.leads import lead_of
@@ -14,24 +18,50 @@ from farm.runs.models import Comparison, FinishedDocument, Run
 from farm.runs.selectors.documents import whole_document
 from farm.runs.states import RunState
 
-# so many in one tick
+log = logging.getLogger(__name__)
+# so many in one tick, of so many that are looked through for them
 MOST = 4
+MOST_ASKED = 1000
+# a run that broke is tried again after so long
+AGAIN_S = 60.0
 
 
 def conclude_runs() -> int:
     """Concludes runs that have finished; gives how many."""
-    runs = Run.objects.filter(state=RunState.FINISHED, is_concluded=False).select_related("version__model", "team")
-    return sum(_conclude(run) for run in runs.order_by("finished_at")[:MOST])
+    runs = Run.objects.filter(state=RunState.FINISHED, is_concluded=False)
+    return sum(_tried(run, _conclude) for run in _due(runs.order_by("finished_at")))
 
 
 def add_leads() -> int:
     """Says what runs lead with that an older release concluded; their documents and revisions stay as they are."""
-    rows = Run.objects.filter(is_concluded=True, lead__isnull=True).select_related("version__model", "team")
-    older = list(rows.order_by("-pk")[:MOST])
-    for run in older:
-        lead = lead_of(whole_document(run)).model_dump(mode="json")
-        Run.objects.filter(pk=run.pk, is_concluded=True).update(lead=lead)
-    return len(older)
+    runs = Run.objects.filter(is_concluded=True, lead__isnull=True)
+    return sum(_tried(run, _add_lead) for run in _due(runs.order_by("-pk")))
+
+
+def _due(runs: QuerySet[Run]) -> list[Run]:
+    """The first of them, without those that broke a moment ago: they would take the place of all others for ever."""
+    numbers = runs.values_list("pk", flat=True)[:MOST_ASKED]
+    due = list(islice((pk for pk in numbers if cache.get(_broke(pk)) is None), MOST))
+    return list(runs.filter(pk__in=due).select_related("version__model", "team"))
+
+
+def _tried(run: Run, act: Callable[[Run], bool]) -> bool:
+    """Whether it was done. A run that breaks it is logged and left alone for a while."""
+    try:
+        return act(run)
+    except Exception:
+        cache.set(_broke(run.pk), True, timeout=AGAIN_S)
+        log.exception("run %s could not be concluded; it is tried again in %.0f s", run.pk, AGAIN_S)
+        return False
+
+
+def _broke(run_id: int) -> str:
+    return f"runs.concluding.broke.{run_id}"
+
+
+def _add_lead(run: Run) -> bool:
+    lead = lead_of(whole_document(run)).model_dump(mode="json")
+    return bool(Run.objects.filter(pk=run.pk, is_concluded=True).update(lead=lead))
 
 
 def _conclude(run: Run) -> bool:
