@@ -1,12 +1,14 @@
 """What people write about a model: its name, a description, labels that watches and searches go by, and notes."""
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 
 from farm.accounts.models import User
-from farm.accounts.refusals import Conflict, Invalid, NotAllowed
+from farm.accounts.refusals import Invalid, NotAllowed
 from farm.accounts.selectors import can_write
 from farm.accounts.services import record
 from farm.registry.models import Model, Version
+from farm.registry.services.naming import sole_name
 
 NAME_LENGTH = 100
 NOTE_LENGTH = 500
@@ -28,16 +30,18 @@ def describe_model(
     _may_change(model, by)
     was = model.name
     if name is not None:
-        model.name = _free_name(model, checked_name(name))
+        model.name = checked_name(name)
     if description is not None:
         if len(description) > DESCRIPTION_LENGTH or "\x00" in description:
             raise Invalid(f"A description has at most {DESCRIPTION_LENGTH} characters.", code="bad_description")
         model.description = description.strip()
     if labels is not None:
         model.labels = _checked(labels)
-    model.save(update_fields=["name", "description", "labels"])
     facts = {"labels": model.labels, **({"was": was} if was != model.name else {})}
-    record(verb="model described", subject=model.name, actor=by, team=model.team, facts=facts)
+    taken = f"There is another model “{model.name}” in team “{model.team.name}”; choose another name."
+    with sole_name(model, model.name, refusal=taken) if was != model.name else nullcontext():
+        model.save(update_fields=["name", "description", "labels"])
+        record(verb="model described", subject=model.name, actor=by, team=model.team, facts=facts)
     return model
 
 
@@ -68,14 +72,6 @@ def checked_note(note: str) -> str:
     if len(note) > NOTE_LENGTH or "\x00" in note:
         raise Invalid(f"A note has at most {NOTE_LENGTH} characters; this one has {len(note)}.", code="bad_note")
     return note.strip()
-
-
-def _free_name(model: Model, name: str) -> str:
-    if Model.objects.kept().filter(team=model.team_id, name=name).exclude(pk=model.pk).exists():
-        raise Conflict(
-            f"There is another model “{name}” in team “{model.team.name}”; choose another name.", code="name_taken"
-        )
-    return name
 
 
 def _checked(labels: Iterable[str]) -> list[str]:

@@ -1,12 +1,18 @@
 """Descriptions and labels of models."""
 
 from collections.abc import Callable
+from threading import Thread
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.utils import timezone
 
 from farm.accounts.models import Team, User
+from farm.accounts.refusals import Conflict
+from farm.registry import services
 from farm.registry.models import Model
+from farm.registry.services import naming
 
 ApiOf = Callable[..., Client]
 
@@ -45,3 +51,44 @@ def test_a_viewer_looks_and_a_stranger_does_not_even_that(
     assert patch(api_of(viewer), address, labels=["x"]).status_code == 403  # type: ignore[attr-defined]
     assert patch(api_of(stranger), address, labels=["x"]).status_code == 404  # type: ignore[attr-defined]
     assert patch(api_of(viewer), address, description="\x00" * 9).status_code in (400, 403)  # type: ignore[attr-defined]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("order", ["rename", "restore"])
+def test_two_models_that_take_one_name_at_the_same_time_are_told_apart_in_words(
+    team: Team, member: User, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, other = (Model.objects.create(team=team, name=name) for name in ("speech", "old speech"))
+    if order == "restore":
+        Model.objects.filter(pk=mine.pk).update(removed_at=timezone.now())
+        mine.refresh_from_db()
+    known, told = naming.is_taken, []
+
+    def rename_the_other() -> None:
+        try:
+            services.describe_model(model=other, by=member, name="encoder" if order == "rename" else "speech")
+        except Exception as problem:
+            told.append(problem)
+        finally:
+            connection.close()
+
+    rival = Thread(target=rename_the_other)
+
+    def look_while_the_rival_writes(model: Model, name: str) -> bool:
+        is_taken = known(model, name)
+        if model.pk == mine.pk:
+            rival.start()
+            # a rival that does not wait for the lock is done by then
+            rival.join(0.5)
+        return is_taken
+
+    monkeypatch.setattr(naming, "is_taken", look_while_the_rival_writes)
+    if order == "rename":
+        services.describe_model(model=mine, by=member, name="encoder")
+    else:
+        services.restore_model(model=mine, by=member)
+    rival.join()
+    assert [type(problem) for problem in told] == [Conflict]
+    assert "There is another model" in str(told[0])
+    other.refresh_from_db()
+    assert other.name == "old speech"
