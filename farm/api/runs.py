@@ -166,9 +166,11 @@ def results_csv(request: HttpRequest, run_id: int) -> HttpResponse:
 def results_parquet(request: HttpRequest, run_id: int) -> HttpResponse:
     """The cells as Parquet; 422 where the farm's server has no pyarrow."""
     found = selectors.run(person(request), run_id)
-    body = parquet_of(rows_of(selectors.document(found, with_operators=False)))
-    named = {"Content-Disposition": f'attachment; filename="run-{run_id}.parquet"'}
-    return HttpResponse(body, content_type=MEDIA_TYPE, headers=named)
+    response = _unless_same(
+        request, found, lambda: parquet_of(rows_of(selectors.document(found, with_operators=False))), MEDIA_TYPE
+    )
+    response["Content-Disposition"] = f'attachment; filename="run-{run_id}.parquet"'
+    return response
 
 
 @router.get(
@@ -289,7 +291,7 @@ def _revision(request: HttpRequest, run: Run, *_: object) -> str:
 
 @cache_control(private=True, no_cache=True)
 @condition(etag_func=_revision)
-def _unless_same(request: HttpRequest, run: Run, body: Callable[[], str], kind: str = JSON) -> HttpResponse:
+def _unless_same(request: HttpRequest, run: Run, body: Callable[[], str | bytes], kind: str = JSON) -> HttpResponse:
     """The body with the run's revision as its ETag; 304 when the reader has it already.
 
     Django reads the revision before the body, so that the tag is never newer than what it stands for; whether the

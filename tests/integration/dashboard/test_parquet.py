@@ -28,6 +28,21 @@ def test_a_run_and_a_list_are_read_back_with_the_figures_of_their_csv(signed_in:
     assert (listed["id"], listed["model"], listed["rounds"]) == (run.pk, "encoder", 8)
 
 
+def test_a_run_that_has_not_changed_is_answered_with_304_as_parquet_as_it_is_as_csv(
+    signed_in: Client, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farm.api.runs.parquet_of", lambda rows: b"PAR1%d" % len(rows))
+    for ending in ("csv", "parquet"):
+        address = f"/api/v1/runs/{run.pk}/results.{ending}"
+        first = signed_in.get(address)
+        again = signed_in.get(address, headers={"if-none-match": first["ETag"]})
+        assert (first.status_code, again.status_code, again.content) == (200, 304, b"")
+        assert "no-cache" in first["Cache-Control"]
+    assert first["Content-Disposition"] == f'attachment; filename="run-{run.pk}.parquet"'
+    run.touch()
+    assert signed_in.get(address, headers={"if-none-match": first["ETag"]}).status_code == 200
+
+
 def test_a_server_without_pyarrow_says_what_is_missing(
     signed_in: Client, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
