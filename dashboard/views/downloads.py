@@ -9,12 +9,11 @@ from typing import TypeVar
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
+from farm.rules.reporting import spreadsheets
 from farm.runs.selectors.parquet import MEDIA_TYPE, parquet_of
 
 FORMATS = ("csv", "json", "parquet")
 MOST_ROWS = 10_000
-# what a spreadsheet would take for a formula
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
 Value = str | int | float | bool | datetime | None
 Row = Mapping[str, Value]
 Listed = TypeVar("Listed")
@@ -44,7 +43,7 @@ def _table(rows: Sequence[Row]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     if rows:
         writer.writerow(rows[0])
-    writer.writerows([_cell(value) for value in _timed(row).values()] for row in rows)
+    writer.writerows([spreadsheets.safe(value) for value in _timed(row).values()] for row in rows)
     return text.getvalue()
 
 
@@ -54,10 +53,3 @@ def _timed(row: Row) -> dict[str, Value]:
         key: value.astimezone(UTC).isoformat(timespec="seconds") if isinstance(value, datetime) else value
         for key, value in row.items()
     }
-
-
-def _cell(value: Value) -> Value:
-    """Empty for nothing; a text that looks like a formula gets a quote before it."""
-    if value is None:
-        return ""
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

@@ -5,6 +5,7 @@ import io
 
 from farm.contract.document import Cell, Document
 from farm.rules.cells import axes, metrics
+from farm.rules.reporting import spreadsheets
 
 COLUMNS = (
     *("id", "block", "node", "status", "model", "model_sha256", "opset", "runtime", "provider", "batch", "precision"),
@@ -18,8 +19,6 @@ EXTRA = ("reason_code", "reason_text", "active_providers", "parity", "shapes", "
 AXES = tuple(axis for axis in axes.AXES if axis.name not in (*COLUMNS, *EXTRA))
 METRICS = tuple(metric for metric in metrics.METRICS if metric.name not in (*COLUMNS, *EXTRA))
 HEADS = (*COLUMNS, *EXTRA, *(axis.name for axis in AXES), *(metric.name for metric in METRICS))
-# a spreadsheet takes a text that begins so for a formula
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def csv_of(document: Document) -> str:
@@ -27,7 +26,7 @@ def csv_of(document: Document) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(HEADS)
-    writer.writerows([_safe(value) for value in _line(cell)] for cell in document.cells)
+    writer.writerows([spreadsheets.safe(value) for value in _line(cell)] for cell in document.cells)
     return text.getvalue()
 
 
@@ -55,7 +54,3 @@ def _accuracy(cell: Cell) -> list[object]:
     if accuracy is None:
         return [""] * len(ACCURACY)
     return [accuracy.metric, accuracy.value, accuracy.ci_low, accuracy.ci_high, accuracy.n, accuracy.difference]
-
-
-def _safe(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
