@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING
 
 from django.contrib import messages
+from django.db import transaction
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST
 from dashboard.views.access import page, person
 from dashboard.views.alerts import shown
 from dashboard.views.lists import MOST_CHOSEN, numbered
-from dashboard.views.orders import fields, ordered, own_page
+from dashboard.views.orders import fields, own_page
 from farm.accounts.refusals import Invalid, Missing, NotAllowed, Refusal
 from farm.accounts.selectors import members_of
 from farm.alerts.selectors import alerts as selectors
@@ -117,13 +117,19 @@ ORDERS: dict[str, tuple[Order, tuple[str, ...], str]] = {
 @page
 @require_POST
 def acknowledge_chosen(request: HttpRequest) -> HttpResponseBase:
-    """Acknowledges the chosen alerts, each as by itself: what one refuses is said, and the others are done."""
+    """Acknowledges the chosen alerts, all of them or none: where one cannot be, the page says which and why."""
     user = person(request)
     numbers = numbered(request.POST, "alerts", most=MOST_CHOSEN)
     if not numbers:
         messages.error(request, "Select alerts first, or press x on a row.")
-    for number in numbers:
-        ordered(request, partial(_acknowledge, selectors.alert(user, number), user, NOBODY), str)
+    try:
+        with transaction.atomic():
+            done = [_acknowledge(selectors.alert(user, number), user, NOBODY) for number in numbers]
+    except Refusal as refusal:
+        messages.error(request, f"No alert was acknowledged. {refusal}")
+    else:
+        for sentence in done:
+            messages.success(request, sentence)
     return redirect(own_page(request, request.POST.get("next", "")) or reverse("dashboard:alerts"))
 
 

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from farm.accounts.models import Team, User
 from farm.alerts.models import Alert, Watch
+from farm.alerts.services import triage
 from farm.alerts.states import AlertState, InvestigationState
 from farm.fleet.models import Node
 from farm.registry.models import Version
@@ -74,7 +75,24 @@ def test_chosen_alerts_are_acknowledged_together_and_those_of_others_are_not(
     assert states == [AlertState.ACKNOWLEDGED, AlertState.ACKNOWLEDGED, AlertState.OPEN]
     words = words_of(signed_in.post("/alerts/acknowledge/", {"next": "//elsewhere.example/"}, follow=True))
     assert "Select alerts first" in words
-    assert signed_in.post("/alerts/acknowledge/", {"alerts": ["999"]}).status_code == 404
+
+
+def test_chosen_alerts_are_acknowledged_all_or_none_of_them(
+    signed_in: Client, watch: Watch, version: Version, owner: User
+) -> None:
+    first, second = (watching.bare_alert(watch, version, bad=f"1.3{minor}.0") for minor in range(2))
+    words = words_of(signed_in.post("/alerts/acknowledge/", {"alerts": [str(first.pk), "999"]}, follow=True))
+    assert "No alert was acknowledged. There is no alert 999 that you may see." in words
+    triage.acknowledge(alert=second, by=owner)
+    words = words_of(signed_in.post("/alerts/acknowledge/", {"alerts": [first.pk, second.pk]}, follow=True))
+    assert "No alert was acknowledged." in words
+    assert f"lert {second.pk} is acknowledged" in words
+    first.refresh_from_db()
+    assert (first.state, first.events.filter(kind="acknowledged").count()) == (AlertState.OPEN, 0)
+    # without the one that refuses
+    signed_in.post("/alerts/acknowledge/", {"alerts": [first.pk]})
+    first.refresh_from_db()
+    assert first.state == AlertState.ACKNOWLEDGED
 
 
 def test_what_the_farm_could_not_measure_is_never_among_the_open_ones(
