@@ -1,16 +1,17 @@
 """Times of a model's own nodes from the launches of rounds: which executed node counts for which, from first traces."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pydantic import TypeAdapter, ValidationError
 
 from farm.contract.reports import MOST_NODES, NodeTimes
+from farm.rules.tracing.alignment import Origin
 from worker.agent.passes import budgets
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.checks import CPU
 from worker.agent.passes.orders import RunnerOrder
-from worker.agent.passes.traces import Mapper, Profiled, Row
+from worker.agent.passes.traces import Profiled, Row
 
 # what tells an executed node from others of its arm, in every launch alike
 Key = tuple[tuple[str, ...], str, str, str, int]
@@ -25,8 +26,8 @@ class RoundTraces:
 
     _nodes: dict[int, dict[Key, str]] = field(default_factory=dict)
 
-    def learn(self, profiled: Profiled, mapper: Mapper) -> None:
-        """Keeps which own node each executed one counts for, from an arm's first trace.
+    def learn(self, profiled: Profiled, origins: Sequence[Origin]) -> None:
+        """Keeps which own node each executed one counts for, from an arm's first trace. `origins`: of its nodes.
 
         Other providers than the CPU have none: what a device executes lies in no session that could be closed safely.
         Nor have models with more nodes than a report names one by one.
@@ -36,7 +37,6 @@ class RoundTraces:
         is_plain = cell.provider == CPU and cell.workload.concurrency == 1
         if reply is None or profiled.trace_round or not is_plain or not 0 < len(reply.executed) <= MOST_NODES:
             return
-        origins = mapper.origins(profiled)
         self._nodes[arm.arm] = {
             _key(row): row.own_node(origin) for row, origin in zip(reply.executed, origins, strict=True)
         }

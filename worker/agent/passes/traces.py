@@ -139,8 +139,9 @@ class Mapper:
         return self._models.get(profiled.arm.source)
 
     def origins(self, profiled: Profiled) -> list[Origin]:
-        """Origins of the executed nodes, in order; unmapped where the graph could not be read."""
-        assert profiled.reply is not None
+        """Origins of the executed nodes, in order; unmapped where the graph could not be read, none without a trace."""
+        if profiled.reply is None:
+            return []
         executed = [row.executed() for row in profiled.reply.executed]
         model, source = self._models.get(profiled.arm.model), self._models.get(profiled.arm.source)
         if model is None or source is None:
@@ -157,10 +158,13 @@ class Mapper:
         )
 
 
-def report_of(profiled: Profiled, mapper: Mapper, *, store: StoreTrace, has_edges: bool = False) -> TraceReport:
+def report_of(
+    profiled: Profiled, origins: Sequence[Origin], *, store: StoreTrace, source: Graph | None = None
+) -> TraceReport:
     """The report of one trace; the raw file of an arm's first trace is stored.
 
-    `has_edges`: operators tell which own nodes they read from.
+    `origins`: of its executed nodes, as the mapper has them. `source`: the uploaded model's graph, where operators tell
+    which own nodes they read from.
     """
     arm, trace_round = profiled.arm.arm, profiled.trace_round
     reply = profiled.reply
@@ -168,7 +172,6 @@ def report_of(profiled: Profiled, mapper: Mapper, *, store: StoreTrace, has_edge
         return TraceReport(arm=arm, trace_round=trace_round, reason=profiled.reason)
     if reply.runs == 0:
         return TraceReport(arm=arm, trace_round=trace_round, reason=garbled("the profile holds no complete run"))
-    origins = mapper.origins(profiled)
     raw = profiled.raw
     return TraceReport(
         arm=arm,
@@ -176,7 +179,7 @@ def report_of(profiled: Profiled, mapper: Mapper, *, store: StoreTrace, has_edge
         runs=reply.runs,
         run_us=reply.run_us,
         providers=_shares(reply.executed),
-        operators=_operators(reply, origins, source=mapper.source_of(profiled) if has_edges else None),
+        operators=_operators(reply, origins, source=source),
         copies_to_device=_copies(reply, COPY_TO_DEVICE),
         copies_to_host=_copies(reply, COPY_TO_HOST),
         mapped_share=mapping.mapped_share(origins),
