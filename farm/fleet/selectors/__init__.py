@@ -2,6 +2,7 @@ from farm.fleet.selectors.lendings import lending, lendings_to, lendings_visible
 from farm.fleet.selectors.nodes import (
     can_manage_node,
     events_of,
+    name_of,
     node,
     node_by_key,
     node_of_secret,
@@ -25,6 +26,7 @@ __all__ = [
     "lendings_to",
     "lendings_visible_to",
     "margin_of",
+    "name_of",
     "node",
     "node_by_key",
     "node_of_secret",

@@ -12,6 +12,11 @@ from farm.fleet.states import NodeHealth, NodeState
 UNREAD = ("node__facts_json", "node__log_tail")
 
 
+def name_of(node: Node | None) -> str:
+    """The name of the node that measured something, also where the node is no more."""
+    return node.name if node is not None else "a removed node"
+
+
 def nodes_visible_to(user: Anyone) -> QuerySet[Node]:
     return Node.objects.visible_to(user).select_related("team", "owner")
 

@@ -2,6 +2,7 @@
 
 from farm.accounts.selectors import Anyone
 from farm.contract.document import Parity, Part
+from farm.fleet.selectors.nodes import name_of
 from farm.registry.models import Model
 from farm.rules.reporting.best import Setting
 from farm.runs.models import Cell, CellDocument, Run
@@ -30,8 +31,7 @@ def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Sett
     ordered = rows.order_by("-arm__cell__run_id", "arm__number")
     found: dict[tuple[str, str], Setting] = {}
     for row in ordered.select_related("arm__cell", "arm__block__node").defer(*UNUSED)[:MOST]:
-        node = row.arm.block.node
-        name = node.name if node else "a removed node"
+        name = name_of(row.arm.block.node)
         if (row.arm.cell.digest, name) not in found:
             found[row.arm.cell.digest, name] = _setting(row, name)
     return number, list(found.values())

@@ -8,6 +8,7 @@ from farm.accounts.selectors import Anyone
 from farm.contract.document import Cell as CellPart
 from farm.contract.reports import Facts
 from farm.fleet.models import Node
+from farm.fleet.selectors.nodes import name_of
 from farm.registry.models import Model
 from farm.rules.reporting import accuracies
 from farm.rules.reporting.hardware import Measured
@@ -17,7 +18,6 @@ from farm.runs.models import Arm, CellDocument, Run
 # cells of so many arms are looked at, the newest first, and so many different ones are read
 MOST_ARMS = 20_000
 MOST = 1_000
-GONE = "a removed node"
 
 
 class _Place(NamedTuple):
@@ -90,7 +90,7 @@ def _measured(place: _Place, cell: CellPart, node: Node | None) -> Measured:
     return Measured(
         run=place.run,
         version=place.version,
-        node=node.name if node else GONE,
+        node=name_of(node),
         machine=_machine(cell, node.facts if node else None),
         at=place.at,
         cell=cell,
