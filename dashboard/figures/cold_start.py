@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dashboard import axes, numbers
-from dashboard.figures import columns, theme
+from dashboard.figures import columns, scales, theme
 from dashboard.figures.excerpts import barred
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
@@ -38,7 +38,9 @@ def cold_start(cells: Sequence[Cell], address: Address) -> Figure:
         data=[_bars(part, shown, along, address) for part in PARTS],
         layout=theme.row_layout(
             len(shown),
-            theme.axis("ms until the first answer, in one fresh process", rangemode="tozero"),
+            theme.axis(
+                "ms until the first answer, in one fresh process", **scales.linear([_whole(one) for one in shown])
+            ),
             barmode="stack",
             showlegend=True,
         ),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from dashboard import numbers
-from dashboard.figures import accuracies, theme
+from dashboard.figures import accuracies, scales, theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table
@@ -55,8 +55,14 @@ def pareto(measured: Sequence[Measured], names: Sequence[str], address: Address)
         ],
         layout=theme.layout(
             height=380,
-            xaxis=theme.axis(f"p50 of one inference, {_batch(judged[0])}, ms", rangemode="tozero"),
-            yaxis=theme.axis(metric, tickformat=".1%" if _accuracy(judged[0]).higher_is_better else ".3~g"),
+            xaxis=theme.axis(
+                f"p50 of one inference, {_batch(judged[0])}, ms", **scales.linear(scales.ends(map(_latencies, judged)))
+            ),
+            yaxis=theme.axis(
+                metric,
+                tickformat=".4~p" if _accuracy(judged[0]).higher_is_better else ".3~g",
+                **scales.linear(scales.ends(map(_shares, judged)), from_zero=False),
+            ),
             showlegend=len(targets) > 1,
         ),
         table=table,

@@ -1,10 +1,9 @@
 """Latency with its interval, by runtime and provider: a row for each workload, a point for each runtime."""
 
 from collections.abc import Sequence
-from math import ceil, floor, log10
 
 from dashboard import axes, numbers, words
-from dashboard.figures import columns, theme
+from dashboard.figures import colours, columns, scales, theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Number, Table, counted
@@ -24,20 +23,24 @@ def latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], address: A
     rows = axes.places(measured, others)
     values = [cell.p50_ms for cell in measured if cell.p50_ms is not None]
     is_log = max(values) / min(values) > LOG_FROM
+    reached = scales.ends([cell.p50_ci_ms for cell in measured], *values)
+    runtimes = _runtimes(measured)
     return Figure(
         name=NAME,
         title=finding(measured, comparisons),
         summary=_summary(measured),
-        data=[_series(runtime, measured, others, address) for runtime in _runtimes(measured)],
+        data=[
+            _series(runtime, [cell for cell in measured if cell.runtime == runtime], others, address, colour)
+            for runtime, colour in zip(runtimes, _colours(runtimes), strict=True)
+        ],
         layout=theme.layout(
             height=theme.row_height(len(rows), per_row=32),
             xaxis=theme.axis(
-                f"p50 latency, ms{' (logarithmic)' if is_log else ''}; whiskers: 95 % interval",
-                type="log" if is_log else "linear",
-                **(_log_ticks(min(values), max(values)) if is_log else {"rangemode": "tozero"}),
+                f"p50 latency, ms{', logarithmic' if is_log else ''}",
+                **(scales.logarithmic(reached) if is_log else scales.linear(reached)),
             ),
             yaxis=theme.axis("", autorange="reversed", type="category", categoryarray=[_name(row) for row in rows]),
-            showlegend=True,
+            showlegend=len(runtimes) > 1,
         ),
         table=_table(measured, others, address),
     )
@@ -55,14 +58,6 @@ def finding(cells: Sequence[Cell], comparisons: Sequence[Comparison]) -> str:
     return f"Fastest: {named}, {numbers.latency(best.p50_ms, best.p50_ci_ms)}"
 
 
-def _log_ticks(low: float, high: float) -> Json:
-    """1, 2 and 5 of each power of ten around the values, with room beside the outermost."""
-    steps = [digit * 10.0**power for power in range(floor(log10(low)), ceil(log10(high)) + 1) for digit in (1, 2, 5)]
-    shown = [step for step in steps if low / 2 <= step <= high * 2]
-    text = [numbers.fixed(step, max(0, -floor(log10(step)))) for step in shown]
-    return {"tickvals": shown, "ticktext": text, "range": [log10(low / 1.3), log10(high * 1.3)]}
-
-
 def _summary(cells: Sequence[Cell]) -> str:
     values = sorted(cell.p50_ms for cell in cells if cell.p50_ms is not None)
     return (
@@ -75,15 +70,19 @@ def _runtimes(cells: Sequence[Cell]) -> list[str]:
     return sorted({cell.runtime for cell in cells}, key=axes.version_key)
 
 
+def _colours(runtimes: Sequence[str]) -> list[str]:
+    """Of many releases the oldest and the newest ones in colour, the others in grey."""
+    coloured = {*runtimes[:1], *runtimes[1 - theme.SLOTS :]}
+    return [colours.runtime(runtime) if runtime in coloured else colours.GREY for runtime in runtimes]
+
+
 def _name(labels: Sequence[str]) -> str:
     return " · ".join(labels) or "all cells"
 
 
-def _series(runtime: str, cells: Sequence[Cell], others: Sequence[axes.Axis], address: Address) -> Json:
-    mine = [cell for cell in cells if cell.runtime == runtime]
+def _series(runtime: str, mine: Sequence[Cell], others: Sequence[axes.Axis], address: Address, colour: str) -> Json:
     values = [cell.p50_ms or 0.0 for cell in mine]
     ends = [cell.p50_ci_ms or (value, value) for cell, value in zip(mine, values, strict=True)]
-    colour = theme.runtime_colour(runtime)
     return {
         "type": "scatter",
         "mode": "markers",
@@ -91,7 +90,7 @@ def _series(runtime: str, cells: Sequence[Cell], others: Sequence[axes.Axis], ad
         "x": values,
         "y": [_name(axes.place_of(cell, others)) for cell in mine],
         "error_x": theme.whiskers(values, ends, colour),
-        "marker": {"color": colour, "size": 9, "symbol": theme.MARKS[theme.runtime_slot(runtime) % len(theme.MARKS)]},
+        "marker": {"color": colour, "size": 9, "symbol": colours.runtime_mark(runtime)},
         "text": [numbers.latency(cell.p50_ms, cell.p50_ci_ms) for cell in mine],
         "customdata": [address(cell.id) for cell in mine],
         "hovertemplate": "%{fullData.name}, %{y}<br>%{text}<extra></extra>",

@@ -1,8 +1,9 @@
 """The rows of long series: one line for a series on a node, its values, its level shifts and its alerts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
+from itertools import pairwise
 
 from dashboard import numbers
 
@@ -53,6 +54,32 @@ class Line:
     def key(self) -> str:
         """How the address names it."""
         return key_of(self.series, self.node)
+
+
+@dataclass(frozen=True)
+class Across:
+    """What lines are drawn over: `releases` in their order or, without any, time. `rounds`: a spot of each round that
+    any of the lines was measured in."""
+
+    releases: Sequence[str]
+    rounds: Mapping[int, Spot]
+
+    def x(self, spot: Spot) -> str:
+        """Where a value stands."""
+        return str(spot.version) if self.releases else f"{spot.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+
+    def with_gaps(self, line: "Line", places: Sequence[int]) -> list[tuple[str, int | None, Spot | None]]:
+        """The values at these places of a line; without place and value where others stand and it has none."""
+        known = [(self.x(line.spots[place]), place, line.spots[place]) for place in places]
+        standing = set(self.releases) - {spot.version for spot in line.spots}
+        if not self.releases:
+            missing = [self.rounds[number] for number in self.rounds.keys() - {spot.round for spot in line.spots}]
+            standing = {self.x(spot) for spot in missing if line.spots[0].at < spot.at < line.spots[-1].at}
+        order = {version: number for number, version in enumerate(self.releases)}
+        points = [*known, *((x, None, None) for x in standing)]
+        points.sort(key=lambda point: (order.get(point[0], 0), point[0]))
+        # one gap breaks a line, however long it is
+        return [point for before, point in pairwise([("", 0, None), *points]) if (before[1], point[1]) != (None, None)]
 
 
 def key_of(series: str, node: str) -> str:

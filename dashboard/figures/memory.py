@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dashboard import axes, numbers, words
-from dashboard.figures import columns, theme
+from dashboard.figures import colours, columns, scales, theme
 from dashboard.figures.excerpts import barred
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
@@ -29,7 +29,13 @@ def memory(cells: Sequence[Cell], address: Address) -> Figure:
             f"without an interval.{rest} The table below has every number."
         ),
         data=[_bars(shown, along, address)],
-        layout=theme.row_layout(len(shown), theme.axis("peak memory of the process, MiB", rangemode="tozero")),
+        layout=theme.row_layout(
+            len(shown),
+            theme.axis(
+                "peak memory of the process, MiB",
+                **scales.linear([_peak(cell) / MIB for cell in shown], room=scales.FOR_LABELS),
+            ),
+        ),
         table=_table(known, along, address),
     )
 
@@ -50,6 +56,7 @@ def _peak(cell: Cell) -> float:
 
 
 def _bars(cells: Sequence[Cell], along: Sequence[axes.Axis], address: Address) -> Json:
+    colour_of = colours.of_cells(cells)
     return {
         "type": "bar",
         "orientation": "h",
@@ -59,7 +66,7 @@ def _bars(cells: Sequence[Cell], along: Sequence[axes.Axis], address: Address) -
         "textposition": "outside",
         "cliponaxis": False,
         "textfont": {"size": 11, "color": theme.SOFT},
-        "marker": {"color": [theme.runtime_colour(cell.runtime) for cell in cells]},
+        "marker": {"color": [colour_of(cell) for cell in cells]},
         "customdata": [[address(cell.id), words.runtime(cell.runtime)] for cell in cells],
         "hovertemplate": "%{y}, %{customdata[1]}<br>%{x:.4~g} MiB<extra></extra>",
     }

@@ -1,30 +1,54 @@
 """The operators behind a comparison: time of each in baseline and candidate, side by side, largest change first."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
-from dashboard import numbers, words
-from dashboard.figures import theme
+from dashboard import axes, numbers, words
+from dashboard.figures import colours, scales, theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
-from farm.contract.document import Comparison, OperatorChange
+from farm.contract.document import Cell, Comparison, OperatorChange
 from farm.rules.reporting.called_operators import called_operators
 
 NAME = "operators"
 MOST = 10
 
 
-class Side(Protocol):
-    """A cell, or whatever else names the runtime of one side."""
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison as the drawing shows it: by what it differs from the other one."""
 
-    @property
-    def runtime(self) -> str: ...
+    name: str
+    colour: str
 
 
-def operators(comparison: Comparison, baseline: Side, candidate: Side) -> Figure:
+def sides(baseline: Cell, candidate: Cell) -> tuple[Side, Side]:
+    """Two cells by the axes along which they differ, in the colours that these have everywhere."""
+    both = (baseline, candidate)
+    along, colour_of = axes.varying(both), colours.of_cells(both)
+    first, second = (Side(axes.name_of(cell, along), colour_of(cell)) for cell in both)
+    return _apart(first, second)
+
+
+def of_runtimes(baseline: str, candidate: str) -> tuple[Side, Side]:
+    """The sides of which only the releases are known, as requirements."""
+    first, second = (Side(words.runtime(one), colours.runtime(one)) for one in (baseline, candidate))
+    return _apart(first, second)
+
+
+def _apart(baseline: Side, candidate: Side) -> tuple[Side, Side]:
+    """The candidate in its own colour, unless it is the baseline's too."""
+    if candidate.colour != baseline.colour:
+        return baseline, candidate
+    other = colours.GREY if baseline.colour != colours.GREY else theme.ACCENT
+    return baseline, Side(candidate.name, other)
+
+
+def operators(comparison: Comparison, compared: tuple[Side, Side]) -> Figure:
     """The ten operators whose time changed most; the table has all of them."""
-    caption = f"Time per inference of {_name(baseline)} and {_name(candidate)}"
+    baseline, candidate = compared
+    caption = f"Time per inference of {baseline.name} and {candidate.name}"
     is_judged = any(change.verdict for change in comparison.operators)
     table = Table.of(NAME, caption, (*COLUMNS, *VERDICTS) if is_judged else COLUMNS, by_change(comparison))
     if not comparison.operators:
@@ -34,16 +58,19 @@ def operators(comparison: Comparison, baseline: Side, candidate: Side) -> Figure
         name=NAME,
         title=finding(comparison),
         summary=(
-            f"Time per inference of the {numbers.count(len(largest), 'operator')} that changed most, {_name(baseline)} "
-            f"beside {_name(candidate)}, over {numbers.count(comparison.traces, 'paired trace')}."
+            f"Time per inference of the {numbers.count(len(largest), 'operator')} that changed most, {baseline.name} "
+            f"beside {candidate.name}, over {numbers.count(comparison.traces, 'paired trace')}."
         ),
         data=[
-            _bars(_name(baseline), [c.baseline_us for c in largest], largest, theme.runtime_colour(baseline.runtime)),
-            _bars(_name(candidate), [c.candidate_us for c in largest], largest, _colour_beside(candidate, baseline)),
+            _bars(baseline, [c.baseline_us for c in largest], largest),
+            _bars(candidate, [c.candidate_us for c in largest], largest),
         ],
         layout=theme.layout(
             height=theme.row_height(len(largest), per_row=34),
-            xaxis=theme.axis("time per inference, µs", rangemode="tozero"),
+            xaxis=theme.axis(
+                "time per inference, µs",
+                **scales.linear([t for c in largest for t in (c.baseline_us, c.candidate_us)], room=scales.FOR_LABELS),
+            ),
             yaxis=theme.axis("", autorange="reversed", type="category"),
             barmode="group",
             bargap=0.3,
@@ -85,28 +112,18 @@ def _called(comparison: Comparison) -> str:
     return f"; called by themselves: {named}{more}"
 
 
-def _name(cell: Side) -> str:
-    return words.runtime(cell.runtime)
-
-
-def _colour_beside(candidate: Side, baseline: Side) -> str:
-    """The candidate's own colour, unless it is the baseline's too."""
-    colour = theme.runtime_colour(candidate.runtime)
-    return theme.OTHER if colour == theme.runtime_colour(baseline.runtime) else colour
-
-
-def _bars(name: str, values: Sequence[float], changes: Sequence[OperatorChange], colour: str) -> Json:
+def _bars(side: Side, values: Sequence[float], changes: Sequence[OperatorChange]) -> Json:
     return {
         "type": "bar",
         "orientation": "h",
-        "name": name,
+        "name": side.name,
         "y": [_short(change) for change in changes],
         "x": list(values),
         "text": [numbers.plain(value) for value in values],
         "textposition": "outside",
         "cliponaxis": False,
         "textfont": {"size": 11, "color": theme.SOFT},
-        "marker": {"color": colour},
+        "marker": {"color": side.colour},
         "customdata": [change.op_type for change in changes],
         "hovertemplate": "%{fullData.name}, %{y} (%{customdata})<br>%{x:.4~g} µs per inference<extra></extra>",
     }

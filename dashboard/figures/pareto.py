@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import sqrt
 
 from dashboard import axes, numbers
-from dashboard.figures import accuracies, theme
+from dashboard.figures import accuracies, colours, scales, theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
 from farm.contract.document import Cell
@@ -41,8 +41,15 @@ def pareto(cells: Sequence[Cell], address: Address) -> Figure:
         ],
         layout=theme.layout(
             height=380,
-            xaxis=theme.axis("p50 of one inference, ms", rangemode="tozero"),
-            yaxis=theme.axis(metric, tickformat=".1%" if _is_share(judged) else ".3~g"),
+            xaxis=theme.axis(
+                "p50 of one inference, ms",
+                **scales.linear(scales.ends([c.p50_ci_ms for c in judged], *(c.p50_ms for c in judged))),
+            ),
+            yaxis=theme.axis(
+                metric,
+                tickformat=".4~p" if _is_share(judged) else ".3~g",
+                **scales.linear(scales.ends(map(_interval, judged)), from_zero=False),
+            ),
             showlegend=False,
         ),
         table=accuracies.table(judged, frozenset(cell.id for cell in chosen), address),
@@ -105,7 +112,7 @@ def _line(cells: Sequence[Cell]) -> Json:
 def _points(
     cells: Sequence[Cell], whole: Sequence[Cell], along: Sequence[axes.Axis], address: Address, *, is_front: bool
 ) -> Json:
-    colours = [theme.runtime_colour(cell.runtime) if is_front else theme.OTHER for cell in cells]
+    colour_of = colours.of_cells(whole)
     names = [axes.name_of(cell, along) if along else "the model" for cell in cells]
     return {
         "type": "scatter",
@@ -118,7 +125,7 @@ def _points(
         "textposition": "top center",
         "textfont": {"size": 12, "color": theme.INK if is_front else theme.SOFT},
         "marker": {
-            "color": colours,
+            "color": [colour_of(cell) if is_front else colours.GREY for cell in cells],
             "size": [_diameter(cell, whole) for cell in cells],
             "opacity": 0.9 if is_front else 0.35,
             "line": {"width": 1, "color": theme.INK if is_front else theme.LINE},

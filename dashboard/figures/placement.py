@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dashboard import axes, numbers, words
-from dashboard.figures import columns, theme
+from dashboard.figures import colours, columns, theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table, counted
@@ -28,7 +28,10 @@ def placement(cells: Sequence[Cell], address: Address) -> Figure:
         ),
         data=[_bars(provider, traced, along, address) for provider in providers],
         layout=theme.row_layout(
-            len(traced), theme.axis("share of inference time, %", range=[0, 100]), barmode="stack", showlegend=True
+            len(traced),
+            theme.axis("share of inference time, %", range=[0, 100], dtick=25),
+            barmode="stack",
+            showlegend=True,
         ),
         table=_table(traced, along, address),
     )
@@ -61,7 +64,7 @@ def _bars(provider: str, cells: Sequence[Cell], along: Sequence[axes.Axis], addr
         "textposition": "inside",
         "insidetextanchor": "middle",
         "textfont": {"color": "@paper"},
-        "marker": {"color": theme.provider_colour(provider), "line": {"color": "@paper", "width": 1}},
+        "marker": {"color": colours.provider(provider), "line": {"color": "@paper", "width": 1}},
         "customdata": [[address(cell.id), part.nodes if part else 0] for cell, part in zip(cells, shares, strict=True)],
         "hovertemplate": "%{fullData.name}, %{y}<br>%{x:.3~g} % of the time, %{customdata[1]} nodes<extra></extra>",
     }

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from dashboard import numbers, words
-from dashboard.figures import theme
+from dashboard.figures import colours, scales, theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.figures.timeline import short
@@ -48,7 +48,11 @@ def placed(trace: Timeline | str) -> Figure:
         data=[_bars(name, stretches[:MOST_STRETCHES]) for name in providers],
         layout=theme.layout(
             height=160,
-            xaxis=theme.axis("µs in nodes, in the order of execution", rangemode="tozero", zeroline=False),
+            xaxis=theme.axis(
+                "µs in nodes, in the order of execution",
+                zeroline=False,
+                **scales.linear([sum(one.time_us for one in stretches[:MOST_STRETCHES])]),
+            ),
             yaxis=theme.axis("", showticklabels=False, showgrid=False, zeroline=False),
             barmode="overlay",
             showlegend=True,
@@ -83,7 +87,7 @@ def _bars(name: str, stretches: Sequence[Stretch]) -> Json:
         "base": [round(base, 1) for base, _ in mine],
         "x": [round(one.time_us, 1) for _, one in mine],
         "y": [0] * len(mine),
-        "marker": {"color": theme.provider_colour(name), "line": {"color": "@paper", "width": 1}},
+        "marker": {"color": colours.provider(name), "line": {"color": "@paper", "width": 1}},
         "customdata": [[len(one.spans), short(one.spans[0].name)] for _, one in mine],
         "hovertemplate": (
             "%{fullData.name}: %{customdata[0]} nodes from %{customdata[1]} on, %{x:.4~g} µs<extra></extra>"

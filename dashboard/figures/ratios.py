@@ -2,22 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log10
 
 from dashboard import numbers
-from dashboard.figures import theme
+from dashboard.figures import scales, theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table, verdict_entry
 from farm.contract.document import Comparison
-from farm.rules.cells.numbers import is_factor
 from farm.rules.comparing.quantities import Change
 
 NAME = "comparisons"
 _WORDS: Sequence[str] = ("slower", "fewer", "faster", "more", "equal", "undecided", "not comparable")
 MOST = 40
-# round changes to choose ticks from, as ratios
-TICKS = (0.1, 0.2, 0.33, 0.5, 0.67, 0.8, 0.9, 0.95, 0.98, 1.0, 1.02, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 
 
 @dataclass(frozen=True)
@@ -73,7 +69,7 @@ def ratios(named: Sequence[Named]) -> Figure:
         return nothing(NAME, "No two cells have been compared yet.", table)
     if len(drawn) > MOST:
         drawn = sorted(drawn, key=lambda one: -one.change.size)[:MOST]
-    low, high = _range(drawn)
+    reached = scales.ends([(one.change.low, one.change.high, one.change.ratio) for one in drawn])
     is_of_items = all(one.change.quantity == "items" for one in drawn)
     quantity = "items per second" if is_of_items else "latency"
     return Figure(
@@ -88,10 +84,8 @@ def ratios(named: Sequence[Named]) -> Figure:
             height=theme.row_height(len(drawn), per_row=26),
             xaxis=theme.axis(
                 f"change of {quantity}{_step(drawn)}, logarithmic",
-                type="log",
-                range=[low, high],
                 tickangle=0,
-                **ticks(low, high),
+                **scales.ratio(reached),
             ),
             yaxis=theme.axis(
                 "", autorange="reversed", type="category", categoryarray=[_label(one, drawn) for one in drawn]
@@ -148,33 +142,6 @@ def _points(verdict: str, drawn: Sequence[Named]) -> Json:
 def _in_words(change: Change) -> str:
     interval = numbers.change_interval(change.low, change.high, ratio=change.ratio)
     return f"{_with_unit(change.word)}, {numbers.change(change.ratio, change.low, change.high)} ({interval})"
-
-
-def _range(drawn: Sequence[Named]) -> tuple[float, float]:
-    """The axis' ends as powers of ten: around 1, with room beside the outermost interval."""
-    ends = [value for one in drawn for value in (one.change.low, one.change.high, one.change.ratio) if value]
-    reach = max(abs(log10(value)) for value in ends)
-    room = max(reach * 1.1, log10(1.05))
-    has_low, has_high = any(value < 0.98 for value in ends), any(value > 1.02 for value in ends)
-    return (-room if has_low else -room / 4, room if has_high else room / 4)
-
-
-def ticks(low: float, high: float) -> Json:
-    """Round changes, from 1 outwards, none closer to another than a ninth of the axis."""
-    kept: list[float] = []
-    for tick in sorted(TICKS, key=lambda ratio: abs(log10(ratio))):
-        place = log10(tick)
-        if low <= place <= high and all(abs(place - log10(other)) >= (high - low) / 9 for other in kept):
-            kept.append(tick)
-    shown = sorted(kept)
-    return {"tickvals": shown, "ticktext": [_tick(ratio) for ratio in shown]}
-
-
-def _tick(ratio: float) -> str:
-    """A round change, written as the changes of the table are."""
-    if not is_factor(ratio):
-        return numbers.signed_percent(ratio - 1, 0)
-    return f"×{ratio:g}" if ratio > 1 else f"÷{1 / ratio:.0f}"
 
 
 def _shapes(drawn: Sequence[Named]) -> list[Json]:

@@ -6,7 +6,7 @@ from itertools import pairwise
 from statistics import median
 
 from dashboard import numbers, words
-from dashboard.figures import theme
+from dashboard.figures import colours, scales, theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table, counted, written
@@ -58,7 +58,7 @@ def samples(cell: Cell) -> Figure:
         layout=theme.layout(
             height=260,
             xaxis=theme.axis("process launch, in time order", dtick=max(1, len(cell.samples_ms) // 12), zeroline=False),
-            yaxis=theme.axis("p50 of the launch, ms", rangemode="normal", zeroline=False),
+            yaxis=theme.axis("p50 of the launch, ms", zeroline=False, **_reach(cell, groups)),
             shapes=_shapes(cell, groups),
             annotations=_notes(groups),
         ),
@@ -83,6 +83,12 @@ def finding(cell: Cell, groups: Groups | None) -> str:
     return f"{len(cell.samples_ms)} launches within {numbers.share(spread)} of each other"
 
 
+def _reach(cell: Cell, groups: Groups | None) -> Json:
+    """All launches, and what is drawn across them."""
+    lines = (groups.low, groups.high) if groups is not None else ()
+    return scales.linear(scales.ends([cell.p50_ci_ms], cell.p50_ms, *lines, *cell.samples_ms), from_zero=False)
+
+
 def _points(cell: Cell) -> Json:
     return {
         "type": "scatter",
@@ -90,7 +96,7 @@ def _points(cell: Cell) -> Json:
         "name": words.runtime(cell.runtime),
         "x": list(range(1, len(cell.samples_ms) + 1)),
         "y": list(cell.samples_ms),
-        "marker": {"color": theme.runtime_colour(cell.runtime), "size": 9},
+        "marker": {"color": colours.runtime(cell.runtime), "size": 9},
         "hovertemplate": "launch %{x}: %{y:.5~g} ms<extra></extra>",
     }
 

@@ -1,7 +1,7 @@
 """A cell that works on for minutes: its latency point by point, and when it throttled."""
 
 from dashboard import numbers, words
-from dashboard.figures import theme
+from dashboard.figures import colours, scales, theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table, written
@@ -31,8 +31,8 @@ def sustained(cell: Cell) -> Figure:
         data=[_line(cell, curve.points, unit_s)],
         layout=theme.layout(
             height=260,
-            xaxis=theme.axis(f"{unit} since it began", rangemode="tozero"),
-            yaxis=theme.axis("p50, ms", rangemode="tozero"),
+            xaxis=theme.axis(f"{unit} since it began", **scales.linear([(last.at_s + last.span_s) / unit_s])),
+            yaxis=theme.axis("p50, ms", **scales.linear([point.p50_ms for point in curve.points])),
             shapes=_shapes(curve, unit_s),
         ),
         table=table,
@@ -41,7 +41,7 @@ def sustained(cell: Cell) -> Figure:
 
 def _line(cell: Cell, points: list[CurvePoint], unit_s: float) -> Json:
     """Each point stands at its end: what it says is known then."""
-    colour = theme.runtime_colour(cell.runtime)
+    colour = colours.runtime(cell.runtime)
     return {
         "type": "scatter",
         "mode": "lines+markers",

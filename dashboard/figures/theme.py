@@ -1,17 +1,13 @@
 """The one theme of all figures. Colours are tokens of the stylesheet, looked up in the browser when drawing."""
 
 from collections.abc import Iterable, Sequence
-from zlib import crc32
-
-from dashboard import words
-from farm.rules.runtimes.order import release_order
 
 SLOTS = 7
 INK = "@ink"
 SOFT = "@ink-soft"
 LINE = "@line"
 OTHER = "@series-other"
-BASELINE = "@series-other"
+ACCENT = "@accent"
 VERDICT_COLOURS = {"slower": "@slower", "faster": "@faster", "fewer": "@slower", "more": "@faster"}
 VERDICT_MARKS = {
     "slower": "triangle-right",
@@ -26,28 +22,6 @@ DASHES = ("solid", "dash", "dot", "dashdot")
 MARKS = ("circle", "square", "diamond", "cross", "triangle-up", "star")
 
 Json = dict[str, object]
-
-
-def runtime_slot(requirement: str) -> int:
-    """The series (1–7) of a runtime: the same on every page, whatever else is drawn beside it.
-
-    Neighbouring minor versions, and the first patches of one, get different series; seven versions in a row all differ.
-    """
-    distribution, _, version = requirement.partition("==")
-    release = release_order(version)
-    own = 0 if distribution == "onnxruntime" else crc32(distribution.encode()) % SLOTS
-    return (3 * release.minor + 2 * release.micro + 4 + own) % SLOTS + 1
-
-
-def runtime_colour(requirement: str) -> str:
-    return f"@series-{runtime_slot(requirement)}"
-
-
-def provider_colour(name: str) -> str:
-    """The token of a provider's colour: grey for the CPU, on which everything else falls back."""
-    if name == "CPUExecutionProvider":
-        return OTHER
-    return f"@series-{crc32(words.provider(name).encode()) % SLOTS + 1}"
 
 
 def axis(title: str, **more: object) -> Json:

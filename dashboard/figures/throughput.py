@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dashboard import axes, numbers
-from dashboard.figures import columns, theme
+from dashboard.figures import colours, columns, scales, theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Number, Table, counted, written
@@ -29,42 +29,62 @@ def throughput(cells: Sequence[Cell], address: Address) -> Figure:
             f"Items per second over {numbers.count(len(batches), 'batch size')}, "
             f"{numbers.count(len(lines), 'line')}. The table below has every number."
         ),
-        data=[_line(name, line, place, address) for place, (name, line) in enumerate(zip(names, lines, strict=True))],
+        data=[
+            _line(_with_gaps(line, batches), batches, name=name, colour=colour, address=address)
+            for name, line, colour in zip(names, lines, _colours(lines, measured), strict=True)
+        ],
         layout=theme.layout(
             height=320,
             xaxis=theme.axis("batch", type="category", categoryarray=[str(batch) for batch in batches]),
-            yaxis=theme.axis("items/s", rangemode="tozero"),
-            showlegend=True,
+            yaxis=theme.axis("items/s", **scales.linear([end for cell in measured for end in _ends(cell)])),
+            showlegend=len(lines) > 1,
         ),
         table=_table(measured, others, address),
     )
 
 
-def _line(name: str, cells: Sequence[Cell], place: int, address: Address) -> Json:
-    cells = sorted(cells, key=lambda cell: cell.batch or 0)
-    colour = theme.runtime_colour(cells[0].runtime)
+def _colours(lines: Sequence[Sequence[Cell]], measured: Sequence[Cell]) -> list[str]:
+    """Colours of the lines; of many the highest ones in colour, the others in grey."""
+    colour_of = colours.of_cells(measured)
+    highest = sorted(range(len(lines)), key=lambda place: -max(cell.throughput or 0.0 for cell in lines[place]))
+    return [colour_of(line[0]) if place in highest[: theme.SLOTS] else colours.GREY for place, line in enumerate(lines)]
+
+
+def _with_gaps(line: Sequence[Cell], batches: Sequence[int]) -> list[Cell | None]:
+    """The line's cells by batch; None where other lines have a batch that this one was not measured with."""
+    by_batch = {cell.batch: cell for cell in line}
+    return [by_batch.get(batch) for batch in batches]
+
+
+def _line(cells: Sequence[Cell | None], batches: Sequence[int], *, name: str, colour: str, address: Address) -> Json:
+    first = next(cell for cell in cells if cell is not None)
+    values = [None if cell is None else cell.throughput for cell in cells]
     return {
         "type": "scatter",
         "mode": "lines+markers",
         "name": name,
-        "x": [str(cell.batch) for cell in cells],
-        "y": [cell.throughput for cell in cells],
-        "error_y": _errors(cells, colour),
-        "line": {"color": colour, "width": 1.5, "dash": theme.DASHES[place % len(theme.DASHES)]},
-        "marker": {"color": colour, "size": 7, "symbol": theme.MARKS[place % len(theme.MARKS)]},
-        "customdata": [address(cell.id) for cell in cells],
+        "x": [str(batch) for batch in batches],
+        "y": values,
+        "connectgaps": False,
+        "error_y": theme.whiskers(
+            [value or 0.0 for value in values],
+            [(0.0, 0.0) if cell is None else _ends(cell) for cell in cells],
+            colour,
+            thickness=1,
+        ),
+        "line": {"color": colour, "width": 1.5, "dash": colours.dash(first)},
+        "marker": {"color": colour, "size": 7, "symbol": colours.mark(first)},
+        "customdata": ["" if cell is None else address(cell.id) for cell in cells],
         "hovertemplate": "%{fullData.name}<br>batch %{x}: %{y:.4~g} items/s<extra></extra>",
+        "cliponaxis": False,
     }
 
 
-def _errors(cells: Sequence[Cell], colour: str) -> Json:
+def _ends(cell: Cell) -> tuple[float, float]:
     """The interval of p50 carried over to items per second: fast latencies are the high end."""
-    ends = []
-    for cell in cells:
-        value, items = cell.throughput or 0.0, 1000 * (cell.batch or 0) * cell.concurrency
-        low, high = cell.p50_ci_ms or (0.0, 0.0)
-        ends.append((items / high if high > 0 else value, items / low if low > 0 else value))
-    return theme.whiskers([cell.throughput or 0.0 for cell in cells], ends, colour, thickness=1)
+    value, items = cell.throughput or 0.0, 1000 * (cell.batch or 0) * cell.concurrency
+    low, high = cell.p50_ci_ms or (0.0, 0.0)
+    return items / high if high > 0 else value, items / low if low > 0 else value
 
 
 def _table(cells: Sequence[Cell], others: Sequence[axes.Axis], address: Address) -> Table:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dashboard import numbers, words
-from dashboard.figures import theme
+from dashboard.figures import colours, theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table, written
@@ -36,7 +36,7 @@ def timeline(trace: Timeline | str) -> Figure:
         layout=theme.layout(
             height=theme.row_height(len(rows), per_row=ROW, least=160),
             xaxis=theme.axis(
-                "µs since the inference began", range=[0, round(trace.duration_us, 1)], fixedrange=False, zeroline=False
+                "µs since the inference began", range=[0, _end(trace, drawn)], fixedrange=False, zeroline=False
             ),
             yaxis=theme.axis(
                 "", tickvals=list(range(len(rows))), ticktext=[_row_name(row) for row in rows],
@@ -69,6 +69,11 @@ def _summary(trace: Timeline, drawn: int) -> str:
         f"The inference of median length among {trace.runs} traced ones; tracing takes time itself, so it is longer "
         f"than a timed one.{rest} The table below has the longest nodes."
     )
+
+
+def _end(trace: Timeline, drawn: Sequence[Span]) -> float:
+    """The end of the inference, or of the last node where that is later."""
+    return round(max(trace.duration_us, *(one.start_us + one.duration_us for one in drawn)), 1)
 
 
 def _types(spans: Sequence[Span]) -> list[str]:
@@ -104,7 +109,7 @@ def _bars(name: str, spans: Sequence[Span], types: Sequence[str], trace: Timelin
         "x": [round(one.duration_us, 1) for one in mine],
         "y": [rows.index((one.lane, one.depth)) for one in mine],
         "marker": {
-            "color": f"@series-{types.index(name) + 1}" if name else theme.OTHER,
+            "color": colours.operators(types)[name] if name else colours.GREY,
             "line": {"color": "@paper", "width": 0.5},
         },
         "customdata": [[short(one.name), one.op_type, words.provider(one.provider)] for one in mine],

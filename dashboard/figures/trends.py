@@ -1,15 +1,12 @@
 """Long series on one chart: ratios to the pinned release over time or over releases, with level shifts and alerts."""
 
 from collections.abc import Sequence
-from datetime import UTC
-from math import log10
 
 from dashboard import numbers
-from dashboard.figures import theme
+from dashboard.figures import colours, scales, theme
 from dashboard.figures.excerpts import kept
 from dashboard.figures.figure import Figure, nothing
-from dashboard.figures.lines import Line, Spot, shift_words
-from dashboard.figures.ratios import ticks
+from dashboard.figures.lines import Across, Line, Spot, shift_words
 from dashboard.figures.theme import Json
 from dashboard.tables import Table
 
@@ -21,16 +18,19 @@ MOST_SPOTS, MOST_GREY_SPOTS = 300, 80
 WHISKERS = 60
 
 
-def trend(lines: Sequence[Line], *, reference: str, table: Table, by: str = "time", chosen: str = "") -> Figure:
-    """The lines of a watch. `chosen`: the key of one that stands out, the others are grey then."""
+def trend(
+    lines: Sequence[Line], *, reference: str, table: Table, releases: Sequence[str] = (), chosen: str = ""
+) -> Figure:
+    """The lines of a watch over time; with `releases`, in their order, over these: those without a value are gaps.
+
+    `chosen`: the key of one that stands out in its own colour, the others are grey then.
+    """
     if not lines:
         return nothing(NAME, "No data yet: the first round of this watch adds the first point of each series.", table)
     ordered = sorted(lines, key=lambda line: line.key != chosen)[:DRAWN]
-    coloured = 1 if chosen and ordered[0].key == chosen else COLOURED
-    data: list[Json] = []
-    for place, line in reversed(list(enumerate(ordered))):
-        data += _drawn(line, colour=_colour(place, coloured), by=by)
-    low, high = _range(ordered)
+    across = Across(releases, {spot.round: spot for line in ordered for spot in line.spots})
+    colour_of = _colours(lines, chosen)
+    data = [part for line in reversed(ordered) for part in _drawn(line, across, colour_of[line.key])]
     return Figure(
         name=NAME,
         title=finding(ordered, reference=reference),
@@ -39,10 +39,8 @@ def trend(lines: Sequence[Line], *, reference: str, table: Table, by: str = "tim
         layout=theme.layout(
             height=360,
             margin={"l": 8, "r": 24, "t": 8, "b": 8},
-            xaxis=_axis(ordered, by),
-            yaxis=theme.axis(
-                f"p50 against {reference}, logarithmic", type="log", range=[low, high], **ticks(low, high)
-            ),
+            xaxis=_axis(releases),
+            yaxis=theme.axis(f"p50 against {reference}, logarithmic", **scales.ratio(_reached(ordered))),
             shapes=[_level()],
             showlegend=len(ordered) > 1,
         ),
@@ -71,15 +69,20 @@ def _summary(lines: Sequence[Line], drawn: Sequence[Line], reference: str) -> st
     )
 
 
-def _colour(place: int, coloured: int) -> str:
-    return f"@series-{place + 1}" if place < coloured else theme.OTHER
+def _colours(lines: Sequence[Line], chosen: str) -> dict[str, str]:
+    """The colour of each line, which it keeps when it is chosen."""
+    own = {line.key: colour for line, colour in zip(lines, colours.of_names([one.name for one in lines]), strict=True)}
+    if chosen not in own:
+        return own
+    shown = own[chosen] if own[chosen] != colours.GREY else theme.ACCENT
+    return {**dict.fromkeys(own, colours.GREY), chosen: shown}
 
 
-def _axis(lines: Sequence[Line], by: str) -> Json:
-    if by != "release":
+def _axis(releases: Sequence[str]) -> Json:
+    if not releases:
         return theme.axis("measured, UTC", type="date")
-    order = list(dict.fromkeys(spot.version for line in lines for spot in line.spots))
-    return theme.axis("release", type="category", categoryorder="array", categoryarray=order)
+    ends = [-0.5, len(releases) - 0.5]
+    return theme.axis("release", type="category", categoryorder="array", categoryarray=[*releases], range=ends)
 
 
 def _level() -> Json:
@@ -87,55 +90,60 @@ def _level() -> Json:
     return {"type": "line", **across, "y0": 1, "y1": 1, "line": {"width": 1, "color": theme.SOFT}}
 
 
-def _range(lines: Sequence[Line]) -> tuple[float, float]:
-    """The axis' ends as powers of ten: all values and 1, with a little room."""
-    values = [spot.ratio for line in lines for spot in line.spots]
-    low, high = log10(min(1.0, *values)), log10(max(1.0, *values))
-    room = max(0.1 * (high - low), log10(1.03))
-    return low - room, high + room
+def _reached(lines: Sequence[Line]) -> list[float]:
+    """Every value, and the ends of the whiskers that are drawn."""
+    whiskers = [(spot.low, spot.high) for line in lines if _has_whiskers(line) for spot in line.spots]
+    return scales.ends(whiskers, *(spot.ratio for line in lines for spot in line.spots))
 
 
-def _drawn(line: Line, *, colour: str, by: str) -> list[Json]:
-    is_grey = colour == theme.OTHER
+def _has_whiskers(line: Line) -> bool:
+    return len(line.spots) <= WHISKERS
+
+
+def _drawn(line: Line, across: Across, colour: str) -> list[Json]:
+    is_grey = colour == colours.GREY
     marked = {shift.place for shift in line.shifts} | {mark.place for mark in line.marks}
     places = kept([spot.ratio for spot in line.spots], most=MOST_GREY_SPOTS if is_grey else MOST_SPOTS)
     shown = sorted({*places, *marked})
-    drawn = [_line(line, shown, colour=colour, by=by)]
+    drawn = [_line(line, shown, across, colour=colour)]
     if line.shifts:
-        drawn.append(_shifts(line, colour=colour, by=by))
+        drawn.append(_shifts(line, across, colour=colour))
     if line.marks:
-        drawn.append(_alerts(line, by=by))
+        drawn.append(_alerts(line, across))
     return drawn
 
 
-def _x(spot: Spot, by: str) -> str:
-    return str(spot.version) if by == "release" else f"{spot.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
-
-
-def _line(line: Line, places: Sequence[int], *, colour: str, by: str) -> Json:
-    spots = [line.spots[place] for place in places]
+def _line(line: Line, places: Sequence[int], across: Across, *, colour: str) -> Json:
+    """The values, and a gap wherever others were measured and this line was not."""
+    points = across.with_gaps(line, places)
+    spots = [spot for _, _, spot in points]
     drawn: Json = {
         "type": "scatter",
         "mode": "lines+markers",
         "name": line.name,
-        "x": [_x(spot, by) for spot in spots],
-        "y": [round(spot.ratio, 5) for spot in spots],
-        "line": {"color": colour, "width": 1.5, "shape": "hv" if by == "time" else "linear"},
+        "x": [x for x, _, _ in points],
+        "y": [None if spot is None else round(spot.ratio, 5) for spot in spots],
+        "connectgaps": False,
+        "line": {"color": colour, "width": 1.5, "shape": "linear" if across.releases else "hv"},
         "marker": {"color": colour, "size": 6},
-        "text": [f"{spot.version}, {_words(spot)}" for spot in spots],
-        "customdata": _links(line, places),
+        "text": ["" if spot is None else f"{spot.version}, {_words(spot)}" for spot in spots],
+        "customdata": _links(line, [place for _, place, _ in points]),
         "hovertemplate": "%{fullData.name}<br>%{text}<extra></extra>",
     }
-    if len(spots) <= WHISKERS:
-        ends = [(spot.low or spot.ratio, spot.high or spot.ratio) for spot in spots]
-        drawn["error_y"] = theme.whiskers([spot.ratio for spot in spots], ends, colour, thickness=1)
+    if _has_whiskers(line):
+        values = [1.0 if spot is None else spot.ratio for spot in spots]
+        ends = [
+            (value, value) if spot is None else (spot.low or value, spot.high or value)
+            for value, spot in zip(values, spots, strict=True)
+        ]
+        drawn["error_y"] = theme.whiskers(values, ends, colour, thickness=1)
     return drawn
 
 
-def _links(line: Line, places: Sequence[int]) -> list[str]:
+def _links(line: Line, places: Sequence[int | None]) -> list[str]:
     """Where a click leads: to the alert that a value raised, else to the run that measured it."""
     alerts = {mark.place: f"/alerts/{mark.alert}/" for mark in line.marks}
-    return [alerts.get(place) or _run(line.spots[place].run) for place in places]
+    return ["" if place is None else alerts.get(place) or _run(line.spots[place].run) for place in places]
 
 
 def _run(run_id: int | None) -> str:
@@ -151,8 +159,8 @@ def _words(spot: Spot) -> str:
     return f"{change} ({numbers.change_interval(spot.low, spot.high, ratio=spot.ratio)})"
 
 
-def _shifts(line: Line, *, colour: str, by: str) -> Json:
-    return _marked(line, [shift.place for shift in line.shifts], by=by) | {
+def _shifts(line: Line, across: Across, *, colour: str) -> Json:
+    return _marked(line, [shift.place for shift in line.shifts], across) | {
         "mode": "markers",
         "marker": {"color": colour, "size": 14, "symbol": "diamond-open", "line": {"width": 2}},
         "text": [shift_words(line, shift) for shift in line.shifts],
@@ -160,8 +168,8 @@ def _shifts(line: Line, *, colour: str, by: str) -> Json:
     }
 
 
-def _alerts(line: Line, *, by: str) -> Json:
-    return _marked(line, [mark.place for mark in line.marks], by=by) | {
+def _alerts(line: Line, across: Across) -> Json:
+    return _marked(line, [mark.place for mark in line.marks], across) | {
         "mode": "markers+text",
         "text": [f"alert {mark.alert}" for mark in line.marks],
         "textposition": "top center",
@@ -173,13 +181,13 @@ def _alerts(line: Line, *, by: str) -> Json:
     }
 
 
-def _marked(line: Line, places: Sequence[int], *, by: str) -> Json:
+def _marked(line: Line, places: Sequence[int], across: Across) -> Json:
     spots = [line.spots[place] for place in places]
     return {
         "type": "scatter",
         "showlegend": False,
         "name": line.name,
-        "x": [_x(spot, by) for spot in spots],
+        "x": [across.x(spot) for spot in spots],
         "y": [round(spot.ratio, 5) for spot in spots],
         "customdata": _links(line, places),
     }

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from dashboard import numbers
-from dashboard.figures import theme
+from dashboard.figures import colours, scales, theme
 from dashboard.figures.excerpts import kept
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
@@ -53,8 +53,10 @@ def warm_up(cell: Cell, launches: Launches) -> Figure:
         ],
         layout=theme.layout(
             height=260,
-            xaxis=theme.axis("inference of the launch", rangemode="tozero", zeroline=False),
-            yaxis=theme.axis("ms", rangemode="tozero"),
+            xaxis=theme.axis(
+                "inference of the launch", zeroline=False, **scales.linear([len(one) for _, one in shown])
+            ),
+            yaxis=theme.axis("ms", **scales.linear([max(one) for _, one in shown])),
         ),
         table=table,
     )
@@ -86,7 +88,7 @@ def _line(cell: Cell, number: int, values: Sequence[float], *, most: int, is_las
         "name": f"launch {number + 1}",
         "x": [place + 1 for place in places],
         "y": [float(f"{values[place]:.4g}") for place in places],
-        "line": {"color": theme.runtime_colour(cell.runtime) if is_last else theme.OTHER, "width": 1},
+        "line": {"color": colours.runtime(cell.runtime) if is_last else theme.OTHER, "width": 1},
         "opacity": 1.0 if is_last else 0.45,
         "hovertemplate": f"launch {number + 1}, inference %{{x}}: %{{y:.4~g}} ms<extra></extra>",
     }

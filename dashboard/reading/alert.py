@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Required, TypedDict
 from django.urls import reverse
 
 from dashboard import numbers, words
+from dashboard.figures.operators import Side, of_runtimes
 from dashboard.figures.ratios import Named
 from dashboard.reading import alerts, verdict
 from dashboard.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
@@ -91,13 +92,6 @@ class FirstBad:
 
 
 @dataclass(frozen=True)
-class Side:
-    """One side of a comparison, where nothing but its runtime matters."""
-
-    runtime: str
-
-
-@dataclass(frozen=True)
 class Opening:
     """The first words of the page: what, and what is known of it."""
 
@@ -158,7 +152,8 @@ def comparison_of(symptom: "Symptom") -> Comparison | None:
 
 
 def sides(alert: "Alert") -> tuple[Side, Side]:
-    return Side(f"{alert.distribution}=={alert.good}"), Side(f"{alert.distribution}=={alert.bad}")
+    """The two releases, as the figure of operators shows them."""
+    return of_runtimes(f"{alert.distribution}=={alert.good}", f"{alert.distribution}=={alert.bad}")
 
 
 def named(alert: "Alert") -> list[Named]:

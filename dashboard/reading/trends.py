@@ -10,7 +10,9 @@ from dashboard import numbers
 from dashboard.figures.lines import Line, Mark, Shift, Spot, shift_words
 from dashboard.tables import Column, Entry, Number, Table, counted, verdict_entry
 from farm.rules.comparing.changepoints import find_changepoints
+from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.order import release_order
+from farm.rules.runtimes.releases import ONNXRUNTIME
 
 if TYPE_CHECKING:
     from farm.alerts.models import Alert, Watch
@@ -48,6 +50,15 @@ def by_release(watch: "Watch", points: Iterable["PointRow"], alerts: Iterable["A
     }
     raised = list(alerts)
     return _lines(ordered, lambda series, node, spots: ((), _marks(raised, series, node, spots, by_version=True)))
+
+
+def releases_of(watch: "Watch", lines: Sequence[Line]) -> list[str]:
+    """The releases that lines over releases stand on: those measured, and those between that are known and were not."""
+    measured = {spot.version for line in lines for spot in line.spots}
+    ends = sorted(map(release_order, measured))
+    known = ONNXRUNTIME if watch.distribution == DEFAULT_DISTRIBUTION and ends else ()
+    between = {version for version in known if ends[0] < release_order(version) < ends[-1]}
+    return sorted(measured | between, key=release_order)
 
 
 def _lines(series_spots: dict[tuple[str, str], tuple[str, list[Spot]]], marks: Marking) -> list[Line]:

@@ -152,4 +152,4 @@ def _operators(row: "Alert") -> Figure | None:
     comparison = reading.comparison_of(symptom) if symptom is not None else None
     if comparison is None or not comparison.operators:
         return None
-    return operators.operators(comparison, *reading.sides(row))
+    return operators.operators(comparison, reading.sides(row))

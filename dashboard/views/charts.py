@@ -110,7 +110,7 @@ def _operators(request: HttpRequest, row: "Run", document: Document) -> Chart:
         return {"tabs": TABS, "chart": "operators", "figure": nothing(operators.NAME, sentence, empty)}
     chosen = wanted if wanted.operators else pages.with_operators(row, wanted)
     labels = [(key, one.name) for key, one in zip(keys, comparisons.named(known, by_id, str), strict=True)]
-    figure = operators.operators(chosen, by_id[chosen.baseline], by_id[chosen.candidate])
+    figure = operators.operators(chosen, operators.sides(by_id[chosen.baseline], by_id[chosen.candidate]))
     return {"tabs": TABS, "chart": "operators", "figure": figure, "pairs": labels, "pair": _key(chosen)}
 
 

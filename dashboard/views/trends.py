@@ -86,7 +86,7 @@ def _drawn(watch: "Watch", lines: Lines, *, by: str, chosen: str) -> tuple[Figur
         over_releases if shown == "release" else over_time,
         reference=watch.reference,
         table=table,
-        by=shown,
+        releases=reading.releases_of(watch, over_releases) if shown == "release" else (),
         chosen=chosen,
     )
     return chart, shown

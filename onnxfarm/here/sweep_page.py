@@ -62,18 +62,20 @@ def figure_of(sweep: Sweep) -> dict[str, object]:
 
 
 def _trace(line: Line, place: int) -> dict[str, object]:
-    points = [(point, point["ratio"]) for point in line["points"] if point["ratio"] is not None]
+    # a release that was not measured has no value, which breaks the line
+    points = [(point, point["ratio"]) for point in line["points"]]
     return {
         "type": "scatter",
         "mode": "lines+markers",
+        "connectgaps": False,
         "name": line["label"],
         "x": [point["version"] for point, _ in points],
         "y": [ratio for _, ratio in points],
         "error_y": {
             "type": "data",
             "symmetric": False,
-            "array": [(point["high"] or ratio) - ratio for point, ratio in points],
-            "arrayminus": [ratio - (point["low"] or ratio) for point, ratio in points],
+            "array": [(point["high"] or ratio or 0.0) - (ratio or 0.0) for point, ratio in points],
+            "arrayminus": [(ratio or 0.0) - (point["low"] or ratio or 0.0) for point, ratio in points],
         },
         "line": {"color": COLOURS[place % len(COLOURS)]},
         "marker": {"symbol": MARKS[place % len(MARKS)], "size": 8},

@@ -110,6 +110,11 @@ def test_the_page_holds_all_it_needs_and_text_stays_text() -> None:
     assert trace["x"] == ["1.29.0", "1.30.0", "1.31.0"]
     assert len(sweep_page.figure_of(found)["layout"]["annotations"]) == 1
     json.dumps(found)
+    found["lines"][0]["points"][1]["ratio"] = None
+    (trace,) = sweep_page.figure_of(found)["data"]
+    assert trace["x"] == ["1.29.0", "1.30.0", "1.31.0"]
+    assert trace["y"][1] is None, "a release that was not measured is a gap"
+    assert trace["connectgaps"] is False
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def all_figures(document: Document) -> list[Figure]:
         latency.latency(document.cells, document.comparisons, address),
         throughput.throughput(document.cells, address),
         placement.placement(document.cells, address),
-        operators.operators(document.comparisons[0], by_id["b1-a0"], by_id["b1-a1"]),
+        operators.operators(document.comparisons[0], operators.sides(by_id["b1-a0"], by_id["b1-a1"])),
         samples.samples(by_id["b1-a0"]),
         samples.samples(by_id["b1-a6"]),
         ratios.ratios(comparisons.named(runtime, by_id, address)),
@@ -64,8 +64,8 @@ def test_pages_carry_the_small_plotly_as_npm_has_it_and_no_figure_wants_more_tha
     assert sha256(script.read_bytes()).hexdigest() == SHA256_OF_PLOTLY_BASIC
     source = "".join(path.read_text() for path in (FOLDER / "figures").glob("*.py"))
     kinds = set(re.findall(r'"type": "([a-z]+)"', source))
-    # beside traces: shapes, and the form of error bars
-    assert {"scatter", "bar"} <= kinds <= {"scatter", "bar", "pie", "line", "rect", "data"}
+    # beside traces: shapes, axes, and the form of error bars
+    assert {"scatter", "bar"} <= kinds <= {"scatter", "bar", "pie", "line", "rect", "data", "log"}
 
 
 def test_every_colour_token_of_a_figure_is_in_the_stylesheet(document: Document) -> None:
@@ -82,14 +82,6 @@ def test_a_figures_json_cannot_end_its_script_element() -> None:
     assert json.loads(sneaky.json)["data"][0]["name"] == "</script><script>alert(1)"
 
 
-def test_a_runtime_has_one_colour_and_seven_minor_versions_in_a_row_have_seven() -> None:
-    row = [f"onnxruntime==1.{minor}.0" for minor in range(25, 32)]
-    assert len({theme.runtime_colour(one) for one in row}) == 7
-    assert theme.runtime_colour("onnxruntime==1.29.0") == "@series-1"
-    assert theme.runtime_colour("onnxruntime==1.31.1") == "@series-2"
-    assert theme.runtime_slot("nightly") in range(1, 8)
-
-
 def test_latency_points_carry_their_interval_and_lead_to_their_cell(document: Document) -> None:
     figure = latency.latency(document.cells, document.comparisons, address)
     old = next(series for series in figure.data if series["name"] == "1.29.0")
@@ -102,8 +94,8 @@ def test_latency_points_carry_their_interval_and_lead_to_their_cell(document: Do
 
 def test_latencies_of_one_size_stand_on_an_axis_from_zero(by_id: dict[str, Cell]) -> None:
     figure = latency.latency([by_id["b1-a0"], by_id["b1-a1"]], [], address)
-    assert figure.layout["xaxis"]["type"] == "linear"
-    assert figure.layout["xaxis"]["rangemode"] == "tozero"
+    assert figure.layout["xaxis"].get("type", "linear") == "linear"
+    assert figure.layout["xaxis"]["range"][0] == 0
     assert figure.title.startswith("Fastest: 1.29.0, 1.9")
 
 
@@ -131,7 +123,7 @@ def test_more_comparisons_than_fit_leave_the_smallest_changes_to_the_table(docum
 def test_operators_are_sorted_by_their_change_and_the_finding_adds_up_a_type(
     document: Document, by_id: dict[str, Cell]
 ) -> None:
-    figure = operators.operators(document.comparisons[0], by_id["b1-a0"], by_id["b1-a1"])
+    figure = operators.operators(document.comparisons[0], operators.sides(by_id["b1-a0"], by_id["b1-a1"]))
     assert "LayerNormalization" in figure.data[0]["y"][0]
     assert figure.title.startswith("SkipLayerNormalization (4 nodes) changes most: +4")
     assert len(figure.data[0]["x"]) == operators.MOST
@@ -142,29 +134,33 @@ def test_operators_with_verdicts_of_their_own_have_them_in_the_table_and_in_the_
     document: Document, by_id: dict[str, Cell]
 ) -> None:
     comparison = document.comparisons[0]
-    plain = operators.operators(comparison, by_id["b1-a0"], by_id["b1-a1"])
+    sides = operators.sides(by_id["b1-a0"], by_id["b1-a1"])
+    plain = operators.operators(comparison, sides)
     assert "Verdict" not in [head.text for head in plain.table.heads]
     judged = {"verdict": "slower", "ratio": 1.1, "ci_low": 1.08, "ci_high": 1.12, "rounds": 16}
     first, *rest = operators.by_change(comparison)
     both = [first.model_copy(update=judged), *rest]
-    sides = by_id["b1-a0"], by_id["b1-a1"]
-    figure = operators.operators(comparison.model_copy(update={"operators": both}), *sides)
+    figure = operators.operators(comparison.model_copy(update={"operators": both}), sides)
     assert [head.text for head in figure.table.heads][-5:] == ["Verdict", "ratio", "ratio from, to", "rounds", "Why"]
     assert figure.table.rows[0][-3].text == "1.08 to 1.12"
     assert "; called by themselves: " in figure.title
     quiet = [one.model_copy(update={**judged, "verdict": "undecided"}) for one in both]
-    title = operators.operators(comparison.model_copy(update={"operators": quiet}), *sides).title
+    title = operators.operators(comparison.model_copy(update={"operators": quiet}), sides).title
     assert title.endswith("; no operator is called slower or faster by itself")
     many = [one.model_copy(update=judged) for one in both]
-    title = operators.operators(comparison.model_copy(update={"operators": many}), *sides).title
+    title = operators.operators(comparison.model_copy(update={"operators": many}), sides).title
     assert title.endswith(f" and {len(many) - 2} more")
 
 
 def test_a_candidate_of_the_same_runtime_is_told_from_its_baseline_by_colour(
     document: Document, by_id: dict[str, Cell]
 ) -> None:
-    figure = operators.operators(document.comparisons[0], by_id["b1-a0"], by_id["b1-a0"])
-    assert figure.data[0]["marker"]["color"] != figure.data[1]["marker"]["color"]
+    for other in ("b1-a0", "b1-a2", "b1-a4"):
+        figure = operators.operators(document.comparisons[0], operators.sides(by_id["b1-a0"], by_id[other]))
+        assert figure.data[0]["marker"]["color"] != figure.data[1]["marker"]["color"], other
+    int8 = by_id["b1-a0"].model_copy(update={"precision": "int8-dynamic"})
+    first, second = operators.sides(by_id["b1-a0"], int8)
+    assert (first.name, second.name) == ("fp32", "int8-dynamic")
 
 
 def test_launches_in_two_groups_are_marked_as_such(by_id: dict[str, Cell]) -> None:
@@ -221,7 +217,7 @@ def test_a_figure_without_rows_is_a_sentence(empty: Callable[[], Figure]) -> Non
 
 def test_a_pair_without_traces_says_so(document: Document, by_id: dict[str, Cell]) -> None:
     bare = document.comparisons[0].model_copy(update={"operators": []})
-    figure = operators.operators(bare, by_id["b1-a0"], by_id["b1-a1"])
+    figure = operators.operators(bare, operators.sides(by_id["b1-a0"], by_id["b1-a1"]))
     assert figure.empty == "These two cells have not been traced side by side yet."
     assert operators.finding(bare) == "Not traced side by side yet"
 

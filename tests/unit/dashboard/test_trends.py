@@ -98,8 +98,54 @@ def test_over_releases_each_has_its_newest_value_in_release_order() -> None:
         ("1.30.0", 1.1),
         ("1.31.1", 1.2),
     ]
-    figure = trend([line], reference="1.29.0", table=reading.table([line], watch=1), by="release")
+    table = reading.table([line], watch=1)
+    figure = trend([line], reference="1.29.0", table=table, releases=["1.9.0", "1.29.0", "1.30.0", "1.31.1"])
     assert figure.layout["xaxis"]["categoryarray"] == ["1.9.0", "1.29.0", "1.30.0", "1.31.1"]
+
+
+def test_a_release_that_was_not_measured_is_a_gap_and_no_line_joins_its_neighbours() -> None:
+    lines = reading.by_release(WATCH, rows([1.0, 1.2], versions=["1.30.0", "1.31.1"]))
+    releases = reading.releases_of(WATCH, lines)
+    assert releases == ["1.29.0", "1.30.0", "1.31.0", "1.31.1"]
+    figure = trend(lines, reference="1.29.0", table=reading.table(lines, watch=1), releases=releases)
+    (drawn,) = figure.data
+    assert (drawn["x"], drawn["y"], drawn["connectgaps"]) == (releases, [1.0, 1.0, None, 1.2], False)
+    assert drawn["customdata"][2] == drawn["text"][2] == ""
+    assert len(drawn["error_y"]["array"]) == 4
+    other: Any = SimpleNamespace(distribution="ort-nightly", reference="1.29.0")
+    assert reading.releases_of(other, lines) == ["1.29.0", "1.30.0", "1.31.1"]
+
+
+def test_a_round_in_which_a_series_was_not_measured_breaks_its_line_once() -> None:
+    whole, other = list(rows([1.0] * 9)), list(rows([1.1] * 9, series="s2", label="int8"))
+    lines = reading.lines(WATCH, [*whole, *other[:3], *other[6:]])
+    figure = trend(lines, reference="1.29.0", table=reading.table(lines, watch=1))
+    values = {line["name"]: line["y"] for line in figure.data}
+    assert values["fp32"] == [1.0] * 9
+    assert values["int8"] == [1.1] * 3 + [None] + [1.1] * 3
+
+
+def test_the_axis_reaches_the_whiskers_of_every_value() -> None:
+    lines = reading.lines(WATCH, [(*row[:6], 0.8, 1.9, *row[8:]) for row in rows([1.0, 1.1, 1.0])])
+    axis = trend(lines, reference="1.29.0", table=reading.table(lines, watch=1)).layout["yaxis"]
+    assert min(axis["tickvals"]) <= 0.8
+    assert max(axis["tickvals"]) >= 1.9
+
+
+def test_a_series_keeps_its_colour_when_it_is_chosen() -> None:
+    wanted = [row for number in range(9) for row in rows([1.0], series=f"s{number}", label=f"batch {number}")]
+    lines = reading.lines(WATCH, wanted)
+    every, chosen, ninth = (
+        {one["name"]: one["line"]["color"] for one in figure.data}
+        for figure in (
+            trend(lines, reference="1.29.0", table=reading.table(lines, watch=1), chosen=key)
+            for key in ("", lines[4].key, lines[8].key)
+        )
+    )
+    assert every[lines[4].name] == chosen[lines[4].name] == "@series-5"
+    assert set(chosen.values()) == {"@series-5", "@series-other"}
+    assert every[lines[8].name] == "@series-other"
+    assert ninth[lines[8].name] == "@accent"
 
 
 def test_names_leave_out_what_all_series_share() -> None:
@@ -131,6 +177,6 @@ def test_ten_long_lines_stay_small_with_seven_in_colour() -> None:
     drawn = [one for one in figure.data if one["mode"] == "lines+markers"]
     assert sum(one["line"]["color"] != "@series-other" for one in drawn) == COLOURED
     chosen = trend(lines, reference="1.29.0", table=figure.table, chosen=lines[4].key)
-    coloured = [one for one in chosen.data if one["mode"] == "lines+markers" and one["line"]["color"] == "@series-1"]
+    coloured = [one for one in chosen.data if one["mode"] == "lines+markers" and one["line"]["color"] == "@series-5"]
     assert [one["name"] for one in coloured] == [lines[4].name]
     assert json.loads(figure.json)["layout"]["yaxis"]["type"] == "log"

@@ -1,0 +1,123 @@
+"""Which colour a thing has, the one home of it: a release, a provider, a precision, an operator keeps its colour in
+every chart of every page, whatever else is drawn beside it."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from zlib import crc32
+
+from dashboard import axes, words
+from dashboard.figures.theme import DASHES, MARKS, OTHER, SLOTS
+from farm.contract.document import Cell
+from farm.rules.runtimes.order import release_order
+
+# of grey things, which are drawn all the same
+GREY = OTHER
+# those that run one model together have different ones; the CPU, on which everything else falls back, is grey
+_PROVIDERS: Mapping[str, int] = {
+    "OpenVINOExecutionProvider": 1,
+    "MIGraphXExecutionProvider": 2,
+    "ROCMExecutionProvider": 4,
+    "CUDAExecutionProvider": 3,
+    "TensorrtExecutionProvider": 5,
+    "NvTensorRTRTXExecutionProvider": 4,
+    "XnnpackExecutionProvider": 7,
+    "CoreMLExecutionProvider": 6,
+    "QNNExecutionProvider": 2,
+    "DmlExecutionProvider": 6,
+    "WebGpuExecutionProvider": 4,
+    "ACLExecutionProvider": 5,
+}
+_PRECISIONS: Mapping[str, int] = {"fp32": 1, "fp16": 3, "int8-dynamic": 2, "int8-qdq": 4, "int8-qoperator": 5}
+_OPERATORS: Mapping[str, int] = {
+    "MatMul": 1, "Gemm": 1, "FusedMatMul": 1, "MatMulInteger": 2, "DynamicQuantizeMatMul": 2, "QLinearMatMul": 2,
+    "MatMulIntegerToFloat": 2, "Conv": 1, "FusedConv": 1, "QLinearConv": 2, "ConvInteger": 2, "LayerNormalization": 3,
+    "SkipLayerNormalization": 3, "BatchNormalization": 3, "Softmax": 4, "Attention": 4, "BiasSoftmax": 4, "Add": 5,
+    "BiasGelu": 6, "Gelu": 6, "FastGelu": 6, "Relu": 6, "Transpose": 7, "Reshape": 7, "Gather": 7,
+}  # fmt: skip
+# what gets the colour where cells differ in several ways
+_LEADING = ("runtime", "provider", "precision")
+
+
+def runtime_slot(requirement: str) -> int:
+    """The series (1–7) of a runtime.
+
+    Neighbouring minor versions, and the first patches of one, get different series; seven versions in a row all differ.
+    """
+    distribution, _, version = requirement.partition("==")
+    release = release_order(version)
+    own = 0 if distribution == "onnxruntime" else crc32(distribution.encode()) % SLOTS
+    return (3 * release.minor + 2 * release.micro + 4 + own) % SLOTS + 1
+
+
+def runtime(requirement: str) -> str:
+    return _series(runtime_slot(requirement))
+
+
+def runtime_mark(requirement: str) -> str:
+    """The shape of a runtime's points; releases that share a colour, seven apart, have different ones."""
+    release = release_order(requirement.partition("==")[2])
+    return MARKS[(release.minor + 2 * release.micro) % len(MARKS)]
+
+
+def provider(name: str) -> str:
+    """The colour of a provider, known or from a plug-in."""
+    if name == "CPUExecutionProvider":
+        return GREY
+    return _series(_PROVIDERS.get(name) or _hashed(words.provider(name)))
+
+
+def precision(name: str) -> str:
+    return _series(_PRECISIONS.get(name) or _hashed(name))
+
+
+def operators(types: Sequence[str]) -> dict[str, str]:
+    """Colours of types of operator, at most seven, the first ones first: one that is taken gives way to the next."""
+    given: dict[str, int] = {}
+    for name in types[:SLOTS]:
+        own = _OPERATORS.get(name) or _hashed(name)
+        tried = ((own - 1 + step) % SLOTS + 1 for step in range(SLOTS))
+        given[name] = next(slot for slot in tried if slot not in given.values())
+    return {name: _series(slot) for name, slot in given.items()}
+
+
+def of_cells(cells: Iterable[Cell]) -> Callable[[Cell], str]:
+    """By which thing these cells are coloured: the runtime where they differ in it, else the provider, or precision."""
+    known = {axis.name for axis in axes.varying(cells)}
+    leading = next((name for name in _LEADING if name in known), "runtime")
+    by_name: Mapping[str, Callable[[Cell], str]] = {
+        "runtime": lambda cell: runtime(cell.runtime),
+        "provider": lambda cell: provider(cell.provider),
+        "precision": lambda cell: precision(cell.precision),
+    }
+    return by_name[leading]
+
+
+def dash(cell: Cell) -> str:
+    """The dash of a cell's line, by its precision: what tells lines of one release apart."""
+    return DASHES[(_PRECISIONS.get(cell.precision) or _hashed(cell.precision)) // 2 % len(DASHES)]
+
+
+def mark(cell: Cell) -> str:
+    """The shape of a cell's points, by its precision as well, so that both say the same."""
+    return MARKS[(_PRECISIONS.get(cell.precision) or _hashed(cell.precision)) % len(MARKS)]
+
+
+def of_names(names: Sequence[str]) -> list[str]:
+    """Colours of lines by what tells them apart: their precisions or providers where they are named by these alone,
+    else a colour for each of the first seven, and grey for the others."""
+    if len(set(names)) == len(names) <= SLOTS:
+        if all(name in _PRECISIONS for name in names):
+            return [precision(name) for name in names]
+        if all(name in _TITLES for name in names):
+            return [provider(_TITLES[name]) for name in names]
+    return [_series(place) if place <= SLOTS else GREY for place in range(1, len(names) + 1)]
+
+
+def _series(slot: int) -> str:
+    return f"@series-{slot}"
+
+
+def _hashed(name: str) -> int:
+    return crc32(name.encode()) % SLOTS + 1
+
+
+_TITLES: Mapping[str, str] = {words.provider(name): name for name in ("CPUExecutionProvider", *_PROVIDERS)}
