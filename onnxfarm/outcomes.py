@@ -37,7 +37,7 @@ def judge_cells_here(document: Document, *, strict: bool) -> None:
     is_any_done = any(cell.status == CellStatus.DONE for cell in document.cells)
     if not is_any_done and codes == {ReasonCode.RUNTIME_INSTALL_FAILED}:
         raise Infrastructure(
-            "No runtime could be installed; the installer's words are above. Is a package index in reach?"
+            "No runtime could be installed; see the installer's output above. Is a package index reachable?"
         )
     judge_cells(document, strict=strict)
 

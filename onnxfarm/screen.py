@@ -225,7 +225,7 @@ def _node_of(pair: EngineParity) -> str:
 def _comparisons(document: Document, varying: Sequence[Axis]) -> Table:
     cells = {cell.id: cell for cell in document.cells}
     table = _table("compared", "verdict")
-    for head in ("change", "interval", "rounds", "could see"):
+    for head in ("change", "interval", "rounds", "detectable"):
         table.add_column(head, justify="right", no_wrap=True)
     ordered = _ordered(document.comparisons, cells)
     for comparison in ordered[:MOST_COMPARISONS]:
@@ -292,7 +292,7 @@ def _show_operators(document: Document, *, console: Console) -> None:
     named = sorted(largest.operators, key=lambda one: -abs(one.candidate_us - one.baseline_us))[:NAMED_OPERATORS]
     where = _sides(largest, cells, [BY_NAME[name] for name in ("precision", "batch") if name != largest.axis])
     busy = f" ({note})" if (note := busy_machine.note_of_traces(largest)) else ""
-    console.print(Text(f"\nWhat the change {where} comes from, per inference{busy}:"), soft_wrap=True)
+    console.print(Text(f"\nWhat explains the change {where}, per inference{busy}:"), soft_wrap=True)
     for one in named:
         share = "" if one.share is None else f", {percent(one.share)} of the change"
         times = f"{microseconds(one.baseline_us)} → {microseconds(one.candidate_us)} µs"

@@ -18,7 +18,7 @@ def memory(cells: Sequence[Cell], address: Address) -> Figure:
     """A bar for each cell whose memory is known; where there are many, the least, the most and some between."""
     known = [cell for cell in cells if cell.twin_of is None and cell.peak_memory_bytes]
     if not known:
-        return nothing(NAME, "No cell has told its memory yet.", _table([], [], address))
+        return nothing(NAME, "No cell has reported its memory yet.", _table([], [], address))
     along = axes.varying(known)
     shown, rest = barred(known, _peak)
     return Figure(

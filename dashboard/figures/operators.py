@@ -106,10 +106,10 @@ def _called(comparison: Comparison) -> str:
         return ""
     called = called_operators(comparison)
     if not called:
-        return "; no operator is called slower or faster by itself"
+        return "; no single operator is significantly slower or faster"
     named = ", ".join(f"{_short(one)} {one.verdict}" for one in called[:2])
     more = f" and {len(called) - 2} more" if len(called) > 2 else ""
-    return f"; called by themselves: {named}{more}"
+    return f"; significant on their own: {named}{more}"
 
 
 def _bars(side: Side, values: Sequence[float], changes: Sequence[OperatorChange]) -> Json:

@@ -54,7 +54,7 @@ def finding(lines: Sequence[Line], *, reference: str) -> str:
     told = f"; {numbers.count(shifts, 'level shift')}" if shifts else ""
     if len(lines) == 1:
         last = lines[0].spots[-1]
-        return f"{last.version} stands at {numbers.change(last.ratio, last.low, last.high)} against {reference}{told}"
+        return f"{last.version} is at {numbers.change(last.ratio, last.low, last.high)} against {reference}{told}"
     lasts = sorted((line.spots[-1] for line in lines), key=lambda spot: spot.ratio)
     ends = " to ".join(numbers.change(spot.ratio, spot.low, spot.high) for spot in (lasts[0], lasts[-1]))
     return f"{numbers.count(len(lines), 'series', 'series')} against {reference}, the last values from {ends}{told}"

@@ -37,7 +37,7 @@ def warm_up(cell: Cell, launches: Launches) -> Figure:
     known = [(number, values) for number, values in launches if len(values) >= LEAST]
     table = Table.of(NAME, "How each launch begins", COLUMNS, known)
     if not known:
-        return nothing(NAME, f"No launch has {LEAST} timings, so how it settles cannot be seen.", table)
+        return nothing(NAME, f"No launch has {LEAST} timings, too few to show how it settles.", table)
     shown = known[-MOST_LAUNCHES:]
     each = MOST_POINTS // len(shown)
     return Figure(

@@ -93,7 +93,7 @@ def named(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address:
 
 
 def table(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address: Address) -> Table:
-    """Every comparison with its interval, rounds, margin and the smallest change it could see."""
+    """Every comparison with its interval, rounds, margin and the smallest detectable change."""
     # the chart above it has a table of its own by that name
     caption = "Cells compared side by side, in interleaved rounds of one block"
     return Table.of("compared-pairs", caption, COLUMNS, named(comparisons, cells, address))

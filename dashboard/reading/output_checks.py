@@ -31,7 +31,7 @@ def _levels(cell: Cell) -> Line:
     unoptimised = cell.unoptimised
     name = "its own runtime without optimisations"
     if unoptimised is None:
-        why = "looked at on the CPU provider only, where optimisations are on and a second session is cheap"
+        why = "checked on the CPU provider only, where optimisations are on and a second session is cheap"
         return _line(name, sign_of("not measured"), None, why)
     largest = max((one.max_abs for one in unoptimised.outputs if one.max_abs is not None), default=None)
     return _line(name, _sign(unoptimised.verdict), largest, unoptimised.text)
@@ -53,8 +53,8 @@ def _row(cell: Cell) -> Line:
 
 def _precision(cell: Cell) -> Line:
     told = cell.executed_precision
-    sentence = f"The provider says it executes {told}." if told else "The provider tells no precision of its own."
-    sign = Sign("·", "told" if told else "not told", "quiet")
+    sentence = f"The provider says it executes {told}." if told else "The provider reports no precision."
+    sign = Sign("·", "told" if told else "not reported", "quiet")
     differs = bool(told) and told != cell.precision
     return _line(f"the precision asked for, {cell.precision}", DIFFERS if differs else sign, None, sentence)
 

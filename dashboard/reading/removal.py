@@ -15,11 +15,13 @@ def what_goes(removal: "Removal") -> str:
     if removal.unmeasured:
         goes = numbers.count(removal.unmeasured, "version")
         size = numbers.size(removal.unmeasured_bytes)
-        parts.append(f"{goes} without runs will be deleted for good, with files that nothing else uses (up to {size}).")
+        parts.append(
+            f"{goes} without runs will be deleted permanently, with files that nothing else uses (up to {size})."
+        )
     if removal.measured:
         stays = numbers.count(removal.measured, "measured version")
         runs = numbers.count(removal.runs, "run")
-        parts.append(f"{stays} will be hidden and can be restored; {runs} and their results stay.")
+        parts.append(f"{stays} will be hidden and can be restored; {runs} and their results are kept.")
     return " ".join(parts) or "It has no versions; nothing else is deleted with it."
 
 
@@ -28,7 +30,7 @@ def done(name: str, removed: "Removed") -> str:
     parts = []
     if removed.deleted:
         freed = f", which freed {numbers.size(removed.freed_bytes)}" if removed.freed_bytes else ""
-        parts.append(f"{numbers.count(removed.deleted, 'version')} deleted for good{freed}")
+        parts.append(f"{numbers.count(removed.deleted, 'version')} deleted permanently{freed}")
     if removed.hidden:
         parts.append(f"{numbers.count(removed.hidden, 'version')} hidden, with their runs and results kept")
     return f"{name} is deleted{': ' if parts else ''}{'; '.join(parts)}."

@@ -103,10 +103,10 @@ def _headline(versions: Sequence[str], installed: set[str], nodes: Sequence["Nod
 def index_words(look: tuple[datetime | None, str] | None, *, every_s: float) -> str:
     """When the package index was asked last, and what went wrong."""
     if every_s <= 0:
-        return "This farm does not ask the package index: the releases are those of its own table, and what nodes have."
+        return "This farm does not query the package index. It shows the releases it knows, and those on nodes."
     if look is None or look[0] is None:
-        return "The package index has not been asked yet: it is once a watch follows this distribution."
-    asked = f"The package index was asked at {look[0]:%Y-%m-%d %H:%M} UTC."
+        return "The package index has not been queried yet. This happens once a watch follows this distribution."
+    asked = f"The package index was last queried at {look[0]:%Y-%m-%d %H:%M} UTC."
     return f"{asked} That failed: {look[1]}" if look[1] else asked
 
 

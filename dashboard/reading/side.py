@@ -119,7 +119,7 @@ def judge(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judged
 
 def _unpaired(base: Cell, other: Cell) -> Judged:
     if base.model != other.model:
-        how = f"{other.model} is another model than {base.model}: their figures stand side by side, without a verdict."
+        how = f"{other.model} is a different model than {base.model}: shown side by side, without a verdict."
         return Judged(DIFFERENT_MODELS, "", how)
     if len(base.samples_ms) < FEWEST_SAMPLES or len(other.samples_ms) < FEWEST_SAMPLES:
         return Judged(sign_of("not comparable"), "", "One of the two has no samples.")

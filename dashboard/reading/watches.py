@@ -156,11 +156,11 @@ def next_look(watch: "Watch", looks: Looks) -> str:
 def _index_look(watch: "Watch", looks: Looks) -> str:
     every = settings.INDEX_POLL_S
     if every <= 0:
-        return "this farm does not ask the package index"
+        return "this farm does not query the package index"
     looked_at, problem = looks.get(watch.distribution, (None, ""))
     if looked_at is None:
-        return "asks the package index within a minute"
-    due = f"asks the package index at {looked_at + timedelta(seconds=every):%H:%M} UTC"
+        return "queries the package index within a minute"
+    due = f"queries the package index at {looked_at + timedelta(seconds=every):%H:%M} UTC"
     return f"{due}; the last time it failed: {problem}" if problem else due
 
 
@@ -207,7 +207,7 @@ def rule_words(rule: "Rule") -> list[str]:
     limits = {
         "slower": f"latency more than {numbers.share(rule.latency)} slower, shown again by a fresh block",
         "parity": "outputs that stop matching the reference, or match it worse",
-        "placement": "an operator that moved to another provider, more copies, a fusion that is gone",
+        "placement": "an operator that moved to another provider, more copies, a lost fusion",
         "session": f"session creation more than {numbers.share(rule.session)} slower",
         "first": f"the first inference more than {numbers.share(rule.first)} slower",
         "memory": f"peak memory more than {numbers.share(rule.memory)} larger",

@@ -100,7 +100,7 @@ def headline(runs: Sequence[int], rows: Sequence[Match]) -> str:
     if not both:
         return f"{first}: no cell was measured in {'both' if len(runs) == 2 else 'all of them'}"
     if all(each.sign == DIFFERENT_MODELS for one in both for each in one.judged if each is not None):
-        return f"{first}: different models, whose figures stand side by side without a verdict"
+        return f"{first}: different models, shown side by side without a verdict"
     sure = [one for one in both if any(each is not None and each.is_sure for each in one.judged)]
     if not sure:
         return f"{first}: none of {numbers.count(len(both), 'cell')} differs by more than its interval"

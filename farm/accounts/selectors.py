@@ -39,7 +39,7 @@ def team_to_write(user: Anyone, *, name: str = "") -> Team:
     if name:
         team = team_named(name, user=user)
         if not teams.filter(pk=team.pk).exists():
-            raise NotAllowed(f"You may look at team “{name}” but not upload or run there; ask one of its admins.")
+            raise NotAllowed(f"You can view team “{name}” but not upload or start runs in it; ask one of its admins.")
         return team
     first = teams.first()
     if first is None:
@@ -72,7 +72,7 @@ def person_named(name: str, *, user: User) -> User:
         people = people.filter(memberships__team__in=Team.objects.visible_to(user))
     found = people.filter(username=name.replace("\x00", "")).first()
     if found is None:
-        raise Missing(f"There is nobody called “{name[:150]}” in your teams.")
+        raise Missing(f"There is no user “{name[:150]}” in your teams.")
     return found
 
 
@@ -80,7 +80,7 @@ def member_named(name: str, *, team: Team) -> User:
     """A person of the team. Raises Missing for anybody else."""
     membership = members_of(team).filter(user__username=name.replace("\x00", "")).first()
     if membership is None:
-        raise Missing(f"Nobody called “{name[:150]}” is in team “{team.name}”.")
+        raise Missing(f"There is no user “{name[:150]}” in team “{team.name}”.")
     return membership.user
 
 

@@ -178,7 +178,7 @@ def issue_token(
 def revoke_token(*, token: Token, by: User) -> Token:
     """Close a token now; closing it again changes nothing. Raises Missing unless it is one's own."""
     if token.user_id != by.pk and not by.is_superuser:
-        raise Missing("There is no such token of yours.")
+        raise Missing("You have no such token.")
     if Token.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now()):
         record(verb="token revoked", subject=token.hint, actor=by)
     token.refresh_from_db()
@@ -216,7 +216,7 @@ def make_share(*, team: Team, by: User, kind: ShareKind, subject: str, title: st
     Raises NotAllowed for whoever may only look, and Invalid for a life of less than a day or more than a year.
     """
     if not can_write(by, team=team):
-        raise NotAllowed(f"You may look at team “{team.name}” but not share what is its; ask one of its members.")
+        raise NotAllowed(f"You can view team “{team.name}” but not share its pages; ask one of its members.")
     if not 1 <= days <= SHARE_DAYS:
         raise Invalid(f"A share link lasts 1 to {SHARE_DAYS} days, not {days}.", code="days")
     secret = new_secret(SHARE_PREFIX)

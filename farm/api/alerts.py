@@ -34,7 +34,7 @@ class Asked(Schema):
     """`list`: as the page groups them; `open` is what somebody has to look at now."""
 
     list: Listed = Field(
-        default="open", description="which of them: open, as somebody has to look at now, or as the page groups them"
+        default="open", description="which list: open (needs attention now), or another list of the alerts page"
     )
     watch: Number | None = Field(default=None, description="of this watch alone")
     model: Number | None = Field(default=None, description="of this model alone")
@@ -53,8 +53,8 @@ class SymptomOut(Schema):
     run: int | None = Field(validation_alias="run_id", description="the run that measured it")
     baseline: str = Field(description="the cell it is compared with, as the run names it")
     cell: str = Field(description="the cell that changed, as the run names it")
-    explanation: str = Field(description="what it comes from, where that is known; empty: not known")
-    resolved_in: str = Field(description="the release in which it was gone again; empty: it is there")
+    explanation: str = Field(description="the cause, where it is known; empty: not known")
+    resolved_in: str = Field(description="the release that resolved it; empty: still present")
 
 
 class AlertEventOut(Schema):
@@ -62,7 +62,7 @@ class AlertEventOut(Schema):
     at: datetime = Field(description="when it happened")
     kind: str = Field(description="what happened, for programs")
     text: str = Field(description="what happened, for people")
-    by: str | None = Field(description="whose doing it was; null: the farm's")
+    by: str | None = Field(description="who did it; null: the farm")
     facts: dict[str, object] = Field(description="values that belong to it")
 
     @staticmethod
@@ -76,7 +76,7 @@ class AlertOut(Schema):
     id: int = Field(description="the alert's number")
     url: str = Field(description="its page")
     state: str = Field(description="open, acknowledged, resolved, invalid or infra")
-    is_snoozed: bool = Field(description="whether it is quiet for a while")
+    is_snoozed: bool = Field(description="whether it is snoozed")
     sentence: str = Field(description="what changed, in one sentence")
     team: str = Field(validation_alias="team.name", description="the team whose models it is about")
     watch: int = Field(validation_alias="watch_id", description="the watch that found it")
@@ -87,14 +87,14 @@ class AlertOut(Schema):
     hardware: str = Field(description="what that machine is")
     distribution: str = Field(description="the package of the runtime, such as onnxruntime")
     release: str = Field(description="the release that alerts are grouped under")
-    good: str = Field(description="the release that was still well")
+    good: str = Field(description="the last good release")
     bad: str = Field(description="the release in which it was found")
     first_bad: str = Field(description="the release that a bisection named; empty: none did")
-    assignee: str | None = Field(description="who looks at it; null: nobody")
-    note: str = Field(description="the last word on it")
-    snoozed_until: datetime | None = Field(description="until when it is quiet; null: it is not, or for a release")
-    snoozed_for: str = Field(description="the release until which it is quiet; empty: none")
-    resolved_in: str = Field(description="the release in which all of it was gone again")
+    assignee: str | None = Field(description="the assignee; null: nobody")
+    note: str = Field(description="the latest note")
+    snoozed_until: datetime | None = Field(description="snoozed until; null: not snoozed, or until a release")
+    snoozed_for: str = Field(description="the release it is snoozed until; empty: none")
+    resolved_in: str = Field(description="the release that resolved all of it")
     opened_at: datetime = Field(description="when it was opened")
     changed_at: datetime = Field(description="when something was last done about it")
     symptoms: list[SymptomOut] = Field(description="each change that it is made of")
@@ -120,7 +120,7 @@ class Body(Schema):
 class Acknowledged(Body):
     """`assignee`: a member's name; left out: you."""
 
-    note: Text = Field(default="", description="what to say about it")
+    note: Text = Field(default="", description="a note")
     assignee: str = Field(default="", max_length=150, description="a member's name; left out: you")
 
 
@@ -131,10 +131,8 @@ class Assigned(Body):
 class Snoozed(Body):
     """One of both: until a moment, or until a release was measured."""
 
-    until: datetime | None = Field(default=None, description="the moment until which nothing is heard of it")
-    release: str = Field(
-        default="", max_length=64, description="or the release, or a later one, that has to be measured first"
-    )
+    until: datetime | None = Field(default=None, description="snooze until this moment")
+    release: str = Field(default="", max_length=64, description="or until this release, or a later one, was measured")
 
 
 class Reasoned(Body):
@@ -142,7 +140,7 @@ class Reasoned(Body):
 
 
 class Noted(Body):
-    note: Text = Field(default="", description="what to say about it")
+    note: Text = Field(default="", description="a note")
 
 
 @router.get("/alerts", response=list[AlertOut])
@@ -157,7 +155,7 @@ def list_alerts(request: HttpRequest, asked: Query[Asked]) -> "QuerySet[Alert]":
 
 @router.get("/alerts/{int:alert_id}", response=AlertPageOut)
 def read_alert(request: HttpRequest, alert_id: int) -> Alert:
-    """One alert with its evidence, what was looked into, and its log."""
+    """One alert with its evidence, its investigations, and its log."""
     return selectors.alert(person(request), alert_id)
 
 
@@ -194,7 +192,7 @@ def snooze(request: HttpRequest, alert_id: int, payload: Snoozed) -> Alert:
 
 @router.post("/alerts/{int:alert_id}/invalid", response=AlertPageOut)
 def call_invalid(request: HttpRequest, alert_id: int, payload: Reasoned) -> Alert:
-    """It is no change. The reason is kept, and digests count it."""
+    """Mark it as a false positive. The reason is kept, and digests count it."""
     user = person(request)
     triage.call_invalid(alert=selectors.alert(user, alert_id), by=user, reason=payload.reason)
     return selectors.alert(user, alert_id)
@@ -202,7 +200,7 @@ def call_invalid(request: HttpRequest, alert_id: int, payload: Reasoned) -> Aler
 
 @router.post("/alerts/{int:alert_id}/infra", response=AlertPageOut)
 def call_infra(request: HttpRequest, alert_id: int, payload: Reasoned) -> Alert:
-    """The farm or a machine was to blame."""
+    """Mark it as an infrastructure issue: the farm or a machine failed."""
     user = person(request)
     triage.call_infra(alert=selectors.alert(user, alert_id), by=user, reason=payload.reason)
     return selectors.alert(user, alert_id)

@@ -24,7 +24,7 @@ class BadgeOut(Schema):
     label: str = Field(description="the left half of the badge")
     text: str = Field(description="its right half")
     tone: str = Field(description="its colour in a word: good, bad or plain")
-    url: str = Field(description="the picture, for anybody who has the address")
+    url: str = Field(description="the image, for anyone who has the address")
     markdown: str = Field(description="to be pasted into a README")
 
 

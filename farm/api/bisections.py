@@ -24,11 +24,11 @@ class InvestigationOut(Schema):
     alert: int = Field(validation_alias="alert_id", description="the alert it is about")
     kind: str = Field(description="since_when (a bisection) or work_around")
     state: str = Field(description="waiting, measuring, answered or failed")
-    sentence: str = Field(description="the answer, or how far it is")
+    sentence: str = Field(description="the answer, or the progress")
     run: int | None = Field(validation_alias="run_id", description="the run that measures for it now; null: none")
     asked: dict[str, object] | None = Field(description="what was asked for")
     steps: list[dict[str, object]] = Field(description="what was measured so far, in order")
-    answer: dict[str, object] | None = Field(description="what came of it, for programs; null: nothing yet")
+    answer: dict[str, object] | None = Field(description="the result, for programs; null: none yet")
     started_at: datetime = Field(description="when it was asked for")
     ended_at: datetime | None = Field(description="when it ended; null: it goes on")
 
@@ -38,8 +38,8 @@ class Bounds(Schema):
 
     model_config = ConfigDict(extra="forbid")
 
-    good: str = Field(default="", max_length=64, description="a release that was well; left out: the alert's own")
-    bad: str = Field(default="", max_length=64, description="a release that was not; left out: the alert's own")
+    good: str = Field(default="", max_length=64, description="the last good release; left out: the alert's own")
+    bad: str = Field(default="", max_length=64, description="the bad release; left out: the alert's own")
 
 
 class Tried(Schema):

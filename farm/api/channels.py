@@ -29,7 +29,7 @@ class ChannelIn(Schema):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: str = Field(max_length=100, description="how people call it")
+    name: str = Field(max_length=100, description="its name")
     kind: str = Field(max_length=20, description="mail, webhook or apprise")
     target: str = Field(max_length=2000, description="an address or URL")
     digest: str = Field(default="never", max_length=20, description="never, day or week: what gathers in one message")
@@ -39,19 +39,19 @@ class ChannelIn(Schema):
 class Switched(Schema):
     model_config = ConfigDict(extra="forbid")
 
-    is_active: bool = Field(description="whether it is told anything")
+    is_active: bool = Field(description="whether it is notified")
 
 
 class ChannelOut(Schema):
     """`target` is shortened: it may hold secrets."""
 
     id: int = Field(description="the channel's number")
-    name: str = Field(description="how people call it")
-    team: str = Field(validation_alias="team.name", description="the team that it tells")
+    name: str = Field(description="its name")
+    team: str = Field(validation_alias="team.name", description="the team it belongs to")
     kind: str = Field(description="mail, webhook or apprise")
-    target: str = Field(description="where it leads, shortened: it may hold secrets")
+    target: str = Field(description="its address, shortened: it may hold secrets")
     digest: str = Field(description="never, day or week")
-    is_active: bool = Field(description="whether it is told anything")
+    is_active: bool = Field(description="whether it is notified")
     created_at: datetime = Field(description="when it was made")
 
     @staticmethod
@@ -69,7 +69,7 @@ class DeliveryOut(Schema):
     """`state`: waiting, sending, sent or failed; `problem`: why the last try did not arrive."""
 
     id: int = Field(description="the delivery's number")
-    kind: str = Field(description="what it told")
+    kind: str = Field(description="the event it reports")
     subject: str = Field(description="its subject")
     state: str = Field(description="waiting, sending, sent or failed")
     tries: int = Field(description="how often it was tried")

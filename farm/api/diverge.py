@@ -36,7 +36,7 @@ class DivergenceOut(Schema):
     against: str | None = Field(description="what it is held against; null: the CPU without optimisations")
     state: str = Field(description="asked, found or failed")
     is_open: bool = Field(description="whether an answer is still to come")
-    sentence: str = Field(validation_alias="words", description="the answer, or how far it is")
+    sentence: str = Field(validation_alias="words", description="the answer, or the progress")
     answer: dict[str, object] | None = Field(description="a document of `onnxfarm.divergence/1`; null: none yet")
     part: str | None = Field(description="where the part of the model that shows it is fetched; null: there is none")
     asked_at: datetime = Field(description="when it was asked")
@@ -77,15 +77,13 @@ def divergence(request: HttpRequest, divergence_id: int) -> Divergence:
 
 @router.get(
     "/divergences/{int:divergence_id}/part.zip",
-    openapi_extra=answering("application/zip", "the part, its inputs, and what came out"),
+    openapi_extra=answering("application/zip", "the part, its inputs, and the result"),
 )
 def part(request: HttpRequest, divergence_id: int) -> FileResponse:
     """The smallest part of the model that shows the difference, with its inputs and the reference's outputs."""
     row = divergences.divergence(person(request), divergence_id)
     if not selectors.can_write_run(person(request), row.arm.block.run):
-        raise NotAllowed(
-            f"You may look at divergence {divergence_id}; its part of the model is for the team's members."
-        )
+        raise NotAllowed(f"Only members can download the part of the model that belongs to divergence {divergence_id}.")
     if row.part is None:
         raise Missing(f"Divergence {divergence_id} has no part to download.")
     path = stored_path(row.part.sha256)

@@ -18,8 +18,8 @@ log = logging.getLogger(__name__)
 API_ROOT = "/api/"
 CODES = {401: "not_signed_in", 403: "not_allowed", 404: "not_found", 405: "method_not_allowed", 413: "too_large"}
 SIGN_IN = "Send a token: Authorization: Bearer ofk_… (make one on the settings page), or sign in."
-DATABASE_AWAY = "The farm's database does not answer; the same request again in a few seconds may."
-BROKEN = "Something broke on the farm's side; it was written to its log."
+DATABASE_AWAY = "The farm's database is not responding; retry in a few seconds."
+BROKEN = "Internal server error; see the farm's log."
 
 
 def problem(status: int, detail: str, *, code: str = "", hint: str = "") -> JsonResponse:
@@ -68,11 +68,11 @@ def as_http_error(request: HttpRequest, raised: HttpError) -> HttpResponse:
 
 
 def not_found(request: HttpRequest, raised: Exception) -> HttpResponse:
-    return problem(404, f"There is nothing at {request.path} that you may see.")
+    return problem(404, f"There is nothing at {request.path} that you can access.")
 
 
 def forbidden(request: HttpRequest, raised: Exception) -> HttpResponse:
-    return problem(403, "You may not do this.")
+    return problem(403, "You do not have permission to do this.")
 
 
 def bad_upload(request: HttpRequest, raised: Exception) -> HttpResponse:
@@ -81,7 +81,7 @@ def bad_upload(request: HttpRequest, raised: Exception) -> HttpResponse:
 
 def not_storable(request: HttpRequest, raised: Exception) -> HttpResponse:
     log.info("%s %s: %s", request.method, request.path, raised)
-    return problem(422, "The request holds what the database cannot store, such as a NUL character.", code="invalid")
+    return problem(422, "The request contains characters that cannot be stored, such as NUL.", code="invalid")
 
 
 def bad_request(request: HttpRequest, raised: Exception) -> HttpResponse:

@@ -112,7 +112,7 @@ class Exchange:
                     pipe.llen(queue)
                 lengths = await pipe.execute() if waiter.queues else []
         except (RedisError, OSError) as problem:
-            log.warning("The broker is away: %s", problem)
+            log.warning("The broker is not reachable: %s", problem)
             return
         for queue, length in zip(waiter.queues, lengths, strict=True):
             if length and not waiter.offer.done():
@@ -197,7 +197,7 @@ class Exchange:
         """Gives the message to the first node that may claim its block; whether it has to go back instead."""
         hint, message = hint_in(text)
         if hint is None:
-            log.warning("A message in %s is no hint and is dropped.", queue)
+            log.warning("A message in %s is not a hint and is dropped.", queue)
             return False
         waiters = [waiter for waiter in self._waiting.get(queue, {}) if not waiter.offer.done()]
         for start in range(0, len(waiters), ASKED_AT_ONCE):

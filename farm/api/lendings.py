@@ -18,18 +18,18 @@ MOST = 1000
 
 
 class LendingOut(Schema):
-    """A node that was offered to a team. `sentence`: where that stands, and what waits for whom."""
+    """A node that was offered to a team. `sentence`: its status in words."""
 
     id: int = Field(description="the lending's number")
     node: str = Field(validation_alias="node.name", description="the node's name")
     node_id: int = Field(description="the node's number")
-    owner: str | None = Field(description="whose machine it is; null: nobody's any more")
+    owner: str | None = Field(description="the owner; null: the owner was deleted")
     from_team: str = Field(validation_alias="node.team.name", description="the team that it belongs to")
     team: str = Field(
         validation_alias="team.name", description="the team whose models it measures once an admin of it has agreed"
     )
     state: str = Field(description="asked, agreed or declined")
-    sentence: str = Field(validation_alias="words", description="where that stands, and what waits for whom")
+    sentence: str = Field(validation_alias="words", description="its status in words")
     fingerprint: str = Field(
         validation_alias="node.fingerprint", description="of the node's key, to be compared with its owner"
     )
@@ -38,8 +38,8 @@ class LendingOut(Schema):
     )
     asked_by: str | None = Field(description="who offered it")
     asked_at: datetime = Field(description="when it was offered")
-    answered_by: str | None = Field(description="who agreed or declined; null: nobody yet")
-    answered_at: datetime | None = Field(description="when they did; null: nobody has")
+    answered_by: str | None = Field(description="who answered; null: nobody yet")
+    answered_at: datetime | None = Field(description="when they answered; null: not yet")
 
     @staticmethod
     def resolve_owner(row: Lending) -> str | None:

@@ -47,14 +47,14 @@ class ModelOut(Schema):
 
 
 class EvaluationOut(Schema):
-    """Labelled data. `state`: pending, making (being looked at), ready or failed; `problem` says what does not fit."""
+    """Labelled data. `state`: pending, making (being checked), ready or failed; `problem` says what does not fit."""
 
-    state: str = Field(description="pending, making (being looked at), ready or failed")
+    state: str = Field(description="pending, making (being checked), ready or failed")
     problem: str | None = Field(description="what does not fit; null: nothing")
     recipe: str = Field(description="how outputs are judged: top1, top5, mse, softmax+mse, threshold=0.5, …@output")
     sha256: str = Field(validation_alias="given.sha256", description="digest of the file as it was given")
     bytes: int = Field(validation_alias="given.bytes", description="size of the file as it was given")
-    samples: int | None = Field(description="how many labelled samples there are; null: not looked at yet")
+    samples: int | None = Field(description="how many labelled samples there are; null: not inspected yet")
     classes: int | None = Field(description="how many classes the labels have; null: they have none")
     output: str | None = Field(description="the output that is judged; null: the first")
 
@@ -109,13 +109,13 @@ class VersionOut(Schema):
     bytes: int = Field(validation_alias="artifact.bytes", description="size of the whole bundle")
     files: list[FileOut] = Field(validation_alias="artifact.files", description="each file of the bundle")
     inspection: dict[str, object] | None = Field(
-        description="what was found in it: inputs, outputs, opsets, operators, findings; null: not looked at yet"
+        description="what was found in it: inputs, outputs, opsets, operators, findings; null: not inspected yet"
     )
     evaluation: EvaluationOut | None = Field(description="labelled data to judge it on; null: none")
     calibration: CalibrationOut | None = Field(
         description="data that static quantisation reads ranges from; null: none"
     )
-    uploaded_by: str | None = Field(description="who uploaded it; null: nobody any more")
+    uploaded_by: str | None = Field(description="who uploaded it; null: a deleted user")
     created_at: datetime = Field(description="when it was uploaded")
     removed_at: datetime | None = Field(description="when it was deleted; null: it was not")
 
@@ -171,7 +171,7 @@ class RemovedOut(Schema):
     """What a removal came to. Versions that runs have measured are hidden: the runs stay, and it can be taken back."""
 
     freed_bytes: int = Field(description="bytes of the team's quota that became free")
-    deleted: int = Field(description="versions that are gone for good, no run having measured them")
+    deleted: int = Field(description="versions deleted permanently, as no run measured them")
     hidden: int = Field(description="versions that stay for the runs that measured them, and can be restored")
 
 

@@ -28,9 +28,9 @@ class SelfTestOut(Schema):
     """`p50_ms`: the least median of its launches; `max_abs`: largest difference to the right answer."""
 
     passed: bool = Field(description="whether it computed the right answer")
-    sentence: str = Field(description="what came of it")
+    sentence: str = Field(description="the result")
     runtime: str = Field(description="what it ran on")
-    max_abs: float | None = Field(description="largest difference to the right answer; null: there was none to compare")
+    max_abs: float | None = Field(description="largest difference from the expected answer; null: nothing was compared")
     p50_ms: float | None = Field(description="the least median of its launches, in milliseconds")
     launches: int = Field(description="how often it was launched")
 
@@ -41,11 +41,11 @@ class NodeOut(Schema):
     id: int = Field(description="the node's number")
     name: str = Field(description="its name, unique on the farm")
     team: str = Field(validation_alias="team.name", description="the team that it belongs to")
-    owner: str | None = Field(description="whose machine it is; null: nobody's any more")
+    owner: str | None = Field(description="the owner; null: the owner was deleted")
     state: str = Field(description="online or offline")
     health: str = Field(description="pending, active, draining, quarantined or retired")
     health_reason: str = Field(description="why it is so; empty: nothing to say")
-    pause: str = Field(description="why its owner lets it take no block now; empty when it may")
+    pause: str = Field(description="why its owner's limits keep it from accepting blocks now; empty when they do not")
     fingerprint: str = Field(description="of its key, to be compared before it is approved")
     tags: dict[str, str] = Field(description="each proven tag with its evidence")
     owner_tags: list[str] = Field(description="tags that its owner gave it")
@@ -87,13 +87,15 @@ class InvitationOut(Schema):
 class Settings(Schema):
     """The owner's limits; what is left out stays. `hours`: like 20:00-06:00 in `timezone`, empty: always."""
 
-    is_paused: bool | None = Field(default=None, description="whether it takes no block for now")
+    is_paused: bool | None = Field(default=None, description="whether it is paused")
     hours: str | None = Field(default=None, max_length=11, description="when it works, like 20:00-06:00; empty: always")
     timezone: str | None = Field(default=None, max_length=64, description="of these hours, like Europe/Berlin")
     max_block_s: float | None = Field(default=None, description="seconds that one block may take")
-    max_temperature_c: float | None = Field(default=None, description="above it no block is asked for; null: unchanged")
-    cache_bytes: int | None = Field(default=None, description="room for models on its disk")
-    runtimes_bytes: int | None = Field(default=None, description="room for runtimes on its disk")
+    max_temperature_c: float | None = Field(
+        default=None, description="above this it accepts no blocks; null: unchanged"
+    )
+    cache_bytes: int | None = Field(default=None, description="size of the model cache on its disk")
+    runtimes_bytes: int | None = Field(default=None, description="size of the runtime cache on its disk")
     tags: list[str] | None = Field(
         default=None, max_length=32, description="tags of your own, beside those that it proves"
     )

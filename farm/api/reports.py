@@ -28,7 +28,7 @@ def report_zip(request: HttpRequest, alert_id: int) -> FileResponse:
     user = person(request)
     alert = selectors.alert(user, alert_id)
     if not can_write(user, team=alert.team):
-        raise NotAllowed(f"You may look at alert {alert_id}; its report holds the model, which members may fetch.")
+        raise NotAllowed(f"Only members can download the report of alert {alert_id}: it contains the model.")
     with ExitStack() as opened:
         file = opened.enter_context(tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES))
         case = reports.write_zip(alert, file)

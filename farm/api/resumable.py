@@ -60,7 +60,7 @@ class Completion(Schema):
     model: str = Field(
         default="", max_length=100, description="the model that this is a version of; default: the file's name"
     )
-    note: str = Field(default="", max_length=500, description="what to say about this version")
+    note: str = Field(default="", max_length=500, description="a note on this version")
     recipe: str = Field(default="", max_length=300, description="how outputs are judged on labelled data")
 
 

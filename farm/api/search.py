@@ -16,7 +16,7 @@ class HitOut(Schema):
 
     kind: str = Field(description="run, alert, model, version, node or watch")
     name: str = Field(description="what it is called")
-    about: str = Field(description="what tells it from others of its name")
+    about: str = Field(description="what distinguishes it from others of its name")
     url: str = Field(description="its page")
 
 

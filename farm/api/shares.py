@@ -40,16 +40,16 @@ class ShareOut(Schema):
     title: str = Field(description="that in words")
     by: str = Field(description="who made it")
     created_at: datetime = Field(description="when it was made")
-    expires_at: datetime = Field(description="when it ends by itself")
-    revoked_at: datetime | None = Field(description="when somebody closed it; null: nobody has")
-    last_opened_at: datetime | None = Field(description="when somebody last looked, to the minute; null: never")
+    expires_at: datetime = Field(description="when it expires")
+    revoked_at: datetime | None = Field(description="when it was revoked; null: it was not")
+    last_opened_at: datetime | None = Field(description="when it was last opened, to the minute; null: never")
     is_open: bool = Field(description="whether it shows anything now")
 
 
 class NewShareOut(ShareOut):
     """`url`: shown this once; the farm keeps its digest alone."""
 
-    url: str = Field(description="the link, shown this once; the farm keeps its digest alone")
+    url: str = Field(description="the link, shown once; the farm keeps only its digest")
 
 
 @router.get("/shares", response=list[ShareOut])

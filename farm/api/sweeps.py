@@ -30,7 +30,9 @@ class SweepOrder(Schema):
 
     version: int = Field(ge=1, le=2**62, description="the version to measure, by its number on the farm")
     ort: str = Field(default=ALL, max_length=2000, description="all, 1.15..1.31 or a list")
-    reference: str = Field(default="", max_length=64, description="stands in every block; default: the newest of them")
+    reference: str = Field(
+        default="", max_length=64, description="measured in every block; default: the newest of them"
+    )
     distribution: str = Field(default="onnxruntime", max_length=64, description="the package of the runtimes")
     matrix: dict[str, object] = Field(default={}, description="further axes, without `runtime`")
 
@@ -41,7 +43,7 @@ class SweepStarted(Schema):
     run: int = Field(description="the run that measures it")
     url: str = Field(description="its page")
     sweep: str = Field(description="where the lines are read, while it goes on too")
-    reference: str = Field(description="the release that stands in every block")
+    reference: str = Field(description="the release measured in every block")
     versions: list[str] = Field(description="the releases, oldest first")
 
 

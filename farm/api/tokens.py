@@ -39,9 +39,9 @@ class TokenOut(Schema):
     hint: str = Field(description="how its secret begins")
     scopes: list[str] = Field(description="what it may")
     created_at: datetime = Field(description="when it was made")
-    expires_at: datetime = Field(description="when it ends by itself")
+    expires_at: datetime = Field(description="when it expires")
     last_used_at: datetime | None = Field(description="to the minute; null: never")
-    revoked_at: datetime | None = Field(description="when it was closed; null: it was not")
+    revoked_at: datetime | None = Field(description="when it was revoked; null: it was not")
 
 
 class NewTokenOut(TokenOut):

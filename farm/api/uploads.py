@@ -53,7 +53,7 @@ class RawUpload(Schema):
     model: str = Field(
         default="", max_length=100, description="the model that this is a version of; default: the file's name"
     )
-    note: str = Field(default="", max_length=500, description="what to say about this version")
+    note: str = Field(default="", max_length=500, description="a note on this version")
     team: str = Field(default="", max_length=100, description="the team that it goes to; default: your first")
 
 

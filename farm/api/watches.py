@@ -41,14 +41,14 @@ class Changes(Schema):
     on_release: bool | None = Field(default=None, description="whether a new release of the runtime is measured")
     on_version: bool | None = Field(default=None, description="whether a new version of a model is measured")
     with_prereleases: bool | None = Field(default=None, description="whether release candidates count")
-    is_active: bool | None = Field(default=None, description="whether it does anything")
-    channels: list[Id] | None = Field(default=None, max_length=MOST_NAMED, description="who is told, by number")
+    is_active: bool | None = Field(default=None, description="whether it is active")
+    channels: list[Id] | None = Field(default=None, max_length=MOST_NAMED, description="channels to notify, by number")
 
 
 class WatchIn(Changes):
     """`models`: numbers or names; `label`: every model that has it; one of them at least."""
 
-    name: str = Field(max_length=100, description="how people call it")
+    name: str = Field(max_length=100, description="its name")
     team: str = Field(default="", max_length=100, description="default: your first team")
     reference: str = Field(max_length=64, description="the pinned release, like 1.29.0")
     models: list[int | str] = Field(default=[], max_length=MOST_NAMED, description="what it watches, by number")
@@ -66,9 +66,9 @@ class WatchOut(Schema):
 
     id: int = Field(description="the watch's number")
     url: str = Field(description="its page")
-    name: str = Field(description="how people call it")
+    name: str = Field(description="its name")
     team: str = Field(validation_alias="team.name", description="the team that it belongs to")
-    is_active: bool = Field(description="whether it does anything")
+    is_active: bool = Field(description="whether it is active")
     models: list[NamedOut] = Field(validation_alias="watched", description="what it watches")
     label: str = Field(description="or every model with this label; empty: those named")
     matrix: dict[str, object] = Field(description="what is measured, without `runtime`")
@@ -80,9 +80,9 @@ class WatchOut(Schema):
     with_prereleases: bool = Field(description="whether release candidates count")
     schedule: str = Field(description="five fields of cron, UTC; empty: none")
     next_at: datetime | None = Field(description="when the schedule is due next; null: there is none")
-    channels: list[NamedOut] = Field(description="who is told")
+    channels: list[NamedOut] = Field(description="the channels it notifies")
     problem: str = Field(description="why the last round could not be started; empty: it could")
-    created_by: str | None = Field(description="who made it; null: nobody any more")
+    created_by: str | None = Field(description="who made it; null: a deleted user")
     created_at: datetime = Field(description="when it was made")
 
     @staticmethod
@@ -108,9 +108,9 @@ class RoundOut(Schema):
     cause: str = Field(description="release, version, schedule or call")
     old: str = Field(description="the release that is compared with `new`")
     new: str = Field(description="the release that is judged")
-    pinned: str = Field(description="the reference that stands in the same block")
-    state: str = Field(description="where the round stands")
-    outcome: str = Field(description="what came of it; empty: nothing yet")
+    pinned: str = Field(description="the reference measured in the same block")
+    state: str = Field(description="the state of the round")
+    outcome: str = Field(description="the result; empty: none yet")
     sentence: str = Field(description="that in words")
     compared: int = Field(description="how many pairs of cells were compared")
     run: int | None = Field(validation_alias="run_id", description="the run that measures; null: none yet")
@@ -122,13 +122,13 @@ class RoundOut(Schema):
 
 
 class PointOut(Schema):
-    """`ratio`: to the reference that stood in the same block, with its 95 % interval."""
+    """`ratio`: to the reference measured in the same block, with its 95 % interval."""
 
     series: str = Field(description="the line it belongs to")
     label: str = Field(description="the cell in words")
     node: str = Field(description="the machine that measured it")
     runtime: str = Field(description="the release")
-    ratio: float = Field(description="to the reference that stood in the same block")
+    ratio: float = Field(description="to the reference measured in the same block")
     low: float | None = Field(description="lower end of its 95 % interval")
     high: float | None = Field(description="upper end of its 95 % interval")
     p50_ms: float | None = Field(description="median of inference, in milliseconds")

@@ -30,12 +30,8 @@ class Walls:
         if self.level != "none":
             return ""
         if self.is_accepted:
-            return (
-                "No sandbox holds on this farm's machine: whoever uploads a model may run code with the farm's rights."
-            )
-        return (
-            "No sandbox holds on this farm's machine, so no upload is read. Its operator finds what to do in the log."
-        )
+            return "No sandbox works on this farm's machine: an uploaded model could run code with the farm's rights."
+        return "No sandbox works on this farm's machine, so uploads are not read. The farm's log says how to fix it."
 
     @property
     def advice(self) -> str:

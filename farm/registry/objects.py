@@ -87,7 +87,7 @@ def _asked() -> Iterator[Storage]:
         yield storages[ALIAS]
     except (BotoCoreError, ClientError) as problem:
         raise Away(
-            f"The farm's bucket does not do as told: {problem}",
+            f"The farm's bucket rejected a request: {problem}",
             code="bucket_away",
-            hint="Try again; if it stays, its administrator looks at ONNXFARM_BUCKET and the keys.",
+            hint="Try again; if it persists, the administrator should check ONNXFARM_BUCKET and its keys.",
         ) from problem

@@ -124,7 +124,7 @@ def _opened(path: Path) -> Iterator[int]:
     try:
         handle = os.open(path, os.O_RDWR)
     except FileNotFoundError:
-        raise Missing("The bytes of this upload are gone; begin it again.") from None
+        raise Missing("The bytes of this upload are gone; start it again.") from None
     try:
         yield handle
     finally:

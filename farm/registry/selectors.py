@@ -64,7 +64,7 @@ def model(user: Anyone, model_id: int) -> Model:
     """One model, also a deleted one that runs name. Raises Missing when there is none that the user may see."""
     row = _with_counts(user).filter(pk=model_id).first()
     if row is None:
-        raise Missing(f"There is no model {model_id} that you may see.", hint="List yours with `onnxfarm models`.")
+        raise Missing(f"There is no model {model_id} that you can access.", hint="List yours with `onnxfarm models`.")
     return row
 
 
@@ -84,7 +84,9 @@ def version(user: Anyone, version_id: int) -> Version:
     """One version, also a deleted one that runs name. Raises Missing when there is none that the user may see."""
     row = _versions(user).filter(pk=version_id).first()
     if row is None:
-        raise Missing(f"There is no version {version_id} that you may see.", hint="List yours with `onnxfarm models`.")
+        raise Missing(
+            f"There is no version {version_id} that you can access.", hint="List yours with `onnxfarm models`."
+        )
     return row
 
 
@@ -133,7 +135,7 @@ def partial_upload(user: Anyone, key: str) -> PartialUpload:
     rows = PartialUpload.objects.visible_to(user).select_related("team", "version__model__team")
     found = rows.filter(key=key.replace("\x00", "")).first()
     if found is None:
-        raise Missing("There is no such upload of yours; begin it again.")
+        raise Missing("You have no such upload; start it again.")
     return found
 
 
@@ -148,7 +150,9 @@ def variant(user: Anyone, variant_id: int) -> Variant:
     rows = Variant.objects.filter(artifact__in=Artifact.objects.visible_to(user)).select_related(*related)
     found = rows.filter(pk=variant_id).first()
     if found is None:
-        raise Missing(f"There is no variant {variant_id} that you may see.", hint="Models list theirs on their page.")
+        raise Missing(
+            f"There is no variant {variant_id} that you can access.", hint="Models list theirs on their page."
+        )
     return found
 
 

@@ -132,7 +132,7 @@ def _end_of_entry(file: IO[bytes], entry: zipfile.ZipInfo, *, directory: Directo
         return end + _descriptor_bytes(file, entry, at=end)
     sizes = ((packed, entry.compress_size), (unpacked, entry.file_size))
     if crc != entry.CRC or any(told not in (known, ALL32) for told, known in sizes):
-        raise RecordError("an entry's header tells another size than the list")
+        raise RecordError("an entry's header has another size than the list")
     return end
 
 
@@ -147,7 +147,7 @@ def _descriptor_bytes(file: IO[bytes], entry: zipfile.ZipInfo, *, at: int) -> in
             continue  # sizes that need eight bytes
         if found.startswith(told):
             return len(told)
-    raise RecordError("what stands behind an entry's data tells another size than the list")
+    raise RecordError("what stands behind an entry's data has another size than the list")
 
 
 def _raw_name(entry: zipfile.ZipInfo) -> bytes:

@@ -45,7 +45,7 @@ def _tell(*words: str) -> object:
             answer: object = client.execute_command(*words)
             return answer
     except redis.RedisError as problem:
-        raise Invalid(f"The broker does not do as told: {problem}", code="no_direct_line") from problem
+        raise Invalid(f"The broker rejected a command: {problem}", code="no_direct_line") from problem
 
 
 def _address(user: str, secret: str, *, host: str) -> str:

@@ -26,7 +26,7 @@ _GPU = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvid
 def command(argv: Sequence[str], *, policy: Policy, level: Level, cwd: Path) -> list[str]:
     """The full command line, to be started by this process; the first word of `argv` must be an absolute path."""
     if not os.path.isabs(argv[0]):
-        raise SandboxError(f"The command {argv[0]!r} is no absolute path; name the program by its full path.")
+        raise SandboxError(f"The command {argv[0]!r} is not an absolute path; give the program by its full path.")
     # the link itself is kept: a virtual environment's interpreter finds its packages by the name it was called by
     launcher = [sys.executable, "-I", "-S", str(LAUNCHER), orders(policy, level, starter=os.getpid()), *argv]
     if level != "bubblewrap":

@@ -35,7 +35,7 @@ def check(folder: Path) -> None:
                 raise LeftError(f"It left more than {MOST_ENTRIES:,} files.")
             path = Path(place, name)
             if not is_plain(path) and not stat.S_ISDIR(path.lstat().st_mode):
-                raise LeftError(f"It left {_shown(name)}, which is {_kind(path)} and no plain file.")
+                raise LeftError(f"It left {_shown(name)}, which is {_kind(path)} and not a regular file.")
 
 
 def is_plain(path: Path) -> bool:
@@ -63,11 +63,11 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     except FileNotFoundError:
         raise
     except OSError as problem:
-        raise LeftError(f"{_shown(path.name)} is {_kind(path)} and no plain file.") from problem
+        raise LeftError(f"{_shown(path.name)} is {_kind(path)} and not a regular file.") from problem
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
         os.close(descriptor)
-        raise LeftError(f"{_shown(path.name)} is {_kind(path)} and no plain file.")
+        raise LeftError(f"{_shown(path.name)} is {_kind(path)} and not a regular file.")
     with os.fdopen(descriptor, "rb") as file:
         yield file
 

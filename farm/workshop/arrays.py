@@ -51,7 +51,7 @@ def read_npz(path: Path, *, limit_bytes: int | None = None) -> Arrays:
         if _begins_as_array(path):
             text = f"{path.name} is a single array, not an .npz: save it with its input's name as key."
             raise ArraysError(text) from error
-        raise ArraysError(f"{path.name} is no .npz archive ({error}): write it with numpy.savez.") from error
+        raise ArraysError(f"{path.name} is not an .npz archive ({error}): write it with numpy.savez.") from error
     except ArraysError:
         raise
     except (OSError, EOFError, ValueError, NotImplementedError, zlib.error, MemoryError) as error:

@@ -17,8 +17,8 @@ from farm.workshop.inspection import ModelProblem
 
 log = logging.getLogger(__name__)
 NO_SANDBOX = (
-    "The model was not opened: nothing on this machine can confine the process that would read it. Ask the operator, "
-    "who finds what to do in the log, then have it looked at again."
+    "The model was not opened: no sandbox works on this machine. Ask the administrator, who finds "
+    "the reason in the farm's log, then inspect it again."
 )
 _BASE_BYTES = 3 << 30
 _TIMES_BUNDLE = 8

@@ -18,7 +18,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 LISTS = ("open", "snoozed", "infra", "resolved", "invalid", "all")
 AlertArgument = Annotated[int, typer.Argument(metavar="ALERT", min=1, help="An alert's number.")]
 NoteOption = Annotated[str, typer.Option(help="A note for the log.")]
-ReasonOption = Annotated[str, typer.Option(help="Why, in a sentence.")]
+ReasonOption = Annotated[str, typer.Option(help="The reason.")]
 
 
 @app.command("list")
@@ -66,7 +66,7 @@ def show(alert: AlertArgument, server: ServerOption = None, as_json: JsonOption 
 def ack(
     alert: AlertArgument,
     note: NoteOption = "",
-    assignee: Annotated[str, typer.Option(help="Who looks at it.", show_default="you")] = "",
+    assignee: Annotated[str, typer.Option(help="The assignee.", show_default="you")] = "",
     server: ServerOption = None,
 ) -> None:
     """Acknowledge it: somebody is looking at it."""
@@ -129,8 +129,8 @@ def note(
 @main_guard()
 def bisect_alert(
     alert: AlertArgument,
-    good: Annotated[str, typer.Option(help="A release without the change.", show_default="the alert's own")] = "",
-    bad: Annotated[str, typer.Option(help="A later release with it.", show_default="the alert's own")] = "",
+    good: Annotated[str, typer.Option(help="The last good release.", show_default="the alert's own")] = "",
+    bad: Annotated[str, typer.Option(help="A later, bad release.", show_default="the alert's own")] = "",
     server: ServerOption = None,
 ) -> None:
     """Let the farm look for the first bad release; `onnxfarm alerts show` has the answer."""

@@ -39,10 +39,11 @@ from onnxfarm.screen import console_for, show
 from onnxfarm.subject import Subject
 
 SustainedOption = Annotated[
-    float | None, typer.Option(metavar="MINUTES", help="Then let each cell work on for so long; at most 30.")
+    float | None,
+    typer.Option(metavar="MINUTES", help="Then run each cell continuously for this many minutes; at most 30."),
 ]
 ToleranceOption = Annotated[
-    list[str] | None, typer.Option(metavar="NAME=ATOL[,RTOL]", help="Judge an output by its own; repeat.")
+    list[str] | None, typer.Option(metavar="NAME=ATOL[,RTOL]", help="Tolerance of one output; repeat.")
 ]
 EvaluationOption = Annotated[
     Path | None, typer.Option(metavar="NPZ", help="Labelled data: inputs by name and `labels`.")
@@ -61,7 +62,9 @@ RecipeOption = Annotated[
 DivergeOption = Annotated[
     bool, typer.Option("--diverge", help="Where outputs changed between runtimes, name the first divergent node.")
 ]
-TimingsOption = Annotated[Path | None, typer.Option(metavar="DIR", help="Write every timing there, a CSV file a cell.")]
+TimingsOption = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Write every timing to this folder, one CSV file per cell.")
+]
 
 
 class Options(NamedTuple):
@@ -100,7 +103,7 @@ def bench(  # noqa: PLR0913  every option of the command
     recipe: RecipeOption = "",
     seed: SeedOption = 0,
     diverge: DivergeOption = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 when a cell was refused, too.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Also exit 1 if a cell was refused.")] = False,
     json_file: DocumentOption = None,
     timings: TimingsOption = None,
     allow_package: PackagesOption = None,

@@ -49,9 +49,10 @@ DEFAULT_KINDS = ("slower", "parity", "placement", "failed")
 
 
 KindOption = Annotated[
-    str, typer.Option("--for", help=f"Look for one kind of change: {', '.join(KINDS)}.", show_default="the gravest")
+    str,
+    typer.Option("--for", help=f"Search for one kind of change: {', '.join(KINDS)}.", show_default="the most severe"),
 ]
-ThresholdOption = Annotated[float, typer.Option(help="Slower counts beyond this fraction; 0.05 lets 5 % pass.")]
+ThresholdOption = Annotated[float, typer.Option(help="Slower beyond this fraction counts as bad; 0.05 allows 5 %.")]
 OneBatchOption = Annotated[
     str | None,
     typer.Option(
@@ -60,15 +61,16 @@ OneBatchOption = Annotated[
     ),
 ]
 ReportOption = Annotated[
-    Path | None, typer.Option(metavar="FILE.zip", help="Write all that repeats the first bad release's change.")
+    Path | None,
+    typer.Option(metavar="FILE.zip", help="Write a zip that reproduces the change in the first bad release."),
 ]
 
 
 @main_guard()
 def bisect(  # noqa: PLR0913  every option of the command
     model: ModelArgument,
-    good: Annotated[str, typer.Option(help="A release where it was fine, e.g. 1.20.1.")],
-    bad: Annotated[str, typer.Option(help="A later release where it is worse, e.g. 1.31.1.")],
+    good: Annotated[str, typer.Option(help="The last good release, e.g. 1.20.1.")],
+    bad: Annotated[str, typer.Option(help="A later, bad release, e.g. 1.31.1.")],
     kind: KindOption = "",
     threshold: ThresholdOption = 0.05,
     provider: ProviderOption = None,

@@ -23,8 +23,8 @@ def cancel(run: RunArgument, server: ServerOption = None) -> None:
 @main_guard()
 def more(
     run: RunArgument,
-    rounds: Annotated[int, typer.Option(help="How many more rounds each block may get.")] = 8,
-    block: Annotated[list[str] | None, typer.Option(help="Only this block; may be repeated.")] = None,
+    rounds: Annotated[int, typer.Option(help="How many more rounds to measure in each block.")] = 8,
+    block: Annotated[list[str] | None, typer.Option(help="Only this block; repeat for several.")] = None,
     server: ServerOption = None,
 ) -> None:
     """Measure more rounds of a finished run's blocks, so that undecided comparisons may be decided."""

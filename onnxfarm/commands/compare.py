@@ -25,7 +25,7 @@ from onnxfarm.problems import Usage, main_guard
 
 SCHEMA = "onnxfarm.compare/1"
 BENCH_SCHEMA = "onnxfarm.bench/1"
-NOT_INTERLEAVED = "They were measured at different moments, not side by side in one block."
+NOT_INTERLEAVED = "They were measured at different times, not side by side in one block."
 MOST_CONFOUNDERS_TOLD = 3
 
 
@@ -114,10 +114,10 @@ def _entry(match: Match, judged: Comparison, *, differing: Sequence[str]) -> dic
     repeat = matching.repeat_in_one_block(match)
     told = [*differing[:MOST_CONFOUNDERS_TOLD]]
     if len(differing) > len(told):
-        told.append(f"{len(differing) - len(told)} more facts of the machine differ.")
+        told.append(f"{len(differing) - len(told)} more machine facts differ.")
     way_out = f"Measure both in one block: {repeat.command}" if repeat else _two_models(match)
     comparison = comparisons.not_comparable(judged, reasons=[NOT_INTERLEAVED, *told, way_out])
-    axes = ", ".join(f"{axis} {a} → {b}" for axis, (a, b) in match.differs.items()) or "nothing but the moment differs"
+    axes = ", ".join(f"{axis} {a} → {b}" for axis, (a, b) in match.differs.items()) or "nothing but the time differs"
     return {
         "baseline": match.old["id"],
         "candidate": match.new["id"],

@@ -41,7 +41,7 @@ class Scope(StrEnum):
 
 
 PersonArgument = Annotated[str, typer.Argument(metavar="NAME", help="The person's name on the farm.")]
-TeamOption = Annotated[str, typer.Option("--team", help="The team.", show_default="the first that you manage")]
+TeamOption = Annotated[str, typer.Option("--team", help="The team.", show_default="the first team you manage")]
 
 
 @users.command("list")
@@ -185,7 +185,7 @@ def make(
     server: ServerOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a token; its secret is printed this once."""
+    """Create a token; its secret is printed once."""
     with PeopleClient(find_account(server)) as client:
         made = client.make_token(name, scopes or [Scope.read, Scope.write])
     if as_json:

@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
 
 def invite(
     team: Annotated[
-        str, typer.Option(help="The team that the machine will belong to.", show_default="your first")
+        str, typer.Option(help="The team the machine will belong to.", show_default="your first team")
     ] = "",
     server: ServerOption = None,
     as_json: JsonOption = False,
@@ -68,24 +68,24 @@ def table_of_nodes(nodes: Sequence[Node]) -> Table:
     for column in table.columns:
         column.overflow = "fold"
     for node in nodes:
-        tags = " ".join([*node["tags"], *node["owner_tags"]]) or "none proven yet"
+        tags = " ".join([*node["tags"], *node["owner_tags"]]) or "none verified yet"
         tested = node["self_test"]["sentence"] if node["self_test"] else "not run yet"
         table.add_row(str(node["id"]), node["name"], node["state"], node["health"], tags, node["fingerprint"], tested)
     return table
 
 
 ORDERS = {
-    "approve": "Let a node that has joined work, once its fingerprint was compared.",
-    "drain": "Let a node finish its block and give it no more.",
-    "resume": "Let a drained or quarantined node work again.",
-    "revoke": "Remove a node from the farm for good.",
+    "approve": "Approve a node after comparing its fingerprint.",
+    "drain": "Let a node finish its current block, then give it no more.",
+    "resume": "Let a drained or quarantined node accept blocks again.",
+    "revoke": "Remove a node from the farm permanently.",
 }
 
 
 def _command(what: str) -> Callable[..., None]:
     def order(
         node: NodeArgument,
-        fingerprint: Annotated[str, typer.Option(help="Do it only if the node has this fingerprint.")] = "",
+        fingerprint: Annotated[str, typer.Option(help="Only if the node has this fingerprint.")] = "",
         server: ServerOption = None,
     ) -> None:
         with Client(find_account(server)) as client:

@@ -51,11 +51,9 @@ if TYPE_CHECKING:
 DEFAULT_CHECKS = "slower,parity,placement,failed"
 MOST_ROUNDS = 96
 
-FailOnOption = Annotated[
-    str, typer.Option(help="Of slower, parity, placement, failed, undecided: what fails the gate.")
-]
+FailOnOption = Annotated[str, typer.Option(help="What fails the gate: slower, parity, placement, failed, undecided.")]
 ConfirmOption = Annotated[
-    bool, typer.Option("--confirm/--no-confirm", help="Fail on a change of latency only if a fresh block shows it too.")
+    bool, typer.Option("--confirm/--no-confirm", help="Fail on a latency change only if a fresh block confirms it.")
 ]
 FarmOption = Annotated[
     str | None, typer.Option("--server", metavar="URL", help="Measure on this farm.", show_default="on this machine")
@@ -69,7 +67,7 @@ BenchmarkOption = Annotated[
 RoundsOption = Annotated[
     int | None,
     typer.Option(
-        help="At most so many rounds of a block on this machine.",
+        help="Maximum rounds per block on this machine.",
         show_default="24, or the budget's where it has more; up to half as many again replace disturbed ones",
     ),
 ]
@@ -78,8 +76,8 @@ RoundsOption = Annotated[
 @main_guard()
 def gate(  # noqa: PLR0913  every option of the command
     model: ModelArgument,
-    baseline: Annotated[str, typer.Option(help="What is used now, e.g. 1.29.0 or onnxruntime-openvino==1.24.1.")],
-    candidate: Annotated[str, typer.Option(help="What would replace it, e.g. 1.31.1.")],
+    baseline: Annotated[str, typer.Option(help="The runtime in use now, e.g. 1.29.0 or onnxruntime-openvino==1.24.1.")],
+    candidate: Annotated[str, typer.Option(help="The runtime that would replace it, e.g. 1.31.1.")],
     fail_on: FailOnOption = DEFAULT_CHECKS,
     provider: ProviderOption = None,
     batch: BatchOption = None,
@@ -96,7 +94,8 @@ def gate(  # noqa: PLR0913  every option of the command
     confirm: ConfirmOption = True,
     server: FarmOption = None,
     timeout: Annotated[
-        float | None, typer.Option(metavar="MINUTES", help="Give up after so long.", show_default="never")
+        float | None,
+        typer.Option(metavar="MINUTES", help="Stop waiting after this many minutes.", show_default="never"),
     ] = None,
     summary: SummaryOption = None,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="JUnit XML.")] = None,
@@ -189,7 +188,7 @@ def _checks(text: str) -> tuple["Check", ...]:
         if one not in CHECKS:
             raise Usage(f"--fail-on: {choice_sentence('check', one, CHECKS)}")
     if not named:
-        raise Usage(f"--fail-on names nothing, so the gate could never fail: choose from {', '.join(CHECKS)}.")
+        raise Usage(f"--fail-on is empty, so the gate could never fail: choose from {', '.join(CHECKS)}.")
     return tuple(one for one in CHECKS if one in named)
 
 

@@ -93,7 +93,7 @@ def _show(model: Path, found: "Inspection", *, console: Console) -> None:
             table.add_row(kind, port.name, port.dtype, _shape(port))
     console.print(table)
     if sizes := _free(found):
-        text = f"sizes to choose (--shape NAME=SIZE): {', '.join(sizes)}"
+        text = f"dynamic sizes (--shape NAME=SIZE): {', '.join(sizes)}"
         console.print(text, highlight=False, markup=False, soft_wrap=True)
     for line in _feed(found):
         console.print(line, highlight=False, markup=False, soft_wrap=True)

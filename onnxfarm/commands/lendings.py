@@ -49,7 +49,7 @@ def lendings(server: ServerOption = None, as_json: JsonOption = False) -> None:
     if not found:
         print("No node is lent: `onnxfarm node lend NODE TEAM` offers one.")
         return
-    table = Table("lending", "node", "of", "for", "sandbox", "fingerprint", "where it stands", box=None, pad_edge=False)
+    table = Table("lending", "node", "of", "for", "sandbox", "fingerprint", "status", box=None, pad_edge=False)
     for one in found:
         of = f"{one['owner'] or 'nobody'}, {one['from_team']}"
         words = (str(one["id"]), one["node"], of, one["team"], one["sandbox"], one["fingerprint"], one["sentence"])

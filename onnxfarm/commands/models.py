@@ -73,7 +73,7 @@ def rename(
 def label(
     model: ModelArgument,
     labels: Annotated[list[str], typer.Argument(metavar="LABEL…", help="Labels to add.")],
-    remove: Annotated[bool, typer.Option("--remove", help="Take these labels away instead.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove these labels instead.")] = False,
     server: ServerOption = None,
 ) -> None:
     """Add labels, by which watches and lists find a model, or take them away."""
@@ -88,7 +88,7 @@ def label(
 @main_guard()
 def describe(
     model: ModelArgument,
-    text: Annotated[str, typer.Argument(help="What it is; of a version, its note.")],
+    text: Annotated[str, typer.Argument(help="The description; for a version, its note.")],
     version: VersionOption = None,
     server: ServerOption = None,
 ) -> None:
@@ -107,19 +107,19 @@ def describe(
 def delete(
     model: ModelArgument,
     version: VersionOption = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     server: ServerOption = None,
 ) -> None:
     """Delete a model, or one version of it.
 
-    Versions that no run has measured are deleted for good, with files that nothing else uses. Those that runs have
+    Versions that no run has measured are deleted permanently, with files that nothing else uses. Those that runs have
     measured are hidden and can be restored; the runs and their results stay.
     """
     with RegistryClient(find_account(server)) as client:
         found = client.model_named(model)
         name = found["name"] if version is None else f"{found['name']} v{version}"
         one = None if version is None else client.version_numbered(found["id"], version)
-        _confirm(f"Delete {name}? Versions that no run has measured are gone for good.", is_sure=yes)
+        _confirm(f"Delete {name}? Versions that were never measured are deleted permanently.", is_sure=yes)
         removed = client.delete_model(found["id"]) if one is None else client.delete_version(one["id"])
     say(_done(name, removed))
 
@@ -143,14 +143,14 @@ def _confirm(question: str, *, is_sure: bool) -> None:
     if is_sure:
         return
     if not sys.stdin.isatty():
-        raise Usage(f"{question} Nobody is here to answer: say --yes.")
+        raise Usage(f"{question} Not a terminal: add --yes to confirm.")
     if not typer.confirm(question):
         raise Usage("Nothing was deleted.")
 
 
 def _done(name: str, removed: Removed) -> str:
     gone = counted(removed["deleted"], "version")
-    parts = [f"{gone} deleted for good, {removed['freed_bytes']:,} bytes freed"]
+    parts = [f"{gone} deleted permanently, {removed['freed_bytes']:,} bytes freed"]
     if removed["hidden"]:
         parts.append(f"{removed['hidden']} hidden with their runs and results kept: onnxfarm models restore")
     return f"{name} is deleted: {'; '.join(parts)}."

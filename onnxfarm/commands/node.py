@@ -34,7 +34,7 @@ HomeOption = Annotated[
 ]
 UrlOption = Annotated[
     str | None,
-    typer.Option("--url", help="The farm's address, when it has moved.", show_default="that of its enrolment"),
+    typer.Option("--url", help="The farm's new address, if it has moved.", show_default="that of its enrolment"),
 ]
 
 
@@ -44,7 +44,7 @@ def enroll(
     url: Annotated[str, typer.Argument(metavar="URL", help="The farm's address, https://…")],
     token: Annotated[str, typer.Option("--token", metavar="CODE", help="The one-time code from “Add a node”.")],
     name: Annotated[
-        str | None, typer.Option(help="How the farm shows this machine.", show_default="its host name")
+        str | None, typer.Option(help="The name of this machine on the farm.", show_default="its host name")
     ] = None,
     home: HomeOption = None,
 ) -> None:
@@ -84,7 +84,7 @@ def start(
     home: HomeOption = None,
     url: UrlOption = None,
     probe: Annotated[
-        list[str] | None, typer.Option(metavar="PROVIDER", help="Prove this provider before the first block.")
+        list[str] | None, typer.Option(metavar="PROVIDER", help="Verify this provider before the first block.")
     ] = None,
     allow_package: PackagesOption = None,
 ) -> None:

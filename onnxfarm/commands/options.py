@@ -26,21 +26,23 @@ BudgetOption = Annotated[
 ]
 OperatorsOption = Annotated[
     bool,
-    typer.Option("--operators", help="Trace every launch too, so that each operator gets a verdict; precise does so."),
+    typer.Option(
+        "--operators", help="Also trace every launch, so that each operator gets a verdict; precise does this."
+    ),
 ]
 RuntimelessMatrixOption = Annotated[
     str | None, typer.Option(metavar="FILE", help="A matrix without `runtime`, - for stdin, or JSON text.")
 ]
 InputsOption = Annotated[
-    Path | None, typer.Option(metavar="NPZ", help="Inputs by name.", show_default="made from the seed")
+    Path | None, typer.Option(metavar="NPZ", help="Inputs by name.", show_default="generated from the seed")
 ]
 InputOption = Annotated[
     list[str] | None,
-    typer.Option("--input", metavar="NAME=VALUE|LOW..HIGH", help="How one input is made, e.g. ids=0..99; repeat."),
+    typer.Option("--input", metavar="NAME=VALUE|LOW..HIGH", help="How to generate one input, e.g. ids=0..99; repeat."),
 ]
-ExpectedOption = Annotated[Path | None, typer.Option(metavar="NPZ", help="Outputs that the inputs should give.")]
-SeedOption = Annotated[int, typer.Option(help="Seed of inputs and of the order of rounds.")]
-TeamOption = Annotated[str, typer.Option("--team", help="The team it belongs to.", show_default="your first")]
+ExpectedOption = Annotated[Path | None, typer.Option(metavar="NPZ", help="Expected outputs of the inputs.")]
+SeedOption = Annotated[int, typer.Option(help="Seed of the inputs and of the order of rounds.")]
+TeamOption = Annotated[str, typer.Option("--team", help="The team it belongs to.", show_default="your first team")]
 
 
 def _checked_file(given: Path | None) -> Path | None:
@@ -66,7 +68,7 @@ PackagesOption = Annotated[
     typer.Option(
         "--allow-package",
         metavar="NAME",
-        help="Let this package be installed as a runtime too: its code runs here; repeat.",
+        help="Also allow this package as a runtime: its code runs here; repeat.",
     ),
 ]
 HomeOption = Annotated[

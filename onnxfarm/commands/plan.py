@@ -24,7 +24,8 @@ def plan(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="An .onnx or a .zip; it is uploaded and inspected.")],
     matrix: MatrixOption = None,
     wish: Annotated[
-        str | None, typer.Option(metavar="CHANGE", help="A change you want to see, e.g. 3%: its rounds and minutes.")
+        str | None,
+        typer.Option(metavar="CHANGE", help="A change to detect, e.g. 3%: shows the rounds and minutes it takes."),
     ] = None,
     shape: ShapeOption = None,
     input_: InputOption = None,

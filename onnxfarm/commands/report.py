@@ -19,7 +19,7 @@ def report(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="The zip.", show_default="alert-‹number›.zip")
     ] = None,
     issue: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the issue's text there, and no zip; - is stdout.")
+        Path | None, typer.Option(metavar="FILE", help="Write only the issue text to this file; - is stdout.")
     ] = None,
     server: ServerOption = None,
 ) -> None:

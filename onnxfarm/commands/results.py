@@ -23,7 +23,8 @@ def results(
         str, typer.Option(metavar="CELL", help="Print every timing of one cell as CSV, in nanoseconds.")
     ] = "",
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Write there instead of printing; - is stdout.")
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="Write to this file instead of printing; - is stdout."),
     ] = STDOUT,
 ) -> None:
     """Print a run's cells and comparisons; what is finished so far while it still goes on."""

@@ -43,13 +43,13 @@ def submit(  # noqa: PLR0913  every option of the command
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="An .onnx (its external data is found), or a .zip.")],
     matrix: MatrixOption = None,
     server: ServerOption = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Follow the run to its end and print what came out.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Follow the run to its end and print the results.")] = False,
     json_file: DocumentOption = None,
     shape: ShapeOption = None,
     input_: InputOption = None,
     inputs: InputsOption = None,
     operators: OperatorsOption = False,
-    expected: Annotated[Path | None, typer.Option(metavar="NPZ", help="Outputs that these inputs should give.")] = None,
+    expected: Annotated[Path | None, typer.Option(metavar="NPZ", help="Expected outputs of these inputs.")] = None,
     evaluation: Annotated[
         Path | None, typer.Option(metavar="NPZ", help="Labelled data: inputs by name and `labels`.")
     ] = None,
@@ -61,12 +61,16 @@ def submit(  # noqa: PLR0913  every option of the command
     note: Annotated[str, typer.Option(help="A note on this version.")] = "",
     team: TeamOption = "",
     seed: Annotated[
-        int | None, typer.Option(help="Seed of inputs and of the order of rounds.", show_default="chosen by the farm")
+        int | None,
+        typer.Option(help="Seed of the inputs and of the order of rounds.", show_default="chosen by the farm"),
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(metavar="MINUTES", help="With --wait, give up after so long.", show_default="never")
+        float | None,
+        typer.Option(
+            metavar="MINUTES", help="With --wait, stop waiting after this many minutes.", show_default="never"
+        ),
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 when a cell was refused, too.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Also exit 1 if a cell was refused.")] = False,
 ) -> None:
     """Send a model and a matrix to a farm.
 

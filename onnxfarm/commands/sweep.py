@@ -43,7 +43,7 @@ def sweep(  # noqa: PLR0913  every option of the command
     model: ModelArgument,
     ort: Annotated[str, typer.Option(help="Releases: all, 1.15..1.31, or 1.20.1,1.29.0.")] = ALL,
     reference: Annotated[
-        str, typer.Option(help="The release that stands in every block.", show_default="the newest")
+        str, typer.Option(help="The reference release, measured in every block.", show_default="the newest")
     ] = "",
     distribution: Annotated[str, typer.Option(help="Whose releases they are.")] = DEFAULT_DISTRIBUTION,
     provider: Annotated[str, typer.Option(help="Execution providers, e.g. cpu; a line each.")] = "cpu",
@@ -61,7 +61,7 @@ def sweep(  # noqa: PLR0913  every option of the command
     seed: SeedOption = 0,
     json_file: DocumentOption = None,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page with a chart, complete in itself.")
+        Path | None, typer.Option(metavar="FILE", help="Write a self-contained HTML page with a chart.")
     ] = None,
     home: HomeOption = None,
 ) -> None:

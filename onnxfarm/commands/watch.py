@@ -25,7 +25,7 @@ POLL_S = 2.0
 @main_guard()
 def add(  # noqa: PLR0913  every option of the command
     name: Annotated[str, typer.Argument(help="What the watch is called.")],
-    reference: Annotated[str, typer.Option(help="The pinned release that stands in every block, e.g. 1.29.0.")],
+    reference: Annotated[str, typer.Option(help="The pinned reference release, e.g. 1.29.0.")],
     model: Annotated[list[str] | None, typer.Option(help="A model's number or name; repeat.")] = None,
     label: Annotated[str, typer.Option(help="Every model of the registry that has this label.")] = "",
     matrix: Annotated[
@@ -42,7 +42,7 @@ def add(  # noqa: PLR0913  every option of the command
             show_default="latency beyond 5 %, and every other kind",
         ),
     ] = "",
-    distribution: Annotated[str, typer.Option(help="What is watched on the package index.")] = "onnxruntime",
+    distribution: Annotated[str, typer.Option(help="The package to watch on the index.")] = "onnxruntime",
     schedule: Annotated[
         str, typer.Option(help="Five fields of cron, UTC, e.g. '0 3 * * 1'.", show_default="no times")
     ] = "",
@@ -56,7 +56,7 @@ def add(  # noqa: PLR0913  every option of the command
     server: ServerOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a watch: its models are measured again whenever something new appears."""
+    """Create a watch: its models are measured again when something new appears."""
     order: dict[str, object] = {
         "name": name,
         "reference": reference,
@@ -104,12 +104,15 @@ def list_watches(server: ServerOption = None, as_json: JsonOption = False) -> No
 def run(
     watch: WatchArgument,
     candidate: Annotated[str, typer.Option(help="The release to judge.", show_default="the newest")] = "",
-    baseline: Annotated[str, typer.Option(help="What it is compared with.", show_default="the reference")] = "",
+    baseline: Annotated[str, typer.Option(help="The release to compare with.", show_default="the reference")] = "",
     wait: Annotated[
         bool, typer.Option("--wait", help="Follow the rounds to their end; exit 1 when one alerts.")
     ] = False,
     timeout: Annotated[
-        float | None, typer.Option(metavar="MINUTES", help="With --wait, give up after so long.", show_default="never")
+        float | None,
+        typer.Option(
+            metavar="MINUTES", help="With --wait, stop waiting after this many minutes.", show_default="never"
+        ),
     ] = None,
     server: ServerOption = None,
     as_json: JsonOption = False,
@@ -212,7 +215,7 @@ def _models(watch: Watch) -> str:
 
 def _when(watch: Watch) -> str:
     parts = ["release"] * watch["on_release"] + ["version"] * watch["on_version"]
-    return ", ".join([*parts, *([watch["schedule"]] if watch["schedule"] else [])]) or "when called"
+    return ", ".join([*parts, *([watch["schedule"]] if watch["schedule"] else [])]) or "on request"
 
 
 def _state(watch: Watch) -> str:

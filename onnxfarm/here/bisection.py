@@ -175,8 +175,8 @@ class Search:
         said = [*(one.text for one in judgement.undecided), *judgement.news]
         because = f" {said[0]}" if said else ""
         raise Usage(
-            f"{self.bad.version} was called bad, but here it is not worse than {self.good.version}, beyond what "
-            f"--threshold lets pass.{because}"
+            f"{self.bad.version} was given as bad, but here it is not worse than {self.good.version}, beyond what "
+            f"--threshold allows.{because}"
         )
 
     def _must_run(self, document: Document, pairs: Sequence[Pair]) -> None:
@@ -187,7 +187,7 @@ class Search:
         reasons = {str(cell.runtime): cell.reason.text for cell in document.cells if cell.reason is not None}
         why = reasons.get(str(self.good), "It was not measured.")
         if any(pair.new.status is CellStatus.DONE for pair in pairs):
-            raise Usage(f"{self.good.version} was called good, but here it does not run the model: {why}")
+            raise Usage(f"{self.good.version} was given as good, but here it does not run the model: {why}")
         raise Usage(f"Neither {self.good.version} nor {self.bad.version} runs the model: {why}")
 
     def _note(self, step: Step, document: Document, probe: Runtime, minutes: float) -> None:
@@ -259,4 +259,4 @@ def _size(step: StepTaken) -> str:
     if step["ratio"] is None or step["low"] is None or step["high"] is None:
         return ""
     size, interval = signed_change(step["ratio"], step["low"], step["high"])
-    return f"{size} against the good one ({interval})"
+    return f"{size} against the good release ({interval})"

@@ -191,7 +191,7 @@ class Client:
         if len(found) == 1:
             return found[0]
         if not found:
-            raise Usage(f"There is no node “{wanted}” that you may see: `onnxfarm node list` shows them.")
+            raise Usage(f"There is no node “{wanted}” that you can access: `onnxfarm node list` shows them.")
         raise Usage(f"{len(found)} nodes are called {wanted}: give a number, as `onnxfarm node list` shows it.")
 
     def invite_node(self, *, team: str = "") -> rows.Invitation:
@@ -240,8 +240,8 @@ class Client:
             except httpx2.TransportError as problem:
                 if not is_repeatable:
                     raise Infrastructure(
-                        f"{self.account.server} stopped answering ({problem}), and may have taken the request: see "
-                        "`onnxfarm status` before you send it again."
+                        f"{self.account.server} stopped responding ({problem}) and may have accepted the request: "
+                        "check `onnxfarm status` before sending it again."
                     ) from problem
                 last = problem
             else:

@@ -26,7 +26,7 @@ class RegistryClient(Client):
             return fitting[0]
         if not fitting:
             which = "deleted model" if is_removed else "model"
-            raise Usage(f"There is no {which} “{wanted}” that you may see: `onnxfarm models` lists them.")
+            raise Usage(f"There is no {which} “{wanted}” that you can access: `onnxfarm models` lists them.")
         known = ", ".join(f"{one['id']} of team {one['team']}" for one in fitting)
         raise Usage(f"{len(fitting)} models are called {wanted}: give a number, {known}.")
 

@@ -67,7 +67,7 @@ def read_document(client: Client, run_id: str) -> Document:
         return Document.model_validate(plain)
     except ValidationError as problem:
         raise Infrastructure(
-            f"The farm's results have the schema {plain.get('schema')!r} and this client reads {SCHEMA}: "
+            f"The farm's results have schema {plain.get('schema')!r} and this client reads {SCHEMA}: "
             "install the farm's version of onnxfarm."
         ) from problem
 

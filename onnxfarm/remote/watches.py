@@ -30,7 +30,7 @@ class WatchClient(Client):
         if len(found) == 1:
             return found[0]
         if not found:
-            raise Usage(f"There is no watch “{named}” that you may see: `onnxfarm watch list` shows yours.")
+            raise Usage(f"There is no watch “{named}” that you can access: `onnxfarm watch list` shows yours.")
         raise Usage(f"{len(found)} watches are named “{named}”: give the number of one, as `onnxfarm watch list` does.")
 
     def create_watch(self, order: Mapping[str, object]) -> rows.Watch:
@@ -59,7 +59,9 @@ class WatchClient(Client):
             if len(page) < PAGE:
                 break
         gone = len(wanted) - len(found)
-        raise Infrastructure(f"{gone} of {len(wanted)} rounds are gone: was the watch or a model removed meanwhile?")
+        raise Infrastructure(
+            f"{gone} of {len(wanted)} rounds are gone: was the watch or a model deleted in the meantime?"
+        )
 
     def alerts(self, *, which: str = "open") -> list[rows.Alert]:
         """Alerts of one list (open, snoozed, infra, resolved, invalid, all), newest first."""

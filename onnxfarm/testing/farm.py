@@ -203,7 +203,7 @@ def _read(question: Question, shape: type[Body]) -> Body:
     try:
         return shape.model_validate_json(question.content)
     except ValidationError as problem:
-        raise _RefusedError(422, "invalid", f"This is no {shape.__name__}: {problem}") from problem
+        raise _RefusedError(422, "invalid", f"This is not a {shape.__name__}: {problem}") from problem
 
 
 def _said(answer: BaseModel, *, status: int = 200) -> Answer:

@@ -166,4 +166,4 @@ def block_of(offer: messages.Offer) -> tuple[str, int]:
         kwargs = json.loads(base64.b64decode(str(offer.message["body"])))[1]
         return str(kwargs["block"]), int(kwargs["attempt"])
     except (KeyError, IndexError, TypeError, ValueError) as problem:
-        raise ValueError(f"This message of {offer.queue} is no order to measure: {problem!r}.") from problem
+        raise ValueError(f"This message of {offer.queue} is not an order to measure: {problem!r}.") from problem

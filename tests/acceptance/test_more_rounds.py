@@ -28,7 +28,7 @@ def assert_went_on(document: dict[str, Any], *, past: int, to: int) -> None:
     rounds = rounds_of(document)
     assert min(rounds) > past, rounds
     said = " ".join(one["reason"] or "" for one in document["comparisons"])
-    assert rounds == {to} or (max(rounds) <= to and "The time that the budget promises" in said), (rounds, said)
+    assert rounds == {to} or (max(rounds) <= to and "The time budget" in said), (rounds, said)
 
 
 def follow(farm: LiveFarm, run: str) -> dict[str, Any]:
@@ -90,4 +90,4 @@ def test_a_run_without_anything_to_continue_says_so(farm: LiveFarm) -> None:
     farm.command("cancel", run)
     refused = farm.command("more", run, check=False)
     assert refused.returncode == 2
-    assert "No block of this run can go on" in refused.stderr
+    assert "No block of this run can continue" in refused.stderr

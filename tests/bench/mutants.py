@@ -37,7 +37,7 @@ IN_FLIGHT = 64
 PATIENCE_S = 180.0
 BLOCKED_S = 5.0
 # a sentence that holds one of these tells of a mistake of ours, or of a worker that was lost
-OURS = ("Traceback", "mistake of its own", "was lost")
+OURS = ("Traceback", "internal error", "was lost")
 Mutant = tuple[str, int]
 
 

@@ -150,11 +150,11 @@ def test_a_report_survives_the_agent(farm: FakeFarm, start_agent: StartAgent, tm
 def test_a_401_stops_the_agent(farm: FakeFarm, start_agent: StartAgent, tmp_path: Path) -> None:
     process = start_agent(farm.url)
     farm.wait_for("messages")
-    refusal = {"detail": "This node was taken out of the farm.", "code": "revoked"}
+    refusal = {"detail": "This node was removed from the farm.", "code": "revoked"}
     farm.instead = lambda address, body: (401, refusal)
     farm.offer(ORDER)
     assert process.wait(60) == 3
-    assert "taken out of the farm" in (tmp_path / "stderr").read_text()
+    assert "removed from the farm" in (tmp_path / "stderr").read_text()
 
 
 def test_a_restored_farm_that_knows_the_nodes_key_alone_gives_it_another_secret(
@@ -197,6 +197,6 @@ def test_a_node_waits_until_it_is_approved(farm: FakeFarm, start_agent: StartAge
 
 
 def test_a_retired_node_stops(farm: FakeFarm, start_agent: StartAgent) -> None:
-    retired = {"detail": "small was taken out of the farm.", "code": "retired"}
+    retired = {"detail": "small was removed from the farm.", "code": "retired"}
     farm.instead = lambda address, body: (403, retired) if address == "secret" else None
     assert start_agent(farm.url).wait(60) == 3

@@ -186,7 +186,7 @@ def test_an_opset_above_what_a_runtime_loads_is_refused_there(home: Path, tmp_pa
         (["--expected", str(MODELS / "encoder_dyn.expected.npz")], "--inputs"),
         (["--inputs", str(MODELS / "encoder_dyn.inputs.npz"), "--batch", "4"], "have batch 2"),
         (["--inputs", str(MODELS / "cnn_dyn.inputs.npz")], "input_ids"),
-        (["--inputs", str(ENCODER)], "encoder_dyn.onnx is no .npz"),
+        (["--inputs", str(ENCODER)], "encoder_dyn.onnx is not an .npz"),
         (
             ["--inputs", str(MODELS / "encoder_dyn.inputs.npz"), "--expected", str(MODELS / "encoder_dyn.inputs.npz")],
             "outputs are y",

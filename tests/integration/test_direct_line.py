@@ -119,7 +119,7 @@ def test_a_new_secret_ends_the_old_one(address: str) -> None:
 def test_a_broker_that_is_away_is_a_reason_to_ask_again(tmp_path: Path) -> None:
     line = DirectLine(f"unix://someone:secret@{tmp_path}/nothing.sock")
     line.listen_to(QUEUES)
-    with pytest.raises(gateway.Unavailable, match="the broker is away"):
+    with pytest.raises(gateway.Unavailable, match="the broker is not reachable"):
         line.message(wait_s=1)
     line.close()
 

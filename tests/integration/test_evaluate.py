@@ -100,7 +100,7 @@ def test_data_that_do_not_fit_end_in_one_sentence(
 def test_what_is_no_file_or_no_archive_is_told(home: Path, model: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken.npz"
     broken.write_bytes(b"no archive" * 10)
-    for path, told in ((tmp_path / "missing.npz", "cannot be read"), (broken, "no .npz archive")):
+    for path, told in ((tmp_path / "missing.npz", "cannot be read"), (broken, "not an .npz archive")):
         result = call(home, "evaluate", model, "--data", path)
         assert (result.exit_code, told in result.stderr) == (2, True), result.output
 

@@ -94,9 +94,9 @@ def test_no_rounds_are_refused(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("--extra-index-url https://evil.example/simple", "is no package in one version"),
-        ("numpy @ https://evil.example/numpy.whl", "is no package in one version"),
-        ("-r other.txt", "is no package in one version"),
+        ("--extra-index-url https://evil.example/simple", "is not a package with one exact version"),
+        ("numpy @ https://evil.example/numpy.whl", "is not a package with one exact version"),
+        ("-r other.txt", "is not a package with one exact version"),
         ("# onnxruntime==1.31.1", "it names no published ONNX Runtime"),
     ],
 )

@@ -45,7 +45,7 @@ def test_a_proxys_page_of_html_is_named_by_its_status() -> None:
 
 
 def test_an_answer_that_is_no_message_is_refused_in_one_sentence() -> None:
-    with pytest.raises(farm.Rejected, match="answered something that is no Lease"):
+    with pytest.raises(farm.Rejected, match="answered with something other than Lease"):
         gateway(says(200, surprise=1)).claim("b", attempt=1)
 
 

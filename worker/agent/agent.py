@@ -167,7 +167,7 @@ class Agent:
         heat = None if limit is None else self._equipment.temperature_c()
         if limit is not None and heat is not None and heat > limit:
             logger.warning(
-                "The processor is at %.0f °C, above its owner's %.0f °C: no block is asked for.", heat, limit
+                "The processor is at %.0f °C, above the limit of %.0f °C: no blocks are requested.", heat, limit
             )
             self._stop.wait(COOL_S)
             return None
@@ -197,7 +197,7 @@ class Agent:
     def _on_welcome(self, welcome: messages.Welcome) -> None:
         """Consumes what the farm names from now on; the node's own queue always."""
         if welcome.health == "retired":
-            self.refused(welcome.sentence or "This node was taken out of the farm.")
+            self.refused(welcome.sentence or "This node was removed from the farm.")
             return
         self._equipment.limit(welcome.settings)
         consumer = getattr(self._worker, "consumer", None)

@@ -109,7 +109,7 @@ class NodeEquipment:
         """
         tested = self.self_test(is_cancelled=is_cancelled)
         if not tested.passed:
-            logger.error("The self-test failed, so this node takes no blocks: %s", tested.sentence)
+            logger.error("The self-test failed, so this node accepts no blocks: %s", tested.sentence)
             return probes.Abilities(self_test=tested)
         found = probes.Abilities(tags=probes.machine_tags(self.facts())) | probes.kept(self._home.folder)
         for short in ("cpu", *self._probe_first):

@@ -38,7 +38,7 @@ def judge(outputs: Array, labels: Array, *, metric: str) -> Array:
         gaps = (outputs.astype(np.float64) - labels.astype(np.float64)) ** 2
         errors = gaps.reshape(len(gaps), -1).mean(axis=1)
         if not np.isfinite(errors).all() or errors.max(initial=0.0) > np.finfo(np.float32).max:
-            raise _unfit("values whose squared error is no finite number")
+            raise _unfit("values whose squared error is not a finite number")
         return np.asarray(errors, dtype=np.float64)
     if outputs.ndim == 1 and outputs.dtype.kind in "iub":
         if len(outputs) != len(labels):

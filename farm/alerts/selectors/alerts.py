@@ -17,7 +17,9 @@ def watch(user: Anyone, watch_id: int) -> Watch:
     """One watch. Raises Missing when there is none that the user may see."""
     row = watches_visible_to(user).filter(pk=watch_id).first()
     if row is None:
-        raise Missing(f"There is no watch {watch_id} that you may see.", hint="List yours with `onnxfarm watch list`.")
+        raise Missing(
+            f"There is no watch {watch_id} that you can access.", hint="List yours with `onnxfarm watch list`."
+        )
     return row
 
 
@@ -43,7 +45,7 @@ def alert(user: Anyone, alert_id: int) -> Alert:
     rows = alerts_visible_to(user).prefetch_related("investigations", "events__actor")
     row = rows.filter(pk=alert_id).first()
     if row is None:
-        raise Missing(f"There is no alert {alert_id} that you may see.")
+        raise Missing(f"There is no alert {alert_id} that you can access.")
     return row
 
 
@@ -56,7 +58,7 @@ def channel(user: Anyone, channel_id: int) -> Channel:
     """One channel. Raises Missing when there is none that the user may see."""
     row = channels_visible_to(user).filter(pk=channel_id).first()
     if row is None:
-        raise Missing(f"There is no channel {channel_id} that you may see.")
+        raise Missing(f"There is no channel {channel_id} that you can access.")
     return row
 
 

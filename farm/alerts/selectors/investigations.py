@@ -10,5 +10,5 @@ def investigation(user: Anyone, investigation_id: int) -> Investigation:
     rows = Investigation.objects.filter(alert__in=Alert.objects.visible_to(user))
     found = rows.filter(pk=investigation_id).first()
     if found is None:
-        raise Missing(f"There is no bisection or work-around {investigation_id} that you may see.")
+        raise Missing(f"There is no bisection or work-around {investigation_id} that you can access.")
     return found

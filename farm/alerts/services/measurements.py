@@ -101,7 +101,7 @@ def start(watch: Watch, version: Version, matrix: Matrix, *, reason: RunReason) 
     by = runner_of(watch)
     if by is None:
         raise CannotMeasure(
-            f"Whoever made the watch “{watch.name}” may not run in team “{watch.team.name}” any more: change the watch."
+            f"The creator of watch “{watch.name}” can no longer start runs in team “{watch.team.name}”: change it."
         )
     try:
         releases = known(watch.distribution)

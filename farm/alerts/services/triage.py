@@ -22,7 +22,7 @@ def acknowledge(*, alert: Alert, by: User, note: str = "", assignee: User | None
     who = assignee or by
     if not can_write(who, team=alert.team):
         raise Invalid(f"{who.username} may not change alerts of team “{alert.team.name}”.", code="assignee")
-    text = f"Acknowledged by {who.username}." + (f" {note}" if note else "")
+    text = f"Acknowledged, assigned to {who.username}." + (f" {note}" if note else "")
     changes = {"assignee": who, "note": _note(note) or alert.note}
     return _move(alert, AlertState.ACKNOWLEDGED, AlertEventKind.ACKNOWLEDGED, text, by=by, **changes)
 

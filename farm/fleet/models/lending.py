@@ -58,7 +58,7 @@ class Lending(models.Model):
         if self.state == LendingState.ASKED:
             return f"Waits for an admin of {self.team} to agree."
         if self.state == LendingState.AGREED:
-            return f"Measures for {self.team}; {self.answered_by or 'somebody who is gone'} agreed."
+            return f"Measures for {self.team}; {self.answered_by or 'a former user'} agreed."
         return self.reason or f"{self.answered_by or 'An admin'} of {self.team} declined."
 
     def move(self, state: LendingState, *, by: "User | None", reason: str = "") -> bool:

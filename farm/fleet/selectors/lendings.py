@@ -29,6 +29,6 @@ def lending(user: Anyone, lending_id: int) -> Lending:
     row = lendings_visible_to(user).filter(pk=lending_id).first()
     if row is None:
         raise Missing(
-            f"There is no lending {lending_id} that you may see.", hint="`onnxfarm node lendings` lists them."
+            f"There is no lending {lending_id} that you can access.", hint="`onnxfarm node lendings` lists them."
         )
     return row

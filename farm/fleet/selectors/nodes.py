@@ -37,7 +37,7 @@ def node(user: Anyone, node_id: int) -> Node:
     """One node. Raises Missing when it is not there or not the user's to see."""
     row = nodes_visible_to(user).filter(pk=node_id).first()
     if row is None:
-        raise Missing(f"There is no node {node_id} that you may see.")
+        raise Missing(f"There is no node {node_id} that you can access.")
     return row
 
 

@@ -216,7 +216,7 @@ def _must_be_welcome(code: EnrolmentCode) -> None:
     by = code.created_by
     if by is None or not by.is_active or not can_write(by, team=code.team):
         raise NotAllowed(
-            f"Whoever made this code may not add nodes to team “{code.team.name}” any more.",
+            f"The creator of this code can no longer add nodes to team “{code.team.name}”.",
             code="bad_code",
             hint="Make another with “Add a node” on the farm's fleet page.",
         )
@@ -250,5 +250,5 @@ def _proven_node(request: SecretRequest, *, now: datetime) -> Node:
     if node is None or not signing.is_signed(node.public_key, message, request.signature):
         raise NotAllowed("The signature does not fit a node of this farm.", code="bad_signature")
     if node.health == NodeHealth.RETIRED:
-        raise NotAllowed(f"{node.name} was taken out of this farm.", code="retired")
+        raise NotAllowed(f"{node.name} was removed from this farm.", code="retired")
     return node

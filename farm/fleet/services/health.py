@@ -92,7 +92,7 @@ def change_settings(*, node: Node, by: User, tags: list[str] | None = None, **se
         ) from problem
     if not is_zone(wanted.timezone):
         raise Invalid(
-            f"“{wanted.timezone}” is no time zone known here.", code="timezone", hint="Write it like Europe/Vienna."
+            f"“{wanted.timezone}” is not a known time zone.", code="timezone", hint="Write it like Europe/Vienna."
         )
     node.settings_json = wanted.model_dump(mode="json", exclude_defaults=True)
     if tags is not None:
@@ -109,7 +109,8 @@ def _checked_tags(tags: list[str]) -> list[str]:
             _TAG.validate_python(tag)
         except ValidationError:
             raise Invalid(
-                f"“{tag[:60]}” is no tag; use lower-case letters, digits, dot, dash and underscore.", code="bad_tag"
+                f"“{tag[:60]}” is not a valid tag; use lower-case letters, digits, dot, dash and underscore.",
+                code="bad_tag",
             ) from None
     return sorted(set(tags))
 

@@ -32,10 +32,10 @@ def share(*, node: Node, by: User, teams: list[str]) -> Node:
 def agree(*, lending: Lending, by: User) -> Lending:
     """asked or declined → agreed: from now on the node measures for the team. Raises NotAllowed, Conflict."""
     if lending.node.health == NodeHealth.RETIRED:
-        raise Conflict(f"{lending.node.name} was taken out of the farm; it measures for nobody.")
+        raise Conflict(f"{lending.node.name} was removed from the farm; it no longer measures for any team.")
     if not Lending.objects.of_members().filter(pk=lending.pk).exists():
         raise Conflict(
-            f"Whoever offered {lending.node.name} is no longer in team “{lending.team.name}”.",
+            f"The member who offered {lending.node.name} is no longer in team “{lending.team.name}”.",
             code="offer_lapsed",
             hint="Its owner, or an admin of its team, has to offer it again.",
         )
@@ -63,7 +63,7 @@ def _offer(node: Node, team: Team, by: User) -> None:
 
 
 def _withdraw(lending: Lending, by: User) -> None:
-    _say(lending, f"{lending.node.name} measures for {lending.team.name} no more.", by=by)
+    _say(lending, f"{lending.node.name} no longer measures for {lending.team.name}.", by=by)
     record(verb="node taken back", subject=lending.node.name, actor=by, team=lending.team)
     lending.delete()
 
@@ -81,12 +81,12 @@ def _answered(lending: Lending, state: LendingState, by: User) -> Lending:
 
 
 def _lapse(lending: Lending) -> bool:
-    who = lending.asked_by.username if lending.asked_by else "Whoever offered it"
+    who = lending.asked_by.username if lending.asked_by else "The member"
     reason = f"{who}, who offered it, left team {lending.team.name} or was deactivated: it has to be offered again."
     with transaction.atomic():
         moved = lending.move(LendingState.DECLINED, by=None, reason=reason[:300])
         if moved:
-            _say(lending, f"{lending.node.name} measures for {lending.team.name} no more. {reason}")
+            _say(lending, f"{lending.node.name} no longer measures for {lending.team.name}. {reason}")
             facts = {"reason": reason}
             record(verb="node lending lapsed", subject=lending.node.name, team=lending.team, facts=facts)
     return moved

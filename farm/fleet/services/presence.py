@@ -19,9 +19,9 @@ SILENT_HELLOS = 3
 SENTENCES = {
     NodeHealth.PENDING: "Waiting for approval.",
     NodeHealth.ACTIVE: "",
-    NodeHealth.DRAINING: "Draining: no new blocks.",
-    NodeHealth.QUARANTINED: "Quarantined: no blocks until an admin lets it work again.",
-    NodeHealth.RETIRED: "Taken out of the farm.",
+    NodeHealth.DRAINING: "Draining: accepts no new blocks.",
+    NodeHealth.QUARANTINED: "Quarantined: accepts no blocks until an admin resumes it.",
+    NodeHealth.RETIRED: "Removed from the farm.",
 }
 
 

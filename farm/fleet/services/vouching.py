@@ -7,7 +7,7 @@ from farm.fleet.models import Node
 def why_unvouched(node: Node) -> str:
     """In one sentence, for a node that nobody vouches for."""
     if node.owner is None:
-        return f"Its owner was deleted: nobody vouches for {node.name}. Retire it, and let its machine join again."
+        return f"The owner of {node.name} was deleted. Retire the node and let its machine join again."
     return (
         f"Its owner {node.owner.username} left team {node.team.name}, may only look there, or was deactivated: "
         f"{node.name} gets none of the team's models."

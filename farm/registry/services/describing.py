@@ -56,7 +56,7 @@ def describe_version(*, version: Version, by: User, note: str) -> Version:
 
 def _may_change(model: Model, by: User) -> None:
     if not can_write(by, team=model.team):
-        raise NotAllowed(f"You may look at the models of team “{model.team.name}” but not change them.")
+        raise NotAllowed(f"You can view the models of team “{model.team.name}” but not change them.")
 
 
 def checked_name(name: str) -> str:

@@ -50,7 +50,7 @@ def add_evaluation(*, version: Version, by: User, draft: Draft, recipe: str = ""
     team = version.model.team
     try:
         if not can_write(by, team=team):
-            raise NotAllowed(f"You may look at the models of team “{team.name}” but not add data to them.")
+            raise NotAllowed(f"You can view the models of team “{team.name}” but not add data to them.")
         if version.state == VersionState.REJECTED:
             raise Conflict(f"{version} was rejected; upload the model again with its data.", code="rejected")
         how = read_recipe(recipe)

@@ -21,7 +21,7 @@ from farm.workshop import orders
 from farm.workshop.inspection import Feed
 
 log = logging.getLogger(__name__)
-BROKEN = "The farm could not inspect this model because of a mistake of its own; upload it again later."
+BROKEN = "The farm could not inspect this model because of an internal error; upload it again later."
 
 
 def order_inspection(version: Version) -> Version:

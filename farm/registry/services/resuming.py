@@ -175,7 +175,7 @@ def abandon(*, upload: PartialUpload) -> None:
 def must_be_fresh(upload: PartialUpload) -> None:
     """Raise Gone for an upload that has expired."""
     if upload.expires_at <= timezone.now():
-        raise Gone(f"The upload of {upload.name} has expired; begin it again.", code="expired")
+        raise Gone(f"The upload of {upload.name} has expired; start it again.", code="expired")
 
 
 def clear_expired() -> int:
@@ -247,14 +247,14 @@ def _drafted(upload: PartialUpload) -> Draft:
     """A sealed draft with the upload's bytes; they stay the upload's too, until the draft is kept."""
     path = pieces.path_of(upload.key)
     if not path.is_file() or path.stat().st_size != upload.bytes:
-        raise Missing(f"The bytes of {upload.name} are gone; begin its upload again.")
+        raise Missing(f"The bytes of {upload.name} are gone; start its upload again.")
     draft = Draft.linked(path, name=upload.name)
     if upload.sha256 and draft.sha256 != upload.sha256:
         draft.discard()
         raise Unprocessable(
-            f"{upload.name} arrived with another content than its sender has: sha256 {draft.sha256[:12]}… instead of "
+            f"{upload.name} arrived with different content than was sent: sha256 {draft.sha256[:12]}… instead of "
             f"{upload.sha256[:12]}….",
             code="checksum",
-            hint="Delete the upload and begin it again.",
+            hint="Delete the upload and start it again.",
         )
     return draft

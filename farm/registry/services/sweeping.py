@@ -45,7 +45,7 @@ TASKS: Final[dict[Any, str]] = {
     Outline: OUTLINE,
 }
 LOST: Final = (
-    f"The worker was lost {MOST_TRIES} times while it worked on this model; look at the farm's log, then try again."
+    f"The worker stopped {MOST_TRIES} times while processing this model; check the farm's log, then try again."
 )
 
 

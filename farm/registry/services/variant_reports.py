@@ -18,8 +18,8 @@ def order_variant_report(*, variant: Variant, by: User) -> VariantReport:
     """
     team = variant.artifact.team
     if not can_write(by, team=team):
-        raise NotAllowed(f"You may look at the models of team “{team.name}” but not have them worked on.")
+        raise NotAllowed(f"You can view the models of team “{team.name}” but not analyse them.")
     if variant.state != MakingState.READY or not variant.recipe.precision.startswith("int8"):
-        raise Conflict("Only an 8-bit variant that is ready can be looked into.", code="no_report")
+        raise Conflict("Only an 8-bit variant that is ready can be analysed.", code="no_report")
     with transaction.atomic():
         return ensure_report(variant)

@@ -24,7 +24,7 @@ from farm.rules.cells import recipes
 from farm.workshop import orders
 
 log = logging.getLogger(__name__)
-BROKEN = "The farm made a mistake of its own while it worked on this model; its log has the trace. Run it again."
+BROKEN = "Internal error while processing this model; see the farm's log, then try again."
 GIVEN = "expected"
 Row = TypeVar("Row", Variant, Preparation, EvaluationData, VariantReport, Outline)
 
@@ -116,7 +116,7 @@ def _calibration(variant: Variant, bench: Bench) -> Path | None:
 def _report_variant(report: VariantReport, bench: Bench) -> None:
     variant = report.variant
     if variant.derived is None:
-        raise Conflict(f"{variant} is {variant.state}: it is looked into once it is made.", code="not_ready")
+        raise Conflict(f"{variant} is {variant.state}: it can be analysed once it is ready.", code="not_ready")
     found = orders.report_quantised(
         bench.bundle,
         bench.artifact.main,
@@ -167,7 +167,7 @@ def _make_reference(preparation: Preparation, bench: Bench, *, inputs: Path) -> 
     preparation.reference = _kept(bench.artifact, made.path)
     preparation.reference_of = made.made_by
     if made.skipped:
-        preparation.reference_problem = f"No reference for {', '.join(made.skipped)}: they are no tensors."
+        preparation.reference_problem = f"No reference for {', '.join(made.skipped)}: they are not tensors."
 
 
 def _check_evaluation(evaluation: EvaluationData, bench: Bench) -> None:

@@ -99,7 +99,7 @@ class Bisection:
         index = self._versions.index(version)
         if index == len(self._versions) - 1 and outcome is not Outcome.BAD:
             word = "not slower than" if outcome is Outcome.GOOD else "could not be compared with"
-            raise BisectionProblem(f"{version} was called bad, but here it is {word} {self._versions[0]}.")
+            raise BisectionProblem(f"{version} was given as bad, but here it is {word} {self._versions[0]}.")
         self._outcomes[index] = outcome
         self._measured += 1
 

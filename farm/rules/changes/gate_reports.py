@@ -20,7 +20,7 @@ def headline(answer: GateAnswer) -> str:
     if not answer.compared:
         return f"The gate failed. {NOTHING}"
     if answer.is_passed:
-        return f"The gate passed: {counted(answer.compared, 'comparison')}, nothing that fails it."
+        return f"The gate passed: {counted(answer.compared, 'comparison')}, no failures."
     failures = counted(len(answer.failures), "finding")
     return f"The gate failed: {failures} in {counted(len(answer.pairs), 'comparison')}."
 

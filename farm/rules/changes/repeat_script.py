@@ -93,7 +93,7 @@ def environment(side: str) -> Path:
         install = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--only-binary", ":all:"]
         done = subprocess.run([*install, *packages], check=False)
         if done.returncode:
-            raise SystemExit(f"lock-{side}.txt could not be installed with {sys.executable}: see pip's words above.")
+            raise SystemExit(f"lock-{side}.txt could not be installed with {sys.executable}: see pip's output above.")
         (place / "complete").touch()
     return python
 
@@ -104,11 +104,11 @@ def pins(side: str) -> list[str]:
     found = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
     wrong = [line for line in found if not PIN.fullmatch(line)]
     if wrong or not any(line.startswith("onnxruntime") for line in found):
-        said = f"{wrong[0]!r} is no package in one version" if wrong else "it names no published ONNX Runtime"
-        place = HERE / f".venv-{side}"
-        raise SystemExit(
-            f"lock-{side}.txt: {said}. Install what is meant into {place} yourself, touch {place}/complete."
+        said = (
+            f"{wrong[0]!r} is not a package with one exact version" if wrong else "it names no published ONNX Runtime"
         )
+        place = HERE / f".venv-{side}"
+        raise SystemExit(f"lock-{side}.txt: {said}. Install it into {place} yourself, then touch {place}/complete.")
     return found
 
 

@@ -324,7 +324,7 @@ def sentence(trial: Trial) -> str:
     what = _named(trial.candidate)
     left = trial.remaining - 1.0
     rest = f"{percent(abs(left))} {'slower' if left > 0 else 'faster'} than before is left"
-    return f"{what} gives back {percent(trial.undone)} of the change; {rest}."
+    return f"{what} recovers {percent(trial.undone)} of the change; {rest}."
 
 
 def _named(candidate: Candidate) -> str:

@@ -70,4 +70,4 @@ def _because(comparison: Comparison) -> str:
         if comparison.rounds_needed
         else "no number of rounds within the maximum will decide"
     )
-    return f"; changes under {100 * comparison.smallest_detectable:.3g} % cannot be seen yet, {wait}."
+    return f"; changes under {100 * comparison.smallest_detectable:.3g} % cannot be detected yet, {wait}."

@@ -55,7 +55,7 @@ def sentence(slow: SlowLaunches, *, set_aside: int, rounds: int) -> str:
     """What a reader must know of slow launches; empty where there is nothing to say."""
     parts = []
     if set_aside:
-        parts.append(f"{set_aside} of {rounds} rounds fell on a slow launch and do not count.")
+        parts.append(f"{set_aside} of {rounds} rounds fell on a slow launch and were set aside.")
     if slow.is_finding:
         more = "more" if slow.candidate > slow.baseline else "less"
         parts.append(

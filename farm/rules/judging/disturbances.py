@@ -21,20 +21,24 @@ def explained(judged: "Judged", paired: Paired) -> "Judged":
 def out_of_time(rounds: int, *, of: int) -> str:
     """Why a block has fewer rounds than its budget."""
     return (
-        f"The time that the budget promises, twice its plan, was over after {rounds} of {of} rounds. "
-        "Give the machine less other work, or measure more rounds."
+        f"The time budget (twice the plan) ran out after {rounds} of {of} rounds. "
+        "Reduce other load on the machine, or measure more rounds."
     )
 
 
 def _by_processor(judged: "Judged", paired: Paired) -> str:
     # without a direction, for a comparison may be read from its other side
     wall = judged.wall
-    width = "" if wall is None else f", for wall time is known to a factor of {(wall.ci_high / wall.ci_low):.2f} only"
+    width = (
+        ""
+        if wall is None
+        else f", because wall time is known only to within a factor of {(wall.ci_high / wall.ci_low):.2f}"
+    )
     return f"{_disturbed(paired)}: the verdict rests on processor time{width}."
 
 
 def _left_out(paired: Paired) -> str:
-    return f"{_disturbed(paired)} and {'do' if paired.disturbed > 1 else 'does'} not count."
+    return f"{_disturbed(paired)} and {'were' if paired.disturbed > 1 else 'was'} set aside."
 
 
 def _disturbed(paired: Paired) -> str:

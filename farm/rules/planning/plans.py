@@ -90,14 +90,14 @@ class NodeOffer(Message):
 class Arm(Message):
     """One place in a block. `id` is unique in the plan; `cell` is shared by the places where one cell is repeated.
 
-    `positions`: where its values stand on the axes of the matrix. `twin_of`: the number of an earlier arm of
+    `positions`: the positions of its values on the axes of the matrix. `twin_of`: the number of an earlier arm of
     the block with the same cell digest, which it forms an A/A pair with.
     """
 
     arm: Annotated[int, Field(ge=0, lt=MAX_ARMS)] = Field(description="its number in the block")
     id: str = Field(description="unique in the plan")
     cell: str = Field(description="shared by the places where one cell is repeated")
-    positions: dict[str, int] = Field(description="where its values stand on the axes of the matrix")
+    positions: dict[str, int] = Field(description="the positions of its values on the axes of the matrix")
     labels: dict[str, str] = Field(default_factory=dict, description="its values in words, by axis")
     spec: CellSpec = Field(description="what is measured")
     twin_of: int | None = Field(
@@ -182,7 +182,7 @@ class RefusedPoint(Message):
     """A point that will not run, as a cell, and why."""
 
     id: str = Field(description="unique in the plan")
-    positions: dict[str, int] = Field(description="where its values stand on the axes of the matrix")
+    positions: dict[str, int] = Field(description="the positions of its values on the axes of the matrix")
     labels: dict[str, str] = Field(default_factory=dict, description="its values in words, by axis")
     spec: CellSpec = Field(description="what would have been measured")
     reason: Reason = Field(description="why it will not")

@@ -236,7 +236,9 @@ def _input_problem(name: str, text: str, model: ModelFacts) -> str | None:
         return f"{model.name} has no input {name!r}{_meant(name, list(dtypes))}: it has {', '.join(dtypes)}."
     fill = fills.parse(text)
     if fill.dimension and fill.dimension not in model.sizes:
-        return f"The input {name!r} cannot be the size of {fill.dimension!r}: it is no dynamic dimension of the model."
+        return (
+            f"The input {name!r} cannot be the size of {fill.dimension!r}: it is not a dynamic dimension of the model."
+        )
     why = fills.misfit(fill, dtypes[name])
     return None if why is None else f"The input {name!r} takes {dtypes[name]} and was to be {text}: {why}"
 

@@ -28,16 +28,16 @@ def wish_of(change: float, budget: Budget, around: Circumstances) -> Wish:
     """The first number of rounds that calls the change in 95 of 100 blocks, by this budget or a longer one."""
     wished, margin = _percent(change), _percent(around.margin)
     if change <= around.margin:
-        text = f"No number of rounds sees {wished}: changes within the margin of {margin} are called equal there."
+        text = f"No number of rounds detects {wished}: changes within the margin of {margin} are called equal there."
         return Wish(change=change, text=text)
     for longer, rounds in _seen_by(change, budget, around):
         minutes = around.arms * estimates.arm_seconds(longer, around.latency_ms, rounds=rounds) / 60.0
         how = "" if longer == budget else f" with `budget: {longer.value}`"
-        text = f"{wished} is seen in 95 of 100 blocks after {rounds} rounds{how}, about {minutes:.2g} minutes."
+        text = f"{wished} is detected in 95 of 100 blocks after {rounds} rounds{how}, about {minutes:.2g} minutes."
         return Wish(change=change, budget=longer, rounds=rounds, minutes=minutes, text=text)
     text = (
-        f"No number of rounds sees {wished}: identical launches differ by {_percent(around.noise)} there, and "
-        f"{ROUNDS[_LONGER[-1]].most} rounds are the most. Give the node less other work, or wish for more."
+        f"No number of rounds detects {wished}: identical launches differ by {_percent(around.noise)} there, and "
+        f"{ROUNDS[_LONGER[-1]].most} rounds are the maximum. Reduce other load on the node, or ask for a larger change."
     )
     return Wish(change=change, text=text)
 

@@ -30,5 +30,5 @@ def certainty(operators: Sequence[OperatorChange]) -> str:
     called = sum(one.verdict in CALLED for one in judged)
     over = f"over {counted(max(one.rounds or 0 for one in judged), 'round')}"
     if not called:
-        return f"none called by itself {over}"
-    return f"{called} of {len(operators)} called by themselves {over}"
+        return f"none significant on its own {over}"
+    return f"{called} of {len(operators)} significant on their own {over}"

@@ -56,7 +56,7 @@ def ending_of(arm: Arm, one: BlockRecord, evidence: Evidence) -> tuple[CellStatu
     if reason is None and evidence.samples(arm.arm):
         return CellStatus.DONE, None
     if reason is None:
-        text = f"The block ended before {arm.id} had a sample, and said nothing why: measure it again."
+        text = f"The block ended before {arm.id} had a sample, without a reason: measure it again."
         reason = Reason(code=ReasonCode.INTERNAL, text=text)
     return reason.status, reason
 

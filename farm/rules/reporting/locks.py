@@ -12,7 +12,7 @@ from farm.contract.packages import is_pinned
 from farm.rules.runtimes import plugins, providers
 
 NUMPY = "numpy"
-UNPUBLISHED = "# The runtime of this cell is no published build of ONNX Runtime: install it yourself."
+UNPUBLISHED = "# The runtime of this cell is not a published build of ONNX Runtime: install it yourself."
 
 
 def lock(cell: Cell) -> str:

@@ -125,7 +125,7 @@ def _caveat(one: Standing, cells: Mapping[str, Cell]) -> str:
         return ""
     sides = [cells[side] for side in (one.comparison.baseline, one.comparison.candidate)]
     wrong = [cell.id for cell in sides if cell.parity.verdict == "fail"]
-    why = {"faster": ", so that it is faster does not count", "more": ", so that its items/s do not count"}
+    why = {"faster": ", so its speedup does not count", "more": ", so its items/s do not count"}
     return f"The outputs of {' and '.join(wrong)} fail parity{why.get(one.change.word, '')}."
 
 
@@ -238,7 +238,7 @@ def _certainty(comparison: Comparison, change: Change) -> str:
 def _wanted(comparison: Comparison) -> str:
     parts = []
     if comparison.smallest_detectable is not None:
-        parts.append(f"the smallest change it could see is {100 * comparison.smallest_detectable:.2g} %")
+        parts.append(f"the smallest detectable change is {100 * comparison.smallest_detectable:.2g} %")
     # one that is undecided by its items per second alone has its rounds as counted for latency
     if comparison.rounds_needed is not None and comparison.verdict == "undecided":
         parts.append(f"about {counted(comparison.rounds_needed, 'round')} would decide")

@@ -46,8 +46,8 @@ class Row:
     def sentence(self) -> str:
         """What stands in the table."""
         if self.reason is None:
-            return f"loads, but its fusions differ: {self.executed_nodes} nodes run" if self.differs else "loads"
-        way = " A variant with an opset of its own loads, its stamps put in order." if self.tidied else ""
+            return f"loads, but with different fusions: {self.executed_nodes} nodes run" if self.differs else "loads"
+        way = " A variant converted to another opset loads." if self.tidied else ""
         return f"{self.reason.text}{way}"
 
     @property
@@ -100,7 +100,11 @@ def verdict(rows: Sequence[Row]) -> str:
     later = [row.version for row in rows[[row.version for row in rows].index(oldest) :] if row.reason is not None]
     but = f", but not on {', '.join(later)}" if later else ""
     tried = sum(row.is_measured for row in rows)
-    how = f"{tried} of {len(rows)} releases were tried" if tried else "derived from its stamps, none was tried"
+    how = (
+        f"{tried} of {len(rows)} releases were measured"
+        if tried
+        else "derived from its opsets and IR version, not measured"
+    )
     return f"Loads on ONNX Runtime {oldest} and newer{but} ({how})."
 
 

@@ -74,7 +74,7 @@ _BESIDE_THE_CPU: tuple[Provider, ...] = (
         memory="cuda",
         meter="nvidia",
         builds=(_GPU,),
-        needs="an NVIDIA GPU whose driver answers; that the provider is listed is no evidence",
+        needs="an NVIDIA GPU whose driver answers; being listed does not prove the provider works",
         options=frozenset(
             {
                 "device_id",

@@ -55,4 +55,4 @@ class Divergence(models.Model):
             return found.sentence
         if self.problem:
             return self.problem
-        return "Waits for the node." if self.is_open else "The node did not answer: ask again."
+        return "Waiting for the node." if self.is_open else "The node did not answer: try again."

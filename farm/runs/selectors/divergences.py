@@ -29,7 +29,7 @@ def divergence(user: Anyone, divergence_id: int) -> Divergence:
     visible = Divergence.objects.filter(arm__block__run__in=Run.objects.visible_to(user), pk=divergence_id)
     found = visible.select_related(*RELATED).first()
     if found is None:
-        raise Missing(f"There is no divergence {divergence_id} that you may see.")
+        raise Missing(f"There is no divergence {divergence_id} that you can access.")
     return found
 
 

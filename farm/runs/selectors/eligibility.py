@@ -13,7 +13,7 @@ from farm.runs.states import BlockState
 def why_not(node: Node, block: Block, attempt: int) -> str:
     """Why the node may not claim the block now, in one sentence; empty when it may."""
     if block.state != BlockState.QUEUED or block.attempt != attempt:
-        return f"Block {block.pk} is {block.state} at attempt {block.attempt}; attempt {attempt} is not to be had."
+        return f"Block {block.pk} is {block.state} at attempt {block.attempt}; attempt {attempt} is not available."
     if not node.may_take_blocks:
         return f"{node.name} may take no block now: it is {node.health}. {node.pause}".strip()
     if block.plan.minutes * 60 > node.settings.max_block_s:
@@ -22,7 +22,7 @@ def why_not(node: Node, block: Block, attempt: int) -> str:
             f"planned for {block.plan.minutes:.1f}."
         )
     if block.only_node_id not in (None, node.pk) or (block.first_round and block.only_node_id is None):
-        return f"Block {block.pk} goes on at another node, where it was begun."
+        return f"Block {block.pk} continues on the node that started it."
     if not serves(node, block):
         return f"{node.name} does not measure for team “{block.run.team.name}”{_bare(node)}."
     if not can_take(node, (arm.spec for arm in block.plan.arms)):

@@ -17,9 +17,9 @@ def parquet_of(rows: Sequence[Mapping[str, object]]) -> bytes:
         import pyarrow.parquet
     except ImportError:
         raise Unprocessable(
-            "This farm cannot write Parquet: pyarrow is not installed on its server.",
+            "Parquet is not available: pyarrow is not installed on the farm's server.",
             code="no_pyarrow",
-            hint="Its administrator installs it: pip install 'onnxfarm[parquet]'. CSV and JSON have the same rows.",
+            hint="An administrator can install it: pip install 'onnxfarm[parquet]'. CSV and JSON have the same rows.",
         ) from None
     table = pyarrow.Table.from_pylist([{name: _plain(value) for name, value in row.items()} for row in rows])
     target = io.BytesIO()

@@ -112,7 +112,7 @@ def run(user: Anyone, run_id: int, *, is_light: bool = False) -> Run:
 
 def no_run(run_id: int) -> Missing:
     """The same for a run of others as for none."""
-    return Missing(f"There is no run {run_id} that you may see.", hint="List yours with `onnxfarm status`.")
+    return Missing(f"There is no run {run_id} that you can access.", hint="List yours with `onnxfarm status`.")
 
 
 def can_write_run(user: Anyone, run: Run) -> bool:

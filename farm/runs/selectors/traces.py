@@ -22,5 +22,5 @@ def trace(user: Anyone, trace_id: int) -> Trace:
     visible = Trace.objects.filter(attempt__block__run__in=Run.objects.visible_to(user), pk=trace_id)
     found = visible.select_related("attempt__block__run").first()
     if found is None:
-        raise Missing(f"There is no trace {trace_id} that you may see.")
+        raise Missing(f"There is no trace {trace_id} that you can access.")
     return found

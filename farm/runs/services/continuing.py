@@ -82,7 +82,7 @@ def _chosen(run: Run, numbers: Collection[int] | None) -> list[Block]:
     able = [block for block in chosen if block.rounds < MOST_ROUNDS and _node_is_there(block)]
     if not able:
         raise Conflict(
-            "No block of this run can go on: it is decided, at its most rounds, or its node was taken out of the farm.",
+            "No block of this run can continue: each is decided, has all its rounds, or lost its node.",
             code="nothing_to_continue",
             hint="Start a new run to measure again.",
         )
@@ -98,7 +98,7 @@ def _node_is_there(block: Block) -> bool:
 def _go_on(block: Block, rounds: int) -> None:
     block.queue(
         EventKind.BLOCK_REQUEUED,
-        text=f"Block {block.number} goes on for {rounds} more rounds.",
+        text=f"Block {block.number} continues for {rounds} more rounds.",
         only_node=block.node,
         first_round=block.rounds,
         max_rounds=min(MOST_ROUNDS, block.rounds + rounds),
@@ -109,4 +109,4 @@ def _go_on(block: Block, rounds: int) -> None:
 
 def _must_write(run: Run, user: User) -> None:
     if not Run.objects.writable_by(user).filter(pk=run.pk).exists():
-        raise NotAllowed(f"You may look at run {run.pk} but not change it; ask an admin of its team.")
+        raise NotAllowed(f"You can view run {run.pk} but not change it; ask an admin of its team.")

@@ -40,7 +40,7 @@ def ask_divergence(*, run: Run, cell: str, by: User, against: str | None = None)
     right to run in the team, Missing for an unknown cell, Conflict where the block or its node cannot be asked.
     """
     if not Run.objects.writable_by(by).filter(pk=run.pk).exists():
-        raise NotAllowed(f"You may look at run {run.pk} but not change it; ask an admin of its team.")
+        raise NotAllowed(f"You can view run {run.pk} but not change it; ask an admin of its team.")
     arm = measured_arm(run, cell)
     other = measured_arm(run, against) if against else None
     _must_be_askable(arm, other)
@@ -76,7 +76,7 @@ def keep_divergence(block: Block, attempt: Attempt, report: DivergenceReport) ->
     rows.update(
         state=DivergenceState.FOUND if is_found else DivergenceState.FAILED,
         body=document.model_dump_json(by_alias=True) if document else "",
-        problem="" if is_found else report.reason.text if report.reason else "The node gave no answer and no reason.",
+        problem="" if is_found else report.reason.text if report.reason else "The node sent no answer and no reason.",
         part=part,
         ended_at=timezone.now(),
     )
@@ -108,7 +108,7 @@ def accept_part(*, node: Node, block_id: str, attempt: int, token: str, arm: int
     held = held_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
     must_be_current(held)
     if not Divergence.objects.filter(arm__block=held.block, arm__number=arm, state=DivergenceState.ASKED).exists():
-        raise Unprocessable(f"Nothing was asked about arm {arm} of block {block_id}.", code="implausible")
+        raise Unprocessable(f"No search was requested for arm {arm} of block {block_id}.", code="implausible")
     check_room(bytes_wanted=MAX_PART_BYTES)
     draft = Draft(f"part-{arm}.zip", limit_bytes=MAX_PART_BYTES)
     try:
@@ -124,7 +124,7 @@ def _receive(draft: Draft, chunks: Iterable[bytes]) -> None:
         first = first if len(first) >= len(ZIP) else first + chunk[: len(ZIP)]
         draft.write(chunk)
     if first[: len(ZIP)] != ZIP:
-        raise Unprocessable("The part is no zip archive.", code="bad_part")
+        raise Unprocessable("The part is not a zip archive.", code="bad_part")
     draft.seal()
 
 
@@ -141,7 +141,7 @@ def _must_be_askable(arm: Arm, other: Arm | None) -> None:
         raise Conflict(f"{unmeasured.name} has no outputs: it is {unmeasured.status or 'not measured yet'}.")
     if block.node is None or block.node.health == NodeHealth.RETIRED:
         raise Conflict(
-            f"The node that measured {arm.name} was taken out of the farm.",
+            f"The node that measured {arm.name} was removed from the farm.",
             code="node_gone",
             hint="Run `onnxfarm diverge` on a machine like it.",
         )
@@ -151,7 +151,7 @@ def _queue(block: Block, cell: str) -> None:
     """done → queued, for the question alone."""
     if block.run.state == RunState.FINISHED and not block.run.resume():
         raise _not_now(block)
-    text = f"Where the outputs of {cell} part is looked for on {block.node.name if block.node else 'its node'}."
+    text = f"Searching for the first divergent node of {cell} on {block.node.name if block.node else 'its node'}."
     changes = {"only_node": block.node, "first_round": block.rounds, "max_rounds": block.max_rounds, "failures": 0}
     if not block.queue(EventKind.BLOCK_REQUEUED, text=text, **changes):
         raise _not_now(block)

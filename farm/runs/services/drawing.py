@@ -29,10 +29,10 @@ READ_TRACE: Final = "runs.read_trace"
 NAME: Final = "trace.json.gz"
 ASKED_AGAIN_AFTER: Final = timedelta(seconds=60)
 MOST_TRIES: Final = 3
-WAITS: Final = "The trace is being read; this page shows it in a moment."
-GONE: Final = "The trace is not stored any more."
-LOST: Final = "The farm could not read the trace: its worker was lost. The trace itself can be downloaded."
-BROKEN: Final = "The farm made a mistake of its own while it read the trace; its log says which."
+WAITS: Final = "Reading the trace; it appears here in a moment."
+GONE: Final = "The trace is no longer stored."
+LOST: Final = "The farm could not read the trace: its worker stopped. The raw trace can still be downloaded."
+BROKEN: Final = "Internal error while reading the trace; see the farm's log."
 _TIMELINE: TypeAdapter[Timeline] = TypeAdapter(Timeline)
 
 

@@ -124,7 +124,7 @@ def held_by_token(*, node: Node, token: str) -> Held:
         raise NotAllowed("The attempt token does not belong to an attempt of this node.", code="bad_token")
     if not serves(node, row.block):
         name = row.block.run.team.name
-        raise NotAllowed(f"{node.name} does not measure for team “{name}” any more.", code="not_served")
+        raise NotAllowed(f"{node.name} no longer measures for team “{name}”.", code="not_served")
     return Held(row.block, row)
 
 
@@ -199,4 +199,4 @@ def _token(node: Node, block: Block, attempt: int) -> str:
 
 
 def _stale(block_id: str, attempt: int) -> Conflict:
-    return Conflict(f"Attempt {attempt} at block {block_id} is not this node's (any more).", code="stale")
+    return Conflict(f"Attempt {attempt} at block {block_id} does not belong to this node.", code="stale")

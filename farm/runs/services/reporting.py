@@ -72,7 +72,7 @@ def accept_report(*, node: Node, block_id: str, attempt: int, token: str, report
     if known is not None:
         return known
     if not held.is_current:
-        raise Conflict(f"Attempt {attempt} at block {block_id} is over; it takes no more reports.", code="stale")
+        raise Conflict(f"Attempt {attempt} at block {block_id} is over and accepts no more reports.", code="stale")
     try:
         timed_s = _checked(report, held, measured=sum(one.kind == "round" for one in earlier))
     except Unprocessable as refusal:

@@ -65,5 +65,5 @@ def _cells(keys: Sequence[str], kind: ShareKind, by: User) -> tuple[Team, str, s
 
 def _number(subject: str, kind: ShareKind) -> int:
     if not is_row_number(subject):
-        raise Invalid(f"“{subject[:60]}” is no number of a {kind}.", code="subject")
+        raise Invalid(f"“{subject[:60]}” is not the number of a {kind}.", code="subject")
     return int(subject)

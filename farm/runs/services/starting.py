@@ -45,7 +45,7 @@ def start_run(
     """
     team = version.model.team
     if not can_write(requested_by, team=team):
-        raise NotAllowed(f"You may look at the models of team “{team.name}” but not measure them.")
+        raise NotAllowed(f"You can view the models of team “{team.name}” but not start runs of them.")
     declared = read_matrix(matrix)
     plan = plan_run(version=version, matrix=declared, seed=seed, releases=releases, yanked=yanked)
     must_be_meant(plan)

@@ -69,9 +69,9 @@ def why_stranded(block: Block) -> str:
         return ""
     if there.exists():
         names = ", ".join(there.values_list("name", flat=True))
-        return f"{names} does not measure for team “{block.run.team.name}” any more."
+        return f"{names} no longer measures for team “{block.run.team.name}”."
     gone = ", ".join(Node.objects.filter(pk__in=numbers).values_list("name", flat=True))
-    return f"{gone or 'Its node'} was taken out of the farm."
+    return f"{gone or 'Its node'} was removed from the farm."
 
 
 def _bound_to_nodes() -> QuerySet[Block]:

@@ -93,7 +93,7 @@ def _take_from_others() -> int:
 
 def _why_taken(block: Block) -> Reason:
     is_there = block.node is not None and block.node.health != NodeHealth.RETIRED
-    why = "ceased to measure for this team" if is_there else "was taken out of the farm"
+    why = "ceased to measure for this team" if is_there else "was removed from the farm"
     return Reason(code=ReasonCode.NODE_LOST, text=f"The node {why} while it measured.")
 
 

@@ -72,7 +72,7 @@ def _check_tensor(tensor: TensorProto, place: dict[str, str], *, folder: Path, m
         raise Problem("external_name", text)
     path = folder / location
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise Problem("external_link", f"{location} is a link or no plain file: upload the file itself.")
+        raise Problem("external_link", f"{location} is a link or not a regular file: upload the file itself.")
     if not path.exists():
         raise Problem("external_missing", f"{location}, the external data of {name}, is missing: upload it too.")
     # asked of the disk, which may not tell capital from small letters
@@ -87,7 +87,7 @@ def _check_range(tensor: TensorProto, place: dict[str, str], *, size: int) -> No
     try:
         offset, length = int(place.get("offset") or 0), int(place.get("length") or size - int(place.get("offset") or 0))
     except ValueError as error:
-        text = f"The tensor {name} has an offset or length in {location} that is no number: export the model again."
+        text = f"The tensor {name} has an offset or length in {location} that is not a number: export the model again."
         raise Problem("external_range", text) from error
     wanted = tensor_bytes(tensor)
     is_inside = offset >= 0 and length >= 0 and offset + length <= size

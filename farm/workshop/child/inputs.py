@@ -93,7 +93,7 @@ def check_given(given: arrays.Arrays, facts: Facts) -> dict[str, int]:
     wanted = [port["name"] for port in facts["inputs"]]
     missing, foreign = [n for n in wanted if n not in given], [n for n in given if n not in wanted]
     if missing or foreign:
-        lacks = f"lack {shown(missing[0])!r}" if missing else f"hold {shown(foreign[0])!r}, which is no input"
+        lacks = f"lack {shown(missing[0])!r}" if missing else f"hold {shown(foreign[0])!r}, which is not an input"
         text = f"The given inputs {lacks}: the model takes {', '.join(shown(n) for n in wanted[:10])}."
         raise Problem("inputs_names", text)
     found: dict[str, int] = {}

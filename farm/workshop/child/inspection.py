@@ -26,7 +26,7 @@ def inspect(payload: payloads.Model) -> dict[str, object]:
     except (TypeError, ValueError, AttributeError, LookupError) as error:
         # what parses as a message may still hold names that are no text, or fewer parts than it should
         traceback.print_exc()
-        what = "a name in it is no text, or something that belongs to it is missing"
+        what = "a name in it is not text, or a part is missing"
         raise Problem("malformed", f"{shown(main)} breaks the ONNX format: {what}; export it again.") from error
 
 

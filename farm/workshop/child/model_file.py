@@ -40,7 +40,7 @@ def read(folder: Path, main: str, *, with_data: bool = False) -> onnx.ModelProto
     content = path.read_bytes()
     model = _parsed(content, main)
     if not model.HasField("graph") or not (model.graph.node or model.graph.input or model.graph.output):
-        raise Problem("not_onnx", f"{shown(main)} is no ONNX model{_taken_for(content)}: it holds no graph.")
+        raise Problem("not_onnx", f"{shown(main)} is not a valid ONNX model{_taken_for(content)}: it holds no graph.")
     if not model.opset_import:
         raise Problem("truncated", f"{shown(main)} names no operator set, as if cut short: export or upload it again.")
     functions.check_count(model)
@@ -58,7 +58,7 @@ def _parsed(content: bytes, main: str) -> onnx.ModelProto:
         if _is_cut_short(content):
             text = f"{shown(main)} ends after {len(content):,} bytes in the middle of a field: upload it again, whole."
             raise Problem("truncated", text) from error
-        text = f"{shown(main)} is no ONNX model{_taken_for(content)}: its bytes are no such message."
+        text = f"{shown(main)} is not a valid ONNX model{_taken_for(content)}: it cannot be parsed."
         raise Problem("not_onnx", text) from error
     except (RecursionError, ValueError) as error:
         raise Problem("not_onnx", f"{shown(main)} cannot be parsed ({first_line(error)}).") from error

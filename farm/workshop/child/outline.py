@@ -21,7 +21,9 @@ def make(payload: payloads.Outline) -> dict[str, object]:
     try:
         found = outline(memoryview(mapped))
     except ValueError as problem:
-        raise Problem("no_graph", f"{shown(main)} is no ONNX model as far as it can be read: {problem}.") from problem
+        raise Problem(
+            "no_graph", f"{shown(main)} is not a valid ONNX model as far as it can be read: {problem}."
+        ) from problem
     if len(found) > limit:
         text = f"It has {len(found):,} bytes without its weights, more than the {limit:,} that a page can draw."
         raise Problem("large_graph", text)

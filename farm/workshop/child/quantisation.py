@@ -110,5 +110,5 @@ def check_loads(before: onnx.ModelProto, after: onnx.ModelProto, *, doing: str) 
     try:
         reference.load(after.SerializeToString())
     except Problem as problem:
-        text = f"The {doing} tool of onnxruntime {onnxruntime.__version__} spoilt the model: {problem.text}"
+        text = f"The {doing} tool of onnxruntime {onnxruntime.__version__} damaged the model: {problem.text}"
         raise Problem("quantising_failed", text) from problem

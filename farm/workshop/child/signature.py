@@ -76,7 +76,7 @@ def outputs_of(model: onnx.ModelProto) -> Ports:
 def port(value: onnx.ValueInfoProto) -> Port:
     """One input or output; see `inspection.Port`. Raises Problem: malformed."""
     if not _is_text(value.name):
-        text = f"The name {shown(value.name)!r} of an input or output is no UTF-8 text: export the model again."
+        text = f"The name {shown(value.name)!r} of an input or output is not UTF-8 text: export the model again."
         raise Problem("malformed", text)
     kind = value.type.WhichOneof("value")
     if kind != "tensor_type":
@@ -153,7 +153,7 @@ def _check_feedable(value: onnx.ValueInfoProto) -> None:
     kind = value.type.WhichOneof("value")
     name = shown(value.name)
     if kind != "tensor_type":
-        what = f"is a {kind.removesuffix('_type')}, no tensor" if kind else "has no type"
+        what = f"is a {kind.removesuffix('_type')}, not a tensor" if kind else "has no type"
         text = f"The input {name} {what}: only tensors can be fed."
         raise Problem("input_type", text)
     element = value.type.tensor_type.elem_type

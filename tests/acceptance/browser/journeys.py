@@ -99,8 +99,8 @@ def model_team(walk: Walk, farm: LiveFarm, samples: Path) -> None:
     page.wait_for_selector("#pareto-title", timeout=20_000)
     walk.reached(f"still right? {page.locator('#pareto-title').inner_text()}")
     page.locator("table.heat td a", has_text=re.compile(r"faster|slower|undecided|=")).first.click()
-    expect(page.locator("h2", has_text="Is it right?")).to_be_visible()
-    right = page.locator("section.panel", has=page.locator("h2", has_text="Is it right?"))
+    expect(page.locator("h2", has_text="Correctness")).to_be_visible()
+    right = page.locator("section.panel", has=page.locator("h2", has_text="Correctness"))
     walk.reached(f"one cell: {' '.join(right.locator('p').first.inner_text().split())}")
 
 

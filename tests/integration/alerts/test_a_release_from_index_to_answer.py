@@ -130,7 +130,7 @@ def test_a_step_whose_rounds_do_not_tell_goes_on_to_the_last_look(watch: Watch, 
     since = Investigation.objects.get(kind="since_when")
     assert [(step["version"], step["outcome"]) for step in since.steps] == [("1.30.0", "bad")]
     assert since.answer["first_bad"] == "1.30.0"
-    assert "goes on for 16 more rounds" in " ".join(Event.objects.values_list("text", flat=True))
+    assert "continues for 16 more rounds" in " ".join(Event.objects.values_list("text", flat=True))
 
 
 def test_a_candidate_older_than_the_good_release_is_not_asked_since_when(

@@ -61,7 +61,7 @@ def test_the_same_call_again_is_seen_again_and_told_once(watch: Watch, node: Nod
     assert kinds(alert) == ["opened", "seen_again"]
     # the model stands where it stood: nobody has gone back yet
     assert standing_of(alert.model).text == "not watched yet"
-    with pytest.raises(Invalid, match="no question here"):
+    with pytest.raises(Invalid, match="cannot be bisected"):
         ask_since_when(alert=alert, by=member)
     with pytest.raises(Invalid, match="swap them"):
         ask_since_when(alert=alert, by=member, good="1.30.0", bad="1.29.0")

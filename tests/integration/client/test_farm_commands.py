@@ -62,7 +62,7 @@ def test_inviting_a_member_says_their_role_and_the_command_that_changes_it(as_ad
 
 def test_a_person_that_nobody_knows_is_told_apart_from_a_role_that_is_none(as_administrator: Command) -> None:
     refused = as_administrator("farm", "users", "role", "nobody", "viewer")
-    assert (refused.exit_code, "Nobody called “nobody” is in team “vision”." in refused.stderr) == (2, True)
+    assert (refused.exit_code, "There is no user “nobody” in team “vision”." in refused.stderr) == (2, True)
     assert as_administrator("farm", "users", "role", "root", "king").exit_code == 2
 
 

@@ -31,8 +31,8 @@ def shown(answer: object) -> str:
 @pytest.mark.django_db(transaction=True)
 def test_a_wish_is_answered_with_rounds_and_minutes_or_that_none_will_do(farm: Client, version: int) -> None:
     text = shown(farm.plan(version, TWO, wish="3%"))
-    assert "b1: 3 % is seen in 95 of 100 blocks after 12 rounds, about " in text
-    assert "No number of rounds sees 1 %" in shown(farm.plan(version, TWO, wish="1%"))
+    assert "b1: 3 % is detected in 95 of 100 blocks after 12 rounds, about " in text
+    assert "No number of rounds detects 1 %" in shown(farm.plan(version, TWO, wish="1%"))
     assert "95 of 100" not in shown(farm.plan(version, TWO))
 
 

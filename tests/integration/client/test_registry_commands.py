@@ -53,17 +53,17 @@ def test_a_version_that_nobody_measured_is_deleted_for_good_by_its_models_number
 ) -> None:
     said = onnxfarm("models", "delete", version.model_id, "--yes")
     assert said.exit_code == 0
-    assert "encoder is deleted: 1 version deleted for good" in " ".join(said.output.split())
+    assert "encoder is deleted: 1 version deleted permanently" in " ".join(said.output.split())
     assert not Model.objects.exists()
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("delete", "encoder"), "Nobody is here to answer: say --yes."),
-        (("delete", "nothing", "--yes"), "There is no model “nothing” that you may see"),
+        (("delete", "encoder"), "Not a terminal: add --yes to confirm."),
+        (("delete", "nothing", "--yes"), "There is no model “nothing” that you can access"),
         (("delete", "encoder", "--version", "7", "--yes"), "encoder has no version 7; its versions: 1."),
-        (("restore", "encoder"), "There is no deleted model “encoder” that you may see"),
+        (("restore", "encoder"), "There is no deleted model “encoder” that you can access"),
         (("rename", "encoder", " "), "A model's name has 1 to 100 printable characters."),
         (("rename", "encoder", "decoder"), "There is another model “decoder” in team"),
         (("label", "encoder", "x" * 41), "at most 20 labels of 1 to 40"),

@@ -155,7 +155,7 @@ def test_alerts_are_listed_shown_and_settled(onnxfarm: Command, alert: Alert, ow
     assert "opened:" in shown
     assert json.loads(onnxfarm("alerts", "show", alert.pk, "--json").stdout)["id"] == alert.pk
     for words, state, said in (
-        (["ack", alert.pk, "--note", "mine"], "acknowledged", "member looks at it. mine"),
+        (["ack", alert.pk, "--note", "mine"], "acknowledged", "Acknowledged, assigned to member. mine"),
         (["assign", alert.pk, "owner"], "acknowledged", "Assigned to owner by member"),
         (["note", alert.pk, "asked upstream"], "acknowledged", "asked upstream"),
         (["snooze", alert.pk, "--until", "2099-12-24"], "acknowledged, snoozed", "until 2099-12-24 00:00 UTC"),
@@ -173,7 +173,7 @@ def test_alerts_are_listed_shown_and_settled(onnxfarm: Command, alert: Alert, ow
 def test_a_bisection_is_asked_for(onnxfarm: Command, alert: Alert) -> None:
     assert "each step is one run" in onnxfarm("alerts", "bisect", alert.pk).stderr
     Alert.objects.update(state=AlertState.OPEN)
-    assert "being looked into" in sentence(onnxfarm("alerts", "bisect", alert.pk))
+    assert "already has a search in progress" in sentence(onnxfarm("alerts", "bisect", alert.pk))
 
 
 def test_a_report_is_fetched_as_a_zip_or_as_the_issues_text(onnxfarm: Command, alert: Alert, tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_chosen_alerts_are_acknowledged_together_and_those_of_others_are_not(
     alerts = [watching.bare_alert(watch, version, bad=f"1.3{minor}.0") for minor in range(3)]
     chosen = [str(alert.pk) for alert in alerts[:2]]
     refused = client_of(viewer).post("/alerts/acknowledge/", {"alerts": chosen}, follow=True)
-    assert "may look at" in words_of(refused)
+    assert "can view" in words_of(refused)
     response = signed_in.post("/alerts/acknowledge/", {"alerts": [*chosen, "x", ""], "next": "/alerts/?q=enc"})
     assert response["Location"] == "/alerts/?q=enc"
     states = [Alert.objects.get(pk=alert.pk).state for alert in alerts]
@@ -138,7 +138,7 @@ def test_an_alert_says_who_by_how_much_since_when_through_what_and_the_way_round
     assert re.search(r"95 % interval [\d.]+–[\d.]+ %, \d+ rounds", words)
     assert "Since 1.30.0." in words
     assert re.search(r"SkipLayerNormalization: 2 nodes, [\d.]+ → [\d.]+ µs, explains (\d+ %|all)", words)
-    assert f"Leaving out {watching.WANTED} gives back" in words
+    assert f"Leaving out {watching.WANTED} recovers" in words
     assert "disabled_optimizers=[&#x27;BiasSoftmaxFusion&#x27;]" in text
     assert "Measured with and without it on 1.30.0: ▼ faster" in words
     assert "The same nodes ran on the same provider, fused alike." in words
@@ -177,7 +177,7 @@ def test_acknowledging_names_who_looks_at_it(signed_in: Client, alert: Alert, me
     words = assert_is_page(response)
     alert.refresh_from_db()
     assert (alert.state, alert.assignee) == (AlertState.ACKNOWLEDGED, member)
-    assert "member looks at it. is it the new kernel?" in words
+    assert "Acknowledged, assigned to member. is it the new kernel?" in words
 
 
 def test_an_acknowledged_alert_is_given_to_somebody_else(signed_in: Client, alert: Alert, member: User) -> None:
@@ -304,7 +304,7 @@ def test_a_first_bad_release_that_is_not_known_says_why_and_what_to_do(
 def test_an_older_candidate_is_not_asked_since_when(signed_in: Client, watch: Watch, version: Version) -> None:
     older = watching.bare_alert(watch, version, bad="1.20.0")
     words = assert_is_page(signed_in.get(f"/alerts/{older.pk}/"))
-    assert "no question: 1.20.0 is the older one" in words
+    assert "not applicable: 1.20.0 is older than" in words
     assert "Find the first bad release" not in words
 
 
@@ -321,7 +321,7 @@ def test_a_viewer_looks_but_changes_nothing(viewer: User, alert: Alert) -> None:
     assert "Acknowledge" not in assert_is_page(client.get("/alerts/"))
     response = client.post(f"/alerts/{alert.pk}/invalid/", {"reason": "no"})
     assert response.status_code == 403
-    assert "You may look at alert" in words_of(response)
+    assert "You can view alert" in words_of(response)
 
 
 def test_a_stranger_and_a_wrong_order_find_nothing(signed_in: Client, stranger: User, alert: Alert) -> None:

@@ -38,7 +38,7 @@ def test_a_question_is_asked_waited_for_and_answered(signed_in: Client, wrong: R
     sent = signed_in.post(f"{address}divergence/ask/", {"against": ""}, follow=True)
     words = assert_is_page(sent)
     assert "Requested. The node will look for the first divergent operator." in words
-    assert "Waits for the node." in words
+    assert "Waiting for the node." in words
     waiting = signed_in.get(f"{address}divergence/")
     assert b'hx-trigger="every 2s"' in waiting.content
     assert b"<button" not in waiting.content

@@ -134,7 +134,7 @@ def test_the_graph_is_handed_out_without_its_weights(signed_in: Client, version:
 
 
 @pytest.mark.usefixtures("_no_broker")
-@pytest.mark.parametrize(("content", "words"), [(b"no protobuf", "is no ONNX model"), (b"", "is empty")])
+@pytest.mark.parametrize(("content", "words"), [(b"no protobuf", "is not a valid ONNX model"), (b"", "is empty")])
 def test_a_file_that_cannot_be_read_is_said_in_words(
     signed_in: Client, version: Version, content: bytes, words: str
 ) -> None:

@@ -38,7 +38,7 @@ def test_open_alerts_come_first(signed_in: Client, version: Version, node: Node,
 
 def test_the_first_visit_has_nothing_to_compare_with(signed_in: Client, run: Run) -> None:
     for _ in range(2):
-        assert "Since you were here last" not in assert_is_page(signed_in.get("/"))
+        assert "Since your last visit" not in assert_is_page(signed_in.get("/"))
 
 
 def test_a_later_visit_tells_what_changed_meanwhile(
@@ -59,7 +59,7 @@ def test_a_later_visit_tells_what_changed_meanwhile(
     ):
         assert part in words, part
     # the same visit goes on, and still says it
-    assert "Since you were here last" in assert_is_page(signed_in.get("/"))
+    assert "Since your last visit" in assert_is_page(signed_in.get("/"))
 
 
 def test_nothing_new_is_said_too(signed_in: Client, owner: User) -> None:
@@ -72,16 +72,16 @@ def test_a_long_visit_stays_one_visit(signed_in: Client, owner: User, run: Run) 
     words = assert_is_page(signed_in.get("/"))
     assert f"Run {run.pk} of encoder" in words
     was_here(signed_in, owner, minutes_ago=29)
-    assert "Since you were here last" not in assert_is_page(signed_in.get("/"))
+    assert "Since your last visit" not in assert_is_page(signed_in.get("/"))
 
 
 def test_another_readers_or_a_forged_visit_counts_for_nothing(owner: User, member: User) -> None:
     client = client_of(member)
     was_here(client, owner, minutes_ago=60)
-    assert "Since you were here last" not in assert_is_page(client.get("/"))
+    assert "Since your last visit" not in assert_is_page(client.get("/"))
     for forged in (f"{member.pk}:0:1", "x" * 999, ""):
         client.cookies[NAME] = forged
-        assert "Since you were here last" not in assert_is_page(client.get("/"))
+        assert "Since your last visit" not in assert_is_page(client.get("/"))
 
 
 def test_a_part_that_fills_in_by_itself_is_no_visit(signed_in: Client, owner: User) -> None:

@@ -58,7 +58,8 @@ def test_the_page_says_what_is_deleted_and_what_stays_before_it_is(
     rows.make_version(team, owner, number=2)
     words = assert_is_page(signed_in.get(f"/models/{version.model_id}/"))
     assert (
-        "1 version without runs will be deleted for good, with files that nothing else uses (up to 4.32 MB)." in words
+        "1 version without runs will be deleted permanently, with files that nothing else uses (up to 4.32 MB)."
+        in words
     )
     assert "1 measured version will be hidden and can be restored; 1 run and their results stay." in words
 
@@ -84,7 +85,7 @@ def test_a_rejected_upload_is_found_in_the_list_and_deleted(signed_in: Client, t
     assert table_rows(signed_in.get("/models/"), "models")[0][2] == "✕ rejected"
     response = signed_in.post(f"/models/versions/{version.pk}/delete/", follow=True)
     assert response.redirect_chain[-1][0] == "/models/"
-    assert "encoder v1 is deleted: 1 version deleted for good" in assert_is_page(response)
+    assert "encoder v1 is deleted: 1 version deleted permanently" in assert_is_page(response)
     assert not Model.objects.exists()
 
 
@@ -131,7 +132,7 @@ def test_chosen_models_are_labelled_or_deleted_together(
     assert "decoder: ci, small." in words
     assert all(model.labels == ["ci", "small"] for model in Model.objects.all())
     words = words_of(signed_in.post("/models/chosen/", {"models": chosen, "what": "delete"}, follow=True))
-    assert "decoder is deleted: 1 version deleted for good" in words
+    assert "decoder is deleted: 1 version deleted permanently" in words
     assert list(Model.objects.kept()) == []
     assert "Select models first" in assert_is_page(signed_in.get("/models/chosen/?models=x"))
 
@@ -142,7 +143,7 @@ def test_who_may_only_look_may_not_change_a_model(
 ) -> None:
     given = {"name": "mine", "labels": "", "description": ""}
     response = client_of(viewer).post(f"/models/{version.model_id}/{what}/", given, follow=True)
-    assert "You may look at the models of team" in words_of(response)
+    assert "You can view the models of team" in words_of(response)
     assert client_of(stranger).post(f"/models/{version.model_id}/{what}/", given).status_code == 404
     model = Model.objects.get()
     assert (model.name, model.removed_at) == ("encoder", None)

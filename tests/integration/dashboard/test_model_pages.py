@@ -26,7 +26,7 @@ def test_a_models_page_shows_its_facts_findings_and_runs(signed_in: Client, run:
         "Nodes without a name",
         "[batch, sequence, 256]",
         f"run {run.pk}",
-        "Loads on ONNX Runtime 1.15.0 and newer (2 of 35 releases were tried).",
+        "Loads on ONNX Runtime 1.15.0 and newer (2 of 35 releases were measured).",
         "1.30.0 – 1.31.0",
         "measured",
         "derived",

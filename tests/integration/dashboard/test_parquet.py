@@ -57,5 +57,5 @@ def test_a_server_without_pyarrow_says_what_is_missing(
     answer = signed_in.get(f"/api/v1/runs/{run.pk}/results.parquet")
     assert (answer.status_code, answer.json()["code"]) == (422, "no_pyarrow")
     words = assert_is_page(signed_in.get("/runs/?as=parquet"), 422)
-    assert "pyarrow is not installed on its server" in words
+    assert "pyarrow is not installed on the farm's server" in words
     assert "pip install 'onnxfarm[parquet]'" in words

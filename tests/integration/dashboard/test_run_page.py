@@ -309,7 +309,7 @@ def test_a_cells_page_has_its_numbers_operators_facts_log_and_command(signed_in:
         "peak memory 91 MiB",
         "/layers.0/norm/LayerNormalization",
         "SkipLayerNormalization",
-        "Is it right? ✓ pass",
+        "Correctness ✓ pass",
         "Example CPU",
         "loaded encoder.onnx",
         "onnxfarm bench encoder.onnx --ort 1.31.1 --provider CPUExecutionProvider --batch 1",
@@ -359,7 +359,7 @@ def test_a_member_may_run_and_a_viewer_may_only_look(run: Run, member: User, vie
     looking = client_of(viewer)
     assert "More rounds" not in assert_is_page(looking.get(f"/runs/{run.pk}/"))
     words = assert_is_page(looking.post(f"/runs/{run.pk}/cancel/", follow=True))
-    assert "You may look at run" in words
+    assert "You can view run" in words
 
 
 def test_a_stranger_sees_neither_the_run_nor_its_cells(run: Run, stranger: User) -> None:

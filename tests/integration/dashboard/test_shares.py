@@ -46,7 +46,7 @@ def made(run: Run, by: User, kind: str, **how: int) -> str:
     [
         ("run", "slower than 1.29.0"),
         ("cell", "ONNX Runtime 1.31.1"),
-        ("model", "What its runs found"),
+        ("model", "Results"),
         ("compare", "2 cells side by side"),
     ],
 )
@@ -80,7 +80,7 @@ def test_every_chart_of_a_shared_run_leads_nowhere(run: Run, owner: User, chart:
 
 def test_a_run_that_is_still_measured_is_shown_as_far_as_it_is(version: Version, node: Node, owner: User) -> None:
     begun = rows.begin_run(version, owner)
-    assert "still being measured" in assert_is_page(Client().get(made(begun, owner, "run")))
+    assert "still in progress" in assert_is_page(Client().get(made(begun, owner, "run")))
 
 
 def test_only_the_digest_of_a_link_is_kept(run: Run, owner: User) -> None:
@@ -153,7 +153,7 @@ def test_the_audit_log_tells_who_made_opened_and_closed_a_link(signed_in: Client
 def test_whoever_may_only_look_or_may_not_see_shares_nothing(
     run: Run, viewer: User, stranger: User, owner: User, member: User
 ) -> None:
-    with pytest.raises(NotAllowed, match="not share what is its"):
+    with pytest.raises(NotAllowed, match="not share its pages"):
         made(run, viewer, "run")
     with pytest.raises(Missing):
         made(run, stranger, "run")

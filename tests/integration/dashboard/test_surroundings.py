@@ -44,7 +44,7 @@ def test_a_nodes_page_advises_from_what_was_read_before_its_blocks(
     node.facts_json = {**node.facts_json, "advice": []}
     node.save()
     words = assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
-    assert "The governor is powersave: expect slower and less even numbers" in words
+    assert "The governor is powersave: expect slower and noisier results" in words
     assert "Another runner measured on this machine just before the block" in words
     assert "Other programs used 31 % of the processor just before the block" in words
     blocks = restless_run.blocks.count()

@@ -45,7 +45,7 @@ def test_a_series_shows_its_level_shift_and_its_alert(signed_in: Client, watch: 
     ):
         response = signed_in.get(address)
         words = assert_is_page(response)
-        assert "1.31.1 stands at +24 % against 1.29.0" in words
+        assert "1.31.1 is at +24 % against 1.29.0" in words
         assert "+24 % with 1.31.1" in words
         assert f"alert {alert.pk}" in words
         assert 'role="img"' in response.content.decode()

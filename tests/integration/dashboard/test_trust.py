@@ -45,16 +45,16 @@ def test_the_form_says_what_a_wished_change_costs(signed_in: Client, version: Ve
         matrix = f"budget: {budget}\nmatrix:\n  runtime: [1.29.0, 1.31.1]\n"
         return words_of(signed_in.post("/runs/plan/", {"version": version.pk, "matrix": matrix, "wish": wish}))
 
-    assert "3 % is seen in 95 of 100 blocks after" in plan("3%")
+    assert "3 % is detected in 95 of 100 blocks after" in plan("3%")
     assert "with `budget: standard`" in plan("2.7 %", "quick")
-    assert "No number of rounds sees 1 %: changes within the margin of 2 %" in plan("1%")
+    assert "No number of rounds detects 1 %: changes within the margin of 2 %" in plan("1%")
     assert "wish is 'much': write the change to be seen, such as 3%" in plan("much")
     assert "95 of 100" not in plan("")
 
 
 def test_a_wish_of_the_matrix_is_kept_with_the_run(signed_in: Client, version: Version, node: Node) -> None:
     matrix = "wish: 4%\nmatrix:\n  runtime: [1.29.0, 1.31.1]\n"
-    assert "4 % is seen" in words_of(signed_in.post("/runs/plan/", {"version": version.pk, "matrix": matrix}))
+    assert "4 % is detected" in words_of(signed_in.post("/runs/plan/", {"version": version.pk, "matrix": matrix}))
     signed_in.post("/runs/new/", {"version": version.pk, "matrix": matrix, "seed": "0"})
     assert Run.objects.get().matrix["wish"] == pytest.approx(0.04)
 

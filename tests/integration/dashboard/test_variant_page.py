@@ -116,7 +116,7 @@ def test_a_look_that_failed_says_why(signed_in: Client, variant: Variant) -> Non
         (
             MakingState.FAILED,
             "Static quantisation failed (why).",
-            "could not be made: Static quantisation failed (why).",
+            "could not be created: Static quantisation failed (why).",
         ),
         (MakingState.PENDING, "", "Being created."),
     ],

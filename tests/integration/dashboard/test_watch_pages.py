@@ -60,7 +60,7 @@ def test_a_watch_is_told_in_one_sentence_with_its_next_look(
         in words
     )
     assert "always beside onnxruntime 1.29.0." in words
-    assert "Next: asks the package index at" in words
+    assert "Next: queries the package index at" in words
     assert "not measured yet" in words
 
 
@@ -125,7 +125,7 @@ def test_a_failed_look_at_the_index_is_said(signed_in: Client, watch: Watch, set
     )
     assert "the last time it failed: The package index did not answer." in assert_is_page(signed_in.get("/watches/"))
     settings.INDEX_POLL_S = 0
-    assert "does not ask the package index" in assert_is_page(signed_in.get(f"/watches/{watch.pk}/"))
+    assert "does not query the package index" in assert_is_page(signed_in.get(f"/watches/{watch.pk}/"))
 
 
 def test_a_watchs_page_shows_rule_rounds_alerts_and_series(signed_in: Client, watch: Watch, version: Version) -> None:

@@ -103,7 +103,7 @@ def test_the_page_shows_and_keeps_the_limits(node: Node, owner: User) -> None:
         ("temperature", "999", "number of °C from 30 to 120"),
         ("cache", "0.1", "model cache"),
         ("cache", "-3", "model cache"),
-        ("tags", "Not_A!Tag", "is no tag"),
+        ("tags", "Not_A!Tag", "is not a valid tag"),
         ("teams", "nobody has this one", "no team"),
     ],
 )

@@ -101,7 +101,7 @@ def test_a_removed_file_is_gone_from_the_bucket(bucket: Any) -> None:
 
 def test_a_bucket_that_is_not_there_is_named_in_one_sentence(bucket: Any, server: str, settings: Any) -> None:
     settings.STORAGES = settings.STORAGES | {objects.ALIAS: bucket_storage("nobody-s", url=server, region="us-east-1")}
-    with pytest.raises(Away, match="The farm's bucket does not do as told"):
+    with pytest.raises(Away, match="The farm's bucket rejected a request"):
         kept()
 
 

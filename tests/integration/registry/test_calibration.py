@@ -132,14 +132,14 @@ def test_test_data_named_as_calibration_are_no_inputs(upload: Upload) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"nothing at all", "is no .npz archive"),
+        (b"nothing at all", "is not an .npz archive"),
         (npz(z=np.zeros((9, 4), np.float32)), "The calibration data lack the input 'x'"),
         (npz(x=np.zeros((9, 1, 8, 8), np.float64)), "The calibration input 'x' is float64, the model takes float32"),
         (npz(x=np.zeros((9, 8, 8), np.float32)), "The calibration input 'x' has the shape [9, 8, 8]"),
         (npz(x=np.zeros((0, 1, 8, 8), np.float32)), "hold 0 samples"),
         (
             npz(x=np.zeros((9, 1, 8, 8), np.float32), more=np.zeros((9, 1), np.float32)),
-            "The calibration data hold 'more', which is no input",
+            "The calibration data hold 'more', which is not an input",
         ),
     ],
 )

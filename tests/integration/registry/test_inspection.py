@@ -138,7 +138,7 @@ def test_a_lost_file_is_the_farms_own_mistake_and_is_said(
     number = sent(api_of(member), ("relu.onnx", (models / "relu_op13_ir7.onnx").read_bytes()))
     stored_path(Version.objects.get(pk=number).artifact.bundle.main_sha256).unlink()
     services.inspect_version(number)
-    assert "mistake of its own" in Version.objects.get(pk=number).problem
+    assert "internal error" in Version.objects.get(pk=number).problem
 
 
 def test_a_rejected_version_is_inspected_again_on_order(

@@ -67,7 +67,7 @@ def test_an_upload_is_not_read_without_walls_and_uploader_and_operator_each_lear
     with caplog.at_level(logging.ERROR):
         version = uploaded()
     assert version.state == VersionState.REJECTED
-    assert "nothing on this machine can confine the process that would read it. Ask the operator" in version.problem
+    assert "no sandbox works on this machine. Ask the administrator" in version.problem
     assert "No seccomp filter can be made here" in caplog.text
     assert version.inspection is None
 
@@ -91,7 +91,7 @@ def test_a_farm_without_walls_says_so_wherever_one_looks(client: Client, member:
 
 @pytest.mark.usefixtures("accepted")
 def test_the_operators_word_is_said_wherever_one_looks(client: Client, member: User) -> None:
-    assert "whoever uploads a model may run code with the farm" in home(client, member)
+    assert "an uploaded model could run code with the farm" in home(client, member)
     metrics = client.get("/metrics").content.decode()
     assert 'onnxfarm_sandbox_info{level="none",unsandboxed="accepted"} 1.0' in metrics
     assert "onnxfarm_reads_uploads 1.0" in metrics

@@ -187,9 +187,9 @@ def test_a_part_that_nobody_asked_for_or_that_is_no_zip_is_refused(
     ask(api_of(member), done)
     lease = claim(node, first_block(done))
     held = {"node": node, "block_id": lease.order.block, "attempt": lease.order.attempt, "token": lease.token}
-    with pytest.raises(Unprocessable, match="Nothing was asked about arm 0"):
+    with pytest.raises(Unprocessable, match="No search was requested for arm 0"):
         services.accept_part(**held, arm=0, chunks=[zipped()])
-    with pytest.raises(Unprocessable, match="no zip"):
+    with pytest.raises(Unprocessable, match="not a zip"):
         services.accept_part(**held, arm=1, chunks=[b"PK", b"no", b""])
     post(node, lease, EndReport(wall_s=1.0))
     with pytest.raises(Conflict):

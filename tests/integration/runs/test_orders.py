@@ -123,7 +123,7 @@ def test_more_rounds_that_make_no_sense_are_refused(
 def test_a_block_whose_node_is_gone_cannot_go_on(run: Run, node: Node, member: User, owner: User) -> None:
     measure(node, first_block(run), [1.0, 1.0, 1.0])
     fleet.revoke(node=node, by=owner)
-    with pytest.raises(Conflict, match="No block of this run can go on"):
+    with pytest.raises(Conflict, match="No block of this run can continue"):
         services.more_rounds(run=run, by=member, rounds=8, blocks=[1])
 
 

@@ -52,7 +52,7 @@ def test_more_rounds_on_a_node_that_is_retired_meanwhile_end_and_say_so(
     fleet.revoke(node=node, by=owner)
     services.sweep()
     assert is_as_before(run)
-    said = run.events.filter(block=going_on, text__contains="bench-1 was taken out of the farm").get()
+    said = run.events.filter(block=going_on, text__contains="bench-1 was removed from the farm").get()
     assert "keeps its 8 rounds" in said.text
     assert "start a new run" in said.text
 
@@ -90,7 +90,7 @@ def test_a_block_for_a_named_node_that_is_retired_fails_with_the_way_out(
     assert (run.state, run.outcome) == (RunState.FINISHED, RunOutcome.PARTIAL)
     assert reason is not None
     assert reason.code == ReasonCode.NODE_LOST
-    assert "bench-1 was taken out of the farm" in reason.text
+    assert "bench-1 was removed from the farm" in reason.text
     assert "start a new run" in reason.text
 
 

@@ -58,7 +58,7 @@ def test_names_of_dimensions_are_never_cut_however_narrow_the_terminal(
     shown = CliRunner().invoke(app, ["inspect", str(tmp_path / "m.onnx")])
     assert shown.exit_code == 0, shown.output
     assert "…" not in shown.stdout
-    line = next(line for line in shown.stdout.splitlines() if line.startswith("sizes to choose"))
+    line = next(line for line in shown.stdout.splitlines() if line.startswith("dynamic sizes"))
     assert all(name in line for name in names)
 
 
@@ -67,7 +67,7 @@ def test_inspect_tells_which_releases_load_a_model_and_how_it_is_known() -> None
     shown = CliRunner().invoke(app, ["inspect", path, "--compatibility"])
     assert shown.exit_code == 0
     words = " ".join(shown.stdout.split())
-    assert "Loads on ONNX Runtime 1.18.0 and newer (derived from its stamps, none was tried)." in words
+    assert "Loads on ONNX Runtime 1.18.0 and newer (derived from its opsets and IR version, not measured)." in words
     answer = json.loads(CliRunner().invoke(app, ["inspect", path, "--compatibility", "--json"]).stdout)["compatibility"]
     assert answer["lowest"] == "1.18.0"
     rows = {row["version"]: row for row in answer["rows"]}
@@ -80,4 +80,4 @@ def test_inspect_refuses_what_is_no_model_in_one_sentence(tmp_path: Path) -> Non
     bad.write_bytes(b"nothing that anyone could load " * 9)
     answer = CliRunner().invoke(app, ["inspect", str(bad)])
     assert answer.exit_code == 2
-    assert answer.stderr.startswith("onnxfarm: bad.onnx is no ONNX model")
+    assert answer.stderr.startswith("onnxfarm: bad.onnx is not a valid ONNX model")

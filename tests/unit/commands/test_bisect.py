@@ -111,9 +111,9 @@ def test_a_small_change_elsewhere_is_not_the_one_that_is_looked_for() -> None:
 @pytest.mark.parametrize(
     ("bench", "words"),
     [
-        (MadeUpBench(), "1.31.1 was called bad, but here it is not worse than 1.29.0"),
+        (MadeUpBench(), "1.31.1 was given as bad, but here it is not worse than 1.29.0"),
         (slower_from("1.31.1", 0.7), "faster than 1.29.0"),
-        (MadeUpBench(checks=refused_on("1.29.0")), "1.29.0 was called good, but here it does not run the model"),
+        (MadeUpBench(checks=refused_on("1.29.0")), "1.29.0 was given as good, but here it does not run the model"),
         (MadeUpBench(checks=refused_on("1.29.0", "1.31.1")), "Neither 1.29.0 nor 1.31.1 runs the model: This runtime"),
     ],
 )

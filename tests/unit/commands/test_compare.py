@@ -115,7 +115,7 @@ def test_other_facts_of_the_machine_are_named(call: Call, write: Write) -> None:
     assert len(answer["confounders"]) == 4
     (one,) = answer["comparisons"]
     assert "cpu_model was A and is B." in one["reason"]
-    assert "1 more facts of the machine differ." in one["reason"]
+    assert "1 more machine facts differ." in one["reason"]
     assert one["command"].startswith("onnxfarm bench encoder.onnx --ort 1.29.0,1.29.0 ")
 
 

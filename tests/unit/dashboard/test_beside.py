@@ -30,7 +30,7 @@ def test_each_own_setting_has_a_line_with_its_reason_where_it_was_not_looked_at(
     assert found["a row of the batch alone"] == [
         "not measured", "", "needs a dynamic batch, and more than one row in it"
     ]  # fmt: skip
-    assert found["the precision asked for, fp32"] == ["not told", "", "The provider tells no precision of its own."]
+    assert found["the precision asked for, fp32"] == ["not reported", "", "The provider reports no precision."]
 
 
 def test_what_differs_is_said_with_its_size() -> None:

@@ -143,10 +143,10 @@ def test_operators_with_verdicts_of_their_own_have_them_in_the_table_and_in_the_
     figure = operators.operators(comparison.model_copy(update={"operators": both}), sides)
     assert [head.text for head in figure.table.heads][-5:] == ["Verdict", "ratio", "ratio from, to", "rounds", "Why"]
     assert figure.table.rows[0][-3].text == "1.08 to 1.12"
-    assert "; called by themselves: " in figure.title
+    assert "; significant on their own: " in figure.title
     quiet = [one.model_copy(update={**judged, "verdict": "undecided"}) for one in both]
     title = operators.operators(comparison.model_copy(update={"operators": quiet}), sides).title
-    assert title.endswith("; no operator is called slower or faster by itself")
+    assert title.endswith("; no single operator is significantly slower or faster")
     many = [one.model_copy(update=judged) for one in both]
     title = operators.operators(comparison.model_copy(update={"operators": many}), sides).title
     assert title.endswith(f" and {len(many) - 2} more")

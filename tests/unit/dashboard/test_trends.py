@@ -157,7 +157,7 @@ def test_names_leave_out_what_all_series_share() -> None:
 def test_the_title_says_where_the_last_values_stand() -> None:
     one = reading.lines(WATCH, rows(stepped(60, at=40)))
     table = reading.table(one, watch=1)
-    assert trend(one, reference="1.29.0", table=table).title.startswith("1.31.1 stands at +2")
+    assert trend(one, reference="1.29.0", table=table).title.startswith("1.31.1 is at +2")
     assert trend(one, reference="1.29.0", table=table).title.endswith("against 1.29.0; 1 level shift")
     two = reading.lines(WATCH, [*rows([0.9]), *rows([1.2], series="s2", label="int8")])
     assert (

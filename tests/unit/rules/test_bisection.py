@@ -61,7 +61,7 @@ def test_bad_then_fixed_then_bad_again_is_said() -> None:
 def test_a_good_bad_version_is_refused_in_one_sentence() -> None:
     search = Bisection(VERSIONS, good="1.15.0", bad="1.31.0")
     assert search.next_probe() == "1.31.0"
-    with pytest.raises(BisectionProblem, match=r"1\.31\.0 was called bad, but here it is not slower than 1\.15\.0"):
+    with pytest.raises(BisectionProblem, match=r"1\.31\.0 was given as bad, but here it is not slower than 1\.15\.0"):
         search.record("1.31.0", Outcome.GOOD)
 
 

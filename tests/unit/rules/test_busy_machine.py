@@ -67,7 +67,7 @@ def test_few_disturbed_rounds_among_many_are_left_out_and_that_is_said():
     _, found, _ = judged(ratio=1.3, disturbed={2, 11}, rounds=14, budget="standard", wall_noise=0.01)
     assert (found.verdict_from, found.disturbed) == ("wall", 2)
     assert "disturbed 2 of 14 rounds" in found.reason
-    assert "do not count" in found.reason
+    assert "were set aside" in found.reason
 
 
 def test_launches_without_processor_time_are_judged_as_before():
@@ -79,7 +79,7 @@ def test_a_round_that_was_the_last_to_fit_ends_the_block_and_its_comparison_says
     judge, found, reply = judged(rounds=5, is_last=True)
     assert not reply.go_on
     assert (found.verdict, found.rounds) == ("undecided", 5)
-    assert "over after 5 of 8 rounds" in found.reason
+    assert "ran out after 5 of 8 rounds" in found.reason
     # somebody asks for more: the next round comes after the last one
     assert judge.take(make_round(5, {0: 1.0, 1: 1.0})).go_on
 

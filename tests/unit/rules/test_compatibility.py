@@ -28,7 +28,7 @@ def test_stamps_that_alone_stand_in_the_way_are_told() -> None:
     row = compatibility.table(Stamps({"": 17, "ai.onnx.ml": 5}, 10, (), ("ai.onnx.ml",)))[0]
     assert row.reason is not None
     assert row.tidied
-    assert row.sentence().endswith("A variant with an opset of its own loads, its stamps put in order.")
+    assert row.sentence().endswith("A variant converted to another opset loads.")
 
 
 def test_operators_that_stand_in_the_way_cannot_be_tidied_away() -> None:
@@ -42,7 +42,7 @@ def test_a_model_whose_every_import_is_unused_keeps_them() -> None:
 def test_fusions_that_differ_are_read_off_traces() -> None:
     rows = compatibility.table(OPSET_21, executed={"1.19.0": 46, "1.23.0": 60, "1.31.1": 60})
     said = {row.version: row.sentence() for row in rows if row.executed_nodes}
-    assert said["1.19.0"] == "loads, but its fusions differ: 46 nodes run"
+    assert said["1.19.0"] == "loads, but with different fusions: 46 nodes run"
     assert said["1.23.0"] == said["1.31.1"] == "loads"
 
 
@@ -67,12 +67,12 @@ def test_what_was_measured_counts_before_what_is_derived() -> None:
 
 def test_the_table_is_one_sentence() -> None:
     assert compatibility.verdict(compatibility.table(OPSET_21)) == (
-        "Loads on ONNX Runtime 1.18.0 and newer (derived from its stamps, none was tried)."
+        "Loads on ONNX Runtime 1.18.0 and newer (derived from its opsets and IR version, not measured)."
     )
     why = Reason(code=ReasonCode.MODEL_NOT_LOADED, text="It has no kernel for Foo.")
     tried = compatibility.table(OPSET_21, measured={"1.20.0": why, "1.31.1": None})
     assert compatibility.verdict(tried) == (
-        "Loads on ONNX Runtime 1.18.0 and newer, but not on 1.20.0 (2 of 35 releases were tried)."
+        "Loads on ONNX Runtime 1.18.0 and newer, but not on 1.20.0 (2 of 35 releases were measured)."
     )
     none = compatibility.table(Stamps({"": 17}, 99))
     assert compatibility.verdict(none) == "No known release of ONNX Runtime loads this model as it is."

@@ -24,7 +24,7 @@ def test_the_explanation_of_a_confirmed_change_is_that_of_the_operators_that_wer
     (one,) = explained_by(first, confirming()).comparisons
     assert (one.ratio, one.verdict, one.traces) == (1.25, "slower", 16)
     assert one.operators[0].verdict == "slower"
-    assert "(1 of 1 called by themselves over 16 rounds)" in (sentences.explanation(one) or "")
+    assert "(1 of 1 significant on their own over 16 rounds)" in (sentences.explanation(one) or "")
 
 
 def test_a_comparison_that_was_confirmed_from_its_other_side_is_explained_as_well() -> None:

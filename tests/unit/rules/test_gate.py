@@ -56,7 +56,7 @@ def test_an_equal_candidate_passes() -> None:
     answer = _judged(document, fail_on=["slower", "parity"])
     assert answer.is_passed
     markdown = gate_reports.as_markdown(answer, document)
-    assert "The gate passed: 1 comparison, nothing that fails it." in markdown
+    assert "The gate passed: 1 comparison, no failures." in markdown
     assert "| = equal +24 % | +21 to +26 % |" in markdown
     assert ElementTree.fromstring(gate_reports.as_junit(answer, document)).get("failures") == "0"
 

@@ -91,7 +91,7 @@ CASES = {
     ),
     "undecided below one": Case(
         compared(verdict="undecided", ratio=0.99, ci_low=0.96, ci_high=1.08, rounds_needed=16),
-        "is undecided (95 % interval −4 to +8 %, 8 rounds). The smallest change it could see is 2.9 %; about 16 rounds",
+        "is undecided (95 % interval −4 to +8 %, 8 rounds). The smallest detectable change is 2.9 %; about 16 rounds",
         ("? undecided", "−1 %", "−4 to +8 %"),
         ("? undecided", "−1 %", "−4 to +8 %"),
     ),
@@ -123,13 +123,13 @@ CASES = {
     "nobody knows how many items": Case(
         compared("eight", axis="batch", ratio=7.8, ci_low=7.4, ci_high=8.2, rounds_needed=8),
         "with more or fewer items/s than batch 1 on bench-1 is undecided (95 % interval −2 to +8 %, 8 rounds). The "
-        "smallest change it could see is 2.9 %.",
+        "smallest detectable change is 2.9 %.",
         ("? undecided", "+3 %", "−2 to +8 %"),
         ("? undecided", "+3 %", "−2 to +8 %"),
     ),
     "failed parity": Case(
         compared("int8", axis="precision", verdict="faster", ratio=0.8, ci_low=0.78, ci_high=0.83),
-        "The outputs of int8 fail parity, so that it is faster does not count. int8-dynamic runs encoder (CPU, batch "
+        "The outputs of int8 fail parity, so its speedup does not count. int8-dynamic runs encoder (CPU, batch "
         "1, 1 thread, ONNX Runtime 1.29.0) 20 % faster than fp32 on bench-1 (95 % interval 17–22 %, 8 rounds).",
         ("▼ faster", "20 %", "17–22 %"),
         ("▼ faster", "−20 %", "−22 to −17 %"),

@@ -130,7 +130,7 @@ def test_an_operator_that_explains_little_is_not_named():
         ({"verdict": "equal", "ratio": 1.001, "ci_low": 0.998, "ci_high": 1.004}, r"= equal: .*−0.2 to \+0.4 %"),
         (
             {"verdict": "undecided", "ratio": 1.01, "ci_low": 0.98, "ci_high": 1.05, "rounds_needed": 16},
-            r"\? undecided: Whether .* is undecided .* The smallest change it could see is 2.9 %; about 16 rounds",
+            r"\? undecided: Whether .* is undecided .* The smallest detectable change is 2.9 %; about 16 rounds",
         ),
         ({"verdict": "undecided", "smallest_detectable": None}, r"8 rounds\).$"),
         (
@@ -209,8 +209,8 @@ def judged(verdict, rounds=16):
 @pytest.mark.parametrize(
     ("verdicts", "sure"),
     [
-        (("slower", "undecided"), " (1 of 2 called by themselves over 16 rounds)"),
-        (("equal", "undecided"), " (none called by itself over 16 rounds)"),
+        (("slower", "undecided"), " (1 of 2 significant on their own over 16 rounds)"),
+        (("equal", "undecided"), " (none significant on its own over 16 rounds)"),
         ((None, None), ""),
     ],
 )

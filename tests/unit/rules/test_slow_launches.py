@@ -30,7 +30,7 @@ def test_a_new_runtime_with_more_slow_launches_is_a_finding_though_its_median_is
     counted = slow_launches.slow_launches(pairs(0, 9))
     assert counted.is_finding
     assert slow_launches.sentence(counted, set_aside=9, rounds=24) == (
-        "9 of 24 rounds fell on a slow launch and do not count. Slow launches became more frequent: 0 of 24 before, "
+        "9 of 24 rounds fell on a slow launch and were set aside. Slow launches became more frequent: 0 of 24 before, "
         "9 of 24 after (Fisher's exact test, p = 0.0016)."
     )
 

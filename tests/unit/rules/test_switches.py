@@ -216,7 +216,7 @@ def test_a_block_without_the_change_says_nothing_of_switches() -> None:
 
 def test_the_work_around_is_said_with_what_is_left_and_as_code() -> None:
     one = trial(SINGLE, 0.96)
-    assert switches.sentence(one).startswith("Leaving out E1Fusion gives back 96 % of the change")
+    assert switches.sentence(one).startswith("Leaving out E1Fusion recovers 96 % of the change")
     assert "disabled_optimizers=['E1Fusion']" in switches.code_for(one)
     assert "ORT_ENABLE_BASIC" in switches.code_for(trial(LEVEL, 1.0))
     many = Candidate("optimizers", "many", names=tuple(f"N{number}Fusion" for number in range(6)))
@@ -235,4 +235,4 @@ def test_without_options_of_a_provider_and_a_number_of_threads_only_settings_are
 
 
 def test_an_optimization_level_that_helps_is_named() -> None:
-    assert switches.sentence(trial(LEVEL, 0.9)).startswith("The optimization level basic gives back")
+    assert switches.sentence(trial(LEVEL, 0.9)).startswith("The optimization level basic recovers")

@@ -23,7 +23,7 @@ def test_a_large_change_takes_the_first_look() -> None:
     assert (wish.change, wish.rounds, wish.budget) == (0.05, 8, Budget.STANDARD)
     assert wish.minutes is not None
     assert 0.2 < wish.minutes < 5
-    assert wish.text.startswith("5 % is seen in 95 of 100 blocks after 8 rounds, about ")
+    assert wish.text.startswith("5 % is detected in 95 of 100 blocks after 8 rounds, about ")
 
 
 def test_a_smaller_one_takes_more_rounds_and_minutes() -> None:
@@ -44,7 +44,7 @@ def test_a_change_that_the_budget_cannot_see_names_the_one_that_can() -> None:
 def test_a_change_within_the_margin_is_never_seen(wish: object, margin: float) -> None:
     found = wish_of(wish, margin=margin)
     assert (found.rounds, found.minutes) == (None, None)
-    assert found.text.startswith("No number of rounds sees ")
+    assert found.text.startswith("No number of rounds detects ")
     assert f"margin of {100 * margin:g} %" in found.text
 
 

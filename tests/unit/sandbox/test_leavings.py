@@ -32,7 +32,7 @@ def test_only_a_plain_file_is_opened(what: str, work: Path, secret: Path) -> Non
     PLANTED[what](place, secret)
     assert not leavings.is_plain(place)
     assert leavings.names(work, r".*") == []
-    with pytest.raises(leavings.LeftError, match=r"inputs\.npz is a .* no plain file"), leavings.opened(place):
+    with pytest.raises(leavings.LeftError, match=r"inputs\.npz is a .* not a regular file"), leavings.opened(place):
         pytest.fail("it was opened")
 
 

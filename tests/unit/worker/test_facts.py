@@ -85,7 +85,7 @@ def test_a_quiet_machine_gets_no_advice() -> None:
         (quiet.Surroundings(is_on_battery=True), "battery"),
         (quiet.Surroundings(free_memory_share=0.05), "5 % of the memory"),
         (quiet.Surroundings(is_emulated=True), "emulation"),
-        (quiet.Surroundings(virtualization="KVM"), "virtual one (KVM)"),
+        (quiet.Surroundings(virtualization="KVM"), "virtual machine (KVM)"),
     ],
 )
 def test_each_disturbance_has_its_sentence(seen: quiet.Surroundings, words: str) -> None:

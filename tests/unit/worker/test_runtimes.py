@@ -65,7 +65,7 @@ def test_an_unknown_distribution_is_tried_with_any_python() -> None:
         ("error: No solution found\n  cause: Because nothing fits\n", "Because nothing fits"),
         ("Using Python 3.11\nerror: Failed to fetch: `https://example.org/a`\n", "Failed to fetch"),
         ("Traceback (most recent call last):\nImportError: libcudart.so.12: cannot open\n", "libcudart.so.12"),
-        ("", "it said nothing"),
+        ("", "no output"),
     ],
 )
 def test_the_essential_line_of_an_installer_is_found(said: str, line: str) -> None:

@@ -38,9 +38,9 @@ def test_an_empty_file_is_refused_in_one_sentence(tmp_path: Path) -> None:
         (b"PK\x03\x04rest of an archive", "looks like a zip archive"),
         (b"<!DOCTYPE html><html>", "looks like a page"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0", "Git LFS pointer"),
-        (bytes(range(256)) * 40, "no ONNX model"),
-        (b"\x00" * 1000, "no ONNX model"),
-        (b"hello", "no ONNX model"),
+        (bytes(range(256)) * 40, "not a valid ONNX model"),
+        (b"\x00" * 1000, "not a valid ONNX model"),
+        (b"hello", "not a valid ONNX model"),
     ],
 )
 def test_a_file_of_another_kind_is_told_what_it_looks_like(content: bytes, words: str, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_sequence_cannot_be_fed(tmp_path: Path) -> None:
     node = helper.make_node("SequenceLength", ["x"], ["y"])
     x = helper.make_tensor_sequence_value_info("x", TensorProto.FLOAT, None)
     made = making.model([node], [x], [making.port("y", [], TensorProto.INT64)])
-    assert "is a sequence, no tensor" in problem(making.save(made, tmp_path))[1]
+    assert "is a sequence, not a tensor" in problem(making.save(made, tmp_path))[1]
 
 
 def test_an_input_without_a_type_is_told(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_what_lies_under_the_name_that_was_ordered_is_not_followed(
         "pipe": lambda folder: os.mkfifo(folder / name),
     }
     taken_over(said(HONEST[order]), plant[what])
-    with pytest.raises(orders.WorkshopError, match="no plain file") as caught:
+    with pytest.raises(orders.WorkshopError, match="not a regular file") as caught:
         call(out)
     assert caught.value.reason.code is ReasonCode.GARBLED
 
@@ -184,7 +184,7 @@ def test_a_large_file_that_is_no_archive_is_not_read_whole_to_say_so(tmp_path: P
         file.truncate(256 << 20)
     tracemalloc.start()
     try:
-        with pytest.raises(confined.WorkshopError, match=r"is no \.npz archive"):
+        with pytest.raises(confined.WorkshopError, match=r"is not an \.npz archive"):
             divergence._values(tmp_path / "reference.npz")
         assert tracemalloc.get_traced_memory()[1] < 16 << 20
     finally:

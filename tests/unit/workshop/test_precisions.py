@@ -149,7 +149,7 @@ def test_without_a_batch_samples_lie_along_one_more_axis(tmp_path: Path) -> None
         ({"x": np.zeros((0, 4), np.float32)}, "hold 0 samples"),
         ({"x": np.zeros((9, 4), np.float64)}, "is float64, the model takes float32"),
         ({"x": np.zeros((9, 5), np.float32)}, "has the shape [9, 5]"),
-        ({"x": np.zeros((9, 4), np.float32), "z": np.zeros((9, 4), np.float32)}, "hold 'z', which is no input"),
+        ({"x": np.zeros((9, 4), np.float32), "z": np.zeros((9, 4), np.float32)}, "hold 'z', which is not an input"),
     ],
 )
 def test_calibration_data_that_do_not_fit_are_refused(
@@ -166,5 +166,5 @@ def test_fewer_samples_than_a_fixed_batch_are_refused(tmp_path: Path) -> None:
 
 def test_calibration_data_that_are_no_archive_are_refused(tmp_path: Path) -> None:
     (tmp_path / "c.npz").write_bytes(b"nothing")
-    with pytest.raises(Problem, match=r"c\.npz is no \.npz archive"):
+    with pytest.raises(Problem, match=r"c\.npz is not an \.npz archive"):
         calibration.feeds_of(making.linear(), tmp_path / "c.npz")

@@ -76,7 +76,7 @@ class ArtifactCache:
             if found_bytes != ref.bytes or digest_of_file(Path(partial)) != ref.sha256:
                 raise ArtifactUnavailableError(
                     f"{ref.name} came with {found_bytes:,} bytes that are not the {ref.bytes:,} bytes of digest "
-                    f"{ref.sha256[:12]}; upload it again if it happens twice"
+                    f"{ref.sha256[:12]}; if this happens again, upload the file again"
                 )
             os.replace(partial, path)
         except (OSError, FetchError) as error:

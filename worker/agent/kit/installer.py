@@ -138,13 +138,13 @@ def _probed(interpreter: Path) -> Probed:
         try:
             ending = child.run_command([str(interpreter), "-I", "-c", _PROBE], policy=policy, timeout_s=PROBE_S)
         except SandboxError as error:
-            raise InstallError(f"the installed runtime could not be looked at: {error}") from error
+            raise InstallError(f"the installed runtime could not be inspected: {error}") from error
     if not ending.is_done:
         raise InstallError(essential_line(ending.stderr_tail) if ending.kind == "exited" else ending.sentence())
     try:
         return Probed.model_validate_json(without_controls(ending.reply))
     except ValidationError:
-        raise InstallError(f"the installed runtime does not say its version: {ending.reply[:200]!r}") from None
+        raise InstallError(f"the installed runtime reports no version: {ending.reply[:200]!r}") from None
 
 
 def essential_line(text: str) -> str:
@@ -161,7 +161,7 @@ def essential_line(text: str) -> str:
         for index, line in enumerate(lines):
             if line.startswith(start):
                 return " ".join(lines[index : index + 3]).removeprefix("cause: ").removeprefix("error: ")[:500]
-    return " ".join(lines[-2:])[:500] or "it said nothing"
+    return " ".join(lines[-2:])[:500] or "no output"
 
 
 def _run(argv: list[str], *, cwd: Path | None = None, may_fail: bool = False) -> str:

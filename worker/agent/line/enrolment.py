@@ -127,7 +127,7 @@ def approved_secret(
                 raise
             sentence, pause = str(problem), min(LONGEST_APPROVAL_S, APPROVAL_S * 1.2 ** min(tries, 32))
         except Unavailable as problem:
-            sentence, pause = f"The farm does not answer ({problem}); asking again.", pause_after(tries)
+            sentence, pause = f"The farm is not responding ({problem}); retrying.", pause_after(tries)
         if sentence != said:
             logger.warning("%s", sentence)
             said = sentence

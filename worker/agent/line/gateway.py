@@ -235,8 +235,8 @@ def _parsed(response: httpx2.Response, answer: type[Answer]) -> Answer:
         return answer.model_validate_json(response.content)
     except ValidationError as problem:
         raise Rejected(
-            f"{response.request.url.path} answered something that is no {answer.__name__}: is this address a farm of "
-            f"the same version?",
+            f"{response.request.url.path} answered with something other than {answer.__name__}: is this a farm of "
+            "the same version?",
             status=response.status_code,
         ) from problem
 

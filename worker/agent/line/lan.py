@@ -60,7 +60,7 @@ class DirectLine:
                 f"the broker refuses this node's user ({problem}); `manage.py direct_line NODE` makes it anew"
             ) from problem
         except redis.RedisError as problem:
-            raise gateway.Unavailable(f"the broker is away: {problem}") from problem
+            raise gateway.Unavailable(f"the broker is not reachable: {problem}") from problem
         return None if found is None else _offer(*found)
 
     def close(self) -> None:
@@ -82,4 +82,4 @@ def _offer(queue: bytes, text: bytes) -> Offer:
     try:
         return Offer(queue=queue.decode(), message=json.loads(text))
     except (ValueError, ValidationError) as problem:
-        raise gateway.GatewayError(f"a message of the broker is no hint: {text[:80]!r}") from problem
+        raise gateway.GatewayError(f"a message of the broker is not a hint: {text[:80]!r}") from problem

@@ -57,7 +57,7 @@ class LeaseKeeper:
         """The block is given up, for a reason in words."""
         if not self._lost.is_set():
             self.why = why
-            logger.warning("Block %s is let go: %s", self._order.block, why)
+            logger.warning("Block %s was released: %s", self._order.block, why)
             self._lost.set()
 
     def _keep(self) -> None:

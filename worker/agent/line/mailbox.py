@@ -74,7 +74,7 @@ class Mailbox:
             except gateway.GatewayError as problem:  # also a proxy that answers 404 while the farm is replaced
                 failures += 1
                 pause = pause_after(failures)
-                logger.warning("The farm does not answer (%s); asking again in %.1f s.", problem, pause)
+                logger.warning("The farm is not responding (%s); retrying in %.1f s.", problem, pause)
                 self._closed.wait(pause)
                 continue
             failures = 0

@@ -77,7 +77,7 @@ class Outbox:
             except farm.Unavailable as problem:
                 failures += 1
                 pause = pause_after(failures)
-                logger.warning("A report waits (%s); sending it again in %.1f s.", problem, pause)
+                logger.warning("A report is pending (%s); sending it again in %.1f s.", problem, pause)
             _wait(pause, is_cancelled)
             if is_cancelled():
                 raise GivenUpError(f"A report of block {spooled.block} was not answered before the agent let go of it.")

@@ -97,7 +97,7 @@ class Presence:
                 return
             except (farm.GatewayError, OSError) as problem:  # OSError: a full disk keeps no secret and no ready file
                 failures += 1
-                logger.warning("A hello came to nothing: %s", problem)
+                logger.warning("A heartbeat failed: %s", problem)
 
     def _renew_secret(self) -> None:
         grant = self._home.secret()

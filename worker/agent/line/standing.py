@@ -94,5 +94,5 @@ def _asked(home: NodeHome, url: str) -> tuple[str | None, bool, str | None]:
     except (farm.Rejected, farm.Stale):
         return "knows this node", True, None
     except farm.GatewayError as problem:
-        return None, False, f"The farm at {url} does not answer: {problem}"
+        return None, False, f"The farm at {url} is not responding: {problem}"
     return "knows this node", True, None

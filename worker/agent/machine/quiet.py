@@ -35,30 +35,30 @@ def _about_company(seen: Surroundings) -> Iterator[str]:
     cores = seen.logical_cores or 1
     if seen.is_emulated:
         yield (
-            "The agent runs under emulation: its numbers say nothing about this processor; "
+            "The agent runs under emulation: its numbers do not describe this processor; "
             "install an agent that is built for it."
         )
     if seen.busy_share is not None and seen.busy_share > BUSY_SHARE:
         yield (
             f"Other programs used {_percent(seen.busy_share)} of the processor just before the block: "
-            "expect disturbed samples; stop them, or give the farm the machine alone."
+            "expect disturbed samples; stop them, or dedicate the machine to the farm."
         )
     if seen.other_runners:
         yield (
-            f"{_runners(seen.other_runners)} on this machine just before the block: expect disturbed samples; let its "
+            f"{_runners(seen.other_runners)} on this machine just before the block: expect disturbed samples; make its "
             "agents share one lock file (ONNXFARM_HOST_LOCK), so that they take turns."
         )
     if seen.load_1m is not None and seen.load_1m > LOAD_PER_CORE * cores:
         yield (
             f"The load was {seen.load_1m:.1f} over the last minute on {cores} cores: expect wider intervals; "
-            "let other work end first."
+            "wait for other work to finish."
         )
 
 
 def _about_the_clock(seen: Surroundings) -> Iterator[str]:
     if seen.governor is not None and "powersave" in seen.governor:
         yield (
-            f"The governor is {seen.governor}: expect slower and less even numbers; "
+            f"The governor is {seen.governor}: expect slower and noisier results; "
             "set it to performance (cpupower frequency-set -g performance)."
         )
     elif seen.governor is not None and seen.governor != "performance":
@@ -69,7 +69,7 @@ def _about_the_clock(seen: Surroundings) -> Iterator[str]:
     if seen.turbo:
         yield (
             "Turbo is on: expect the clock to depend on heat and on how many cores work; "
-            "switch it off for steadier numbers that are lower."
+            "switch it off for steadier, but slower, results."
         )
     if seen.temperature_c is not None and seen.temperature_c > HOT_C:
         yield f"The processor is at {seen.temperature_c:.0f} °C: expect throttling; let it cool or improve its cooling."
@@ -82,8 +82,8 @@ def _about_the_machine(seen: Surroundings) -> Iterator[str]:
         yield f"Only {_percent(seen.free_memory_share)} of the memory is free: expect large models to run out of it."
     if seen.virtualization is not None:
         yield (
-            f"The machine is a virtual one ({seen.virtualization}): neighbours on its host may disturb it unseen; "
-            "the noise floor of its A/A pairs tells how much."
+            f"This is a virtual machine ({seen.virtualization}): other guests on its host may disturb it; "
+            "the noise floor of its A/A pairs shows how much."
         )
 
 

@@ -191,7 +191,9 @@ def garbled(detail: str) -> Reason:
     """The reason of a reply that does not hold what it should."""
     return Reason(
         code=ReasonCode.GARBLED,
-        text=f"The runner's answer cannot be read: {detail}. Run the cell again; if it stays, report the model."[:2000],
+        text=f"The runner's answer cannot be read: {detail}. Run the cell again; if it persists, report the model."[
+            :2000
+        ],
     )
 
 
@@ -207,10 +209,10 @@ def _stated(stated: object) -> Reason:
 
 def _reason_of_kind(ending: Ending) -> Reason | None:
     codes = {
-        "exited": (ReasonCode.CRASHED, "Look at the log; another runtime or provider may do better."),
-        "crashed": (ReasonCode.CRASHED, "Another runtime or provider may do better."),
+        "exited": (ReasonCode.CRASHED, "Check the log; another runtime or provider may work."),
+        "crashed": (ReasonCode.CRASHED, "Another runtime or provider may work."),
         "timeout": (ReasonCode.TIMEOUT, "Give the cell more time, or a smaller batch or shapes."),
-        "flooded": (ReasonCode.FLOODED, "The model or its provider prints without end; nothing of it was kept."),
+        "flooded": (ReasonCode.FLOODED, "The model or its provider printed too much output; none of it was kept."),
         "out_of_memory": (ReasonCode.OUT_OF_MEMORY, "Give the cell a smaller batch or shapes, or more memory."),
     }
     if ending.kind == "cancelled":
