@@ -21,6 +21,7 @@ from farm.fleet.own_wheel import own_checkout
 
 INSTALLED = Path(sys.prefix) / "share" / "doc" / "onnxfarm"
 FIRST = "README"
+WORDS = "words"
 _COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
 ATTACHMENTS = {".png": "image/png", ".yaml": "text/plain; charset=utf-8"}
 
@@ -33,6 +34,14 @@ class Section:
     title: str
     anchor: str
     text: str
+
+
+@dataclass(frozen=True)
+class Term:
+    """A word of words.md: what it means, and where the page of words says so."""
+
+    explanation: str
+    anchor: str
 
 
 @dataclass(frozen=True)
@@ -83,14 +92,18 @@ def _attachments() -> frozenset[str]:
 
 
 @lru_cache(maxsize=1)
-def terms() -> dict[str, str]:
+def terms() -> dict[str, Term]:
     """Each word that words.md explains, and its explanation as plain text; none where there are no documents."""
-    if "words" not in names():
+    if WORDS not in names():
         return {}
-    tokens = _parser().parse((root() / "words.md").read_text(encoding="utf-8"))
+    tokens = _parser().parse((root() / f"{WORDS}.md").read_text(encoding="utf-8"))
+    # the table after it says what is no longer written
+    tokens = tokens[: next(index for index, token in enumerate(tokens) if token.type == "table_close")]
     cells = [_plain(tokens[index + 1]) for index, token in enumerate(tokens) if token.type == "td_open"]
     rows = zip(cells[::2], cells[1::2], strict=True)
-    return {word: explanation for words, explanation in rows for word in words.split(", ")}
+    return {
+        word: Term(explanation, _anchor_of_words(words)) for words, explanation in rows for word in words.split(", ")
+    }
 
 
 def search(words: str) -> list[Section]:
@@ -118,6 +131,11 @@ def address(name: str, anchor: str = "") -> str:
 def slug(title: str) -> str:
     """The anchor of a heading, as GitHub makes it."""
     return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
+
+
+def _anchor_of_words(words: str) -> str:
+    """The anchor of a row of words.md, by the first of the words that it explains."""
+    return f"word-{slug(words.partition(',')[0])}"
 
 
 def _sections_of(name: str) -> Sequence[Section]:
@@ -162,6 +180,8 @@ def _prepare(tokens: Sequence[Token], name: str) -> None:
     for index, token in enumerate(tokens):
         if token.type == "heading_open":
             token.attrSet("id", slug(_plain(tokens[index + 1])))
+        if name == WORDS and token.type == "tr_open" and tokens[index + 1].type == "td_open":
+            token.attrSet("id", _anchor_of_words(_plain(tokens[index + 2])))
         if "style" in token.attrs:
             align = str(token.attrs.pop("style"))
             token.attrs |= {"class": "n"} if align.endswith("right") else {}

@@ -43,15 +43,34 @@ def when(at: datetime | None) -> str | SafeString:
 
 
 @register.simple_tag
-def term(name: str) -> str | SafeString:
-    """A word of the field with its explanation: on hover, and where it leads to. docs/words.md explains it.
+def term(name: str, label: str = "") -> str | SafeString:
+    """A word of the field with its explanation from docs/words.md; `label`: how the page spells it.
 
-    A farm that was installed without its documents shows the bare word.
+    A link to that word's row, described by the explanation, which terms.js shows beside it when it is chosen. A farm
+    that was installed without its documents shows the bare word.
     """
-    explanation = documents.terms().get(name)
-    if explanation is None:
-        return name
-    return format_html('<a class="term" href="{}" title="{}">{}</a>', documents.address("words"), explanation, name)
+    known = documents.terms().get(name)
+    if known is None:
+        return label or name
+    address = documents.address(documents.WORDS, known.anchor)
+    return format_html('<a class="term" href="{}" title="{}">{}</a>', address, known.explanation, label or name)
+
+
+@register.simple_tag
+def doc_link(name: str, label: str) -> str | SafeString:
+    """A link to a document; empty on a farm that was installed without it."""
+    if name not in documents.names():
+        return ""
+    return format_html('<a href="{}">{}</a>', documents.address(name), label)
+
+
+@register.simple_tag
+def terms(*names: str) -> str | SafeString:
+    """Words that a section's sentences use, each with its explanation; empty where there are no documents."""
+    if not documents.terms():
+        return ""
+    links = format_html_join(", ", "{}", ((term(name),) for name in names))
+    return format_html('<p class="soft small">Terms: {}</p>', links)
 
 
 @register.filter

@@ -65,5 +65,5 @@ def test_who_has_not_signed_in_is_asked_to(client: Client) -> None:
 
 
 def test_a_word_of_the_field_brings_its_explanation() -> None:
-    assert documents.terms()["A/A pair"].startswith("two arms with the same cell")
+    assert documents.terms()["A/A pair"].explanation.startswith("two arms with the same cell")
     assert documents.terms()["lease"] == documents.terms()["attempt"]
