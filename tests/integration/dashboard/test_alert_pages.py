@@ -82,7 +82,7 @@ def test_chosen_alerts_are_acknowledged_all_or_none_of_them(
 ) -> None:
     first, second = (watching.bare_alert(watch, version, bad=f"1.3{minor}.0") for minor in range(2))
     words = words_of(signed_in.post("/alerts/acknowledge/", {"alerts": [str(first.pk), "999"]}, follow=True))
-    assert "No alert was acknowledged. There is no alert 999 that you may see." in words
+    assert "No alert was acknowledged. There is no alert 999 that you can access." in words
     triage.acknowledge(alert=second, by=owner)
     words = words_of(signed_in.post("/alerts/acknowledge/", {"alerts": [first.pk, second.pk]}, follow=True))
     assert "No alert was acknowledged." in words

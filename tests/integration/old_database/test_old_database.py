@@ -45,6 +45,8 @@ MEANT = (
     (r"(\(CPU, batch 1, 1 thread)(\) 49\.9 % faster)", r"\1, ONNX Runtime 1.31.1\2", "what is shared is said whole"),
     (r"^▲ slower: ONNX Runtime 1\.31\.1 runs encoder .*$", LEADING, "the largest change leads on a cell's page too"),
     (r"^2 cells of encoder measured, none to compare\.$", LEADING, "lists have columns in place of sentences"),
+    (r"^Measured with it against without it, on (.*)$", r"Measured with and without it on \1", "plain English"),
+    (r"releases were tried\)\.$", "releases were measured).", "plain English"),
     (COPIED, "onnxfarm bench …", "the farm writes commands itself, from the whole cell"),
 )
 
