@@ -75,13 +75,13 @@ def unknown_sentence(
     if plugin is not None:
         if runtime.version in {*plugin.releases, *more}:
             return None
-        return f"{runtime} is not a release this farm knows: it has {', '.join(plugin.releases)}."
+        return f"{runtime} does not exist: this farm knows {', '.join(plugin.releases)}."
     if runtime.version in more or runtime.version in ONNXRUNTIME:
         return None
     if runtime.distribution != "onnxruntime" and minor_of(runtime.version) in {minor_of(v) for v in ONNXRUNTIME}:
         return None
     nearest = _nearest(runtime, {*ONNXRUNTIME, *more})
-    return f"{runtime} is not a release this farm knows: the nearest is {nearest}."
+    return f"{runtime} does not exist: the nearest known release is {nearest}."
 
 
 def yanked_sentence(runtime: Runtime, yanked: Mapping[str, str], more: Iterable[str] = ()) -> str:

@@ -46,6 +46,7 @@ MEANT = (
     (r"^▲ slower: ONNX Runtime 1\.31\.1 runs encoder .*$", LEADING, "the largest change leads on a cell's page too"),
     (r"^2 cells of encoder measured, none to compare\.$", LEADING, "lists have columns in place of sentences"),
     (r"^Measured with it against without it, on (.*)$", r"Measured with and without it on \1", "plain English"),
+    (r" stands at (\+.*)$", r" is at \1", "plain English"),
     (r"releases were tried\)\.$", "releases were measured).", "plain English"),
     (COPIED, "onnxfarm bench …", "the farm writes commands itself, from the whole cell"),
 )

@@ -202,7 +202,7 @@ def test_refused_points_keep_their_ids_beside_the_cells():
 def test_a_release_that_does_not_exist_is_a_problem_of_the_matrix(release, nearest):
     plan = plan_of({"runtime": release})
     assert only_refusal(plan).code == ReasonCode.UNKNOWN_RUNTIME
-    assert plan.problem == f"onnxruntime=={release} is not a release this farm knows: the nearest is {nearest}."
+    assert plan.problem == f"onnxruntime=={release} does not exist: the nearest known release is {nearest}."
 
 
 def test_releases_learnt_from_the_index_or_a_node_exist():

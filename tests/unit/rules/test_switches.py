@@ -175,7 +175,7 @@ def test_trials_on_other_axes_are_read_by_what_differs() -> None:
 @pytest.mark.parametrize(
     ("candidate", "words", "code"),
     [
-        (Candidate("threads", "threads 1", threads=1), "Running on 1 thread gives", "intra_op_num_threads = 1"),
+        (Candidate("threads", "threads 1", threads=1), "Running on 1 thread recovers", "intra_op_num_threads = 1"),
         (Candidate("setting", "arena off", names=("arena",)), "Switching arena off", "enable_cpu_mem_arena = False"),
         (Candidate("option", "without a", names=("a",)), "Leaving out the provider option a", "without 'a'"),
     ],
