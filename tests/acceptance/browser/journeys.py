@@ -175,7 +175,7 @@ def hardware_owner(walk: Walk, farm: LiveFarm, samples: Path) -> None:
         expect(page.locator("input[name=hours]")).to_have_value("20:00-06:00")
         page.fill("input[name=minutes]", "5")
         page.click("text=Save limits")
-        expect(page.locator(".note.good")).to_contain_text("The limits of garage are kept")
+        expect(page.locator(".note.good")).to_contain_text("The limits of garage were saved")
         walk.reached("limits: from 20:00 to 06:00, blocks of five minutes")
         page.click("button:has-text('Drain')")
         expect(page.locator("h1")).to_contain_text("draining")

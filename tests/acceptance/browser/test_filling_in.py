@@ -44,7 +44,7 @@ def test_a_machine_is_approved_limited_drained_and_retired_on_a_page_that_fills_
     expect(page.locator("input[name=minutes]")).to_have_value("soon")
     page.fill("input[name=minutes]", "5")
     page.click("text=Save limits")
-    expect(page.locator(".note.good")).to_contain_text("The limits of garage are kept")
+    expect(page.locator(".note.good")).to_contain_text("The limits of garage were saved")
     page.click("button:has-text('Drain')")
     expect(page.locator("h1")).to_contain_text("draining")
     page.click("summary:has-text('Retire')")

@@ -48,7 +48,7 @@ def test_alerts_are_triaged_without_a_mouse(opened: Opening, watch: Watch, versi
     expect(page.locator(line_of(page, second))).to_be_focused()
     page.keyboard.press("k")
     page.keyboard.press("a")
-    expect(page.locator(".note.good")).to_contain_text("is acknowledged")
+    expect(page.locator(".note.good")).to_contain_text("was acknowledged")
     first.refresh_from_db()
     assert first.state == AlertState.ACKNOWLEDGED
     # the next key goes on from there

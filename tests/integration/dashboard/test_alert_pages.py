@@ -298,7 +298,7 @@ def test_a_first_bad_release_that_is_not_known_says_why_and_what_to_do(
     assert "No node offers the releases between them." in words
     asked.state, asked.answer = InvestigationState.ANSWERED, {"first_bad": "1.30.0", "is_exact": False}
     asked.save()
-    assert "1.30.0 at the latest: what was measured" in assert_is_page(signed_in.get(f"/alerts/{alert.pk}/"))
+    assert "1.30.0 at the latest; see the measurements" in assert_is_page(signed_in.get(f"/alerts/{alert.pk}/"))
 
 
 def test_an_older_candidate_is_not_asked_since_when(signed_in: Client, watch: Watch, version: Version) -> None:
@@ -317,7 +317,7 @@ def test_what_has_no_run_cannot_be_measured_again(signed_in: Client, alert: Aler
 
 def test_a_viewer_looks_but_changes_nothing(viewer: User, alert: Alert) -> None:
     client = client_of(viewer)
-    assert "What to do" not in assert_is_page(client.get(f"/alerts/{alert.pk}/"))
+    assert "Mark as false positive" not in assert_is_page(client.get(f"/alerts/{alert.pk}/"))
     assert "Acknowledge" not in assert_is_page(client.get("/alerts/"))
     response = client.post(f"/alerts/{alert.pk}/invalid/", {"reason": "no"})
     assert response.status_code == 403

@@ -147,7 +147,7 @@ def test_without_a_trace_or_its_file_the_page_says_so(signed_in: Client, run: Ru
     assert "No trace of this cell is stored." in assert_is_page(signed_in.get(address(run)))
     first_block(run).attempts.get().traces.create(arm=0, trace_round=0, sha256="d1" * 32, bytes=3)
     read(run)
-    assert "The trace is not stored any more." in assert_is_page(signed_in.get(address(run)))
+    assert "The trace is no longer stored." in assert_is_page(signed_in.get(address(run)))
 
 
 def test_the_cells_page_fetches_it_when_it_is_reached(signed_in: Client, run: Run) -> None:

@@ -53,7 +53,7 @@ def test_filters_are_part_of_the_address_and_say_so_when_nothing_is_left(
     assert "2 of 3 cells" in assert_is_page(signed_in.get(address(older, newer, more="&kind=both")))
     assert "1 of 3 cells" in assert_is_page(signed_in.get(address(older, newer, more="&kind=one")))
     assert "2 of 3 cells" in assert_is_page(signed_in.get(address(older, newer, more="&sure=yes&least=20")))
-    assert "None of 3 cells fits" in assert_is_page(signed_in.get(address(older, newer, more="&least=90")))
+    assert "No cells of 3 match" in assert_is_page(signed_in.get(address(older, newer, more="&least=90")))
     for odd in ("&kind=x", "&least=-3", "&least=9999", "&least=²", "&sure=maybe"):
         assert "3 of 3 cells" in assert_is_page(signed_in.get(address(older, newer, more=odd)))
 

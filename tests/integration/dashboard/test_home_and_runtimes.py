@@ -64,7 +64,7 @@ def test_a_later_visit_tells_what_changed_meanwhile(
 
 def test_nothing_new_is_said_too(signed_in: Client, owner: User) -> None:
     was_here(signed_in, owner, minutes_ago=60)
-    assert "Nothing has changed." in assert_is_page(signed_in.get("/"))
+    assert "No changes." in assert_is_page(signed_in.get("/"))
 
 
 def test_a_long_visit_stays_one_visit(signed_in: Client, owner: User, run: Run) -> None:

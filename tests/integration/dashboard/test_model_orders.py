@@ -61,7 +61,7 @@ def test_the_page_says_what_is_deleted_and_what_stays_before_it_is(
         "1 version without runs will be deleted permanently, with files that nothing else uses (up to 4.32 MB)."
         in words
     )
-    assert "1 measured version will be hidden and can be restored; 1 run and their results stay." in words
+    assert "1 measured version will be hidden and can be restored; 1 run and their results are kept." in words
 
 
 def test_a_deleted_model_is_out_of_sight_with_its_runs_kept_and_is_restored(

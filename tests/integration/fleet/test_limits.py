@@ -81,7 +81,7 @@ def test_the_page_shows_and_keeps_the_limits(node: Node, owner: User) -> None:
     browser = browser_of(owner)
     kept = browser.post(f"/fleet/{node.pk}/settings/", FORM, follow=True)
     words = assert_is_page(kept)
-    assert "The limits of bench-1 are kept." in words
+    assert "The limits of bench-1 were saved." in words
     node.refresh_from_db()
     limits = node.settings
     assert (limits.hours, limits.timezone, limits.max_block_s) == ("20:00-06:00", "Europe/Vienna", 300)
@@ -119,13 +119,13 @@ def test_a_limit_out_of_range_is_refused_on_the_page_in_one_sentence(
     assert f'<p class="error" id="{field}-error">' in page
     # what was typed stands there still
     assert all(f'value="{text}"' in page for name, text in {**FORM, field: value}.items() if name != "is_paused")
-    assert "are kept" not in words
+    assert "were saved" not in words
 
 
 def test_a_member_reads_the_limits_and_changes_nothing(node: Node, owner: User, member: User) -> None:
     services.change_settings(node=node, by=owner, hours="20:00-06:00")
     browser = browser_of(member)
-    assert "It works 20:00-06:00 UTC" in assert_is_page(browser.get(f"/fleet/{node.pk}/"))
+    assert "Works 20:00-06:00 UTC" in assert_is_page(browser.get(f"/fleet/{node.pk}/"))
     words = assert_is_page(browser.post(f"/fleet/{node.pk}/settings/", {**FORM, "hours": ""}, follow=True))
     assert "Only the owner of bench-1" in words
     node.refresh_from_db()

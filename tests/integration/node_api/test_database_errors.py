@@ -10,8 +10,8 @@ from farm.api import errors
 
 PROBLEMS = [
     (DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes"), 422, "NUL"),
-    (OperationalError("connection refused"), 503, "does not answer"),
-    (InterfaceError("connection already closed"), 503, "does not answer"),
+    (OperationalError("connection refused"), 503, "is not responding"),
+    (InterfaceError("connection already closed"), 503, "is not responding"),
 ]
 
 
