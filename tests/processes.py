@@ -41,10 +41,10 @@ class Process:
     ) -> None:
         self.kill(signal.SIGTERM)
         try:
-            self.child.wait(10)
+            self.child.wait(60)
         except subprocess.TimeoutExpired:
             self.kill()
-            self.child.wait(10)
+            self.child.wait(60)
         self.kill()
 
 

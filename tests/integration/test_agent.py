@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ import pytest
 from farm.contract.blocks import ArmOrder, BlockOrder
 from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime
 from onnxfarm.testing import FakeFarm
+from tests.processes import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 ZERO = "0" * 64
@@ -50,6 +51,11 @@ def start_agent(tmp_path: Path) -> Iterator[StartAgent]:
         process.wait()
 
 
+def kinds_of(farm: FakeFarm) -> list[str]:
+    """The kinds of all reports that were posted, those that came again too."""
+    return [post["report"]["kind"] for post in farm.asked("blocks/b1/reports")]  # type: ignore[index]
+
+
 def spooled(folder: Path) -> list[Path]:
     return sorted((folder / "node" / "spool").glob("*.json"))
 
@@ -60,27 +66,32 @@ def test_a_message_becomes_a_claim_and_reports(farm: FakeFarm, start_agent: Star
     reports = farm.wait_for("blocks/b1/reports", count=2)
     assert farm.asked("blocks/b1/claim") == [{"attempt": 1}]
     assert [post["report"]["kind"] for post in reports] == ["facts", "end"]
-    time.sleep(0.2)
-    assert spooled(tmp_path) == []
+    wait_for(lambda: spooled(tmp_path) == [], what="an empty spool", seconds=10)
 
 
 def test_no_message_is_asked_for_while_a_block_is_measured(farm: FakeFarm, start_agent: StartAgent) -> None:
-    start_agent(farm.url, seconds=2.0)
+    at_the_end: list[int] = []
+
+    def count_messages(address: str, body: Mapping[str, object]) -> None:
+        if address == "blocks/b1/reports" and body["report"]["kind"] == "end":  # type: ignore[index]
+            at_the_end.append(len(farm.asked("messages")))
+
+    farm.instead = count_messages
+    start_agent(farm.url, seconds=1.0)
     farm.offer(ORDER)
-    farm.wait_for("blocks/b1/reports", count=1)
-    time.sleep(0.3)
-    before = len(farm.asked("messages"))
     farm.wait_for("blocks/b1/reports", count=2)
-    assert len(farm.asked("messages")) == before
-    farm.wait_for("messages", count=before + 1)
+    # the one that brought the block
+    assert at_the_end == [1]
+    farm.wait_for("messages", count=2)
 
 
 def test_heartbeats_go_on_while_a_block_is_measured(farm: FakeFarm, start_agent: StartAgent) -> None:
     farm.lease_s = 0.4
-    start_agent(farm.url, seconds=1.5)
+    start_agent(farm.url, seconds=60.0)
     farm.offer(ORDER)
-    farm.wait_for("blocks/b1/reports", count=2)
-    assert len(farm.asked("heartbeat")) >= 8
+    farm.wait_for("heartbeat", count=8)
+    # it measures on
+    assert len(farm.asked("blocks/b1/reports")) == 1
 
 
 def test_a_heartbeat_answered_409_ends_the_measuring(farm: FakeFarm, start_agent: StartAgent) -> None:
@@ -89,8 +100,8 @@ def test_a_heartbeat_answered_409_ends_the_measuring(farm: FakeFarm, start_agent
     farm.offer(ORDER)
     farm.wait_for("heartbeat", count=2)
     refusal = {"detail": "The run was cancelled.", "code": "stale"}
-    farm.instead = lambda address, body: (409, refusal) if address.endswith("heartbeat") else None
     polls = len(farm.asked("messages"))
+    farm.instead = lambda address, body: (409, refusal) if address.endswith("heartbeat") else None
     farm.wait_for("messages", count=polls + 1)
 
 
@@ -110,7 +121,7 @@ def test_a_farm_that_goes_away_is_waited_for(farm: FakeFarm, start_agent: StartA
     farm.wait_for("messages")
     port = farm.port
     farm.close()
-    time.sleep(3.0)
+    time.sleep(1.0)
     assert process.poll() is None
     back = FakeFarm(port=port)
     try:
@@ -128,8 +139,8 @@ def test_a_report_whose_answer_was_lost_is_sent_again(farm: FakeFarm, start_agen
     farm.wait_for("blocks/b1/reports", count=2)
     assert len(spooled(tmp_path)) == 1
     farm.instead = lambda address, body: None
-    kinds = [post["report"]["kind"] for post in farm.wait_for("blocks/b1/reports", count=4)]
-    assert kinds[-2:] == ["facts", "end"]
+    wait_for(lambda: "end" in kinds_of(farm), what="the end of the block", seconds=15)
+    assert kinds_of(farm)[-2:] == ["facts", "end"]
 
 
 def test_a_report_survives_the_agent(farm: FakeFarm, start_agent: StartAgent, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from farm.config.embedded import plan, supervisor
 from farm.config.embedded.supervisor import ProcessEndedError, Supervisor
+from tests.processes import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 SLEEP = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"]
@@ -35,10 +35,7 @@ def supervised(tmp_path: Path) -> Iterator[Supervisor]:
 
 
 def wait_until_up(started: supervisor.Started) -> None:
-    deadline = time.monotonic() + 20
-    while "up" not in started.log.read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for(lambda: "up" in started.log.read_text(), what="the process", seconds=20)
 
 
 def family(process: int) -> list[psutil.Process]:
@@ -70,7 +67,7 @@ def test_a_process_that_ends_is_named_with_its_last_words(supervised: Supervisor
 
 
 def test_a_process_that_is_meant_to_end_may(supervised: Supervisor) -> None:
-    supervised.finish(supervised.start("short", [sys.executable, "-c", ""]), timeout_s=20)
+    supervised.finish(supervised.start("short", [sys.executable, "-c", ""]), timeout_s=80)
     supervised.check()
 
 
@@ -98,10 +95,7 @@ def test_a_supervisor_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> No
         pids = [int(word) for word in parent.stdout.readline().split()]
         processes = [psutil.Process(pid) for pid in pids] + psutil.Process(parent.pid).children(recursive=True)
         parent.send_signal(signal.SIGKILL)
-    deadline = time.monotonic() + 12
-    while alive(processes) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert alive(processes) == []
+    wait_for(lambda: alive(processes) == [], what="the end of all its processes", seconds=12)
 
 
 def test_a_taken_port_is_refused_in_one_sentence(tmp_path: Path) -> None:

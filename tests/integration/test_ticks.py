@@ -93,7 +93,7 @@ def test_a_message_in_the_queue_of_before_the_upgrade_is_not_left_lying(prepare_
 
 def test_a_killed_worker_ticks_again_when_it_is_started_again(ticks: Process, tmp_path: Path) -> None:
     ticks.kill()
-    ticks.child.wait(10)
+    ticks.child.wait(60)
     time.sleep(1.0)
     with Process(workers.ticks(), env=farm_environment(), log=tmp_path / "again.log", cwd=PROJECT):
         before = Tick.objects.get(name=DISPATCH).ended_at

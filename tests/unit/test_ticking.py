@@ -26,12 +26,12 @@ class Slow:
     def __call__(self) -> None:
         self.began += 1
         self.started.set()
-        assert self.go.wait(10)
+        assert self.go.wait(60)
 
     def in_a_thread(self) -> threading.Thread:
         thread = threading.Thread(target=ticking.tick("slow")(self))
         thread.start()
-        assert self.started.wait(10)
+        assert self.started.wait(60)
         return thread
 
 

@@ -7,7 +7,16 @@ from urllib.parse import urlsplit
 import pytest
 from django.conf import settings
 from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Route, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Request,
+    Route,
+    expect,
+    sync_playwright,
+)
 
 from farm.accounts.models import Team, User
 from tests.acceptance.browser.chromium import CHROMIUM, SWITCHES
@@ -16,6 +25,8 @@ from tests.conftest import make_user
 LAPTOP = {"width": 1366, "height": 768}
 PHONE = {"width": 360, "height": 740}
 LOCAL = ("127.0.0.1", "localhost")
+# what comes, comes at once; on a machine that others use the browser, the farm and the test wait for one another
+PATIENCE_MS = 60_000
 
 Opening = Callable[..., Page]
 
@@ -26,6 +37,7 @@ def browser() -> Iterator[Browser]:
         pytest.skip("No Chromium on PATH: install Debian's chromium to run the browser tests.")
     # Playwright's loop runs in this thread; the ORM must not take the test for asynchronous code
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
         yield launched
@@ -80,6 +92,7 @@ def opened(browser: Browser, live_server: object, person: User) -> Iterator[Open
     def open_page(path: str, *, size: dict[str, int] = LAPTOP, scheme: str = "light") -> Page:
         context = browser.new_context(viewport=size, color_scheme=scheme, base_url=base)  # type: ignore[arg-type]
         contexts.append(context)
+        context.set_default_timeout(PATIENCE_MS)
         context.grant_permissions(["clipboard-read", "clipboard-write"])
         page = context.new_page()
         page.watch = Watch(context)  # type: ignore[attr-defined]
@@ -108,4 +121,4 @@ def press_sign_in(page: Page, link: str) -> None:
 
 
 def wait_for_chart(page: Page) -> None:
-    page.wait_for_selector(".chart.ready", timeout=20_000)
+    page.wait_for_selector(".chart.ready", timeout=PATIENCE_MS)

@@ -49,11 +49,11 @@ def store_model(version: Version) -> None:
 def test_netron_draws_the_graph_with_times_on_its_nodes_and_asks_nobody(opened: Opening, run: Run, scheme: str) -> None:
     store_model(run.version)
     page = opened(f"/models/versions/{run.version_id}/graph/?cell={run.pk}:c5", scheme=scheme)
-    page.wait_for_selector("#netron[data-drawn]", timeout=20_000)
+    page.wait_for_selector("#netron[data-drawn]")
     frame = page.frame_locator("#netron")
     expect(frame.locator(".farm-time")).to_have_count(len(rows.OPERATORS))
     expect(frame.locator(".farm-time text").first).to_contain_text("µs")
-    assert frame.locator(":root").get_attribute("data-theme") == scheme
+    expect(frame.locator(":root")).to_have_attribute("data-theme", scheme)
     # a shape in brackets that every font has
     expect(frame.locator(".node-argument", has_text="‹4×4›")).to_have_count(1)
     page.locator("#operators tbody button").first.click()

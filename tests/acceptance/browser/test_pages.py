@@ -150,9 +150,9 @@ def test_a_running_run_fills_in_by_itself_until_its_verdict(
     expect(page.locator("table.heat td.running")).to_have_count(0)
     agent = rows.MadeUpNode(node)
     agent.measure(run, most_rounds=2)
-    expect(page.locator("table.heat td.running")).to_have_count(8, timeout=10_000)
+    expect(page.locator("table.heat td.running")).to_have_count(8)
     agent.resume(run)
-    expect(page.locator("h1")).to_contain_text("faster than fp32", timeout=15_000)
+    expect(page.locator("h1")).to_contain_text("faster than fp32")
     expect(page.locator(".because")).to_contain_text("slower than 1.29.0")
     expect(page.locator("table.heat td.s3")).to_have_count(4)
     page.watch.assert_is_clean()  # type: ignore[attr-defined]
@@ -196,13 +196,13 @@ def test_a_table_is_sorted_by_its_heads_and_the_order_is_in_the_address(
     run = rows.finished_run(version, node, person)
     page = opened(f"/runs/{run.pk}/")
     page.click("#cells-table th:has-text('p50, ms') button")
-    assert "sort-cells-table=-3" in page.url
+    expect(page).to_have_url(re.compile("sort-cells-table=-3"))
     first = page.locator("#cells-table tbody tr").first
     expect(first).to_contain_text("batch 8 · fp32")
     page.reload()
     expect(first).to_contain_text("batch 8 · fp32")
     page.fill("[data-filter=cells-table]", "int8 1.31")
-    assert page.locator("#cells-table tbody tr:visible").count() == 2
+    expect(page.locator("#cells-table tbody tr:visible")).to_have_count(2)
 
 
 def test_a_chart_is_chosen_without_loading_the_page_and_leads_back(
@@ -215,7 +215,7 @@ def test_a_chart_is_chosen_without_loading_the_page_and_leads_back(
     page.click("nav.tabs >> text=Operators")
     expect(page.locator("#operators-title")).to_contain_text("SkipLayerNormalization")
     wait_for_chart(page)
-    assert "chart=operators" in page.url
+    expect(page).to_have_url(re.compile("chart=operators"))
     assert page.evaluate("window.isSamePage")
     page.select_option("select[name=pair]", index=1)
     page.wait_for_url("**pair=**")

@@ -39,7 +39,7 @@ def beside(work: Callable[[], object]) -> Callable[[], None]:
     thread.start()
 
     def join() -> None:
-        thread.join(20)
+        thread.join(60)
         assert not thread.is_alive()
         if problems:
             raise problems[0]

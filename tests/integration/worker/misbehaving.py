@@ -12,7 +12,7 @@ import sys
 import time
 
 
-def misbehave(how: str) -> None:
+def misbehave(how: str, work_dir: str) -> None:
     reply = int(os.environ["ONNXFARM_REPLY_FD"])
     if how == "crash":
         os.kill(os.getpid(), signal.SIGSEGV)
@@ -21,6 +21,8 @@ def misbehave(how: str) -> None:
     elif how == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
     elif how == "hang":
+        with open(os.path.join(work_dir, "hangs"), "w"):
+            pass
         time.sleep(3600)
     elif how == "flood":
         while True:
@@ -50,7 +52,7 @@ order = json.loads(text)
 wanted = order["session"]["config"].pop("test.misbehave", "")
 when, _, what = wanted.partition(":")
 if when in (order["kind"], "always"):
-    misbehave(what)
+    misbehave(what, order["work_dir"])
 sys.stdin = io.TextIOWrapper(io.BytesIO(json.dumps(order).encode()))
 
 from worker.runner import turns  # noqa: E402
@@ -64,7 +66,7 @@ if when == "turn":
         while what == "endless":
             hand_over(self)
         if self.count == 3:
-            misbehave(what)
+            misbehave(what, order["work_dir"])
 
     turns.Turns.wait = misbehave_in_third  # type: ignore[method-assign]
 

@@ -79,12 +79,21 @@ def test_a_runner_that_is_killed_says_by_which_signal(bench: Workbench) -> None:
     assert "SIGKILL" in reason.text
 
 
-def test_a_runner_that_hangs_is_ended_at_its_limit(bench: Workbench) -> None:
-    reports = run(bench, "check:hang", runner_timeout_s=3.0)
+def test_a_runner_that_hangs_is_ended_at_its_limit(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    hurried: list[float] = []
+
+    def monotonic() -> float:
+        """An hour is over once the runner hangs: the others have theirs, however slow the machine is."""
+        if not hurried and list(bench.environment.work_dir.rglob("hangs")):
+            hurried.append(3600.0)
+        return time.monotonic() + sum(hurried)
+
+    monkeypatch.setattr("farm.sandbox.watch.time", SimpleNamespace(monotonic=monotonic))
+    reports = run(bench, "check:hang", runner_timeout_s=600.0)
     reason = checks(reports)[1].reason
     assert reason is not None
     assert (reason.code, reason.status) == (ReasonCode.TIMEOUT, CellStatus.TIMEOUT)
-    assert "3 s" in reason.text
+    assert "its limit is 600 s" in reason.text
     assert_others_are_unharmed(reports)
 
 
@@ -155,11 +164,11 @@ def test_a_cancelled_block_ends_the_runner_that_hangs(bench: Workbench) -> None:
     reason = end(reports).reason
     assert reason is not None
     assert reason.code == ReasonCode.CANCELLED
-    assert end(reports).wall_s < 20
+    assert end(reports).wall_s < 60
 
 
 def test_a_block_that_takes_too_long_ends_with_its_limit(bench: Workbench) -> None:
-    reports = bench.execute([bench.arm(0, MODEL)], rounds=8, block_timeout_s=1.0)
+    reports = bench.execute([bench.arm(0, MODEL)], rounds=8, block_timeout_s=0.01)
     reason = end(reports).reason
     assert reason is not None
     assert reason.code == ReasonCode.TIMEOUT

@@ -38,7 +38,7 @@ def work(tmp_path: Path) -> Path:
 def confined(level: Level, work: Path) -> Confined:
     """Runs Python lines in a child that may write in `work` only; keyword arguments refine the policy."""
 
-    def run(code: str, *, timeout_s: float = 20, limits: dict[str, Any] | None = None, **options: Any) -> Ending:
+    def run(code: str, *, timeout_s: float = 100, limits: dict[str, Any] | None = None, **options: Any) -> Ending:
         python = os.path.abspath(sys.executable)
         policy = Policy(read_only=interpreters.paths(Path(python)), read_write=(work,), level=level, **(limits or {}))
         return child.run_command([python, "-I", "-S", "-c", code], policy=policy, timeout_s=timeout_s, **options)

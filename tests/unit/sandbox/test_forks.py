@@ -33,7 +33,7 @@ def server() -> forks.ForkServer:
     return forks.servers.of(IMPORTED, env={"PYTHONPATH": str(Path(__file__).parents[3])})
 
 
-def call(name: str, payload: Any = None, *, timeout_s: float = 20, **limits: Any) -> Ending:
+def call(name: str, payload: Any = None, *, timeout_s: float = 100, **limits: Any) -> Ending:
     here = Path(__file__).parent
     # a fresh interpreter has the packages above yet to import
     above = (here.parent / "__init__.py", here.parents[1] / "__init__.py")

@@ -96,7 +96,7 @@ def test_last_words_reach_no_terminal_as_orders(work: Path) -> None:
     python = next(
         Path(folder, "python3") for folder in ("/usr/bin", "/usr/local/bin") if Path(folder, "python3").exists()
     )
-    ending = child.run_command([str(python), "-I", "-S", "-c", code], policy=Policy(level="none"), timeout_s=20)
+    ending = child.run_command([str(python), "-I", "-S", "-c", code], policy=Policy(level="none"), timeout_s=100)
     assert ending.sentence().isprintable()
     assert "hello" in ending.sentence()
 

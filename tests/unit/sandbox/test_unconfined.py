@@ -37,7 +37,7 @@ def test_whoever_accepts_it_is_told_once_and_it_goes_on() -> None:
     told: list[str] = []
     unconfined.accept(told.append)
     for _ in range(2):
-        assert child.run_function("json:dumps", 1, policy=Policy(), timeout_s=20).is_done
+        assert child.run_function("json:dumps", 1, policy=Policy(), timeout_s=100).is_done
     assert told == [confinement.sentence()]
 
 

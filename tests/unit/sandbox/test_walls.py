@@ -179,9 +179,9 @@ def test_process_1_of_a_container_starts_children_like_any_other(tmp_path: Path)
     code = (
         "import os; assert os.getpid() == 1\n"
         "from farm.sandbox import child; from farm.sandbox.policy import Policy\n"
-        "print(child.run_command(['/bin/true'], policy=Policy(level='none'), timeout_s=20).kind)\n"
+        "print(child.run_command(['/bin/true'], policy=Policy(level='none'), timeout_s=100).kind)\n"
         "print(child.run_function('json:dumps', 1, policy=Policy(), timeout_s=30, imported=('json',)).kind)\n"
     )
     python = os.path.abspath(sys.executable)
-    done = subprocess.run([*inside, python, "-c", code], capture_output=True, text=True, check=False, timeout=100)
+    done = subprocess.run([*inside, python, "-c", code], capture_output=True, text=True, check=False, timeout=250)
     assert done.stdout.split() == ["done", "done"], done.stderr

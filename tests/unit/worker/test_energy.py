@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from farm.contract.cells import CellSpec, Runtime
+from tests.processes import wait_for
 from worker.agent.machine import energy
 from worker.agent.machine.energy import Meter, Readings, Unreadable
 
@@ -94,15 +95,30 @@ def test_energy_between_two_moments_is_linear_between_readings() -> None:
     assert energy.per_inference_mj(readings, [(0, 100, 10), (100, 200, 4), (150, 300, 1)]) == [100.0, 500.0, None]
 
 
-def test_a_meter_is_read_beside_the_work_and_at_both_ends() -> None:
-    began = time.monotonic()
-    meter = Meter("twenty watts", lambda: 20.0 * (time.monotonic() - began))
-    with energy.reading(meter, period_s=0.01) as readings:
-        start = time.monotonic_ns()
-        time.sleep(0.2)
-        end = time.monotonic_ns()
-    spent = readings.between(start, end)
-    assert spent == pytest.approx(20.0 * (end - start) / 1e9, rel=0.05)
+class FakeClock:
+    """Stands for the module `time`; its time moves with each look at the meter, so that no pause comes between."""
+
+    now_ns = 0
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns
+
+    def twenty_watts(self) -> float:
+        self.now_ns += 100_000_000
+        return 20.0 * self.now_ns / 1e9
+
+
+def test_a_meter_is_read_beside_the_work_and_at_both_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = FakeClock()
+    monkeypatch.setattr(energy, "time", clock)
+    with energy.reading(Meter("twenty watts", clock.twenty_watts), period_s=0.001) as readings:
+        assert readings.at_ns[0] == 100_000_000
+        wait_for(lambda: len(readings.at_ns) > 3, what="readings beside the work", seconds=10)
+        beside = len(readings.at_ns)
+    assert len(readings.at_ns) > beside
+    first, last = readings.at_ns[0], readings.at_ns[-1]
+    assert readings.between(first, last) == pytest.approx(20.0 * (last - first) / 1e9)
+    assert readings.between(first, first + 250_000_000) == pytest.approx(5.0)
 
 
 def test_a_counter_that_goes_away_leaves_no_energy_rather_than_a_wrong_one(tmp_path: Path) -> None:

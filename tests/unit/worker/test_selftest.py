@@ -41,6 +41,6 @@ def test_a_runtime_that_does_not_start_fails_in_words(tmp_path: Path) -> None:
     (empty / "bin" / "python").chmod(0o755)
     stage = staging.stage_runner(tmp_path / "stage")
     broken = replace(installed, folder=empty)
-    tested = selftest.run(broken, stage=stage, folder=tmp_path / "golden", timeout_s=20, is_cancelled=lambda: False)
+    tested = selftest.run(broken, stage=stage, folder=tmp_path / "golden", timeout_s=100, is_cancelled=lambda: False)
     assert not tested.passed
     assert tested.sentence.startswith("The golden model does not run: ")
