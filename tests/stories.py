@@ -48,6 +48,12 @@ STORIES = (
         {"ONNXFARM_FUZZ_REQUESTS": "5000"},
     ),
     Story(
+        "browser-node",
+        "a browser joins by its link and measures two releases of npm to a verdict, also when it is closed in between",
+        5,
+        _tests("tests/acceptance/browser/test_browser_node.py"),
+    ),
+    Story(
         "chaos",
         "200 blocks under 20 faults of every kind, on SQLite: each ends exactly once",
         9,

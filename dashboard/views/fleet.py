@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard import numbers
-from dashboard.reading import file_rows, node_settings, queues, surroundings
+from dashboard.reading import file_rows, node_settings, qr, queues, surroundings
 from dashboard.tables import Column, Number, Table, counted, written
 from dashboard.views import downloads, lendings
 from dashboard.views.access import page, person
@@ -63,7 +63,9 @@ def fleet(request: HttpRequest) -> HttpResponse:
 def invite(request: HttpRequest) -> HttpResponse:
     """Shows a new one-off code with the command that uses it; it is shown this once."""
     row, code = services.invite(team=team_to_write(person(request)), by=person(request))
-    context = {**_fleet(request), "code": code, "expires_at": row.expires_at, "joining": joining(code)}
+    how = joining(code)
+    known = {"code": code, "expires_at": row.expires_at, "joining": how, "joining_code": qr.code_of(how.tab)}
+    context = {**_fleet(request), **known}
     return render(request, "dashboard/fleet.html", context)
 
 

@@ -55,6 +55,11 @@ def _open(name: str, *, most_bytes: int) -> Endpoint:
     )
 
 
+def _page(name: str, address: str) -> Endpoint:
+    """What a browser without a secret loads."""
+    return Endpoint(name, "GET", address, Way.BRIEF, body_s=STRANGER_S, press=Press.STRANGER, is_open=True)
+
+
 ENDPOINTS = (
     Endpoint("messages", "GET", "messages", Way.POLL),
     Endpoint("heartbeat", "POST", "blocks/X/heartbeat", Way.BRIEF, most_bytes=TINY_BYTES, press=Press.LEASE),
@@ -72,6 +77,9 @@ ENDPOINTS = (
     _open("secret", most_bytes=TINY_BYTES),
     _open("enrol", most_bytes=SMALL_BYTES),
     Endpoint("files", "GET", "files/X", Way.FILE),
+    Endpoint("runtimes", "GET", "runtimes/X", Way.BRIEF),
+    Endpoint("runtime-files", "GET", "runtime-files/X", Way.FILE),
+    _page("tab", "tab/X"),
     Endpoint("traces", "PUT", "blocks/X/traces/X/X", Way.UPLOAD, most_bytes=MAX_TRACE_BYTES, body_s=UPLOAD_S),
     Endpoint("parts", "PUT", "blocks/X/parts/X", Way.UPLOAD, most_bytes=MAX_PART_BYTES, body_s=UPLOAD_S),
 )

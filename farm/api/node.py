@@ -17,6 +17,7 @@ from farm.api import errors
 from farm.api.doors import HINT, UNKNOWN_NODE
 from farm.api.endpoints import SMALL_BYTES, endpoints_at
 from farm.api.stored_files import StoredFile
+from farm.api.tab import for_browsers
 from farm.contract import node as messages
 from farm.contract.blocks import Lease
 from farm.contract.reports import Reply
@@ -58,6 +59,7 @@ node_api = NinjaAPI(
     docs_url=None,
 )
 errors.install(node_api)
+node_api.add_router("", for_browsers)
 
 
 @node_api.exception_handler(AuthenticationError)

@@ -126,6 +126,7 @@ MAKING_TIMEOUT_S = ENVIRONMENT.making_timeout_s
 LEASE_S = ENVIRONMENT.lease_s
 METRICS_TOKEN = ENVIRONMENT.metrics_token
 ALLOWED_PACKAGES = read_names(ENVIRONMENT.allowed_packages)
+NPM_REGISTRY = ENVIRONMENT.npm_registry
 UNSANDBOXED = ENVIRONMENT.owns_every_model
 
 # Browsers. Cookies are not kept apart by port, so they carry the product's name.

@@ -12,6 +12,9 @@
 | PUT blocks/{block}/traces/{arm}/{trace_round}?attempt=N | gzip of a Chrome trace | TraceStored; 409, 413, 422 |
 | PUT blocks/{block}/parts/{arm}?attempt=N | zip of a part of a model | TraceStored; 409, 413, 422 |
 | GET files/{sha256} | – | the bytes; 404 unless a file of a block leased to this node |
+| GET runtimes/{version} | – | WebRuntime: what a browser loads of onnxruntime-web; 404 none, 409 not to be had |
+| GET runtime-files/{sha256} | – | the bytes; 404 unless a file of such a runtime |
+| GET tab/{name} | – | the page that makes a browser a node, `index.html`, and its modules; no secret |
 
 A claim carries `X-Understands`: what the node may be asked beyond what every node of this contract's version can.
 Every request but `enrol` and `secret` carries `Authorization: Bearer ofn_…` (the node's secret); heartbeat, reports,
@@ -24,7 +27,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from farm.contract.base import Message, Sha256
-from farm.contract.cells import Runtime
+from farm.contract.cells import FileRef, Runtime
 from farm.contract.numbers import AttemptNumber, ContractVersion, UnixSeconds
 from farm.contract.reports import Facts, Report
 
@@ -204,6 +207,14 @@ class TraceStored(Message):
     """A raw trace was kept: the digest of its gzip bytes."""
 
     sha256: Sha256
+
+
+class WebRuntime(Message):
+    """A release of ONNX Runtime Web as the farm keeps it for browsers. Not ready: it is being fetched; ask again."""
+
+    version: str
+    is_ready: bool
+    files: tuple[FileRef, ...] = ()
 
 
 class Problem(Message):

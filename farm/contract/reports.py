@@ -48,7 +48,7 @@ class Facts(Message):
     temperature_c: float | None = None
     python: str | None = None
     is_emulated: bool = False
-    sandbox: Literal["bubblewrap", "landlock", "none"] = "none"
+    sandbox: Literal["bubblewrap", "landlock", "browser", "none"] = "none"
     gpus: tuple[str, ...] = ()
     instruction_sets: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()

@@ -12,16 +12,23 @@ from farm.fleet.own_wheel import own_wheel
 INSTALL = "/install/"
 ENVIRONMENT = "onnxfarm-node"
 START = "onnxfarm node start"
+# the page that makes a browser a node; the gateway serves it, so that nothing of it asks another site
+TAB = "/api/node/v1/tab/index.html"
 
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """Commands for the machine that joins, in the order in which they are typed. `warning`: empty where none is due."""
+    """Commands for the machine that joins, in the order in which they are typed. `warning`: empty where none is due.
+
+    `tab`: the address by which a browser joins instead; empty where none can, and `tab_warning` then says why.
+    """
 
     install: str
     enroll: str
     start: str
     warning: str
+    tab: str
+    tab_warning: str
 
 
 def joining(code: str) -> Joining:
@@ -31,6 +38,8 @@ def joining(code: str) -> Joining:
         enroll=f"onnxfarm node enroll {settings.GATEWAY_URL} --token {code}",
         start=START,
         warning=address_warning(),
+        tab="" if tab_warning() else f"{settings.GATEWAY_URL}{TAB}#{code}",
+        tab_warning=tab_warning(),
     )
 
 
@@ -63,6 +72,21 @@ def address_warning() -> str:
         f"Other machines cannot reach {url}: it is an address of this machine only. To add them, put the farm behind "
         f"a proxy with TLS and set {name} to its https:// address (docs/operations.md). A farm of onnxfarm serve or "
         "deploy/quickstart always serves this machine only."
+    )
+
+
+def tab_warning() -> str:
+    """Why no browser can join at this address, and what to set; empty where one can.
+
+    Browsers keep keys and share memory between threads on https:// alone, and on their own machine.
+    """
+    url = settings.GATEWAY_URL
+    if url.startswith("https://") or _is_local(url):
+        return ""
+    return (
+        f"Browsers cannot join at {url}: they keep keys and run threads for https:// addresses only. Put the farm "
+        "behind a proxy with TLS (deploy/Caddyfile, docs/operations.md) and set ONNXFARM_PUBLIC_URL and "
+        "ONNXFARM_GATEWAY_URL to its https:// addresses."
     )
 
 

@@ -21,6 +21,8 @@ from farm.sandbox import leavings
 
 DRAFT_LIFE_S = 24 * 3600.0
 COPY_BYTES = 1 << 20
+# files that belong to no team lie beside those of teams, whose numbers begin with 1
+OF_THE_FARM = 0
 NO_SPACE = "The farm's disk is full, so the upload was not kept."
 NO_SPACE_HINT = "Free some space where the farm keeps its files, or ask its administrator, then upload again."
 

@@ -37,6 +37,11 @@ def make_outline(outline_id: int) -> None:
     services.make_outline(outline_id)
 
 
+@shared_task(name=messages.WEB_RUNTIME)  # type: ignore[untyped-decorator]
+def fetch_web_runtime(row_id: int) -> None:
+    services.fetch_web_runtime(row_id)
+
+
 @shared_task(name="registry.sweep")  # type: ignore[untyped-decorator]
 @tick("registry.sweep")
 def sweep() -> None:

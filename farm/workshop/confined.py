@@ -35,6 +35,7 @@ _DOING = {
     "exposure": "looking between the nodes",
     "outline": "outlining the graph",
     "timelines": "reading the trace",
+    "packages": "unpacking the package",
 }
 # problems of the workshop that have a code of their own on a cell
 _CODES = {
@@ -47,6 +48,8 @@ _CODES = {
     "crashed": ReasonCode.CRASHED,
     "flooded": ReasonCode.FLOODED,
     "garbled": ReasonCode.GARBLED,
+    "bad_package": ReasonCode.RUNTIME_INSTALL_FAILED,
+    "missing_file": ReasonCode.RUNTIME_INSTALL_FAILED,
     **dict.fromkeys(
         (
             *("already_quantised", "bad_option", "no_adapter", "conversion_failed", "nothing_quantised"),

@@ -35,6 +35,9 @@ TIMELINE_S = 30.0
 LONGEST_TRACE = 48 * 1024**2
 MOST_EVENTS, MOST_SPANS = 500_000, 20_000
 LARGEST_TIMELINE = 16 * 1024**2
+# of a packed release of npm: files that it lists, and bytes of those that are wanted
+MOST_PACKED_FILES, LARGEST_UNPACKED = 5_000, 192 * 1024**2
+UNPACK_S = 120.0
 # what a browser can still lay out; a graph of 20,000 nodes has some 5 MB
 LARGEST_OUTLINE = 64 * 1024**2
 
@@ -297,6 +300,15 @@ def read_timeline(folder: Path, name: str, *, out_dir: Path) -> Timeline:
     if len(found.spans) > MOST_SPANS or any(len(one.name) > LONGEST_NAME for one in found.spans):
         raise WorkshopError(ReasonCode.GARBLED, text)
     return found
+
+
+def unpack_package(folder: Path, name: str, *, names: Sequence[str], out_dir: Path) -> list[Path]:
+    """The named files of a packed release of npm, unpacked into `out_dir`. Raises WorkshopError with why not."""
+    place = confined.Place(bundle_dir=folder, main=name, out_dir=out_dir)
+    limits = {"limit_files": MOST_PACKED_FILES, "limit_bytes": LARGEST_UNPACKED}
+    order = {**limits, "names": list(names), "out": str(out_dir)}
+    confined.answer("packages:unpack", order, place=place, timeout_s=UNPACK_S, as_a=replies.Done)
+    return [confined.made(out_dir / one) for one in names]
 
 
 def report_quantised(

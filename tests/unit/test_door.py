@@ -8,7 +8,7 @@ import pytest
 from farm.accounts.refusals import TooMany
 from farm.api import doors
 from farm.api.doors import Door, UnknownNode, address_of
-from farm.api.endpoints import ENDPOINTS, Endpoint, Way, endpoints_at
+from farm.api.endpoints import ENDPOINTS, Endpoint, endpoints_at
 from farm.api.rates import Buckets, Rate
 from farm.api.turns import Press
 from farm.fleet.models import Node
@@ -227,5 +227,5 @@ def test_the_gateway_knows_every_address_of_the_node_api_and_no_other() -> None:
 def test_only_leases_go_first_and_strangers_go_last() -> None:
     order: list[Endpoint] = sorted(ENDPOINTS, key=lambda one: one.press)
     assert {one.name for one in order if one.press is Press.LEASE} == {"claim", "heartbeat"}
-    assert [one.name for one in order if one.is_open] == [one.name for one in order[-2:]] == ["secret", "enrol"]
-    assert all(one.most_bytes for one in ENDPOINTS if one.way in (Way.BRIEF, Way.UPLOAD))
+    assert [one.name for one in order if one.is_open] == [one.name for one in order[-3:]] == ["secret", "enrol", "tab"]
+    assert all(bool(one.most_bytes) == (one.method != "GET") for one in ENDPOINTS)

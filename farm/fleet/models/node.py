@@ -18,6 +18,7 @@ from farm.fleet.models.event import NodeEvent
 from farm.fleet.models.lending import Lending
 from farm.fleet.states import HEALTH_ARROWS, NodeEventKind, NodeHealth, NodeState
 from farm.rules.planning.hours import is_within
+from farm.rules.runtimes.web import BROWSER
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser
@@ -127,6 +128,11 @@ class Node(models.Model):
     def settings(self) -> NodeSettings:
         """What the owner set, on top of the defaults."""
         return NodeSettings.model_validate(self.settings_json)
+
+    @property
+    def is_browser(self) -> bool:
+        """Whether it is a browser's tab."""
+        return self.sandbox == BROWSER
 
     @property
     def all_tags(self) -> tuple[str, ...]:

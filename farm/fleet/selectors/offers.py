@@ -26,6 +26,7 @@ def offer_of(node: Node) -> NodeOffer:
         tags=frozenset(node.all_tags),
         providers=frozenset(node.providers),
         versions=frozenset(node.runtimes),
+        is_browser=node.is_browser,
         cores=node.facts_json.get("logical_cores") or None,
         noise=node.null_deviation or None,
         margin=node.null_margin or MARGIN,

@@ -4,6 +4,7 @@ from farm.registry.models.evaluation import EvaluationData
 from farm.registry.models.making import Outline, Preparation, Variant, VariantReport
 from farm.registry.models.model import Model, Version
 from farm.registry.models.partial import PartialUpload
+from farm.registry.models.web_runtime import WebRuntime
 
 __all__ = [
     "Artifact",
@@ -17,4 +18,5 @@ __all__ = [
     "Variant",
     "VariantReport",
     "Version",
+    "WebRuntime",
 ]

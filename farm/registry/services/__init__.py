@@ -10,6 +10,7 @@ from farm.registry.services.room import add_blob, room_left, store_blob
 from farm.registry.services.sweeping import sweep
 from farm.registry.services.uploads import receive_upload, store_artifact
 from farm.registry.services.variant_reports import order_variant_report
+from farm.registry.services.web_runtimes import fetch_web_runtime, web_file, web_runtime
 from farm.registry.services.workshop import check_evaluation, make_outline, make_variant, prepare_inputs, report_variant
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "describe_version",
     "ensure_preparation",
     "ensure_variant",
+    "fetch_web_runtime",
     "inspect_version",
     "make_outline",
     "make_variant",
@@ -44,4 +46,6 @@ __all__ = [
     "store_artifact",
     "store_blob",
     "sweep",
+    "web_file",
+    "web_runtime",
 ]

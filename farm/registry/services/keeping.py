@@ -9,11 +9,11 @@ from typing import Final, TypeVar
 from django.db import DatabaseError, connections
 from django.utils import timezone
 
-from farm.registry.models import EvaluationData, Outline, Preparation, Variant, VariantReport, Version
+from farm.registry.models import EvaluationData, Outline, Preparation, Variant, VariantReport, Version, WebRuntime
 
 log = logging.getLogger(__name__)
 SIGN_OF_LIFE_S: Final = 10.0
-Row = TypeVar("Row", Version, Variant, Preparation, EvaluationData, VariantReport, Outline)
+Row = TypeVar("Row", Version, Variant, Preparation, EvaluationData, VariantReport, Outline, WebRuntime)
 
 
 @contextlib.contextmanager

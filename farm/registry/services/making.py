@@ -1,5 +1,6 @@
 """Rows to be made once per digest: variants, inputs and references. A row is its own order; hints only hurry it."""
 
+from datetime import timedelta
 from typing import Final, TypeVar
 
 from django.db.models import F
@@ -8,13 +9,15 @@ from django.utils import timezone
 from farm.contract.base import digest_of
 from farm.contract.cells import Recipe, Workload
 from farm.contract.reasons import ReasonCode
-from farm.registry.models import Artifact, EvaluationData, Outline, Preparation, Variant, VariantReport
-from farm.registry.services.messages import MAKE_VARIANT, OUTLINE, PREPARE, REPORT_VARIANT, hint
+from farm.registry.models import Artifact, EvaluationData, Outline, Preparation, Variant, VariantReport, WebRuntime
+from farm.registry.services.messages import MAKE_VARIANT, OUTLINE, PREPARE, REPORT_VARIANT, WEB_RUNTIME, hint
 from farm.registry.states import MakingState
 
-Row = TypeVar("Row", Variant, Preparation, EvaluationData, VariantReport, Outline)
+Row = TypeVar("Row", Variant, Preparation, EvaluationData, VariantReport, Outline, WebRuntime)
 # failures that say nothing about the model: worth another try when somebody asks again
 PASSING: Final = (ReasonCode.INTERNAL, ReasonCode.ARTIFACT_UNAVAILABLE)
+# whoever asks again for a runtime that could not be fetched has it tried again so much later
+FETCHED_AGAIN_AFTER: Final = timedelta(minutes=1)
 # parts of a workload that inputs do not depend on
 NOT_IN_INPUTS: Final = {"concurrency"}
 
@@ -54,6 +57,16 @@ def ensure_outline(artifact: Artifact) -> Outline:
     outline, is_new = Outline.objects.get_or_create(artifact=artifact)
     _order(outline, OUTLINE, is_new=is_new)
     return outline
+
+
+def ensure_web_runtime(version: str) -> WebRuntime:
+    """That release for browsers, ordered when it is new, or when it could not be fetched a while ago."""
+    row, is_new = WebRuntime.objects.get_or_create(version=version)
+    late = {"state": MakingState.FAILED, "finished_at__lt": timezone.now() - FETCHED_AGAIN_AFTER}
+    if not is_new and WebRuntime.objects.filter(pk=row.pk, **late).update(reason_code=ReasonCode.INTERNAL):
+        row.reason_code = ReasonCode.INTERNAL
+    _order(row, WEB_RUNTIME, is_new=is_new)
+    return row
 
 
 def claim(row: Row) -> bool:

@@ -15,6 +15,7 @@ PREPARE = "registry.prepare_inputs"
 CHECK_EVALUATION = "registry.check_evaluation"
 REPORT_VARIANT = "registry.report_variant"
 OUTLINE = "registry.make_outline"
+WEB_RUNTIME = "registry.fetch_web_runtime"
 
 
 def hint(task: str, row_id: int) -> None:

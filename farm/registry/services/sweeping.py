@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from farm.contract.reasons import ReasonCode
-from farm.registry.models import EvaluationData, Outline, Preparation, Variant, VariantReport, Version
+from farm.registry.models import EvaluationData, Outline, Preparation, Variant, VariantReport, Version, WebRuntime
 from farm.registry.services.keeping import SIGN_OF_LIFE_S
 from farm.registry.services.messages import (
     CHECK_EVALUATION,
@@ -23,6 +23,7 @@ from farm.registry.services.messages import (
     OUTLINE,
     PREPARE,
     REPORT_VARIANT,
+    WEB_RUNTIME,
     ring,
 )
 from farm.registry.states import MakingState, VersionState
@@ -43,6 +44,7 @@ TASKS: Final[dict[Any, str]] = {
     EvaluationData: CHECK_EVALUATION,
     VariantReport: REPORT_VARIANT,
     Outline: OUTLINE,
+    WebRuntime: WEB_RUNTIME,
 }
 LOST: Final = (
     f"The worker stopped {MOST_TRIES} times while processing this model; check the farm's log, then try again."

@@ -9,7 +9,7 @@ from farm.rules.runtimes.provider_table import PROVIDERS
 # vary on one machine, or are no fact of how it measures
 _PASSING = {"load_1m", "temperature_c", "hostname", "advice", "more", "sandbox", "python"}
 # facts under `more` that make two attempts unlike
-_KEPT_MORE = ("driver", "driver_version", "cuda_version", "rocm_version", "microcode", "kernel")
+_KEPT_MORE = ("driver", "driver_version", "cuda_version", "rocm_version", "microcode", "kernel", "browser")
 # packages that a provider computes with, and that a change of runtime may bring along
 _COMPUTING_PACKAGES = tuple(beginning for entry in PROVIDERS for beginning in entry.computes_with)
 

@@ -77,6 +77,7 @@ class NodeOffer(Message):
     tags: frozenset[str] = frozenset({"cpu"})
     providers: frozenset[str] = frozenset({"CPUExecutionProvider"})
     distributions: frozenset[str] = frozenset()
+    is_browser: bool = False
     versions: frozenset[str] = frozenset()
     cores: Annotated[int, Field(ge=1)] | None = None
     max_arms: Annotated[int, Field(ge=1, le=MAX_ARMS)] = MAX_ARMS

@@ -7,7 +7,7 @@ from farm.contract.cells import CellSpec
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.cells import fills, recipes, threads
 from farm.rules.planning.plans import ModelFacts, NodeOffer
-from farm.rules.runtimes import conversions, distributions, opsets, plugins, providers, releases
+from farm.rules.runtimes import conversions, distributions, opsets, plugins, providers, releases, web
 from farm.rules.runtimes.compatibility import Stamps
 from farm.rules.runtimes.nearest import nearest
 
@@ -33,6 +33,8 @@ class Circumstances:
     # what was asked for of sizes and of inputs
     asked_sizes: Mapping[str, int] = field(default_factory=dict)
     asked_inputs: Mapping[str, str] = field(default_factory=dict)
+    # whether the nodes of a farm measure, and not the machine that plans
+    has_fleet: bool = True
 
 
 def first_refusal(spec: CellSpec, about: Circumstances) -> Reason | None:
@@ -88,7 +90,7 @@ def _package_not_allowed(spec: CellSpec, about: Circumstances) -> Reason | None:
 
 
 def _unknown_runtime(spec: CellSpec, about: Circumstances) -> Reason | None:
-    if spec.runtime.distribution not in distributions.EVERY_DISTRIBUTION and plugins.plugin_of(spec.runtime) is None:
+    if not distributions.is_known(spec.runtime.distribution) and plugins.plugin_of(spec.runtime) is None:
         return None  # allowed by its name; its releases are known to the installer alone
     sentence = releases.unknown_sentence(spec.runtime, extra=about.known_releases, yanked=about.yanked)
     return None if sentence is None else Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=sentence)
@@ -101,7 +103,12 @@ def _provider_not_in_build(spec: CellSpec, about: Circumstances) -> Reason | Non
         return Reason(code=ReasonCode.PROVIDER_NOT_IN_BUILD, text=providers.unknown_sentence(spec.provider))
     if providers.is_carried_by(entry, spec.runtime.distribution) or by_owner:
         return None
-    if not entry.packages:
+    if web.is_web(spec.runtime):
+        text = (
+            f"{entry.name} is not in {spec.runtime}, which runs in browsers: set `provider: wasm`, or take another "
+            "runtime."
+        )
+    elif not entry.packages:
         text = (
             f"{entry.name} is in no package of the index: it needs a node whose owner has a build or plug-in with it."
         )
@@ -111,6 +118,34 @@ def _provider_not_in_build(spec: CellSpec, about: Circumstances) -> Reason | Non
             "Add such a runtime, or leave this provider out."
         )
     return Reason(code=ReasonCode.PROVIDER_NOT_IN_BUILD, text=text)
+
+
+def _only_in_browsers(spec: CellSpec, about: Circumstances) -> Reason | None:
+    if about.has_fleet or not web.is_web(spec.runtime):
+        return None
+    text = (
+        f"{spec.runtime} runs in browsers, which this machine is none of: start a farm (`onnxfarm serve`), open "
+        "“Add a node” there in the browser, and submit the model to that farm."
+    )
+    return Reason(code=ReasonCode.NO_NODE, text=text)
+
+
+def _not_in_browsers(spec: CellSpec, _: Circumstances) -> Reason | None:
+    """What ONNX Runtime Web would pass over without a word."""
+    if not web.is_web(spec.runtime):
+        return None
+    session = spec.session
+    asked = {
+        "concurrency": spec.workload.concurrency != 1,
+        "inter_op_threads": session.inter_op_threads != 1,
+        "execution_mode: parallel": session.execution_mode == "parallel",
+        "disabled_optimizers": bool(session.disabled_optimizers),
+    }
+    named = [name for name, is_asked in asked.items() if is_asked]
+    if not named:
+        return None
+    text = f"{spec.runtime.distribution} has no {', '.join(named)}: leave that out for browsers."
+    return Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
 
 
 def _no_variant(spec: CellSpec, about: Circumstances) -> Reason | None:
@@ -125,7 +160,7 @@ def _no_variant(spec: CellSpec, about: Circumstances) -> Reason | None:
 
 
 def _not_loaded(spec: CellSpec, about: Circumstances) -> Reason | None:
-    if spec.runtime.distribution not in distributions.EVERY_DISTRIBUTION and plugins.plugin_of(spec.runtime) is None:
+    if not distributions.is_known(spec.runtime.distribution) and plugins.plugin_of(spec.runtime) is None:
         return None  # its numbers need not be ONNX Runtime's: its check shows what it loads
     model, wanted = about.model, spec.recipe.opset
     stamps = stamps_of(model)
@@ -248,6 +283,8 @@ _RULES: tuple[Rule, ...] = (
     _package_not_allowed,
     _unknown_runtime,
     _provider_not_in_build,
+    _only_in_browsers,
+    _not_in_browsers,
     _not_loaded,
     _not_converted,
     _no_variant,

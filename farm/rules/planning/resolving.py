@@ -13,7 +13,7 @@ from farm.rules.cells.values import PrecisionChoice, ProviderChoice
 from farm.rules.matrices.points import Point
 from farm.rules.planning import refusals
 from farm.rules.planning.plans import ModelFacts, NodeOffer
-from farm.rules.runtimes import opsets, plugins, providers, releases
+from farm.rules.runtimes import opsets, plugins, providers, releases, web
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,13 @@ def _can_run(node: NodeOffer, spec: CellSpec) -> bool:
     provider = providers.of(spec.provider)
     proven = provider is providers.CPU or provider.name in node.providers
     allowed = not node.distributions or spec.runtime.distribution in node.distributions
-    return proven and allowed and refusals.has_hardware(node, spec.hardware)
+    # a browser runs what is made for browsers and nothing else, and nothing else runs that
+    return (
+        proven
+        and allowed
+        and node.is_browser == web.is_web(spec.runtime)
+        and refusals.has_hardware(node, spec.hardware)
+    )
 
 
 def _circumstances(point: Point, request: Request) -> refusals.Circumstances:
@@ -103,6 +109,7 @@ def _circumstances(point: Point, request: Request) -> refusals.Circumstances:
         cores=request.machine.cores if request.machine else None,
         asked_sizes=_mapping(point.values.get("shapes")),
         asked_inputs=request.inputs,
+        has_fleet=request.fleet is not None,
     )
 
 

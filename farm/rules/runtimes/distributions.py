@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from farm.contract.cells import Runtime
-from farm.rules.runtimes import plugins
+from farm.rules.runtimes import plugins, web
 from farm.rules.runtimes.allowances import (
     NAME,
     RuntimeProblem,
@@ -41,8 +41,9 @@ __all__ = [
 ]
 
 DEFAULT_DISTRIBUTION = PLAIN.package
-# every package runs models on the CPU too
+# every package that nodes install runs models on the CPU too
 EVERY_DISTRIBUTION = CPU.packages
+_LISTED = (*EVERY_DISTRIBUTION, web.DISTRIBUTION)
 _BUILDS = {build.package: build for build in CPU.builds}
 _BUILDS_ALONE = frozenset(_BUILDS) - {plugin.package for plugin in CPU.plugins}
 # what the contract's Runtime takes; `packaging` alone would take an epoch and a leading v too
@@ -124,7 +125,7 @@ def refusal(runtime: Runtime, *, allowed: Collection[str] = ()) -> str | None:
 
 def is_known(distribution: str, allowed: Collection[str] = ()) -> bool:
     """Whether the package is on the list, or allowed by its name."""
-    return distribution in EVERY_DISTRIBUTION or distribution in names_of(allowed)
+    return distribution in _LISTED or distribution in names_of(allowed)
 
 
 def build_of(distribution: str) -> Build:
@@ -147,7 +148,7 @@ def _unknown(distribution: str, allowed: Collection[str]) -> str | None:
     by_whom = "by a farm's admin (ONNXFARM_ALLOWED_PACKAGES) and by the owner of the machine (--allow-package)"
     if plugins.of_others(distribution) is not None:
         return f"{distribution} is other people's code, which has to be allowed by its name: {by_whom}."
-    listed = choice_sentence("distribution", distribution, EVERY_DISTRIBUTION)
+    listed = choice_sentence("distribution", distribution, _LISTED)
     return f"{listed} Another package has to be allowed by its name: {by_whom}."
 
 

@@ -7,6 +7,7 @@ to set and are never taken from a matrix. Packages and their releases: PyPI, Nov
 After a change: `deploy/lock-runtimes` hashes new packages, `deploy/document-providers` writes the tables of docs/.
 """
 
+from farm.rules.runtimes import web
 from farm.rules.runtimes.provider import Build, Building, Plugin, Provider, Signs
 
 PLAIN = Build("onnxruntime", is_complete=True)
@@ -362,6 +363,7 @@ _BESIDE_THE_CPU: tuple[Provider, ...] = (
             }
         ),
     ),
+    web.PROVIDER,
     Provider(
         name="PluginExecutionProvider",
         short="plugin",
@@ -375,8 +377,9 @@ _BESIDE_THE_CPU: tuple[Provider, ...] = (
 
 
 def _every_build() -> tuple[Build, ...]:
-    """Each build of the table once, the plain one first."""
-    return tuple(dict.fromkeys((PLAIN, *(build for entry in _BESIDE_THE_CPU for build in entry.builds))))
+    """Each build of the table once, the plain one first, without the one that no node installs."""
+    builds = (build for entry in _BESIDE_THE_CPU for build in entry.builds if build is not web.BUILD)
+    return tuple(dict.fromkeys((PLAIN, *builds)))
 
 
 CPU = Provider(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from farm.contract.cells import CellSpec
 from farm.rules.runtimes import plugins
-from farm.rules.runtimes.distributions import EVERY_DISTRIBUTION
+from farm.rules.runtimes.distributions import EVERY_DISTRIBUTION, is_known
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.runtimes.provider import Building, Provider, Signs
 from farm.rules.runtimes.provider_table import CPU, PROVIDERS
@@ -94,7 +94,7 @@ def is_carried_by(provider: Provider, distribution: str) -> bool:
     """
     if plugins.of_others(distribution) is not None:
         return provider is CPU or distribution in provider.packages
-    return distribution in provider.packages or distribution not in EVERY_DISTRIBUTION
+    return distribution in provider.packages or not is_known(distribution)
 
 
 def needs_devices(provider: Provider, options: Mapping[str, str]) -> bool:

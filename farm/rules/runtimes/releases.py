@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from farm.contract.cells import Runtime
-from farm.rules.runtimes import plugins
+from farm.rules.runtimes import plugins, web
 from farm.rules.runtimes.order import minor_of, release_order
 
 NONE_YANKED: Mapping[str, str] = MappingProxyType({})
@@ -72,6 +72,8 @@ def unknown_sentence(
     more = {text.partition("==")[2] for text in extra if text.partition("==")[0] == runtime.distribution}
     if str(runtime) in yanked:
         return yanked_sentence(runtime, yanked, more)
+    if web.is_web(runtime):
+        return _unknown_on_npm(runtime, {*web.RELEASES, *more})
     if plugin is not None:
         if runtime.version in {*plugin.releases, *more}:
             return None
@@ -82,6 +84,17 @@ def unknown_sentence(
         return None
     nearest = _nearest(runtime, {*ONNXRUNTIME, *more})
     return f"{runtime} does not exist: the nearest known release is {nearest}."
+
+
+def _unknown_on_npm(runtime: Runtime, there: set[str]) -> str | None:
+    """The farm's list of npm's releases; a newer one than all of them is believed, and npm decides."""
+    newest_known = max(there, key=release_order)
+    is_newer = web.is_release(runtime.version) and release_order(runtime.version) > release_order(newest_known)
+    if runtime.version in there or is_newer:
+        return None
+    if web.is_release(runtime.version) and (sentence := web.too_old_sentence(runtime.version)) is not None:
+        return sentence
+    return f"{runtime} does not exist as far as this farm knows: the nearest is {_nearest(runtime, there)}."
 
 
 def yanked_sentence(runtime: Runtime, yanked: Mapping[str, str], more: Iterable[str] = ()) -> str:

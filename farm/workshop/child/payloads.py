@@ -16,6 +16,14 @@ class Written(Model):
     out: str
 
 
+class Package(Written):
+    """A packed release of npm: the files of its folder `dist` that are wanted, and limits."""
+
+    names: list[str]
+    limit_files: int
+    limit_bytes: int
+
+
 class Workload(Written):
     """Inputs to make: how they are made by name, where it is not as the graph says."""
 

@@ -136,6 +136,9 @@ POST   api/node/v1/blocks/<block>/reports                        401   401   401
 PUT    api/node/v1/blocks/<block>/traces/<int:arm>/<int:trace_round>  401 401 401 401  401   ok    409
 PUT    api/node/v1/blocks/<block>/parts/<int:arm>                401   401   401   401   401   422   409
 GET    api/node/v1/files/<sha256>                                401   401   401   401   401   ok    no
+GET    api/node/v1/runtimes/<version>                            401   401   401   401   401   ok    ok
+GET    api/node/v1/runtime-files/<sha256>                        401   401   401   401   401   404   404
+GET    api/node/v1/tab/<name>                                    ok    ok    ok    ok    ok    ok    ok
 
 # for Prometheus: the test asks from the farm's own machine; tests/integration/api/test_metrics.py asks from elsewhere
 GET    metrics                                                   ok    ok    ok    ok    ok    ok    ok

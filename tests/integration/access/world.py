@@ -83,6 +83,7 @@ class World:
             "sha256": self._stored(open_run),
             "key": begin_upload(user=owner, name="a.onnx", length=3, team=team.name).key,
             "node_id": self.node.pk,
+            "version": "1.30.0",
             "lending_id": self._lending(other.team),
             "team_id": team.pk,
             "username": _leaving(team).username,
@@ -229,6 +230,7 @@ OWN_NAMES: Final[dict[str, dict[str, object]]] = {
     "fleet/lendings/<int:lending_id>/<str:what>/": {"what": "agree"},
     "graph/netron/<str:name>": {"name": "view.js"},
     "install/<str:name>": {"name": own_wheel().name},
+    "api/node/v1/tab/<name>": {"name": "index.html"},
 }
 
 

@@ -1,0 +1,29 @@
+"""A release of ONNX Runtime Web that the farm fetched from npm for browsers that are nodes."""
+
+from django.db import models
+
+from farm.contract.cells import FileRef
+from farm.registry.models.making import Making
+
+
+class WebRuntime(Making):
+    """One release. Its files belong to no team: they are what npm gives everybody.
+
+    `integrity`: of the package, as npm writes it; `files_json`: what browsers load, as messages name files.
+    """
+
+    version = models.CharField(max_length=32, unique=True)
+    integrity = models.CharField(max_length=200, blank=True)
+    files_json = models.JSONField(default=list)
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [models.Index(fields=["state", "asked_at"], name="web_runtime_state_and_asked")]
+
+    def __str__(self) -> str:
+        return f"onnxruntime-web {self.version}"
+
+    @property
+    def files(self) -> tuple[FileRef, ...]:
+        """What a browser loads; none until ready."""
+        return tuple(FileRef.model_validate(one) for one in self.files_json)

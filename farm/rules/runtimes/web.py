@@ -1,0 +1,69 @@
+"""ONNX Runtime Web: the build of npm that runs models in browsers. Pure.
+
+It is a runtime like any other, but no node installs it: the farm fetches the package, keeps the files named here, and a
+browser that is a node loads them from the farm.
+"""
+
+import re
+
+from farm.contract.cells import Runtime
+from farm.rules.runtimes.order import release_order
+from farm.rules.runtimes.provider import Build, Provider
+
+DISTRIBUTION = "onnxruntime-web"
+# the only sandbox that a node without a Python agent has
+BROWSER = "browser"
+BUILD = Build(DISTRIBUTION, is_complete=True)
+# the profile of ONNX Runtime Web calls it CPUExecutionProvider, which elsewhere is another thing
+PROVIDER = Provider(
+    name="WasmExecutionProvider",
+    short="wasm",
+    title="WebAssembly",
+    device="cpu",
+    tag="wasm",
+    aliases=("webassembly",),
+    meant_by=("browser", "tab"),
+    builds=(BUILD,),
+    needs="a browser with WebAssembly SIMD that is open as a node",
+)
+# npm, November 2026, from the first release that is made of modules
+RELEASES = (
+    "1.19.0",
+    "1.19.2",
+    "1.20.0",
+    "1.20.1",
+    "1.21.0",
+    "1.21.1",
+    "1.22.0",
+    "1.23.0",
+    "1.23.2",
+    "1.24.1",
+    "1.24.2",
+    "1.24.3",
+    "1.25.1",
+    "1.26.0",
+    "1.27.0",
+    "1.29.0",
+    "1.30.0",
+)
+# what a browser loads of the package's folder `dist`: its module, the glue of the WebAssembly module, and that itself
+MODULE, GLUE, BINARY = "ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm"
+FILES = (MODULE, GLUE, BINARY)
+_RELEASE = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}")
+
+
+def is_web(runtime: Runtime) -> bool:
+    """Whether browsers run it, and nothing else."""
+    return runtime.distribution == DISTRIBUTION
+
+
+def is_release(version: str) -> bool:
+    """Whether this may be the number of a release on npm: three numbers."""
+    return _RELEASE.fullmatch(version) is not None
+
+
+def too_old_sentence(version: str) -> str | None:
+    """Why a release cannot be loaded here; None when it can."""
+    if release_order(version) >= release_order(RELEASES[0]):
+        return None
+    return f"{DISTRIBUTION} {version} is not made of modules: take {RELEASES[0]} or newer."

@@ -1,0 +1,50 @@
+"""A package of npm taken apart: the few files that are wanted, under limits. Runs in the child only."""
+
+import tarfile
+from pathlib import Path
+
+from farm.workshop.child import payloads
+from farm.workshop.problems import Problem, answering
+
+PIECE_BYTES = 1 << 20
+UNREADABLE = "The package is no archive that npm packs."
+
+
+@answering
+def unpack(payload: payloads.Package) -> dict[str, object]:
+    """Writes the wanted files of the package {folder, main} to the folder `out`, by their own names.
+
+    Only plain files of its folder `dist` count; links and paths that lead elsewhere are passed over like everything
+    else. Raises Problem: bad_package, missing_file.
+
+    `limit_files`: how many it may list; `limit_bytes`: of the wanted files together.
+    """
+    out, wanted = Path(payload["out"]), set(payload["names"])
+    left = payload["limit_bytes"]
+    try:
+        with tarfile.open(Path(payload["folder"]) / payload["main"], "r|gz") as archive:
+            for number, member in enumerate(archive):
+                if number >= payload["limit_files"]:
+                    raise Problem("bad_package", f"The package lists more than {payload['limit_files']} files.")
+                top, _, name = member.name.partition("/dist/")
+                if member.isreg() and "/" not in top and name in wanted:
+                    wanted.discard(name)
+                    left = _written(archive, member, out / name, left=left)
+    except (tarfile.TarError, EOFError, OSError, ValueError) as problem:
+        raise Problem("bad_package", UNREADABLE) from problem
+    if wanted:
+        raise Problem("missing_file", f"The package has no {' and no '.join(sorted(wanted))}: take another release.")
+    return {}
+
+
+def _written(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path, *, left: int) -> int:
+    """Copies one file; how many bytes the others may have."""
+    if member.size > left:
+        raise Problem("bad_package", f"{member.name[:80]} is larger than the limit.")
+    source = archive.extractfile(member)
+    if source is None:
+        raise Problem("bad_package", UNREADABLE)
+    with source, target.open("wb") as file:
+        while piece := source.read(PIECE_BYTES):
+            file.write(piece)
+    return left - member.size

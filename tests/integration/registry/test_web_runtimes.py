@@ -1,0 +1,172 @@
+"""ONNX Runtime Web from an npm registry: fetched once, checked, unpacked confined; each failure is a sentence."""
+
+import base64
+import hashlib
+import io
+import json
+import tarfile
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from pytest_django import Settings
+
+from farm.accounts.refusals import Conflict, Missing
+from farm.registry import services
+from farm.registry.models import WebRuntime
+from farm.registry.states import MakingState
+from farm.rules.runtimes import web
+from tests.acceptance.served import Served
+
+pytestmark = pytest.mark.django_db(transaction=True)
+VERSION = "1.30.0"
+CONTENTS = {name: name.encode() * 9 for name in web.FILES}
+
+
+def package(files: dict[str, bytes], *, links: bool = False) -> bytes:
+    """A tarball as npm packs one, with files that browsers do not load beside the wanted ones."""
+    drawn = io.BytesIO()
+    with tarfile.open(fileobj=drawn, mode="w:gz") as archive:
+        for name, content in {"package.json": b"{}", **{f"dist/{one}": text for one, text in files.items()}}.items():
+            member = tarfile.TarInfo(f"package/{name}")
+            member.size = len(content)
+            if links and name.startswith("dist/"):
+                member.type, member.linkname, member.size = tarfile.SYMTYPE, "/etc/passwd", 0
+            archive.addfile(member, io.BytesIO(content if member.isreg() else b""))
+    return drawn.getvalue()
+
+
+class Registry:
+    """A registry of one package with one release."""
+
+    def __init__(self) -> None:
+        self.packed = package(CONTENTS)
+        self.said: dict[str, object] = {}
+        self.asked: list[str] = []
+        registry = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                registry.asked.append(self.path)
+                body = registry.answer(self.path)
+                self.send_response(200 if body is not None else 404)
+                self.send_header("Content-Length", str(len(body or b"")))
+                self.end_headers()
+                self.wfile.write(body or b"")
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/npm"
+
+    def answer(self, path: str) -> bytes | None:
+        if path == f"/npm/onnxruntime-web/{VERSION}":
+            digest = base64.b64encode(hashlib.sha512(self.packed).digest()).decode()
+            dist = {"tarball": f"{self.url}/web.tgz", "integrity": f"sha512-{digest}"}
+            return json.dumps({"version": VERSION, "dist": {**dist, **self.said}}).encode()
+        return self.packed if path == "/npm/web.tgz" else None
+
+
+@pytest.fixture
+def registry(settings: Settings) -> Iterator[Registry]:
+    registry = Registry()
+    settings.NPM_REGISTRY = registry.url
+    with Served(registry.server):
+        yield registry
+
+
+def fetched(version: str = VERSION) -> WebRuntime:
+    row = services.web_runtime(version)
+    services.fetch_web_runtime(row.pk)
+    row.refresh_from_db()
+    return row
+
+
+def test_a_release_is_fetched_once_and_only_the_files_that_browsers_load_are_kept(registry: Registry) -> None:
+    row = fetched()
+    assert row.state == MakingState.READY, row.reason_text
+    assert {file.name for file in row.files} == set(web.FILES)
+    for file in row.files:
+        assert services.web_file(file.sha256).read_bytes() == CONTENTS[file.name]
+    assert fetched().files == row.files
+    assert len(registry.asked) == 2
+
+
+def _other_digest(registry: Registry) -> None:
+    registry.said = {"integrity": "sha512-" + base64.b64encode(bytes(64)).decode()}
+
+
+def _no_digest(registry: Registry) -> None:
+    registry.said = {"integrity": "sha1-AAAA"}
+
+
+def _elsewhere(registry: Registry) -> None:
+    registry.said = {"tarball": "https://example.com/web.tgz"}
+
+
+def _no_archive(registry: Registry) -> None:
+    registry.packed = b"<html>"
+
+
+def _incomplete(registry: Registry) -> None:
+    registry.packed = package({web.MODULE: b"1"})
+
+
+def _links(registry: Registry) -> None:
+    registry.packed = package(CONTENTS, links=True)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (_other_digest, "is not the one that its digest names (sha512); it is not used"),
+        (_no_digest, "gives no digest of onnxruntime-web 1.30.0, so it is not fetched"),
+        (_elsewhere, "sends on to 'example.com', which is not asked"),
+        (_no_archive, "The package is no archive that npm packs"),
+        (_incomplete, f"The package has no {web.GLUE}"),
+        (_links, f"and no {web.MODULE}"),
+    ],
+)
+def test_a_package_that_is_not_what_it_should_be_is_not_served(
+    registry: Registry, spoil: Callable[[Registry], None], words: str
+) -> None:
+    spoil(registry)
+    row = fetched()
+    assert row.state == MakingState.FAILED
+    assert words in row.reason_text
+    with pytest.raises(Conflict) as refusal:
+        services.web_runtime(VERSION)
+    assert words in refusal.value.detail
+
+
+def test_a_release_that_npm_does_not_have_is_said_by_its_number(registry: Registry) -> None:
+    row = fetched("1.99.0")
+    assert row.reason_text.startswith("onnxruntime-web 1.99.0 does not exist on 127.0.0.1")
+    assert row.reason_code == "unknown_runtime"
+
+
+def test_a_registry_that_does_not_answer_is_named_with_its_setting(settings: Settings) -> None:
+    settings.NPM_REGISTRY = "http://127.0.0.1:9/"
+    text = fetched().reason_text
+    assert "The npm registry 127.0.0.1 does not answer" in text
+    assert "ONNXFARM_NPM_REGISTRY" in text
+
+
+@pytest.mark.parametrize("version", ["1.17.3", "latest", "../../x", "1.30.0-dev.1", "1.30"])
+def test_what_is_no_release_is_asked_of_nobody(registry: Registry, version: str) -> None:
+    with pytest.raises(Missing):
+        services.web_runtime(version)
+    assert registry.asked == []
+
+
+def test_a_mirror_that_repeats_npms_own_address_is_asked_itself(registry: Registry) -> None:
+    registry.said = {"tarball": "https://registry.npmjs.org/web.tgz"}
+    assert fetched().state == MakingState.READY
+    assert registry.asked[-1] == "/npm/web.tgz"
+
+
+def test_no_file_but_those_of_a_fetched_release_is_handed_out(registry: Registry) -> None:
+    fetched()
+    with pytest.raises(Missing):
+        services.web_file("0" * 64)

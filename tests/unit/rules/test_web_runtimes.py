@@ -1,0 +1,77 @@
+"""ONNX Runtime Web: which releases there are, what runs them, and what a plan says of everything else."""
+
+import pytest
+
+from farm.rules.planning.plans import NodeOffer
+from farm.rules.runtimes import distributions, releases, web
+from tests.unit.rules.making import only_refusal, plan_of
+
+TAB = NodeOffer(
+    id="7",
+    name="phone",
+    tags=frozenset({"wasm"}),
+    providers=frozenset({"WasmExecutionProvider"}),
+    is_browser=True,
+    cores=8,
+)
+BENCH = NodeOffer(id="1", name="bench", cores=8)
+WEB = f"{web.DISTRIBUTION}=={web.RELEASES[-1]}"
+
+
+def asked(fleet=(TAB, BENCH), **options):
+    given = {"runtime": [WEB], "provider": ["wasm"], **options}
+    return plan_of(given, fleet=fleet)
+
+
+def test_a_browser_takes_what_is_made_for_browsers_and_no_other_node_does():
+    (block,) = asked().blocks
+    assert block.nodes == ("7",)
+    assert asked(fleet=(BENCH,)).refused[0].reason.code == "no_node"
+
+
+def test_a_browser_takes_nothing_else_though_it_is_named():
+    plan = asked(runtime=["1.31.1"], provider=["cpu"], hardware=["node:phone"])
+    assert plan.refused[0].reason.code == "no_node"
+
+
+def test_two_releases_are_two_arms_of_one_block():
+    (block,) = asked(runtime=[f"{web.DISTRIBUTION}==1.29.0", WEB]).blocks
+    assert [arm.spec.runtime.version for arm in block.arms] == ["1.29.0", web.RELEASES[-1]]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"provider": ["cpu"]}, "which runs in browsers: set `provider: wasm`"),
+        ({"concurrency": [2]}, "has no concurrency: leave that out for browsers"),
+        ({"session": [{"name": "side", "execution_mode": "parallel"}]}, "execution_mode: parallel"),
+        ({"runtime": ["onnxruntime==1.31.1"]}, "it comes with onnxruntime-web"),
+    ],
+)
+def test_what_browsers_do_not_do_is_refused_in_words(options, words):
+    assert words in only_refusal(asked(**options)).text
+
+
+def test_a_machine_that_measures_by_itself_is_no_browser():
+    reason = only_refusal(asked(fleet=None))
+    assert "runs in browsers, which this machine is none of" in reason.text
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        (web.RELEASES[0], None),
+        ("1.99.0", None),
+        ("1.17.3", "is not made of modules: take 1.19.0 or newer"),
+        ("1.30.0.dev1", "does not exist as far as this farm knows: the nearest is 1.30.0"),
+        ("1.23.1", "does not exist as far as this farm knows: the nearest is"),
+    ],
+)
+def test_a_release_is_known_newer_than_known_or_answered_with_the_nearest(version, words):
+    sentence = releases.unknown_sentence(distributions.read(f"{web.DISTRIBUTION}=={version}"))
+    assert sentence is None if words is None else words in (sentence or "")
+
+
+def test_no_node_installs_it_with_python():
+    assert web.DISTRIBUTION not in distributions.EVERY_DISTRIBUTION
+    assert distributions.is_known(web.DISTRIBUTION)

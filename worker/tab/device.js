@@ -1,0 +1,105 @@
+/** What this browser and the machine below it are, as far as they say, and what they lack to be a node. */
+
+// a module with one instruction of 128 bits
+const SIMD = new Uint8Array([
+  0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11,
+]);
+const LOW_BATTERY = 0.2;
+
+/** What stands in the way, a sentence each; none where this browser can be a node. @returns {Promise<string[]>} */
+export async function obstacles() {
+  const found = [];
+  if (!isSecureContext) {
+    found.push(
+      `${location.origin} is no https:// address: browsers keep keys and run threads there alone. ` +
+        "Ask the operator of the farm to serve it by TLS (docs/operations.md).",
+    );
+  } else if (!crossOriginIsolated) {
+    found.push("This page is not isolated from other sites, so that its clock is coarse: open it in a tab of its own.");
+  }
+  if (!WebAssembly.validate(SIMD)) {
+    found.push("This browser has no WebAssembly SIMD, which ONNX Runtime Web needs: update it, or take another.");
+  }
+  if (isSecureContext && !(await hasEd25519())) {
+    found.push("This browser makes no Ed25519 keys, by which the farm knows its nodes: update it, or take another.");
+  }
+  if (typeof indexedDB === "undefined") {
+    found.push("This browser keeps nothing (IndexedDB), so that it would forget its key: leave private browsing.");
+  }
+  return found;
+}
+
+/** The contract's Facts; what the browser does not say is null. @param {string} name */
+export async function facts(name) {
+  const told = await agentData();
+  return {
+    hostname: name,
+    os: told.os,
+    arch: told.arch,
+    logical_cores: navigator.hardwareConcurrency || null,
+    sandbox: "browser",
+    gpus: [],
+    more: {
+      browser: told.browser,
+      model: told.model,
+      clock_resolution_ms: clockResolutionMs(),
+      is_isolated: crossOriginIsolated,
+    },
+  };
+}
+
+/** The smallest step of the clock that figures are read from, in milliseconds. */
+export function clockResolutionMs() {
+  let least = Infinity;
+  for (let tries = 0; tries < 50; tries++) {
+    const before = performance.now();
+    let after = before;
+    while (after === before) after = performance.now();
+    least = Math.min(least, after - before);
+  }
+  return Math.round(least * 1e6) / 1e6;
+}
+
+/** Why nothing is measured now, in one sentence; empty when nothing stands against it. */
+export async function pauseOfDevice() {
+  const battery = await /** @type {any} */ (navigator).getBattery?.();
+  if (battery && !battery.charging && battery.level < LOW_BATTERY) {
+    return `The battery is at ${Math.round(battery.level * 100)} %: connect a charger to go on.`;
+  }
+  return "";
+}
+
+async function hasEd25519() {
+  try {
+    await crypto.subtle.generateKey("Ed25519", false, ["sign", "verify"]);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** @returns {Promise<{os: string, arch: string, browser: string, model: string}>} */
+async function agentData() {
+  const data = /** @type {any} */ (navigator).userAgentData;
+  const wanted = ["architecture", "bitness", "model", "platformVersion", "fullVersionList"];
+  const told = data ? await data.getHighEntropyValues(wanted).catch(() => null) : null;
+  if (!told) return { os: osOfText(), arch: "unknown", browser: browserOfText(), model: "" };
+  /** @type {{brand: string, version: string}[]} */
+  const brands = told.fullVersionList ?? data.brands;
+  const brand = brands.filter((one) => !/not.?a.?brand/i.test(one.brand)).at(-1);
+  const kinds = /** @type {Record<string, string>} */ ({ "x86 64": "x86_64", "x86 32": "i686", "arm 64": "aarch64" });
+  return {
+    os: `${told.platform} ${told.platformVersion ?? ""}`.trim() || "unknown",
+    arch: kinds[`${told.architecture} ${told.bitness}`] ?? (told.architecture || "unknown"),
+    browser: brand ? `${brand.brand} ${brand.version}` : browserOfText(),
+    model: told.model ?? "",
+  };
+}
+
+function osOfText() {
+  return navigator.userAgent.match(/\(([^;)]+[^)]*)\)/)?.[1]?.slice(0, 80) ?? "unknown";
+}
+
+function browserOfText() {
+  return navigator.userAgent.match(/(Firefox|Version|Chrome)\/[\d.]+/)?.[0]?.replace("Version", "Safari") ?? "unknown";
+}

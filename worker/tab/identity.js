@@ -1,0 +1,89 @@
+/**
+ * Who this browser is to the farm: an Ed25519 key that WebCrypto made and never hands out, kept in IndexedDB beside the
+ * node's number. The farm has the public half; a person compares its fingerprint.
+ */
+
+/** @typedef {{nodeId: string, name: string, fingerprint: string, keys: CryptoKeyPair}} Identity */
+
+const DATABASE = "onnxfarm-node";
+const STORE = "kept";
+const KEY = "identity";
+
+/** A pair whose private half cannot be read, not by this page either. @returns {Promise<CryptoKeyPair>} */
+export async function makeKeys() {
+  return /** @type {CryptoKeyPair} */ (await crypto.subtle.generateKey("Ed25519", false, ["sign", "verify"]));
+}
+
+/** @param {CryptoKeyPair} keys @returns {Promise<string>} base64 of 32 bytes */
+export async function publicKey(keys) {
+  return base64(new Uint8Array(await crypto.subtle.exportKey("raw", keys.publicKey)));
+}
+
+/** As farm/contract/signing.py has it: SHA-256 of the public key, 16 bytes in groups of four digits. @param {string} key */
+export async function fingerprintOf(key) {
+  const raw = Uint8Array.from(atob(key), (sign) => sign.charCodeAt(0));
+  return (await sha256(raw)).slice(0, 32).match(/.{4}/g)?.join(":") ?? "";
+}
+
+/** What proves the key, to be given a secret. @param {Identity} identity */
+export async function proof({ nodeId, keys }) {
+  const signedAt = Math.floor(Date.now() / 1000);
+  const message = new TextEncoder().encode(`onnxfarm node secret\n${nodeId}\n${signedAt}`);
+  const signature = new Uint8Array(await crypto.subtle.sign("Ed25519", keys.privateKey, message));
+  return { node_id: nodeId, signed_at: signedAt, signature: base64(signature) };
+}
+
+/** @returns {Promise<Identity | undefined>} */
+export async function load() {
+  return inStore("readonly", (store) => store.get(KEY));
+}
+
+/** @param {Identity} identity */
+export async function keep(identity) {
+  await inStore("readwrite", (store) => store.put(identity, KEY));
+}
+
+/** The key is gone then: the same browser joins as another node. */
+export async function forget() {
+  await inStore("readwrite", (store) => store.delete(KEY));
+}
+
+/** @param {BufferSource} bytes @returns {Promise<string>} in hexadecimal digits */
+export async function sha256(bytes) {
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** @param {Uint8Array} bytes */
+export function base64(bytes) {
+  let text = "";
+  for (let at = 0; at < bytes.length; at += 8192) text += String.fromCharCode(...bytes.subarray(at, at + 8192));
+  return btoa(text);
+}
+
+/**
+ * @template T
+ * @param {IDBTransactionMode} mode @param {(store: IDBObjectStore) => IDBRequest<T>} act @returns {Promise<T>}
+ */
+async function inStore(mode, act) {
+  const database = await answered(opening());
+  try {
+    return await answered(act(database.transaction(STORE, mode).objectStore(STORE)));
+  } finally {
+    database.close();
+  }
+}
+
+function opening() {
+  const request = indexedDB.open(DATABASE, 1);
+  request.onupgradeneeded = () => request.result.createObjectStore(STORE);
+  return request;
+}
+
+/** @template T @param {IDBRequest<T>} request @returns {Promise<T>} */
+function answered(request) {
+  return new Promise((done, failed) => {
+    request.onsuccess = () => done(request.result);
+    request.onerror = () => failed(request.error);
+  });
+}

@@ -1,0 +1,124 @@
+/** One output against its reference: differences, never a verdict (the farm judges). As worker/runner/parity.py. */
+
+/** @typedef {import("./npz.js").Tensor} Tensor */
+
+const EXACT = new Set(["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]);
+
+/**
+ * The contract's OutputParity: differences in float64, elements that are not finite in both left out of them.
+ * @param {string} name @param {Tensor} value @param {Tensor | undefined} reference
+ * @param {import("./contract.js").Tolerance} tolerance
+ */
+export function compareOutput(name, value, reference, { atol, rtol }) {
+  const found = numbers(value);
+  const facts = {
+    name,
+    dtype: value.dtype,
+    shape: value.shape,
+    elements: found.length,
+    nan_count: count(found, Number.isNaN),
+    inf_count: count(found, (one) => Math.abs(one) === Infinity),
+  };
+  if (!reference) return facts;
+  const known = { ...facts, reference_shape: reference.shape };
+  if (reference.shape.join() !== value.shape.join()) return { ...known, violations: Math.max(1, found.length) };
+  const wanted = numbers(reference);
+  const isExact = EXACT.has(value.dtype) && EXACT.has(reference.dtype);
+  const beyond = isExact ? () => 0 : (/** @type {number} */ old) => atol + rtol * Math.abs(old);
+  return { ...known, ...differences(found, wanted, beyond), top1_agreement: top1(value, found, wanted) };
+}
+
+/** Whether two outputs are the same to the last bit. @param {Tensor} one @param {Tensor} other */
+export function areBitEqual(one, other) {
+  const [first, second] = [one, other].map(({ data }) => new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+  return first.length === second.length && first.every((byte, at) => byte === second[at]);
+}
+
+/** @param {Float64Array} found @param {Float64Array} wanted @param {(old: number) => number} limit */
+function differences(found, wanted, limit) {
+  let [maxAbs, maxRel, squares, finite, violations] = [0, -1, 0, 0, 0];
+  for (let at = 0; at < found.length; at++) {
+    const [now, old] = [found[at], wanted[at]];
+    if (!Number.isFinite(now) || !Number.isFinite(old)) {
+      if (!Object.is(now, old)) violations++;
+      continue;
+    }
+    const gap = Math.abs(now - old);
+    finite++;
+    if (gap > limit(old)) violations++;
+    maxAbs = Math.max(maxAbs, gap);
+    squares += gap * gap;
+    if (old !== 0) maxRel = Math.max(maxRel, gap / Math.abs(old));
+  }
+  if (!finite) return { violations };
+  const rmse = Math.sqrt(squares / finite);
+  return {
+    violations,
+    max_abs: maxAbs,
+    max_rel: maxRel >= 0 && Number.isFinite(maxRel) ? maxRel : null,
+    rmse: Number.isFinite(rmse) ? rmse : null,
+    cosine: cosine(found, wanted),
+  };
+}
+
+/** Of the elements that are finite in both; scaled first, which keeps the squares of large values finite. */
+function cosine(/** @type {Float64Array} */ found, /** @type {Float64Array} */ wanted) {
+  let [topFound, topWanted] = [0, 0];
+  const places = [];
+  for (let at = 0; at < found.length; at++) {
+    if (!Number.isFinite(found[at]) || !Number.isFinite(wanted[at])) continue;
+    places.push(at);
+    topFound = Math.max(topFound, Math.abs(found[at]));
+    topWanted = Math.max(topWanted, Math.abs(wanted[at]));
+  }
+  if (topFound === 0 && topWanted === 0) return 1;
+  if (topFound === 0 || topWanted === 0) return null;
+  let [product, one, other] = [0, 0, 0];
+  for (const at of places) {
+    const [now, old] = [found[at] / topFound, wanted[at] / topWanted];
+    product += now * old;
+    one += now * now;
+    other += old * old;
+  }
+  return Math.max(-1, Math.min(1, product / (Math.sqrt(one) * Math.sqrt(other))));
+}
+
+/** Share of rows whose largest score is at the same place; only of two-dimensional float outputs. */
+function top1(/** @type {Tensor} */ value, /** @type {Float64Array} */ found, /** @type {Float64Array} */ wanted) {
+  const [rows, columns] = value.shape;
+  const isScores = value.shape.length === 2 && columns > 1 && rows > 0 && value.dtype.startsWith("float");
+  if (!isScores || found.some(Number.isNaN) || wanted.some(Number.isNaN)) return null;
+  let same = 0;
+  for (let row = 0; row < rows; row++) {
+    const [now, old] = [found, wanted].map((all) => largest(all.subarray(row * columns, (row + 1) * columns)));
+    if (now === old) same++;
+  }
+  return same / rows;
+}
+
+/** @param {Float64Array} row */
+function largest(row) {
+  let best = 0;
+  row.forEach((one, at) => {
+    if (one > row[best]) best = at;
+  });
+  return best;
+}
+
+/** @param {Tensor} tensor @returns {Float64Array} */
+function numbers({ dtype, data }) {
+  const isHalf = dtype === "float16" && data instanceof Uint16Array;
+  return Float64Array.from(data, isHalf ? halfOf : Number);
+}
+
+/** The number that these 16 bits are (IEEE 754 binary16). @param {number} bits */
+function halfOf(bits) {
+  const [sign, exponent, fraction] = [bits & 0x8000 ? -1 : 1, (bits >> 10) & 31, bits & 1023];
+  if (exponent === 31) return fraction ? NaN : sign * Infinity;
+  return sign * (exponent ? 2 ** (exponent - 15) * (1 + fraction / 1024) : 2 ** -14 * (fraction / 1024));
+}
+
+/** @param {Float64Array} all @param {(one: number) => boolean} is */
+function count(all, is) {
+  return all.reduce((sum, one) => sum + (is(one) ? 1 : 0), 0);
+}

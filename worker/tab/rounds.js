@@ -1,0 +1,46 @@
+/** The order of a round's arms: random, and balanced over rounds, as worker/agent/passes/rounds.py has it. */
+
+/**
+ * Rows of a Williams square over randomly renamed arms: in k rounds of k arms every arm stands once in every place.
+ * @param {number[]} arms @param {number} number of the round @param {string} seed
+ */
+export function roundOrder(arms, number, seed) {
+  const count = arms.length;
+  if (count < 2) return [...arms];
+  const [cycle, row] = [Math.floor(number / count), number % count];
+  const dice = diceOf(`${seed}/${cycle}`);
+  const names = shuffled([...arms].sort((one, other) => one - other), dice);
+  const shifts = shuffled(Array.from(names, (_, at) => at), dice);
+  const places = zigzag(count).map((step) => (step + shifts[row]) % count);
+  // for an odd number every other cycle is read backwards, which balances who follows whom over two of them
+  if (count % 2 && cycle % 2) places.reverse();
+  return places.map((place) => names[place]);
+}
+
+/** @template T @param {T[]} all @param {() => number} dice @returns {T[]} */
+export function shuffled(all, dice) {
+  for (let at = all.length - 1; at > 0; at--) {
+    const other = Math.floor(dice() * (at + 1));
+    [all[at], all[other]] = [all[other], all[at]];
+  }
+  return all;
+}
+
+/** Numbers from 0 to 1 that follow from the seed alone (mulberry32 on an FNV-1a digest). @param {string} seed */
+export function diceOf(seed) {
+  let state = 0x811c9dc5;
+  for (const sign of seed) state = Math.imul(state ^ sign.charCodeAt(0), 0x01000193);
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** 0, 1, count-1, 2, count-2, …: neighbours differ by every amount once. @param {number} count */
+function zigzag(count) {
+  const steps = [0];
+  for (let at = 1; at < count; at++) steps.push(at % 2 ? (at + 1) / 2 : count - at / 2);
+  return steps;
+}

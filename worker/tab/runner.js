@@ -1,0 +1,194 @@
+/**
+ * One launch: a dedicated worker with a WebAssembly instance of its own, which measures one pass of one cell and ends.
+ * It is sent one order and answers once, with what it found or with the reason why not.
+ */
+
+import { PROVIDER, Problem } from "./contract.js";
+import { clockResolutionMs } from "./device.js";
+import { areBitEqual } from "./parity.js";
+import { eventsOf, summariseProfile } from "./profile.js";
+import { budgetOf, groupOf, measure, summarise, warmUp } from "./windows.js";
+
+/**
+ * @typedef {import("./npz.js").Tensor} Tensor
+ * @typedef {{kind: "check" | "trace" | "sample", module: string, glue: string, compiled: WebAssembly.Module, model: Blob,
+ *   external: {path: string, data: Blob}[], inputs: Record<string, Tensor>,
+ *   session: import("./contract.js").SessionSettings, budget: string, traceRuns: number, traceS: number}} Order
+ */
+
+/** @type {string[]} */
+const printed = [];
+/** @type {Record<string, number>} */
+const phases = {};
+
+self.onmessage = async ({ data: order }) => {
+  // ONNX Runtime Web prints its profile
+  console.log = (...words) => printed.push(words.join(" "));
+  try {
+    self.postMessage({ ...(await PASSES[/** @type {Order} */ (order).kind](order)), phases });
+  } catch (problem) {
+    self.postMessage({ reason: reasonOf(problem) });
+  }
+};
+
+const PASSES = { check, trace, sample };
+
+/** Does it load, how does it start, what comes out, and does the same come out again. @param {Order} order */
+async function check(order) {
+  const { session, call, runtime } = await opened(order);
+  const first = await timed("first", call);
+  const again = await call();
+  const outputs = tensorsOf(first);
+  const repeated = tensorsOf(again);
+  await session.release();
+  return {
+    version: runtime,
+    outputs,
+    isRepeatable: Object.keys(outputs).every((name) => areBitEqual(outputs[name], repeated[name])),
+    resolutionMs: clockResolutionMs(),
+  };
+}
+
+/** A few inferences under the profiler, never timed. @param {Order} order */
+async function trace(order) {
+  const { session, call } = await opened(order, { enableProfiling: true });
+  const began = performance.now();
+  for (let run = 0; run <= order.traceRuns; run++) {
+    await call();
+    if (run >= 2 && performance.now() - began > order.traceS * 1000) break;
+  }
+  printed.length = 0;
+  session.endProfiling();
+  const events = eventsOf(printed);
+  return { events: JSON.stringify(events), found: summariseProfile(events) };
+}
+
+/** Warm up, time the windows, summarise: the contract's Sample. @param {Order} order */
+async function sample(order) {
+  const { call } = await opened(order);
+  const how = budgetOf(order.budget);
+  const once = async () => void (await call());
+  await timed("first", once);
+  const warm = await timed("warmup", () => warmUp(once, how));
+  const resolutionMs = clockResolutionMs();
+  const group = groupOf(warm.runMs, resolutionMs);
+  const taken = await timed("window", () => measure(once, how, group));
+  return {
+    sample: {
+      ...(await summarise(taken.nanoseconds)),
+      warmup_runs: warm.runs,
+      warmup_ms: warm.wallMs,
+      is_stable: warm.agreed && taken.isStable,
+      throughput: (taken.nanoseconds.length * group) / (taken.wallMs / 1000),
+    },
+  };
+}
+
+/** The session and one inference of it, with the times that they took. @param {Order} order @param {object} more */
+async function opened(order, more = {}) {
+  const ort = await timed("import", () => import(order.module));
+  ort.env.logLevel = "error";
+  ort.env.wasm.numThreads = order.session.threads;
+  ort.env.wasm.wasmPaths = { mjs: order.glue };
+  instantiateFrom(order.compiled);
+  ort.env.wasm.wasmBinary = new ArrayBuffer(8);
+  const model = new Uint8Array(await order.model.arrayBuffer());
+  const externalData = await Promise.all(
+    order.external.map(async ({ path, data }) => ({ path, data: new Uint8Array(await data.arrayBuffer()) })),
+  );
+  const options = { ...optionsOf(order.session), ...(externalData.length ? { externalData } : {}), ...more };
+  const session = await named("model_not_loaded", () =>
+    timed("session", () => ort.InferenceSession.create(model, options)),
+  );
+  const feeds = feedsOf(ort, session.inputNames, order.inputs);
+  const call = () => named("inference_failed", () => session.run(feeds));
+  return { session, call, runtime: ort.env.versions?.web ?? "" };
+}
+
+/**
+ * ONNX Runtime Web compiles its binary in every worker, which takes longer than a small cell. The page has compiled it
+ * once; the instance, with its memory, is this worker's own all the same.
+ * @param {WebAssembly.Module} compiled
+ */
+function instantiateFrom(compiled) {
+  const { instantiate } = WebAssembly;
+  const made = async (/** @type {any} */ _, /** @type {WebAssembly.Imports} */ imports) => ({
+    module: compiled,
+    instance: await instantiate.call(WebAssembly, compiled, imports),
+  });
+  WebAssembly.instantiate = /** @type {any} */ (made);
+}
+
+/** @param {import("./contract.js").SessionSettings} asked */
+function optionsOf(asked) {
+  const config = { ...asked.config };
+  if (!asked.spinning) config["session.intra_op.allow_spinning"] = "0";
+  return {
+    executionProviders: ["wasm"],
+    graphOptimizationLevel: asked.optimization === "disable" ? "disabled" : asked.optimization,
+    enableMemPattern: asked.memory_pattern,
+    enableCpuMemArena: asked.arena,
+    executionMode: "sequential",
+    extra: nested(config),
+  };
+}
+
+/** `{"a.b": "1"}` as ONNX Runtime Web takes it, `{a: {b: "1"}}`. @param {Record<string, string>} entries */
+function nested(entries) {
+  /** @type {any} */
+  const made = {};
+  for (const [name, value] of Object.entries(entries)) {
+    const parts = name.split(".");
+    const last = /** @type {string} */ (parts.pop());
+    parts.reduce((place, part) => (place[part] ??= {}), made)[last] = value;
+  }
+  return made;
+}
+
+/** @param {any} ort @param {string[]} names @param {Record<string, Tensor>} given */
+function feedsOf(ort, names, given) {
+  const missing = names.filter((name) => !(name in given));
+  if (missing.length) {
+    throw new Problem("inference_failed", `The inputs hold no array named ${missing.join(", ")}.`);
+  }
+  const tensor = (/** @type {Tensor} */ { dtype, shape, data }) => new ort.Tensor(dtype, data, shape);
+  return Object.fromEntries(names.map((name) => [name, tensor(given[name])]));
+}
+
+/** @param {Record<string, any>} outputs @returns {Record<string, Tensor>} */
+function tensorsOf(outputs) {
+  const copied = ([name, one]) => [name, { dtype: one.type, shape: [...one.dims], data: one.data.slice() }];
+  return Object.fromEntries(Object.entries(outputs).map(copied));
+}
+
+/** @template T @param {string} phase @param {() => Promise<T>} act @returns {Promise<T>} */
+async function timed(phase, act) {
+  const before = performance.now();
+  const found = await act();
+  phases[phase] = performance.now() - before;
+  return found;
+}
+
+/** What goes wrong in there is of this kind. @template T @param {string} code @param {() => Promise<T>} act */
+async function named(code, act) {
+  try {
+    return await act();
+  } catch (problem) {
+    const text = textOf(problem);
+    const isMemory = /out of memory|cannot enlarge memory|allocation failed|bad_alloc|RangeError/i.test(text);
+    const what = code === "model_not_loaded" ? "ONNX Runtime Web does not load the model" : "The inference failed";
+    throw new Problem(isMemory ? "out_of_memory" : code, `${what} (${PROVIDER}): ${text}`);
+  }
+}
+
+/** @param {unknown} problem */
+function reasonOf(problem) {
+  if (problem instanceof Problem) return problem.reason;
+  return { code: "crashed", text: `The browser's runner stopped: ${textOf(problem)}`.slice(0, 2000) };
+}
+
+/** @param {unknown} problem */
+function textOf(problem) {
+  const words = problem instanceof Error ? `${problem.name}: ${problem.message}` : String(problem);
+  return words.replace(/\s+/g, " ").slice(0, 500);
+}
