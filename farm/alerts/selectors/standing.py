@@ -22,7 +22,7 @@ _TONES: dict[str, tuple[Tone, str]] = {
     RoundOutcome.UNDECIDED: ("unsure", "{} undecided"),
     RoundOutcome.INFRA: ("unknown", "{} not measured"),
     # its alert was settled
-    RoundOutcome.ALERT: ("unsure", "{} acknowledged"),
+    RoundOutcome.ALERT: ("unsure", "{} reviewed"),
 }
 
 

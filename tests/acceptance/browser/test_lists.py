@@ -94,4 +94,4 @@ def test_times_are_said_as_people_say_them_with_the_exact_one_on_hover(opened: O
     moment = page.locator("#runs time").first
     expect(moment).to_have_text("just now")
     expect(moment).to_have_attribute("title", re.compile(r"^\d{4}-\d\d-\d\d.* \(\d{4}-\d\d-\d\d \d\d:\d\d UTC\)$"))
-    expect(page.locator("[data-zone]")).to_contain_text("Times are in your zone")
+    expect(page.locator("[data-zone]")).to_contain_text("in your time zone")

@@ -34,7 +34,7 @@ def test_a_badge_follows_the_model_from_unwatched_to_slower_to_settled(
     Lab(node, p50_ms=slower_from("1.31.0")).live()
     assert said(api_of, version, viewer) == ("slower since 1.31.0", "bad")
     Alert.objects.update(state=AlertState.INVALID)
-    assert said(api_of, version, viewer) == ("1.31.0 acknowledged", "unsure")
+    assert said(api_of, version, viewer) == ("1.31.0 reviewed", "unsure")
 
 
 def test_the_image_is_public_by_its_key_alone(api_of: ApiOf, version: Version, viewer: User) -> None:

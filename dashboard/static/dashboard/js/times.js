@@ -29,4 +29,4 @@ document.addEventListener("htmx:load", writeAll);
 window.addEventListener("beforeprint", () =>
   document.querySelectorAll("time[data-utc]").forEach((element) => { element.textContent = element.dataset.utc; }));
 window.addEventListener("afterprint", writeAll);
-for (const element of document.querySelectorAll("[data-zone]")) element.textContent = `Times are in your zone, ${zone}, on hover.`;
+for (const element of document.querySelectorAll("[data-zone]")) element.textContent = `Hover over a time to see it in your time zone, ${zone}.`;
