@@ -15,6 +15,7 @@ from farm.rules.reporting import busy_machine
 from farm.rules.reporting.accuracy_words import is_worse, percentage
 from farm.rules.reporting.called_operators import called_operators, operator_size
 from farm.rules.reporting.headlines import axis_rank, opening_comparison
+from farm.rules.reporting.stability import at_risk
 from farm.rules.runtimes import providers
 
 # of the largest change, so many operators are named
@@ -53,7 +54,7 @@ def show(document: Document, *, console: Console, address: str = "") -> None:
     if document.cells:
         varying = _varying(document.cells)
         console.print(Text(_said_once(document.cells[0], varying), style="dim"))
-        console.print(_cells(document.cells, varying, is_wide=console.width >= NARROW))
+        console.print(_cells(document, varying, is_wide=console.width >= NARROW))
         _show_inputs(document.cells, console=console)
         _show_reasons(document.cells, console=console)
         _show_differences(document.cells, console=console)
@@ -85,9 +86,10 @@ def _said_once(cell: Cell, varying: Sequence[Axis]) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _cells(cells: Sequence[Cell], varying: Sequence[Axis], *, is_wide: bool) -> Table:
+def _cells(document: Document, varying: Sequence[Axis], *, is_wide: bool) -> Table:
     """One row a cell; on a narrow terminal what a cell is goes into one column, whose lines may fold."""
-    is_eventful = any(cell.status != "done" or cell.is_stable is False for cell in cells)
+    cells, risky = document.cells, at_risk(document.cells, document.comparisons)
+    is_eventful = bool(risky) or any(cell.status != "done" for cell in cells)
     table = _table("cell", *([axis.heading.lower() for axis in varying] if is_wide else ["measured"]))
     figures = ["p50", "items/s", "session", "memory"] if is_wide else ["p50"]
     for head in figures:
@@ -102,7 +104,7 @@ def _cells(cells: Sequence[Cell], varying: Sequence[Axis], *, is_wide: bool) -> 
         if is_judged:
             row.append(_accuracy(cell))
         if is_eventful:
-            row.append(_coloured(_state(cell), cell.status))
+            row.append(_coloured(_state(cell, is_risky=cell.id in risky), cell.status))
         table.add_row(*row)
     return table
 
@@ -159,8 +161,8 @@ def _accuracy(cell: Cell) -> Text:
     return Text(text, style=COLOURS["slower"] if is_worse(accuracy) else "")
 
 
-def _state(cell: Cell) -> str:
-    return f"{signed(cell.status)}, unstable" if cell.is_stable is False else signed(cell.status)
+def _state(cell: Cell, *, is_risky: bool) -> str:
+    return f"{signed(cell.status)}, unstable" if is_risky else signed(cell.status)
 
 
 def _provider(cell: Cell) -> str:

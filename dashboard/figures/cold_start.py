@@ -16,7 +16,7 @@ NAME = "cold-start"
 Part = tuple[str, str, Callable[[Cell], float | None]]
 PARTS: tuple[Part, ...] = (
     ("import", theme.OTHER, lambda cell: cell.import_ms),
-    ("session creation", "@ramp-5", lambda cell: cell.session_ms),
+    ("session creation", "@accent/45", lambda cell: cell.session_ms),
     ("first inference", "@accent", lambda cell: cell.first_ms),
 )
 

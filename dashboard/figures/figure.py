@@ -15,6 +15,7 @@ Address = Callable[[str], str]
 class Figure:
     """`data` and `layout` are Plotly's; colours in them are tokens. A figure without data says why in `empty`.
 
+    `note`: how to read it, in a line below it.
     `zooms`: it is wider than the page, so that parts of it may be shown, by pointer, key and button.
     """
 
@@ -26,6 +27,7 @@ class Figure:
     table: Table
     empty: str = ""
     zooms: bool = False
+    note: str = ""
 
     @property
     def json(self) -> str:

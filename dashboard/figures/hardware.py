@@ -66,6 +66,7 @@ def pareto(measured: Sequence[Measured], names: Sequence[str], address: Address)
             showlegend=len(targets) > 1,
         ),
         table=table,
+        note="Whiskers: 95 % intervals. Dotted: the Pareto front, over all targets.",
     )
 
 

@@ -43,6 +43,7 @@ def latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], address: A
             showlegend=len(runtimes) > 1,
         ),
         table=_table(measured, others, address),
+        note="Whiskers: 95 % interval of p50 over process launches.",
     )
 
 

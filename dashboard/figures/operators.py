@@ -78,6 +78,7 @@ def operators(comparison: Comparison, compared: tuple[Side, Side]) -> Figure:
             showlegend=True,
         ),
         table=table,
+        note="Times are from traces. Tracing adds time to every operator, in both alike.",
     )
 
 

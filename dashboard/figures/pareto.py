@@ -53,6 +53,7 @@ def pareto(cells: Sequence[Cell], address: Address) -> Figure:
             showlegend=False,
         ),
         table=accuracies.table(judged, frozenset(cell.id for cell in chosen), address),
+        note="Whiskers: 95 % intervals. Dotted: the front of latency and accuracy. A larger point: a larger model.",
     )
 
 

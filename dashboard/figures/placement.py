@@ -34,6 +34,7 @@ def placement(cells: Sequence[Cell], address: Address) -> Figure:
             showlegend=True,
         ),
         table=_table(traced, along, address),
+        note="Shares are from traces, which add some time to every node.",
     )
 
 

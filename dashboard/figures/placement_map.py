@@ -58,6 +58,7 @@ def placed(trace: Timeline | str) -> Figure:
             showlegend=True,
         ),
         table=table,
+        note="Times are from a trace. Tracing adds time to every node.",
     )
 
 

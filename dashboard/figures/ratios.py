@@ -94,6 +94,7 @@ def ratios(named: Sequence[Named]) -> Figure:
             showlegend=len({one.change.word for one in drawn}) > 1,
         ),
         table=table,
+        note="Whiskers: 95 % interval. Grey band: the margin within which a change is called equal.",
     )
 
 

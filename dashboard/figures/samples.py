@@ -63,6 +63,7 @@ def samples(cell: Cell) -> Figure:
             annotations=_notes(groups),
         ),
         table=table,
+        note="Line: the median of all launches, p50. Band: its 95 % interval." if cell.p50_ci_ms is not None else "",
     )
 
 

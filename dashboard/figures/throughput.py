@@ -40,6 +40,7 @@ def throughput(cells: Sequence[Cell], address: Address) -> Figure:
             showlegend=len(lines) > 1,
         ),
         table=_table(measured, others, address),
+        note="Whiskers: the 95 % interval of p50, as items/s. A break in a line: not measured with that batch.",
     )
 
 

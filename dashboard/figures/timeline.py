@@ -19,8 +19,8 @@ ROW = 44
 NOTHING = Timeline(runs=0, number=0, duration_us=0.0, spans=())
 
 
-def timeline(trace: Timeline | str) -> Figure:
-    """The timeline, or the sentence that says why there is none."""
+def timeline(trace: Timeline | str, *, untraced_ms: float | None = None) -> Figure:
+    """The timeline, or the sentence that says why there is none. `untraced_ms`: the cell's p50 without tracing."""
     if isinstance(trace, str):
         return nothing(NAME, trace, _table(NOTHING))
     drawn = sorted(sorted(trace.spans, key=lambda one: -one.duration_us)[:MOST_BARS], key=lambda one: one.start_us)
@@ -36,7 +36,7 @@ def timeline(trace: Timeline | str) -> Figure:
         layout=theme.layout(
             height=theme.row_height(len(rows), per_row=ROW, least=160),
             xaxis=theme.axis(
-                "µs since the inference began", range=[0, _end(trace, drawn)], fixedrange=False, zeroline=False
+                "µs since the traced inference began", range=[0, _end(trace, drawn)], fixedrange=False, zeroline=False
             ),
             yaxis=theme.axis(
                 "", tickvals=list(range(len(rows))), ticktext=[_row_name(row) for row in rows],
@@ -48,6 +48,7 @@ def timeline(trace: Timeline | str) -> Figure:
             dragmode="zoom",
         ),
         table=_table(trace),
+        note=_note(trace, untraced_ms),
         zooms=True,
     )  # fmt: skip
 
@@ -57,7 +58,7 @@ def finding(trace: Timeline) -> str:
     longest = max(trace.spans, key=lambda one: one.self_us)
     share = numbers.share(trace.in_nodes_us / trace.duration_us if trace.duration_us else None)
     return (
-        f"One inference of {_us(trace.duration_us)} µs, {share} of it in nodes; "
+        f"One traced inference of {_us(trace.duration_us)} µs, {share} of it in nodes; "
         f"longest: {longest.op_type} {short(longest.name)}, {_us(longest.self_us)} µs"
     )
 
@@ -68,6 +69,16 @@ def _summary(trace: Timeline, drawn: int) -> str:
     return (
         f"The inference of median length among {trace.runs} traced ones; tracing takes time itself, so it is longer "
         f"than a timed one.{rest} The table below has the longest nodes."
+    )
+
+
+def _note(trace: Timeline, untraced_ms: float | None) -> str:
+    """That tracing adds time, and how much where it is known."""
+    told = "Tracing adds time: read shares and order from it, and latency from p50."
+    if untraced_ms is None:
+        return told
+    return (
+        f"{told} This inference took {_us(trace.duration_us)} µs; p50 without tracing is {_us(1000 * untraced_ms)} µs."
     )
 
 

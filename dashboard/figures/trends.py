@@ -45,6 +45,7 @@ def trend(
             showlegend=len(ordered) > 1,
         ),
         table=table,
+        note=_note(lines, releases),
     )
 
 
@@ -58,6 +59,16 @@ def finding(lines: Sequence[Line], *, reference: str) -> str:
     lasts = sorted((line.spots[-1] for line in lines), key=lambda spot: spot.ratio)
     ends = " to ".join(numbers.change(spot.ratio, spot.low, spot.high) for spot in (lasts[0], lasts[-1]))
     return f"{numbers.count(len(lines), 'series', 'series')} against {reference}, the last values from {ends}{told}"
+
+
+def _note(lines: Sequence[Line], releases: Sequence[str]) -> str:
+    """What the signs of the drawing say, those that are in it."""
+    parts = [
+        f"Whiskers: 95 % interval{'' if all(map(_has_whiskers, lines)) else f', of lines of up to {WHISKERS} values'}.",
+        f"A break in a line: not measured {'on that release' if releases else 'in that round'}.",
+        "◇ level shift." if any(line.shifts for line in lines) else "",
+    ]
+    return " ".join(filter(None, parts))
 
 
 def _summary(lines: Sequence[Line], drawn: Sequence[Line], reference: str) -> str:

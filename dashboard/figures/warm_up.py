@@ -59,6 +59,7 @@ def warm_up(cell: Cell, launches: Launches) -> Figure:
             yaxis=theme.axis("ms", **scales.linear([max(one) for _, one in shown])),
         ),
         table=table,
+        note="In colour: the last launch. Grey: those before it.",
     )
 
 

@@ -1,12 +1,13 @@
 """The cells of a run as one table."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dashboard import axes, numbers, words
 from dashboard.figures import accuracies, columns
 from dashboard.figures.figure import Address
 from dashboard.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
-from farm.contract.document import Cell
+from farm.contract.document import Cell, Comparison
+from farm.rules.reporting.stability import at_risk
 
 # in runs whose model came with labelled data; beside parity, which says how close outputs are: these say what it costs
 ACCURACY: tuple[Column[Cell], ...] = (
@@ -19,9 +20,19 @@ ACCURACY: tuple[Column[Cell], ...] = (
 )
 
 
-def table(cells: Iterable[Cell], address: Address, *, again: Address | None = None) -> Table:
-    """Every cell that ended, with its figures, its parity and what it ran on; `again`: where it is run once more."""
+def table(
+    cells: Iterable[Cell],
+    address: Address,
+    *,
+    comparisons: Sequence[Comparison] = (),
+    again: Address | None = None,
+) -> Table:
+    """Every cell that ended, with its figures, its parity and what it ran on.
+
+    `comparisons`: those whose verdicts a cell may put at risk; `again`: where a cell is run once more.
+    """
     cells = list(cells)
+    risky = at_risk(cells, comparisons)
     shared = [axis for axis in axes.varying(cells) if axis.name != "runtime"]
     shown: tuple[Column[Cell], ...] = (
         columns.name(shared, address, only="the model"),
@@ -36,7 +47,7 @@ def table(cells: Iterable[Cell], address: Address, *, again: Address | None = No
         Column("Parity", lambda cell: verdict_entry(cell.parity.verdict)),
         *(ACCURACY if any(cell.accuracy is not None for cell in cells) else ()),
         Column("Ran on", lambda cell: Entry(", ".join(map(words.provider, cell.active_providers)))),
-        Prose("Note", lambda cell: Entry(_note(cell))),
+        Prose("Note", lambda cell: Entry(_note(cell, is_risky=cell.id in risky))),
         *((_repeat(again),) if again is not None else ()),
     )
     return Table.of("cells-table", "Cells of this run", shown, cells)
@@ -51,13 +62,13 @@ def _repeat(again: Address) -> Column[Cell]:
     )
 
 
-def _note(cell: Cell) -> str:
+def _note(cell: Cell, *, is_risky: bool) -> str:
     """What a reader should know before believing the numbers."""
     parts = [
         f"A/A twin of {cell.twin_of}." if cell.twin_of else "",
         cell.reason.text if cell.reason else "",
         "Launches fall into two groups." if cell.is_bimodal else "",
-        "Unstable." if cell.is_stable is False else "",
+        "Unstable." if is_risky else "",
         f"Executed in {cell.executed_precision}." if _is_other_precision(cell) else "",
     ]
     return " ".join(filter(None, parts))

@@ -83,7 +83,10 @@ class Part:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """`column_axis` heads the columns; `row_axes` the rows. `cells`: those in the rows; `part`: None where all are."""
+    """`column_axis` heads the columns; `row_axes` the rows. `cells`: those in the rows; `part`: None where all are.
+
+    `ends`: the smallest and the largest value, which have the lightest and the darkest colour.
+    """
 
     metric: Metric
     column_axis: axes.Axis
@@ -93,6 +96,7 @@ class HeatMap:
     choices: Sequence[axes.Axis] = field(default_factory=tuple)
     cells: Sequence[Cell] = field(default_factory=tuple)
     part: Part | None = None
+    ends: Sequence[str] = ()
 
     @property
     def is_compact(self) -> bool:
@@ -206,7 +210,8 @@ def drawn(
         for labels, places in shown
     ]
     cells = [cell for _, places in shown for group in places.values() for cell in group]
-    return HeatMap(chosen, laid.column_axis, laid.row_axes, laid.heads, rows, laid.choices, cells, which)
+    ends = _ends_in_words(laid.cells, chosen)
+    return HeatMap(chosen, laid.column_axis, laid.row_axes, laid.heads, rows, laid.choices, cells, which, ends)
 
 
 def _part(laid: Layout, number: int) -> Part:
@@ -230,6 +235,12 @@ def _by_candidate(comparisons: Sequence[Comparison]) -> dict[str, list[Compariso
     for comparison in comparisons:
         compared.setdefault(comparison.candidate, []).append(comparison)
     return compared
+
+
+def _ends_in_words(cells: Sequence[Cell], metric: Metric) -> list[str]:
+    """The smallest and the largest value, as fields show them; none where the map is coloured by verdicts."""
+    known = sorted((value, place) for place, cell in enumerate(cells) if (value := metric.read(cell)) and value > 0)
+    return [metric.write(cells[place]) for _, place in (known[0], known[-1])] if known else []
 
 
 def _ends(cells: Sequence[Cell], metric: Metric) -> tuple[float, float] | None:

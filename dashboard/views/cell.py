@@ -1,6 +1,6 @@
 """The page of one cell."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -23,6 +23,7 @@ from farm.contract.document import BlockFacts, Cell, Comparison, Document
 from farm.registry.selectors import model_file_digest
 from farm.rules.reporting import sentences
 from farm.rules.reporting.headlines import opening_comparison
+from farm.rules.reporting.stability import at_risk
 from farm.runs import selectors
 from farm.runs.selectors import pages
 from farm.runs.selectors.variants import variant_of_cell
@@ -91,7 +92,7 @@ def panels(cell: Cell, document: Document, address: Address, *, state: str) -> d
         "placement": reading.placement(cell),
         "headline": headline(cell, state),
         "because": _because(compared, by_id),
-        "notes": notes(cell),
+        "notes": notes(cell, compared),
         "facts": facts.of_cell(cell),
         "figure": samples.samples(cell),
         "metrics": reading.metrics(cell),
@@ -133,7 +134,7 @@ def headline(cell: Cell, state: str) -> str:
     return f"{what}, {batch}{cell.precision}: {numbers.latency(cell.p50_ms, cell.p50_ci_ms)}"
 
 
-def notes(cell: Cell) -> list[str]:
+def notes(cell: Cell, compared: Sequence[Comparison] = ()) -> list[str]:
     """What to know before believing the numbers."""
     sentences = []
     if cell.p50_ms is not None and cell.reason is not None:
@@ -142,8 +143,10 @@ def notes(cell: Cell) -> list[str]:
         sentences.append(f"{cell.precision} was asked for; the provider says it executed {cell.executed_precision}.")
     if elsewhere := reading.time_elsewhere(cell):
         sentences.append(elsewhere)
-    if cell.is_stable is False:
-        sentences.append("Unstable: the timing windows of its launches did not come to agree within 5 %.")
+    if at_risk([cell], compared):
+        sentences.append(
+            "Unstable: the timing windows of its launches differ by more than 5 %, as much as the change to be judged."
+        )
     if cell.copies:
         sentences.append(f"{numbers.count(cell.copies, 'copy', 'copies')} between host and device in every inference.")
     return sentences

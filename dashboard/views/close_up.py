@@ -23,7 +23,7 @@ def closer(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "run": row,
         "cell": cell,
         "figures": [
-            timeline.timeline(trace),
+            timeline.timeline(trace, untraced_ms=cell.p50_ms),
             placement_map.placed(trace),
             warm_up.warm_up(cell, launches_of(row, cell_id)),
         ],

@@ -192,7 +192,9 @@ def own_tables(request: HttpRequest, row: "Run", context: Shown) -> dict[str, ob
     keys = [f"{row.pk}:{cell.id}" for cell in document.cells]
     return {
         **_compared(request, document, address),
-        "cells": cells.table(document.cells, address, again=repeat).keyed(keys, box="cells"),
+        "cells": cells.table(document.cells, address, comparisons=document.comparisons, again=repeat).keyed(
+            keys, box="cells"
+        ),
     }
 
 
@@ -202,7 +204,10 @@ def _again(like: Mapping[str, object], cell_id: str) -> str:
 
 
 def tables(request: HttpRequest, document: Document, address: Address) -> dict[str, object]:
-    return {**_compared(request, document, address), "cells": cells.table(document.cells, address)}
+    return {
+        **_compared(request, document, address),
+        "cells": cells.table(document.cells, address, comparisons=document.comparisons),
+    }
 
 
 def _compared(request: HttpRequest, document: Document, address: Address) -> dict[str, object]:

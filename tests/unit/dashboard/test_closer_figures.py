@@ -65,7 +65,9 @@ def test_the_largest_timeline_stays_light_and_keeps_its_longest_nodes() -> None:
 
 def test_a_timeline_says_how_much_of_the_inference_its_nodes_are_and_which_is_longest() -> None:
     figure = timeline.timeline(traced(span(0), span(1, length=30.0)))
-    assert figure.title.startswith("One inference of 25 µs, 160 % of it in nodes; longest: Op1 /encoder/layers.1")
+    assert figure.title.startswith(
+        "One traced inference of 25 µs, 160 % of it in nodes; longest: Op1 /encoder/layers.1"
+    )
     inside = timeline.timeline(traced(span(0), span(1, depth=1)))
     assert inside.layout["yaxis"]["ticktext"] == ["nodes", "inside"]
 
@@ -76,6 +78,14 @@ def test_a_timeline_says_how_much_of_the_inference_its_nodes_are_and_which_is_lo
 def test_what_cannot_be_drawn_is_a_sentence(figure: Figure) -> None:
     assert figure.empty.endswith(".")
     assert figure.data == []
+
+
+def test_a_timeline_says_that_tracing_adds_time_and_how_long_the_inference_takes_without() -> None:
+    figure = timeline.timeline(traced(span(0), span(1)), untraced_ms=0.018)
+    assert "traced" in figure.layout["xaxis"]["title"]["text"]
+    assert figure.note.startswith("Tracing adds time")
+    assert figure.note.endswith("This inference took 25 µs; p50 without tracing is 18 µs.")
+    assert timeline.timeline(traced(span(0))).note.startswith("Tracing adds time")
 
 
 def test_a_cell_on_one_provider_has_a_sentence_for_a_map() -> None:

@@ -62,6 +62,14 @@ def test_a_metric_colours_by_magnitude(document: Document) -> None:
     assert memory.value == "93 MiB"
 
 
+def test_the_key_names_the_values_of_the_lightest_and_the_darkest_colour(document: Document) -> None:
+    found = heat_map(document.cells, document.comparisons, address, metric="p50")
+    shown = [(place.tone, place.value) for row in found.rows for place in row.places]
+    assert ("r1", found.ends[0]) in shown
+    assert ("r5", found.ends[1]) in shown
+    assert heat_map(document.cells, document.comparisons, address).ends == []
+
+
 def test_cells_of_one_value_share_the_lightest_colour(by_id: dict[str, Cell]) -> None:
     found = heat_map([by_id["b1-a0"]], [], address, metric="p50")
     assert found.rows[0].places[0].tone == "r1"

@@ -1,0 +1,47 @@
+"""Whether a cell that did not settle puts a verdict at risk: only then it is called unstable. Pure.
+
+A cell is not stable where the timing windows of a launch did not come to agree within DRIFT. Its pairs may still agree
+far better than that, or show a change far larger: then there is nothing to warn of.
+"""
+
+from collections.abc import Iterable, Sequence
+from math import log, log1p
+from typing import Final
+
+from farm.contract.document import Cell, Comparison
+
+# windows that differ by more have not settled (docs/samples.md)
+DRIFT: Final = 0.05
+
+
+def at_risk(cells: Iterable[Cell], comparisons: Iterable[Comparison]) -> set[str]:
+    """Ids of the cells that did not settle and of which a comparison is undecided, or called a change no larger than
+    the drift; of those compared with nothing, the ones whose own interval is wider than it, or is not known."""
+    restless = {cell.id: cell for cell in cells if cell.is_stable is False}
+    compared: dict[str, list[Comparison]] = {name: [] for name in restless}
+    for one in comparisons if restless else ():
+        for side in {one.baseline, one.candidate} & restless.keys():
+            compared[side].append(one)
+    return {name for name, cell in restless.items() if _is_risky(cell, compared[name])}
+
+
+def _is_risky(cell: Cell, compared: Sequence[Comparison]) -> bool:
+    judged = [one for one in compared if one.ratio is not None]
+    return any(map(_is_doubtful, judged)) if judged else _is_wide(cell)
+
+
+def _is_doubtful(one: Comparison) -> bool:
+    if one.verdict == "undecided":
+        return True
+    # what is equal was shown to be so within a margin smaller than the drift; the rest is no verdict
+    if one.verdict not in ("slower", "faster"):
+        return False
+    nearest = min(abs(log(end)) for end in (one.ci_low, one.ci_high, one.ratio) if end)
+    return nearest <= log1p(DRIFT)
+
+
+def _is_wide(cell: Cell) -> bool:
+    if cell.p50_ms is None or cell.p50_ci_ms is None:
+        return True
+    low, high = cell.p50_ci_ms
+    return (high - low) / 2 > DRIFT * cell.p50_ms

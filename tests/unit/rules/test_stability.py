@@ -1,0 +1,69 @@
+"""“Unstable” is said only where a verdict is at risk: a table of what was measured and whether it is said."""
+
+import pytest
+
+from farm.contract.document import Cell, Comparison
+from farm.contract.reasons import CellStatus
+from farm.rules.reporting.stability import at_risk
+
+UNDECIDED = ("undecided", 1.01, 0.95, 1.07)
+LARGE = ("slower", 1.24, 1.21, 1.26)
+SMALL = ("slower", 1.04, 1.03, 1.05)
+FASTER = ("faster", 0.5, 0.49, 0.51)
+JUST_FASTER = ("faster", 0.9, 0.86, 0.97)
+EQUAL = ("equal", 1.001, 0.995, 1.006)
+NOTHING = ("not comparable", None, None, None)
+OTHER_HARDWARE = ("not comparable", 3.0, 2.0, 4.0)
+
+
+def cell(
+    *, is_stable: bool | None = False, p50_ci_ms: tuple[float, float] | None = (0.99, 1.01), name: str = "c1"
+) -> Cell:
+    return Cell(
+        id=name, digest="0" * 64, model="encoder", model_sha256="0" * 64, runtime="onnxruntime==1.31.1",
+        provider="CPUExecutionProvider", precision="fp32", threads=1, status=CellStatus.DONE, p50_ms=1.0,
+        p50_ci_ms=p50_ci_ms, is_stable=is_stable,
+    )  # fmt: skip
+
+
+def compared(verdict: str, ratio: float | None, low: float | None, high: float | None, *, of: str = "c1") -> Comparison:
+    return Comparison.model_validate(
+        {"baseline": "c0", "candidate": of, "axis": "runtime", "verdict": verdict, "ratio": ratio, "ci_low": low,
+         "ci_high": high, "ci_level": 0.95, "rounds": 8, "margin": 0.02, "smallest_detectable": 0.03}
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("made", "is_said"),
+    [
+        ((UNDECIDED,), True),
+        ((SMALL,), True),
+        ((JUST_FASTER,), True),
+        ((LARGE, UNDECIDED), True),
+        ((LARGE,), False),
+        ((FASTER,), False),
+        ((EQUAL,), False),
+        ((OTHER_HARDWARE,), False),
+        ((NOTHING,), False),
+        ((), False),
+    ],
+)
+def test_a_cell_that_did_not_settle_is_unstable_where_its_verdicts_are_at_risk(
+    made: tuple[tuple[str, float, float, float], ...], is_said: bool
+) -> None:
+    assert at_risk([cell()], [compared(*one) for one in made]) == ({"c1"} if is_said else set())
+
+
+@pytest.mark.parametrize("is_stable", [True, None])
+def test_a_cell_that_settled_or_did_not_say_is_never_called_unstable(is_stable: bool | None) -> None:
+    assert at_risk([cell(is_stable=is_stable, p50_ci_ms=None)], [compared(*UNDECIDED)]) == set()
+
+
+@pytest.mark.parametrize(("interval", "is_said"), [((0.9, 1.1), True), (None, True), ((0.96, 1.04), False)])
+def test_alone_a_cell_is_judged_by_its_own_interval(interval: tuple[float, float] | None, is_said: bool) -> None:
+    assert at_risk([cell(p50_ci_ms=interval)], []) == ({"c1"} if is_said else set())
+
+
+def test_a_cell_without_latency_is_at_risk_and_comparisons_of_others_are_not_its_own() -> None:
+    unmeasured = cell().model_copy(update={"p50_ms": None})
+    assert at_risk([unmeasured, cell(name="c2")], [compared(*UNDECIDED, of="c9")]) == {"c1"}
