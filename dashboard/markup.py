@@ -7,6 +7,7 @@ from html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard import numbers
+from dashboard.figures import keys
 from dashboard.tables import Act, Entry, Head, Spark, Table
 from dashboard.words import Sign
 
@@ -34,6 +35,19 @@ def spark(drawn: Spark) -> SafeString:
     level = f'<line x1="0" x2="120" y1="{drawn.level}" y2="{drawn.level}"/>'
     line = f'<polyline points="{drawn.points}"/>'
     return mark_safe(f'<svg class="spark" viewBox="0 0 120 24" aria-hidden="true">{level}{line}</svg>')
+
+
+def key(drawn: keys.Entry) -> SafeString:
+    """The mark of a series, as the chart draws it."""
+    half = drawn.colour.split("/")
+    colour = f"var(--{half[0]})"
+    faded = f' opacity="{int(half[1]) / 100:g}"' if len(half) > 1 else ""
+    line = ""
+    if drawn.dashes is not None:
+        line = f'<path d="M1 7h22" stroke="{colour}" stroke-width="1.5" stroke-dasharray="{drawn.dashes or "none"}"/>'
+    paint = f'fill="{colour}"' if drawn.is_filled else f'fill="none" stroke="{colour}" stroke-width="1.5"'
+    mark = f'<path transform="translate(12 7)" d="{drawn.shape}" {paint}/>'
+    return mark_safe(f'<svg class="mark" viewBox="0 0 24 14"{faded} aria-hidden="true">{line}{mark}</svg>')
 
 
 def _row(table: Table, key: str, row: Sequence[Entry]) -> str:

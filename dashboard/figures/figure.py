@@ -4,7 +4,8 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dashboard.figures.theme import Json
+from dashboard.figures import keys
+from dashboard.figures.theme import SLOTS, Json
 from dashboard.tables import Table
 
 # from a cell's id to its page
@@ -30,9 +31,21 @@ class Figure:
     note: str = ""
 
     @property
+    def key(self) -> list[keys.Entry]:
+        """Which line or bar is what; empty for a figure that says so itself."""
+        return keys.entries(self.data, self.layout)
+
+    @property
+    def greys(self) -> list[keys.Entry]:
+        """Those of the key that have no colour of their own, where there are more series than colours."""
+        return [one for one in self.key if one.is_grey] if len(self.key) > SLOTS else []
+
+    @property
     def json(self) -> str:
         """The drawing for the page's script, safe inside a script element."""
-        text = json.dumps({"data": self.data, "layout": self.layout}, allow_nan=False, separators=(",", ":"))
+        # the page draws the key itself
+        layout = {**self.layout, "showlegend": False}
+        text = json.dumps({"data": self.data, "layout": layout}, allow_nan=False, separators=(",", ":"))
         return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 

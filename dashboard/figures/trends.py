@@ -30,7 +30,7 @@ def trend(
     ordered = sorted(lines, key=lambda line: line.key != chosen)[:DRAWN]
     across = Across(releases, {spot.round: spot for line in ordered for spot in line.spots})
     colour_of = _colours(lines, chosen)
-    data = [part for line in reversed(ordered) for part in _drawn(line, across, colour_of[line.key])]
+    data = [part for line in reversed(ordered) for part in _drawn(line, across, colour_of[line.series, line.node])]
     return Figure(
         name=NAME,
         title=finding(ordered, reference=reference),
@@ -43,6 +43,7 @@ def trend(
             yaxis=theme.axis(f"p50 against {reference}, logarithmic", **scales.ratio(_reached(ordered))),
             shapes=[_level()],
             showlegend=len(ordered) > 1,
+            legend={"traceorder": "reversed"},
         ),
         table=table,
         note=_note(lines, releases),
@@ -80,13 +81,16 @@ def _summary(lines: Sequence[Line], drawn: Sequence[Line], reference: str) -> st
     )
 
 
-def _colours(lines: Sequence[Line], chosen: str) -> dict[str, str]:
-    """The colour of each line, which it keeps when it is chosen."""
-    own = {line.key: colour for line, colour in zip(lines, colours.of_names([one.name for one in lines]), strict=True)}
-    if chosen not in own:
+def _colours(lines: Sequence[Line], chosen: str) -> dict[tuple[str, str], str]:
+    """The colour of each series on a node, which it keeps when it is chosen."""
+    own = dict(
+        zip([(one.series, one.node) for one in lines], colours.of_names([one.name for one in lines]), strict=True)
+    )
+    wanted = [(one.series, one.node) for one in lines if one.key == chosen]
+    if not wanted:
         return own
-    shown = own[chosen] if own[chosen] != colours.GREY else theme.ACCENT
-    return {**dict.fromkeys(own, colours.GREY), chosen: shown}
+    shown = own[wanted[0]] if own[wanted[0]] != colours.GREY else theme.ACCENT
+    return {**dict.fromkeys(own, colours.GREY), wanted[0]: shown}
 
 
 def _axis(releases: Sequence[str]) -> Json:

@@ -25,6 +25,7 @@ register.filter("share", numbers.share)
 register.filter("drawn", markup.sign)
 register.filter("rows", markup.rows)
 register.filter("line", markup.spark)
+register.filter("series_mark", markup.key)
 register.filter("submit_command", submit_command)
 
 

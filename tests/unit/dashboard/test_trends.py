@@ -132,6 +132,13 @@ def test_the_axis_reaches_the_whiskers_of_every_value() -> None:
     assert max(axis["tickvals"]) >= 1.9
 
 
+def test_series_whose_names_begin_alike_have_colours_of_their_own() -> None:
+    named = [row for end in "abc" for row in rows([1.0], series=f"watched-series-{end}", label=f"batch {end}")]
+    lines = reading.lines(WATCH, named)
+    drawn = trend(lines, reference="1.29.0", table=reading.table(lines, watch=1)).data
+    assert len({one["line"]["color"] for one in drawn}) == 3
+
+
 def test_a_series_keeps_its_colour_when_it_is_chosen() -> None:
     wanted = [row for number in range(9) for row in rows([1.0], series=f"s{number}", label=f"batch {number}")]
     lines = reading.lines(WATCH, wanted)

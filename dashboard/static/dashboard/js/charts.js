@@ -38,8 +38,41 @@ const plotly = () => coming ??= new Promise((done, failed) => requestAnimationFr
   document.head.append(script);
 }));
 
+// In a narrow window a row's name stands above its bar or point, so that the drawing has the whole width.
+const NARROW = 560;
+const isNarrow = (chart) => chart.clientWidth < NARROW;
+const fitted = ({ data, layout }, chart) => {
+  if (!isNarrow(chart) || layout.yaxis?.type !== "category") return { data, layout };
+  const rows = [...new Set(data.flatMap(({ y }) => y))];
+  const row = layout.barmode === "group" ? 60 : 44;
+  const names = rows.map((text) => ({
+    text, y: text, yshift: row / 2 - 6, xref: "paper", x: 0, xanchor: "left", showarrow: false, font: layout.yaxis.tickfont,
+  }));
+  const yaxis = { ...layout.yaxis, showticklabels: false, showgrid: false };
+  const annotations = [...layout.annotations ?? [], ...names];
+  return { data, layout: { ...layout, yaxis, annotations, bargap: 0.6, height: rows.length * row + 64 } };
+};
+
+// Series that were chosen in the key above the chart: the others fade.
+const keyOf = (chart) => document.querySelector(`.series[data-of="${chart.id}"]`);
+const chosenOf = (chart) => new Set(
+  [...keyOf(chart)?.querySelectorAll('[aria-pressed="true"]') ?? []].map(({ dataset }) => dataset.series)
+);
+const FADED = 0.15;
+const emphasised = (chart, figure) => {
+  const chosen = chosenOf(chart);
+  if (chosen.size === 0) return figure;
+  const accent = colour("@accent"), grey = colour("@series-other");
+  const coloured = (part) => (part?.color === grey ? { ...part, color: accent } : part);
+  const data = figure.data.map((trace) => (chosen.has(trace.name)
+    ? { ...trace, opacity: 1, line: coloured(trace.line), marker: coloured(trace.marker) }
+    : { ...trace, opacity: FADED }));
+  return { ...figure, data };
+};
+
 const draw = async (chart) => {
-  const figure = resolved(figureOf(chart));
+  const figure = emphasised(chart, fitted(resolved(figureOf(chart)), chart));
+  chart.dataset.narrow = isNarrow(chart);
   figure.layout.dragmode ??= canBrush && leads(figure) ? "select" : false;
   await window.Plotly.react(chart, figure.data, figure.layout, CONFIG);
   chart.classList.add("ready");
@@ -71,13 +104,37 @@ const startAll = () => document.querySelectorAll(".chart[data-figure]").forEach(
 startAll();
 document.addEventListener("htmx:load", startAll);
 document.addEventListener("themechange", () => document.querySelectorAll(".chart.ready").forEach(draw));
+window.addEventListener("resize", () => {
+  for (const chart of document.querySelectorAll(".chart.ready")) {
+    if (chart.dataset.narrow !== String(isNarrow(chart))) draw(chart);
+  }
+});
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest?.("[data-series]");
+  const chart = button && document.getElementById(button.closest(".series").dataset.of);
+  if (!chart) return;
+  button.setAttribute("aria-pressed", String(button.getAttribute("aria-pressed") !== "true"));
+  if (chart.classList.contains("ready")) draw(chart);
+});
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-picture]");
   const chart = button && document.getElementById(button.dataset.of);
   if (!chart) return;
+  // a picture leaves the page: it takes its title, its key and its ground along
   const { width, height } = chart.getBoundingClientRect();
-  window.Plotly.downloadImage(chart, {
-    format: button.dataset.picture, width, height, filename: chart.dataset.name, scale: 2,
+  const title = chart.closest("figure").querySelector("h3").textContent;
+  const above = 56 + 20 * Math.ceil((keyOf(chart)?.querySelectorAll("[data-series]").length ?? 0) / 4);
+  const layout = {
+    ...chart.layout,
+    title: { text: title, x: 0.01, xanchor: "left", y: 0.99, yanchor: "top", font: { size: 14 }, automargin: true },
+    margin: { ...chart.layout.margin, t: above },
+    height: height + above,
+    showlegend: keyOf(chart) !== null,
+    paper_bgcolor: colour("@paper"),
+  };
+  window.Plotly.downloadImage({ data: chart.data, layout }, {
+    format: button.dataset.picture, width, height: height + above, filename: chart.dataset.name, scale: 2,
   });
 });
