@@ -55,7 +55,7 @@ def runtime(requirement: str) -> str:
 def runtime_mark(requirement: str) -> str:
     """The shape of a runtime's points; releases that share a colour, seven apart, have different ones."""
     release = release_order(requirement.partition("==")[2])
-    return MARKS[(release.minor + 2 * release.micro + 1) % len(MARKS)]
+    return MARKS[(release.minor + release.micro + 1) % len(MARKS)]
 
 
 def provider(name: str) -> str:

@@ -147,9 +147,10 @@ def _ratios(row: "Alert") -> Figure | None:
 
 
 def _operators(row: "Alert") -> Figure | None:
-    """The operators behind the leading change of latency."""
+    """The operators behind the leading change; traces are of inferences, so they explain a change of latency alone."""
     symptom = reading.leading(row)
-    comparison = reading.comparison_of(symptom) if symptom is not None else None
+    is_of_latency = symptom is not None and symptom.kind == "slower"
+    comparison = reading.comparison_of(symptom) if symptom is not None and is_of_latency else None
     if comparison is None or not comparison.operators:
         return None
     return operators.operators(comparison, reading.sides(row))

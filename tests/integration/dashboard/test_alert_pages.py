@@ -150,6 +150,9 @@ def test_an_alert_says_who_by_how_much_since_when_through_what_and_the_way_round
     assert "Confirmation run" in words
     assert "explained" in words
     assert f'href="/api/v1/alerts/{alert.pk}/report.zip"' in text
+    # traces are of inferences: they say nothing of a change of session creation
+    alert.symptoms.update(kind="session")
+    assert 'id="figure-operators"' not in signed_in.get(f"/alerts/{alert.pk}/").content.decode()
     issue = signed_in.get(f"/api/v1/alerts/{alert.pk}/issue.md")
     assert (issue.status_code, issue["Content-Type"].partition(";")[0]) == (200, "text/markdown")
 

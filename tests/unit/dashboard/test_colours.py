@@ -9,6 +9,7 @@ from dashboard.figures import colours, latency, memory, ratios, theme, throughpu
 from farm.contract.document import Cell
 from farm.rules.cells.recipes import PRECISIONS
 from farm.rules.runtimes.provider_table import PROVIDERS
+from farm.rules.runtimes.releases import ONNXRUNTIME
 from tests.unit.dashboard.conftest import address
 
 CPU, OPENVINO = "CPUExecutionProvider", "OpenVINOExecutionProvider"
@@ -31,6 +32,11 @@ def test_seven_releases_in_a_row_have_seven_colours_and_every_one_its_own() -> N
 def test_releases_that_share_a_colour_have_different_marks(minor: int) -> None:
     assert colours.runtime(release(minor)) == colours.runtime(release(minor + 7))
     assert colours.runtime_mark(release(minor)) != colours.runtime_mark(release(minor + 7))
+
+
+def test_of_the_newest_releases_no_two_look_alike() -> None:
+    newest = [f"onnxruntime=={version}" for version in ONNXRUNTIME[ONNXRUNTIME.index("1.25.0") :]]
+    assert len({(colours.runtime(one), colours.runtime_mark(one)) for one in newest}) == len(newest)
 
 
 @pytest.mark.parametrize(
