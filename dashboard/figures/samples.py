@@ -61,6 +61,8 @@ def samples(cell: Cell) -> Figure:
             yaxis=theme.axis("p50 of the launch, ms", zeroline=False, **_reach(cell, groups)),
             shapes=_shapes(cell, groups),
             annotations=_notes(groups),
+            # the names of groups stand beside the launches, not over them
+            margin={"l": 8, "r": 16 if groups is None else 72, "t": 8, "b": 8},
         ),
         table=table,
         note="Line: the median of all launches, p50. Band: its 95 % interval." if cell.p50_ci_ms is not None else "",
@@ -125,11 +127,11 @@ def _notes(groups: Groups | None) -> list[Json]:
         {
             "xref": "paper",
             "x": 1,
-            "xanchor": "right",
+            "xanchor": "left",
             "y": y,
-            "yanchor": "bottom",
+            "yanchor": "middle",
             "showarrow": False,
-            "text": f"group at {numbers.milliseconds(y)} ms",
+            "text": f"{numbers.milliseconds(y)} ms",
             "font": {"size": 11, "color": theme.SOFT},
         }
         for y in (groups.low, groups.high)

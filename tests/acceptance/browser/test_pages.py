@@ -175,6 +175,24 @@ def test_charts_follow_light_and_dark_at_once_and_the_choice_is_kept(
     assert tick.evaluate("element => getComputedStyle(element).fill") != by_day
 
 
+def test_a_series_chosen_in_the_key_is_set_apart_and_a_narrow_chart_names_its_rows_above_them(
+    opened: Opening, version: Version, node: Node, person: User
+) -> None:
+    run = rows.finished_run(version, node, person)
+    page = opened(f"/runs/{run.pk}/?chart=latency", size=PHONE)
+    wait_for_chart(page)
+    expect(page.locator(".chart .annotation-text").first).to_be_visible()
+    expect(page.locator(".chart .ytick")).to_have_count(0)
+    expect(page.locator(".chart .legend")).to_have_count(0)
+    chosen = page.locator("[data-series]").first
+    chosen.click()
+    expect(chosen).to_have_attribute("aria-pressed", "true")
+    page.wait_for_function("document.querySelector('.chart').data.filter(one => one.opacity < 1).length === 1")
+    chosen.click()
+    page.wait_for_function("document.querySelector('.chart').data.every(one => one.opacity === undefined)")
+    page.watch.assert_is_clean()  # type: ignore[attr-defined]
+
+
 def test_the_keyboard_reaches_search_pages_and_help(opened: Opening) -> None:
     page = opened("/")
     page.keyboard.press("/")

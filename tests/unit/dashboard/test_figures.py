@@ -167,6 +167,7 @@ def test_launches_in_two_groups_are_marked_as_such(by_id: dict[str, Cell]) -> No
     figure = samples.samples(by_id["b1-a6"])
     assert figure.title.startswith("Launches fall into two groups: 7.7")
     assert len(figure.layout["annotations"]) == 2
+    assert {(note["x"], note["xanchor"]) for note in figure.layout["annotations"]} == {(1, "left")}
     assert {row[2].text for row in figure.table.rows} == {"upper", "lower"}
 
 
