@@ -3,6 +3,7 @@
 from dashboard import numbers
 from farm.contract.document import Cell
 from farm.rules.cells.metrics import Metric
+from farm.rules.cells.numbers import MIB
 
 
 def metric_text(metric: Metric, cell: Cell) -> str:
@@ -30,3 +31,21 @@ def metric_with_unit(metric: Metric, cell: Cell, *, has_interval: bool = False) 
         return metric_text(metric, cell)
     spread = numbers.plus_minus(value, metric.interval_of(cell)) if has_interval else ""
     return " ".join(filter(None, (metric_text(metric, cell), metric.unit, spread)))
+
+
+def title(metric: Metric) -> str:
+    """A metric's name where a sentence or a row begins: `p50`, `Peak memory`."""
+    return metric.title if metric.title[1:2].isdigit() else metric.title[:1].upper() + metric.title[1:]
+
+
+def axis_value(metric: Metric, cell: Cell) -> float | None:
+    """A cell's figure as charts draw it: bytes of memory in MiB, everything else as it is."""
+    value = metric.value(cell)
+    if value is None:
+        return None
+    return value / MIB if metric.reads == "memory" else float(value)
+
+
+def axis_title(metric: Metric) -> str:
+    """What an axis of `axis_value` is called: `peak memory, MiB`."""
+    return ", ".join(filter(None, (metric.title, "MiB" if metric.reads == "memory" else metric.unit)))

@@ -26,7 +26,7 @@ def timeline(trace: Timeline | str, *, untraced_ms: float | None = None) -> Figu
     drawn = sorted(sorted(trace.spans, key=lambda one: -one.duration_us)[:MOST_BARS], key=lambda one: one.start_us)
     if not drawn:
         return nothing(NAME, "The trace holds no executed node.", _table(NOTHING))
-    types = _types(trace.spans)
+    types = types_of(trace.spans)
     rows = _rows(drawn)
     return Figure(
         name=NAME,
@@ -87,7 +87,7 @@ def _end(trace: Timeline, drawn: Sequence[Span]) -> float:
     return round(max(trace.duration_us, *(one.start_us + one.duration_us for one in drawn)), 1)
 
 
-def _types(spans: Sequence[Span]) -> list[str]:
+def types_of(spans: Sequence[Span]) -> list[str]:
     """The types of operator with most time; the others share one colour."""
     times: dict[str, float] = {}
     for one in spans:

@@ -1,7 +1,7 @@
 """What the graph page says: where the time of a cell goes among the model's own nodes."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -67,6 +67,11 @@ def notes(cell: Cell) -> str:
     for one in cell.operators:
         for inner in one.covers:
             written.setdefault(inner, _inside(one))
+    return notes_json(written)
+
+
+def notes_json(written: Mapping[str, Mapping[str, str | int]]) -> str:
+    """Notes as JSON, safe inside a script element."""
     text = json.dumps(written, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -1,14 +1,11 @@
 """Cells of any runs side by side: a base and up to three others, line by line, with what differs marked."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from dashboard import axes, numbers, words
-from dashboard.metrics import metric_with_unit
+from dashboard import axes, numbers
 from dashboard.words import Sign, sign_of
 from farm.contract.document import Cell, Comparison
-from farm.rules.cells.metrics import BY_NAME
 from farm.rules.comparing import verdicts
 from farm.rules.comparing.quantities import change_between, items_factor
 from farm.rules.comparing.sides import between, by_sides
@@ -18,49 +15,28 @@ FEWEST_SAMPLES = 2
 DIFFERENT_MODELS = Sign("≠", "different models", "quiet")
 
 
-def _measured(heading: str, place: str) -> tuple[str, Callable[[Cell], str]]:
-    return heading, partial(metric_with_unit, BY_NAME[place], has_interval=True)
-
-
-METRICS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
-    _measured("p50", "p50_ms"),
-    _measured("Throughput", "throughput"),
-    _measured("Session creation", "session_ms"),
-    _measured("First inference", "first_ms"),
-    _measured("Peak memory", "peak_memory_bytes"),
-    ("Parity", lambda c: words.sign_of(c.parity.verdict).word),
-    ("Executed nodes", lambda c: ", ".join(f"{words.provider(p.name)} {p.nodes}" for p in c.providers)),
-)
-FACTS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
-    ("Model file digest", lambda c: c.model_sha256[:12]),
-    ("Provider ran", lambda c: ", ".join(map(words.provider, c.active_providers))),
-    ("Executed precision", lambda c: c.executed_precision or ""),
-    ("Packages", lambda c: ", ".join(f"{name} {version}" for name, version in sorted(c.packages.items()))),
-)
+# a cell whose outputs differ from the reference is not praised, however fast it is
+WRONG = Sign("✕", "fails parity", "bad")
+WRONG_BASE = Sign("✕", "base fails parity", "bad")
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """A cell of a run, as the address names it: `12:c3-b1`."""
+    """A cell of a run, as the address names it: `12:c3-b1`. `version_id`: of the model version it measured."""
 
     key: str
     run_id: int
     cell: Cell
     href: str
-
-
-@dataclass(frozen=True)
-class Line:
-    """One fact or metric across the cells. `differs`: not all are the same."""
-
-    name: str
-    texts: Sequence[str]
-    differs: bool
+    version_id: int = 0
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A cell against the base. `how` says what the figures rest on; `change` is empty for none, the figures None."""
+    """A cell against the base. `how` says what the figures rest on; `change` is empty for none, the figures None.
+
+    `is_items`: the figures are of items per second, as the batches differ; `is_wrong`: one of the two fails parity.
+    """
 
     sign: Sign
     change: str
@@ -68,6 +44,8 @@ class Judged:
     ratio: float | None = None
     low: float | None = None
     high: float | None = None
+    is_items: bool = False
+    is_wrong: bool = False
 
     @property
     def is_sure(self) -> bool:
@@ -75,36 +53,72 @@ class Judged:
         return self.low is not None and self.high is not None and not self.low <= 1.0 <= self.high
 
 
-def lines(chosen: Sequence[Chosen]) -> list[Line]:
-    """Axes, facts and metrics of the cells."""
-    cells = [one.cell for one in chosen]
-    rows = [(axis.heading, axis.label) for axis in axes.AXES]
-    shown = []
-    for name, write in (*rows, *FACTS, *METRICS):
-        texts = [write(cell) for cell in cells]
-        if any(texts):
-            shown.append(Line(name, texts, len(set(texts)) > 1))
-    return shown
+@dataclass(frozen=True)
+class Row:
+    """A compared cell in the list of them. `judged`: against the base, None for the base itself.
+
+    `pin`, `without`: addresses that make it the base and that take it away; empty where nobody may choose.
+    """
+
+    one: Chosen
+    name: str
+    p50: str
+    judged: Judged | None = None
+    pin: str = ""
+    without: str = ""
+
+    @property
+    def is_base(self) -> bool:
+        return self.judged is None
+
+
+def rows(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> list[Row]:
+    """The compared cells, the base first."""
+    figures = [numbers.latency(one.cell.p50_ms, one.cell.p50_ci_ms) for one in chosen]
+    against = [None, *judged][: len(chosen)]
+    return [Row(*each) for each in zip(chosen, names(chosen), figures, against, strict=True)]
+
+
+def pinned(chosen: Sequence[Chosen], base: str) -> list[Chosen]:
+    """The cells with the one of this key first, which makes it the base; as they come where none has it."""
+    return sorted(chosen, key=lambda one: one.key != base)
+
+
+def names(chosen: Sequence[Chosen]) -> list[str]:
+    """What the cells are called beside each other: what differs, or run and cell where nothing does."""
+    along = axes.varying(one.cell for one in chosen)
+    said = [axes.name_of(one.cell, along) for one in chosen]
+    return said if len(set(said)) == len(said) else [f"run {one.run_id}, {one.cell.id}" for one in chosen]
 
 
 def headline(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> str:
     """The cells against the first one, in a sentence; empty for a single cell."""
     if not judged:
         return ""
-    along = axes.varying(one.cell for one in chosen)
-    names = [axes.name_of(one.cell, along) for one in chosen]
-    if len(set(names)) < len(names):
-        names = [f"run {one.run_id}, {one.cell.id}" for one in chosen]
-    said = [
-        f"{name} {one.sign.word}{f' ({one.change})' if one.change else ''}"
-        for name, one in zip(names[1:], judged, strict=True)
-    ]
-    return numbers.unbroken(f"Against {names[0]}: {numbers.listed(said, most=MOST)}")
+    base, *others = names(chosen)
+    said = [f"{name} {_said(one)}" for name, one in zip(others, judged, strict=True)]
+    return numbers.unbroken(f"Against {base}: {numbers.listed(said, most=MOST)}")
+
+
+def _said(one: Judged) -> str:
+    is_told = one.change and not one.is_wrong
+    return f"{one.sign.word} ({one.change})" if is_told else one.sign.word
 
 
 def judge(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judged:
     """A cell against the base, whichever of them was measured as the baseline: paired where one block measured both,
     else unpaired and labelled as such."""
+    judged = _judged(base, other, measured)
+    wrong = [each for each in (base, other) if each.cell.parity.verdict == "fail"]
+    if not wrong or judged.sign == DIFFERENT_MODELS:
+        return judged
+    how = "; ".join(
+        filter(None, (judged.how, "the outputs differ from the reference, so there is no verdict on speed"))
+    )
+    return replace(judged, sign=WRONG if other in wrong else WRONG_BASE, how=how, is_wrong=True)
+
+
+def _judged(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judged:
     is_one_run = base.run_id == other.run_id
     paired = between(by_sides(measured), base.cell.id, other.cell.id) if is_one_run else None
     if paired is None:
@@ -112,9 +126,10 @@ def judge(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judged
     told = change_between(paired, base.cell, other.cell)
     if told.figures is None:
         return Judged(sign_of(told.word), "", paired.reason or "")
+    is_items = told.quantity == "items"
     interval = numbers.change_interval(told.low, told.high, ratio=told.ratio)
     how = f"{interval}, {numbers.count(paired.rounds, 'round')} side by side in one block"
-    return Judged(sign_of(told.word), numbers.change(*told.figures), how, *told.figures)
+    return Judged(sign_of(told.word), numbers.change(*told.figures), how, *told.figures, is_items)
 
 
 def _unpaired(base: Cell, other: Cell) -> Judged:
@@ -130,9 +145,10 @@ def _unpaired(base: Cell, other: Cell) -> Judged:
     if (times := items_factor(base, other)) is not None:
         figures = times / judged.ratio, times / judged.ci_high, times / judged.ci_low
     interval = numbers.change_interval(figures[1], figures[2], ratio=figures[0])
-    change = f"{numbers.change(*figures)}{'' if times is None else ' items/s'}"
+    is_items = times is not None
+    change = f"{numbers.change(*figures)}{' items/s' if is_items else ''}"
     if base.node != other.node:
         how = f"{interval}; different hardware: {base.node or 'no node'} and {other.node or 'no node'}, no verdict"
-        return Judged(Sign("≠", "different hardware", "quiet"), change, how, *figures)
+        return Judged(Sign("≠", "different hardware", "quiet"), change, how, *figures, is_items)
     how = f"{interval}; not measured side by side: the machine may have changed between the two, no verdict"
-    return Judged(Sign("≠", "not side by side", "quiet"), change, how, *figures)
+    return Judged(Sign("≠", "not side by side", "quiet"), change, how, *figures, is_items)

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
+from typing import TypeGuard
 
 from dashboard import axes, numbers
-from dashboard.reading.side import DIFFERENT_MODELS, FACTS, Chosen, Judged, judge
+from dashboard.reading.side import DIFFERENT_MODELS, Chosen, Judged, judge
+from dashboard.reading.side_rows import FACTS
 from dashboard.tables import Entry, Head, Table
 from dashboard.words import sign_of
 from farm.contract.document import Cell, Document
@@ -14,16 +16,19 @@ from farm.contract.document import Cell, Document
 Address = Callable[[int, str], str]
 # so many matched cells are judged; each takes as long as a small page
 MOST_MATCHES = 500
+MOST_SEARCHED = 100
 KINDS = (("", "every cell"), ("both", "measured in all"), ("one", "missing or failed in one"))
 
 
 @dataclass(frozen=True)
 class Filters:
-    """`kind` is one of KINDS; `is_sure`: only changes whose interval leaves out no change; `least`: a fraction."""
+    """`kind` is one of KINDS; `is_sure`: only changes whose interval leaves out no change; `least`: a fraction;
+    `words`: what a cell's name has."""
 
     kind: str = ""
     is_sure: bool = False
     least: float = 0.0
+    words: str = ""
 
     @classmethod
     def read(cls, given: Mapping[str, object]) -> "Filters":
@@ -31,7 +36,7 @@ class Filters:
         kind, least = str(given.get("kind", "")), str(given.get("least", ""))
         percent = int(least) if least.isdecimal() and len(least) < 4 else 0
         known = kind if kind in dict(KINDS) else ""
-        return cls(known, given.get("sure") == "yes", percent / 100)
+        return cls(known, given.get("sure") == "yes", percent / 100, str(given.get("find", "")).strip()[:MOST_SEARCHED])
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,8 @@ def shown(rows: Sequence[Match], filters: Filters) -> list[Match]:
 
 def _fits(one: Match, filters: Filters) -> bool:
     is_whole = None not in one.judged
+    if not all(word in one.name.lower() for word in filters.words.lower().split()):
+        return False
     if filters.kind and is_whole != (filters.kind == "both"):
         return False
     if not filters.is_sure and not filters.least:
@@ -101,12 +108,26 @@ def headline(runs: Sequence[int], rows: Sequence[Match]) -> str:
         return f"{first}: no cell was measured in {'both' if len(runs) == 2 else 'all of them'}"
     if all(each.sign == DIFFERENT_MODELS for one in both for each in one.judged if each is not None):
         return f"{first}: different models, shown side by side without a verdict"
-    sure = [one for one in both if any(each is not None and each.is_sure for each in one.judged)]
+    return f"{first}: {_changed_most(both)}{_failing(both)}"
+
+
+def _changed_most(both: Sequence[Match]) -> str:
+    sure = [one for one in both if any(_counts(each) for each in one.judged)]
     if not sure:
-        return f"{first}: none of {numbers.count(len(both), 'cell')} differs by more than its interval"
-    top = max((each for each in sure[0].judged if each is not None), key=lambda one: abs(log(one.ratio or 1.0)))
+        return f"none of {numbers.count(len(both), 'cell')} differs by more than its interval"
+    top = max((each for each in sure[0].judged if _counts(each)), key=lambda one: abs(log(one.ratio or 1.0)))
     counted = f"{len(sure)} of {numbers.count(len(both), 'cell')}"
-    return f"{first}: {counted} {'differs' if len(sure) == 1 else 'differ'}, most {sure[0].name} with {top.change}"
+    return f"{counted} {'differs' if len(sure) == 1 else 'differ'}, most {sure[0].name} with {top.change}"
+
+
+def _failing(both: Sequence[Match]) -> str:
+    wrong = [one for one in both if any(each is not None and each.is_wrong for each in one.judged)]
+    return f"; {len(wrong)} {'fails' if len(wrong) == 1 else 'fail'} parity" if wrong else ""
+
+
+def _counts(judged: Judged | None) -> TypeGuard[Judged]:
+    """Whether a change is sure, and of outputs that are right: others are not praised, however fast they are."""
+    return judged is not None and judged.is_sure and not judged.is_wrong
 
 
 def differing(documents: Sequence[Document]) -> list[tuple[str, list[str]]]:

@@ -1,92 +1,177 @@
 """Comparing cells of any runs: a base and up to three others; the address holds the choice."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from django.conf import settings
-from django.core.paginator import Page
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from dashboard import axes
-from dashboard.reading import copies, side, whole_runs
-from dashboard.views import downloads
+from dashboard.figures import beside
+from dashboard.figures.figure import Figure
+from dashboard.reading import copies, side, side_rows
+from dashboard.tables import Table
+from dashboard.views import compared_operators, compared_runs, downloads
 from dashboard.views.access import page, person
-from dashboard.views.lists import first, numbered, paged_in_order
+from dashboard.views.cell_choice import offered
+from dashboard.views.lists import numbered
 from farm.accounts.refusals import Missing
 from farm.contract.numbers import is_row_number
+from farm.rules.cells.metrics import Metric
 from farm.runs import selectors
 from farm.runs.selectors import pages
 
 if TYPE_CHECKING:
     from farm.accounts.models import User
-    from farm.runs.models import CellDocument, Run
+    from farm.runs.models import Run
 
-RUNS_SHOWN = 50
+MOST_SEARCHED = 100
+KEPT = ("cells", "base", "view", "metric", "every", "find")
 
 
-class Offered(TypedDict):
-    """Runs to choose from, and the measured cells of the chosen one, a page of them."""
+class Panel(TypedDict):
+    """What a page says of cells side by side: the sentence, the rows, and the chart where there is one to draw."""
 
-    runs: list["Run"]
-    run: "Run | None"
-    cells: list[dict[str, str | bool]]
-    page: NotRequired[Page["CellDocument"]]
+    chosen: list[side.Chosen]
+    headline: str
+    every: bool
+    find: str
+    rows: list[side_rows.Line]
+    equal: int
+    table: Table
+    figure: NotRequired[Figure]
+    metrics: NotRequired[list[Metric]]
+    metric: NotRequired[str]
 
 
 @page
 @require_safe
 def compare(request: HttpRequest) -> HttpResponse:
-    """Cells named by `cells=RUN:CELL`, the first of them the base, and a list to choose more from; with `runs=RUN`
-    twice or more, whole runs cell by cell."""
-    user = person(request)
-    if len(numbers := _numbers(request)) > 1:
-        return _whole_runs(request, numbers)
-    keys = list(dict.fromkeys(request.GET.getlist("cells")))[: side.MOST]
-    chosen, problems = _chosen(request, keys)
-    every, judged = request.GET.get("every") == "yes", judged_by_base(user, chosen)
+    """Cells named by `cells=RUN:CELL`, `base` the key of the pinned one, and a list to choose more from; with
+    `runs=RUN` twice or more, whole runs cell by cell."""
+    numbers = numbered(request.GET, "runs", most=side.MOST)
+    if len(numbers) > 1:
+        return compared_runs.whole_runs(request, numbers)
+    chosen, problems = _chosen(request)
+    judged = judged_by_base(person(request), chosen)
+    view = compared_operators.view_of(request, chosen)
+    if view:
+        return _closer(request, view, chosen, judged)
+    panel = side_panel(request, chosen, judged)
+    if downloads.is_wanted(request) and chosen:
+        return downloads.as_file(request, "compared-cells", panel["rows"], lambda line: side_rows.as_row(chosen, line))
+    offer = offered(request, {one.key for one in chosen})
     context: dict[str, object] = {
-        "chosen": [{"one": one, "without": _without(chosen, one)} for one in chosen],
+        **panel,
         "problems": problems,
-        "every": every,
-        "lines": [line for line in side.lines(chosen) if every or line.differs] if len(chosen) > 1 else [],
-        "judged": judged,
-        "headline": side.headline(chosen, judged),
-        "copies": copies.of_cells(
-            [one.run_id for one in chosen],
-            chosen=pages.measured_as([(one.run_id, one.cell.id) for one in chosen]),
-            url=settings.PUBLIC_URL,
-        ),
-        "share_subject": ",".join(one.key for one in chosen),
-        "may_share": all(selectors.can_write_run(user, selectors.run(user, one.run_id)) for one in chosen),
+        "compared": _compared(request, chosen, judged),
+        **_to_take_along(request, chosen),
         "may_add": len(chosen) < side.MOST,
-        **(offered := _offered(request, {one.key for one in chosen})),
-        **_two_of(offered["runs"], numbers),
+        "kept": kept(request),
+        **offer,
+        **_two_of(offer["runs"], numbers),
     }
     return render(request, "dashboard/compare.html", context)
 
 
-def _chosen(request: HttpRequest, keys: list[str]) -> tuple[list[side.Chosen], list[str]]:
-    found, problems = [], []
-    for key in keys:
-        run_id, _, cell_id = key.partition(":")
+def _closer(request: HttpRequest, view: str, chosen: list[side.Chosen], judged: list[side.Judged]) -> HttpResponse:
+    """The operators or the timelines of the chosen cells, below the list of them."""
+    found = compared_operators.groups_of(person(request), chosen)
+    if downloads.is_wanted(request):
+        return compared_operators.as_file(request, chosen, found)
+    context = {
+        "headline": side.headline(chosen, judged),
+        "chosen": chosen,
+        "compared": _compared(request, chosen, judged),
+        "view": view,
+        "kept": kept(request),
+        **compared_operators.panel(request, view, chosen, found),
+    }
+    return render(request, "dashboard/compare_closer.html", context)
+
+
+def side_panel(request: HttpRequest, chosen: list[side.Chosen], judged: list[side.Judged]) -> Panel:
+    """The panel as the address asks for it, whoever reads it."""
+    every, wanted = request.GET.get("every") == "yes", request.GET.get("find", "").strip()[:MOST_SEARCHED]
+    whole = side_rows.lines(chosen, judged) if len(chosen) > 1 else []
+    rows = side_rows.shown(whole, every=every, wanted=wanted)
+    panel: Panel = {
+        "chosen": chosen,
+        "headline": side.headline(chosen, judged),
+        "every": every,
+        "find": wanted,
+        "rows": rows,
+        "equal": sum(not line.differs for line in whole),
+        "table": side_rows.table(chosen, rows),
+    }
+    metrics = beside.drawable([one.cell for one in chosen])
+    if len(chosen) < 2 or not metrics:
+        return panel
+    # the first one where the address names none that is known
+    metric = next((one for one in metrics if one.name == request.GET.get("metric")), metrics[0])
+    panel |= {"figure": _bars(metric, chosen, judged), "metrics": metrics, "metric": metric.name}
+    return panel
+
+
+def _bars(metric: Metric, chosen: list[side.Chosen], judged: list[side.Judged]) -> Figure:
+    base = chosen[0].cell
+    changes = [
+        "",
+        *(side_rows.change(metric, base, one.cell, how).text for one, how in zip(chosen[1:], judged, strict=True)),
+    ]
+    called = side.names(chosen)
+    bars = [beside.Bar(name, one.cell, one.href, how) for name, one, how in zip(called, chosen, changes, strict=True)]
+    return beside.beside(metric, bars)
+
+
+def kept(request: HttpRequest) -> list[tuple[str, str]]:
+    """Parameters of the address that the page's forms leave as they are."""
+    return [(name, value) for name in KEPT for value in request.GET.getlist(name) if value]
+
+
+def _compared(request: HttpRequest, chosen: list[side.Chosen], judged: list[side.Judged]) -> list[side.Row]:
+    """The cells as rows, with the addresses that pin one as the base and that take one away."""
+    keys = [one.key for one in chosen]
+    rows = []
+    for row in side.rows(chosen, judged):
+        rest = [key for key in keys if key != row.one.key]
+        pin = "" if row.is_base else _address(request, keys, base=row.one.key)
+        rows.append(replace(row, pin=pin, without=_address(request, rest, base="" if row.is_base else keys[0])))
+    return rows
+
+
+def _address(request: HttpRequest, keys: list[str], *, base: str) -> str:
+    query = request.GET.copy()
+    query.setlist("cells", keys)
+    query.pop("base", None)
+    if base:
+        query["base"] = base
+    return f"?{query.urlencode(safe=':')}"
+
+
+def _chosen(request: HttpRequest) -> tuple[list[side.Chosen], list[str]]:
+    """The cells of the address, the base first, and why others that it names are not among them."""
+    known, problems = [], []
+    keys = list(dict.fromkeys(request.GET.getlist("cells")))
+    if len(keys) > side.MOST:
+        problems.append(f"{len(keys)} cells were chosen; the first {side.MOST} of them are compared.")
+    for key in keys[: side.MOST]:
         try:
-            if not is_row_number(run_id):
-                raise Missing(f"“{key[:60]}” names no cell: write RUN:CELL.")
-            run = selectors.run(person(request), int(run_id))
-            cell = selectors.cell_document(run, cell_id)
+            known.append(_named(person(request), key))
         except Missing as missing:
             problems.append(str(missing))
-        else:
-            address = reverse("dashboard:cell", args=[run.pk, cell.id])
-            found.append(side.Chosen(key, run.pk, cell, address))
-    return found, problems
+    return side.pinned(known, request.GET.get("base", "")), problems
 
 
-def _without(chosen: list[side.Chosen], gone: side.Chosen) -> str:
-    rest = "&".join(f"cells={one.key}" for one in chosen if one is not gone)
-    return f"?{rest}"
+def _named(user: "User", key: str) -> side.Chosen:
+    run_id, _, cell_id = key.partition(":")
+    if not is_row_number(run_id):
+        raise Missing(f"“{key[:60]}” names no cell: write RUN:CELL.")
+    run = selectors.run(user, int(run_id))
+    cell = selectors.cell_document(run, cell_id)
+    return side.Chosen(key, run.pk, cell, reverse("dashboard:cell", args=[run.pk, cell.id]), run.version_id)
 
 
 def judged_by_base(user: "User", chosen: list[side.Chosen]) -> list[side.Judged]:
@@ -99,34 +184,17 @@ def judged_by_base(user: "User", chosen: list[side.Chosen]) -> list[side.Judged]
     return [side.judge(base, other, measured) for other in others]
 
 
-def _offered(request: HttpRequest, taken: set[str]) -> Offered:
-    runs = _runs(request)
-    run = next((run for run in runs if str(run.pk) == request.GET.get("run", "")), runs[0] if runs else None)
-    if run is None:
-        return {"runs": [], "run": None, "cells": []}
-    shown = paged_in_order(request, selectors.measured_cells(run))
-    measured = [selectors.cell_of(row) for row in shown]
-    along = axes.varying(measured)
-    cells: list[dict[str, str | bool]] = [
-        {"key": key, "name": axes.name_of(cell, along), "id": cell.id, "is_taken": key in taken}
-        for cell in measured
-        if (key := f"{run.pk}:{cell.id}")
-    ]
-    return {"runs": runs, "run": run, "cells": cells, "page": shown}
-
-
-def _runs(request: HttpRequest) -> list["Run"]:
-    """The newest runs, and the one that the address names."""
-    runs = first(selectors.runs_listed(person(request)), RUNS_SHOWN)
-    wanted = request.GET.get("run", "")
-    if is_row_number(wanted) and all(str(run.pk) != wanted for run in runs):
-        runs += selectors.runs_listed(person(request)).filter(pk=int(wanted))
-    return runs
-
-
-def _numbers(request: HttpRequest) -> list[int]:
-    """The runs that the address names, each once."""
-    return numbered(request.GET, "runs", most=side.MOST)
+def _to_take_along(request: HttpRequest, chosen: list[side.Chosen]) -> dict[str, object]:
+    user = person(request)
+    return {
+        "copies": copies.of_cells(
+            [one.run_id for one in chosen],
+            chosen=pages.measured_as([(one.run_id, one.cell.id) for one in chosen]),
+            url=settings.PUBLIC_URL,
+        ),
+        "share_subject": ",".join(one.key for one in chosen),
+        "may_share": all(selectors.can_write_run(user, selectors.run(user, one.run_id)) for one in chosen),
+    }
 
 
 def _two_of(runs: list["Run"], named: list[int]) -> dict[str, int | None]:
@@ -134,27 +202,3 @@ def _two_of(runs: list["Run"], named: list[int]) -> dict[str, int | None]:
     known = [run.pk for run in runs]
     base = next((one for one in named if one in known), known[1] if len(known) > 1 else None)
     return {"base": base, "against": next((one for one in known if one != base), None)}
-
-
-def _whole_runs(request: HttpRequest, numbers: list[int]) -> HttpResponse:
-    """Two to four runs held against each other, cell by cell, as far as the filters of the address leave them."""
-    rows = [selectors.run(person(request), number) for number in numbers]
-    documents = [selectors.document(row, with_operators=False) for row in rows]
-    every = whole_runs.matches(documents)
-    filters = whole_runs.Filters.read(request.GET)
-    left = whole_runs.shown(every, filters)
-    if downloads.is_wanted(request):
-        return downloads.as_file(request, "compared-runs", left, lambda one: whole_runs.as_row(numbers, one))
-    context = {
-        "headline": whole_runs.headline(numbers, every),
-        "rows": rows,
-        "differing": whole_runs.differing(documents),
-        "every": every,
-        "left": left,
-        "table": whole_runs.table(numbers, left, lambda run, cell: reverse("dashboard:cell", args=[run, cell])),
-        "kinds": whole_runs.KINDS,
-        "filters": filters,
-        "least": round(100 * filters.least),
-        "copies": copies.of_runs(numbers, url=settings.PUBLIC_URL),
-    }
-    return render(request, "dashboard/compare_runs.html", context)

@@ -1,6 +1,7 @@
 """The graph of a version in Netron, with the times of a cell on its nodes."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -12,12 +13,17 @@ from django.views.decorators.http import condition, require_safe
 
 from dashboard import netron
 from dashboard.reading import graph as reading
+from dashboard.reading import operators_beside, side
 from dashboard.views.access import page, person
+from dashboard.views.compared_operators import paired
 from farm.accounts.refusals import Missing
 from farm.config.security import CONTENT_SECURITY_POLICY
 from farm.registry import selectors, services
 from farm.runs.selectors import cell_document, run
 from farm.runs.selectors.traced import TracedCell, traced_cells
+
+if TYPE_CHECKING:
+    from farm.accounts.models import User
 
 # the one page that shows a frame, and only this farm's own
 POLICY = f"{CONTENT_SECURITY_POLICY}; frame-src 'self'"
@@ -27,7 +33,8 @@ HOUR_S, YEAR_S = 3600, 365 * 24 * 3600
 @page
 @require_safe
 def graph(request: HttpRequest, version_id: int) -> HttpResponse:
-    """The picture, and beside it the same times as a table. The cell is part of the address."""
+    """The picture, and beside it the same times as a table. The cell is part of the address, and so is another one
+    that it is compared `against`."""
     version = selectors.version(person(request), version_id)
     cells = traced_cells(person(request), version)
     chosen = _chosen(cells, request.GET.get("cell", ""))
@@ -50,9 +57,31 @@ def graph(request: HttpRequest, version_id: int) -> HttpResponse:
             "table": reading.table(cell),
             "left_out": reading.left_out(cell),
         }
+        base = next((one for one in cells if reading.key_of(one) == request.GET.get("against")), None)
+        if base is not None and base != chosen:
+            context |= _against(person(request), base, chosen)
     response = render(request, "dashboard/graph.html", context)
     response["Content-Security-Policy"] = POLICY
     return response
+
+
+def _against(user: "User", base: TracedCell, chosen: TracedCell) -> dict[str, object]:
+    """The same page of two cells: both times on each node, and what moved between them marked."""
+    pair = [_side(user, one) for one in (base, chosen)]
+    found = operators_beside.groups(pair, paired(user, pair))
+    return {
+        "against": reading.key_of(base),
+        "headline": operators_beside.headline(pair, found),
+        "because": f"Times on the nodes: {' → '.join(side.names(pair))}, from traces.",
+        "notes": operators_beside.notes(found),
+        "table": operators_beside.table(pair, found),
+        "left_out": "",
+    }
+
+
+def _side(user: "User", one: TracedCell) -> side.Chosen:
+    row = run(user, one.run_id)
+    return side.Chosen(reading.key_of(one), row.pk, cell_document(row, one.name), "", row.version_id)
 
 
 def _chosen(cells: list[TracedCell], wanted: str) -> TracedCell | None:

@@ -13,7 +13,7 @@ from dashboard.reading.compatibility import compatibility_panel
 from dashboard.reading.inspection import inspection
 from dashboard.views import charts
 from dashboard.views.cell import panels
-from dashboard.views.comparison import judged_by_base
+from dashboard.views.comparison import judged_by_base, side_panel
 from dashboard.views.lists import part_of
 from dashboard.views.run import tables
 from dashboard.views.run_pieces import with_opening_operators
@@ -118,14 +118,8 @@ def _hardware(request: HttpRequest, share: "Share") -> Context:
 
 def _compare(request: HttpRequest, share: "Share") -> Context:
     chosen = [_chosen(share.created_by, run_id, name) for run_id, name in sharing.split(share.subject)]
-    every, judged = request.GET.get("every") == "yes", judged_by_base(share.created_by, chosen)
-    return {
-        "headline": side.headline(chosen, judged),
-        "chosen": chosen,
-        "every": every,
-        "lines": [line for line in side.lines(chosen) if every or line.differs],
-        "judged": judged,
-    }
+    judged = judged_by_base(share.created_by, chosen)
+    return {**side_panel(request, chosen, judged), "compared": side.rows(chosen, judged)}
 
 
 def _chosen(user: "User", run_id: int, name: str) -> side.Chosen:

@@ -58,6 +58,28 @@ def test_filters_are_part_of_the_address_and_say_so_when_nothing_is_left(
         assert "3 of 3 cells" in assert_is_page(signed_in.get(address(older, newer, more=odd)))
 
 
+def test_the_base_is_pinned_cells_are_searched_and_the_chart_has_the_chosen_metric(
+    signed_in: Client, older: Run, newer: Run
+) -> None:
+    chosen = address(older, newer)
+    assert f"base={newer.pk}" in signed_in.get(chosen).content.decode()
+    turned = assert_is_page(signed_in.get(f"{chosen}&base={newer.pk}&metric=session_ms&find=batch+8"))
+    assert f"Run {older.pk} against run {newer.pk}: 2 of 2 cells differ" in turned
+    assert "1 of 3 cells" in turned
+    assert "Session creation of 1 cell in 2 runs" in turned
+    for odd in ("&base=x", "&base=99", "&metric=nonsense", "&find=%"):
+        assert f"Run {newer.pk} against run {older.pk}" in assert_is_page(signed_in.get(f"{chosen}{odd}"))
+
+
+def test_a_cell_that_fails_parity_is_not_what_the_comparison_leads_with(
+    signed_in: Client, older: Run, version: Version, node: Node, owner: User
+) -> None:
+    wrong = rows.finished_run(version, node, owner, matrix=OTHER_RELEASE, wrong=True)
+    words = assert_is_page(signed_in.get(address(older, wrong)))
+    assert "none of 2 cells differs by more than its interval; 2 fail parity" in words
+    assert words.count("✕ fails parity") == 2
+
+
 def test_runs_that_are_alike_differ_by_no_more_than_their_intervals(
     signed_in: Client, older: Run, version: Version, node: Node, owner: User
 ) -> None:

@@ -47,7 +47,7 @@ def made(run: Run, by: User, kind: str, **how: int) -> str:
         ("run", "slower than 1.29.0"),
         ("cell", "ONNX Runtime 1.31.1"),
         ("model", "Results"),
-        ("compare", "2 cells side by side"),
+        ("compare", "2 cells compared"),
     ],
 )
 def test_a_link_shows_its_page_to_anybody_and_leads_nowhere_else(run: Run, owner: User, kind: str, words: str) -> None:

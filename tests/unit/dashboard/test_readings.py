@@ -277,14 +277,6 @@ def test_cells_of_one_block_are_judged_as_pairs_and_others_without_a_verdict(
     assert crashed.how == "One of the two has no samples."
 
 
-def test_lines_side_by_side_mark_what_differs(by_id: dict[str, Cell]) -> None:
-    chosen = [side.Chosen(name, 1, by_id[name], "") for name in ("b1-a0", "b1-a1")]
-    found = {line.name: line for line in side.lines(chosen)}
-    assert found["Runtime"].differs
-    assert not found["Batch"].differs
-    assert "Executed precision" not in found
-
-
 # open cells and plans
 
 

@@ -13,6 +13,8 @@ const MODULES = new Set(["./onnx", "./onnx-proto", "./onnx-schema"]);
 const STRANGE = { ModelFactory: class { async match() { return null; } } };
 // by day, inside Netron's own sheet, so that exported pictures carry the colours too
 const STEPS = ["#ffffff", "#eef1f6", "#dae1ee", "#bfcce4", "#a0b4d8", "#7f9aca"];
+// where two cells are compared: what takes longer than in the base, and what is shorter
+const MOVED = { longer: "#f2b36f", shorter: "#8fc1eb" };
 
 const tell = (kind, more = {}) => window.parent.postMessage({ kind, ...more }, "*");
 const element = (id) => document.getElementById(id);
@@ -89,7 +91,8 @@ grapher.Argument.prototype.build = function (...given) {
 
 const colour = () => {
   const sheet = [...document.styleSheets].find((one) => one.href?.endsWith("/grapher.css"));
-  const rules = STEPS.map((fill, step) => `.farm-${step} path { fill: ${fill}; }`);
+  const fills = [...STEPS.entries(), ...Object.entries(MOVED)];
+  const rules = fills.map(([step, fill]) => `.farm-${step} path { fill: ${fill}; }`);
   for (const rule of [...rules, ".farm-time text { fill: #16191d; }"]) sheet.insertRule(rule, sheet.cssRules.length);
 };
 

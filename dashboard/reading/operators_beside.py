@@ -1,0 +1,239 @@
+"""The operators of compared cells beside each other: the same of the model's own nodes in one row, what moved marked.
+
+Runtimes fuse differently, so executed operators are joined into the smallest groups of own nodes that every cell
+executes completely, as attributions do (farm.rules.tracing.attribution). Times are of traces, in µs per inference.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dashboard import numbers, words
+from dashboard.reading.graph import notes_json
+from dashboard.reading.side import Chosen, names
+from dashboard.tables import Entry, Head, Table
+from dashboard.words import Sign
+from farm.contract.document import Cell, Comparison, OperatorChange, OperatorTime
+from farm.rules.tracing.executing import joint_groups
+
+# a group moved where its change is so large a part of the base's traced time, and of its own
+LEAST_OF_WHOLE, LEAST_OF_OWN = 0.01, 0.1
+SHOWN = 300
+LONGER, SHORTER = Sign("▲", "longer", "slower"), Sign("▼", "shorter", "faster")
+ELSEWHERE = Sign("≠", "differs", "quiet")
+FEW = "Fewer than two of these cells were traced, so there are no operators to compare."
+
+
+@dataclass(frozen=True)
+class Side:
+    """What one cell executes of a group. `time_us` is None where it executes nothing of it."""
+
+    time_us: float | None = None
+    types: tuple[str, ...] = ()
+    providers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Group:
+    """Own nodes that at least one cell executes together, and each cell's side, the base first.
+
+    `moved`: a sign for each cell but the base where its time moved.
+    """
+
+    node: str
+    covers: tuple[str, ...]
+    sides: tuple[Side, ...]
+    moved: tuple[Sign | None, ...] = ()
+
+    def change_us(self, place: int) -> float:
+        """How much longer a cell takes for it than the base; what is not executed takes no time."""
+        return (self.sides[place].time_us or 0.0) - (self.sides[0].time_us or 0.0)
+
+    @property
+    def size(self) -> float:
+        """The largest change, up or down alike."""
+        return max((abs(self.change_us(place)) for place in range(1, len(self.sides))), default=0.0)
+
+    @property
+    def has_moved(self) -> bool:
+        return any(self.moved)
+
+
+def groups(chosen: Sequence[Chosen], paired: Sequence[Comparison | None]) -> list[Group]:
+    """Groups of the cells' operators, the largest change first. `paired`: of each cell but the base, its comparison
+    with the base where one block measured both, with operators and the base as its baseline."""
+    cells = [one.cell for one in chosen]
+    group_of = joint_groups(*(cell.operators for cell in cells))
+    known: dict[str, list[list[OperatorTime]]] = {}
+    for place, cell in enumerate(cells):
+        for row in cell.operators:
+            known.setdefault(group_of[row.node], [[] for _ in cells])[place].append(row)
+    members: dict[str, list[str]] = {}
+    for node, group in group_of.items():
+        members.setdefault(group, []).append(node)
+    made = [_group(sides, members[group]) for group, sides in known.items()]
+    return sorted(marked(made, cells, paired), key=lambda one: (-one.size, one.node))
+
+
+def marked(made: Sequence[Group], cells: Sequence[Cell], paired: Sequence[Comparison | None]) -> list[Group]:
+    """The groups with what moved. A cell that was not traced moved nowhere."""
+    return [replace(one, moved=_moved(one, cells, paired)) for one in made]
+
+
+def _group(rows: Sequence[Sequence[OperatorTime]], members: Sequence[str]) -> Group:
+    head = max((row for side in rows for row in side), key=lambda row: row.time_us)
+    covers = tuple(node for node in members if node != head.node)
+    return Group(head.node, covers, tuple(_side(side) for side in rows))
+
+
+def _side(rows: Sequence[OperatorTime]) -> Side:
+    if not rows:
+        return Side()
+    longest = sorted(rows, key=lambda row: -row.time_us)
+    types, ran_on = (
+        tuple(dict.fromkeys(told)) for told in zip(*((r.op_type, r.provider) for r in longest), strict=True)
+    )
+    return Side(sum(row.time_us for row in rows), types, ran_on)
+
+
+def _moved(group: Group, cells: Sequence[Cell], paired: Sequence[Comparison | None]) -> tuple[Sign | None, ...]:
+    whole = sum(row.time_us for row in cells[0].operators)
+    return tuple(
+        _mark(group, place, whole, is_like=_is_like(cells[0], cells[place]), known=known)
+        if cells[place].operators and whole
+        else None
+        for place, known in enumerate(paired, 1)
+    )
+
+
+def _is_like(base: Cell, other: Cell) -> bool:
+    """Whether a longer time is a worse one: one machine, one model, fed the same."""
+    fed = ("node", "model", "batch", "shapes")
+    return all(getattr(base, name) == getattr(other, name) for name in fed)
+
+
+def _mark(group: Group, place: int, whole: float, *, is_like: bool, known: Comparison | None) -> Sign | None:
+    """What moved; longer or shorter where both did the same work on one machine. An interval over 0 says it did not."""
+    change = group.change_us(place)
+    longest = max(group.sides[0].time_us or 0.0, group.sides[place].time_us or 0.0)
+    if abs(change) < LEAST_OF_WHOLE * whole or abs(change) < LEAST_OF_OWN * longest:
+        return None
+    own = _told(group, known)
+    low, high = (None, None) if own is None else (own.change_low_us, own.change_high_us)
+    if low is not None and high is not None and low <= 0 <= high:
+        return None
+    if not is_like:
+        return ELSEWHERE
+    return LONGER if change > 0 else SHORTER
+
+
+def _told(group: Group, known: Comparison | None) -> OperatorChange | None:
+    """What the comparison of the two cells says of the same group."""
+    nodes = {group.node, *group.covers}
+    return next((one for one in known.operators if one.node in nodes), None) if known is not None else None
+
+
+def headline(chosen: Sequence[Chosen], found: Sequence[Group]) -> str:
+    """How many groups moved, and the largest of them."""
+    moved = [one for one in found if one.has_moved]
+    counted = numbers.count(len(found), "operator")
+    if not moved:
+        return f"None of {counted} moved"
+    top = moved[0]
+    place = max(range(1, len(top.sides)), key=lambda one: abs(top.change_us(one)))
+    verb = "moved" if len(chosen) == 2 else "moved in at least one cell"
+    return (
+        f"{len(moved)} of {counted} {verb}, most {_type(top)} {_end(top.node)}: "
+        f"{numbers.signed(top.change_us(place))} µs in {names(chosen)[place]}"
+    )
+
+
+def shown(found: Sequence[Group], *, every: bool, wanted: str) -> list[Group]:
+    """Those that moved, or all; of them those that have the words which were searched for."""
+    return [one for one in found if (every or one.has_moved) and _holds(one, wanted)]
+
+
+def _holds(one: Group, wanted: str) -> bool:
+    types = [name for side in one.sides for name in (*side.types, *side.providers)]
+    text = " ".join((one.node, *one.covers, *types)).lower()
+    return all(word in text for word in wanted.lower().split())
+
+
+def table(chosen: Sequence[Chosen], rows: Sequence[Group]) -> Table:
+    """A row a group: what each cell executes there and how long it takes, the base first."""
+    base, *others = names(chosen)
+    heads = [Head("Operator", note="the model's own node"), Head("Runs as"), Head(f"{base} (base), µs", is_number=True)]
+    for name in others:
+        heads += [Head(f"{name}, µs", is_number=True), Head("change, µs", is_number=True), Head("Moved")]
+    heads.append(Head("Fused with", is_text=True, note="own nodes that at least one cell executes together with it"))
+    longest = max((side.time_us or 0.0 for one in rows for side in one.sides), default=0.0)
+    return Table("operators", "Operators side by side", heads, [_row(one, longest) for one in rows[:SHOWN]])
+
+
+def _row(one: Group, longest: float) -> tuple[Entry, ...]:
+    entries = [Entry(one.node, is_name=True), Entry(_as(one)), _time(one.sides[0], longest)]
+    for place, sign in enumerate(one.moved, 1):
+        change = one.change_us(place)
+        entries += [_time(one.sides[place], longest), Entry(numbers.signed(change), change)]
+        entries.append(Entry(sign=sign, value=sign.word) if sign else Entry())
+    return (*entries, Entry(numbers.listed(one.covers, most=4), is_name=True))
+
+
+def _time(side: Side, longest: float) -> Entry:
+    if side.time_us is None:
+        return Entry("not executed")
+    return Entry(numbers.plain(side.time_us), side.time_us, share=side.time_us / (longest or 1.0))
+
+
+def _as(one: Group) -> str:
+    """What executes it: once where all cells do the same, else each cell's own, and the provider where that differs."""
+    executed = [side for side in one.sides if side.time_us is not None]
+    with_provider = len({side.providers for side in executed}) > 1
+    said = list(dict.fromkeys(_kernels(side, with_provider=with_provider) for side in executed))
+    return " | ".join(said)
+
+
+def _kernels(side: Side, *, with_provider: bool) -> str:
+    types = " + ".join(filter(None, side.types[:3])) or "further operators"
+    return f"{types} on {', '.join(map(words.provider, side.providers))}" if with_provider else types
+
+
+def _type(one: Group) -> str:
+    longest = max(one.sides, key=lambda side: side.time_us or 0.0)
+    return longest.types[0] if longest.types else ""
+
+
+def _end(name: str, most: int = 40) -> str:
+    return name if len(name) <= most else f"…{name[-most + 1 :]}"
+
+
+def as_row(chosen: Sequence[Chosen], one: Group) -> dict[str, str | float | None]:
+    """A group in a file: each cell's operators and time, the change against the base, and whether it moved."""
+    row: dict[str, str | float | None] = {"node": one.node, "covers": " ".join(one.covers)}
+    for place, (cell, side) in enumerate(zip(chosen, one.sides, strict=True)):
+        row |= {f"{cell.key} executes": " ".join(side.types), f"{cell.key} us": side.time_us}
+        if place:
+            sign = one.moved[place - 1]
+            row |= {f"{cell.key} change_us": one.change_us(place), f"{cell.key} moved": sign.word if sign else None}
+    return row
+
+
+def notes(found: Sequence[Group]) -> str:
+    """What the graph's frame writes on the model's nodes of the base and one other cell, as JSON (see reading.graph).
+
+    A node says both times; its step is the direction in which it moved, or none.
+    """
+    written: dict[str, dict[str, str | int]] = {}
+    for one in found:
+        sign = one.moved[0]
+        step = {LONGER.mark: "longer", SHORTER.mark: "shorter"}.get(sign.mark if sign else "", 0)
+        written[one.node] = {"text": _both(one), "more": _as(one), "step": step}
+    for one in found:
+        for inner in one.covers:
+            written.setdefault(inner, {"text": f"with {_end(one.node, 24)}", "more": _both(one), "step": 0})
+    return notes_json(written)
+
+
+def _both(one: Group) -> str:
+    base, other = (side.time_us for side in one.sides[:2])
+    old, new = (numbers.plain(time) if time is not None else "not executed" for time in (base, other))
+    return f"{old} → {new} µs ({numbers.signed(one.change_us(1))})"

@@ -1,0 +1,116 @@
+"""Operators of compared cells in one row each, what moved marked, and their inferences on one axis."""
+
+import json
+
+import pytest
+
+from dashboard.figures import timelines
+from dashboard.reading import operators_beside as reading
+from dashboard.reading import side
+from farm.contract.document import Cell, Comparison, OperatorChange, OperatorTime
+from farm.rules.tracing.timeline import Span, Timeline
+
+CPU = "CPUExecutionProvider"
+
+
+def ran(node: str, time_us: float, *covers: str, op_type: str = "MatMul") -> OperatorTime:
+    return OperatorTime(node=node, covers=list(covers), op_type=op_type, provider=CPU, time_us=time_us)
+
+
+def chosen(by_id: dict[str, Cell], *sides: list[OperatorTime], **changes: object) -> list[side.Chosen]:
+    """A base and others that executed these operators; `changes`: what the others are else."""
+    cell = by_id["b1-a0"]
+    return [
+        side.Chosen(f"{at}:c", at, cell.model_copy(update={"operators": rows, **(changes if at else {})}), "")
+        for at, rows in enumerate(sides)
+    ]
+
+
+def test_what_is_fused_in_one_cell_stands_beside_its_parts_in_the_other(by_id: dict[str, Cell]) -> None:
+    pair = chosen(by_id, [ran("mul", 30), ran("add", 20)], [ran("mul", 40, "add", op_type="FusedMatMul")])
+    [group] = reading.groups(pair, [None])
+    assert (group.node, group.covers) == ("mul", ("add",))
+    assert [one.time_us for one in group.sides] == [50, 40]
+    row = reading.table(pair, [group]).rows[0]
+    assert row[1].text == "MatMul | FusedMatMul"
+
+
+def test_an_operator_that_one_cell_does_not_execute_says_so_and_counts_in_full(by_id: dict[str, Cell]) -> None:
+    pair = chosen(by_id, [ran("a", 90)], [ran("a", 90), ran("extra", 25)])
+    top = reading.groups(pair, [None])[0]
+    assert (top.node, top.change_us(1)) == ("extra", 25)
+    assert reading.table(pair, [top]).rows[0][2].text == "not executed"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changes", "word"),
+    [
+        (100.0, 150.0, {}, "longer"),
+        (150.0, 100.0, {}, "shorter"),
+        # under a tenth of its own, and under a hundredth of the whole
+        (100.0, 108.0, {}, None),
+        (1.0, 2.0, {}, None),
+        (100.0, 150.0, {"node": "pi"}, "differs"),
+        (100.0, 150.0, {"model": "another"}, "differs"),
+        (100.0, 150.0, {"batch": 8}, "differs"),
+    ],
+)
+def test_what_moved_is_marked_and_called_longer_only_on_one_machine_with_one_model(
+    by_id: dict[str, Cell], old: float, new: float, changes: dict[str, object], word: str | None
+) -> None:
+    pair = chosen(by_id, [ran("a", old), ran("rest", 500)], [ran("a", new), ran("rest", 500)], **changes)
+    group = next(one for one in reading.groups(pair, [None]) if one.node == "a")
+    assert (group.moved[0].word if group.moved[0] else None) == word
+
+
+def test_an_interval_of_the_block_that_reaches_no_change_says_that_nothing_moved(by_id: dict[str, Cell]) -> None:
+    pair = chosen(by_id, [ran("a", 100)], [ran("a", 150)])
+    change = OperatorChange(
+        node="a", op_type="MatMul", baseline_us=100, candidate_us=150, change_low_us=-5, change_high_us=90
+    )
+    known = Comparison.model_construct(operators=[change])
+    [group] = reading.groups(pair, [known])
+    assert not group.has_moved
+    assert reading.headline(pair, [group]) == "None of 1 operator moved"
+    assert reading.shown([group], every=False, wanted="") == []
+    assert reading.shown([group], every=True, wanted="matmul a") == [group]
+
+
+def test_a_cell_without_a_trace_moves_nothing(by_id: dict[str, Cell]) -> None:
+    three = chosen(by_id, [ran("a", 100)], [ran("a", 200)], [])
+    [group] = reading.groups(three, [None, None])
+    assert [sign.word if sign else "" for sign in group.moved] == ["longer", ""]
+    assert "+100 µs" in reading.headline(three, [group])
+
+
+def test_notes_for_the_graph_have_both_times_and_the_direction(by_id: dict[str, Cell]) -> None:
+    pair = chosen(by_id, [ran("a", 100, "<b>")], [ran("a", 150, "<b>")])
+    text = reading.notes(reading.groups(pair, [None]))
+    assert "<" not in text
+    written = json.loads(text)
+    assert (written["a"]["text"], written["a"]["step"]) == ("100 → 150 µs (+50.0)", "longer")
+    assert written["<b>"]["text"] == "with a"
+
+
+def trace(*times_us: float) -> Timeline:
+    spans = tuple(Span(f"n{at}", "MatMul", CPU, 10.0 * at, us, us, 0) for at, us in enumerate(times_us))
+    return Timeline(runs=5, number=2, duration_us=sum(times_us) + 1, spans=spans)
+
+
+def test_inferences_share_one_axis_and_what_moved_is_outlined() -> None:
+    traced = [timelines.Traced("old", trace(10, 20)), timelines.Traced("new", trace(10, 60))]
+    figure = timelines.timelines(traced, {"n1"})
+    drawn = json.loads(figure.json)
+    assert figure.title.replace("\N{NO-BREAK SPACE}", " ") == "One traced inference: 31 µs in old and 71 µs in new"
+    assert drawn["layout"]["yaxis"]["ticktext"] == ["old", "new"]
+    assert drawn["layout"]["xaxis"]["range"] == [0, 71]
+    bars = drawn["data"][0]
+    outlined = {x for x, width in zip(bars["x"], bars["marker"]["line"]["width"], strict=True) if width == 2}
+    assert outlined == {20, 60}
+
+
+def test_a_trace_that_is_not_there_is_named_beside_those_that_are() -> None:
+    gone = timelines.Traced("gone", "No trace of this cell is stored.")
+    figure = timelines.timelines([timelines.Traced("old", trace(10)), gone], set())
+    assert figure.summary.endswith("gone: No trace of this cell is stored.")
+    assert timelines.timelines([gone], set()).empty == "No trace of this cell is stored."

@@ -1,0 +1,103 @@
+"""Compared cells: the pinned base, rows with their change against it, the bars of one metric."""
+
+import json
+
+import pytest
+
+from dashboard.figures import beside
+from dashboard.reading import side, side_rows
+from farm.contract.document import Cell, Document, Parity
+from farm.rules.cells.metrics import BY_NAME
+
+KEYS = ("b1-a0", "b1-a1")
+
+
+@pytest.fixture
+def chosen(by_id: dict[str, Cell]) -> list[side.Chosen]:
+    """1.29.0 as the base, and 1.31.1."""
+    return [side.Chosen(f"1:{name}", 1, by_id[name], f"/{name}/") for name in KEYS]
+
+
+@pytest.fixture
+def judged(chosen: list[side.Chosen], document: Document) -> list[side.Judged]:
+    return [side.judge(chosen[0], chosen[1], document.comparisons)]
+
+
+def other_than(chosen: list[side.Chosen], **changes: object) -> list[side.Chosen]:
+    base, other = chosen
+    return [base, side.Chosen(other.key, other.run_id, other.cell.model_copy(update=changes), other.href)]
+
+
+def test_the_pinned_cell_comes_first_and_a_key_that_is_none_pins_nothing(chosen: list[side.Chosen]) -> None:
+    assert [one.key for one in side.pinned(chosen, "1:b1-a1")] == ["1:b1-a1", "1:b1-a0"]
+    assert side.pinned(chosen, "9:x") == chosen
+
+
+def test_rows_say_what_differs_and_by_how_much_against_the_base(
+    chosen: list[side.Chosen], judged: list[side.Judged]
+) -> None:
+    known = {line.name: line for line in side_rows.lines(chosen, judged)}
+    assert known["Runtime"].differs
+    assert not known["Batch"].differs
+    assert "Executed precision" not in known
+    # number and sign are those of the verdict above
+    assert [one.text for one in known["p50"].changes] == ["", judged[0].change]
+    assert known["Throughput"].changes[1].text.startswith("\N{MINUS SIGN}")
+
+
+def test_equal_rows_are_hidden_and_a_search_keeps_the_rows_with_all_of_its_words(
+    chosen: list[side.Chosen], judged: list[side.Judged]
+) -> None:
+    lines = side_rows.lines(chosen, judged)
+    assert all(line.differs for line in side_rows.shown(lines, every=False, wanted=""))
+    assert len(side_rows.shown(lines, every=True, wanted="")) == len(lines)
+    assert [line.name for line in side_rows.shown(lines, every=True, wanted="RUN 1.31")][:1] == ["Runtime"]
+    assert side_rows.shown(lines, every=True, wanted="nothing like it") == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "how"),
+    [({"model": "another"}, "different models"), ({"batch": 8}, "items/s"), ({"shapes": {"s": 9}}, "not comparable")],
+)
+def test_what_was_not_fed_the_same_has_no_change_of_latency(
+    chosen: list[side.Chosen], changes: dict[str, object], how: str
+) -> None:
+    pair = other_than(chosen, **changes)
+    judged = [side.judge(*pair, [])]
+    assert how in f"{judged[0].sign.word} {judged[0].change}"
+    known = {line.name: line for line in side_rows.lines(pair, judged)}
+    assert [one.text for one in known["p50"].changes] == ["", ""]
+    assert bool(known["Throughput"].changes[1].text) == ("batch" in changes)
+
+
+def test_a_cell_that_fails_parity_is_not_praised_in_the_sentence(chosen: list[side.Chosen], document: Document) -> None:
+    wrong = other_than(chosen, parity=Parity(verdict="fail"))
+    judged = side.judge(*wrong, document.comparisons)
+    assert (judged.sign.word, judged.is_wrong) == ("fails parity", True)
+    assert side.headline(wrong, [judged]) == "Against 1.29.0: 1.31.1 fails parity"
+    assert "no verdict on speed" in judged.how
+    turned = side.judge(wrong[1], wrong[0], document.comparisons)
+    assert turned.sign.word == "base fails parity"
+
+
+def test_bars_begin_at_zero_with_the_base_at_the_top_and_whiskers_that_the_axis_reaches(
+    chosen: list[side.Chosen],
+) -> None:
+    bars = [beside.Bar(one.key, one.cell, one.href) for one in chosen]
+    figure = beside.beside(BY_NAME["p50_ms"], bars)
+    drawn = json.loads(figure.json)
+    low, high = drawn["layout"]["xaxis"]["range"]
+    assert low == 0
+    assert high > max(one.cell.p50_ci_ms[1] for one in chosen if one.cell.p50_ci_ms)
+    assert drawn["data"][0]["x"] == [one.cell.p50_ms for one in chosen]
+    assert drawn["data"][0]["marker"]["color"][0] != drawn["data"][0]["marker"]["color"][1]
+    assert figure.title.startswith("p50 from ")
+    assert len(figure.table.rows) == 2
+
+
+def test_a_metric_that_no_cell_has_is_not_offered_and_not_drawn(chosen: list[side.Chosen]) -> None:
+    names = {metric.name for metric in beside.drawable([one.cell for one in chosen])}
+    assert "p50_ms" in names
+    assert "energy_mj" not in names
+    figure = beside.beside(BY_NAME["energy_mj"], [beside.Bar("one", chosen[0].cell, "")])
+    assert figure.empty == "None of these cells has a figure for energy per inference."
