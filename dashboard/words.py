@@ -23,6 +23,8 @@ VERDICTS = {
     "equal": Sign("=", "equal", "quiet"),
     "undecided": Sign("?", "undecided", "quiet"),
     "not comparable": Sign("≠", "not comparable", "quiet"),
+    "bigger": Sign("▲", "bigger", "slower"),
+    "smaller": Sign("▼", "smaller", "faster"),
     "more": Sign("▲", "more items/s", "faster"),
     "fewer": Sign("▼", "fewer items/s", "slower"),
 }

@@ -11,7 +11,7 @@ from farm.rules.cells.axes import AXES, BY_NAME, Axis
 from farm.rules.cells.label import WORKLOAD
 from farm.rules.cells.numbers import change_beside, mebibytes, microseconds, milliseconds, percent, signed, three_digits
 from farm.rules.comparing.quantities import Change, change_of
-from farm.rules.reporting import busy_machine
+from farm.rules.reporting import busy_machine, metric_changes
 from farm.rules.reporting.accuracy_words import is_worse, percentage
 from farm.rules.reporting.called_operators import called_operators, operator_size
 from farm.rules.reporting.headlines import axis_rank, opening_comparison
@@ -31,7 +31,7 @@ PLAIN_WIDTH = 160
 NARROW = 100
 TWIN = "twin"
 COLOURS = {"slower": "bold yellow", "faster": "cyan", "fail": "bold red", "failed": "red", "crashed": "red"}
-COLOURS |= {"fewer": COLOURS["slower"], "more": COLOURS["faster"]}
+COLOURS |= dict.fromkeys(("fewer", "bigger"), COLOURS["slower"]) | dict.fromkeys(("more", "smaller"), COLOURS["faster"])
 
 # columns: what is compared most comes first, where it ran last
 _FIRST = ("runtime", "opset", "provider", "precision")
@@ -230,9 +230,12 @@ def _comparisons(document: Document, varying: Sequence[Axis]) -> Table:
     for head in ("change", "interval", "rounds", "detectable"):
         table.add_column(head, justify="right", no_wrap=True)
     ordered = _ordered(document.comparisons, cells)
+    with_memory = any(comparison.metrics for comparison in ordered)
+    if with_memory:
+        table.add_column("memory", no_wrap=True)
     for comparison in ordered[:MOST_COMPARISONS]:
         figures = _comparison_figures(comparison, change_of(comparison, cells))
-        table.add_row(_sides(comparison, cells, varying), *figures)
+        table.add_row(_sides(comparison, cells, varying), *figures, *([_memory(comparison)] if with_memory else []))
     notes = []
     by_processor = sum(one.verdict_from == "processor" for one in ordered)
     if by_processor:
@@ -264,6 +267,15 @@ def _comparison_figures(comparison: Comparison, told: Change) -> list[str | Text
         str(comparison.rounds),
         "" if least is None else f"{100 * least:.2g} %",
     ]
+
+
+def _memory(comparison: Comparison) -> Text:
+    """`= equal`, or the verdict with the change: `▲ bigger ×2.6`."""
+    change = metric_changes.standing_for(comparison)
+    if change is None:
+        return Text("")
+    size = "" if change.verdict == "equal" else f" {change_beside(change.verdict, *metric_changes.figures(change))[0]}"
+    return _coloured(f"{signed(change.verdict)}{size}", change.verdict)
 
 
 def _sides(comparison: Comparison, cells: Mapping[str, Cell], varying: Iterable[Axis]) -> str:

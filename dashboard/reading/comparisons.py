@@ -7,9 +7,10 @@ from dashboard import axes, numbers
 from dashboard.figures import ratios
 from dashboard.figures.figure import Address
 from dashboard.figures.ratios import Named
-from dashboard.tables import Column, Entry, Number, Prose, Table, counted, written
+from dashboard.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
 from farm.contract.document import Cell, Comparison
 from farm.rules.comparing.quantities import change_of
+from farm.rules.reporting import metric_changes
 from farm.rules.reporting.headlines import axis_rank, opening_comparison
 
 # how the noise floor is known, where it is not the node's own history
@@ -20,6 +21,14 @@ def _noise(one: Named) -> Entry:
     comparison = one.comparison
     known = NOISE_FROM.get(comparison.noise_from or "", "")
     return Entry(numbers.share(comparison.noise), comparison.noise, soft=known)
+
+
+def _memory(comparison: Comparison) -> Entry:
+    change = metric_changes.standing_for(comparison)
+    if change is None:
+        return Entry(numbers.NOT_MEASURED)
+    size = "" if change.verdict == "equal" else f"{metric_changes.title(change)} {numbers.change(change.ratio)}"
+    return verdict_entry(change.verdict, soft=size)
 
 
 COLUMNS: tuple[Column[Named], ...] = (
@@ -35,6 +44,11 @@ COLUMNS: tuple[Column[Named], ...] = (
         "smallest seen",
         lambda one: written(one.comparison.smallest_detectable, numbers.share),
         "the smallest change that so many rounds would call slower or faster",
+    ),
+    Column(
+        "Memory",
+        lambda one: _memory(one.comparison),
+        "peak of the process, resident or address space, whichever changed; under 16 MiB is equal",
     ),
     Prose("Note", lambda one: Entry(_note(one))),
 )

@@ -270,6 +270,26 @@ class OperatorChange(Part):
     rounds: Annotated[int | None, _LEFT_OUT] = None
 
 
+class MetricChange(Part):
+    """A metric of both arms of a comparison, apart from the one that its own verdict is about.
+
+    `baseline` and `candidate`: the medians of their launches, in `unit`; `ratio`: of the medians, and `ci_low` to
+    `ci_high` that of the `rounds`, each a pair of launches. `margin`: as a fraction of the baseline, what is of no
+    consequence.
+    """
+
+    name: str
+    unit: str
+    baseline: float
+    candidate: float
+    ratio: float
+    ci_low: float
+    ci_high: float
+    verdict: Literal["bigger", "smaller", "equal", "undecided"]
+    margin: float
+    rounds: int
+
+
 class SlowLaunches(Part):
     """How many of `launches` of each arm took much longer than most; `p`: Fisher's exact test, two-sided."""
 
@@ -324,6 +344,8 @@ class Comparison(Part):
     noise_from: Literal["node", "block", "assumed"] | None = None
     traces: int = 0
     operators: list[OperatorChange] = Field(default_factory=list)
+    # further metrics with verdicts of their own; absent where there are none
+    metrics: list[MetricChange] = Field(default_factory=list, exclude_if=lambda metrics: not metrics)
 
 
 class BlockFacts(Part):

@@ -51,7 +51,9 @@ if TYPE_CHECKING:
 DEFAULT_CHECKS = "slower,parity,placement,failed"
 MOST_ROUNDS = 96
 
-FailOnOption = Annotated[str, typer.Option(help="What fails the gate: slower, parity, placement, failed, undecided.")]
+FailOnOption = Annotated[
+    str, typer.Option(help="What fails the gate: slower, bigger, parity, placement, failed, undecided.")
+]
 ConfirmOption = Annotated[
     bool, typer.Option("--confirm/--no-confirm", help="Fail on a latency change only if a fresh block confirms it.")
 ]

@@ -1,4 +1,4 @@
-"""Peak resident memory of this process, in bytes."""
+"""Peaks of this process's memory, in bytes: what was resident, and the addresses that were taken."""
 
 import re
 import resource
@@ -10,12 +10,22 @@ def peak_bytes() -> int:
 
     getrusage comes second because on Linux it keeps the peak of the process that forked us across exec.
     """
-    try:
-        with open("/proc/self/status", encoding="ascii", errors="replace") as status:
-            found = re.search(r"^VmHWM:\s+(\d+) kB", status.read(), re.MULTILINE)
-    except OSError:
-        found = None
-    if found:
-        return int(found.group(1)) * 1024
+    told = _told_by_linux("VmHWM")
+    if told is not None:
+        return told
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+def peak_address_space_bytes() -> int | None:
+    """VmPeak: what a limit on memory (RLIMIT_AS, a 32-bit system) counts, touched or not. None away from Linux."""
+    return _told_by_linux("VmPeak")
+
+
+def _told_by_linux(name: str) -> int | None:
+    try:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as status:
+            found = re.search(rf"^{name}:\s+(\d+) kB", status.read(), re.MULTILINE)
+    except OSError:
+        return None
+    return int(found.group(1)) * 1024 if found else None

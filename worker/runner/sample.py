@@ -61,7 +61,7 @@ def _measured(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None, tu
         taken, warm, wall_ns = _measure(calls, order.budget, timer=timer, turns=turns, counter=counter)
         if turns is not None:
             turns.rest() if order.is_traced else turns.finish()
-        peak = memory.peak_bytes()
+        peak, addresses = memory.peak_bytes(), memory.peak_address_space_bytes()
         with_copies = _with_copies(engines[0], inputs, budget=order.budget)
     cpu_share = taken[0].cpu_ns / taken[0].wall_ns if len(taken) == 1 else None
     # elsewhere other threads, or a device, do the work
@@ -79,11 +79,16 @@ def _measured(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None, tu
             "with_copies_p50_ms": with_copies,
             "peak_memory_bytes": peak,
             "turns": turns.count if turns else 0,
-            **({} if taken[0].instructions is None else {"metrics": {"instructions": taken[0].instructions}}),
+            "metrics": _told({"instructions": taken[0].instructions, "peak_address_space_bytes": addresses}),
         },
         "requested_providers": engines[0].requested,
         "active_providers": engines[0].active,
     }
+
+
+def _told(metrics: dict[str, float | None]) -> dict[str, float]:
+    """Those that this machine can tell."""
+    return {name: value for name, value in metrics.items() if value is not None}
 
 
 def summarise(parts: list[windows.Durations]) -> dict[str, object]:

@@ -7,6 +7,7 @@ under `metrics` of a document's cell: it needs an entry here and the line that m
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import Literal
 
@@ -14,6 +15,7 @@ from farm.contract.document import Cell, Figure
 from farm.contract.reports import CheckReport, Sample
 from farm.rules.cells.numbers import MIB
 from farm.rules.comparing.percentiles import COUNT_FOR
+from farm.rules.comparing.repeats import Directions
 
 # how far a figure may be off: by interleaved rounds in pairs, by the spread of its launches, or nobody says
 Noise = Literal["rounds", "launches", "unknown"]
@@ -25,11 +27,16 @@ Summary = Callable[[Sequence[float]], float]
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """What a watch makes of a metric: its `kind` in the rule, and the `least` change that is a finding at all."""
+    """What a watch makes of a metric: its `kind` in the rule, and the `least` change that is a finding at all.
+
+    `directions`: the words of a verdict, where comparisons have one on it. Its launches are alike to far less than
+    `least`, so that a repeat decides.
+    """
 
     kind: AlertKind
     words: str
     least: float
+    directions: Directions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +100,9 @@ class Metric:
         return {name: value for name, value in places.items() if name}
 
 
+# launches of one cell differ by up to 2 MiB, and another release's own code takes up to 12 MiB more
+_MEMORY = partial(Alert, "memory", least=16.0 * MIB, directions=("bigger", "smaller"))
+
 METRICS: tuple[Metric, ...] = (
     Metric(
         "p50_ms",
@@ -155,8 +165,18 @@ METRICS: tuple[Metric, ...] = (
         "less",
         summary=max,
         reads="memory",
-        note="of the whole process",
-        alert=Alert("memory", "peak memory", 16.0 * MIB),
+        note="resident, of the whole process",
+        alert=_MEMORY("peak memory"),
+    ),
+    Metric(
+        "peak_address_space_bytes",
+        "peak address space",
+        "bytes",
+        "less",
+        summary=max,
+        reads="memory",
+        note="of the whole process, touched or not: what a limit on its memory counts",
+        alert=_MEMORY("peak address space"),
     ),
     Metric("copies", "copies", "", "less", reads="count", note="between host and device, per inference"),
     Metric("disturbed_samples", "disturbed launches", reads="count", note="another program took the processor"),
@@ -173,3 +193,5 @@ JUDGED = next(metric for metric in METRICS if metric.is_judged)
 OF_LAUNCHES = tuple(metric for metric in METRICS if metric.summary is not None)
 # what a watch compares, with what it makes of it
 ALERTING = tuple((metric, metric.alert) for metric in METRICS if metric.alert is not None)
+# those of which comparisons have a verdict beside that on `JUDGED`
+REPEATED = tuple((metric, alert) for metric, alert in ALERTING if alert.directions is not None)

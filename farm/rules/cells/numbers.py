@@ -10,6 +10,9 @@ SIGNS = {
     "not comparable": "≠",
     "failed": "✕",
     "refused": "⊘",
+    # of memory
+    "bigger": "▲",
+    "smaller": "▼",
     # of items per second
     "more": "▲",
     "fewer": "▼",

@@ -9,9 +9,10 @@ from farm.contract.reasons import CellStatus
 from farm.rules.cells import label
 from farm.rules.cells.numbers import change
 from farm.rules.changes import watching
+from farm.rules.reporting import metric_changes
 from farm.rules.tracing.placement import cell_changes
 
-Check = Literal["slower", "parity", "placement", "failed", "undecided"]
+Check = Literal["slower", "bigger", "parity", "placement", "failed", "undecided"]
 CHECKS: tuple[Check, ...] = get_args(Check)
 # checks that a fresh block has to show again; the others follow from the graph and the outputs alone
 NOISY: frozenset[Check] = frozenset({"slower", "failed"})
@@ -112,12 +113,19 @@ def _checks(pair: Comparison | None, *, old: Cell, new: Cell) -> list[tuple[Chec
         found.append(("slower", f"{where} is {_size(pair)} slower than {old.runtime}"))
     elif pair.verdict in ("undecided", "not comparable"):
         found.append(("undecided", f"{where} against {old.runtime} is {pair.verdict}{_because(pair)}"))
+    found += _bigger(pair, where=where, old=old)
     if new.parity.verdict == "fail" and old.parity.verdict != "fail":
         found.append(("parity", f"{where} fails parity: {new.parity.text or 'outputs differ beyond tolerance'}"))
     elif new.parity.verdict == "fail" and (grown := watching.parity_growth(old.parity.outputs, new.parity.outputs)):
         found.append(("parity", f"{where} is further off than {old.runtime}: {grown}"))
     found += [("placement", f"{where}: {change.sentence()}") for change in cell_changes(old, new) if change.is_worse]
     return found
+
+
+def _bigger(pair: Comparison | None, *, where: str, old: Cell) -> list[tuple[Check, str]]:
+    grown = [] if pair is None else [change for change in pair.metrics if change.verdict == "bigger"]
+    said = " and ".join(metric_changes.words(change) for change in grown)
+    return [("bigger", f"{where} takes more memory than {old.runtime}: {said}")] if grown else []
 
 
 def _why(cell: Cell) -> str:

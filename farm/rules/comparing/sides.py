@@ -3,9 +3,9 @@ baseline; who calls a watch or a gate with an older candidate means the opposite
 
 from collections.abc import Iterable, Mapping
 
-from farm.contract.document import Comparison, Document, OperatorChange
+from farm.contract.document import Comparison, Document, MetricChange, OperatorChange
 
-_TURNED = {"slower": "faster", "faster": "slower"}
+_TURNED = {"slower": "faster", "faster": "slower", "bigger": "smaller", "smaller": "bigger"}
 BySides = Mapping[tuple[str, str], Comparison]
 
 
@@ -41,6 +41,7 @@ def turned(one: Comparison) -> Comparison:
             **_turned_items(one),
             "verdict": _TURNED.get(one.verdict, one.verdict),
             "operators": [_turned_operator(change) for change in one.operators],
+            "metrics": [_turned_metric(change) for change in one.metrics],
         }
     )
 
@@ -82,6 +83,20 @@ def _turned_operator(change: OperatorChange) -> OperatorChange:
         "ci_low": _inverse(change.ci_high),
         "ci_high": _inverse(change.ci_low),
         "verdict": _TURNED.get(change.verdict or "", change.verdict),
+    }
+    return change.model_copy(update=swapped)
+
+
+def _turned_metric(change: MetricChange) -> MetricChange:
+    """The margin, a fraction of the baseline, becomes one of the other side."""
+    swapped = {
+        "baseline": change.candidate,
+        "candidate": change.baseline,
+        "ratio": 1.0 / change.ratio,
+        "ci_low": 1.0 / change.ci_high,
+        "ci_high": 1.0 / change.ci_low,
+        "verdict": _TURNED.get(change.verdict, change.verdict),
+        "margin": change.margin / change.ratio,
     }
     return change.model_copy(update=swapped)
 

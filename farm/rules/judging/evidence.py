@@ -80,8 +80,11 @@ class Evidence:
 
     def pairs(self, baseline: int, candidate: int, *, metric: Metric = JUDGED) -> list[tuple[float, float]]:
         """(baseline, candidate) of every round that has both undisturbed, by round: p50 in ms, or another metric."""
-        olds, news = self._steady(baseline, metric), self._steady(candidate, metric)
-        return [(olds[number], news[number]) for number in sorted(olds.keys() & news.keys())]
+        return self._by_round(baseline, candidate, metric, with_disturbed=False)
+
+    def launched(self, baseline: int, candidate: int, *, metric: Metric) -> list[tuple[float, float]]:
+        """The same of every round with both samples: of a metric that other programs do not disturb."""
+        return self._by_round(baseline, candidate, metric, with_disturbed=True)
 
     def traces_of(self, arm: int) -> dict[int, TraceReport]:
         """The arm's traces that worked, by trace round."""
@@ -102,11 +105,17 @@ class Evidence:
     def _places(self, arm: int) -> list[ArmSample]:
         return [place for _, report in sorted(self.rounds.items()) for place in report.samples if place.arm == arm]
 
-    def _steady(self, arm: int, metric: Metric) -> dict[int, float]:
+    def _by_round(
+        self, baseline: int, candidate: int, metric: Metric, *, with_disturbed: bool
+    ) -> list[tuple[float, float]]:
+        olds, news = (self._values(arm, metric, with_disturbed=with_disturbed) for arm in (baseline, candidate))
+        return [(olds[number], news[number]) for number in sorted(olds.keys() & news.keys())]
+
+    def _values(self, arm: int, metric: Metric, *, with_disturbed: bool) -> dict[int, float]:
         return {
             number: value
             for number, report in self.rounds.items()
             for place in report.samples
-            if place.arm == arm and place.sample is not None and not place.sample.is_disturbed
+            if place.arm == arm and place.sample is not None and (with_disturbed or not place.sample.is_disturbed)
             if (value := metric.of(place.sample)) is not None
         }

@@ -17,7 +17,7 @@ from farm.rules.judging import work
 from farm.rules.judging.judging import EXPLAINED_AXES, BlockJudge, Judged
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.plans import PlannedBlock
-from farm.rules.reporting import accuracies, document_cells, operator_changes, sentences
+from farm.rules.reporting import accuracies, document_cells, metric_changes, operator_changes, sentences
 from farm.rules.reporting.records import BlockRecord, RunRecord
 
 __all__ = ["BlockRecord", "RunRecord", "assemble", "block_facts", "hold_across", "told"]
@@ -177,7 +177,15 @@ def _comparison(block: PlannedBlock, judge: BlockJudge, judged: Judged) -> doc.C
         noise_from=noise_from,
         traces=why.traces,
         operators=operator_changes.told(why.nodes),
+        metrics=_metrics(judge, judged),
     )
+
+
+def _metrics(judge: BlockJudge, judged: Judged) -> list[doc.MetricChange]:
+    """Further metrics of arms that can be compared at all."""
+    if judged.verdict == "not comparable":
+        return []
+    return metric_changes.changes(judge.evidence, judged.planned.baseline, judged.planned.candidate)
 
 
 def _ways(judged: Judged) -> dict[str, float | None]:

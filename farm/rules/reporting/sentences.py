@@ -9,9 +9,9 @@ from farm.rules.cells.axes import BY_NAME
 from farm.rules.cells.numbers import counted, microseconds, milliseconds, percent, signed
 from farm.rules.comparing.quantities import Change, change_between
 from farm.rules.planning.blocks import TWIN
-from farm.rules.reporting import busy_machine, fusions, parities
+from farm.rules.reporting import busy_machine, fusions, metric_changes, parities
 from farm.rules.reporting.called_operators import certainty
-from farm.rules.reporting.headlines import Opening, Standing, axis_rank, opening_of
+from farm.rules.reporting.headlines import WORK_AXES, Opening, Standing, axis_rank, opening_of
 from farm.rules.runtimes import plugins
 from farm.rules.tracing.attribution import TypeChange, group_by_type
 
@@ -110,7 +110,7 @@ def _told(one: Standing, found: Opening, cells: Mapping[str, Cell]) -> list[str]
     caveat = _caveat(one, cells)
     # a cell whose outputs are wrong is not praised before that is said
     first = [caveat, text] if one.change.is_gain else [text, caveat]
-    return [*first, _because(one), agreement]
+    return [*first, _because(one), _also_changed(one, candidate), agreement]
 
 
 def _capital(text: str) -> str:
@@ -164,6 +164,13 @@ def _because(one: Standing) -> str:
     if named is None or named.share is None or named.share < NAMED_SHARE:
         return ""
     return f"{named.op_type} explains {_part(named.share)} of it."
+
+
+def _also_changed(one: Standing, candidate: Cell) -> str:
+    """Memory that changed with it; along an axis that sets how much work is done, more of it is no news."""
+    if one.axis in (*WORK_AXES, "batch"):
+        return ""
+    return metric_changes.sentence(_named_side(one.axis, candidate), one.change.word, one.comparison)
 
 
 def _part(share: float) -> str:

@@ -34,10 +34,10 @@ def test_what_is_counted_of_an_inference_stands_in_its_sample(tmp_path: Path, mo
 def test_several_threads_are_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that wait for work spin, as long as the others take: their instructions say nothing of the work."""
     monkeypatch.setattr(launches, "COUNTS", "task-clock")
-    assert sample_of(tmp_path, threads=2).metrics == {}
+    assert "instructions" not in sample_of(tmp_path, threads=2).metrics
 
 
 def test_where_no_counter_can_be_opened_a_sample_is_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONNXFARM_COUNTER_FD", "0")
     sample = sample_of(tmp_path, threads=1)
-    assert sample.metrics == {} or sample.metrics["instructions"] > 100
+    assert sample.metrics.get("instructions", 101.0) > 100

@@ -1,0 +1,62 @@
+"""Verdicts on metrics that come out alike at every launch, such as memory: a repeat decides, and no test is needed.
+
+Two launches of one thing differ by less than what is of consequence, so that a difference beyond it that every round
+shows is one. Pure.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal
+
+# what a verdict says of more of a metric, and of less
+Directions = tuple[Literal["bigger"], Literal["smaller"]]
+FEWEST_ROUNDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """Two arms in one metric: medians, their ratio, and the least and largest ratio of a round.
+
+    `margin`: as a fraction of the baseline, what is of no consequence.
+    """
+
+    verdict: Literal["bigger", "smaller", "equal", "undecided"]
+    baseline: float
+    candidate: float
+    ratio: float
+    low: float
+    high: float
+    margin: float
+    rounds: int
+
+
+def judge(pairs: Sequence[tuple[float, float]], *, least: float, directions: Directions) -> Repeated | None:
+    """More or less by at least `least` in every round, nowhere so much, or undecided. None below two rounds.
+
+    `pairs`: (baseline, candidate) by round, above zero, in the unit of `least`.
+    """
+    if len(pairs) < FEWEST_ROUNDS:
+        return None
+    baseline, candidate = (median(side) for side in zip(*pairs, strict=True))
+    ratios = [new / old for old, new in pairs]
+    return Repeated(
+        verdict=_verdict([new - old for old, new in pairs], least=least, directions=directions),
+        baseline=baseline,
+        candidate=candidate,
+        ratio=candidate / baseline,
+        low=min(ratios),
+        high=max(ratios),
+        margin=least / baseline,
+        rounds=len(pairs),
+    )
+
+
+def _verdict(
+    differences: Sequence[float], *, least: float, directions: Directions
+) -> Literal["bigger", "smaller", "equal", "undecided"]:
+    if min(differences) >= least:
+        return directions[0]
+    if max(differences) <= -least:
+        return directions[1]
+    return "equal" if max(map(abs, differences)) < least else "undecided"

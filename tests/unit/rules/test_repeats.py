@@ -1,0 +1,166 @@
+"""Memory beside latency: verdicts on metrics that come out alike at every launch, from the launches to the sentence."""
+
+from typing import Any
+
+import pytest
+
+from farm.contract.cells import Budget
+from farm.contract.document import Document, MetricChange
+from farm.contract.reports import EndReport, Report
+from farm.rules.cells.numbers import MIB
+from farm.rules.changes import gate
+from farm.rules.changes.watching import Rule, judge
+from farm.rules.comparing import repeats
+from farm.rules.comparing.sides import turned
+from farm.rules.reporting import metric_changes
+from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
+from tests.unit.rules.making import make_block, make_check, make_facts, make_model, make_reason, make_round, make_sample
+
+SPACE = "peak_address_space_bytes"
+ROUNDS = 9
+
+
+@pytest.mark.parametrize(
+    ("pairs", "verdict"),
+    [
+        ([(320, 833), (321, 832)], "bigger"),
+        ([(833, 320), (832, 321)], "smaller"),
+        ([(128, 142), (128, 143)], "equal"),
+        ([(128, 144), (128, 144)], "bigger"),
+        # one round is not like the others, or the sign is not the same
+        ([(128, 128), (128, 160)], "undecided"),
+        ([(128, 160), (160, 128)], "undecided"),
+    ],
+)
+def test_a_difference_that_every_repeat_shows_is_one(pairs: list[tuple[float, float]], verdict: str) -> None:
+    judged = repeats.judge(pairs, least=16, directions=("bigger", "smaller"))
+    assert judged is not None
+    assert judged.verdict == verdict
+    assert judged.low <= judged.ratio <= judged.high
+    assert judged.margin == pytest.approx(16 / judged.baseline)
+
+
+def test_one_launch_is_no_repeat() -> None:
+    assert repeats.judge([(320, 833)], least=16, directions=("bigger", "smaller")) is None
+
+
+def measured(*, spaces: tuple[float, float] | None = (320.0, 833.0), wall: float = 1.0, **options: Any) -> Document:
+    """Two releases whose launches took so many MiB of addresses; the candidate takes `wall` times as long."""
+    block = make_block(runtime=["1.23.1", "1.23.2"], **options)
+    reports: list[Report] = [make_facts(), make_check(0), make_check(1)]
+    given = [{} if spaces is None else {SPACE: space * MIB} for space in spaces or (0.0, 0.0)]
+    for number in range(ROUNDS):
+        # another program took the processor in the first one, which changes no memory
+        samples = (
+            make_sample(time * (1 + 0.001 * (number % 3)), is_disturbed=number == 0, metrics=said)
+            for time, said in zip((1.0, wall), given, strict=True)
+        )
+        reports.append(make_round(number, dict(enumerate(samples))))
+    record = BlockRecord(block=block, reports=[*reports, EndReport()], node="bench-1", is_over=True)
+    return assemble(RunRecord(model=make_model(), blocks=[record], budget=Budget.QUICK))
+
+
+def test_a_release_that_takes_more_addresses_is_bigger_though_it_is_as_fast() -> None:
+    document = measured()
+    (comparison,) = document.comparisons
+    (change,) = comparison.metrics
+    assert (change.name, change.unit, change.verdict, change.rounds) == (SPACE, "bytes", "bigger", ROUNDS)
+    assert (change.baseline, change.candidate) == (320 * MIB, 833 * MIB)
+    assert comparison.verdict == "equal"
+    assert "1.23.2 is bigger: peak address space 833 MiB instead of 320 MiB." in document.sentence
+    assert Document.model_validate_json(document.to_json()) == document
+
+
+@pytest.mark.parametrize(
+    ("wall", "spaces", "said"),
+    [
+        (0.7, (320.0, 833.0), "is faster but bigger: peak"),
+        (1.4, (320.0, 833.0), "is slower and bigger: peak"),
+        (1.4, (833.0, 320.0), "is slower but smaller: peak"),
+        (0.7, (833.0, 320.0), "is faster and smaller: peak"),
+    ],
+)
+def test_speed_and_memory_stand_in_one_sentence(wall: float, spaces: tuple[float, float], said: str) -> None:
+    assert said in measured(wall=wall, spaces=spaces).sentence
+
+
+@pytest.mark.parametrize("spaces", [None, (320.0, 322.0), (0.0, 320.0)])
+def test_memory_that_is_equal_or_unknown_is_not_in_the_sentence(spaces: tuple[float, float] | None) -> None:
+    document = measured(spaces=spaces)
+    assert "bigger" not in document.sentence
+    if spaces != (320.0, 322.0):
+        assert document.comparisons[0].metrics == []
+        assert "metrics" not in document.comparisons[0].model_dump()
+
+
+def test_more_work_at_a_time_takes_more_memory_which_is_no_news() -> None:
+    block = make_block(batch=[1, 8], runtime=["1.31.1"])
+    sizes = {arm.arm: 300.0 + 100.0 * arm.arm for arm in block.arms}
+    rounds = [
+        make_round(number, {arm: make_sample(1.0 + arm, metrics={SPACE: size * MIB}) for arm, size in sizes.items()})
+        for number in range(8)
+    ]
+    checks = [make_check(arm) for arm in sizes]
+    record = BlockRecord(block=block, reports=[make_facts(), *checks, *rounds, EndReport()], is_over=True)
+    document = assemble(RunRecord(model=make_model(), blocks=[record], budget=Budget.QUICK))
+    by_batch = [one for one in document.comparisons if one.axis == "batch"]
+    assert by_batch
+    assert all(change.verdict == "bigger" for one in by_batch for change in one.metrics)
+    assert "bigger" not in document.sentence
+
+
+def test_arms_that_cannot_be_compared_have_no_verdict_on_memory_either() -> None:
+    block = make_block(runtime=["1.23.1", "1.23.2"])
+    launches = {arm: make_sample(1.0, metrics={SPACE: 300.0 * MIB}) for arm in (0, 1)}
+    rounds = [make_round(number, launches) for number in range(8)]
+    broken = make_check(1, reason=make_reason())
+    record = BlockRecord(block=block, reports=[make_facts(), make_check(0), broken, *rounds, EndReport()], is_over=True)
+    document = assemble(RunRecord(model=make_model(), blocks=[record], budget=Budget.QUICK))
+    assert all(one.metrics == [] for one in document.comparisons if one.verdict == "not comparable")
+
+
+def test_from_the_other_side_bigger_is_smaller() -> None:
+    (one,) = measured().comparisons
+    (change,) = turned(one).metrics
+    assert change.verdict == "smaller"
+    assert change.ratio == pytest.approx(320 / 833)
+    assert change.margin == pytest.approx(16 / 833)
+    assert turned(turned(one)).metrics[0].candidate == one.metrics[0].candidate
+
+
+def made(name: str, verdict: Any, ratio: float) -> MetricChange:
+    return MetricChange(
+        name=name, unit="bytes", baseline=100.0 * MIB, candidate=ratio * 100.0 * MIB, ratio=ratio, ci_low=ratio,
+        ci_high=ratio, verdict=verdict, margin=0.16, rounds=4,
+    )  # fmt: skip
+
+
+def test_what_grew_stands_for_all() -> None:
+    (one,) = measured().comparisons
+    grown, shrunk = made(SPACE, "bigger", 1.5), made("peak_memory_bytes", "smaller", 0.4)
+    both = one.model_copy(update={"metrics": [shrunk, grown]})
+    assert metric_changes.standing_for(both) == grown
+    assert metric_changes.figures(grown) == (1.5, 1.5, 1.5)
+    assert metric_changes.standing_for(one.model_copy(update={"metrics": []})) is None
+    assert metric_changes.sentence("2.0", "undecided", both) == (
+        "2.0 is bigger: peak address space 150 MiB instead of 100 MiB. "
+        "2.0 is smaller: peak memory 40 MiB instead of 100 MiB."
+    )
+
+
+def test_the_gate_fails_on_memory_where_it_is_told_to() -> None:
+    sides = {"old": "onnxruntime==1.23.1", "new": "onnxruntime==1.23.2"}
+    (found,) = gate.judge_gate(measured(), **sides, fail_on=["bigger"]).failures
+    assert found.check == "bigger"
+    assert found.text.endswith(
+        "takes more memory than onnxruntime==1.23.1: peak address space 833 MiB instead of 320 MiB"
+    )
+    assert gate.judge_gate(measured(), **sides, fail_on=["slower"]).is_passed
+    assert gate.judge_gate(measured(spaces=(833.0, 320.0)), **sides, fail_on=["bigger"]).is_passed
+
+
+def test_a_watch_alerts_on_addresses_as_on_resident_memory() -> None:
+    judgement = judge(measured(), Rule(), old="onnxruntime==1.23.1", new="onnxruntime==1.23.2")
+    (finding,) = judgement.findings
+    assert finding.kind == "memory"
+    assert "peak address space 320 → 833 MiB" in finding.text
