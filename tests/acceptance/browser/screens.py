@@ -1,12 +1,12 @@
 """Pictures of every page of a running farm, for docs/screens: light and dark, wide and narrow.
 
-bash deploy/quickstart                      # leave it up; it prints a one-time sign-in link
-.venv/bin/onnxfarm watch add upgrades --model transformer --reference 1.29.0      # and wait for its alert
-.venv/bin/python -m tests.acceptance.browser.screens LINK [--run N] [--only NAME,NAME] [--out docs/screens]
+.venv/bin/python -m tests.acceptance.browser.filled FOLDER      # leave it up; it prints one-time sign-in links
+.venv/bin/python -m tests.acceptance.browser.screens LINK [--run N] [--cell CELL] [--only NAME,NAME] [--out FOLDER]
 
 Numbers of models, watches, alerts, channels and variants are found on the farm's own lists; a page that the farm has
-nothing for is left out, and named. The pictures of shared pages are made through share links of a day, closed after it.
-With `pngquant` on PATH (Debian's package) pictures are kept with 128 colours, which is a third of their size.
+nothing for is left out, and named: `live` while no run is being measured. The pictures of shared pages are made through
+share links of a day, closed after it. With `pngquant` on PATH (Debian's package) pictures are kept with 128 colours,
+which is a third of their size.
 """
 
 import argparse
@@ -22,18 +22,23 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.acceptance.browser.chromium import CHROMIUM, SWITCHES
 
 PNGQUANT = shutil.which("pngquant")
-SIZES = {"1280": {"width": 1280, "height": 800}, "390": {"width": 390, "height": 844}}
+SIZES = {"1366": {"width": 1366, "height": 768}, "390": {"width": 390, "height": 844}}
 # name of the picture → the page on which a link to it stands, and where
 FOUND = {
     "model": ("/models/", "#models tbody th a"),
     "variant": ("/models/", "#models tbody th a >> main a[href^='/variants/']"),
     "hardware": ("/models/", "#models tbody th a >> main a[href$='/hardware/']"),
+    "live": ("/runs/?state=running", "#runs tbody th a"),
     "node": ("/fleet/", "#nodes tbody th a"),
+    "team": ("/settings/teams/", "main a[href^='/settings/teams/']"),
     "alert": ("/alerts/?state=all", "#alert th a"),
     "watch": ("/watches/", "main .line-link"),
     "channel": ("/settings/", "#channel-list th a"),
 }
-SHARED = {"shared-run": "run", "shared-cell": "cell", "shared-model": "model", "shared-compare": "compare"}
+# what stands on the page after this button was pressed
+PRESSED = {"add-node": "button:has-text('Add a node')"}
+SHARED = {"shared-run": "run", "shared-cell": "cell", "shared-model": "model", "shared-compare": "compare",
+          "shared-hardware": "hardware"}  # fmt: skip
 
 
 def pages(run: int, cell: str) -> dict[str, str]:
@@ -52,6 +57,7 @@ def pages(run: int, cell: str) -> dict[str, str]:
         "new-run": "/runs/new/?version=1",
         "runs": "/runs/",
         "fleet": "/fleet/",
+        "add-node": "/fleet/",
         "compare": compared,
         "compare-runs": "",
         "operators": f"/runs/{run}/?chart=operators#charts",
@@ -64,6 +70,10 @@ def pages(run: int, cell: str) -> dict[str, str]:
         "trends": "/trends/?by=release",
         "runtimes": "/runtimes/",
         "digest": "/alerts/digest/",
+        "search": "/search/?q=trans",
+        "docs": "/docs/",
+        "document": "/docs/verdicts",
+        "sign-in": "/sign-in/",
         "not-found": "/nowhere/",
         **dict.fromkeys(FOUND, ""),
         **dict.fromkeys(SHARED, ""),
@@ -134,23 +144,33 @@ def take(browser: Browser, link: str, *, wanted: dict[str, str], out: Path, know
     with shared(page, origin, known, [name for name in wanted if name in SHARED]) as links:
         there = {**{name: path for name, path in looked.items() if path}, **links}
         state = page.context.storage_state()
-        for theme in ("light", "dark"):
-            for width, viewport in SIZES.items():
-                context = browser.new_context(storage_state=state, color_scheme=theme, viewport=viewport)  # type: ignore[arg-type]
-                yield from _pictures(context.new_page(), origin, there, out, f"{width}-{theme}")
-                context.close()
+        for width, viewport in SIZES.items():
+            context = browser.new_context(storage_state=state, viewport=viewport)  # type: ignore[arg-type]
+            yield from _pictures(context.new_page(), origin, there, out, width)
+            context.close()
 
 
-def _pictures(page: Page, origin: str, there: dict[str, str], out: Path, how: str) -> Iterator[str]:
+def _pictures(page: Page, origin: str, there: dict[str, str], out: Path, width: str) -> Iterator[str]:
+    """Each page is asked for once; charts follow light and dark by themselves."""
     for name, path in there.items():
-        answer = page.goto(origin + path, wait_until="networkidle")
+        page.emulate_media(color_scheme="light", reduced_motion="reduce")
+        answer = page.goto(origin + path, wait_until="load")
         assert answer is not None
         assert answer.status == (404 if name == "not-found" else 200), f"{path} answered {answer.status}"
-        expect(page.locator(".chart[data-figure]:not(.ready)")).to_have_count(0, timeout=60_000)
-        target = out / f"{name}-{how}.png"
-        page.screenshot(path=target)
-        squeeze(target)
-        yield str(target)
+        if name in PRESSED:
+            page.locator(PRESSED[name]).first.click()
+            page.wait_for_load_state()
+        if page.locator("#graph-says").count():
+            expect(page.locator("#graph-says")).to_be_hidden(timeout=120_000)
+        for theme in ("light", "dark"):
+            page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
+            expect(page.locator(".chart[data-figure]:not(.ready)")).to_have_count(0, timeout=120_000)
+            # drawn anew in the other colours within two frames
+            page.evaluate("new Promise(done => setTimeout(() => requestAnimationFrame(() => done()), 300))")
+            target = out / f"{name}-{width}-{theme}.png"
+            page.screenshot(path=target, animations="disabled")
+            squeeze(target)
+            yield str(target)
 
 
 def squeeze(picture: Path) -> None:

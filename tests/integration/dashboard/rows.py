@@ -116,11 +116,16 @@ def make_node(
 
 def begin_run(version: Version, by: User, *, matrix: Mapping[str, Any] | str = MATRIX) -> Run:
     """A started run whose variants and inputs are ready, so that its blocks wait for a node."""
-    run = start_run(version=version, matrix=matrix, requested_by=by)
+    return make_ready(start_run(version=version, matrix=matrix, requested_by=by))
+
+
+def make_ready(run: Run) -> Run:
+    """What the run waits for is made: its blocks wait for a node."""
+    artifact = run.version.artifact
     ready = {"state": MakingState.READY, "finished_at": timezone.now()}
-    blob = version.artifact.files.get().blob
-    Variant.objects.filter(artifact=version.artifact).update(derived=version.artifact, **ready)
-    Preparation.objects.filter(artifact=version.artifact).update(
+    blob = artifact.files.get().blob
+    Variant.objects.filter(artifact=artifact).update(derived=artifact, **ready)
+    Preparation.objects.filter(artifact=artifact).update(
         inputs=blob, reference=blob, reference_of="onnxruntime==1.31.1 CPU, no optimisations", **ready
     )
     release_ready_blocks(run=run)
