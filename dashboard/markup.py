@@ -3,13 +3,18 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from html import escape
+from typing import TYPE_CHECKING
 
+from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard import numbers
 from dashboard.figures import keys
 from dashboard.tables import Act, Entry, Head, Spark, Table
 from dashboard.words import Sign
+
+if TYPE_CHECKING:
+    from farm.fleet.models import Node
 
 
 def sign(drawn: Sign) -> SafeString:
@@ -28,6 +33,17 @@ def moment(at: datetime) -> SafeString:
     """A moment in UTC. The page's script says how long ago that was, and when it was in the reader's zone."""
     utc = at.astimezone(UTC)
     return mark_safe(f'<time datetime="{utc.isoformat()}" class="nowrap">{utc:%Y-%m-%d %H:%M} UTC</time>')
+
+
+def hardware_tags(node: "Node") -> SafeString | str:
+    """The tags by which work finds the node; the processor's instruction sets as their number, by name on hover."""
+    tags = node.all_tags
+    sets = [tag for tag in tags if tag in node.facts_json.get("instruction_sets", ()) and tag not in node.owner_tags]
+    named = ", ".join(tag for tag in tags if tag not in sets)
+    if not sets:
+        return named or "none verified yet"
+    counted = numbers.count(len(sets), "instruction set")
+    return format_html('{} <span class="soft nowrap" title="{}">and {}</span>', named, ", ".join(sets), counted)
 
 
 def spark(drawn: Spark) -> SafeString:

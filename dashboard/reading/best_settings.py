@@ -97,6 +97,8 @@ def _told(one: Setting) -> str:
 
 def _rows(best: Best, budget: float | None) -> list[tuple[Entry, ...]]:
     wanted = "most items/s" if budget is None else f"most within {numbers.plain(budget)} ms"
+    if best.most == best.fastest:
+        return [_row(best.node, f"{wanted} and lowest latency", best.fastest)]
     rows = [_row(best.node, wanted, best.most)] if best.most else [_none(best.node, wanted)]
     return [*rows, _row(best.node, "lowest latency", best.fastest)]
 

@@ -56,7 +56,8 @@ def _number(value: float | None, decimals: int) -> Entry:
 
 def _kind(sentence: str) -> str:
     """What a sentence is about, whichever numbers it has: its first clause without them."""
-    return re.sub(r"\d+(\.\d+)?", "#", sentence.partition(":")[0])
+    first = sentence.partition(":")[0].replace("Another runner", "1 other runners")
+    return re.sub(r"\d+(\.\d+)?", "#", first)
 
 
 def _how_often(count: int, blocks: int) -> str:

@@ -24,6 +24,7 @@ register.filter("plain", numbers.plain)
 register.filter("share", numbers.share)
 register.filter("drawn", markup.sign)
 register.filter("rows", markup.rows)
+register.filter("hardware_tags", markup.hardware_tags)
 register.filter("line", markup.spark)
 register.filter("series_mark", markup.key)
 register.filter("submit_command", submit_command)
@@ -33,6 +34,12 @@ register.filter("submit_command", submit_command)
 def sign(word: str | None) -> SafeString:
     """A verdict or state as its sign and word."""
     return markup.sign(words.sign_of(str(word or "not measured")))
+
+
+@register.filter
+def unlisted(value: object) -> str:
+    """A fact as people write it: of a list its items, with commas."""
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 @register.filter

@@ -92,7 +92,8 @@ def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: obje
         "may_write": can_write(person(request), team=row.team),
         "runs": runs,
         "run_table": run_table(runs),
-        "said": next((run for run in runs if run.headline), None),
+        # what was compared says more of a model than that something was measured
+        "said": next((run for run in runs if run.lead), next((run for run in runs if run.headline), None)),
         "variants": _variants(chosen),
         "duplicates": selectors.duplicates_of(chosen, user=person(request)) if chosen else [],
     }

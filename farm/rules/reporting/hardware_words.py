@@ -69,7 +69,7 @@ def _best(kept: Sequence[Target], goal: Goal) -> str:
         return "Every measured setting was left out, so none is recommended."
     cell = first.best.cell
     latency = milliseconds(cell.p50_ms or 0.0, cell.p50_ci_ms)
-    items = f"{_plain(cell.throughput)} items/s" if cell.throughput is not None else ""
+    items = f"{three_digits(cell.throughput)} items/s" if cell.throughput is not None else ""
     figures = ", ".join(filter(None, (items, latency) if goal == "items" else (latency, items)))
     words = GOALS[goal][:1].upper() + GOALS[goal][1:]
     return f"{words}: {figures} on {target(first)} with {setting(first.best)}."

@@ -26,6 +26,15 @@ def test_the_panel_names_the_most_items_and_the_lowest_latency_of_each_machine(s
     assert "bench-1 lowest latency 1.29.0, CPU, int8-dynamic, batch 1, 1 thread" in found
 
 
+def test_one_setting_that_is_best_in_both_ways_is_one_row(
+    signed_in: Client, version: Version, node: Node, owner: User
+) -> None:
+    run = rows.finished_run(version, node, owner, matrix={"matrix": {**rows.MATRIX["matrix"], "batch": [1]}})
+    found = words(signed_in, run)
+    assert "bench-1 most items/s and lowest latency 1.29.0, CPU, int8-dynamic" in found
+    assert found.count("1.29.0, CPU, int8-dynamic, batch 1, 1 thread 0.") == 1
+
+
 def test_a_budget_leaves_out_what_is_slower(signed_in: Client, run: Run) -> None:
     found = words(signed_in, run, "0.4")
     assert "Most within 0.400 ms: " in found

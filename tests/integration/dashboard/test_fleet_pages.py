@@ -29,6 +29,18 @@ def test_a_nodes_page_shows_facts_tags_noise_and_log(signed_in: Client, run: Run
         assert part in words, part
 
 
+def test_lists_show_the_tags_that_work_asks_for_and_fold_the_instruction_sets(signed_in: Client, node: Node) -> None:
+    sets = {name: f"the processor lists {name}" for name in ("avx2", "fma", "sse4_2")}
+    node.tags |= sets
+    node.owner_tags = ["fma", "lab"]
+    node.facts_json |= {"instruction_sets": list(sets)}
+    node.save()
+    for path in ("/", "/fleet/"):
+        response = signed_in.get(path)
+        assert "cpu, fma, lab, x86 and 2 instruction sets" in words_of(response)
+        assert 'title="avx2, sse4_2"' in response.content.decode()
+
+
 def test_a_node_that_has_measured_nothing_says_so(signed_in: Client, node: Node) -> None:
     assert "Not measured yet: every block of its first day" in assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
 

@@ -29,6 +29,7 @@ def test_a_model_is_renamed_labelled_and_described(signed_in: Client, version: V
     assert "encoder 2 is saved." in words
     model = Model.objects.get()
     assert (model.name, model.labels, model.description) == ("encoder 2", ["ci", "nightly"], "The small one.")
+    assert "labels ci, nightly" in words_of(signed_in.get("/settings/audit/"))
     assert "ci" in table_rows(signed_in.get("/models/"), "models")[0][11]
 
 

@@ -16,16 +16,18 @@ from worker.agent.machine import quiet
 pytestmark = pytest.mark.django_db
 
 
-def set_facts(node: Node, *, load: float, governor: str | None = "powersave", busy: float = 0.31) -> None:
+def set_facts(
+    node: Node, *, load: float, governor: str | None = "powersave", busy: float = 0.31, runners: int = 1
+) -> None:
     """What the made-up node says before its next blocks, with the advice that an agent draws from it."""
-    seen = quiet.Surroundings(load_1m=load, logical_cores=2, busy_share=busy, governor=governor, other_runners=1)
+    seen = quiet.Surroundings(load_1m=load, logical_cores=2, busy_share=busy, governor=governor, other_runners=runners)
     plain = {
         **node.facts_json,
         "governor": governor,
         "turbo": True,
         "load_1m": load,
         "advice": list(quiet.advice(seen)),
-        "more": {"load": {"busy_share": busy, "other_runners": 1}},
+        "more": {"load": {"busy_share": busy, "other_runners": runners}},
     }
     node.facts_json = Facts.model_validate(plain).model_dump(mode="json")
     node.save()
@@ -57,11 +59,14 @@ def test_a_nodes_page_advises_from_what_was_read_before_its_blocks(
 def test_advice_is_said_once_with_how_often_it_held(
     signed_in: Client, restless_run: Run, version: Version, node: Node, owner: User
 ) -> None:
-    set_facts(node, load=0.1, governor="performance", busy=0.0)
+    set_facts(node, load=0.1, governor="performance", busy=0.0, runners=2)
     later = rows.finished_run(version, node, owner)
     words = assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
     before, after = restless_run.blocks.count(), later.blocks.count()
     assert words.count("The governor is powersave") == 1
+    # one other runner and two are the same advice
+    assert "2 other runners measured on this machine" in words
+    assert "Another runner measured" not in words
     assert f"Read before {before} of its last {before + after} blocks." in words
     assert f"Read before {before + after} of its last {before + after} blocks." in words
 

@@ -178,6 +178,8 @@ def test_without_a_wish_the_answer_names_how_many_and_the_best() -> None:
         "Version 1 was measured on 2 targets. Lowest p50: 2.0 ms ± 0.1, 500 items/s on a (cpu) with "
         "1.31.1, CPU, fp32, batch 1, 1 thread."
     )
+    exact = hardware.targets([on("a", cell(throughput=885.504))])
+    assert ", 886 items/s on a (cpu)" in hardware_words.answer(exact, Wish(), "latency")
     items = hardware.targets([on("a", EIGHT)], goal="items")
     assert "Most items/s: 1000 items/s, 8.0 ms ± 0.4 on a (cpu)" in hardware_words.answer(items, Wish(), "items")
     bare = hardware.targets([on("a", cell(throughput=None, p50_ci_ms=None))])
