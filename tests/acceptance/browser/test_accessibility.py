@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page
 from farm.accounts.models import User
 from farm.alerts.services.channels import create_channel
 from farm.fleet.states import NodeHealth
+from farm.registry.models import Variant
 from farm.registry.states import VersionState
 from farm.runs.services.sharing import share
 from tests.acceptance.browser.conftest import LAPTOP, sign_in
@@ -34,6 +35,25 @@ document.getAnimations().forEach(one => {
   one.pause();
   one.currentTime = one.effect.getComputedTiming().duration / 2;
 })"""
+# axe looks at no placeholder: the contrast of each with what lies behind it, as the browser paints them
+PLACEHOLDERS = """() => {
+  const pixel = (colours) => {
+    const context = new OffscreenCanvas(1, 1).getContext("2d");
+    for (const colour of colours) { context.fillStyle = colour; context.fillRect(0, 0, 1, 1); }
+    return [...context.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  };
+  const light = (rgb) => rgb.map((value) => value / 255)
+    .map((value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, value, at) => sum + value * [0.2126, 0.7152, 0.0722][at], 0);
+  return [...document.querySelectorAll("[placeholder]")].filter((field) => field.checkVisibility()).map((field) => {
+    const behind = [];
+    for (let one = field; one; one = one.parentElement) behind.unshift(getComputedStyle(one).backgroundColor);
+    const own = getComputedStyle(field, "::placeholder");
+    const words = own.opacity === "1" ? own.color : "transparent";
+    const [low, high] = [light(pixel(behind)), light(pixel([...behind, words]))].sort((a, b) => a - b);
+    return [(high + 0.05) / (low + 0.05), field.placeholder];
+  }).filter(([contrast]) => contrast < 4.5).map(([contrast, words]) => `${words}: ${contrast.toFixed(2)}`);
+}"""
 GROUND = "getComputedStyle(document.body).backgroundColor"
 
 
@@ -73,7 +93,14 @@ def violations(page: Page, rules: str, *, where: str) -> list[str]:
     run = (
         f"axe.run({{runOnly: {rules}, resultTypes: ['violations'], selectors: false}}).then(found => found.violations)"
     )
-    return [f"{where}: {one['id']}: {one['nodes'][0]['html'][:200]}" for one in page.evaluate(run)]
+    found = [f"{where}: {one['id']}: {one['nodes'][0]['html'][:200]}" for one in page.evaluate(run)]
+    return found + [f"{where}: placeholder {words}" for words in page.evaluate(PLACEHOLDERS)]
+
+
+def test_a_pale_placeholder_is_noticed(page: Page) -> None:
+    page.set_content('<body style="background: #fff"><input placeholder="pale" style="background: transparent">')
+    page.add_style_tag(content="::placeholder { color: #999; opacity: 1; }")
+    assert page.evaluate(PLACEHOLDERS) == ["pale: 2.85"]
 
 
 def test_axe_finds_no_violation_on_any_page_light_or_dark(page: Page, person: User, axe: str) -> None:
@@ -89,6 +116,7 @@ def test_axe_finds_no_violation_on_any_page_light_or_dark(page: Page, person: Us
     watching.bare_round(watch, version)
     watching.long_series(watch, version, 12, step_at=8)
     channel = create_channel(team=team, by=person, name="hook", kind="webhook", target="https://example.org/hook")
+    variant = Variant.objects.filter(artifact=version.artifact).latest("pk")
     cells = f"{run.pk}:c1,{run.pk}:c5"
     subjects = {"run": str(run.pk), "cell": f"{run.pk}:c5", "model": str(version.model_id), "compare": cells}
     subjects["hardware"] = str(version.model_id)
@@ -106,6 +134,8 @@ def test_axe_finds_no_violation_on_any_page_light_or_dark(page: Page, person: Us
         "/alerts/", "/alerts/digest/", f"/alerts/{alert.pk}/", "/watches/", "/watches/new/", f"/watches/{watch.pk}/",
         f"/watches/{watch.pk}/edit/", "/trends/", "/runtimes/", f"/settings/channels/{channel.pk}/",
         "/settings/shares/", "/settings/audit/", "/shared/ofp_nobody-made-this/",
+        "/settings/teams/", f"/settings/teams/{team.pk}/", "/search/?q=enc", "/docs/", "/docs/verdicts",
+        "/docs/?q=alert", f"/variants/{variant.pk}/", "/trends/?by=release", "/compare/", "/sign-in/",
         *(urlsplit(link).path for link in links),
     ):  # fmt: skip
         page.emulate_media(color_scheme="light")
