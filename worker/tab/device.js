@@ -11,7 +11,7 @@ export async function obstacles() {
   const found = [];
   if (!isSecureContext) {
     found.push(
-      `${location.origin} is no https:// address: browsers keep keys and run threads there alone. ` +
+      `${location.origin} is not an https:// address: browsers keep keys and run threads there alone. ` +
         "Ask the operator of the farm to serve it by TLS (docs/operations.md).",
     );
   } else if (!crossOriginIsolated) {

@@ -17,13 +17,15 @@ export class Files {
     this.farm = farm;
     /** @type {Map<string, Promise<Runtime>>} */
     this.runtimes = new Map();
+    /** Versions that are here. @type {Set<string>} */
+    this.ready = new Set();
   }
 
   /** A release, ready to be imported. Throws Problem with why it cannot be had. @param {string} version */
   runtime(version) {
     const known = this.runtimes.get(version) ?? this.#runtime(version);
     this.runtimes.set(version, known);
-    known.catch(() => this.runtimes.delete(version));
+    known.then(() => this.ready.add(version), () => this.runtimes.delete(version));
     return known;
   }
 

@@ -146,7 +146,7 @@ export class Node {
 
   async #hello({ isLeaving = false } = {}) {
     const { abilities, lease } = this;
-    const runtimes = [...this.files.runtimes.keys()].map((version) => ({ distribution: DISTRIBUTION, version }));
+    const runtimes = [...this.files.ready].map((version) => ({ distribution: DISTRIBUTION, version }));
     const said = {
       contract_version: CONTRACT_VERSION,
       facts: this.facts ?? (this.facts = await facts(this.identity.name)),
@@ -180,7 +180,7 @@ export class Node {
         signal,
       };
       await new Block(lease, environment).run();
-      this.standing.blocks++;
+      if (!signal.aborted) this.standing.blocks++;
     } finally {
       over.abort();
       this.lease = null;

@@ -43,7 +43,7 @@ export async function readArrays(archive) {
 function* entriesOf(view) {
   let end = view.byteLength - 22;
   while (end >= 0 && view.getUint32(end, true) !== END) end--;
-  if (end < 0) throw new Problem("artifact_unavailable", "The inputs of this cell are no .npz file.");
+  if (end < 0) throw new Problem("artifact_unavailable", "The inputs of this cell are not an .npz file.");
   let at = view.getUint32(end + 16, true);
   for (let left = view.getUint16(end + 10, true); left > 0; left--) {
     if (view.getUint32(at, true) !== ENTRY) throw new Problem("artifact_unavailable", "The .npz file is broken.");

@@ -22,7 +22,9 @@ log = logging.getLogger(__name__)
 PACKAGE: Final = "package.tgz"
 # a node could ask for any number
 MOST_RELEASES: Final = 100
-BROKEN: Final = "The farm made a mistake of its own while it fetched this runtime; its log says which."
+BROKEN: Final = (
+    "The farm failed while it fetched this runtime, through an error in its own code; its log has the details."
+)
 
 
 def web_runtime(version: str) -> WebRuntime:
@@ -31,7 +33,7 @@ def web_runtime(version: str) -> WebRuntime:
     Raises Missing for what can be no release, Conflict with the sentence where it cannot be had.
     """
     if not web.is_release(version):
-        raise Missing(f"{version[:32]!r} is no release of {web.DISTRIBUTION}: write it like {web.RELEASES[-1]}.")
+        raise Missing(f"{version[:32]!r} is not a release of {web.DISTRIBUTION}: write it like {web.RELEASES[-1]}.")
     if (sentence := web.too_old_sentence(version)) is not None:
         raise Missing(sentence)
     if not WebRuntime.objects.filter(version=version).exists() and WebRuntime.objects.count() >= MOST_RELEASES:

@@ -124,7 +124,7 @@ def _only_in_browsers(spec: CellSpec, about: Circumstances) -> Reason | None:
     if about.has_fleet or not web.is_web(spec.runtime):
         return None
     text = (
-        f"{spec.runtime} runs in browsers, which this machine is none of: start a farm (`onnxfarm serve`), open "
+        f"{spec.runtime} runs in browsers and not on this machine: start a farm (`onnxfarm serve`), open "
         "“Add a node” there in the browser, and submit the model to that farm."
     )
     return Reason(code=ReasonCode.NO_NODE, text=text)

@@ -7,7 +7,7 @@ from farm.workshop.child import payloads
 from farm.workshop.problems import Problem, answering
 
 PIECE_BYTES = 1 << 20
-UNREADABLE = "The package is no archive that npm packs."
+UNREADABLE = "The package is not an archive as npm packs it."
 
 
 @answering

@@ -79,7 +79,7 @@ def test_a_browser_joins_and_shows_the_fingerprint_that_the_farm_has(tab: Openin
             "Object.defineProperty(self, 'crossOriginIsolated', {value: false})",
             "This page is not isolated from other sites",
         ),
-        ("Object.defineProperty(self, 'isSecureContext', {value: false})", "is no https:// address"),
+        ("Object.defineProperty(self, 'isSecureContext', {value: false})", "is not an https:// address"),
     ],
 )
 def test_what_a_browser_lacks_is_said_before_it_is_asked_to_join(tab: Opening, script: str, sentence: str) -> None:

@@ -123,7 +123,7 @@ def _links(registry: Registry) -> None:
         (_other_digest, "is not the one that its digest names (sha512); it is not used"),
         (_no_digest, "gives no digest of onnxruntime-web 1.30.0, so it is not fetched"),
         (_elsewhere, "sends on to 'example.com', which is not asked"),
-        (_no_archive, "The package is no archive that npm packs"),
+        (_no_archive, "The package is not an archive as npm packs it"),
         (_incomplete, f"The package has no {web.GLUE}"),
         (_links, f"and no {web.MODULE}"),
     ],

@@ -54,7 +54,7 @@ def test_what_browsers_do_not_do_is_refused_in_words(options, words):
 
 def test_a_machine_that_measures_by_itself_is_no_browser():
     reason = only_refusal(asked(fleet=None))
-    assert "runs in browsers, which this machine is none of" in reason.text
+    assert "runs in browsers and not on this machine" in reason.text
 
 
 @pytest.mark.parametrize(
