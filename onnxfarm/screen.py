@@ -89,7 +89,7 @@ def _said_once(cell: Cell, varying: Sequence[Axis]) -> str:
 def _cells(document: Document, varying: Sequence[Axis], *, is_wide: bool) -> Table:
     """One row a cell; on a narrow terminal what a cell is goes into one column, whose lines may fold."""
     cells, risky = document.cells, at_risk(document.cells, document.comparisons)
-    is_eventful = bool(risky) or any(cell.status != "done" for cell in cells)
+    is_eventful = bool(risky) or any(cell.status != "done" or cell.simulated for cell in cells)
     table = _table("cell", *([axis.heading.lower() for axis in varying] if is_wide else ["measured"]))
     figures = ["p50", "items/s", "session", "memory"] if is_wide else ["p50"]
     for head in figures:
@@ -162,7 +162,8 @@ def _accuracy(cell: Cell) -> Text:
 
 
 def _state(cell: Cell, *, is_risky: bool) -> str:
-    return f"{signed(cell.status)}, unstable" if is_risky else signed(cell.status)
+    notes = ["simulated"] if cell.simulated else ["unstable"] if is_risky else []
+    return ", ".join([signed(cell.status), *notes])
 
 
 def _provider(cell: Cell) -> str:

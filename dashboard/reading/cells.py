@@ -7,6 +7,7 @@ from dashboard.figures import accuracies, columns
 from dashboard.figures.figure import Address
 from dashboard.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
 from farm.contract.document import Cell, Comparison
+from farm.rules.reporting import simulated
 from farm.rules.reporting.stability import at_risk
 
 # in runs whose model came with labelled data; beside parity, which says how close outputs are: these say what it costs
@@ -67,6 +68,7 @@ def _note(cell: Cell, *, is_risky: bool) -> str:
     parts = [
         f"A/A twin of {cell.twin_of}." if cell.twin_of else "",
         cell.reason.text if cell.reason else "",
+        simulated.NOTE if cell.simulated else "",
         "Launches fall into two groups." if cell.is_bimodal else "",
         "Unstable." if is_risky else "",
         f"Executed in {cell.executed_precision}." if _is_other_precision(cell) else "",

@@ -9,6 +9,7 @@ from farm.contract.document import Cell, Comparison
 from farm.rules.comparing import verdicts
 from farm.rules.comparing.quantities import change_between, items_factor
 from farm.rules.comparing.sides import between, by_sides
+from farm.rules.reporting import simulated
 
 MOST = 4
 FEWEST_SAMPLES = 2
@@ -140,6 +141,8 @@ def _unpaired(base: Cell, other: Cell) -> Judged:
         return Judged(sign_of("not comparable"), "", "One of the two has no samples.")
     if base.shapes != other.shapes or (base.batch != other.batch and items_factor(base, other) is None):
         return Judged(sign_of("not comparable"), "", "The workloads differ: other shapes, or one without a batch.")
+    if base.simulated or other.simulated:
+        return Judged(sign_of("not comparable"), "", simulated.NOTE)
     judged = verdicts.judge_unpaired(base.samples_ms, other.samples_ms)
     figures = judged.ratio, judged.ci_low, judged.ci_high
     if (times := items_factor(base, other)) is not None:

@@ -21,7 +21,7 @@ from dashboard.views.run import address_in
 from farm.accounts.refusals import Missing
 from farm.contract.document import BlockFacts, Cell, Comparison, Document
 from farm.registry.selectors import model_file_digest
-from farm.rules.reporting import sentences
+from farm.rules.reporting import sentences, simulated
 from farm.rules.reporting.headlines import opening_comparison
 from farm.rules.reporting.stability import at_risk
 from farm.runs import selectors
@@ -136,7 +136,7 @@ def headline(cell: Cell, state: str) -> str:
 
 def notes(cell: Cell, compared: Sequence[Comparison] = ()) -> list[str]:
     """What to know before believing the numbers."""
-    sentences = []
+    sentences = [simulated.NOTE] if cell.simulated else []
     if cell.p50_ms is not None and cell.reason is not None:
         sentences.append(cell.reason.text)
     if cell.executed_precision and cell.executed_precision != cell.precision:

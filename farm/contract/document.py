@@ -221,6 +221,8 @@ class Cell(LaterAxes, Part):
     executed_precision: str | None = None
     # what a plug-in and its device say of themselves
     provider_facts: dict[str, str] = Field(default_factory=dict)
+    # true: it ran on a simulator of the device, so that its latencies are compared with nothing; else left out
+    simulated: bool = Field(default=False, exclude_if=lambda simulated: not simulated)
     copies: int | None = None
     parity: Parity = Field(default_factory=Parity)
     # engine against engine: earlier cells of the block that were given the same inputs

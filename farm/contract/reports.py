@@ -83,6 +83,8 @@ class CheckReport(Message):
     executed_precision: str | None = None
     # what a plug-in and its device say of themselves, e.g. {"device": "GPU of NVIDIA", "plug-in version": "0.4.0"}
     provider_facts: Annotated[dict[str, str], Field(max_length=64)] = Field(default_factory=dict)
+    # the device is a simulator's: what is placed and put out is real, and no latency is
+    is_simulated: bool = Field(default=False, exclude_if=lambda simulated: not simulated)
     # None: a node that looks for no meter
     energy: Energy | None = None
     metrics: Metrics = Field(default_factory=dict)

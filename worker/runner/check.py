@@ -45,6 +45,7 @@ def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
         "unoptimised": unoptimised,
         **building.cached(order, opened=_open_quietly),
         "provider_facts": engine.provider_facts,
+        "is_simulated": engine.is_simulated,
         **{f"{name}_ms": timer.phases_ms[name] for name in ("import", "session", "first")},
         "outputs": [
             parity.compare_output(name, value, reference.get(name), **order.tolerance_of(name))

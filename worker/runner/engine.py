@@ -24,6 +24,7 @@ class Engine:
     provider_options: dict[str, object] = field(default_factory=dict)
     # what a plug-in and its device say of themselves
     provider_facts: dict[str, str] = field(default_factory=dict)
+    is_simulated: bool = False
 
 
 def open_engine(order: Order, *, timer: PhaseTimer, tune: Tune | None = None) -> Engine:
@@ -56,6 +57,7 @@ def open_engine(order: Order, *, timer: PhaseTimer, tune: Tune | None = None) ->
         device=order.memory or "cpu",
         provider_options=dict(session.get_provider_options().get(order.provider, {})),
         provider_facts=plugins.facts_of(devices, stands_in=order.stands_in),
+        is_simulated=plugins.is_simulated(devices, is_simulated_on_cpu=order.is_simulated_on_cpu),
     )
 
 

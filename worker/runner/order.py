@@ -79,6 +79,8 @@ class Order:
     memory: str | None = None
     # the switch (an environment variable) that lets the processor stand in for the provider's device
     stands_in: str | None = None
+    # whether a device of kind CPU is a simulator of the provider's own
+    is_simulated_on_cpu: bool = False
     building: BuildingPart | None = None
     session: SessionOrder = field(default_factory=SessionOrder)
     reference: str | None = None

@@ -116,6 +116,11 @@ def facts_of(devices: list[Device], *, stands_in: str | None) -> dict[str, str]:
     return found
 
 
+def is_simulated(devices: list[Device], *, is_simulated_on_cpu: bool) -> bool:
+    """Whether the listed device is a simulator of the one that the provider is for."""
+    return is_simulated_on_cpu and any(kind_of(device) == "CPU" for device in devices)
+
+
 def kind_of(device: Device) -> str:
     """CPU, GPU or NPU."""
     return str(device.device.type).rpartition(".")[2]

@@ -21,9 +21,23 @@ def obstacle(planned: PlannedComparison, block: PlannedBlock, evidence: Evidence
             return f"{block.arms[arm].id} has no full set of samples: {reason.text}"
         if text := _ran_elsewhere(arm, block, evidence):
             return text
+    if text := _not_real(planned, block, evidence):
+        return text
+    return _unlike_attempts(evidence.facts)
+
+
+def _not_real(planned: PlannedComparison, block: PlannedBlock, evidence: Evidence) -> str:
+    """Why latencies are not those of the hardware: an emulated processor, or a simulator of the device."""
     if any(facts.is_emulated for facts in evidence.facts):
         return "The node is emulated: its latencies are not those of the hardware."
-    return _unlike_attempts(evidence.facts)
+    for arm in (planned.baseline, planned.candidate):
+        check = evidence.checks.get(arm)
+        if check is not None and check.is_simulated:
+            place = block.arms[arm]
+            return (
+                f"{place.id} ran on a simulator of {place.spec.provider}: its latencies are not those of the hardware."
+            )
+    return ""
 
 
 def confounded(planned: PlannedComparison, evidence: Evidence) -> str:

@@ -55,6 +55,8 @@ def no_node(spec: CellSpec, fleet: Sequence[NodeOffer]) -> Reason:
             f"No node carries the hardware {spec.hardware!r}{_meant(spec.hardware, tags)}: "
             f"the fleet has {', '.join(tags)}. Add such a node, or change `hardware` or `provider`."
         )
+        if (simulator := providers.of(spec.provider).simulated_tag) in tags:
+            text += f" `hardware: [{simulator}]` takes a simulator, for placement and parity alone."
     else:
         text = (
             f"No node with the hardware {spec.hardware!r} runs {spec.provider} on {spec.runtime.distribution}: "
@@ -185,6 +187,20 @@ def _not_converted(spec: CellSpec, about: Circumstances) -> Reason | None:
     return Reason(code=ReasonCode.VARIANT_IMPOSSIBLE, text=text) if why else None
 
 
+def _not_simulated(spec: CellSpec, about: Circumstances) -> Reason | None:
+    """A simulator computes FP32, which the device does not: outputs and placement would be no device's."""
+    entry = providers.find(spec.provider)
+    if entry is None or spec.hardware != entry.simulated_tag or about.model.is_quantised:
+        return None
+    if spec.recipe.precision != "fp32":
+        return None
+    text = (
+        f"The simulator of {entry.name} computes fp32 as it stands and the device computes FP16 in its place, so that "
+        "outputs would not be the device's: ask for `precision: int8-qdq` or `fp16`, or upload a quantised model."
+    )
+    return Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
+
+
 def _not_pinned(spec: CellSpec, _: Circumstances) -> Reason | None:
     """ONNX Runtime pins its threads by their numbers, goes on where that is denied, and would be measured unpinned."""
     if AFFINITIES not in spec.session.config:
@@ -288,6 +304,7 @@ _RULES: tuple[Rule, ...] = (
     _not_loaded,
     _not_converted,
     _no_variant,
+    _not_simulated,
     _not_pinned,
     _too_many_threads,
     _wrong_batch,

@@ -133,8 +133,14 @@ def _spec_of(point: Point, request: Request) -> CellSpec:
         provider_options=options,
         workload=_workload_of(point, request),
         session=_session_of(point),
-        hardware=str(values.get("hardware", providers.tag_for(entry, options))),
+        hardware=str(values.get("hardware", _usual_tag(entry, options, request))),
     )
+
+
+def _usual_tag(entry: providers.Provider, options: Mapping[str, str], request: Request) -> str:
+    """The provider's tag; without a fleet that of a simulator where this machine can only have one."""
+    here = request.machine.tags if request.machine is not None and request.fleet is None else frozenset()
+    return entry.simulated_tag if entry.simulated_on & here else providers.tag_for(entry, options)
 
 
 def _opset_of(point: Point, runtime: Runtime, model: ModelFacts) -> int | Literal["as-is", "max-of-runtime"]:

@@ -16,7 +16,7 @@ from farm.rules.quality import parity
 from farm.rules.reporting import accuracies, parities
 from farm.rules.reporting.fed import inputs_of
 from farm.rules.reporting.records import BlockRecord, RunRecord
-from farm.rules.runtimes.providers import requested_list, resolve
+from farm.rules.runtimes import providers
 from farm.rules.tracing import executing
 
 # of each cell, those that take the most time
@@ -103,7 +103,7 @@ def _identity(spec: CellSpec, labels: Mapping[str, str], record: RunRecord) -> d
         "model": model.name,
         "model_sha256": model.main_sha256,
         "inputs": inputs_of(spec, model),
-        "requested_providers": list(requested_list(resolve(spec.provider))),
+        "requested_providers": list(providers.requested_list(providers.of(spec.provider))),
         **identity.told(spec, opset=model.opset, session=labels.get("session", "default")),
     }
 
@@ -130,7 +130,7 @@ def _numbers(summary: CellSummary | None) -> dict[str, object]:
 def _checked(spec: CellSpec, check: CheckReport | None) -> dict[str, object]:
     if check is None:
         return {}
-    requested = check.requested_providers or requested_list(resolve(spec.provider))
+    requested = check.requested_providers or providers.requested_list(providers.of(spec.provider))
     # of the check pass, which does nothing but load and run; of the samples only where that one is not known
     peak = {} if check.peak_memory_bytes is None else {"peak_memory_bytes": check.peak_memory_bytes}
     return peak | {
@@ -145,6 +145,7 @@ def _checked(spec: CellSpec, check: CheckReport | None) -> dict[str, object]:
         "batch_row_max_abs": check.batch_row_max_abs,
         "executed_precision": check.executed_precision,
         "provider_facts": check.provider_facts,
+        "simulated": check.is_simulated,
         "packages": check.packages,
         "energy_mj": check.energy and check.energy.mj,
         "energy_text": check.energy.text if check.energy else "",

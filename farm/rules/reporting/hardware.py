@@ -94,7 +94,8 @@ def fault_of(cell: Cell) -> Fault | None:
         return "wrong"
     if _is_elsewhere(cell):
         return "elsewhere"
-    return "untimed" if cell.p50_ms is None else None
+    # a simulator's latency is none of the hardware
+    return "untimed" if cell.p50_ms is None or cell.simulated else None
 
 
 def loss_of(cell: Cell) -> Loss | None:

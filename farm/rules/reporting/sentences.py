@@ -9,7 +9,7 @@ from farm.rules.cells.axes import BY_NAME
 from farm.rules.cells.numbers import counted, microseconds, milliseconds, percent, signed
 from farm.rules.comparing.quantities import Change, change_between
 from farm.rules.planning.blocks import TWIN
-from farm.rules.reporting import busy_machine, fusions, metric_changes, parities
+from farm.rules.reporting import busy_machine, fusions, metric_changes, parities, simulated
 from farm.rules.reporting.called_operators import certainty
 from farm.rules.reporting.headlines import WORK_AXES, Opening, Standing, axis_rank, opening_of
 from farm.rules.runtimes import plugins
@@ -38,7 +38,12 @@ _ITEMS = {
 
 def opening(document: Document) -> str:
     """What a run opens with: its verdict, what an opset alone costs, and that outputs changed between runtimes."""
-    told = (verdict_line(document), fusions.stamp_sentence(document), parities.change_sentence(document))
+    told = (
+        simulated.sentence(document),
+        verdict_line(document),
+        fusions.stamp_sentence(document),
+        parities.change_sentence(document),
+    )
     texts = (*told, GLANCE if document.budget == Budget.GLANCE else "")
     return " ".join(text for text in texts if text)
 

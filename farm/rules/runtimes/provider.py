@@ -89,6 +89,9 @@ class Provider:
     `memory`: the name that OrtValue gives its memory, where tensors are bound there; latency is then reported with host
     copies too. `meter`: what counts its energy. `environment`: names that a runner finds as the agent's owner set them.
 
+    `simulated_on`: tags of machines on which its plug-in brings a simulator of the device, whose cells have a tag of
+    their own.
+
     `probe_with`: the build that a probe installs, where plain `onnxruntime` has not got the provider, and `signs` of a
     machine that is worth it; None: the owner has to ask.
     """
@@ -115,6 +118,12 @@ class Provider:
     environment: tuple[str, ...] = ()
     probe_with: str = ""
     signs: Signs | None = None
+    simulated_on: frozenset[str] = frozenset()
+
+    @property
+    def simulated_tag(self) -> str:
+        """The hardware tag of a machine that simulates the device."""
+        return f"{self.tag}-simulated"
 
     @property
     def distributions(self) -> tuple[str, ...]:

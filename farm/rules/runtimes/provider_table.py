@@ -287,7 +287,9 @@ _BESIDE_THE_CPU: tuple[Provider, ...] = (
                 first_major=2,
             ),
         ),
-        needs="a Snapdragon device with the named backend",
+        needs="a Snapdragon device with the named backend, or an x86 processor that simulates one",
+        simulated_on=frozenset({"x86"}),
+        probe_with="onnxruntime-qnn==2.7.0",
         options=frozenset(
             {
                 "backend_type",
@@ -347,6 +349,7 @@ _BESIDE_THE_CPU: tuple[Provider, ...] = (
             ),
         ),
         needs="its package allowed by name, on the farm and by the node's owner",
+        probe_with="onnxruntime-ggml==0.2.0",
         # what its library says of itself with ORT_GGML_LOG; one that it does not know it ignores
         options=frozenset(
             {

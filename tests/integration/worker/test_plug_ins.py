@@ -28,6 +28,7 @@ def test_a_plug_ins_runtime_measures_on_the_cpu_too_and_says_what_is_beside_it(b
     assert found.packages["onnxruntime"] == "1.31.1"
     assert found.packages["onnxruntime-ep-webgpu"] == "0.4.0"
     assert found.provider_facts == {}
+    assert not found.is_simulated
 
 
 def test_a_plug_in_without_such_a_device_measures_nothing_and_says_so(bench: Workbench) -> None:
@@ -72,6 +73,7 @@ def test_a_plug_in_that_takes_its_name_from_its_registration_is_active(bench: Wo
     assert found.reason is None, found.reason
     assert found.active_providers[0] == "QNNExecutionProvider"
     assert found.provider_facts["device"].startswith("CPU")
+    assert found.is_simulated
 
 
 def test_nothing_is_said_of_engines_where_nothing_is_compiled(bench: Workbench) -> None:

@@ -37,7 +37,10 @@ KEPT = "probes.json"
 # where this agent has no ONNX Runtime of its own
 PLAIN = Runtime(distribution="onnxruntime", version="1.31.1")
 # builds by which a provider that the plain one lacks is looked for: short name → runtime
-BUILDS = {one.short: read_runtime(one.probe_with) for one in providers.PROVIDERS if one.probe_with}
+# other people's are installed only where the owner allows them
+BUILDS = {
+    one.short: read_runtime(one.probe_with, allowed=one.packages) for one in providers.PROVIDERS if one.probe_with
+}
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,8 @@ def probe(
         return Abilities()
     day = datetime.now(UTC).date()
     evidence = f"{day}: a trace on {installed.runtime} shows {shown.nodes} of the probe's nodes on {entry.name}"
+    if report.is_simulated:
+        return Abilities(tags={entry.simulated_tag: f"{evidence}, simulated by the processor"}, providers=(entry.name,))
     return Abilities(tags={entry.tag: evidence}, providers=(entry.name,))
 
 

@@ -63,6 +63,8 @@ def _of_provider(arm: PreparedArm) -> RunnerOrder:
     found: RunnerOrder = {"memory": entry.memory or None, "provider_options": options}
     if entry.signs is not None:
         found["stands_in"] = entry.signs.stands_in or None
+    if entry.simulated_on:
+        found["is_simulated_on_cpu"] = True
     if entry.building is not None:
         part = entry.building
         found["building"] = {"cache": part.cache, "folder": str(arm.engines), "shapes": list(part.shapes)}

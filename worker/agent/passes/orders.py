@@ -58,6 +58,7 @@ class RunnerOrder(TypedDict, total=False):
     plugin: str | None
     memory: str | None
     stands_in: str | None
+    is_simulated_on_cpu: bool
     building: BuildingPart
     session: dict[str, object]
     reference: str | None
