@@ -70,8 +70,8 @@ def _library(plugin: str) -> str:
             return str(given())
     raise faults.Refusal(
         "provider_not_active",
-        f"the module {module} has no {' or '.join(f'{name}()' for name in USUAL_FUNCTIONS)}, so it is not a plug-in "
-        "whose library can be registered; leave it out",
+        f"the module {module} has no {' or '.join(f'{name}()' for name in USUAL_FUNCTIONS)}, so the path of its "
+        "library is not known; leave this runtime out",
     )
 
 
