@@ -46,6 +46,12 @@ def hardware_tags(node: "Node") -> SafeString | str:
     return format_html('{} <span class="soft nowrap" title="{}">and {}</span>', named, ", ".join(sets), counted)
 
 
+def elapsed(since: datetime, now: datetime) -> SafeString:
+    """How long something has gone on. The page's script counts on."""
+    utc, length = since.astimezone(UTC), numbers.duration(max(0.0, (now - since).total_seconds()))
+    return mark_safe(f'<time datetime="{utc.isoformat()}" data-elapsed class="nowrap">{length}</time>')
+
+
 def spark(drawn: Spark) -> SafeString:
     """A small line; what it shows stands in words beside it."""
     level = f'<line x1="0" x2="120" y1="{drawn.level}" y2="{drawn.level}"/>'

@@ -40,6 +40,7 @@ STATES = {
     "waiting": Sign("·", "waiting", "quiet"),
     # runs and blocks
     "planned": Sign("·", "planned", "quiet"),
+    "preparing": Sign("·", "preparing", "quiet"),
     "queued": Sign("·", "queued", "quiet"),
     "leased": Sign("●", "measuring", "warn"),
     "running": Sign("●", "running", "warn"),

@@ -1,6 +1,6 @@
 """The cells of a run as one table."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from dashboard import axes, numbers, words
 from dashboard.figures import accuracies, columns
@@ -27,18 +27,21 @@ def table(
     *,
     comparisons: Sequence[Comparison] = (),
     again: Address | None = None,
+    states: Mapping[str, str] | None = None,
 ) -> Table:
-    """Every cell that ended, with its figures, its parity and what it ran on.
+    """Every cell of which something is known, with its figures, its parity and what it ran on.
 
-    `comparisons`: those whose verdicts a cell may put at risk; `again`: where a cell is run once more.
+    `comparisons`: those whose verdicts a cell may put at risk; `again`: where a cell is run once more; `states`: what
+    goes on in those that have not ended, by id.
     """
+    going_on = states or {}
     cells = list(cells)
     risky = at_risk(cells, comparisons)
     shared = [axis for axis in axes.varying(cells) if axis.name != "runtime"]
     shown: tuple[Column[Cell], ...] = (
         columns.name(shared, address, only="the model"),
         columns.RUNTIME,
-        Column("State", lambda cell: verdict_entry(cell.status.value)),
+        Column("State", lambda cell: verdict_entry(going_on.get(cell.id, cell.status.value))),
         columns.P50,
         columns.HALF_WIDTH,
         Number("items/s", lambda cell: written(cell.throughput)),

@@ -15,7 +15,7 @@ from farm.rules.comparing.quantities import Change, change_of
 
 # along these more work is done, so that more time is no slowdown
 WORKLOAD_AXES = ("batch", "shapes", "concurrency")
-OPEN_STATES = ("waiting", "running")
+OPEN_STATES = ("preparing", "queued", "measuring")
 # from these changes on a slower or faster cell has the next deeper colour
 STEPS = (0.05, 0.15)
 RAMP = 5
@@ -152,7 +152,7 @@ def heat_map(
     states: Mapping[str, str] | None = None,
     part: int = 1,
 ) -> HeatMap:
-    """The map of these cells. `states`: `waiting` or `running` for cells that have not ended, by id."""
+    """The map of these cells. `states`: what goes on in the block of cells that have not ended, by id."""
     return drawn(layout(cells, comparisons, columns=columns), address, metric=metric, states=states, part=part)
 
 
@@ -269,9 +269,9 @@ def _open_place(cell: Cell, state: str, href: str) -> Place:
     """A cell that has not ended, with the median of the launches so far."""
     sign, rounds = sign_of(state), len(cell.samples_ms)
     if not rounds:
-        return Place(href, sign=sign, tone="running" if state == "running" else "")
+        return Place(href, sign=sign, tone="running" if state == "measuring" else "")
     so_far = Sign(sign.mark, f"{numbers.count(rounds, 'round')} so far", sign.tone)
-    return Place(href, f"{numbers.milliseconds(cell.p50_ms)} ms", so_far, "running", "still measured: no verdict yet")
+    return Place(href, f"{numbers.milliseconds(cell.p50_ms)} ms", so_far, "running", "no verdict yet")
 
 
 def _judged(cell: Cell, group: Sequence[Cell], grid: Grid, first_head: str) -> tuple[Sign, str, str]:

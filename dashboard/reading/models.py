@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Line:
     """A model with its last run and with that of its series that stands worst, where there are any; `state` is that of
-    its newest version."""
+    its newest version, `run_state` that of its last run."""
 
     model: "WithAnnotations[Model, Counted]"
     run: "Run | None"
     stands: "Standing | None"
     state: str = ""
+    run_state: str = ""
 
     @property
     def lead(self) -> Lead:
@@ -50,7 +51,7 @@ def _last_run(line: Line) -> Entry:
 def _state(line: Line) -> Entry:
     """Of the last run; of a version that was never measured, whether it can be."""
     if line.run is not None and line.state != "rejected":
-        return verdict_entry(line.run.outcome or line.run.state)
+        return verdict_entry(line.run_state)
     return verdict_entry(line.state) if line.state else Entry()
 
 

@@ -7,8 +7,7 @@ from farm.contract.document import Cell
 from farm.contract.reasons import CellStatus
 from farm.rules.cells.identity import told
 from farm.rules.planning.plans import Arm, PlannedBlock
-
-STATE_OF_BLOCK = {"leased": "running"}
+from farm.runs.states import activity_of
 
 
 def open_cells(
@@ -19,7 +18,7 @@ def open_cells(
     model_sha256: str,
     so_far: Mapping[str, list[float]] | None = None,
 ) -> tuple[list[Cell], dict[str, str]]:
-    """Cells without a result, and `waiting` or `running` for each by its id.
+    """Cells without a result, and what goes on in the block of each, by its id: measuring, queued or preparing.
 
     `known`: ids that have ended. `model_sha256`: the model file's digest, as documents have it.
     `so_far`: p50 in ms of the launches there are already, by id.
@@ -30,7 +29,7 @@ def open_cells(
         for arm in block.arms:
             if arm.id not in known:
                 cells.append(_cell(arm, block, (model, model_sha256), (so_far or {}).get(arm.id, [])))
-                states[arm.id] = STATE_OF_BLOCK.get(state, "waiting")
+                states[arm.id] = activity_of([state])
     return cells, states
 
 

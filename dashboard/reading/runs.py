@@ -1,6 +1,6 @@
 """Runs as a list: what each leads with in columns, its sentence only on its own page."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -67,10 +67,8 @@ def _model(run: "Run") -> Entry:
     return Entry(str(run.version), href=address)
 
 
-COLUMNS: tuple[Column["Run"], ...] = (
-    Column("Run", _name, order="id"),
-    Column("Model", _model, order="model"),
-    Column("State", lambda run: verdict_entry(run.outcome or run.state), order="state"),
+NAMES: tuple[Column["Run"], ...] = (Column("Run", _name, order="id"), Column("Model", _model, order="model"))
+FIGURES: tuple[Column["Run"], ...] = (
     Column("Verdict", lambda run: verdict(lead_of(run)), order="verdict"),
     Number("change", lambda run: change(lead_of(run)), "of what the run leads with, new against old", order="change"),
     Number("interval", lambda run: interval(lead_of(run))),
@@ -93,10 +91,19 @@ ORDERS = {
 }
 
 
-def table(runs: Iterable["Run"], *, writable: Collection[int] = (), is_ordered: bool = False, box: str = "") -> Table:
-    """Runs in columns. `writable`: the teams whose runs the reader may repeat; `is_ordered`: the server sorts them."""
+def table(
+    runs: Iterable["Run"],
+    states: Mapping[int, str],
+    *,
+    writable: Collection[int] = (),
+    is_ordered: bool = False,
+    box: str = "",
+) -> Table:
+    """Runs in columns. `states`: of each, by its number; `writable`: the teams whose runs the reader may repeat;
+    `is_ordered`: the server sorts them."""
     rows = list(runs)
-    columns = list(COLUMNS) if is_ordered else [column.unordered for column in COLUMNS]
+    state = Column["Run"]("State", lambda run: verdict_entry(states[run.pk]), order="state")
+    columns = [column if is_ordered else column.unordered for column in (*NAMES, state, *FIGURES)]
     if any(run.team_id in writable for run in rows):
         columns.append(Column("Repeat", lambda run: again(run) if run.team_id in writable else Entry()))
     return Table.of("runs", "Runs", columns, rows).keyed([run.pk for run in rows], box=box)

@@ -14,16 +14,25 @@ def split(text: str) -> tuple[str, str]:
     return (f"{first}.", rest) if rest else (whole, "")
 
 
-def opening(document: Document, *, model: str, planned: int, ended: int, is_open: bool) -> tuple[str, str]:
-    """Headline and what follows it. An open run says how far it is, and what it knows already."""
+# an open run without a verdict opens with what goes on in it
+OPENINGS = {
+    "measuring": "Measuring {model}",
+    "queued": "Queued: {model} waits for a node",
+    "preparing": "Preparing {model}",
+}
+
+
+def opening(document: Document, *, model: str, planned: int, ended: int, activity: str) -> tuple[str, str]:
+    """Headline and what follows it. An open run says how far it is, and what it knows already. `activity`: what goes on
+    in it; empty once it has ended."""
     has_verdict = bool(document.comparisons)
-    if not is_open:
+    if not activity:
         return split(document.sentence)
     far = f"{ended} of {numbers.count(planned, 'cell')} have ended."
     if has_verdict:
         first, rest = split(document.sentence)
         return first, f"{rest} So far: {far}".strip()
-    return f"Measuring {model}", far
+    return OPENINGS.get(activity, "Finishing {model}").format(model=model), far
 
 
 def warnings(cells: Sequence[Cell]) -> list[str]:

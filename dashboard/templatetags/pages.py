@@ -5,6 +5,7 @@ from datetime import datetime
 from django import template
 from django.template.defaultfilters import stringfilter
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
@@ -17,6 +18,8 @@ from farm.rules.cells.commands import submit_command
 register = template.Library()
 # columns of moments and numbers of rows: the newest is asked for first
 NEWEST_FIRST = ("id", "at")
+# what a page's script says when it asks for a part of the page, which is no part of any address
+OF_PARTS = ("part", "have")
 
 register.filter("bytes", numbers.size)
 register.filter("duration", numbers.duration)
@@ -48,6 +51,12 @@ def when(at: datetime | None) -> str | SafeString:
     if at is None:
         return "not yet"
     return markup.moment(at)
+
+
+@register.filter
+def elapsed(since: datetime) -> SafeString:
+    """How long something has gone on, which counts on."""
+    return markup.elapsed(since, timezone.now())
 
 
 @register.simple_tag
@@ -121,6 +130,8 @@ def open_alerts(context: template.Context) -> int:
 def address(context: template.Context, **changes: object) -> str:
     """The page's own address with some parameters changed; an empty value takes one away."""
     query = context["request"].GET.copy()
+    for name in OF_PARTS:
+        query.pop(name, None)
     for name, value in changes.items():
         if value in ("", None):
             query.pop(name, None)

@@ -31,6 +31,8 @@ from farm.runs.selectors.variants import variant_of_cell
 if TYPE_CHECKING:
     from farm.runs.models import Run
 
+# a cell that has not ended, by what goes on in its block
+OPEN = {"measuring": "being measured", "queued": "waiting for its block", "preparing": "being prepared"}
 MACHINE = (
     ("Processor", "cpu_model"),
     ("Logical cores", "logical_cores"),
@@ -62,6 +64,7 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "run": row,
         **panels(found, document, address, state=state),
         "state": state,
+        "is_open": state in OPEN,
         "title": f"{found.id} of run {row.pk}",
         "curve": sustained.sustained(found),
         "inputs": reading.inputs(found),
@@ -126,8 +129,8 @@ def _find(row: "Run", cell_id: str, document: Document) -> tuple[Cell, str]:
 def headline(cell: Cell, state: str) -> str:
     """The cell in one sentence: its latency, or why it has none."""
     what = f"{cell.model or 'The model'} on {words.runtime_in_words(cell.runtime)}, {words.provider(cell.provider)}"
-    if state in ("waiting", "running"):
-        return f"{what}: {'being measured' if state == 'running' else 'waiting for its block'}"
+    if state in OPEN:
+        return f"{what}: {OPEN[state]}"
     if cell.p50_ms is None:
         return f"{what}: {cell.reason.text if cell.reason else numbers.NOT_MEASURED}"
     batch = f"batch {cell.batch}, " if cell.batch is not None else ""

@@ -21,6 +21,7 @@ from farm.fleet.selectors.nodes import nodes_online
 from farm.registry.confining import walls
 from farm.registry.selectors import versions_visible_to
 from farm.runs.selectors import runs_listed
+from farm.runs.selectors.live import shown_states
 from farm.runs.selectors.pages import MOST_OPEN, open_run_count, open_runs
 from farm.runs.states import FARM_MADE, RunState
 
@@ -42,7 +43,11 @@ def home(request: HttpRequest) -> HttpResponse:
     # a part that fills in by itself is no visit
     is_part = bool(request.headers.get("HX-Request"))
     here = visit(request)
-    opened = [{"run": run, "ended": ended, "planned": run.cell_count or 1} for run, ended in open_runs(user)]
+    known = open_runs(user)
+    states = shown_states(run for run, _ in known)
+    opened = [
+        {"run": run, "ended": ended, "planned": run.cell_count or 1, "state": states[run.pk]} for run, ended in known
+    ]
     open_count = len(opened) if len(opened) < MOST_OPEN else open_run_count(user)
     online, node_count = nodes_online(user)
     counts = alert_counts(user)
@@ -56,7 +61,7 @@ def home(request: HttpRequest) -> HttpResponse:
         "changes": changes_since(user, here.since) if here.since is not None and not is_part else [],
         "open_runs": opened,
         "open_count": open_count,
-        "recent": run_table(recent) if recent else None,
+        "recent": run_table(recent, shown_states(recent)) if recent else None,
         "nodes": list(nodes_listed(user).order_by("-state", "name")[:NODES]),
         "walls": walls(),
         "headline": headline(alerts=counts["open"], runs=open_count, online=online, nodes=node_count),
@@ -76,7 +81,8 @@ def headline(*, alerts: int, runs: int, online: int, nodes: int) -> str:
 
 def changes_since(user: "User", moment: datetime) -> list[changes.Change]:
     """What happened after a moment, newest first; of each sort the newest few."""
-    runs = runs_listed(user).filter(state=RunState.FINISHED, finished_at__gte=moment).order_by("-finished_at")
+    finished = runs_listed(user).filter(state=RunState.FINISHED, finished_at__gte=moment)
+    runs = finished.exclude(reason__in=FARM_MADE).order_by("-finished_at")
     versions = versions_visible_to(user).filter(created_at__gte=moment).prefetch_related(None).defer("inspection")
     nodes = nodes_listed(user).filter(created_at__gte=moment).order_by("-pk")
     return changes.newest_first(

@@ -1,7 +1,9 @@
 """The part of a run's page that fills in by itself: asked for again and again, made once for equal rights."""
 
+import time
 from collections.abc import Callable
 from dataclasses import astuple
+from typing import TYPE_CHECKING, TypeVar
 
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import get_token
@@ -10,33 +12,64 @@ from django.utils.crypto import salted_hmac
 from django.views.decorators.http import condition
 
 from dashboard.cache import kept
-from farm.runs.selectors.pages import Revision
+from farm.runs.selectors.live import Standstill, standstill_of
+from farm.runs.selectors.pages import Revision, is_same
 from farm.runs.states import RunState
+
+if TYPE_CHECKING:
+    from farm.runs.models import Run
+
+Made = TypeVar("Made")
 
 # seconds between two questions of a page that shows a run being measured; a round of it takes longer
 PERIOD_S = 5
+# so often a page is made of a run that changes meanwhile
+TRIES = 3
 # stands where the forms of a page carry a token, which is the reader's own
 TOKEN = "the-token-of-whoever-reads"
 
 
-def live_part(request: HttpRequest, seen: Revision, make: Callable[[], str]) -> HttpResponse:
-    """What changed, 304 where nothing did, and an order to load the page again once the run has ended: its charts and
-    tables are about the finished run. `seen`: the run as this reader may see it now."""
+def standstill_at(seen: Revision) -> Standstill:
+    """What an open run waits for, asked for once a period for all who look: other runs and nodes decide it too."""
+    if seen.state == RunState.FINISHED:
+        return Standstill()
+    key = (seen.run_id, seen.created_at, seen.revision, _period())
+    return kept("pieces", "standstill", *key, make=lambda: standstill_of(seen.run_id))
+
+
+def _period() -> int:
+    return int(time.time() / PERIOD_S)
+
+
+def settled(fetch: Callable[[], "Run"], make: Callable[["Run"], Made]) -> Made:
+    """What was made of a run while it did not change: else one part of a page would show another state than the next.
+    Of a run that changes all the time, the last try."""
+    for _ in range(TRIES):
+        row = fetch()
+        made = make(row)
+        if row.state == RunState.FINISHED or is_same(row):
+            break
+    return made
+
+
+def live_part(request: HttpRequest, seen: Revision, still: Standstill, make: Callable[[], str]) -> HttpResponse:
+    """What changed, 304 where nothing did, and an order to load the page again once the run has ended: what else stands
+    on it is about the finished run. `seen`: the run as this reader may see it now; `still`: what it waits for."""
     if seen.state == RunState.FINISHED:
         return HttpResponse(headers={"HX-Refresh": "true"})
-    response = _unless_known(request, seen, make)
+    response = _unless_known(request, seen, still, make)
     patch_cache_control(response, private=True, no_cache=True)
     return response
 
 
-def _etag(request: HttpRequest, seen: Revision, make: Callable[[], str]) -> str:
+def _etag(request: HttpRequest, seen: Revision, still: Standstill, make: Callable[[], str]) -> str:
     # of this session alone: the forms carry its token
-    return f'"{salted_hmac("dashboard.live_part", f"{request.session.session_key}:{seen}").hexdigest()}"'
+    return f'"{salted_hmac("dashboard.live_part", f"{request.session.session_key}:{seen}:{still}").hexdigest()}"'
 
 
 @condition(etag_func=_etag)
-def _unless_known(request: HttpRequest, seen: Revision, make: Callable[[], str]) -> HttpResponse:
-    text = kept("pieces", "live", *astuple(seen), request.GET.urlencode(), make=make)
+def _unless_known(request: HttpRequest, seen: Revision, still: Standstill, make: Callable[[], str]) -> HttpResponse:
+    text = kept("pieces", "live", *astuple(seen), still, request.GET.urlencode(), make=make)
     return HttpResponse(with_token(request, text))
 
 

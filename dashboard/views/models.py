@@ -32,6 +32,8 @@ from farm.registry.states import VersionState
 from farm.runs.selectors import document, pages, runs_listed
 from farm.runs.selectors.best import measured_settings
 from farm.runs.selectors.compatibility import compatibility_of
+from farm.runs.selectors.live import shown_states
+from farm.runs.states import FARM_MADE
 
 if TYPE_CHECKING:
     from farm.registry.models import Model, Version
@@ -63,7 +65,12 @@ def models(request: HttpRequest) -> HttpResponse:
     listed = paged(request, rows)
     last, stands = pages.last_runs(listed.object_list), standings.standings(listed)
     states = selectors.newest_states(listed)
-    lines = [reading.Line(one, last.get(one.pk), stands.get(one.pk), states.get(one.pk, "")) for one in listed]
+    measured = shown_states(last.values())
+    lines = []
+    for one in listed:
+        run = last.get(one.pk)
+        said = measured[run.pk] if run else ""
+        lines.append(reading.Line(one, run, stands.get(one.pk), state=states.get(one.pk, ""), run_state=said))
     together = [Together("Label or delete", reverse("dashboard:chosen_models"))]
     listing = Listing(reading.table(lines, box="models"), listed, words=wanted, searches="Name", together=together)
     return render(request, "dashboard/models.html", {"list": listing})
@@ -80,7 +87,9 @@ def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: obje
     """The page of one model; `more`: errors and what was typed into its forms."""
     versions = list(selectors.versions_of(row, user=person(request))[:100])
     chosen = _chosen(versions, request.GET.get("version", ""))
-    runs = first(runs_listed(person(request)).filter(version__model=row), RUNS_SHOWN)
+    every = runs_listed(person(request)).filter(version__model=row)
+    # what the farm measured to be sure of something stands with its alert, and in the list of all runs
+    runs, farm_made = first(every.exclude(reason__in=FARM_MADE), RUNS_SHOWN), every.filter(reason__in=FARM_MADE).count()
     labelled = accuracy.labelled(selectors.evaluation_of(chosen)) if chosen else None
     context = {
         "model": row,
@@ -91,7 +100,8 @@ def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: obje
         "evaluation": labelled,
         "may_write": can_write(person(request), team=row.team),
         "runs": runs,
-        "run_table": run_table(runs),
+        "run_table": run_table(runs, shown_states(runs)),
+        "farm_made": farm_made,
         # what was compared says more of a model than that something was measured
         "said": next((run for run in runs if run.lead), next((run for run in runs if run.headline), None)),
         "variants": _variants(chosen),

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, TypedDict
 from urllib.parse import urlencode
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_POST, require_safe
 
@@ -20,9 +19,10 @@ from dashboard.reading import cells, comparisons, copies, facts
 from dashboard.reading.heatmap import HeatMap
 from dashboard.views import charts
 from dashboard.views.access import page, person
-from dashboard.views.live_part import PERIOD_S, live_part, with_token
+from dashboard.views.live_part import PERIOD_S, live_part, settled, standstill_at, with_token
 from dashboard.views.orders import ordered
 from dashboard.views.run_pieces import MOST_CELLS, Whole, around, head_of, map_of, whole
+from dashboard.views.run_sections import ALWAYS, TABLES, Section, held, newer
 from farm.alerts.selectors.origins import origin_of
 from farm.contract.document import Document
 from farm.rules.cells.commands import submit_command
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 EVENTS_SHOWN = 60
 # of an open run so many lines of its log stand at its head
 TAIL = 4
-TABLES = ("compared", "cells")
 
 
 class Shown(TypedDict):
-    """What parts of a run's page are made of. `around`: the cells that the map shows, and those compared with them."""
+    """What parts of a run's page are made of. `around`: the cells that the map shows, and those compared with them;
+    `states`: what goes on in cells that have not ended."""
 
     run: "Run"
     is_open: bool
@@ -50,6 +50,7 @@ class Shown(TypedDict):
     map: HeatMap
     map_text: str
     around: Document
+    states: Mapping[str, str]
 
 
 @page
@@ -57,55 +58,71 @@ class Shown(TypedDict):
 def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """One run. `part=live` is what a running page asks for again and again: it costs next to nothing when unchanged.
     `part=compared` and `part=cells` are the tables of a large run, which come when they are scrolled to."""
-    part = request.GET.get("part", "")
+    user, part = person(request), request.GET.get("part", "")
     if part == "live":
-        seen = pages.revision_of(person(request), run_id)
-        return live_part(request, seen, lambda: _changed(request, seen))
-    row = selectors.run(person(request), run_id)
-    context = _context(request, row, may_write=selectors.can_write_run(person(request), row))
-    if part in TABLES:
-        shown = {**context, **own_tables(request, row, context)}
-        return render(request, f"dashboard/parts/run_{part}.html", shown)
-    head = mark_safe(with_token(request, context["head_text"]))
-    return render(request, "dashboard/run.html", {**context, **_below(request, row, context), "head_text": head})
+        seen = pages.revision_of(user, run_id)
+        still = standstill_at(seen)
+        return live_part(request, seen, still, lambda: _changed(request, seen, still))
+
+    def make(row: "Run") -> HttpResponse:
+        context = _context(request, row, may_write=selectors.can_write_run(user, row))
+        if part in TABLES:
+            return HttpResponse(Section.of(request, part, {**context, **own_tables(request, row, context)}).text)
+        head = mark_safe(with_token(request, context["head_text"]))
+        return render(request, "dashboard/run.html", {**context, **_below(request, row, context), "head_text": head})
+
+    return settled(lambda: selectors.run(user, run_id), make)
 
 
-def _changed(request: HttpRequest, seen: pages.Revision) -> str:
-    """The head and the map, for all with these rights."""
-    row = selectors.run(person(request), seen.run_id, is_light=True)
-    context = _context(request, row, may_write=seen.may_write, part="live")
-    return f"{context['head_text']}\n{context['map_text']}"
+def _changed(request: HttpRequest, seen: pages.Revision, still: live.Standstill) -> str:
+    """The head, the map and the sections that the page has an older state of, for all with these rights."""
+    have = held(request)
+
+    def make(row: "Run") -> list[str]:
+        known = still if row.revision == seen.revision else None
+        context = _context(request, row, may_write=seen.may_write, still=known, part="live")
+        sections = newer(_sections(request, row, context, shown=have), have)
+        return [context["head_text"], context["map_text"], *(section.out_of_band for section in sections)]
+
+    return "\n".join(settled(lambda: selectors.run(person(request), seen.run_id, is_light=True), make))
 
 
-def _context(request: HttpRequest, row: "Run", *, may_write: bool, part: str = "") -> Shown:
-    """What the head of the page and the map show, for all with these rights."""
+def _context(
+    request: HttpRequest, row: "Run", *, may_write: bool, still: live.Standstill | None = None, part: str = ""
+) -> Shown:
+    """What the head of the page and the map show, for all with these rights. `still`: as it was asked for already."""
     whole_run = whole(row)
+    if still is None and row.state != RunState.FINISHED:
+        still = live.standstill_of(row.pk)
     drawn, text = map_of(request, row, whole_run, address=address_in(row.pk), part=part)
     return {
         "run": row,
         "is_open": row.state != RunState.FINISHED,
         "may_write": may_write,
-        "head_text": head_of(request, row, lambda: _head(row, whole_run, may_write=may_write), may_write=may_write),
+        "head_text": head_of(
+            request, row, lambda: _head(row, whole_run, still, may_write=may_write), may_write=may_write, still=still
+        ),
         "map": drawn,
         "map_text": text,
         "around": around(whole_run, drawn),
+        "states": whole_run.states,
     }
 
 
-def _head(row: "Run", whole_run: Whole, *, may_write: bool) -> dict[str, object]:
+def _head(row: "Run", whole_run: Whole, still: live.Standstill | None, *, may_write: bool) -> dict[str, object]:
     """What the head says of the run at this revision, to everybody with the same rights."""
     is_open = row.state != RunState.FINISHED
-    now = _live(row) if is_open else None
+    now = _live(row, still) if still is not None else None
     return {
         "run": row,
-        "state": row.outcome or (_open_state(now) if now else row.state),
+        "state": whole_run.activity or row.outcome or row.state,
         "live": now,
         "origin": _origin(row),
         "is_open": is_open,
         "period": PERIOD_S,
         "headline": whole_run.headline,
         "because": whole_run.because,
-        "progress": _progress(row, is_moving=bool(now and now["busy"])) if is_open else None,
+        "progress": _progress(row, is_moving=whole_run.activity == "measuring") if is_open else None,
         "warnings": whole_run.warnings,
         "facts": [*whole_run.told, *_who(row)],
         "may_write": may_write,
@@ -119,24 +136,19 @@ def _who(row: "Run") -> list[facts.Fact]:
 
 
 class Live(TypedDict):
-    """What the head of an open run says of this moment. `why_not`: why nothing is measured; `tail`: the log's end."""
+    """What the head of an open run says of this moment. `still`: why nothing is measured; `tail`: the log's end."""
 
     busy: list[live.Busy]
-    why_not: str
+    still: live.Standstill
     tail: list["Event"]
 
 
-def _live(row: "Run") -> Live:
+def _live(row: "Run", still: live.Standstill) -> Live:
     return {
         "busy": live.busy_blocks(row),
-        "why_not": live.why_not_measured(row),
+        "still": still,
         "tail": list(selectors.events(row).order_by("-pk")[:TAIL]),
     }
-
-
-def _open_state(now: Live) -> str:
-    """One word for the whole page: measuring only while a node measures."""
-    return "leased" if now["busy"] else "queued"
 
 
 def _origin(row: "Run") -> dict[str, object] | None:
@@ -155,28 +167,40 @@ def _progress(row: "Run", *, is_moving: bool) -> dict[str, object]:
     planned = sum(progress.cells.values())
     parts = [f"{progress.cells_ended} of {numbers.count(planned, 'cell')} ended"]
     parts.append(f"round {progress.rounds} of {progress.rounds_most}")
-    if progress.started_at is not None:
-        elapsed = (timezone.now() - progress.started_at).total_seconds()
-        parts.append(f"{numbers.duration(elapsed)} since it was started")
-    if is_moving and progress.minutes_left:
-        parts.append(f"about {numbers.duration(60 * progress.minutes_left)} left")
-    return {"percent": round(100 * progress.share), "words": f"{'; '.join(parts)}."}
+    left = f"about {numbers.duration(60 * progress.minutes_left)} left" if is_moving and progress.minutes_left else ""
+    return {
+        "percent": round(100 * progress.share),
+        "words": "; ".join(parts),
+        "started_at": progress.started_at,
+        "left": left,
+    }
+
+
+def _is_large(request: HttpRequest, context: Shown) -> bool:
+    """Whether the tables come when they are scrolled to."""
+    return len(context["around"].cells) > MOST_CELLS and request.GET.get("tables") != "yes"
+
+
+def _sections(
+    request: HttpRequest, row: "Run", context: Shown, *, shown: Mapping[str, str] | None = None
+) -> list[Section]:
+    """The sections of the page: a chart, the log, and the tables; of a large run those alone that the page has."""
+    drawn = charts.of_run(request, row, context["around"], address_in(row.pk))
+    is_large = _is_large(request, context)
+    if is_large:
+        drawn["figure"] = replace(drawn["figure"], table=drawn["figure"].table.first(MOST_CELLS))
+    names = [*ALWAYS, *(name for name in TABLES if not is_large or name in (shown or {}))]
+    rows = own_tables(request, row, context) if set(names) & set(TABLES) else {}
+    events = list(selectors.events(row).order_by("-pk")[:EVENTS_SHOWN])
+    return [Section.of(request, name, {**context, **drawn, **rows, "events": events}) for name in names]
 
 
 def _below(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object]:
     """What stands below the head: a chart, tables, downloads, the log."""
-    document = context["around"]
-    address = address_in(row.pk)
     main = row.version.artifact.main
-    is_large = len(document.cells) > MOST_CELLS and request.GET.get("tables") != "yes"
-    drawn = charts.of_run(request, row, document, address)
-    if is_large:
-        drawn["figure"] = replace(drawn["figure"], table=drawn["figure"].table.first(MOST_CELLS))
     return {
-        **drawn,
-        "is_large": is_large,
-        **({} if is_large else own_tables(request, row, context)),
-        "events": list(selectors.events(row).order_by("-pk")[:EVENTS_SHOWN]),
+        "is_large": _is_large(request, context),
+        "sections": {one.name: mark_safe(one.text) for one in _sections(request, row, context)},
         "matrix_text": matrix_text(row),
         "copies": copies.of_run(row.pk, matrix=matrix_text(row), url=settings.PUBLIC_URL),
         "results_command": f"onnxfarm results {row.pk} --json > run-{row.pk}.json",
@@ -192,9 +216,9 @@ def own_tables(request: HttpRequest, row: "Run", context: Shown) -> dict[str, ob
     keys = [f"{row.pk}:{cell.id}" for cell in document.cells]
     return {
         **_compared(request, document, address),
-        "cells": cells.table(document.cells, address, comparisons=document.comparisons, again=repeat).keyed(
-            keys, box="cells"
-        ),
+        "cells": cells.table(
+            document.cells, address, comparisons=document.comparisons, again=repeat, states=context["states"]
+        ).keyed(keys, box="cells"),
     }
 
 
@@ -203,10 +227,12 @@ def _again(like: Mapping[str, object], cell_id: str) -> str:
     return f"{reverse('dashboard:new_run')}?{urlencode({**like, 'cell': cell_id})}"
 
 
-def tables(request: HttpRequest, document: Document, address: Address) -> dict[str, object]:
+def tables(
+    request: HttpRequest, document: Document, address: Address, *, states: Mapping[str, str]
+) -> dict[str, object]:
     return {
         **_compared(request, document, address),
-        "cells": cells.table(document.cells, address, comparisons=document.comparisons),
+        "cells": cells.table(document.cells, address, comparisons=document.comparisons, states=states),
     }
 
 

@@ -19,8 +19,8 @@ from farm.registry.selectors import model_file_digest
 from farm.rules.reporting import sentences
 from farm.rules.reporting.headlines import opening_of
 from farm.runs import selectors
-from farm.runs.selectors import pages
-from farm.runs.states import RunState
+from farm.runs.selectors import live, pages
+from farm.runs.states import RunState, activity_of
 
 if TYPE_CHECKING:
     from farm.runs.models import Run
@@ -31,7 +31,8 @@ MOST_CELLS = 24
 
 @dataclass(frozen=True)
 class Whole:
-    """`everything`: cells that have ended, and planned ones; `states`: of those, by id; `told`: the strip of facts."""
+    """`everything`: cells that have ended, and planned ones; `states`: of those, by id; `told`: the strip of facts;
+    `activity`: what goes on in an open run, empty once it has ended."""
 
     document: Document
     everything: Sequence[Cell]
@@ -41,6 +42,7 @@ class Whole:
     warnings: Sequence[str]
     told: Sequence[facts.Fact]
     may_continue: bool
+    activity: str
     by_id: Mapping[str, Cell]
 
 
@@ -56,13 +58,14 @@ def whole(row: "Run") -> Whole:
 
 def _whole(row: "Run") -> Whole:
     document = with_opening_operators(row)
-    opened, states = _open(row, document)
-    everything = [*document.cells, *opened]
+    opened, states, activity = _open(row, document)
+    by_id = {cell.id: cell for cell in document.cells}
+    # of a cell that is measured the document may tell what is known so far
+    everything = [*document.cells, *(cell for cell in opened if cell.id not in by_id)]
     planned = len({cell.digest for cell in everything if cell.twin_of is None})
-    ended = len({cell.digest for cell in document.cells if cell.twin_of is None})
-    is_open = row.state != RunState.FINISHED
+    ended = len({cell.digest for cell in document.cells if cell.twin_of is None and cell.id not in states})
     model = str(row.version.model)
-    headline, because = verdict.opening(document, model=model, planned=planned, ended=ended, is_open=is_open)
+    headline, because = verdict.opening(document, model=model, planned=planned, ended=ended, activity=activity)
     return Whole(
         document=document,
         everything=everything,
@@ -72,7 +75,8 @@ def _whole(row: "Run") -> Whole:
         warnings=verdict.warnings(document.cells),
         told=facts.of_run(document.model_copy(update={"cells": everything})),
         may_continue=any(cell.status == "done" for cell in document.cells),
-        by_id={cell.id: cell for cell in document.cells},
+        activity=activity,
+        by_id=by_id,
     )
 
 
@@ -94,18 +98,21 @@ def _sentence(row: "Run", told: Document) -> str:
     return row.headline if row.headline.startswith(line) else sentences.opening(told)
 
 
-def _open(row: "Run", document: Document) -> tuple[list[Cell], dict[str, str]]:
+def _open(row: "Run", document: Document) -> tuple[list[Cell], dict[str, str], str]:
+    """Cells that have not ended, the state of each by its id, and what goes on in the run."""
     if row.state == RunState.FINISHED:
-        return [], {}
-    known = {cell.id for cell in document.cells}
+        return [], {}, ""
+    known = {cell.id for cell in document.cells} - pages.unended_cells(row)
     so_far = pages.launches_so_far(row)
-    return open_cells(
-        pages.open_blocks(row),
+    blocks = pages.open_blocks(row)
+    opened, states = open_cells(
+        blocks,
         known=known,
         model=str(row.version.model),
         model_sha256=model_file_digest(row.version),
         so_far=so_far,
     )
+    return opened, states, activity_of([state for state, _ in blocks])
 
 
 def map_of(request: HttpRequest, row: "Run", whole_run: Whole, *, address: Address, part: str) -> tuple[HeatMap, str]:
@@ -130,13 +137,21 @@ def map_of(request: HttpRequest, row: "Run", whole_run: Whole, *, address: Addre
     return kept("pieces", "map", *_at(row), request.GET.urlencode(), part, make=make)
 
 
-def head_of(request: HttpRequest, row: "Run", tell: Callable[[], Mapping[str, object]], *, may_write: bool) -> str:
-    """The head of the page, made once for all who may do the same with this revision, with TOKEN in its forms."""
+def head_of(
+    request: HttpRequest,
+    row: "Run",
+    tell: Callable[[], Mapping[str, object]],
+    *,
+    may_write: bool,
+    still: live.Standstill | None,
+) -> str:
+    """The head of the page, made once for all who may do the same with this revision, with TOKEN in its forms. `still`:
+    what the run waits for, which no revision of its own tells of."""
 
     def make() -> str:
         return render_to_string("dashboard/parts/run_head.html", {**tell(), "csrf_token": TOKEN}, request)
 
-    return kept("pieces", "head", *_at(row), may_write, request.GET.urlencode(), make=make)
+    return kept("pieces", "head", *_at(row), may_write, still, request.GET.urlencode(), make=make)
 
 
 def around(whole_run: Whole, shown: HeatMap) -> Document:

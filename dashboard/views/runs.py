@@ -18,12 +18,13 @@ from dashboard.words import VERDICTS
 from farm.accounts.selectors import teams_writable_by
 from farm.runs import selectors
 from farm.runs.selectors import pages
+from farm.runs.selectors.live import shown_states
 from farm.runs.states import FARM_MADE, RunOutcome, RunReason, RunState
 
 if TYPE_CHECKING:
     from farm.runs.models import Run
 
-STATES = (("running", "running"), *((one.value, one.value) for one in RunOutcome if one.value))
+STATES = (("running", "in progress"), *((one.value, one.value) for one in RunOutcome if one.value))
 # what the farm made to be sure of something stands apart, unless it is asked for
 REASONS = (("every", "every run"), *((one.value, one.value) for one in RunReason if one.value))
 
@@ -44,7 +45,7 @@ def runs(request: HttpRequest) -> HttpResponse:
     shown = paged(request, rows)
     writable = set(teams_writable_by(user).values_list("pk", flat=True))
     listing = Listing(
-        reading.table(shown, writable=writable, is_ordered=True, box="runs"),
+        reading.table(shown, shown_states(shown), writable=writable, is_ordered=True, box="runs"),
         shown,
         filters,
         wanted,

@@ -25,7 +25,8 @@ from farm.registry.states import VersionState
 from farm.runs import selectors
 from farm.runs.selectors.compatibility import compatibility_of
 from farm.runs.selectors.hardware import measured_across
-from farm.runs.selectors.pages import judged_run
+from farm.runs.selectors.live import shown_states
+from farm.runs.selectors.pages import judged_run, unended_cells
 from farm.runs.services import sharing
 from farm.runs.states import RunState
 
@@ -60,16 +61,18 @@ def nowhere(cell_id: str) -> str:
 def _run(request: HttpRequest, share: "Share") -> Context:
     row = _still_there(lambda: selectors.run(share.created_by, int(share.subject)))
     document = with_opening_operators(row)
+    [state] = shown_states([row]).values()
     is_open = row.state != RunState.FINISHED
-    ended = len({cell.digest for cell in document.cells if cell.twin_of is None})
+    states = dict.fromkeys(unended_cells(row), state) if is_open else {}
+    ended = len({cell.digest for cell in document.cells if cell.twin_of is None and cell.id not in states})
     planned = max(ended, row.cells.count())
     first, because = verdict.opening(
-        document, model=str(row.version.model), planned=planned, ended=ended, is_open=is_open
+        document, model=str(row.version.model), planned=planned, ended=ended, activity=state if is_open else ""
     )
     columns, metric = request.GET.get("columns", ""), request.GET.get("metric", "")
     return {
         "run": row,
-        "state": row.outcome or row.state,
+        "state": state,
         "is_open": is_open,
         "headline": first,
         "because": because,
@@ -81,7 +84,7 @@ def _run(request: HttpRequest, share: "Share") -> Context:
         "map_title": "Cells",
         "metrics": heatmap.METRICS,
         **charts.of_run(request, row, document, nowhere),
-        **tables(request, document, nowhere),
+        **tables(request, document, nowhere, states=states),
     }
 
 

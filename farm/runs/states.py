@@ -1,5 +1,7 @@
 """States of runs, blocks and attempts, and the arrows between them. docs/states.md draws them."""
 
+from collections.abc import Collection
+
 from django.db import models
 
 
@@ -107,3 +109,15 @@ RUN_ARROWS: dict[RunState, tuple[RunState, ...]] = {
 
 OPEN_BLOCKS = (BlockState.WAITING, BlockState.QUEUED, BlockState.LEASED)
 ENDED_BLOCKS = (BlockState.DONE, BlockState.FAILED, BlockState.CANCELLED)
+
+# what goes on in an open run, in the words that every page has: measuring only while a node measures
+ACTIVITIES = (
+    (BlockState.LEASED, "measuring"),
+    (BlockState.QUEUED, "queued"),
+    (BlockState.WAITING, "preparing"),
+)
+
+
+def activity_of(states: Collection[str]) -> str:
+    """What goes on in an open run, by the states of its blocks; `running` in the moment when none of them is open."""
+    return next((word for state, word in ACTIVITIES if state in states), RunState.RUNNING.value)

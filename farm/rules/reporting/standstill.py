@@ -11,7 +11,8 @@ class Waiting:
     """What an open run waits for. Counts are of its blocks that are not measured.
 
     `told`: what nodes that could measure it say keeps them; `busy`: what such nodes measure now, in words; `nodes`: how
-    many nodes online take its blocks; `hardware`: what its blocks ask for.
+    many nodes online take its blocks; `offline`: names of those that would and are not there; `hardware`: what its
+    blocks ask for.
     """
 
     preparing: int = 0
@@ -19,6 +20,7 @@ class Waiting:
     told: Sequence[str] = ()
     busy: Sequence[str] = ()
     nodes: int = 0
+    offline: Sequence[str] = ()
     hardware: Sequence[str] = ()
 
 
@@ -37,7 +39,8 @@ def _of_queued(waiting: Waiting) -> str:
         return " ".join(waiting.told)
     if not waiting.nodes:
         what = ", ".join(waiting.hardware) or "this hardware"
-        return f"No node that takes blocks for {what} is online. Start one, or add a node."
+        known = f"Start {' or '.join(waiting.offline)}" if waiting.offline else "Start one"
+        return f"No node that takes blocks for {what} is online. {known}, or add a node."
     if waiting.busy:
         return f"Queued: {'; '.join(waiting.busy)}."
     return "Queued: a node takes the next block within seconds."

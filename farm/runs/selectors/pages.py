@@ -55,10 +55,20 @@ def revision_of(user: Anyone, run_id: int) -> Revision:
     return Revision(run_id, team_id, revision, state, created_at, held in WRITING_ROLES)
 
 
+def is_same(run: Run) -> bool:
+    """Whether the run is at the same revision still."""
+    return Run.objects.filter(pk=run.pk, revision=run.revision).exists()
+
+
 def open_blocks(run: Run) -> list[tuple[str, PlannedBlock]]:
     """State and plan of each block that has not ended, by its number."""
     rows = run.blocks.filter(state__in=OPEN_BLOCKS).order_by("number").values_list("state", "plan_json")
     return [(state, PlannedBlock.model_validate(plan)) for state, plan in rows]
+
+
+def unended_cells(run: Run) -> set[str]:
+    """The ids of the cells that have not ended, those included of which the document tells what is known so far."""
+    return set(Arm.objects.filter(block__run=run, status="").values_list("name", flat=True))
 
 
 def launches_so_far(run: Run) -> dict[str, list[float]]:

@@ -168,7 +168,9 @@ def _doing(run: Run) -> tuple[str, ...]:
     at_work = [node for node, state in states.items() if state == BlockState.LEASED]
     if not states:
         return ()
-    nodes = Node.objects.filter(pk__in=at_work) if at_work else Node.objects.filter(team=run.team_id)
+    # what a node says while it measures another run is no reason for this one to wait
+    idle = Node.objects.filter(team=run.team_id).exclude(blocks__state=BlockState.LEASED)
+    nodes = Node.objects.filter(pk__in=at_work) if at_work else idle
     told = nodes.filter(state=NodeState.ONLINE).exclude(doing="").order_by("pk").values_list("name", "doing")
     return tuple(f"{name}: {doing}" for name, doing in told[:MOST_DOING])
 

@@ -146,7 +146,7 @@ def test_a_running_run_fills_in_by_itself_until_its_verdict(
 ) -> None:
     run = rows.begin_run(version, person)
     page = opened(f"/runs/{run.pk}/")
-    expect(page.locator("h1")).to_have_text("Measuring encoder")
+    expect(page.locator("h1")).to_have_text("Queued: encoder waits for a node")
     expect(page.locator("table.heat td.running")).to_have_count(0)
     agent = rows.MadeUpNode(node)
     agent.measure(run, most_rounds=2)
@@ -259,7 +259,7 @@ def test_the_plan_follows_what_is_typed_and_starts_a_run(opened: Opening, versio
     expect(page.locator("input[name=axis-batch]")).to_be_focused()
     page.click("#plan button.primary")
     page.wait_for_url(re.compile(r"/runs/\d+/$"))
-    expect(page.locator("h1")).to_have_text("Measuring encoder")
+    expect(page.locator("h1")).to_have_text("Queued: encoder waits for a node")
 
 
 def test_a_model_is_uploaded_with_its_progress_and_a_refusal_stays_on_the_page(opened: Opening, models: Path) -> None:

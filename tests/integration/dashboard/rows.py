@@ -178,11 +178,11 @@ class MadeUpNode:
                 self._report(lease, self._trace(arm, 0))
             self._measure_rounds(lease, first=lease.order.first_round, most=most_rounds)
 
-    def resume(self, run: Run) -> None:
-        """Goes on with the blocks that `measure` left open, to their end."""
+    def resume(self, run: Run, *, most_rounds: int | None = None) -> None:
+        """Goes on with the blocks that `measure` left open, to their end where no rounds are named."""
         for block in run.blocks.filter(state=BlockState.LEASED):
             lease = claim_block(node=self.node, block_id=str(block.pk), attempt=block.attempt)
-            self._measure_rounds(lease, first=block.rounds, most=None)
+            self._measure_rounds(lease, first=block.rounds, most=most_rounds)
 
     def _alive(self, lease: Lease) -> list[ArmOrder]:
         return [arm for arm in lease.order.arms if arm.arm not in self.crashes]

@@ -8,6 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard import numbers as pages
+from dashboard.views.home import changes_since
 from dashboard.words import sign_of
 from farm.accounts.models import Team, User
 from farm.fleet.models import Node
@@ -137,6 +138,35 @@ def test_a_run_that_goes_on_has_no_figures_of_before(run: Run, node: Node) -> No
     assert run.lead
     assert run.resume()
     assert Run.objects.get(pk=run.pk).lead is None
+
+
+def test_a_run_is_queued_in_every_list_until_a_node_measures_it(
+    signed_in: Client, version: Version, node: Node, owner: User
+) -> None:
+    run = rows.begin_run(version, owner)
+
+    def states() -> set[str]:
+        listed = [table_rows(signed_in.get(path), "runs")[0][2] for path in ("/runs/", f"/models/{version.model_id}/")]
+        home = words_of(signed_in.get("/")).partition("In progress")[2]
+        shown = [word for word in ("queued", "measuring", "running") if word in home]
+        return {*listed, *(table_rows(signed_in.get("/models/"), "models")[0][2:3]), *(f"# {one}" for one in shown)}
+
+    assert states() == {"· queued", "# queued"}
+    rows.MadeUpNode(node).measure(run, most_rounds=1)
+    assert states() == {"● measuring", "# measuring"}
+
+
+def test_what_the_farm_made_is_not_among_a_models_runs_nor_news_of_the_home_page(
+    signed_in: Client, version: Version, node: Node, owner: User
+) -> None:
+    asked, made = rows.finished_run(version, node, owner), rows.finished_run(version, node, owner)
+    Run.objects.filter(pk=made.pk).update(reason=RunReason.BISECTION)
+    response = signed_in.get(f"/models/{version.model_id}/")
+    assert [row[0] for row in table_rows(response, "runs")] == [f"run {asked.pk}"]
+    assert "1 more run by the farm" in response.content.decode()
+    assert f'href="/runs/?q={version.model.name}&amp;reason=every"' in response.content.decode()
+    since = changes_since(owner, asked.created_at)
+    assert [one.href for one in since if "/runs/" in one.href] == [f"/runs/{asked.pk}/"]
 
 
 def test_a_model_is_a_row_with_what_its_last_run_led_with(signed_in: Client, listed: list[Run]) -> None:

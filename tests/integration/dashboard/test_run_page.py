@@ -7,6 +7,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
+from dashboard.views import live_part
 from farm.accounts.models import Membership, Team, User
 from farm.accounts.refusals import Missing
 from farm.accounts.states import Role
@@ -14,12 +15,19 @@ from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs import selectors
 from farm.runs.models import Run
+from farm.runs.selectors import live
 from farm.runs.selectors.pages import revision_of
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.conftest import client_of
-from tests.integration.dashboard.pages import assert_is_page, words_of
+from tests.integration.dashboard.pages import assert_is_page, table_rows, words_of
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _one_period(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test ends in another period than it began in."""
+    monkeypatch.setattr(live_part, "_period", lambda: 1)
 
 
 def verdict_of(text: str) -> str:
@@ -109,7 +117,9 @@ def test_a_running_run_shows_how_far_it_is_and_asks_for_its_changes(
 def test_a_waiting_run_shows_its_cells_waiting(signed_in: Client, version: Version, node: Node, owner: User) -> None:
     run = rows.begin_run(version, owner)
     words = assert_is_page(signed_in.get(f"/runs/{run.pk}/"))
-    assert words.count("waiting") >= 8
+    assert words.count("queued") >= 8
+    assert "Queued: encoder waits for a node" in words
+    assert "measuring" not in words.lower()
 
 
 def test_a_live_run_says_who_measures_what_since_when_and_how_it_ends(
@@ -125,7 +135,8 @@ def test_a_live_run_says_who_measures_what_since_when_and_how_it_ends(
     name = run.blocks.get().arms.get(number=2).name
     assert f'href="/runs/{run.pk}/cells/{name}/"' in now
     assert "bench-1 measures block 1." in now
-    assert re.search(r"0 of 8 cells ended; round 3 of 8; [\d.]+ s since it was started; about .* left\.", text)
+    took = r"<time [^>]*data-elapsed[^>]*>[\d.]+ s</time>"
+    assert re.search(rf"0 of 8 cells ended; round 3 of 8; started {took} ago; about [^<]* left\.", text)
     # one state on the whole page
     assert "measuring</span>" in text[: text.index("<h1")]
     assert "queued" not in text[: text.index("<h1")]
@@ -137,11 +148,102 @@ def test_a_run_that_stands_still_says_why(signed_in: Client, version: Version, n
     held = "another measurement holds this machine since 07:12"
     Node.objects.filter(pk=node.pk).update(doing=held)
     words = assert_is_page(signed_in.get(f"/runs/{run.pk}/"))
-    assert f"bench-1: {held}" in words
+    assert re.search(rf"bench-1: {held} Waiting for [\d.]+ s \.", words)
     assert "left." not in words
+    # what keeps it changes without a change of the run
     Node.objects.filter(pk=node.pk).update(doing="", state="offline")
-    run.touch()
-    assert "is online. Start one, or add a node." in assert_is_page(signed_in.get(f"/runs/{run.pk}/"))
+    assert "is online. Start bench-1, or add a node." in assert_is_page(signed_in.get(f"/runs/{run.pk}/"))
+
+
+def test_a_page_that_waits_is_told_what_keeps_its_run_now(
+    signed_in: Client, version: Version, node: Node, owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = rows.begin_run(version, owner)
+    path = f"/runs/{run.pk}/?part=live"
+    first = signed_in.get(path)
+    assert "a node takes the next block within seconds" in first.content.decode()
+    Node.objects.filter(pk=node.pk).update(doing="another measurement holds this machine since 07:12")
+    monkeypatch.setattr(live_part, "_period", lambda: 2)
+    second = signed_in.get(path, headers={"if-none-match": first["ETag"]})
+    assert "bench-1: another measurement holds this machine since 07:12" in second.content.decode()
+    assert signed_in.get(path, headers={"if-none-match": second["ETag"]}).status_code == 304
+
+
+def test_a_run_behind_another_one_says_which_and_not_what_the_node_does_for_that(
+    signed_in: Client, version: Version, node: Node, owner: User, stranger: User
+) -> None:
+    first, second = rows.begin_run(version, owner), rows.begin_run(version, owner)
+    rows.MadeUpNode(node).measure(first, most_rounds=1)
+    Node.objects.filter(pk=node.pk).update(doing="round 1: onnxruntime==1.31.1, int8-dynamic, arm 2")
+    words = assert_is_page(signed_in.get(f"/runs/{second.pk}/"))
+    assert re.search(rf"Queued: bench-1 has measured run {first.pk} since \d\d:\d\d UTC\.", words)
+    assert "int8-dynamic, arm" not in words
+    assert selectors.progress(second).doing == ()
+    assert [doing.partition(":")[0] for doing in selectors.progress(first).doing] == ["bench-1"]
+    # the number of another team's run is theirs
+    Run.objects.filter(pk=first.pk).update(team=stranger.memberships.get().team)
+    assert "bench-1 has measured a run of another team since" in assert_is_page(signed_in.get(f"/runs/{second.pk}/"))
+
+
+def test_a_page_that_fills_in_is_sent_the_sections_that_changed_and_no_others(
+    signed_in: Client, version: Version, node: Node, owner: User
+) -> None:
+    run = rows.begin_run(version, owner)
+    page = signed_in.get(f"/runs/{run.pk}/").content.decode()
+    have = [f"{name}.{at}" for name, at in re.findall(r'<section class="panel" id="(\w+)" data-at="(\w+)"', page)]
+    assert [one.partition(".")[0] for one in have] == ["charts", "compared", "cells", "log"]
+
+    def sent(have: list[str]) -> list[str]:
+        text = signed_in.get(f"/runs/{run.pk}/", {"part": "live", "have": ",".join(have)}).content.decode()
+        assert "have=" not in text
+        return re.findall(r'<section class="panel" id="(\w+)" hx-swap-oob="true" data-at', text)
+
+    assert sent(have) == []
+    assert sent(have[1:]) == ["charts"]
+    rows.MadeUpNode(node).measure(run, most_rounds=8)
+    # eight rounds make comparisons, and figures of cells that have not ended
+    assert sent(have) == ["charts", "log", "compared", "cells"]
+    assert sent(["cells.x", "../x", "", "no"]) == ["charts", "log", "compared", "cells"]
+    page = signed_in.get(f"/runs/{run.pk}/")
+    assert {row[2] for row in table_rows(page, "cells-table")} == {"● measuring"}
+    words = words_of(page)
+    assert "So far: 0 of 8 cells have ended." in words
+    assert "0 of 8 cells ended; round 8 of 8" in words
+    assert words.count("8 rounds so far") == 8
+
+
+def test_the_tables_of_a_large_run_come_again_to_those_who_have_them(
+    signed_in: Client, version: Version, node: Node, owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = rows.begin_run(version, owner)
+    rows.MadeUpNode(node).measure(run, most_rounds=8)
+    monkeypatch.setattr("dashboard.views.run.MOST_CELLS", -1)
+
+    def sent(have: str) -> list[str]:
+        text = signed_in.get(f"/runs/{run.pk}/", {"part": "live", "have": have}).content.decode()
+        return re.findall(r'<section class="panel" id="(\w+)" hx-swap-oob="true" data-at', text)
+
+    assert sent("") == ["charts", "log"]
+    assert sent("compared.0") == ["charts", "log", "compared"]
+    assert 'data-at="' in signed_in.get(f"/runs/{run.pk}/?part=compared").content.decode()
+
+
+def test_a_page_of_a_run_that_changes_while_it_is_made_is_made_again(
+    signed_in: Client, version: Version, node: Node, owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = rows.begin_run(version, owner)
+    busy = live.busy_blocks
+
+    def meanwhile(row: Run) -> list[live.Busy]:
+        monkeypatch.undo()
+        rows.MadeUpNode(node).measure(run, most_rounds=1)
+        return busy(row)
+
+    monkeypatch.setattr(live, "busy_blocks", meanwhile)
+    words = assert_is_page(signed_in.get(f"/runs/{run.pk}/"))
+    assert "Measuring encoder" in words
+    assert "queued" not in words.lower().replace("block_queued", "")
+    assert "Block 1 on bench-1" in words
 
 
 def test_a_run_of_the_farms_own_says_why_there_is_one_and_is_no_latest_result(signed_in: Client, run: Run) -> None:

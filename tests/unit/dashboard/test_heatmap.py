@@ -95,16 +95,17 @@ def test_an_unknown_axis_or_metric_falls_back_to_the_usual_ones(document: Docume
 def test_open_cells_wait_or_breathe(by_id: dict[str, Cell]) -> None:
     blank = {"p50_ms": None, "samples_ms": []}
     open_ = [by_id["b1-a0"].model_copy(update=blank), by_id["b1-a1"].model_copy(update=blank)]
-    found = heat_map(open_, [], address, states={"b1-a0": "running", "b1-a1": "waiting"})
+    found = heat_map(open_, [], address, states={"b1-a0": "measuring", "b1-a1": "queued"})
     running, waiting = found.rows[0].places
     assert (running.tone, waiting.tone) == ("running", "")
     assert running.sign is not None
-    assert running.sign.word == "running"
+    assert waiting.sign is not None
+    assert (running.sign.word, waiting.sign.word) == ("measuring", "queued")
 
 
 def test_a_running_cell_shows_the_median_of_its_launches_so_far(by_id: dict[str, Cell]) -> None:
     one = by_id["b1-a0"].model_copy(update={"p50_ms": 1.92, "p50_ci_ms": None, "samples_ms": [1.91, 1.93]})
-    place = heat_map([one], [], address, states={one.id: "running"}).rows[0].places[0]
+    place = heat_map([one], [], address, states={one.id: "measuring"}).rows[0].places[0]
     assert place.sign is not None
     assert (place.value, place.sign.word, place.tone) == ("1.92 ms", "2 rounds so far", "running")
 

@@ -9,10 +9,12 @@ from dashboard.reading.inspection import inspection
 from dashboard.reading.open_cells import open_cells
 from dashboard.reading.plan import blocks, refused, summary, warnings
 from dashboard.reading.plan import cells as plan_cells
+from dashboard.words import sign_of
 from farm.contract.document import Cell, Document, Input
 from farm.rules.matrices import matrix as matrices
 from farm.rules.planning import planning
 from farm.rules.planning.plans import ModelFacts, NodeOffer, Plan
+from farm.runs.states import OPEN_BLOCKS, activity_of
 from tests.unit.dashboard.conftest import address
 
 FACTS = ModelFacts(bundle_sha256="a" * 64, main_sha256="b" * 64, opsets={"": 17}, batch="batch")
@@ -72,13 +74,34 @@ def test_the_first_sentence_stands_alone_and_keeps_numbers_with_their_units() ->
 
 def test_an_open_run_says_how_far_it_is_and_what_it_knows_already(document: Document) -> None:
     early = document.model_copy(update={"comparisons": []})
-    assert verdict.opening(early, model="encoder", planned=9, ended=1, is_open=True) == (
-        "Measuring encoder",
-        "1 of 9 cells have ended.",
-    )
-    first, rest = verdict.opening(document, model="encoder", planned=9, ended=4, is_open=True)
+    told = verdict.opening(early, model="encoder", planned=9, ended=1, activity="measuring")
+    assert told == ("Measuring encoder", "1 of 9 cells have ended.")
+    first, rest = verdict.opening(document, model="encoder", planned=9, ended=4, activity="queued")
     assert first.startswith("ONNX Runtime 1.31.1 runs encoder")
     assert rest.endswith("So far: 4 of 9 cells have ended.")
+
+
+@pytest.mark.parametrize(
+    ("blocks", "word", "headline", "cells"),
+    [
+        (["leased", "queued", "waiting"], "measuring", "Measuring encoder", ["measuring", "queued", "preparing"]),
+        (["done", "leased"], "measuring", "Measuring encoder", ["measuring"]),
+        (["queued", "waiting"], "queued", "Queued: encoder waits for a node", ["queued", "preparing"]),
+        (["done", "queued"], "queued", "Queued: encoder waits for a node", ["queued"]),
+        (["waiting"], "preparing", "Preparing encoder", ["preparing"]),
+        (["done", "failed", "cancelled"], "running", "Finishing encoder", []),
+    ],
+)
+def test_an_open_run_has_one_state_in_its_sign_its_headline_and_its_cells(
+    document: Document, blocks: list[str], word: str, headline: str, cells: list[str]
+) -> None:
+    assert activity_of(blocks) == word
+    early = document.model_copy(update={"comparisons": []})
+    assert verdict.opening(early, model="encoder", planned=9, ended=0, activity=activity_of(blocks))[0] == headline
+    assert [activity_of([state]) for state in blocks if state in OPEN_BLOCKS] == cells
+    # each of these words has its sign, and measuring is said of what a node measures alone
+    assert [sign_of(one).word for one in (word, *cells)] == [word, *cells]
+    assert ("easuring" in headline) == ("leased" in blocks)
 
 
 def test_differences_between_asked_and_ran_are_warned_of_first(document: Document) -> None:
@@ -284,11 +307,11 @@ def test_open_cells_come_from_the_plan_of_their_block() -> None:
     plan = a_plan()
     cells_, states = open_cells([("leased", plan.blocks[0])], known={"c1"}, model="encoder", model_sha256="b" * 64)
     assert "c1" not in states
-    assert set(states.values()) == {"running"}
+    assert set(states.values()) == {"measuring"}
     assert {cell.runtime for cell in cells_} == {"onnxruntime==1.29.0", "onnxruntime==1.31.1"}
     assert {cell.model_sha256 for cell in cells_} == {"b" * 64}
     _, waiting = open_cells([("queued", plan.blocks[0])], known=(), model="encoder", model_sha256="b" * 64)
-    assert set(waiting.values()) == {"waiting"}
+    assert set(waiting.values()) == {"queued"}
 
 
 def test_a_plan_says_cells_blocks_time_and_what_will_not_run() -> None:

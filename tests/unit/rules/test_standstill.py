@@ -19,6 +19,10 @@ from farm.rules.reporting.standstill import Waiting, standstill
             Waiting(queued=2, hardware=["cuda"]),
             "No node that takes blocks for cuda is online. Start one, or add a node.",
         ),
+        (
+            Waiting(queued=1, hardware=["cpu"], offline=["bench-1", "bench-2"]),
+            "No node that takes blocks for cpu is online. Start bench-1 or bench-2, or add a node.",
+        ),
         (Waiting(queued=2), "No node that takes blocks for this hardware is online. Start one, or add a node."),
         (
             Waiting(queued=1, nodes=1, busy=["bench-1 has measured run 12 since 07:12 UTC"]),

@@ -1,6 +1,8 @@
 // Parts of a page that fill in by themselves (htmx polling). An unchanged answer is not put in again, so that focus,
 // selection and hover stay; a server that does not answer shows a banner, which goes when it answers again.
-const seen = new WeakMap();
+// by their id: each answer puts in an element of its own
+const seen = new Map();
+const nameOf = (target) => target.id || target;
 // each answer masks the token of its forms anew, which is no change
 const unmasked = (text) => text.replace(/(name="csrfmiddlewaretoken" value=")[^"]*/g, "$1");
 const banner = () => document.getElementById("away");
@@ -9,8 +11,8 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   const { target, xhr, requestConfig } = event.detail;
   if (requestConfig?.verb !== "get" || !target.hasAttribute("data-live")) return;
   const text = unmasked(xhr.responseText);
-  if (seen.get(target) === text) event.detail.shouldSwap = false;
-  seen.set(target, text);
+  if (seen.get(nameOf(target)) === text) event.detail.shouldSwap = false;
+  seen.set(nameOf(target), text);
 });
 
 document.addEventListener("htmx:afterRequest", (event) => {

@@ -13,18 +13,30 @@ const inWords = (seconds) => {
   return unit ? ago.format(Math.round(seconds / length), unit) : "just now";
 };
 
+// What goes on counts on: `1 min 20 s`, as the farm writes lengths of time. A clock that is behind counts from nothing.
+const PARTS = [["d", 86400, "h", 3600], ["h", 3600, "min", 60], ["min", 60, "s", 1]];
+const length = (seconds) => {
+  const all = Math.max(0, Math.floor(seconds));
+  const [name, large, smaller, part] = PARTS.find(([, large]) => all >= large) ?? [];
+  if (!name) return `${all} s`;
+  const rest = Math.floor((all % large) / part);
+  return `${Math.floor(all / large)} ${name}${rest ? ` ${rest} ${smaller}` : ""}`;
+};
+
 const write = (element) => {
   const at = new Date(element.dateTime);
   if (Number.isNaN(at.getTime())) return;
-  element.dataset.utc ??= element.textContent;
-  element.title = `${whole.format(at)} (${element.dataset.utc})`;
-  const words = inWords((at - Date.now()) / 1000);
+  const goesOn = "elapsed" in element.dataset;
+  if (!goesOn) element.dataset.utc ??= element.textContent;
+  element.title = goesOn ? whole.format(at) : `${whole.format(at)} (${element.dataset.utc})`;
+  const words = goesOn ? length((Date.now() - at) / 1000) : inWords((at - Date.now()) / 1000);
   if (element.textContent !== words) element.textContent = words;
 };
 
 const writeAll = () => document.querySelectorAll("time[datetime]").forEach(write);
 writeAll();
 setInterval(writeAll, 30_000);
+setInterval(() => document.querySelectorAll("time[data-elapsed]").forEach(write), 1000);
 document.addEventListener("htmx:load", writeAll);
 window.addEventListener("beforeprint", () =>
   document.querySelectorAll("time[data-utc]").forEach((element) => { element.textContent = element.dataset.utc; }));
