@@ -19,6 +19,7 @@ from xdist.scheduler import LoadFileScheduling
 from farm.accounts.models import Membership, Team, User
 from farm.accounts.services import issue_token
 from farm.accounts.states import Role, Scope
+from farm.runs.selectors import documents
 from tests.processes import Process, wait_for
 
 MODELS = Path(__file__).parent / "models"
@@ -79,6 +80,7 @@ def _nothing_kept() -> None:
     """Numbers of rows begin again with each test: what a page kept of the last one's would be shown as this one's."""
     for cache in caches.all():
         cache.clear()
+    documents._kept_document.cache_clear()
 
 
 @pytest.fixture
