@@ -103,7 +103,7 @@ class FakeFarm:
         """The bodies of all questions so far whose address ends so."""
         return [body for address, body in list(self._questions) if address.endswith(ending)]
 
-    def wait_for(self, ending: str, *, count: int = 1, within_s: float = 60.0) -> list[dict[str, object]]:
+    def wait_for(self, ending: str, *, count: int = 1, within_s: float = 120.0) -> list[dict[str, object]]:
         """The same, once there are `count` of them. Raises AssertionError when they do not come."""
         with self._changed:
             if not self._changed.wait_for(lambda: len(self.asked(ending)) >= count, timeout=within_s):

@@ -145,6 +145,8 @@ def finished_run(
         conclude_runs()
         return begun.pk
 
+    if MadeUpNode is not _AS_IT_IS:
+        return Run.objects.get(pk=measure())
     return Run.objects.get(pk=made_once(measure, how=(version.pk, node.pk, by.pk, matrix, sorted(how.items()))))
 
 
@@ -288,3 +290,7 @@ class MadeUpNode:
             timings=pack_timings(nanoseconds),
             cpu_share=1.0,
         )
+
+
+# a test may put another in its place
+_AS_IT_IS = MadeUpNode

@@ -9,12 +9,12 @@ import hashlib
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from django.apps import apps
-from django.db import connection
+from django.db import connection, transaction
 
 # a page says how long ago something was
 OLDEST_S = 300.0
@@ -70,24 +70,25 @@ def _all_rows() -> Rows:
         found: Rows = {}
         for table in sorted({model._meta.db_table for model in apps.get_models(include_auto_created=True)}):
             cursor.execute(f'SELECT rowid, * FROM "{table}"')
-            found[table] = {row[0]: tuple(map(_plain, row[1:])) for row in cursor.fetchall()}
+            found[table] = {row[0]: row[1:] for row in cursor.fetchall()}
         cursor.execute("SELECT rowid, * FROM sqlite_sequence")
         found["sqlite_sequence"] = {row[0]: row[1:] for row in cursor.fetchall()}
     return found
 
 
-def _plain(value: object) -> object:
-    """As SQLite keeps it."""
-    return value.isoformat(" ") if isinstance(value, datetime) else value
-
-
 def _digest(rows: Rows, how: object) -> str:
-    told = hashlib.sha256(repr(how).encode())
+    told, now = hashlib.sha256(repr(how).encode()), datetime.now(UTC).replace(tzinfo=None)
     for table, known in rows.items():
         told.update(table.encode())
-        if table not in RANDOM:
-            told.update(MOMENT.sub("", repr(sorted(known.items(), key=lambda item: item[0]))).encode())
+        for number, row in sorted(known.items()) if table not in RANDOM else ():
+            aged = [_hours_ago(value, now) if isinstance(value, datetime) else value for value in row]
+            told.update(MOMENT.sub("", repr((number, aged))).encode())
     return told.hexdigest()
+
+
+def _hours_ago(moment: datetime, now: datetime) -> int:
+    """What was a minute ago was so the first time too; a day is another matter."""
+    return round((now - moment).total_seconds() / 3600)
 
 
 def _difference(before: Rows, after: Rows) -> _Difference:
@@ -110,17 +111,24 @@ def _difference(before: Rows, after: Rows) -> _Difference:
 
 
 def _write(what: _Difference) -> None:
-    with connection.cursor() as cursor:
+    # references are looked at when all rows are there
+    with transaction.atomic(), connection.cursor() as cursor:
         for table, numbers in what.gone.items():
             for number in numbers:
                 cursor.execute(f'DELETE FROM "{table}" WHERE rowid = %s', [number])
         for table, rows in what.new.items():
             for row in rows:
-                cursor.execute(f'INSERT INTO "{table}" VALUES ({", ".join(["%s"] * len(row))})', row)
+                cursor.execute(f'INSERT INTO "{table}" VALUES ({", ".join(["%s"] * len(row))})', _plain(row))
         for table, changes in what.changed.items():
             columns = _columns(table) if changes else []
             for number, place, value in changes:
-                cursor.execute(f'UPDATE "{table}" SET "{columns[place]}" = %s WHERE rowid = %s', [value, number])
+                statement = f'UPDATE "{table}" SET "{columns[place]}" = %s WHERE rowid = %s'
+                cursor.execute(statement, [*_plain([value]), number])
+
+
+def _plain(row: Iterable[object]) -> list[object]:
+    """As SQLite keeps it."""
+    return [value.isoformat(" ") if isinstance(value, datetime) else value for value in row]
 
 
 def _columns(table: str) -> list[str]:
