@@ -6,6 +6,7 @@ from farm.contract.cells import Runtime
 from farm.rules.cells.axes import runtime_name, version_key
 from farm.rules.runtimes import allowances, distributions, plugins, providers, releases
 from farm.rules.runtimes.distributions import RuntimeProblem
+from tests.unit.rules.making import only_refusal, plan_of
 
 GGML = frozenset({"onnxruntime-ggml"})
 THEIRS = allowances.read_names("their-ep+onnxruntime>=1.25,<1.28")
@@ -157,3 +158,15 @@ def test_a_provider_that_only_a_plug_in_knows_has_its_own_name():
     entry = providers.of("theirs")
     assert (entry.name, entry.tag, entry.takes_any_option) == ("theirs", "theirs", True)
     assert providers.of("openvino") is providers.resolve("openvino")
+
+
+@pytest.mark.parametrize("runtime", ["1.31.1", "onnxruntime-ggml==0.2.0"])
+def test_a_provider_that_no_plug_in_of_the_runtime_can_register_is_refused_with_the_nearest_one(runtime):
+    asked = {"allowed": GGML, "runtime": runtime, "provider": "openvno"}
+    assert only_refusal(plan_of(asked)).text == "Unknown provider 'openvno': did you mean 'openvino'?"
+
+
+def test_a_plug_in_that_no_table_knows_is_planned_with_the_provider_that_it_registers():
+    plan = plan_of({"allowed": THEIRS, "runtime": "their-ep==3.1", "provider": "theirs"})
+    spec = plan.blocks[0].arms[0].spec
+    assert (str(spec.runtime), spec.provider, spec.hardware) == ("their-ep==3.1+onnxruntime.1.27.0", "theirs", "theirs")
