@@ -36,7 +36,7 @@ def sustained(cell: Cell) -> Figure:
             shapes=_shapes(curve, unit_s),
         ),
         table=table,
-        note=f"Line: the first point{'' if curve.throttle_s is None else '; dotted: when that was left for good'}.",
+        note=f"Line: the first point{'' if curve.throttle_s is None else '; dotted: from when p50 stays above it'}.",
     )
 
 
