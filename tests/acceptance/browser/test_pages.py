@@ -259,7 +259,7 @@ def test_the_plan_follows_what_is_typed_and_starts_a_run(opened: Opening, versio
     expect(page.locator("input[name=axis-batch]")).to_be_focused()
     page.click("#plan button.primary")
     page.wait_for_url(re.compile(r"/runs/\d+/$"))
-    expect(page.locator("h1")).to_have_text("Queued: encoder waits for a node")
+    expect(page.locator("h1")).to_have_text("Preparing encoder")
 
 
 def test_a_model_is_uploaded_with_its_progress_and_a_refusal_stays_on_the_page(opened: Opening, models: Path) -> None:
