@@ -232,10 +232,10 @@ def test_the_other_orders_change_it_and_stand_in_its_log(signed_in: Client, aler
         ("snooze", {"until": "", "release": ""}, "snooze_until", "Give either a date or a release to snooze until"),
         ("snooze", {"until": "tomorrow", "release": ""}, "snooze_until", "is not a date"),
         ("snooze", {"until": "2020-01-01", "release": ""}, "snooze_until", "is in the past"),
-        ("snooze", {"until": "", "release": "latest"}, "snooze_release", "is no version"),
-        ("invalid", {"reason": "  "}, "invalid_reason", "Say why"),
-        ("infra", {"reason": ""}, "infra_reason", "Say why"),
-        ("note", {"note": ""}, "note_note", "Say why"),
+        ("snooze", {"until": "", "release": "latest"}, "snooze_release", "is not a version"),
+        ("invalid", {"reason": "  "}, "invalid_reason", "Give a reason"),
+        ("infra", {"reason": ""}, "infra_reason", "Give a reason"),
+        ("note", {"note": ""}, "note_note", "Give a reason"),
     ],
 )
 def test_a_bad_order_keeps_what_was_typed_and_says_it_beside_its_field(
