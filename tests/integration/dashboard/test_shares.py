@@ -168,8 +168,8 @@ def test_whoever_may_only_look_or_may_not_see_shares_nothing(
     ("kind", "subject", "days", "word"),
     [
         ("node", "1", 30, "cannot be shared"),
-        ("run", "one", 30, "no number of a run"),
-        ("run", "9" * 40, 30, "no number"),
+        ("run", "one", 30, "not the number of a run"),
+        ("run", "9" * 40, 30, "not the number"),
         ("cell", "1", 30, "names no cell"),
         ("cell", "{run}:c1,{run}:c5", 30, "one cell"),
         ("compare", "{run}:c1", 30, "2 to 4 cells"),

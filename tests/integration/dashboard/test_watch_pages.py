@@ -284,7 +284,7 @@ def test_a_watch_is_paused_resumed_and_removed(signed_in: Client, watch: Watch) 
     assert "is paused." in assert_is_page(signed_in.post(f"/watches/{watch.pk}/pause/", follow=True))
     assert "paused" in assert_is_page(signed_in.get("/watches/"))
     assert "is resumed" in assert_is_page(signed_in.post(f"/watches/{watch.pk}/resume/", follow=True))
-    assert "its runs stay" in assert_is_page(signed_in.post(f"/watches/{watch.pk}/remove/", follow=True))
+    assert "its runs are kept" in assert_is_page(signed_in.post(f"/watches/{watch.pk}/remove/", follow=True))
     assert "There is no watch" in assert_is_page(signed_in.get(f"/watches/{watch.pk}/"), 404)
 
 
