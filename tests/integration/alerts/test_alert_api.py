@@ -110,7 +110,7 @@ def test_every_order_is_an_arrow_with_a_line_in_the_log(client: Client, alert: A
         ("snooze", {"until": "2020-01-01T00:00:00Z"}, 400, "is in the past"),
         ("snooze", {"until": "2099-12-24T08:00"}, 400, "no time zone"),
         ("snooze", {"until": "soon"}, 422, "until"),
-        ("snooze", {"release": "soon"}, 400, "no version"),
+        ("snooze", {"release": "soon"}, 400, "not a version"),
         ("snooze", {"release": "1.30.0"}, 400, "not later than 1.30.0"),
         ("snooze", {"release": "onnxruntime==1.29.0"}, 400, "not later than 1.30.0"),
         ("invalid", {"reason": "  "}, 400, "Give a reason"),
