@@ -20,10 +20,14 @@ from pathlib import Path
 
 import pytest
 
+from farm.runs.states import FARM_MADE
 from tests.postgres import Cluster
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
+OF_RUN = re.compile(r"/api/v1/runs/\d+")
+# of a run in the list of before: its name, model, sign, state, sentence, cells, when, who
+ROW_LINES = 8
 # the sentence leads with the largest decided change since, and names the runtime of what else was compared
 COMMAND = re.compile(r'^( +"(?:repeat_command|command|sentence)": )".*"')
 REASON = re.compile(r'"reason":"[a-z-]*",|^ +"reason": "[a-z-]*",$')
@@ -185,7 +189,18 @@ def test_pages_say_what_they_said(recorded: Recorded) -> None:
             lost = [line for line in lost if line.lstrip("- ") not in {other.lstrip("- ") for other in new}]
         if page.startswith(LISTED):
             lost = [line for line in lost if not stands_in_columns(line, new)]
+        if page.startswith("/models/"):
+            moved = rows_of_farm_made(recorded, old)
+            lost = [line for line in lost if line not in moved]
         assert [line for line in lost if re.search(r"\d", line)] == [], page
+
+
+def rows_of_farm_made(recorded: Recorded, page: list[str]) -> list[str]:
+    """The lines of a list of before about runs that the farm made for a watch: a model's page counts them since."""
+    known = [json.loads(text) for address, text in recorded.now.items() if OF_RUN.fullmatch(address)]
+    made = {f"run {run['id']}" for run in known if run["reason"] in FARM_MADE}
+    assert made
+    return [line for number, one in enumerate(page) if one in made for line in page[number : number + ROW_LINES]]
 
 
 def stands_in_columns(line: str, page: list[str]) -> bool:
