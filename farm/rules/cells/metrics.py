@@ -14,7 +14,7 @@ from typing import Literal
 from farm.contract.document import Cell, Figure
 from farm.contract.reports import CheckReport, Sample
 from farm.rules.cells.numbers import MIB
-from farm.rules.comparing.percentiles import COUNT_FOR
+from farm.rules.comparing.enough import COUNT_FOR
 from farm.rules.comparing.repeats import Directions
 
 # how far a figure may be off: by interleaved rounds in pairs, by the spread of its launches, or nobody says

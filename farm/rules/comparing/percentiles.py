@@ -6,10 +6,7 @@ from math import log1p, sqrt
 import numpy as np
 
 from farm.rules.comparing import statistics
-
-# The counts from which a percentile may be published: those of MLPerf's early stopping at 99 % confidence. It names
-# none for p95, which therefore waits for the count of p99.
-COUNT_FOR = {"p50": 1, "p90": 64, "p95": 662, "p99": 662, "p99.9": 6636}
+from farm.rules.comparing.enough import COUNT_FOR
 
 # Engelman and Hartigan (JASA 64, 1969) split sorted values where the most variance lies between the two sides. Evenly
 # spread values, the least clustered ones that still have no middle, give 3/4 of it; with few of them chance gives more.

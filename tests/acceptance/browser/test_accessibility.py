@@ -146,4 +146,4 @@ def test_axe_finds_no_violation_on_any_page_light_or_dark(page: Page, person: Us
         page.emulate_media(color_scheme="dark")
         assert page.evaluate(GROUND) != by_day, f"{path} has no dark scheme"
         found += violations(page, OF_COLOURS, where=f"{path}, dark")
-    assert found == []
+    assert not found, "\n".join(found)

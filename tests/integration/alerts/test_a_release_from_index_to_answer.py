@@ -159,7 +159,7 @@ def test_what_a_fresh_block_does_not_show_again_is_no_alert(watch: Watch, node: 
     lab.live()
     one = WatchRound.objects.get()
     assert one.outcome == RoundOutcome.UNCONFIRMED
-    assert "did not show it again" in one.sentence
+    assert one.sentence.startswith("Not confirmed by a fresh block: ")
     assert Alert.objects.count() == 0
 
 

@@ -106,7 +106,7 @@ def test_every_order_is_an_arrow_with_a_line_in_the_log(client: Client, alert: A
         ("assign", {"assignee": ""}, 400, "is not in team"),
         ("assign", {}, 422, "assignee"),
         ("snooze", {}, 400, "either a date or a release"),
-        ("snooze", {"until": LATER, "release": "1.32.0"}, 400, "one of them"),
+        ("snooze", {"until": LATER, "release": "1.32.0"}, 400, "not both"),
         ("snooze", {"until": "2020-01-01T00:00:00Z"}, 400, "is in the past"),
         ("snooze", {"until": "2099-12-24T08:00"}, 400, "no time zone"),
         ("snooze", {"until": "soon"}, 422, "until"),

@@ -12,7 +12,7 @@ from tests.integration.dashboard import rows
 from tests.integration.dashboard.pages import assert_is_page
 
 FILE = "f11e" * 16
-NAMED = re.compile(r"(\S+(?: file)?) digest ([0-9a-f]{12})")
+NAMED = re.compile(r"(\S+(?: file)?) digest (?:equal )?([0-9a-f]{12})")
 BOTH = {("Bundle", "b1d7e9" * 2), ("Model file", FILE[:12])}
 
 

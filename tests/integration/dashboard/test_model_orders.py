@@ -154,9 +154,9 @@ def test_who_may_only_look_may_not_change_a_model(
 
 def test_retiring_a_node_and_closing_a_token_are_asked_twice(signed_in: Client, node: Node, owner: User) -> None:
     text = signed_in.get(f"/fleet/{node.pk}/").content.decode()
-    assert "Retiring cannot be undone" in text
+    assert "This cannot be undone: to come back, the machine must join again" in text
     assert '<summary class="button">Retire</summary>' in text
     signed_in.post("/settings/tokens/", {"name": "ci", "scopes": ["read"]})
     text = signed_in.get("/settings/").content.decode()
-    assert "Programs that use this token stop working at once." in text
-    assert text.count('<summary class="button copy">close</summary>') == 1
+    assert "Programs that use this token stop working immediately." in text
+    assert text.count('<summary class="button copy">revoke</summary>') == 1

@@ -189,7 +189,7 @@ def test_the_files_of_a_block_are_closed_to_a_machine_that_the_team_no_longer_le
     lease = claim(node, block)
     assert services.held_by_token(node=node, token=lease.token).is_current
     fleet.decline(lending=lending, by=head)
-    with pytest.raises(NotAllowed, match="does not measure for team “lab” any more"):
+    with pytest.raises(NotAllowed, match="no longer measures for team “lab”"):
         services.held_by_token(node=node, token=lease.token)
 
 

@@ -82,7 +82,7 @@ def test_an_operator_who_owns_every_model_has_them_read_and_finds_it_in_the_log(
 
 @pytest.mark.usefixtures("no_walls")
 def test_a_farm_without_walls_says_so_wherever_one_looks(client: Client, member: User) -> None:
-    assert "no upload is read" in home(client, member)
+    assert "so uploads are not read" in home(client, member)
     metrics = client.get("/metrics").content.decode()
     assert 'onnxfarm_sandbox_info{level="none",unsandboxed="refused"} 1.0' in metrics
     assert "onnxfarm_reads_uploads 0.0" in metrics

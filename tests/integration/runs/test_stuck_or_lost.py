@@ -73,7 +73,7 @@ def test_more_rounds_whose_node_was_deleted_are_not_measured_by_another(
 ) -> None:
     other = make_node(node.team, owner=owner, name="bench-2")
     node.delete()
-    with pytest.raises(Conflict, match="begun"):
+    with pytest.raises(Conflict, match="continues on the node that started it"):
         claim(other, going_on)
     services.sweep()
     assert is_as_before(run)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from farm.rules.comparing import percentiles
+from farm.rules.comparing.enough import COUNT_FOR
 
 
 @pytest.mark.parametrize(
@@ -20,7 +21,7 @@ from farm.rules.comparing import percentiles
 )
 def test_a_percentile_is_published_from_its_count_on(count: int, published: set[str]) -> None:
     summary = percentiles.publishable(list(range(1, count + 1)))
-    assert {name for name in percentiles.COUNT_FOR if summary[name] is not None} == published
+    assert {name for name in COUNT_FOR if summary[name] is not None} == published
 
 
 def test_mean_spread_and_range_are_always_published() -> None:
