@@ -6,9 +6,11 @@ const more = Object.assign(document.createElement("a"), { textContent: "More in 
 box.setAttribute("role", "note");
 box.append(text, " ", more);
 let word = null;
+let placedAt = 0;
 
 const place = () => {
   const { left, bottom, top } = word.getBoundingClientRect();
+  placedAt = top;
   const below = bottom + 4 + box.offsetHeight <= innerHeight ? bottom + 4 : top - 4 - box.offsetHeight;
   box.style.left = `${Math.max(8, Math.min(left, document.documentElement.clientWidth - box.offsetWidth - 8))}px`;
   box.style.top = `${Math.max(8, below)}px`;
@@ -40,4 +42,6 @@ box.addEventListener("toggle", (event) => {
   word = null;
   box.remove();
 });
-addEventListener("scroll", hide, { passive: true, capture: true });
+// the scrolling that brought the word into view, when it got the focus, is told after the box is shown
+const hideWhenMoved = () => word && Math.abs(word.getBoundingClientRect().top - placedAt) > 1 && hide();
+addEventListener("scroll", hideWhenMoved, { passive: true, capture: true });
