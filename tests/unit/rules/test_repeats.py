@@ -148,6 +148,14 @@ def test_what_grew_stands_for_all() -> None:
     )
 
 
+def test_a_metric_of_a_later_farm_is_told_by_its_name() -> None:
+    (one,) = measured().comparisons
+    later = one.model_copy(update={"metrics": [made("pinned_host_bytes", "bigger", 2.0)]})
+    assert metric_changes.sentence("2.0", "equal", later) == (
+        "2.0 is bigger: pinned host bytes 200 MiB instead of 100 MiB."
+    )
+
+
 def test_the_gate_fails_on_memory_where_it_is_told_to() -> None:
     sides = {"old": "onnxruntime==1.23.1", "new": "onnxruntime==1.23.2"}
     (found,) = gate.judge_gate(measured(), **sides, fail_on=["bigger"]).failures
