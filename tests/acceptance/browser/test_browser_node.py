@@ -4,10 +4,11 @@ The farm fetches the releases from the registry that ONNXFARM_NPM_REGISTRY names
 of a block gives it back, and it is measured again.
 """
 
+import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.acceptance.conftest import LiveFarm, accepted
 from tests.conftest import MODELS
@@ -56,7 +57,8 @@ def test_a_browser_measures_two_releases_to_a_verdict_also_when_it_is_closed_in_
     context = browser.new_context(viewport=PHONE)  # type: ignore[arg-type]
     page = joined(farm, context)
     run = farm.start_run(MODELS / "cnn_dyn.onnx", MATRIX)
-    page.wait_for_function("document.getElementById('doing').textContent.startsWith('round 2')")
+    # not wait_for_function: the page's content security policy forbids it to evaluate a string
+    expect(page.locator("#doing")).to_have_text(re.compile("^round 2"), timeout=WAIT_MS)
     page.close(run_before_unload=True)
     wait_for(lambda: "goes back" in farm.api("GET", f"/runs/{run}/events").text, what="the block", seconds=60)
     page = opened(farm, context)
