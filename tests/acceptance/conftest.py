@@ -18,6 +18,7 @@ import pytest
 
 from farm.config.embedded.plan import Plan, free_port, make_plan
 from farm.config.embedded.processes import EmbeddedFarm, Opened
+from tests.integration.worker.making import share_runtimes
 
 ROOT = Path(__file__).resolve().parents[2]
 # a line for each poll would bury what a failed test has to say
@@ -114,7 +115,9 @@ def farm() -> Iterator[LiveFarm]:
     with tempfile.TemporaryDirectory(prefix="onnxfarm-acceptance-") as folder:
         # other farms and benches of this machine do not hold ours up, nor we theirs
         os.environ.setdefault("ONNXFARM_HOST_LOCK", str(Path(folder) / "lock"))
-        yield from live_farm(Path(folder) / "home")
+        home = Path(folder) / "home"
+        share_runtimes(home / "node")
+        yield from live_farm(home)
 
 
 def live_farm(home: Path, *, with_node: bool = True) -> Iterator[LiveFarm]:

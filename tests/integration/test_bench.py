@@ -21,7 +21,7 @@ from onnxfarm.here.bench import Run
 from onnxfarm.here.progress import Follower
 from onnxfarm.main import app
 from tests.bench.blocks import shortened_windows
-from tests.integration.worker.making import MODELS, runtime_store
+from tests.integration.worker.making import MODELS, share_runtimes
 
 ENCODER = MODELS / "encoder_dyn.onnx"
 
@@ -30,8 +30,7 @@ ENCODER = MODELS / "encoder_dyn.onnx"
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home whose runtimes are shared with the other tests."""
     folder = tmp_path_factory.mktemp("home")
-    runtime_store().folder.mkdir(parents=True, exist_ok=True)
-    (folder / "runtimes").symlink_to(runtime_store().folder)
+    share_runtimes(folder)
     return folder
 
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 from farm.contract.document import Document
 from onnxfarm.main import app
 from tests.bench.blocks import shortened_windows, without_gate
-from tests.integration.worker.making import MODELS, runtime_store
+from tests.integration.worker.making import MODELS, share_runtimes
 
 MODEL = MODELS / "relu_op17_ir8.onnx"
 
@@ -23,8 +23,7 @@ def bench(home: Path, *words: object) -> Result:
 def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, dict[str, Any]]:
     """One run of two cells, one session and two at once, three seconds of work on each."""
     home = tmp_path_factory.mktemp("home")
-    runtime_store().folder.mkdir(parents=True, exist_ok=True)
-    (home / "runtimes").symlink_to(runtime_store().folder)
+    share_runtimes(home)
     out = home / "out.json"
     # nothing is asserted of disturbed samples, which a busy machine would measure again and again
     with shortened_windows(), without_gate():

@@ -15,7 +15,7 @@ from farm.contract.document import Document
 from farm.rules.reporting import parities
 from onnxfarm.main import app
 from tests.bench.blocks import shortened_windows
-from tests.integration.worker.making import MODELS, runtime_store
+from tests.integration.worker.making import MODELS, share_runtimes
 
 QDQ, QDQ_INPUTS = MODELS / "qdq_bias.onnx", MODELS / "qdq_bias.inputs.npz"
 RELU = MODELS / "relu_op13_ir7.onnx"
@@ -25,8 +25,7 @@ RELU = MODELS / "relu_op13_ir7.onnx"
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home whose runtimes are shared with the other tests."""
     folder = tmp_path_factory.mktemp("home")
-    runtime_store().folder.mkdir(parents=True, exist_ok=True)
-    (folder / "runtimes").symlink_to(runtime_store().folder)
+    share_runtimes(folder)
     return folder
 
 

@@ -12,14 +12,13 @@ from farm.contract.document import Document
 from farm.workshop import arrays
 from farm.workshop.samples import digits, making
 from onnxfarm.main import app
-from tests.integration.worker.making import runtime_store
+from tests.integration.worker.making import share_runtimes
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("home")
-    runtime_store().folder.mkdir(parents=True, exist_ok=True)
-    (folder / "runtimes").symlink_to(runtime_store().folder)
+    share_runtimes(folder)
     return folder
 
 

@@ -29,6 +29,14 @@ def runtime_store() -> RuntimeStore:
     return RuntimeStore(Path(chosen or Path(tempfile.gettempdir()) / f"onnxfarm-test-runtimes-{os.getuid()}"))
 
 
+def share_runtimes(home: Path) -> None:
+    """Has a node's home, which may not be there yet, use them too."""
+    shared = runtime_store().folder
+    for folder in (shared, home):
+        folder.mkdir(parents=True, exist_ok=True)
+    (home / "runtimes").symlink_to(shared)
+
+
 class Workbench:
     """A node without a farm: files by digest from a dictionary, reports into a list."""
 
