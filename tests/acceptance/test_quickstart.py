@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from urllib import request
 
@@ -75,8 +76,19 @@ def test_once_measures_prints_and_ends(tmp_path: Path) -> None:
     assert document["comparisons"][0]["verdict"] in out + err
 
 
-def test_the_pages_and_the_link_to_them_come_before_anything_is_measured(tmp_path: Path) -> None:
-    process = quickstart(tmp_path / "home", str(MODEL), "--port", str(free_port()))
+@dataclass(frozen=True)
+class Ended:
+    """A quickstart that a signal ended while it measured: what it said before its pages were up, what it was."""
+
+    home: Path
+    before_pages: list[str]
+    link_status: int
+    processes: list[psutil.Process]
+    status: int
+
+
+def ended_by(number: signal.Signals, home: Path) -> Ended:
+    process = quickstart(home, str(MODEL), "--port", str(free_port()))
     assert process.stderr is not None
     said: list[str] = []
     try:
@@ -84,36 +96,49 @@ def test_the_pages_and_the_link_to_them_come_before_anything_is_measured(tmp_pat
             said.append(line)
             if "The pages are up at" in line:
                 break
-        link = said[-1].rpartition("Sign in, once, with ")[2].strip()
-        with request.urlopen(link, timeout=60) as answer:
-            assert answer.status == 200
-        assert not any(word in line for line in said for word in ("Run ", "cells", "installing onnxruntime"))
-    finally:
+        with request.urlopen(said[-1].rpartition("Sign in, once, with ")[2].strip(), timeout=60) as answer:
+            link_status = answer.status
+        wait_for_line(process, "Run ")
+        time.sleep(3.0)
+        processes = family(process)
+    except BaseException:
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=120)
-
-
-@pytest.mark.parametrize(
-    ("number", "status"),
-    [
-        (signal.SIGINT, 0),
-        pytest.param(signal.SIGTERM, 0, marks=pytest.mark.long),
-        pytest.param(signal.SIGKILL, -9, marks=pytest.mark.long),
-    ],
-)
-def test_however_it_ends_no_process_is_left(tmp_path: Path, number: signal.Signals, status: int) -> None:
-    process = quickstart(tmp_path / "home", str(MODEL), "--port", str(free_port()))
-    wait_for_line(process, "Run ")
-    time.sleep(3.0)
-    processes = family(process)
-    assert len(processes) >= 8
+        raise
     process.send_signal(number)
     process.communicate(timeout=120)
-    assert process.returncode == status
+    return Ended(home, said, link_status, processes, process.returncode)
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """One that Ctrl-C ended, for all tests that such a one serves."""
+    return ended_by(signal.SIGINT, tmp_path_factory.mktemp("quickstart") / "home")
+
+
+def test_the_pages_and_the_link_to_them_come_before_anything_is_measured(interrupted: Ended) -> None:
+    assert interrupted.link_status == 200
+    said = interrupted.before_pages
+    assert not any(word in line for line in said for word in ("Run ", "cells", "installing onnxruntime"))
+
+
+def assert_no_process_is_left(ended: Ended, *, status: int) -> None:
+    assert len(ended.processes) >= 8
+    assert ended.status == status
     deadline = time.monotonic() + 48
-    while alive(processes) and time.monotonic() < deadline:
+    while alive(ended.processes) and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert alive(processes) == []
+    assert alive(ended.processes) == []
+
+
+def test_ended_by_ctrl_c_it_leaves_no_process(interrupted: Ended) -> None:
+    assert_no_process_is_left(interrupted, status=0)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGKILL, -9)])
+def test_however_it_ends_no_process_is_left(tmp_path: Path, number: signal.Signals, status: int) -> None:
+    assert_no_process_is_left(ended_by(number, tmp_path / "home"), status=status)
 
 
 def test_a_taken_port_is_one_sentence(tmp_path: Path) -> None:
@@ -138,9 +163,10 @@ def test_bad_words_are_a_usage_error(tmp_path: Path, words: list[str], sentence:
     assert sentence in err
 
 
-def test_a_file_that_is_no_model_ends_the_command_with_its_sentence(tmp_path: Path) -> None:
+def test_a_file_that_is_no_model_ends_the_command_with_its_sentence(interrupted: Ended, tmp_path: Path) -> None:
     (tmp_path / "bad.onnx").write_bytes(b"not a model")
-    process = quickstart(tmp_path / "home", str(tmp_path / "bad.onnx"), "--once", "--port", str(free_port()))
+    # in a home that is there already, as whoever has started it before
+    process = quickstart(interrupted.home, str(tmp_path / "bad.onnx"), "--once", "--port", str(free_port()))
     _, err = process.communicate(timeout=300)
     assert process.returncode == 2
     assert "bad.onnx was rejected" in err
