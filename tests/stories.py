@@ -72,6 +72,12 @@ STORIES = (
         _tests("tests/acceptance/test_quickstart.py"),
     ),
     Story(
+        "serve",
+        "a farm that `onnxfarm serve` starts behind a proxy links to the proxy's address, and ends by Ctrl-C",
+        1,
+        _tests("tests/acceptance/test_serve.py"),
+    ),
+    Story(
         "commands",
         "the command line on a farm with a real agent: followed, timed out, cancelled, read, and gone on with",
         4,

@@ -65,6 +65,7 @@ def test_a_farm_comes_up_for_its_owner_and_ends_by_ctrl_c(tmp_path: Path) -> Non
     assert not (home / "node").exists()
 
 
+@pytest.mark.long
 def test_a_farm_behind_a_proxy_links_to_the_proxys_address(tmp_path: Path) -> None:
     home, port, outside = tmp_path / "farm", free_port(), "https://farm.example"
     with serving(tmp_path, "--port", str(port), ONNXFARM_PUBLIC_URL=outside) as said:
