@@ -1,6 +1,6 @@
 """Peak memory of a real web server while it takes a large upload; prints one line of JSON.
 
-    python tests/bench/upload_memory.py [--gib 2.0] [--raw | --cuts 5 [--seed 1]]
+    python tests/bench/upload_memory.py [--gib 2.0] [--raw | --cuts 5 [--seed 1]] [--home FOLDER]
 
 Starts gunicorn as the embedded farm does (one process, threads), streams a file of zeros to it as a form (or as a raw
 body), and reads the server's own high-water mark (VmHWM) before and after. The upload is then refused or stored like
@@ -40,15 +40,16 @@ TAIL = f"\r\n--{BOUNDARY}--\r\n".encode()
 def main() -> None:
     options = _options()
     size = int(options.gib * 1024**3)
-    with tempfile.TemporaryDirectory(dir=options.folder) as home:
-        environment = _environment(Path(home))
+    with tempfile.TemporaryDirectory(dir=options.folder) as made:
+        home = options.home or Path(made)
+        environment = _environment(home)
         token = _open_farm(environment)
         server = _start(environment)
         try:
             address = _wait(environment["ONNXFARM_PUBLIC_URL"], server)
             before = _peak(server.pid)
             began = time.monotonic()
-            answer = _answer(options, address, token, size=size, folder=Path(home))
+            answer = _answer(options, address, token, size=size, folder=Path(made))
             seconds = time.monotonic() - began
             after = _peak(server.pid)
         finally:
@@ -64,6 +65,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--cuts", type=int, default=0, help="send in pieces, and break the line so many times")
     parser.add_argument("--seed", type=int, default=1, help="of where the line breaks, and of the file")
     parser.add_argument("--folder", type=Path, default=None, help="where the store lies meanwhile")
+    parser.add_argument("--home", type=Path, default=None, help="a farm's home to go on with, or to make and leave")
     return parser.parse_args()
 
 
@@ -80,9 +82,10 @@ def _environment(home: Path) -> dict[str, str]:
 
 
 def _open_farm(environment: dict[str, str]) -> str:
-    """Tables, an owner and a token."""
+    """Tables, where the home has none yet, an owner and a token."""
     manage = [sys.executable, str(PROJECT / "manage.py")]
-    subprocess.run([*manage, "migrate", "--verbosity", "0"], env=environment, check=True, cwd=PROJECT)
+    if not (Path(environment["ONNXFARM_HOME"]) / "db.sqlite3").exists():
+        subprocess.run([*manage, "migrate", "--verbosity", "0"], env=environment, check=True, cwd=PROJECT)
     made = subprocess.run([*manage, "sign_in_link", "--token"], env=environment, check=True, cwd=PROJECT, stdout=-1)
     return str(json.loads(made.stdout)["token"])
 
