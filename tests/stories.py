@@ -67,7 +67,7 @@ STORIES = (
     ),
     Story(
         "quickstart",
-        "quickstart measures, prints and ends by itself; however it is ended, no process of it is left",
+        "quickstart measures, prints and ends by itself, or at a bad file; however it ends, no process of it is left",
         4,
         _tests("tests/acceptance/test_quickstart.py"),
     ),

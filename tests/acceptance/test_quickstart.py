@@ -163,6 +163,7 @@ def test_bad_words_are_a_usage_error(tmp_path: Path, words: list[str], sentence:
     assert sentence in err
 
 
+@pytest.mark.long
 def test_a_file_that_is_no_model_ends_the_command_with_its_sentence(interrupted: Ended, tmp_path: Path) -> None:
     (tmp_path / "bad.onnx").write_bytes(b"not a model")
     # in a home that is there already, as whoever has started it before
