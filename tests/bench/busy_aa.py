@@ -31,7 +31,8 @@ from farm.rules.comparing.comparisons import MARGIN
 from farm.rules.comparing.power import LOOKS
 from farm.rules.judging.pairing import BUSY_SHARE
 from tests.bench import blocks, figure
-from tests.bench.real_aa import ROUNDS, Ledger, Line, alarms
+from tests.bench.ledger import Ledger, Line
+from tests.bench.real_aa import ROUNDS, alarms
 
 LOOP = ("sh", "-c", "while :; do :; done")
 MOST_ROUNDS = 24

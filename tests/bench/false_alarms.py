@@ -18,7 +18,7 @@ import numpy as np
 
 from farm.rules.comparing import statistics, verdicts
 from tests.bench import figure, noise
-from tests.bench.real_aa import Ledger
+from tests.bench.ledger import Ledger
 
 TARGET = 0.01
 SMALL_SPREAD = 0.01

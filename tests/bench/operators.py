@@ -37,6 +37,7 @@ from farm.rules.tracing.round_times import groups_of, own_nodes
 from onnxfarm.main import app
 from onnxfarm.testing import FakeRuntime, Step
 from tests.bench import blocks, figure
+from tests.bench.ledger import Ledger, Line
 
 RECORDED = Path(__file__).with_name("operators.json")
 INJECTED = 1.1
@@ -48,7 +49,6 @@ STEPS = {"qkv": 300.0, "scores": 130.0, "softmax": 110.0, "mix": 120.0, "norm_1"
 CHANGED = "norm_1"
 FAKE_MODEL = blocks.REFERENCE_MODELS / "relu_op13_ir7.onnx"
 Floats = NDArray[np.float64]
-Line = dict[str, Any]
 
 
 class Recorded:
@@ -143,22 +143,6 @@ def _by_group(names: Sequence[str], first: Any, times: Sequence[float], group_of
     return [round(100.0 * spent[name]) for name in names]
 
 
-class Ledger:
-    """Blocks as lines of JSON, appended and never changed."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def lines(self) -> list[Line]:
-        """The blocks so far."""
-        rows = self._path.read_text().splitlines(keepends=True) if self._path.exists() else []
-        return [json.loads(row) for row in rows if row.endswith("\n")]
-
-    def add(self, line: Line) -> None:
-        with self._path.open("a") as file:
-            file.write(json.dumps(line) + "\n")
-
-
 def measure_real(home: Path, *, seed: int) -> Line:
     """One block of a made-up runtime against one whose changed step takes a tenth more, by `onnxfarm bench`."""
     for version, factor in (("1.30.0", 1.0), ("1.31.1", INJECTED)):
@@ -227,7 +211,8 @@ def main() -> None:
         return
     claim = "a tenth more of an operator that takes a twentieth of the time is called at it, and at no other"
     if given.what == "real":
-        figures = measure_blocks(Ledger(given.ledger), count=given.blocks, seed=given.seed)
+        ledger = Ledger(given.ledger, head={"seed": given.seed, "injected": INJECTED, "steps_us": STEPS})
+        figures = measure_blocks(ledger, count=given.blocks, seed=given.seed)
     else:
         recorded = Recorded.read()
         figures = judge_recorded(recorded, count=given.blocks, pairs=given.pairs, seed=given.seed)

@@ -27,7 +27,7 @@ from farm.contract.reports import Operator
 from farm.rules.tracing.executing import histogram
 from farm.rules.tracing.placement import placement_changes
 from tests.bench import figure
-from tests.bench.real_aa import Ledger
+from tests.bench.ledger import Ledger
 from tests.integration.worker.making import MODELS, Workbench
 from worker.agent.passes import traces
 from worker.agent.passes.arms import PreparedArm, prepare_arms

@@ -32,40 +32,11 @@ from farm.rules.comparing import margins, statistics, verdicts
 from farm.rules.comparing.comparisons import MARGIN
 from farm.rules.judging.pairing import Paired
 from tests.bench import blocks, figure
+from tests.bench.ledger import Ledger, Line
 
 TARGET = 0.01
 ROUNDS = 8
 CHAINED = 3
-Line = dict[str, Any]
-
-
-class Ledger:
-    """Comparisons as lines of JSON, appended and never changed. The first line says what they were measured with.
-
-    A line that was cut off, because the process ended while it wrote, is taken away before the next one is appended.
-    """
-
-    def __init__(self, path: Path, *, head: Line) -> None:
-        self._path = path
-        if not path.exists():
-            path.write_text(json.dumps(head) + "\n")
-        known = json.loads(path.read_text().splitlines()[0])
-        if known != head:
-            raise SystemExit(f"{path} was begun with {known}, and this call is {head}: give another file.")
-
-    def lines(self) -> list[Line]:
-        """The comparisons so far, in the order in which they were measured; a line that was cut off does not count."""
-        rows = self._path.read_text().splitlines(keepends=True)[1:]
-        return [json.loads(row) for row in rows if row.endswith("\n")]
-
-    def add(self, *lines: Line) -> None:
-        whole = self._path.read_text().rpartition("\n")[0] + "\n"
-        with self._path.open("r+") as file:
-            file.truncate(len(whole.encode()))
-            file.seek(0, os.SEEK_END)
-            file.write("".join(json.dumps(line) + "\n" for line in lines))
-            file.flush()
-            os.fsync(file.fileno())
 
 
 def measure(place: blocks.Workplace, number: int, *, seed: int, pairs: int = 1) -> list[Line]:

@@ -9,6 +9,7 @@ from farm.rules.matrices import matrix as matrices
 from farm.rules.planning import planning
 from farm.rules.planning.plans import ModelFacts
 from tests.bench import blocks, real_aa
+from tests.bench.ledger import Ledger
 
 
 def test_the_pairs_of_a_block_share_no_launch() -> None:
@@ -39,11 +40,11 @@ def test_longer_blocks_are_joined_from_the_same_place_of_three_blocks() -> None:
 
 def test_a_ledger_goes_on_where_it_ended_and_refuses_another_measurement(tmp_path: Path) -> None:
     path = tmp_path / "aa.jsonl"
-    real_aa.Ledger(path, head={"seed": 1}).add(line(0, 0), line(0, 1))
+    Ledger(path, head={"seed": 1}).add(line(0, 0), line(0, 1))
     with path.open("a") as file:
         file.write('{"model": "ls')
-    again = real_aa.Ledger(path, head={"seed": 1})
+    again = Ledger(path, head={"seed": 1})
     again.add(line(1, 0))
     assert [one["block"] for one in again.lines()] == [0, 0, 1]
     with pytest.raises(SystemExit, match="give another file"):
-        real_aa.Ledger(path, head={"seed": 2})
+        Ledger(path, head={"seed": 2})
