@@ -10,14 +10,15 @@ from rich.console import Console
 
 from farm.contract.document import Document
 from farm.rules.matrices import matrix as matrices
-from onnxfarm.calibration_files import CALIBRATION_HELP
 from onnxfarm.commands.axis_options import with_axes
 from onnxfarm.commands.bench_options import matrix_of, tolerances_of, with_settings
 from onnxfarm.commands.feed_options import fills_of, sizes_of
 from onnxfarm.commands.options import (
     BatchOption,
     BudgetOption,
+    CalibrationOption,
     DocumentOption,
+    EvaluationOption,
     ExpectedOption,
     HomeOption,
     InputOption,
@@ -27,9 +28,12 @@ from onnxfarm.commands.options import (
     PackagesOption,
     PrecisionOption,
     ProviderOption,
+    RecipeOption,
     SeedOption,
     ShapeOption,
+    StrictOption,
     ThreadsOption,
+    refuse_recipe_alone,
 )
 from onnxfarm.here.home import default_home
 from onnxfarm.outcomes import judge_cells_here
@@ -45,20 +49,11 @@ SustainedOption = Annotated[
 ToleranceOption = Annotated[
     list[str] | None, typer.Option(metavar="NAME=ATOL[,RTOL]", help="Tolerance of one output; repeat.")
 ]
-EvaluationOption = Annotated[
-    Path | None, typer.Option(metavar="NPZ", help="Labelled data: inputs by name and `labels`.")
-]
 RuntimesOption = Annotated[
     str | None,
     typer.Option(help="Runtimes, e.g. 1.29.0,1.31.1 or onnxruntime-openvino==1.24.1.", show_default="the newest"),
 ]
 MatrixOption = Annotated[str | None, typer.Option(metavar="FILE", help="A matrix file, - for stdin, or JSON text.")]
-RecipeOption = Annotated[
-    str,
-    typer.Option(
-        help="How outputs are judged on labelled data: top1, top5, mse, softmax+mse, …@OUTPUT.", show_default="top1"
-    ),
-]
 DivergeOption = Annotated[
     bool, typer.Option("--diverge", help="Where outputs changed between runtimes, name the first divergent node.")
 ]
@@ -98,12 +93,12 @@ def bench(  # noqa: PLR0913  every option of the command
     input_: InputOption = None,
     inputs: InputsOption = None,
     expected: ExpectedOption = None,
-    calibration: Annotated[Path | None, typer.Option(metavar="NPZ|DIR", help=CALIBRATION_HELP)] = None,
+    calibration: CalibrationOption = None,
     evaluation: EvaluationOption = None,
     recipe: RecipeOption = "",
     seed: SeedOption = 0,
     diverge: DivergeOption = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Also exit 1 if a cell was refused.")] = False,
+    strict: StrictOption = False,
     json_file: DocumentOption = None,
     timings: TimingsOption = None,
     allow_package: PackagesOption = None,
@@ -121,12 +116,9 @@ def bench(  # noqa: PLR0913  every option of the command
     declared = with_settings(declared, inputs=fills_of(input_), **settings)
     if diverge and allow_package:
         raise Usage("--diverge works with known distributions only: leave out --allow-package or --diverge.")
-    if recipe and evaluation is None:
-        raise Usage("--recipe says how labelled data are judged: add them with --evaluation.")
+    refuse_recipe_alone(recipe, evaluation)
     console = console_for(stderr=True)
-    options = Options(
-        home or default_home(), _folder(timings), calibration, evaluation, recipe or "top1", is_diverging=diverge
-    )
+    options = Options(home or default_home(), _folder(timings), calibration, evaluation, recipe or "top1", diverge)
     document, is_stopped = _measured(Subject(model, inputs, expected, seed), declared, options, console=console)
     _show(document, console=console, json_file=json_file)
     if is_stopped:

@@ -13,7 +13,14 @@ from rich.table import Table
 from farm.contract.divergence import DivergenceDocument, Spread
 from onnxfarm.commands.bench_options import matrix_of
 from onnxfarm.commands.feed_options import fills_of, sizes_of
-from onnxfarm.commands.options import DocumentOption, HomeOption, InputOption, InputsOption, ShapeOption
+from onnxfarm.commands.options import (
+    DocumentOption,
+    HomeOption,
+    InputOption,
+    InputsOption,
+    ModelArgument,
+    ShapeOption,
+)
 from onnxfarm.here.home import default_home
 from onnxfarm.outputs import write_text
 from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, needs_extra
@@ -22,33 +29,34 @@ from onnxfarm.screen import console_for
 if TYPE_CHECKING:
     from onnxfarm.here.divergence import Asked
 
-MODEL_HELP = "An .onnx (its external data is found), or a .zip."
+AgainstOption = Annotated[
+    str | None, typer.Option(help="Another runtime as the reference.", show_default="the CPU without optimisations")
+]
+BatchOption = Annotated[
+    int | None, typer.Option(help="Batch size of inputs made from the seed.", show_default="the model's, else 1")
+]
+OutOption = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Write the smallest part of the model that shows it there.")
+]
 
 
 @main_guard()
 def diverge(  # noqa: PLR0913  every option of the command
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help=MODEL_HELP)],
+    model: ModelArgument,
     ort: Annotated[str, typer.Option(help="The runtime in question, e.g. 1.21.1 or onnxruntime-openvino==1.24.1.")],
-    against: Annotated[
-        str | None,
-        typer.Option(help="Another runtime as the reference.", show_default="the CPU without optimisations"),
-    ] = None,
+    against: AgainstOption = None,
     provider: Annotated[str, typer.Option(help="Execution provider of --ort, e.g. cpu, openvino.")] = "cpu",
     level: Annotated[str, typer.Option(help="Optimisations of --ort: disable, basic, extended, all.")] = "all",
     precision: Annotated[str, typer.Option(help="A variant against the FP32 original: fp16, …")] = "fp32",
     inputs: InputsOption = None,
-    batch: Annotated[
-        int | None, typer.Option(help="Batch size of inputs made from the seed.", show_default="the model's, else 1")
-    ] = None,
+    batch: BatchOption = None,
     shape: ShapeOption = None,
     input_: InputOption = None,
     seed: Annotated[int, typer.Option(help="Seed of inputs.")] = 0,
     threads: Annotated[int, typer.Option(help="Intra-op threads.")] = 1,
     atol: Annotated[float | None, typer.Option(help="Absolute tolerance.", show_default="the precision's")] = None,
     rtol: Annotated[float | None, typer.Option(help="Relative tolerance.", show_default="the precision's")] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write the smallest part of the model that shows it there.")
-    ] = None,
+    out: OutOption = None,
     json_file: DocumentOption = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 when an output differs.")] = False,
     home: HomeOption = None,

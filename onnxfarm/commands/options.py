@@ -5,6 +5,9 @@ from typing import Annotated
 
 import typer
 
+from onnxfarm.calibration_files import CALIBRATION_HELP
+from onnxfarm.problems import Usage
+
 ModelArgument = Annotated[
     Path, typer.Argument(metavar="MODEL", help="An .onnx (its external data is found), or a .zip.")
 ]
@@ -41,8 +44,25 @@ InputOption = Annotated[
     typer.Option("--input", metavar="NAME=VALUE|LOW..HIGH", help="How to generate one input, e.g. ids=0..99; repeat."),
 ]
 ExpectedOption = Annotated[Path | None, typer.Option(metavar="NPZ", help="Expected outputs of the inputs.")]
+EvaluationOption = Annotated[
+    Path | None, typer.Option(metavar="NPZ", help="Labelled data: inputs by name and `labels`.")
+]
+CalibrationOption = Annotated[Path | None, typer.Option(metavar="NPZ|DIR", help=CALIBRATION_HELP)]
+RecipeOption = Annotated[
+    str,
+    typer.Option(
+        help="How outputs are judged on labelled data: top1, top5, mse, softmax+mse, …@OUTPUT.", show_default="top1"
+    ),
+]
+StrictOption = Annotated[bool, typer.Option("--strict", help="Also exit 1 if a cell was refused.")]
 SeedOption = Annotated[int, typer.Option(help="Seed of the inputs and of the order of rounds.")]
 TeamOption = Annotated[str, typer.Option("--team", help="The team it belongs to.", show_default="your first team")]
+
+
+def refuse_recipe_alone(recipe: str, evaluation: Path | None) -> None:
+    """Raises Usage for a recipe without the labelled data that it is for."""
+    if recipe and evaluation is None:
+        raise Usage("--recipe says how labelled data are judged: add them with --evaluation.")
 
 
 def _checked_file(given: Path | None) -> Path | None:

@@ -9,15 +9,21 @@ from rich.console import Console
 
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices.matrix_text import read_text as read_plain
-from onnxfarm.calibration_files import CALIBRATION_HELP, few_sentence
+from onnxfarm.calibration_files import few_sentence
 from onnxfarm.commands.feed_options import with_feed
 from onnxfarm.commands.options import (
+    CalibrationOption,
     DocumentOption,
+    EvaluationOption,
+    ExpectedOption,
     InputOption,
     InputsOption,
     OperatorsOption,
+    RecipeOption,
     ShapeOption,
+    StrictOption,
     TeamOption,
+    refuse_recipe_alone,
 )
 from onnxfarm.documents import read_text
 from onnxfarm.model_files import files_of, refuse_missing
@@ -37,6 +43,14 @@ MatrixOption = Annotated[
     ),
 ]
 
+SeedOption = Annotated[
+    int | None, typer.Option(help="Seed of the inputs and of the order of rounds.", show_default="chosen by the farm")
+]
+TimeoutOption = Annotated[
+    float | None,
+    typer.Option(metavar="MINUTES", help="With --wait, stop waiting after this many minutes.", show_default="never"),
+]
+
 
 @main_guard()
 def submit(  # noqa: PLR0913  every option of the command
@@ -49,28 +63,16 @@ def submit(  # noqa: PLR0913  every option of the command
     input_: InputOption = None,
     inputs: InputsOption = None,
     operators: OperatorsOption = False,
-    expected: Annotated[Path | None, typer.Option(metavar="NPZ", help="Expected outputs of these inputs.")] = None,
-    evaluation: Annotated[
-        Path | None, typer.Option(metavar="NPZ", help="Labelled data: inputs by name and `labels`.")
-    ] = None,
-    calibration: Annotated[Path | None, typer.Option(metavar="NPZ|DIR", help=CALIBRATION_HELP)] = None,
-    recipe: Annotated[
-        str, typer.Option(help="How outputs are judged on labelled data: top1, top5, mse, …", show_default="top1")
-    ] = "",
+    expected: ExpectedOption = None,
+    evaluation: EvaluationOption = None,
+    calibration: CalibrationOption = None,
+    recipe: RecipeOption = "",
     name: Annotated[str, typer.Option(help="The model's name on the farm.", show_default="the file's name")] = "",
     note: Annotated[str, typer.Option(help="A note on this version.")] = "",
     team: TeamOption = "",
-    seed: Annotated[
-        int | None,
-        typer.Option(help="Seed of the inputs and of the order of rounds.", show_default="chosen by the farm"),
-    ] = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            metavar="MINUTES", help="With --wait, stop waiting after this many minutes.", show_default="never"
-        ),
-    ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Also exit 1 if a cell was refused.")] = False,
+    seed: SeedOption = None,
+    timeout: TimeoutOption = None,
+    strict: StrictOption = False,
 ) -> None:
     """Send a model and a matrix to a farm.
 
@@ -78,8 +80,7 @@ def submit(  # noqa: PLR0913  every option of the command
     """
     if json_file is not None and not wait:
         raise Usage("--json writes the finished run: add --wait, or use `onnxfarm results RUN --json`.")
-    if recipe and evaluation is None:
-        raise Usage("--recipe says how labelled data are judged: add them with --evaluation.")
+    refuse_recipe_alone(recipe, evaluation)
     # before anything that has to be there first: an account, a farm
     files_of(model)
     beside = {"inputs": inputs, "expected": expected, "evaluation": evaluation, "calibration": calibration}

@@ -18,6 +18,22 @@ from onnxfarm.screen import console_for
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 WatchArgument = Annotated[str, typer.Argument(metavar="WATCH", help="A watch's number or name.")]
+MatrixOption = Annotated[
+    Path | None,
+    typer.Option("--matrix", metavar="FILE", help="A matrix without `runtime`; - is stdin.", show_default="the farm's"),
+]
+RuleOption = Annotated[
+    str,
+    typer.Option(
+        metavar="JSON",
+        help='What alerts, e.g. {"latency": 0.1, "kinds": ["slower", "parity"]}.',
+        show_default="latency beyond 5 %, and every other kind",
+    ),
+]
+ScheduleOption = Annotated[
+    str, typer.Option(help="Five fields of cron, UTC, e.g. '0 3 * * 1'.", show_default="no times")
+]
+ChannelOption = Annotated[list[int] | None, typer.Option(help="A channel's number; repeat.", show_default="the team's")]
 POLL_S = 2.0
 
 
@@ -28,30 +44,14 @@ def add(  # noqa: PLR0913  every option of the command
     reference: Annotated[str, typer.Option(help="The pinned reference release, e.g. 1.29.0.")],
     model: Annotated[list[str] | None, typer.Option(help="A model's number or name; repeat.")] = None,
     label: Annotated[str, typer.Option(help="Every model of the registry that has this label.")] = "",
-    matrix: Annotated[
-        Path | None,
-        typer.Option(
-            "--matrix", metavar="FILE", help="A matrix without `runtime`; - is stdin.", show_default="the farm's"
-        ),
-    ] = None,
-    rule: Annotated[
-        str,
-        typer.Option(
-            metavar="JSON",
-            help='What alerts, e.g. {"latency": 0.1, "kinds": ["slower", "parity"]}.',
-            show_default="latency beyond 5 %, and every other kind",
-        ),
-    ] = "",
+    matrix: MatrixOption = None,
+    rule: RuleOption = "",
     distribution: Annotated[str, typer.Option(help="The package to watch on the index.")] = "onnxruntime",
-    schedule: Annotated[
-        str, typer.Option(help="Five fields of cron, UTC, e.g. '0 3 * * 1'.", show_default="no times")
-    ] = "",
+    schedule: ScheduleOption = "",
     on_release: Annotated[bool, typer.Option(help="Measure when a release appears.")] = True,
     on_version: Annotated[bool, typer.Option(help="Measure when a model gets a new version.")] = True,
     prereleases: Annotated[bool, typer.Option(help="Pre-releases count as releases.")] = False,
-    channel: Annotated[
-        list[int] | None, typer.Option(help="A channel's number; repeat.", show_default="the team's")
-    ] = None,
+    channel: ChannelOption = None,
     team: TeamOption = "",
     server: ServerOption = None,
     as_json: JsonOption = False,
