@@ -7,7 +7,7 @@ to set and are never taken from a matrix. Packages and their releases: PyPI, Nov
 After a change: `deploy/lock-runtimes` hashes new packages, `deploy/document-providers` writes the tables of docs/.
 """
 
-from farm.rules.runtimes import web
+from farm.rules.runtimes import outside, web
 from farm.rules.runtimes.provider import Build, Building, Plugin, Provider, Signs
 
 PLAIN = Build("onnxruntime", is_complete=True)
@@ -395,4 +395,7 @@ CPU = Provider(
     plugins=tuple(plugin for entry in _BESIDE_THE_CPU for plugin in entry.plugins if not plugin.beside),
     meter="processor",
 )
-PROVIDERS = (CPU, *_BESIDE_THE_CPU)
+# those of this table; what is installed here of other people's comes behind them
+OWN = (CPU, *_BESIDE_THE_CPU)
+OUTSIDE = outside.installed(OWN)
+PROVIDERS = (*OWN, *OUTSIDE.entries)

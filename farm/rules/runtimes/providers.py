@@ -7,7 +7,7 @@ from farm.rules.runtimes import plugins
 from farm.rules.runtimes.distributions import EVERY_DISTRIBUTION, is_known
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.runtimes.provider import Building, Provider, Signs
-from farm.rules.runtimes.provider_table import CPU, PROVIDERS
+from farm.rules.runtimes.provider_table import CPU, OUTSIDE, PROVIDERS
 
 __all__ = [
     "CPU",
@@ -79,7 +79,9 @@ def of(name: str) -> Provider:
 
 
 def unknown_sentence(name: str) -> str:
-    """Which providers are near: by meaning where the word has one, else by spelling."""
+    """Which providers are near: by meaning where the word has one, else by spelling; or why its entry was left out."""
+    if (refused := OUTSIDE.refused.get(name.strip().lower())) is not None:
+        return refused
     meant = [entry.short for entry in PROVIDERS if name.strip().lower() in entry.meant_by]
     if not meant:
         return choice_sentence("provider", name, [p.short for p in PROVIDERS])

@@ -1,0 +1,152 @@
+"""Execution providers of other people: entries that installed packages offer as entry points of `onnxfarm.providers`.
+
+Such an entry is a `Provider`, as those of the table are. Farm, node and client read it alike, each where its package is
+installed beside them; reading it is an import, the only one that the rules make by name. It takes no name of the table,
+and lets nothing onto nodes: what carries its provider has to be allowed by name, as every package beyond the list. An
+entry that is malformed is left out, with a sentence in the log and where somebody asks for it.
+"""
+
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import EntryPoint, entry_points
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from pydantic import TypeAdapter, ValidationError
+
+from farm.rules.runtimes.provider import Plugin, Provider
+
+GROUP = "onnxfarm.providers"
+# what cells take as a provider, nodes as a tag, indexes as a package, and versions beside that of an ONNX Runtime
+_NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
+_TAG = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
+_PACKAGE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_RELEASE = re.compile(r"[0-9][0-9a-z.]{0,11}")
+_LIBRARY = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*")
+_OPTION = re.compile(r"[A-Za-z0-9_.]{1,64}")
+# such options are the agent's to set, never a matrix's
+_AGENTS_OWN = ("path", "file", "library", "folder", "directory", "config", "stream")
+_QUANTISATION = {"activation": ("int8", "uint8"), "symmetric": ("true", "false")}
+
+logger = logging.getLogger(__name__)
+
+
+class EntryProblem(ValueError):
+    """An entry that cannot be taken. The message is the end of a sentence about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """`entries` that were taken, and by the name of each other one a sentence that says why it was not."""
+
+    entries: tuple[Provider, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
+def installed(own: Sequence[Provider]) -> Outside:
+    """The entries of the packages that are installed here, beside the table's `own`."""
+    found = read(entry_points(group=GROUP), own=own)
+    for sentence in found.refused.values():
+        logger.warning("%s", sentence)
+    return found
+
+
+def read(points: Iterable[EntryPoint], *, own: Sequence[Provider]) -> Outside:
+    """The entries that these points give, in the order of their names; the first one of a name has it."""
+    taken: list[Provider] = []
+    refused: dict[str, str] = {}
+    for point in sorted(points):
+        try:
+            taken.append(_taken(point, beside=(*own, *taken)))
+        except EntryProblem as problem:
+            by = f"of {point.dist.name} " if point.dist is not None else ""
+            refused[point.name.lower()] = f"The provider {point.name!r} {by}is left out: {problem}"
+    return Outside(tuple(taken), refused)
+
+
+def _taken(point: EntryPoint, *, beside: Sequence[Provider]) -> Provider:
+    try:
+        given = point.load()
+    except Exception as error:  # whatever other people's modules raise
+        raise EntryProblem(f"{point.value} cannot be imported ({type(error).__name__}: {error}).") from error
+    if not isinstance(given, Provider):
+        raise EntryProblem(f"{point.value} is a {type(given).__name__} and has to be a {Provider.__name__}.")
+    try:
+        entry = TypeAdapter(Provider).validate_python(asdict(given))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise EntryProblem(f"{'.'.join(map(str, first['loc']))}: {first['msg']}.") from error
+    for problem in (*_malformed(entry), *_clashes(entry, beside=beside)):
+        raise EntryProblem(problem)
+    return entry
+
+
+def _malformed(entry: Provider) -> Iterator[str]:
+    words: Sequence[tuple[str, Iterable[str], re.Pattern[str]]] = (
+        ("name", [entry.name], _NAME),
+        ("short", [entry.short], _TAG),
+        ("tag", [entry.tag], _TAG),
+        ("aliases", entry.aliases, _WORD),
+        ("options", [*entry.options, *entry.defaults], _OPTION),
+        ("builds", [build.package for build in entry.builds], _PACKAGE),
+        ("computes_with", entry.computes_with, _PACKAGE),
+    )
+    for what, values, pattern in words:
+        yield from (f"{what} has {value!r}, which cannot be one." for value in values if not pattern.fullmatch(value))
+    if not entry.needs.strip():
+        yield "needs is empty: say what a machine has to have."
+    yield from _malformed_options(entry)
+    for plugin in entry.plugins:
+        yield from _malformed_plugin(plugin)
+    package, _, release = entry.probe_with.partition("==")
+    if entry.probe_with and (package not in entry.packages or not _RELEASE.fullmatch(release)):
+        yield f"probe_with has {entry.probe_with!r}: write NAME==VERSION of a package that carries it."
+
+
+def _malformed_options(entry: Provider) -> Iterator[str]:
+    for option in sorted({*entry.options, *entry.defaults}):
+        if any(word in option.lower() for word in _AGENTS_OWN):
+            yield f"the option {option!r} names a file or a library, which no matrix may set."
+        if option not in entry.options:
+            yield f"defaults has {option!r}, which is not one of its options."
+    for name, value in entry.quantisation.items():
+        if value not in _QUANTISATION.get(name, ()):
+            yield f"quantisation has {name}={value}; it takes {' and '.join(_QUANTISATION)}."
+
+
+def _malformed_plugin(plugin: Plugin) -> Iterator[str]:
+    if not _PACKAGE.fullmatch(plugin.package):
+        yield f"plugins has the package {plugin.package!r}, which cannot be one."
+    if not _LIBRARY.fullmatch(plugin.library):
+        yield f"the library of {plugin.package} is {plugin.library!r}: write MODULE:FUNCTION."
+    yield from (
+        f"{plugin.package} has the release {release!r}, which is not a version."
+        for release in (*plugin.releases, plugin.core)
+        if not _RELEASE.fullmatch(release)
+    )
+    try:
+        has_core = bool(plugin.beside) and SpecifierSet(plugin.beside).contains(plugin.core, prereleases=True)
+    except InvalidSpecifier:
+        has_core = False
+    if not has_core:
+        yield f"beside of {plugin.package} is {plugin.beside!r}: write a range with its core, like `>=1.29,<1.32`."
+
+
+def _clashes(entry: Provider, *, beside: Sequence[Provider]) -> Iterator[str]:
+    """What another entry has already. Builds may carry several providers, a plug-in's package carries one."""
+    known = {name: one.name for one in beside for name in _names(one)}
+    for name in sorted(_names(entry) & known.keys()):
+        yield f"{name!r} is the name of {known[name]} already."
+    packages = {package: one.name for one in beside for package in one.packages}
+    for plugin in entry.plugins:
+        if plugin.package in packages:
+            yield f"{plugin.package} carries {packages[plugin.package]} already."
+
+
+def _names(entry: Provider) -> set[str]:
+    return {
+        name.lower()
+        for name in (entry.name, entry.name.removesuffix("ExecutionProvider"), entry.short, entry.tag, *entry.aliases)
+    }
