@@ -171,7 +171,8 @@ def audit(scene: Scene, alerts: list[Any], rows: list[Any]) -> dict[str, Any]:
     for one in hooks:
         events_of.setdefault(one["id"], set()).add(one["data"]["event"])
     # each id tells of one event, and each event has one id
-    assert sorted(number for of in events_of.values() for number in of) == sorted(event["id"] for event in events)
+    received = sorted(number for of in events_of.values() for number in of)
+    assert received == sorted(event["id"] for event in events), (received, events, events_of)
     mail_ids = {one["id"] for one in mails}
     assert len(mail_ids) == len(events)
     return {

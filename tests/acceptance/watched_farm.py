@@ -78,10 +78,7 @@ class Scene:
         with self.receiver.lock:
             seen, self.receiver.seen = self.receiver.seen, []
         for headers, body in seen:
-            self.receiver.seen = [(headers, body)]
-            payload = self.receiver.verified()
-            self.receiver.seen = []
-            hooks.append({"id": headers["webhook-id"], "at": now(), **payload})
+            hooks.append({"id": headers["webhook-id"], "at": now(), **self.receiver.payload_of(headers, body)})
         with self.sink.lock:
             mails += [{"id": one["Message-ID"], "to": one["To"], "subject": one["Subject"]} for one in self.sink.seen]
             self.sink.seen.clear()
@@ -167,12 +164,17 @@ def opened(folder: Path, *, wheels: Path, first: list[str], minutes: float) -> I
     ):
         _set_environment(folder, index=index, sink=sink)
         plan = replace(make_plan(home=folder / "farm", port=free_port()), gateway_port=free_port())
-        with EmbeddedFarm(plan) as processes:
-            farm = LiveFarm(plan, processes.start(), processes)
-            scene = Scene(folder, farm, index, receiver, sink, kept, deadline)
-            try:
+        processes = EmbeddedFarm(plan)
+        scene = None
+        try:
+            with processes:
+                farm = LiveFarm(plan, processes.start(), processes)
+                scene = Scene(folder, farm, index, receiver, sink, kept, deadline)
                 yield scene
-            finally:
+        finally:
+            # also what came while the farm ended: it is sent, and no later call receives it again
+            if scene is not None:
+                scene.collect()
                 scene.save()
 
 

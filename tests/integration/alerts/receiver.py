@@ -36,7 +36,10 @@ class Receiver:
 
     def verified(self, number: int = -1) -> Any:
         """The payload of one request, if its signature is right."""
-        headers, body = self.seen[number]
+        return self.payload_of(*self.seen[number])
+
+    def payload_of(self, headers: dict[str, str], body: bytes) -> Any:
+        """What a request says, if its signature is right."""
         return Webhook(self.secret).verify(body.decode(), headers)
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
