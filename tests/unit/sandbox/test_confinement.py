@@ -157,11 +157,11 @@ def test_who_has_a_counter_can_open_no_other(confined: Confined) -> None:
     assert attempted(confined, body, counts="task-clock") == "refused 1"
 
 
-def test_where_a_counter_cannot_be_opened_the_child_runs_and_is_told_why(confined: Confined) -> None:
+def test_where_a_counter_cannot_be_opened_the_child_runs_without(confined: Confined) -> None:
     body = """import os
-told = [os.environ.get(name, "") for name in ("ONNXFARM_COUNTER_FD", "ONNXFARM_COUNTER_WHY")]
-if bool(told[0]) == told[1].startswith("not readable here: "):
-    raise OSError(1, str(told))"""
+number = os.environ.get("ONNXFARM_COUNTER_FD", "")
+if number and not number.isdecimal():
+    raise OSError(1, number)"""
     assert attempted(confined, body, counts="instructions") == "allowed"
 
 

@@ -1,6 +1,7 @@
 """Facts of the machine and the advice that follows from them."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -60,6 +61,27 @@ def test_governor_and_turbo_are_read_where_they_are_and_unknown_elsewhere(tmp_pa
     assert processor.turbo(tmp_path) is False
 
 
+@pytest.mark.parametrize(
+    ("text", "user", "level"),
+    [
+        ("4\n", 1000, 4),
+        ("3\n", 1000, 3),
+        ("2\n", 1000, None),
+        ("-1\n", 1000, None),
+        ("4\n", 0, None),
+        ("x", 1000, None),
+    ],
+)
+def test_a_kernel_that_closes_its_counters_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, user: int, level: int | None
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    setting = tmp_path / "perf_event_paranoid"
+    assert processor.counters_closed_at(setting) is None
+    setting.write_text(text)
+    assert processor.counters_closed_at(setting) == level
+
+
 def test_emulation_shows_in_the_threads_own_link(tmp_path: Path) -> None:
     (tmp_path / "thread-self").mkdir()
     (tmp_path / "thread-self" / "exe").symlink_to("/usr/bin/qemu-aarch64-static")
@@ -86,6 +108,7 @@ def test_a_quiet_machine_gets_no_advice() -> None:
         (quiet.Surroundings(free_memory_share=0.05), "5 % of the memory"),
         (quiet.Surroundings(is_emulated=True), "emulation"),
         (quiet.Surroundings(virtualization="KVM"), "virtual machine (KVM)"),
+        (quiet.Surroundings(counters_closed_at=4), "kernel.perf_event_paranoid is 4: instructions are not counted"),
     ],
 )
 def test_each_disturbance_has_its_sentence(seen: quiet.Surroundings, words: str) -> None:

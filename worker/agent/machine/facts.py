@@ -36,6 +36,7 @@ def read_facts(*, busy_window_s: float = BUSY_WINDOW_S) -> Facts:
         is_emulated=processor.is_emulated(),
         is_on_battery=battery is not None and battery.power_plugged is False,
         virtualization=known.virtualization,
+        counters_closed_at=processor.counters_closed_at(),
     )
     return Facts(
         hostname=socket.gethostname(),

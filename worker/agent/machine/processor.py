@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LSCPU_TIMEOUT_S = 5.0
+# of kernel.perf_event_paranoid: above it only root opens counters
+MOST_OPEN_TO_ALL = 2
 
 # flags that decide which kernels ONNX Runtime picks; Linux names
 TELLING_FLAGS = (
@@ -62,6 +64,13 @@ def governor(root: Path = Path("/sys/devices/system/cpu")) -> str | None:
     """The frequency governor, all of them when cores differ; None where the system has none (virtual machines)."""
     found = {_read(path) for path in root.glob("cpu[0-9]*/cpufreq/scaling_governor")} - {None}
     return ", ".join(sorted(name for name in found if name)) or None
+
+
+def counters_closed_at(setting: Path = Path("/proc/sys/kernel/perf_event_paranoid")) -> int | None:
+    """The kernel's setting, where it lets this user open no counter of a thread's instructions; None where it does."""
+    level = _read(setting)
+    is_closed = level is not None and level.isdecimal() and int(level) > MOST_OPEN_TO_ALL
+    return int(level) if level and is_closed and os.geteuid() != 0 else None
 
 
 def turbo(root: Path = Path("/sys/devices/system/cpu")) -> bool | None:

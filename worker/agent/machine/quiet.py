@@ -24,6 +24,7 @@ class Surroundings:
     is_emulated: bool = False
     is_on_battery: bool = False
     virtualization: str | None = None
+    counters_closed_at: int | None = None
 
 
 def advice(seen: Surroundings) -> tuple[str, ...]:
@@ -84,6 +85,11 @@ def _about_the_machine(seen: Surroundings) -> Iterator[str]:
         yield (
             f"This is a virtual machine ({seen.virtualization}): other guests on its host may disturb it; "
             "the noise floor of its A/A pairs shows how much."
+        )
+    if seen.counters_closed_at is not None:
+        yield (
+            f"kernel.perf_event_paranoid is {seen.counters_closed_at}: instructions are not counted; "
+            "set it to 2 or lower (sysctl kernel.perf_event_paranoid=2)."
         )
 
 
