@@ -138,6 +138,7 @@ export class Block {
   /** @returns {Promise<Reply>} */
   async #measureRounds() {
     const { first_round: first, max_rounds: most } = this.order;
+    /** @type {Reply} */
     let reply = { go_on: true, trace_arms: [], trace_rounds: 0 };
     for (let number = first; number < first + most && this.alive.size && reply.go_on; number++) {
       const began = performance.now();

@@ -45,6 +45,13 @@ export class Node {
     this.helloAt = 0;
     this.helloEveryS = 60;
     this.isOver = false;
+    /** @type {import("./contract.js").Welcome | null} */
+    this.lastWelcome = null;
+    /** Whether the last hello said that the page is away. */
+    this.wasAway = false;
+    this.tries = 0;
+    /** @type {object | null} */
+    this.facts = null;
   }
 
   /** Works until the farm refuses this node or it is left. */
@@ -112,7 +119,7 @@ export class Node {
       // somebody else has the block, or the page was hidden while it waited
       if ((problem instanceof Refused && problem.status === 409) || this.now.signal.aborted) return;
       if (![Refused, Away, Problem].some((kind) => problem instanceof kind)) throw problem;
-      this.tries = (this.tries ?? 0) + 1;
+      this.tries++;
       this.#tell({ state: problem instanceof Away ? "away" : "paused", sentence: problem.message, doing: "" });
       await sleep(pauseAfter(this.tries));
     }
@@ -149,7 +156,7 @@ export class Node {
     const runtimes = [...this.files.ready].map((version) => ({ distribution: DISTRIBUTION, version }));
     const said = {
       contract_version: CONTRACT_VERSION,
-      facts: this.facts ?? (this.facts = await facts(this.identity.name)),
+      facts: (this.facts ??= await facts(this.identity.name)),
       tags: abilities?.tags ?? {},
       providers: abilities?.providers ?? [],
       runtimes,

@@ -39,7 +39,7 @@ export async function readArrays(archive) {
   return arrays;
 }
 
-/** @param {DataView} view */
+/** @param {DataView<ArrayBuffer>} view */
 function* entriesOf(view) {
   let end = view.byteLength - 22;
   while (end >= 0 && view.getUint32(end, true) !== END) end--;
@@ -55,7 +55,7 @@ function* entriesOf(view) {
   }
 }
 
-/** @param {DataView} view @param {{name: string, method: number, packed: number, header: number}} entry */
+/** @param {DataView<ArrayBuffer>} view @param {{name: string, method: number, packed: number, header: number}} entry */
 async function contentOf(view, { name, method, packed, header }) {
   const start = header + 30 + view.getUint16(header + 26, true) + view.getUint16(header + 28, true);
   const bytes = new Uint8Array(view.buffer, start, packed);

@@ -12,7 +12,7 @@ export class Pace {
     this.rounds = 0;
     this.roundS = 0;
     this.traceS = 0;
-    this.begin();
+    this.began = performance.now();
   }
 
   /** The promised time counts from now on. */

@@ -157,7 +157,7 @@ function feedsOf(ort, names, given) {
 
 /** @param {Record<string, any>} outputs @returns {Record<string, Tensor>} */
 function tensorsOf(outputs) {
-  const copied = ([name, one]) => [name, { dtype: one.type, shape: [...one.dims], data: one.data.slice() }];
+  const copied = (/** @type {[string, any]} */ [name, one]) => [name, { dtype: one.type, shape: [...one.dims], data: one.data.slice() }];
   return Object.fromEntries(Object.entries(outputs).map(copied));
 }
 
