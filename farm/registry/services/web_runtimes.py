@@ -1,30 +1,24 @@
 """ONNX Runtime Web for browsers that are nodes: fetched from npm by a `prepare` worker, unpacked confined, kept."""
 
-import logging
 from pathlib import Path
 from typing import Final
 
 from django.conf import settings
 
-from farm.accounts.refusals import Conflict, Missing, Refusal
+from farm.accounts.refusals import Conflict, Missing
 from farm.contract.cells import FileRef
-from farm.contract.reasons import ReasonCode
 from farm.registry import npm, storage
 from farm.registry.models import WebRuntime
-from farm.registry.services.keeping import at_work
-from farm.registry.services.making import claim, ensure_web_runtime, fail, finish
+from farm.registry.services.carrying import carry_out
+from farm.registry.services.making import ensure_web_runtime
 from farm.registry.states import MakingState
 from farm.registry.workbench import bench
 from farm.rules.runtimes import web
 from farm.workshop import orders
 
-log = logging.getLogger(__name__)
 PACKAGE: Final = "package.tgz"
 # a node could ask for any number
 MOST_RELEASES: Final = 100
-BROKEN: Final = (
-    "The farm failed while it fetched this runtime, through an error in its own code; its log has the details."
-)
 
 
 def web_runtime(version: str) -> WebRuntime:
@@ -56,22 +50,7 @@ def web_file(sha256: str) -> Path:
 
 def fetch_web_runtime(row_id: int) -> None:
     """Fetches a release; a second message for the same row does nothing."""
-    row = WebRuntime.objects.filter(pk=row_id).first()
-    if row is None or not claim(row):
-        return
-    try:
-        with at_work(row):
-            _fetch(row)
-    except (npm.NpmError, orders.WorkshopError) as problem:
-        fail(row, code=problem.reason.code, text=problem.reason.text)
-    except Refusal as refusal:
-        fail(row, code=ReasonCode.INTERNAL, text=str(refusal))
-    except Exception:
-        # whatever broke is ours: nobody should wait for ever, and the log has where
-        log.exception("fetching %s broke", row)
-        fail(row, code=ReasonCode.INTERNAL, text=BROKEN)
-    else:
-        finish(row)
+    carry_out(WebRuntime.objects.filter(pk=row_id).first(), _fetch)
 
 
 def _fetch(row: WebRuntime) -> None:

@@ -1,6 +1,5 @@
 """What the `prepare` workers make of pending rows, each step in the workshop's sandboxed child."""
 
-import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -8,13 +7,11 @@ from typing import TypeVar
 from django.conf import settings
 from django.db import transaction
 
-from farm.accounts.refusals import Conflict, Refusal
-from farm.contract.reasons import ReasonCode
+from farm.accounts.refusals import Conflict
 from farm.registry.bundles import Part
 from farm.registry.models import Artifact, Blob, EvaluationData, Outline, Preparation, Variant, VariantReport
+from farm.registry.services.carrying import carry_out
 from farm.registry.services.given import Bench
-from farm.registry.services.keeping import at_work
-from farm.registry.services.making import claim, fail, finish
 from farm.registry.services.room import store_blob
 from farm.registry.services.uploads import store_artifact
 from farm.registry.states import FileRole
@@ -23,8 +20,6 @@ from farm.registry.workbench import bench, copy, lay_out
 from farm.rules.cells import recipes
 from farm.workshop import orders
 
-log = logging.getLogger(__name__)
-BROKEN = "Internal error while processing this model; see the farm's log, then try again."
 GIVEN = "expected"
 Row = TypeVar("Row", Variant, Preparation, EvaluationData, VariantReport, Outline)
 
@@ -60,21 +55,12 @@ def make_outline(outline_id: int) -> None:
 
 def _work(row: Row | None, make: Callable[[Row, Bench], None], *, only_main: bool = False) -> None:
     """Claim the row, make it, and write how it went. `only_main`: weights that lie outside the model are not needed."""
-    if row is None or not claim(row):
-        return
-    try:
-        with at_work(row), bench() as folder:
+
+    def made(row: Row) -> None:
+        with bench() as folder:
             make(row, _set_up(row.artifact, folder, only_main=only_main))
-    except orders.WorkshopError as problem:
-        fail(row, code=problem.reason.code, text=problem.reason.text)
-    except Refusal as refusal:
-        fail(row, code=ReasonCode.INTERNAL, text=str(refusal))
-    except Exception:
-        # whatever broke is ours: the row must not wait for ever, and the log has the trace
-        log.exception("making %s broke", row)
-        fail(row, code=ReasonCode.INTERNAL, text=BROKEN)
-    else:
-        finish(row)
+
+    carry_out(row, made)
 
 
 def _set_up(artifact: Artifact, folder: Path, *, only_main: bool) -> Bench:
