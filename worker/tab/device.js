@@ -12,7 +12,7 @@ export async function obstacles() {
   if (!isSecureContext) {
     found.push(
       `${location.origin} is not an https:// address: browsers keep keys and run threads there alone. ` +
-        "Ask the operator of the farm to serve it by TLS (docs/operations.md).",
+        "Ask the operator of the farm to serve it by TLS (`onnxfarm serve --tls-cert … --tls-key …`, or a proxy).",
     );
   } else if (!crossOriginIsolated) {
     found.push("This page is not isolated from other sites, so that its clock is coarse: open it in a tab of its own.");
