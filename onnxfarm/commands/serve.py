@@ -9,18 +9,24 @@ from typing import Annotated
 import typer
 
 from onnxfarm.here.home import HOME_VARIABLE
-from onnxfarm.problems import needs_extra
+from onnxfarm.problems import Usage, main_guard, needs_extra
 
 # the server's program, by name: what users install never imports it
 SERVER = "farm.config.embedded.serve"
 
 
+@main_guard()
 def serve(
     home: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Database, files, keys, logs.", show_default="$ONNXFARM_HOME, else ./var"),
     ] = None,
     port: Annotated[int, typer.Option(min=1, max=65_535, metavar="N", help="Port of the pages.")] = 8000,
+    tls_cert: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Certificate in PEM: https:// for other machines.")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key, without a password.")] = None,
+    tls_port: Annotated[int, typer.Option(min=1, max=65_534, metavar="N", help="Port of the pages by TLS.")] = 8443,
     node: Annotated[bool, typer.Option("--node/--no-node", help="Whether this machine measures too.")] = True,
 ) -> None:
     """Start a farm on this machine, and keep it up until Ctrl-C. Prints a one-time sign-in link."""
@@ -28,7 +34,11 @@ def serve(
         # looked for and not imported, as the command never imports the server
         if importlib.util.find_spec("django") is None:
             raise ModuleNotFoundError(name="django")
+    if (tls_cert is None) != (tls_key is None):
+        raise Usage("--tls-cert and --tls-key come together: the certificate, and the key that it was made with.")
     folder = home or Path(os.environ.get(HOME_VARIABLE) or "var")
     words = ["--home", str(folder), "--port", str(port), *([] if node else ["--no-node"])]
+    if tls_cert is not None:
+        words += ["--tls-cert", str(tls_cert), "--tls-key", str(tls_key), "--tls-port", str(tls_port)]
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-m", SERVER, *words])

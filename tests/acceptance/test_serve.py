@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,10 +13,12 @@ from pathlib import Path
 from urllib import request
 
 import pytest
+from cryptography import x509
 
 from farm.config.embedded.plan import free_port
 from tests.conftest import PROJECT
 from tests.processes import wait_for
+from tests.unit.test_tls import made
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -93,3 +96,35 @@ def test_a_port_that_is_taken_is_told_in_words(tmp_path: Path) -> None:
         words = [sys.executable, "-m", "onnxfarm.main", "serve", "--home", str(tmp_path), "--port", port]
         done = subprocess.run(words, capture_output=True, text=True, cwd=PROJECT)
     assert (done.returncode, f"Port {port} is taken" in done.stderr) == (3, True)
+
+
+def test_other_machines_reach_a_farm_with_a_certificate_by_https(tmp_path: Path) -> None:
+    cert, key = made(tmp_path, [x509.DNSName("localhost")])
+    port, outside = free_port(), free_port()
+    words = ["--tls-cert", str(cert), "--tls-key", str(key), "--tls-port", str(outside)]
+    with serving(tmp_path, "--port", str(port), *words) as said:
+        assert f"The farm is up at https://localhost:{outside} " in said
+        link = re.search(r"Sign in, once, with (\S+)", said)
+        nodes = re.search(r"(\d+) \(nodes\)", said)
+        assert link is not None
+        assert nodes is not None
+        trusting = ssl.create_default_context(cafile=str(cert))
+        with request.urlopen(link[1], context=trusting) as page:
+            assert "<button" in page.read().decode()
+        # the page of browsers that are nodes
+        tab = f"https://localhost:{nodes[1]}/api/node/v1/tab/index.html"
+        with request.urlopen(tab, context=trusting) as page:
+            assert page.headers["Cross-Origin-Opener-Policy"] == "same-origin"
+
+
+def test_a_certificate_without_its_key_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "onnxfarm.main", "serve", "--home", str(tmp_path / "farm"), "--tls-cert", "a.pem"],
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "--tls-cert and --tls-key come together" in done.stderr
+    assert not (tmp_path / "farm").exists()

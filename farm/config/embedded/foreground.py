@@ -35,7 +35,10 @@ def say_up(farm: EmbeddedFarm, opened: Opened) -> None:
     """Where the farm is, and how long each of its parts took."""
     steps = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in farm.seconds.items())
     print(f"The farm is up at {opened.url} ({steps}).", file=sys.stderr)
-    if farm.plan.public_url:
+    if farm.plan.tls is not None:
+        ports = f"{farm.plan.tls.port} (pages) and {farm.plan.tls.gateway_port} (nodes)"
+        print(f"Other machines reach it at the ports {ports} of this one; let a firewall pass both.", file=sys.stderr)
+    elif farm.plan.public_url:
         words = f"{farm.plan.url}, and /api/node/ to {farm.plan.gateway_url}"
         print(f"Let the proxy in front of it send everything to {words}.", file=sys.stderr)
 

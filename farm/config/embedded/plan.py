@@ -1,5 +1,7 @@
 """Where an embedded farm will run: its folder, its ports, and whether this machine has room for it."""
 
+from __future__ import annotations
+
 import contextlib
 import fcntl
 import os
@@ -8,7 +10,11 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from farm.config.embedded.tls import Tls
 
 ROOT = Path(__file__).resolve().parents[3]
 HOST = "127.0.0.1"
@@ -23,8 +29,8 @@ class NotPossibleError(RuntimeError):
 class Plan:
     """What to start and where. `node_home` None: no node on this machine.
 
-    `public_url`, `public_gateway_url`: what people type and nodes are told where a proxy stands in front; empty: `url`
-    and `gateway_url`, where the processes listen.
+    `public_url`, `public_gateway_url`: what people type and nodes are told where a proxy or `tls` stands in front;
+    empty: `url` and `gateway_url`, where the processes listen.
     """
 
     home: Path
@@ -33,6 +39,7 @@ class Plan:
     node_home: Path | None = None
     public_url: str = ""
     public_gateway_url: str = ""
+    tls: Tls | None = None
 
     @property
     def url(self) -> str:
@@ -63,8 +70,9 @@ class Plan:
             "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
             "PYTHONUNBUFFERED": "1",
         }
-        # it listens on the loopback interface, so that whoever serves https:// is a proxy of this machine
-        is_behind_proxy = {"ONNXFARM_BEHIND_PROXY": "1"} if self.told.startswith("https://") else {}
+        # it listens on the loopback interface, so that a proxy of this machine serves https://, where TLS does not
+        has_proxy = self.tls is None and self.told.startswith("https://")
+        is_behind_proxy = {"ONNXFARM_BEHIND_PROXY": "1"} if has_proxy else {}
         return is_behind_proxy | dict(os.environ) | own
 
 
@@ -85,7 +93,7 @@ def make_plan(*, home: Path, port: int, with_node: bool = True) -> Plan:
             f"Only {free / 1e6:.0f} MB are free where {home} lies; a farm needs {LEAST_FREE_BYTES / 1e6:.0f} MB for "
             f"runtimes and models. Make room, or name a folder on another disk in ONNXFARM_HOME."
         )
-    if not _is_free(port):
+    if not is_free(port):
         raise NotPossibleError(f"Port {port} is taken by another program; choose another with --port N.")
     return Plan(
         home,
@@ -132,7 +140,8 @@ def _is_address(text: str) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
-def _is_free(port: int) -> bool:
+def is_free(port: int) -> bool:
+    """Whether nobody listens on this port of this machine."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -144,7 +153,7 @@ def _is_free(port: int) -> bool:
 
 def free_port(*, near: int | None = None) -> int:
     """A port of this machine that nobody listens on; the one after `near` when that is free."""
-    if near is not None and near < 65_535 and _is_free(near + 1):
+    if near is not None and near < 65_535 and is_free(near + 1):
         return near + 1
     with socket.socket() as probe:
         probe.bind((HOST, 0))

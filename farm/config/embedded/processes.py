@@ -23,6 +23,7 @@ from farm.config import addresses, workers
 from farm.config.embedded import broker
 from farm.config.embedded.plan import HOST, Plan
 from farm.config.embedded.supervisor import ProcessEndedError, Started, Supervisor
+from farm.config.embedded.tls import ANYWHERE, Tls
 
 READY_S = 90.0
 TURN_S = 0.05
@@ -82,6 +83,8 @@ class EmbeddedFarm:
         # both import while the tables are made, and answer once asked
         self.start_web()
         self.start_gateway()
+        if self.plan.tls is not None:
+            self.start_tls(self.plan.tls)
         self._wait_until("database", lambda: not opening.is_running)
         self.supervisor.finish(opening, timeout_s=READY_S)
         words = json.loads(opening.log.read_text().strip().splitlines()[-1])
@@ -103,16 +106,26 @@ class EmbeddedFarm:
     def start_broker(self) -> Started:
         return self.supervisor.start("broker", broker.command(self.plan.home))
 
-    def start_web(self) -> Started:
-        bind = ["--bind", f"{HOST}:{self.plan.port}", "--no-control-socket"]
+    def start_web(self, name: str = "web", *, host: str = HOST, port: int = 0, more: tuple[str, ...] = ()) -> Started:
+        bind = ["--bind", f"{host}:{port or self.plan.port}", "--no-control-socket"]
         # pages that fill in by themselves ask every two seconds: their connection is not to be made anew each time
         workers = ["--workers", "1", "--threads", "8", "--timeout", "600", "--keep-alive", "10"]
-        return self._start("web", "gunicorn", "farm.config.wsgi:application", *bind, *workers)
+        return self._start(name, "gunicorn", "farm.config.wsgi:application", *bind, *workers, *more)
 
-    def start_gateway(self) -> Started:
-        address = ["--host", HOST, "--port", str(self.plan.gateway_port)]
+    def start_tls(self, tls: Tls) -> None:
+        """Pages and gateway once more, for other machines; those on the loopback interface stay for this one."""
+        files = (str(tls.cert), str(tls.key))
+        pages = ("--certfile", files[0], "--keyfile", files[1])
+        self.start_web("web-tls", host=ANYWHERE, port=tls.port, more=pages)
+        nodes = ("--ssl-certfile", files[0], "--ssl-keyfile", files[1])
+        self.start_gateway("gateway-tls", host=ANYWHERE, port=tls.gateway_port, more=nodes)
+
+    def start_gateway(
+        self, name: str = "gateway", *, host: str = HOST, port: int = 0, more: tuple[str, ...] = ()
+    ) -> Started:
+        address = ["--host", host, "--port", str(port or self.plan.gateway_port)]
         quiet = ["--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "1"]
-        return self._start("gateway", "uvicorn", "farm.config.asgi:application", *address, *quiet)
+        return self._start(name, "uvicorn", "farm.config.asgi:application", *address, *quiet, *more)
 
     def start_prepare(self) -> Started:
         return self.supervisor.start("prepare", workers.prepare())

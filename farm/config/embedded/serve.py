@@ -9,6 +9,7 @@ from farm.config.embedded.foreground import EXIT_INFRASTRUCTURE, EndedBySignal, 
 from farm.config.embedded.plan import NotPossibleError, make_plan, only_one
 from farm.config.embedded.processes import EmbeddedFarm
 from farm.config.embedded.supervisor import ProcessEndedError
+from farm.config.embedded.tls import secured
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -17,10 +18,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--no-node", action="store_true")
+    parser.add_argument("--tls-cert", type=Path)
+    parser.add_argument("--tls-key", type=Path)
+    parser.add_argument("--tls-port", type=int, default=8443)
     options = parser.parse_args(argv)
     try:
         with ending_by_signals():
             plan = make_plan(home=options.home, port=options.port, with_node=not options.no_node)
+            if options.tls_cert is not None:
+                plan = secured(plan, cert=options.tls_cert, key=options.tls_key, port=options.tls_port)
             with only_one(plan.home), EmbeddedFarm(plan) as farm:
                 opened = farm.start()
                 say_up(farm, opened)

@@ -1,0 +1,83 @@
+"""TLS of a farm that no proxy stands in front of: `onnxfarm serve --tls-cert FILE --tls-key FILE`.
+
+Browsers keep keys and run threads at an https:// address alone, so that a phone can be a node only there.
+"""
+
+import ssl
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from farm.config.embedded.plan import NotPossibleError, Plan, free_port, is_free
+
+ANYWHERE = "0.0.0.0"
+
+
+@dataclass(frozen=True)
+class Tls:
+    """A certificate with its key, and the two ports of every address of this machine that it is shown at."""
+
+    cert: Path
+    key: Path
+    port: int
+    gateway_port: int
+
+
+def secured(plan: Plan, *, cert: Path, key: Path, port: int) -> Plan:
+    """The same farm, at https:// under the certificate's name too.
+
+    Raises NotPossibleError: no certificate, another's key, one with a password, no name that can be typed, port taken.
+    """
+    name = _name_of(cert)
+    _check_pair(cert, key)
+    if not is_free(port):
+        raise NotPossibleError(f"Port {port} is taken by another program; choose another with --tls-port N.")
+    tls = Tls(cert.resolve(), key.resolve(), port, free_port(near=port))
+    return replace(
+        plan,
+        tls=tls,
+        public_url=plan.public_url or f"https://{name}:{tls.port}",
+        public_gateway_url=plan.public_gateway_url or f"https://{name}:{tls.gateway_port}",
+    )
+
+
+def _name_of(cert: Path) -> str:
+    """What people type: the first name of the certificate that is no pattern, else its first address."""
+    try:
+        read = x509.load_pem_x509_certificates(cert.read_bytes())[0]
+    except OSError as problem:
+        raise NotPossibleError(f"The certificate {cert} cannot be read ({problem.strerror}).") from problem
+    except ValueError as problem:
+        raise NotPossibleError(
+            f"{cert} is no certificate in PEM: name the file that begins with the farm's own."
+        ) from problem
+    try:
+        names = read.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        names = x509.SubjectAlternativeName([])
+    found = [
+        *names.get_values_for_type(x509.DNSName),
+        *(f"[{one}]" if one.version == 6 else str(one) for one in names.get_values_for_type(x509.IPAddress)),
+        *(str(one.value) for one in read.subject.get_attributes_for_oid(NameOID.COMMON_NAME)),
+    ]
+    plain = [name for name in found if name and "*" not in name and " " not in name]
+    if not plain:
+        raise NotPossibleError(
+            f"{cert} names no host that can be typed: set ONNXFARM_PUBLIC_URL to the farm's address."
+        )
+    return plain[0]
+
+
+def _check_pair(cert: Path, key: Path) -> None:
+    def refuse() -> str:
+        raise ValueError("it asks for a password")
+
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password=refuse)
+    except (OSError, ValueError) as problem:
+        why = problem.reason if isinstance(problem, ssl.SSLError) else getattr(problem, "strerror", None) or problem
+        raise NotPossibleError(
+            f"{key} is not the key of {cert} ({why}): name the key that it was made with."
+        ) from problem
