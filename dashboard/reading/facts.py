@@ -1,12 +1,14 @@
 """The strip of facts under a verdict: what was measured, where, when, by whom."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dashboard import axes, numbers, words
 from farm.contract.cells import SessionSettings
 from farm.contract.document import Cell, Document
 from farm.rules.cells.axes import OWN_AXES
+
+NO_NODE = "none yet"
 
 
 @dataclass(frozen=True)
@@ -65,10 +67,20 @@ def of_run(document: Document) -> list[Fact]:
         Fact("Batch", _distinct(ran, "batch").replace("batch ", "")),
         Fact("Precision", _distinct(ran, "precision")),
         Fact("Threads", ", ".join(str(n) for n in sorted({cell.threads for cell in ran}))),
-        Fact("Node", ", ".join(nodes) or "none yet"),
+        Fact("Node", ", ".join(nodes) or NO_NODE),
         Fact("Budget", f"{document.budget}, seed {document.seed}"),
     ]
     return [fact for fact in facts if fact.text]
+
+
+def with_nodes(told: Iterable[Fact], measuring: Iterable[str]) -> list[Fact]:
+    """Facts of an open run; nodes that are measuring stand beside those that have measured."""
+    busy = set(measuring) - {""}
+
+    def node(known: str) -> str:
+        return ", ".join(sorted({*known.split(", "), *busy} - {NO_NODE}))
+
+    return [replace(fact, text=node(fact.text)) if busy and fact.name == "Node" else fact for fact in told]
 
 
 def of_cell(cell: Cell) -> list[Fact]:

@@ -124,7 +124,7 @@ def _head(row: "Run", whole_run: Whole, still: live.Standstill | None, *, may_wr
         "because": whole_run.because,
         "progress": _progress(row, is_moving=whole_run.activity == "measuring") if is_open else None,
         "warnings": whole_run.warnings,
-        "facts": [*whole_run.told, *_who(row)],
+        "facts": [*facts.with_nodes(whole_run.told, [one.node for one in now["busy"]] if now else []), *_who(row)],
         "may_write": may_write,
         "may_continue": whole_run.may_continue,
     }

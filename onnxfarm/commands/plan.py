@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from farm.rules.cells.numbers import counted
 from onnxfarm.commands.feed_options import with_feed
 from onnxfarm.commands.options import InputOption, InputsOption, JsonOption, ShapeOption
 from onnxfarm.commands.submit import MatrixOption, read_matrix
@@ -52,9 +53,8 @@ def show_plan(answer: Plan, *, console: Console) -> None:
     if answer.get("problem"):
         say(f"⊘ {answer['problem']}", console=console)
     minutes = float(answer.get("minutes") or 0.0)
-    console.print(
-        f"{answer.get('cells', 0)} cells in {len(blocks)} blocks, about {minutes:.0f} min on one node.", highlight=False
-    )
+    size = f"{counted(int(answer.get('cells') or 0), 'cell')} in {counted(len(blocks), 'block')}"
+    console.print(f"{size}, about {minutes:.0f} min on one node.", highlight=False)
     if blocks:
         console.print(_blocks(blocks))
     for block in blocks:

@@ -13,6 +13,7 @@ from farm.accounts.refusals import Missing
 from farm.accounts.selectors import Anyone
 from farm.fleet.models import Node
 from farm.fleet.states import NodeState
+from farm.rules.cells.numbers import counted
 from farm.runs.models import Block, Event, Report, Run
 from farm.runs.selectors.evidence import COUNTED
 from farm.runs.states import ENDED_BLOCKS, BlockState, RunState
@@ -80,7 +81,8 @@ class Progress:
             return ""
         busy, total = self.blocks.get(BlockState.LEASED, 0), sum(self.blocks.values())
         ended = sum(self.blocks.get(state, 0) for state in ENDED_BLOCKS)
-        where = f"{busy} of {total} blocks being measured" if busy else f"{ended} of {total} blocks done"
+        of = counted(total, "block")
+        where = f"{busy} of {of} being measured" if busy else f"{ended} of {of} done"
         return "; ".join((f"{where}, round {self.rounds} of {self.rounds_most}", *self.doing))
 
     @property

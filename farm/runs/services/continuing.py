@@ -8,6 +8,7 @@ from farm.accounts.models import User
 from farm.accounts.refusals import Conflict, Invalid, NotAllowed
 from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.states import NodeHealth
+from farm.rules.cells.numbers import counted
 from farm.runs.models import Block, Run
 from farm.runs.services.bell import ring_on_commit
 from farm.runs.services.finishing import finish_run_if_over
@@ -55,7 +56,8 @@ def more_rounds(*, run: Run, by: User, rounds: int, blocks: Collection[int] | No
             raise Conflict(f"Run {row.pk} is {row.state}.")
         for block in chosen:
             _go_on(block, rounds)
-        text = f"{by.username} asked for {rounds} more rounds of {len(chosen)} blocks."
+        more = counted(rounds, "more round")
+        text = f"{by.username} asked for {more} of {counted(len(chosen), 'block')}."
         row.log(EventKind.MORE_ROUNDS, text, blocks=[block.number for block in chosen], rounds=rounds)
     return chosen
 

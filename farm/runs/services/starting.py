@@ -13,6 +13,7 @@ from farm.contract.reasons import CellStatus, Reason
 from farm.contract.version import node_queue, tag_queue
 from farm.registry.models import Preparation, Variant, Version
 from farm.registry.services import ensure_preparation, ensure_variant
+from farm.rules.cells.numbers import counted
 from farm.rules.planning.plans import Plan, PlannedBlock
 from farm.rules.runtimes.releases import NONE_YANKED
 from farm.runs.models import Arm, Block, Cell, Run
@@ -178,5 +179,6 @@ def _number(name: str) -> int:
 
 
 def _sentence(plan: Plan) -> str:
-    refused = f", {len(plan.refused)} points refused" if plan.refused else ""
-    return f"{plan.cells} cells in {len(plan.blocks)} blocks{refused}; about {plan.minutes:.0f} minutes."
+    refused = f", {counted(len(plan.refused), 'point')} refused" if plan.refused else ""
+    size = f"{counted(plan.cells, 'cell')} in {counted(len(plan.blocks), 'block')}"
+    return f"{size}{refused}; about {counted(round(plan.minutes), 'minute')}."

@@ -68,7 +68,7 @@ def test_a_plan_shows_what_would_run_and_what_would_not(
     result = onnxfarm("plan", models / "mlp_external.onnx", "--matrix", matrix)
     assert result.exit_code == 0, result.output
     assert "mlp_external.onnx.data" in result.stderr  # found by its name in the model
-    assert "cells in" in result.stdout
+    assert "4 cells in 1 block, about" in result.stdout
     answer = json.loads(onnxfarm("plan", models / "mlp_external.onnx", "--matrix", matrix, "--json").stdout)
     assert {"cells", "blocks", "refused", "minutes"} <= set(answer)
     assert Version.objects.count() == 1

@@ -120,6 +120,19 @@ def test_facts_of_a_run_cover_what_was_measured_where(document: Document) -> Non
     assert facts.of_run(document.model_copy(update={"cells": []})) == []
 
 
+def test_a_node_that_measures_is_named_before_its_first_cell_has_ended(document: Document) -> None:
+    waiting = facts.of_run(
+        document.model_copy(update={"cells": [cell.model_copy(update={"node": None}) for cell in document.cells]})
+    )
+
+    def node(told: list[facts.Fact], *measuring: str) -> str:
+        return {fact.name: fact.text for fact in facts.with_nodes(told, measuring)}["Node"]
+
+    assert node(waiting) == node(waiting, "") == "none yet"
+    assert node(waiting, "gpu-1", "bench-1", "gpu-1") == "bench-1, gpu-1"
+    assert node(facts.of_run(document), "arm-1", "bench-1") == "arm-1, bench-1"
+
+
 def test_comparisons_are_grouped_by_axis_with_runtimes_first_and_twins_last(document: Document) -> None:
     assert comparisons.axes_compared(document.comparisons) == ["runtime", "batch", "twin"]
     assert {one.axis for one in comparisons.along(document.comparisons, "colour")} == {"runtime"}
