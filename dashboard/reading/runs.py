@@ -53,9 +53,10 @@ def confidence(lead: Lead) -> Entry:
 
 
 def what(lead: Lead) -> Entry:
-    """What was compared, and with what both were measured."""
+    """What was compared, with what both were measured, and why no figures came of it."""
     where = ", ".join(filter(None, (lead.where, f"on {lead.node}" if lead.node else "")))
-    return Entry(lead.step, soft=where)
+    why = lead.reason if lead.ratio is None and lead.p50_ms is None else ""
+    return Entry(lead.step, soft=". ".join(filter(None, (where, why))))
 
 
 def _name(run: "Run") -> Entry:

@@ -4,6 +4,7 @@ from farm.contract.base import Message
 from farm.contract.document import Cell, Document
 from farm.rules.cells import label
 from farm.rules.cells.axes import BY_NAME
+from farm.rules.cells.numbers import counted
 from farm.rules.reporting.headlines import Standing, opening_of
 
 
@@ -11,7 +12,8 @@ class Lead(Message):
     """What the leading comparison comes to (farm.rules.comparing.quantities.Change), and how sure that is.
 
     `step`: what is compared, `1.29.0 → 1.31.1`; `where`: with what both were measured. A run that compares nothing
-    has no verdict: its `step` says what it measured, and a single cell's `p50_ms` and interval stand beside it.
+    has no verdict: its `step` says what it measured, and the `p50_ms` and interval of its fastest cell stand beside
+    it. A run that measured nothing has the fate of its cells as its verdict.
     """
 
     verdict: str = ""
@@ -35,10 +37,13 @@ def lead_of(document: Document) -> Lead:
     leading = opening_of(document.comparisons, cells).lead
     if leading is not None:
         return _compared(leading, cells)
-    measured = [cell for cell in document.cells if cell.p50_ms is not None]
-    if len(measured) == 1:
-        return _single(measured[0])
-    return Lead(step=f"{len(measured)} cells" if measured else "")
+    own = [cell for cell in document.cells if cell.twin_of is None]
+    measured = [(cell.p50_ms, cell) for cell in own if cell.p50_ms is not None]
+    if not measured:
+        return _nothing(own)
+    # a cell whose outputs are wrong is not the fastest
+    right = [one for one in measured if one[1].parity.verdict != "fail"] or measured
+    return _single(min(right, key=lambda one: one[0])[1], measured=len(measured), of=len(own))
 
 
 def _compared(leading: Standing, cells: dict[str, Cell]) -> Lead:
@@ -59,9 +64,19 @@ def _compared(leading: Standing, cells: dict[str, Cell]) -> Lead:
     )
 
 
-def _single(cell: Cell) -> Lead:
+def _nothing(cells: list[Cell]) -> Lead:
+    fates = [cell.status.value for cell in cells]
+    if not fates:
+        return Lead()
+    fate = max(fates, key=fates.count)
+    reason = next((cell.reason.text for cell in cells if cell.reason and cell.status == fate), "")
+    return Lead(verdict=fate, step=f"none of {counted(len(fates), 'cell')} measured", reason=reason)
+
+
+def _single(cell: Cell, *, measured: int, of: int) -> Lead:
+    others = f", the fastest of {measured} measured cells" if measured > 1 else f", 1 of {of} cells" if of > 1 else ""
     return Lead(
-        step=BY_NAME["runtime"].label(cell),
+        step=f"{BY_NAME['runtime'].label(cell)}{others}",
         where=label.workload(cell),
         node=cell.node or "",
         p50_ms=cell.p50_ms,

@@ -35,10 +35,25 @@ def test_cells_that_differ_in_no_known_axis_are_called_by_their_names():
 
 def test_a_run_of_one_cell_leads_with_its_latency():
     lead = lead_of(document([cell(), cell("c2", p50_ms=None, status="failed")]))
-    assert (lead.verdict, lead.step, lead.p50_ms, lead.p50_ci_ms) == ("", "1.29.0", 0.228, (0.226, 0.230))
+    assert (lead.verdict, lead.step, lead.p50_ms, lead.p50_ci_ms) == (
+        *("", "1.29.0, 1 of 2 cells", 0.228, (0.226, 0.230)),
+    )
+    assert lead_of(document([cell()])).step == "1.29.0"
     assert lead_of(document([cell(node=None)])).node == ""
 
 
-def test_a_run_that_compares_nothing_says_how_much_it_measured():
-    assert lead_of(document([cell(), cell("c2")])) == Lead(step="2 cells")
+def test_a_run_that_compares_nothing_leads_with_its_fastest_cell_whose_outputs_are_right():
+    wrong = {"verdict": "fail"}
+    cells = [cell(), cell("c2", p50_ms=0.2, p50_ci_ms=(0.19, 0.21), provider="OpenVINOExecutionProvider")]
+    lead = lead_of(document([*cells, cell("c3", p50_ms=0.1, parity=wrong)]))
+    assert (lead.step, lead.p50_ms) == ("1.29.0, the fastest of 3 measured cells", 0.2)
+    assert lead.where.startswith("OpenVINO, fp32")
+    assert lead_of(document([cell(parity=wrong)])).p50_ms == 0.228
+
+
+def test_a_run_that_measured_nothing_has_the_fate_of_its_cells_for_a_verdict():
+    late = {"p50_ms": None, "status": "timeout", "reason": {"code": "timeout", "text": "It took 600 s."}}
+    lead = lead_of(document([cell(**late), cell("c2", **late), cell("c3", p50_ms=None, status="refused")]))
+    assert (lead.verdict, lead.step, lead.reason) == ("timeout", "none of 3 cells measured", "It took 600 s.")
+    assert lead_of(document([cell(p50_ms=None, status="failed")])).reason == ""
     assert lead_of(document([])) == Lead()
