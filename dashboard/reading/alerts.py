@@ -85,9 +85,11 @@ def _change(alert: "Alert") -> Entry:
 
 
 def _what(alert: "Alert") -> Entry:
-    """The series, by its label without the model; what the farm could not measure, in its own sentence."""
+    """The series, by its label without the model, and what its change comes from; the sentence of what could not be
+    measured."""
     label = lead_of(alert).where
-    return Entry(label.removeprefix(f"{alert.model.name}, ") if label else alert.sentence)
+    text = label.removeprefix(f"{alert.model.name}, ") if label else alert.sentence
+    return Entry(text, soft=because(alert))
 
 
 def _release(alert: "Alert") -> Entry:
@@ -99,8 +101,8 @@ def _model(alert: "Alert") -> Entry:
     return Entry(alert.model.name, href=reverse("dashboard:model", args=[alert.model_id]))
 
 
-def _assignee(alert: "Alert") -> Entry:
-    return Entry(alert.assignee.username if alert.assignee else "")
+def _assignee(alert: "Alert") -> str:
+    return alert.assignee.username if alert.assignee else ""
 
 
 def _acknowledge(alert: "Alert") -> Entry:
@@ -110,7 +112,7 @@ def _acknowledge(alert: "Alert") -> Entry:
 
 COLUMNS: tuple[Column["Alert"], ...] = (
     Column("Alert", _name, order="id"),
-    Column("State", lambda alert: verdict_entry(state_of(alert)), order="state"),
+    Column("State", lambda alert: verdict_entry(state_of(alert), soft=_assignee(alert)), order="state"),
     Column("Kind", _kinds),
     Number("change", _change, "of p50 latency against the release before", order="change"),
     Number("interval", lambda alert: runs.interval(lead_of(alert))),
@@ -119,9 +121,7 @@ COLUMNS: tuple[Column["Alert"], ...] = (
     Prose("What", _what),
     Column("Since", _release),
     Column("Node", lambda alert: Entry(alert.node or "no node"), order="node"),
-    Prose("Because", lambda alert: Entry(because(alert))),
     Column("Opened", lambda alert: Entry(at=alert.opened_at, value=alert.opened_at.timestamp()), order="at"),
-    Column("Assignee", _assignee),
 )
 
 

@@ -101,9 +101,10 @@ BY_RUN = ("run", "verdict", "change", "at")
 
 
 def table(lines: Iterable[Line], *, box: str = "") -> Table:
-    """Models in columns."""
+    """Models in columns; their teams where there are several."""
     rows = list(lines)
-    return Table.of("models", "Models", COLUMNS, rows).keyed([line.model.pk for line in rows], box=box)
+    columns = COLUMNS if len({line.model.team_id for line in rows}) > 1 else COLUMNS[:-1]
+    return Table.of("models", "Models", columns, rows).keyed([line.model.pk for line in rows], box=box)
 
 
 VERSIONS: tuple[Column["Version"], ...] = (

@@ -82,6 +82,16 @@ def test_a_key_opens_the_form_for_snoozing(opened: Opening, watch: Watch, versio
     expect(page.locator("main")).to_contain_text("Snoozed until release 1.32.0. No notifications until then.")
 
 
+def test_the_list_of_alerts_fits_a_laptop(opened: Opening, watch: Watch, version: Version, person: User) -> None:
+    why = "SkipLayerNormalization: 4 nodes, 40 → 100 µs, explains 96 % of the change"
+    alert = watching.bare_alert(watch, version, bad="1.31.1", assignee=person)
+    alert.symptoms.update(explanation=why)
+    page = opened("/alerts/")
+    expect(page.locator(f"#alert-{alert.pk}")).to_contain_text(why)
+    expect(page.locator(f"#alert-{alert.pk}")).to_contain_text(person.username)
+    assert page.evaluate("[...document.querySelectorAll('.scroll')].every(one => one.scrollWidth <= one.clientWidth)")
+
+
 def test_going_elsewhere_is_no_order(opened: Opening, watch: Watch, version: Version) -> None:
     alert = watching.bare_alert(watch, version)
     page = opened("/alerts/")
