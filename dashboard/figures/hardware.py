@@ -1,9 +1,9 @@
-"""Accuracy against latency over hardware: every setting of a version that was judged, in the colour of its target."""
+"""Accuracy against latency over hardware: every setting of a version that was judged, in the colour of its provider."""
 
 from collections.abc import Callable, Sequence
 
 from dashboard import numbers
-from dashboard.figures import accuracies, scales, theme
+from dashboard.figures import accuracies, colours, scales, theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table
@@ -44,7 +44,7 @@ def pareto(measured: Sequence[Measured], names: Sequence[str], address: Address)
         ),
         summary=(
             f"{metric} against p50 latency of {numbers.count(len(judged), 'setting')} with {_batch(judged[0])}, one "
-            "colour a target. Different hardware, side by side. The table below has every number."
+            "mark a target. Different hardware, side by side. The table below has every number."
         ),
         data=[
             _line(front),
@@ -139,7 +139,7 @@ def _points(
         "textposition": "top center",
         "textfont": {"size": 12, "color": theme.INK},
         "marker": {
-            "color": f"@series-{place + 1}" if place < theme.SLOTS else theme.OTHER,
+            "color": _colour(own[0], place, whole),
             "symbol": theme.MARKS[place % len(theme.MARKS)],
             "size": 10,
             "line": {"width": 1, "color": theme.INK},
@@ -148,6 +148,13 @@ def _points(
         "hovertemplate": "%{customdata[1]}<extra></extra>",
         "cliponaxis": False,
     }
+
+
+def _colour(one: Measured, place: int, whole: Sequence[Measured]) -> str:
+    """A provider's own colour where targets differ in it, as on every page; else one by the target's place."""
+    if len({each.cell.provider for each in whole}) > 1:
+        return colours.provider(one.cell.provider)
+    return f"@series-{place + 1}" if place < theme.SLOTS else theme.OTHER
 
 
 def _words(one: Measured) -> str:

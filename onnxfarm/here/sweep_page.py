@@ -7,23 +7,49 @@ from plotly.offline import get_plotlyjs
 
 from onnxfarm.here.sweep import Line, Point, Sweep, Turn
 
-# told apart by colour-blind readers, and by their marks
-COLOURS = ("#0969da", "#bc4c00", "#1a7f37", "#8250df", "#bf3989", "#57606a")
-MARKS = ("circle", "square", "diamond", "triangle-up", "cross", "x")
+# as the farm's pages have them: dashboard/static/dashboard/farm.css
+TOKENS = """
+--ground: light-dark(#f5f6f7, #121518);
+--paper: light-dark(#ffffff, #191d21);
+--line: light-dark(#dcdfe3, #2c3238);
+--ink: light-dark(#16191d, #e8eaed);
+--ink-soft: light-dark(#525a63, #a8b0b9);
+--series-1: light-dark(#0072b2, #4aa8e0);
+--series-2: light-dark(#d55e00, #f07d2e);
+--series-3: light-dark(#009e73, #1fbf93);
+--series-4: light-dark(#b9578d, #d990b8);
+--series-5: light-dark(#b57b00, #e69f00);
+--series-6: light-dark(#2a8fc9, #8accf2);
+--series-7: light-dark(#8a8000, #f0e442);
+--series-other: light-dark(#8a929b, #7b858f);
+"""
+# series of a chart: seven colours, then grey
+SLOTS = 7
+MARKS = ("circle", "square", "diamond", "cross", "triangle-up", "star")
+LINES = {"gridcolor": "@line", "linecolor": "@line", "zerolinecolor": "@line"}
 STYLE = """
-:root { color-scheme: light dark; }
+:root { color-scheme: light dark; TOKENS }
 body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 72rem; padding: 1rem; }
+body { background: var(--paper); color: var(--ink); }
 h1 { font-size: 1.3rem; } table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: .25rem .75rem .25rem 0; border-bottom: 1px solid #8884; vertical-align: top; }
+th, td { text-align: left; padding: .25rem .75rem .25rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 #chart { height: 28rem; } .turn { font-weight: 600; } .wide { overflow-x: auto; }
 """
+# colours are named as tokens, which follow light and dark
 SCRIPT = """
-const dark = matchMedia('(prefers-color-scheme: dark)').matches;
-const figure = JSON.parse(document.getElementById('figure').textContent);
-const ink = dark ? '#e6edf3' : '#1f2328', grid = dark ? '#30363d' : '#d0d7de';
-Object.assign(figure.layout, {paper_bgcolor: 'transparent', plot_bgcolor: 'transparent', font: {color: ink}});
-for (const axis of ['xaxis', 'yaxis']) Object.assign(figure.layout[axis], {gridcolor: grid, linecolor: grid});
-Plotly.newPlot('chart', figure.data, figure.layout, {responsive: true, displaylogo: false});
+const text = document.getElementById('figure').textContent;
+const probe = document.body.appendChild(Object.assign(document.createElement('i'), {hidden: true}));
+const colour = (name) => { probe.style.color = `var(--${name})`; return getComputedStyle(probe).color; };
+const resolved = (value) => Array.isArray(value) ? value.map(resolved)
+  : value !== null && typeof value === 'object'
+  ? Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, resolved(inner)]))
+  : typeof value === 'string' && value.startsWith('@') ? colour(value.slice(1)) : value;
+const draw = () => {
+  const figure = resolved(JSON.parse(text));
+  Plotly.react('chart', figure.data, figure.layout, {responsive: true, displaylogo: false});
+};
+draw();
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
 """
 
 
@@ -32,11 +58,12 @@ def page_of(sweep: Sweep) -> str:
     title = f"{sweep['model']} over {sweep['distribution']}"
     # no text of a model may end the element that holds it
     figure = json.dumps(figure_of(sweep)).replace("<", "\\u003c")
+    style = STYLE.replace("TOKENS", TOKENS)
     sentences = "".join(f"<p>{escape(line['sentence'])}</p>" for line in sweep["lines"])
     said = escape(sweep["sentence"], quote=True)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head><body>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style></head><body>'
         f"<h1>{escape(title)}</h1>{sentences}"
         f'<div id="chart" role="img" aria-label="{said}"></div>'
         f"{''.join(map(_table, sweep['lines']))}"
@@ -53,8 +80,11 @@ def figure_of(sweep: Sweep) -> dict[str, object]:
         "data": [_trace(line, place) for place, line in enumerate(sweep["lines"])],
         "layout": {
             "margin": {"l": 70, "r": 20, "t": 30, "b": 80},
-            "xaxis": {"type": "category", "categoryorder": "array", "categoryarray": order, "tickangle": -60},
-            "yaxis": {"title": {"text": f"p50, ratio to {sweep['reference']}"}, "rangemode": "tozero"},
+            "paper_bgcolor": "rgba(0,0,0,0)",
+            "plot_bgcolor": "rgba(0,0,0,0)",
+            "font": {"color": "@ink"},
+            "xaxis": {**LINES, "type": "category", "categoryorder": "array", "categoryarray": order, "tickangle": -60},
+            "yaxis": {**LINES, "title": {"text": f"p50, ratio to {sweep['reference']}"}, "rangemode": "tozero"},
             "legend": {"orientation": "h", "y": 1.12},
             "annotations": notes,
         },
@@ -77,10 +107,14 @@ def _trace(line: Line, place: int) -> dict[str, object]:
             "array": [(point["high"] or ratio or 0.0) - (ratio or 0.0) for point, ratio in points],
             "arrayminus": [(ratio or 0.0) - (point["low"] or ratio or 0.0) for point, ratio in points],
         },
-        "line": {"color": COLOURS[place % len(COLOURS)]},
+        "line": {"color": _colour(place)},
         "marker": {"symbol": MARKS[place % len(MARKS)], "size": 8},
         "hovertemplate": "%{x}: ×%{y:.3f}<extra>%{fullData.name}</extra>",
     }
+
+
+def _colour(place: int) -> str:
+    return f"@series-{place + 1}" if place < SLOTS else "@series-other"
 
 
 def _notes(line: Line, place: int) -> list[dict[str, object]]:
@@ -90,8 +124,8 @@ def _notes(line: Line, place: int) -> list[dict[str, object]]:
             "x": turn["after"],
             "y": ratios.get(turn["after"]) or 1.0,
             "text": f"{'▲' if turn['verdict'] == 'slower' else '▼'} ×{turn['ratio']:.2f}",
-            "font": {"color": COLOURS[place % len(COLOURS)]},
-            "arrowcolor": COLOURS[place % len(COLOURS)],
+            "font": {"color": _colour(place)},
+            "arrowcolor": _colour(place),
             "ay": -30,
         }
         for turn in line["turns"]

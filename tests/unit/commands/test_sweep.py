@@ -117,6 +117,17 @@ def test_the_page_holds_all_it_needs_and_text_stays_text() -> None:
     assert trace["connectgaps"] is False
 
 
+def test_the_page_has_the_colours_of_the_farms_pages() -> None:
+    sheet = Path("dashboard/static/dashboard/farm.css").read_text()
+    for token in sweep_page.TOKENS.strip().splitlines():
+        assert token in sheet
+    found = swept(MadeUpBench(p50_ms=steps), versions=("1.30.0", "1.31.0"), batch=list(range(1, 10)))
+    colours = [trace["line"]["color"] for trace in sweep_page.figure_of(found)["data"]]
+    assert colours == [*(f"@series-{number}" for number in range(1, 8)), "@series-other", "@series-other"]
+    for colour in colours:
+        assert f"--{colour.removeprefix('@')}:" in sweep_page.TOKENS
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -167,3 +167,16 @@ def test_a_row_of_the_file_has_plain_values_and_gaps_for_what_is_not_known() -> 
 def test_a_cell_without_parity_may_be_best_and_says_that_it_was_not_compared() -> None:
     assert column(panel(on("a", cell(parity=Parity()))).table, "Parity") == ["not measured"]
     assert isinstance(INT8, Cell)
+
+
+def test_a_target_has_the_colour_of_its_provider_where_targets_differ_in_it() -> None:
+    fast = cell("c3", 0.5, provider=OPENVINO, accuracy=right(0.9))
+    every = [*MEASURED[:2], on("a", fast), on("b", cell("c6", 3.0, accuracy=right(0.9)))]
+
+    def colours(*measured: Measured) -> dict[str, str]:
+        points = [trace for trace in json.loads(panel(*measured).figure.json)["data"] if "marker" in trace]
+        return {trace["name"]: trace["marker"]["color"] for trace in points}
+
+    grey = "@series-other"
+    assert colours(*every) == {"a (cpu)": grey, "a (openvino)": "@series-1", "b (cpu)": grey}
+    assert colours(every[0], every[3]) == {"a (cpu)": "@series-1", "b (cpu)": "@series-2"}
