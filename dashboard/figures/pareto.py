@@ -131,8 +131,10 @@ def _points(
             "opacity": 0.9 if is_front else 0.35,
             "line": {"width": 1, "color": theme.INK if is_front else theme.LINE},
         },
-        "customdata": [[address(cell.id), _words(cell)] for cell in cells],
-        "hovertemplate": "%{text}<br>%{customdata[1]}<extra></extra>",
+        "customdata": [
+            [address(cell.id), f"{name}<br>{_words(cell)}"] for cell, name in zip(cells, names, strict=True)
+        ],
+        "hovertemplate": "%{customdata[1]}<extra></extra>",
         "cliponaxis": False,
     }
 

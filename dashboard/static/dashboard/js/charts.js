@@ -53,6 +53,56 @@ const fitted = ({ data, layout }, chart) => {
   return { data, layout: { ...layout, yaxis, annotations, bargap: 0.6, height: rows.length * row + 64 } };
 };
 
+// Names of points in a chart, so that none lies over another: each stands above its point, else below or beside it, and
+// where no place is free it is left out, which the table and a pointer on the point make up for.
+const HIGH = 16, PER_LETTER = 6.6, AWAY = 6;
+const WAYS = [["top center", 0, -1], ["bottom center", 0, 1], ["middle right", 1, 0], ["middle left", -1, 0]];
+
+const overlap = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+
+// where a drawing of this width puts a value, nearly: the axis' own title and ticks take the rest
+const scale = ({ range }, from, to) => (value) => from + (to - from) * (value - range[0]) / (range[1] - range[0]);
+
+const boxAt = (x, y, text, size, [, right, down]) => {
+  const wide = PER_LETTER * text.length, away = size / 2 + AWAY;
+  const middle = { x: x + right * (away + wide / 2), y: y + down * (away + HIGH / 2) };
+  return { left: middle.x - wide / 2, right: middle.x + wide / 2, top: middle.y - HIGH / 2, bottom: middle.y + HIGH / 2 };
+};
+
+const isLinear = (axis) => typeof axis?.range?.[0] === "number" && ["linear", undefined].includes(axis.type);
+
+// `width`: of the drawing. A figure without names, or without plain axes, stays as it is.
+const placed = ({ data, layout }, width) => {
+  const named = data.filter(({ mode }) => mode?.includes("text"));
+  if (named.length === 0 || !isLinear(layout.xaxis) || !isLinear(layout.yaxis)) return { data, layout };
+  const inner = { left: 72, right: width - 16, top: 8, bottom: (layout.height ?? 400) - 56 };
+  const across = scale(layout.xaxis, inner.left, inner.right), up = scale(layout.yaxis, inner.bottom, inner.top);
+  const sizeOf = ({ marker }, at) => (Array.isArray(marker?.size) ? marker.size[at] : marker?.size ?? 10);
+  const points = named.flatMap((trace) => trace.x.map((x, at) => {
+    const [left, top, half] = [across(x), up(trace.y[at]), sizeOf(trace, at) / 2];
+    return { left: left - half, right: left + half, top: top - half, bottom: top + half };
+  }));
+  const taken = [...points];
+  // those drawn last lie above the others and are named first
+  const names = new Map(named.toReversed().map((trace) => {
+    const each = trace.x.map((x, at) => {
+      const text = String(trace.text[at]), own = [across(x), up(trace.y[at]), text, sizeOf(trace, at)];
+      for (const way of WAYS) {
+        const box = boxAt(...own, way);
+        if (box.left < 0 || box.right > width || taken.some((other) => overlap(box, other))) continue;
+        taken.push(box);
+        return [text, way[0]];
+      }
+      return ["", WAYS[0][0]];
+    });
+    return [trace, each];
+  }));
+  const drawn = data.map((trace) => (names.has(trace)
+    ? { ...trace, text: names.get(trace).map(([text]) => text), textposition: names.get(trace).map(([, way]) => way) }
+    : trace));
+  return { data: drawn, layout };
+};
+
 // Series that were chosen in the key above the chart: the others fade.
 const keyOf = (chart) => document.querySelector(`.series[data-of="${chart.id}"]`);
 const chosenOf = (chart) => new Set(
@@ -71,7 +121,7 @@ const emphasised = (chart, figure) => {
 };
 
 const draw = async (chart) => {
-  const figure = emphasised(chart, fitted(resolved(figureOf(chart)), chart));
+  const figure = emphasised(chart, placed(fitted(resolved(figureOf(chart)), chart), chart.clientWidth));
   chart.dataset.narrow = isNarrow(chart);
   figure.layout.dragmode ??= canBrush && leads(figure) ? "select" : false;
   await window.Plotly.react(chart, figure.data, figure.layout, CONFIG);
