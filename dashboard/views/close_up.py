@@ -28,6 +28,8 @@ def closer(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
             warm_up.warm_up(cell, launches_of(row, cell_id)),
         ],
         "waits": trace == WAITS,
+        # the cell's page has a head of its own
+        "is_own_page": not request.htmx or request.htmx.current_url_abs_path == request.path,  # type: ignore[attr-defined]
         "trace": selectors.traces_of(row, cell_id).first(),
     }
     return render(request, "dashboard/closer.html", context)

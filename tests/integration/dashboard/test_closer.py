@@ -57,6 +57,10 @@ def test_the_timeline_is_drawn_and_stands_as_a_table_too(signed_in: Client, run:
     first = signed_in.get(address(run)).content.decode()
     assert drawing.WAITS in first
     assert 'hx-trigger="load delay:2s"' in first
+    # its head comes with the timeline; the cell's page, which fetches this part, keeps its own
+    assert 'hx-select-oob="#closer-title"' in first
+    elsewhere = {"HX-Request": "true", "HX-Current-URL": f"http://testserver/runs/{run.pk}/cells/c1/"}
+    assert "hx-select-oob" not in signed_in.get(address(run), headers=elsewhere).content.decode()
     read(run)
     page = signed_in.get(address(run))
     words = assert_is_page(page)
