@@ -16,6 +16,7 @@ from farm.alerts.selectors.pages import open_count
 from farm.rules.cells.commands import submit_command
 
 register = template.Library()
+LONG_HEADLINE = 150
 # columns of moments and numbers of rows: the newest is asked for first
 NEWEST_FIRST = ("id", "at")
 # what a page's script says when it asks for a part of the page, which is no part of any address
@@ -108,6 +109,13 @@ def runtime(requirement: str) -> str:
 def counted(number: int, noun: str) -> str:
     """`{{ 3|counted:"cell" }}` is `3 cells`."""
     return numbers.count(number, noun)
+
+
+@register.filter
+@stringfilter
+def is_long(headline: str) -> bool:
+    """Whether a headline would take four lines in the size of headlines."""
+    return len(headline) > LONG_HEADLINE
 
 
 @register.simple_tag(takes_context=True)
