@@ -22,6 +22,8 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.acceptance.browser.chromium import CHROMIUM, SWITCHES
 
 PNGQUANT = shutil.which("pngquant")
+# the farm measures on the same cores
+PATIENCE_MS = 120_000
 SIZES = {"1366": {"width": 1366, "height": 768}, "390": {"width": 390, "height": 844}}
 # name of the picture → the page on which a link to it stands, and where
 FOUND = {
@@ -82,7 +84,9 @@ def pages(run: int, cell: str) -> dict[str, str]:
 
 def signed_in(browser: Browser, link: str) -> Page:
     """A page of the farm, signed in. A link is redeemed by a button, so that a mail scanner spends nothing."""
-    page = browser.new_context().new_page()
+    context = browser.new_context()
+    context.set_default_timeout(PATIENCE_MS)
+    page = context.new_page()
     page.goto(link)
     page.locator("main form button").first.click()
     page.wait_for_load_state()
@@ -146,6 +150,7 @@ def take(browser: Browser, link: str, *, wanted: dict[str, str], out: Path, know
         state = page.context.storage_state()
         for width, viewport in SIZES.items():
             context = browser.new_context(storage_state=state, viewport=viewport)  # type: ignore[arg-type]
+            context.set_default_timeout(PATIENCE_MS)
             yield from _pictures(context.new_page(), origin, there, out, width)
             context.close()
 
