@@ -26,7 +26,6 @@ TOKENS = """
 # series of a chart: seven colours, then grey
 SLOTS = 7
 MARKS = ("circle", "square", "diamond", "cross", "triangle-up", "star")
-LINES = {"gridcolor": "@line", "linecolor": "@line", "zerolinecolor": "@line"}
 STYLE = """
 :root { color-scheme: light dark; TOKENS }
 body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 72rem; padding: 1rem; }
@@ -76,6 +75,8 @@ def figure_of(sweep: Sweep) -> dict[str, object]:
     """The chart as Plotly takes it: ratio to the reference by release, change points marked."""
     order = list(dict.fromkeys(point["version"] for line in sweep["lines"] for point in line["points"]))
     notes = [note for place, line in enumerate(sweep["lines"]) for note in _notes(line, place)]
+    xaxis = _axis(type="category", categoryorder="array", categoryarray=order, tickangle=-60)
+    yaxis = _axis(title={"text": f"p50, ratio to {sweep['reference']}"}, rangemode="tozero")
     return {
         "data": [_trace(line, place) for place, line in enumerate(sweep["lines"])],
         "layout": {
@@ -83,12 +84,16 @@ def figure_of(sweep: Sweep) -> dict[str, object]:
             "paper_bgcolor": "rgba(0,0,0,0)",
             "plot_bgcolor": "rgba(0,0,0,0)",
             "font": {"color": "@ink"},
-            "xaxis": {**LINES, "type": "category", "categoryorder": "array", "categoryarray": order, "tickangle": -60},
-            "yaxis": {**LINES, "title": {"text": f"p50, ratio to {sweep['reference']}"}, "rangemode": "tozero"},
+            "xaxis": xaxis,
+            "yaxis": yaxis,
             "legend": {"orientation": "h", "y": 1.12},
             "annotations": notes,
         },
     }
+
+
+def _axis(**own: object) -> dict[str, object]:
+    return {"gridcolor": "@line", "linecolor": "@line", "zerolinecolor": "@line", **own}
 
 
 def _trace(line: Line, place: int) -> dict[str, object]:
