@@ -4,6 +4,7 @@ import mmap
 from collections.abc import Mapping
 from pathlib import Path
 
+from farm.contract.cells import PROGRAM_ENDING
 from onnxfarm.problems import Usage
 
 # a folder with more files than this is not searched
@@ -21,6 +22,13 @@ def files_of(model: Path) -> list[Path]:
     if model.suffix.lower() != ".onnx":
         raise Usage(f"{model.name} is neither an .onnx nor a .zip: give one of those.")
     return [model, *_named_siblings(model)]
+
+
+def program_of(source: Path) -> Path:
+    """The framework's program at this path. Raises Usage for anything else."""
+    if not source.is_file() or source.suffix.lower() != PROGRAM_ENDING:
+        raise Usage(f"--source {source} is no file that ends in {PROGRAM_ENDING}: give what torch.export.save wrote.")
+    return source
 
 
 def refuse_missing(given: Mapping[str, Path | None]) -> None:
@@ -42,7 +50,7 @@ def _named_siblings(model: Path) -> list[Path]:
 
 
 def _may_be_data(path: Path) -> bool:
-    return path.is_file() and path.suffix.lower() not in (".onnx", ".npz", ".zip")
+    return path.is_file() and path.suffix.lower() not in (".onnx", ".npz", ".zip", PROGRAM_ENDING)
 
 
 def _names(content: mmap.mmap, name: bytes) -> bool:

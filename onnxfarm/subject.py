@@ -6,9 +6,13 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Subject:
-    """What is measured: a model, the inputs and outputs given beside it, and the seed of what is not given."""
+    """What is measured: a model, what was given beside it, and the seed of what is not given.
+
+    `source`: the framework's program that the model was exported beside.
+    """
 
     model: Path
     inputs: Path | None = None
     expected: Path | None = None
     seed: int = 0
+    source: Path | None = None

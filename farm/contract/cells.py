@@ -8,6 +8,8 @@ from pydantic import BaseModel, Field, StringConstraints
 from farm.contract.base import FileName, Message, Sha256, digest_of
 
 Precision = Literal["fp32", "fp16", "int8-dynamic", "int8-qdq", "int8-qoperator"]
+# of a framework's program, the .pt2 of torch.export
+PROGRAM_ENDING = ".pt2"
 Optimization = Literal["disable", "basic", "extended", "all"]
 
 
@@ -43,11 +45,19 @@ class Recipe(Message):
         description="what the model is converted to: a number, as-is, or the newest that the runtime knows",
     )
     options: dict[str, str] = Field(default_factory=dict, description="of the quantisation, by name")
+    # cells of before 23 November 2026 say nothing of it, and keep their digests
+    is_program: Annotated[
+        bool,
+        Field(
+            exclude_if=lambda is_program: not is_program,
+            description="whether the framework's own program, uploaded beside the .onnx, is measured in its place",
+        ),
+    ] = False
 
     @property
     def is_identity(self) -> bool:
         """Whether the uploaded bundle is measured as it is."""
-        return self.precision == "fp32" and self.opset == "as-is"
+        return self.precision == "fp32" and self.opset == "as-is" and not self.is_program
 
 
 class Workload(Message):
@@ -124,7 +134,7 @@ class FileRef(Message):
 
 
 class Bundle(Message):
-    """An artifact's files. `main` is the .onnx; the digest covers names and contents."""
+    """An artifact's files. `main` is the .onnx, or a framework's program; the digest covers names and contents."""
 
     main: FileName
     files: tuple[FileRef, ...]
@@ -132,6 +142,11 @@ class Bundle(Message):
     @property
     def digest(self) -> str:
         return digest_of(sorted([f.name, f.sha256, f.bytes] for f in self.files))
+
+    @property
+    def measured_bytes(self) -> int:
+        """Bytes of what a runtime loads: a framework's program that lies beside the .onnx is not."""
+        return sum(f.bytes for f in self.files if f.name == self.main or not f.name.endswith(PROGRAM_ENDING))
 
     @property
     def main_sha256(self) -> str:

@@ -42,6 +42,7 @@ _CODES = {
     "fixed_batch": ReasonCode.FIXED_BATCH,
     "no_batch": ReasonCode.NO_BATCH,
     "not_loaded": ReasonCode.MODEL_NOT_LOADED,
+    "bad_program": ReasonCode.MODEL_NOT_LOADED,
     "inference_failed": ReasonCode.INFERENCE_FAILED,
     "timeout": ReasonCode.TIMEOUT,
     "out_of_memory": ReasonCode.OUT_OF_MEMORY,

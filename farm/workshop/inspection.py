@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints, field_validator
 
 from farm.contract.base import Message, Sha256
 from farm.rules.cells import fills
-from farm.rules.planning.plans import ModelInput
+from farm.rules.planning.plans import ModelInput, SourceFacts
 from farm.rules.runtimes.conversions import OpsetReach
 
 Count = Annotated[int, Field(ge=0)]
@@ -103,6 +103,8 @@ class Inspection(Message):
     findings: tuple[FoundFinding, ...] = ()
     # None: looked into before it was chosen
     feed: Feed | None = None
+    # the framework's program beside the model; None: there is none
+    source: SourceFacts | None = None
 
     @property
     def opset(self) -> int | None:

@@ -16,6 +16,7 @@ from farm.contract.cells import Recipe
 from farm.contract.evaluation import EvaluationRecipe
 from farm.contract.reasons import ReasonCode
 from farm.rules.cells import recipes
+from farm.rules.runtimes import frameworks
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.rules.tracing.timeline import LONGEST_NAME, Timeline
 from farm.sandbox import leavings
@@ -213,7 +214,7 @@ def make_variant(
     calibration: Path | None = None,
     timeout_s: float = VARIANT_S,
 ) -> Variant:
-    """The variant by recipe, written into `out_dir` under the name of the original.
+    """The variant by recipe, written into `out_dir` under the name of the original; a program under its own ending.
 
     `opset` is what a recipe's `max-of-runtime` was resolved to; a number in the recipe stands for itself.
     `calibration`: an `.npz` of samples for static quantisation, seeded random ones are taken without.
@@ -222,15 +223,18 @@ def make_variant(
     target = opset if opset is not None else recipe.opset if isinstance(recipe.opset, int) else None
     if recipe.opset == "max-of-runtime" and target is None:
         raise ValueError("the caller resolves max-of-runtime before it orders a variant")
+    program = f"model{frameworks.ENDING}" if recipe.is_program else ""
     payload = {
         "precision": recipe.precision,
         "opset": target,
         "options": recipes.for_tools(recipe),
         "out": str(out_dir),
         "calibration": str(calibration) if calibration else None,
+        "program": program,
     }
     reads = [calibration] if calibration else []
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
+    main = program or main
     found = confined.answer("variants:make_variant", payload, place=place, timeout_s=timeout_s, as_a=replies.Made)
     # which files there are is seen, not told: the model under its name, and its data where it has any
     files = (confined.made(out_dir / main).name, *leavings.names(out_dir, re.escape(f"{main}.data")))

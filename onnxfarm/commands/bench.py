@@ -31,6 +31,7 @@ from onnxfarm.commands.options import (
     RecipeOption,
     SeedOption,
     ShapeOption,
+    SourceOption,
     StrictOption,
     ThreadsOption,
     refuse_recipe_alone,
@@ -93,6 +94,7 @@ def bench(  # noqa: PLR0913  every option of the command
     input_: InputOption = None,
     inputs: InputsOption = None,
     expected: ExpectedOption = None,
+    source: SourceOption = None,
     calibration: CalibrationOption = None,
     evaluation: EvaluationOption = None,
     recipe: RecipeOption = "",
@@ -119,7 +121,7 @@ def bench(  # noqa: PLR0913  every option of the command
     refuse_recipe_alone(recipe, evaluation)
     console = console_for(stderr=True)
     options = Options(home or default_home(), _folder(timings), calibration, evaluation, recipe or "top1", diverge)
-    document, is_stopped = _measured(Subject(model, inputs, expected, seed), declared, options, console=console)
+    document, is_stopped = _measured(Subject(model, inputs, expected, seed, source), declared, options, console=console)
     _show(document, console=console, json_file=json_file)
     if is_stopped:
         raise Stopped("Stopped before the end; what was measured until then is shown above.")

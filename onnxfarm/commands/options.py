@@ -43,6 +43,10 @@ InputOption = Annotated[
     list[str] | None,
     typer.Option("--input", metavar="NAME=VALUE|LOW..HIGH", help="How to generate one input, e.g. ids=0..99; repeat."),
 ]
+SourceOption = Annotated[
+    Path | None,
+    typer.Option(metavar="PT2", help="The model's program for runtimes like torch==2.13.0: torch.export.save's .pt2."),
+]
 ExpectedOption = Annotated[Path | None, typer.Option(metavar="NPZ", help="Expected outputs of the inputs.")]
 EvaluationOption = Annotated[
     Path | None, typer.Option(metavar="NPZ", help="Labelled data: inputs by name and `labels`.")

@@ -13,10 +13,11 @@ from typing import IO
 
 from farm.contract.cells import Bundle, FileRef
 from farm.rules.planning.plans import ModelFacts
+from farm.rules.runtimes import frameworks
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.workshop import orders
 from farm.workshop.inspection import Inspection
-from onnxfarm.model_files import files_of
+from onnxfarm.model_files import files_of, program_of
 from onnxfarm.problems import Infrastructure, Usage
 
 MAX_ZIP_ENTRIES = 64
@@ -79,15 +80,21 @@ class Uploaded:
             inputs_batch=inputs_batch,
             inputs=inspection.fed,
             inputs_problem=inspection.feed.problem if inspection.feed else "",
+            source=inspection.source,
             sizes=dict(sizes or {}) if inputs else inspection.feed.sizes if inspection.feed else {},
         )
 
 
-def take_in(model: Path, *, folder: Path, files: LocalFiles) -> Uploaded:
-    """Copy the model with its data into `folder` and inspect it. Raises Usage with the sentence of what is wrong."""
+def take_in(model: Path, *, folder: Path, files: LocalFiles, source: Path | None = None) -> Uploaded:
+    """Copy the model with its data into `folder` and inspect it. Raises Usage with the sentence of what is wrong.
+
+    `source`: the framework's program that belongs to it.
+    """
     folder.mkdir(parents=True)
     try:
         main = _gather(files_of(model), folder)
+        if source is not None:
+            shutil.copyfile(program_of(source), folder / f"{Path(main).stem}{frameworks.ENDING}")
     except OSError as problem:
         raise Infrastructure(
             f"{model} could not be copied to {folder} ({problem.strerror}): is the disk full?"

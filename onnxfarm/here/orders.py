@@ -90,7 +90,7 @@ class Preparation:
         if made_by:
             self.references[spec.digest] = made_by
         bundle = self._variant(spec)
-        self.sizes[spec.digest] = sum(file.bytes for file in bundle.files)
+        self.sizes[spec.digest] = bundle.measured_bytes
         return ArmOrder(
             arm=number,
             cell=spec,
@@ -159,7 +159,8 @@ class Preparation:
         opset = self._opset(spec)
 
         def make() -> Bundle:
-            self.say(f"making the variant {spec.recipe.precision}, opset {opset or spec.recipe.opset}")
+            what = f"{spec.recipe.precision}, opset {opset or spec.recipe.opset}"
+            self.say("reading the model's program" if spec.recipe.is_program else f"making the variant {what}")
             made = orders.make_variant(
                 self.model.folder,
                 self.model.main,

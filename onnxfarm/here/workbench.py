@@ -135,7 +135,7 @@ def opened(
         raise Usage("--expected holds the outputs of certain inputs: give those with --inputs.")
     with scratch_in(home) as folder, bench.stopped_by_signals() as is_stopped:
         files = bundle.LocalFiles()
-        uploaded = bundle.take_in(subject.model, folder=folder / "model", files=files)
+        uploaded = bundle.take_in(subject.model, source=subject.source, folder=folder / "model", files=files)
         given = bench_given.take_given(
             uploaded, inputs=subject.inputs, expected=subject.expected, folder=folder, files=files
         )

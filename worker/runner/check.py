@@ -4,12 +4,11 @@ import importlib.metadata
 from dataclasses import replace
 
 import numpy as np
-import onnxruntime
 
-from worker.runner import building, faults, memory, parity
-from worker.runner.engine import CPU, Engine, open_engine
-from worker.runner.feeding import Arrays, Feed, choose_inputs, keep_arrays, load_arrays
-from worker.runner.order import Order, PhaseTimer, WrapCall
+from worker.runner import building, faults, memory, opening, parity
+from worker.runner.arrays import Arrays, keep_arrays, load_arrays
+from worker.runner.opening import Engine, Kind
+from worker.runner.order import CPU, Order, PhaseTimer, WrapCall
 from worker.runner.parity import Array
 
 # optimisation levels against each other: beyond this the level moved the output
@@ -24,18 +23,19 @@ MAX_KEPT_BYTES = 16 << 20
 def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
     """Import, session and first inference timed apart; outputs against the reference; a repeat; a row of the batch."""
     inputs = load_arrays(order.inputs)
-    engine = open_engine(order, timer=timer)
+    kind = opening.kind_of(order)
+    engine = kind.open_engine(order, timer=timer)
     facts: dict[str, object] = {"requested_providers": engine.requested, "active_providers": engine.active}
-    inputs = choose_inputs(engine, inputs)
+    inputs = kind.choose_inputs(engine, inputs)
     with faults.translated("run", **facts):
-        feed = Feed(engine, inputs)
+        feed = kind.feed(engine, inputs)
         with timer.phase("first"):
             feed.run_first()
         facts["peak_memory_bytes"] = peak_bytes = memory.peak_bytes()
         outputs = feed.outputs()
         feed.settle()
         again = feed.outputs()
-        facts["batch_row_max_abs"] = _row_difference(order, engine=engine, inputs=inputs, outputs=outputs)
+        facts["batch_row_max_abs"] = _row_difference(order, kind, engine=engine, inputs=inputs, outputs=outputs)
     reference = load_arrays(order.reference) if order.reference else {}
     if order.keep is not None and _bytes(outputs) <= MAX_KEPT_BYTES:
         keep_arrays(order.keep, outputs)
@@ -52,21 +52,23 @@ def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
             for name, value in outputs.items()
         ],
         "is_repeatable": all(parity.are_bit_equal(value, again[name]) for name, value in outputs.items()),
-        "packages": _packages(),
+        "packages": _packages(kind),
         "executed_precision": _precision(engine),
     }
 
 
-def _row_difference(order: Order, *, engine: Engine, inputs: Arrays, outputs: dict[str, object]) -> float | None:
+def _row_difference(
+    order: Order, kind: Kind, *, engine: Engine, inputs: Arrays, outputs: dict[str, object]
+) -> float | None:
     """Row 0 of the batch against the same row alone: a model that mixes rows of a batch is wrong in production.
 
     None where the model takes one batch size only, or where no output has the batch as its first dimension.
     """
     batch = order.batch
-    if batch is None or batch < 2 or not _takes_one_row(engine, inputs=inputs, batch=batch):
+    if batch is None or batch < 2 or not _takes_one_row(kind, engine, inputs=inputs, batch=batch):
         return None
     try:
-        alone = Feed(engine, {name: np.ascontiguousarray(array[:1]) for name, array in inputs.items()})
+        alone = kind.feed(engine, {name: np.ascontiguousarray(array[:1]) for name, array in inputs.items()})
         alone.run_first()
     except Exception as error:
         # a dynamic first dimension that is none after all (a Reshape with the batch baked in) is no fault of the cell
@@ -96,13 +98,13 @@ def _unoptimised(
     """
     spent_ms = timer.phases_ms["session"] + timer.phases_ms["first"]
     is_cheap = spent_ms <= CHEAP_MS and (peak_bytes or 0) <= CHEAP_BYTES
-    if order.provider != CPU or order.session.optimization == "disable" or not is_cheap:
+    if order.program is not None or order.provider != CPU or order.session.optimization == "disable" or not is_cheap:
         return []
     plain = replace(order, session=replace(order.session, optimization="disable"))
     quiet = PhaseTimer(launched_ns=None, entered_ns=0)
     try:
-        engine = open_engine(plain, timer=quiet)
-        feed = Feed(engine, inputs)
+        kind = opening.kind_of(plain)
+        feed = kind.feed(kind.open_engine(plain, timer=quiet), inputs)
         feed.run_first()
         values = feed.outputs()
     except Exception:  # ONNX Runtime's own classes, or a Refusal: some operators exist only fused
@@ -114,7 +116,7 @@ def _unoptimised(
 
 
 def _open_quietly(order: Order) -> Engine:
-    return open_engine(order, timer=PhaseTimer(launched_ns=None, entered_ns=0))
+    return opening.kind_of(order).open_engine(order, timer=PhaseTimer(launched_ns=None, entered_ns=0))
 
 
 def _array(value: object) -> Array | None:
@@ -125,15 +127,14 @@ def _bytes(outputs: dict[str, object]) -> int:
     return sum(value.nbytes for value in outputs.values() if isinstance(value, np.ndarray))
 
 
-def _takes_one_row(engine: Engine, *, inputs: Arrays, batch: int) -> bool:
-    dynamic = all(node.shape and not isinstance(node.shape[0], int) for node in engine.session.get_inputs())
-    return dynamic and all(array.ndim > 0 and array.shape[0] == batch for array in inputs.values())
+def _takes_one_row(kind: Kind, engine: Engine, *, inputs: Arrays, batch: int) -> bool:
+    return kind.is_first_free(engine) and all(array.ndim > 0 and array.shape[0] == batch for array in inputs.values())
 
 
-def _packages() -> dict[str, str]:
-    """Installed packages of this environment, and the version onnxruntime says of itself."""
+def _packages(kind: Kind) -> dict[str, str]:
+    """Installed packages of this environment, and the version that the runtime says of itself."""
     found = {entry.metadata["Name"]: entry.version for entry in importlib.metadata.distributions()}
-    return {**dict(sorted(found.items())), "onnxruntime (imported)": onnxruntime.__version__}
+    return {**dict(sorted(found.items())), f"{kind.module} (imported)": kind.version}
 
 
 def _precision(engine: Engine) -> str | None:

@@ -5,10 +5,8 @@ from dataclasses import dataclass, field
 import onnxruntime
 
 from worker.runner import building, faults, plugins
-from worker.runner.order import Order, PhaseTimer
+from worker.runner.order import CPU, Order, PhaseTimer
 from worker.runner.session import Tune, session_options
-
-CPU = "CPUExecutionProvider"
 
 STRICT_KEY = "session.disable_cpu_ep_fallback"
 

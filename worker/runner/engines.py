@@ -1,7 +1,7 @@
 """The engines pass: outputs that the arms of a block kept, against each other. No session is opened."""
 
 from worker.runner import parity
-from worker.runner.feeding import Arrays, load_arrays
+from worker.runner.arrays import Arrays, load_arrays
 from worker.runner.order import Order, Pair, PhaseTimer, WrapCall
 
 # elements compared in one pass: a second or two of arithmetic

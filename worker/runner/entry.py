@@ -1,6 +1,6 @@
 """The short-lived process that measures: one order as JSON on stdin, one answer as JSON on a private pipe.
 
-Standard library, numpy and onnxruntime only: it runs inside a runtime's own environment. numpy and onnxruntime are
+Standard library, numpy and the runtime only: it runs inside a runtime's own environment. numpy and the runtime are
 imported late, so that their import can be timed and so that a broken build is an answer, not a stack trace.
 """
 
@@ -8,11 +8,20 @@ import json
 import os
 import sys
 import time
+from typing import Protocol
 
 from worker.runner import faults, order, reply
 
 # one order is a few kilobytes: file names and settings
 MAX_ORDER_BYTES = 1 << 20
+
+
+class Pass(Protocol):
+    """What is done with an order."""
+
+    def __call__(
+        self, todo: order.Order, /, *, timer: order.PhaseTimer, wrap_call: order.WrapCall | None = None
+    ) -> dict[str, object]: ...
 
 
 def main(wrap_call: order.WrapCall | None = None) -> None:
@@ -42,22 +51,31 @@ def answer_order(text: bytes, *, entered_ns: int, wrap_call: order.WrapCall | No
 def _run_pass(todo: "order.Order", *, timer: "order.PhaseTimer", wrap_call: order.WrapCall | None) -> dict[str, object]:
     with timer.phase("import"), faults.translated("import"):
         import numpy
-        import onnxruntime
+
+        if todo.program is None:
+            import onnxruntime as runtime
+        else:
+            import torch as runtime
 
     # the passes import both at their top, so they come after the timed import
-    from worker.runner import check, conformance, engines, evaluation, look, sample, sustained, trace
+    from worker.runner import check, engines, look, sample, sustained
 
-    loaded = {"numpy": numpy.__version__, onnxruntime.__name__: onnxruntime.__version__}
-    passes = {
+    loaded = {"numpy": numpy.__version__, runtime.__name__: str(runtime.__version__)}
+    passes: dict[str, Pass] = {
         "check": check.run_check,
-        "conformance": conformance.run_conformance,
         "engines": engines.run_engines,
-        "evaluation": evaluation.run_evaluation,
         "look": look.run_look,
         "sample": sample.run_sample,
         "sustained": sustained.run_sustained,
-        "trace": trace.run_trace,
     }
+    if todo.program is None:
+        from worker.runner import conformance, evaluation, trace
+
+        passes |= {
+            "conformance": conformance.run_conformance,
+            "evaluation": evaluation.run_evaluation,
+            "trace": trace.run_trace,
+        }
     if todo.kind not in passes:
         raise faults.Refusal("internal", f"the runner knows no pass named {todo.kind!r}")
     answer = passes[todo.kind](todo, timer=timer, wrap_call=wrap_call)
@@ -68,3 +86,5 @@ def _prepare_process() -> None:
     # Linux wheels from 1.29 start a telemetry thread; numpy's BLAS would start threads nobody uses
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # a framework's program is read without unpickling anything; see farm.workshop.child.program_archive
+    os.environ["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from worker.runner import faults, scoring
+from worker.runner.arrays import Arrays, load_arrays
 from worker.runner.engine import Engine, open_engine
-from worker.runner.feeding import Arrays, choose_inputs, load_arrays
+from worker.runner.feeding import choose_inputs
 from worker.runner.order import EvaluationPart, Order, PhaseTimer, WrapCall
 from worker.runner.scoring import Array
 

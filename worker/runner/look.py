@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from worker.runner import faults, parity
-from worker.runner.engine import open_engine
-from worker.runner.feeding import Feed, choose_inputs, keep_arrays, load_arrays
+from worker.runner import faults, opening, parity
+from worker.runner.arrays import keep_arrays, load_arrays
 from worker.runner.order import Order, PhaseTimer, WrapCall
 from worker.runner.parity import Array
 
@@ -12,10 +11,11 @@ from worker.runner.parity import Array
 def run_look(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
     """Outputs of one run, compared with `order.reference` where there is one, and kept in `order.keep` if asked."""
     inputs = load_arrays(order.inputs)
-    engine = open_engine(order, timer=timer)
-    inputs = choose_inputs(engine, inputs)
+    kind = opening.kind_of(order)
+    engine = kind.open_engine(order, timer=timer)
+    inputs = kind.choose_inputs(engine, inputs)
     with faults.translated("run"):
-        feed = Feed(engine, inputs)
+        feed = kind.feed(engine, inputs)
         feed.run_first()
         outputs = feed.outputs()
     if order.keep is not None:

@@ -13,6 +13,7 @@ from typing import Any, TypedDict
 from worker.runner.session import SessionOrder
 
 ORDER_VERSION = 1
+CPU = "CPUExecutionProvider"
 
 # puts something around the timed call, in tests
 WrapCall = Callable[[Callable[[], object]], Callable[[], object]]
@@ -75,6 +76,8 @@ class Order:
     provider_options: dict[str, str] = field(default_factory=dict)
     # `module:function` that gives the path of the library with the provider; None: it is in the build
     plugin: str | None = None
+    # of a framework's program, which `model` then is: `eager` or `compile`; None: an .onnx
+    program: str | None = None
     # the name that OrtValue gives the provider's own memory; None: it computes on the host's
     memory: str | None = None
     # the switch (an environment variable) that lets the processor stand in for the provider's device

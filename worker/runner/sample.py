@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from worker.runner import counters, faults, memory, round_trace, together, windows
-from worker.runner.engine import Engine, open_engine
-from worker.runner.feeding import Arrays, Feed, choose_inputs, load_arrays
+from worker.runner import counters, faults, memory, opening, together, windows
+from worker.runner.arrays import Arrays, load_arrays
+from worker.runner.opening import Engine, Feed, Kind
 from worker.runner.order import BudgetOrder, Order, PhaseTimer, WrapCall
 from worker.runner.turns import Turns, stay_on
 
@@ -32,16 +32,20 @@ def run_sample(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = 
     gc.unfreeze()
     gc.enable()
     gc.collect()
+    # profiles are ONNX Runtime's, which not every environment has
+    from worker.runner import round_trace
+
     return {**answer, "traced": round_trace.trace_few(order, timer=timer, turns=turns)}
 
 
 def _measured(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None, turns: Turns | None) -> dict[str, object]:
     given = load_arrays(order.inputs)
-    engines = [open_engine(order, timer=timer) for _ in range(order.concurrency)]
-    inputs = choose_inputs(engines[0], given)
+    kind = opening.kind_of(order)
+    engines = [kind.open_engine(order, timer=timer) for _ in range(order.concurrency)]
+    inputs = kind.choose_inputs(engines[0], given)
     with faults.translated("run"):
         with timer.phase("first"):
-            feeds = [_first_run(engine, inputs) for engine in engines]
+            feeds = [_first_run(kind, engine, inputs) for engine in engines]
         for feed in feeds:
             feed.settle()
         calls = [feed.timed_call() for feed in feeds]
@@ -62,7 +66,7 @@ def _measured(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None, tu
         if turns is not None:
             turns.rest() if order.is_traced else turns.finish()
         peak, addresses = memory.peak_bytes(), memory.peak_address_space_bytes()
-        with_copies = _with_copies(engines[0], inputs, budget=order.budget)
+        with_copies = _with_copies(kind, engines[0], inputs, budget=order.budget)
     cpu_share = taken[0].cpu_ns / taken[0].wall_ns if len(taken) == 1 else None
     # elsewhere other threads, or a device, do the work
     cpu_p50_ns = taken[0].cpu_p50_ns if order.gate_cpu_share is not None and len(taken) == 1 else None
@@ -114,8 +118,8 @@ def pack_timings(durations: windows.Durations) -> str:
     return f"{dtype}:{base64.b64encode(zlib.compress(kept.astype(f'<{dtype}').tobytes(), 6)).decode()}"
 
 
-def _first_run(engine: Engine, inputs: Arrays) -> Feed:
-    feed = Feed(engine, inputs)
+def _first_run(kind: Kind, engine: Engine, inputs: Arrays) -> Feed:
+    feed = kind.feed(engine, inputs)
     feed.run_first()
     return feed
 
@@ -163,11 +167,11 @@ def _measure_together(
     return [taken for _, taken, _, _ in found], [warm for warm, *_ in found], wall_ns
 
 
-def _with_copies(engine: Engine, inputs: Arrays, *, budget: BudgetOrder) -> float | None:
+def _with_copies(kind: Kind, engine: Engine, inputs: Arrays, *, budget: BudgetOrder) -> float | None:
     """p50 in ms with inputs and outputs in host memory, on a device that has memory of its own."""
     if engine.device == "cpu":
         return None
-    feed = Feed(engine, inputs, device="cpu")
+    feed = kind.feed(engine, inputs, device="cpu")
     feed.run_first()
     feed.settle()
     return float(np.median(np.array(windows.measure(feed.timed_call(), budget).durations))) * 1e-6

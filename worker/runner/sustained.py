@@ -11,9 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from worker.runner import faults, together, windows
-from worker.runner.engine import open_engine
-from worker.runner.feeding import Feed, choose_inputs, load_arrays
+from worker.runner import faults, opening, together, windows
+from worker.runner.arrays import load_arrays
 from worker.runner.order import Order, PhaseTimer, WrapCall
 
 # durations kept of one point and thread; beyond it every second one is let go, so that hours fit
@@ -30,10 +29,11 @@ def run_sustained(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None
     `began_ns` and `ended_ns` are of CLOCK_MONOTONIC, which the agent reads energy and heat by.
     """
     given = load_arrays(order.inputs)
-    engines = [open_engine(order, timer=timer) for _ in range(order.concurrency)]
-    inputs = choose_inputs(engines[0], given)
+    kind = opening.kind_of(order)
+    engines = [kind.open_engine(order, timer=timer) for _ in range(order.concurrency)]
+    inputs = kind.choose_inputs(engines[0], given)
     with faults.translated("run"):
-        feeds = [Feed(engine, inputs) for engine in engines]
+        feeds = [kind.feed(engine, inputs) for engine in engines]
         for feed in feeds:
             feed.run_first()
             feed.settle()

@@ -8,7 +8,7 @@ import json
 import re
 import shlex
 
-from farm.contract.cells import CellSpec, Runtime, SessionSettings
+from farm.contract.cells import PROGRAM_ENDING, CellSpec, Runtime, SessionSettings
 from farm.rules.cells import recipes
 from farm.rules.cells.axes import BY_NAME, MATRIX_AXES, OWN_AXES
 from farm.rules.cells.session_sets import set_of
@@ -31,6 +31,7 @@ def repeat_command(cell: CellSpec, main: str) -> str:
     declared = _matrix(cell)
     words = ["onnxfarm", "bench", as_file(main), "--ort", _named(cell.runtime)]
     words += [] if is_known(cell.runtime.distribution) else ["--allow-package", cell.runtime.distribution]
+    words += ["--source", as_file(f"{main.removesuffix('.onnx')}{PROGRAM_ENDING}")] if cell.recipe.is_program else []
     words += _pairs(
         # an option replaces the matrix's axis
         ("--provider", cell.provider if "provider" not in declared else None),
@@ -61,7 +62,7 @@ def diverge_command(
     """
     plain = SessionSettings().model_dump(exclude=_OF_DIVERGE)
     has_plain_work = _has_plain_shapes(cell) and _has_plain_fills(cell)
-    is_plain = cell.session.model_dump(exclude=_OF_DIVERGE) == plain and has_plain_work
+    is_plain = cell.session.model_dump(exclude=_OF_DIVERGE) == plain and has_plain_work and not cell.recipe.is_program
     if cell.provider_options or cell.recipe.options or not is_plain or not is_known(cell.runtime.distribution):
         return ""
     words = ["onnxfarm", "diverge", as_file(main), "--ort", _named(cell.runtime)]

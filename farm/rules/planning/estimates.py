@@ -4,10 +4,12 @@ Calibrated on x86-64 with two cores: a process launch with its sandbox, imports 
 quick sample of a fast model takes about 1.2 s. A plan shows these as estimates; a run shows what it took.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil
 
-from farm.contract.cells import Budget
+from farm.contract.cells import Budget, CellSpec
+from farm.rules.runtimes import frameworks
 
 LAUNCH_S = 0.45
 WARMUP_S = 0.25
@@ -21,6 +23,9 @@ TRACE_RUNS = (10, 30)
 SECOND_SESSION_S = 0.2
 ROUND_TRACE_S = 0.25
 ROUND_TRACE_RUNS = 5
+# what a framework's program takes beyond a session of ONNX Runtime: imports and loading, and once its compilers
+PROGRAM_LAUNCH_S = 5.0
+PROGRAM_COMPILED_S = 60.0
 # the first block on a node also installs its runtimes; not counted, for they are kept
 RUNNER_TIMEOUT_FLOOR_S = 120.0
 BLOCK_TIMEOUT_FACTOR = 4.0
@@ -74,6 +79,18 @@ def arm_seconds(
     """Wall-clock of one arm: its check, its first trace and its usual number of rounds."""
     each_s = sample_seconds(budget, latency_ms, is_tracing=is_tracing)
     return once_seconds(latency_ms) + (rounds or ROUNDS[budget].usual) * each_s
+
+
+def program_launch_s(cells: Iterable[CellSpec]) -> float:
+    """What launching each of these cells takes beyond ONNX Runtime's."""
+    return sum(PROGRAM_LAUNCH_S for cell in cells if cell.recipe.is_program)
+
+
+def program_once_s(cells: Iterable[CellSpec]) -> float:
+    """The same of their checks, where programs are compiled."""
+    cells = list(cells)
+    compiled = [cell for cell in cells if frameworks.is_compiled(cell.runtime)]
+    return program_launch_s(cells) + len(compiled) * PROGRAM_COMPILED_S
 
 
 def once_seconds(latency_ms: float | None) -> float:

@@ -164,7 +164,9 @@ def _block(
     margin = max((node.margin for node in nodes), default=DEFAULT_MARGIN)
     smallest = smallest_detectable(budget, noise=noise, margin=margin)
     around = Circumstances(noise=noise, margin=margin, arms=len(arms), latency_ms=latency_ms)
-    longer_s = _sustained_s(matrix) * len({arm.spec.digest for arm in arms})
+    specs = [arm.spec for arm in arms]
+    once_s, round_s = estimates.program_once_s(specs), estimates.program_launch_s(specs)
+    longer_s = _sustained_s(matrix) * len({spec.digest for spec in specs}) + once_s + ROUNDS[budget].usual * round_s
     return PlannedBlock(
         id=f"b{number}",
         arms=tuple(arms),
@@ -185,8 +187,8 @@ def _block(
         block_timeout_s=estimates.block_timeout_s(
             budget, latency_ms, arms=len(arms), longer_s=longer_s, is_tracing=tracing
         ),
-        once_s=len(arms) * estimates.once_seconds(latency_ms),
-        round_s=len(arms) * estimates.sample_seconds(budget, latency_ms, is_tracing=tracing),
+        once_s=len(arms) * estimates.once_seconds(latency_ms) + once_s,
+        round_s=len(arms) * estimates.sample_seconds(budget, latency_ms, is_tracing=tracing) + round_s,
         is_tracing_rounds=tracing,
         sustained_s=_sustained_s(matrix),
         tolerances=dict(matrix.tolerances),

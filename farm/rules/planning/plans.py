@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from farm.contract.base import FileName, Message, Sha256
 from farm.contract.blocks import MAX_ARMS, Tolerance
@@ -23,6 +23,19 @@ class ModelInput(Message):
     fill: str
 
 
+class SourceFacts(Message):
+    """The framework's program beside a model. `problem`: why it cannot be run, in one sentence; empty when it can.
+
+    `saved_by`: the release of the framework that saved it.
+    """
+
+    name: FileName
+    bytes: Annotated[int, Field(ge=0)] = 0
+    saved_by: Annotated[str, StringConstraints(max_length=64)] = ""
+    operators: Annotated[int, Field(ge=0)] = 0
+    problem: Annotated[str, StringConstraints(max_length=2000)] = ""
+
+
 class ModelFacts(Message):
     """What planning must know of a model, as inspection found it.
 
@@ -33,7 +46,7 @@ class ModelFacts(Message):
     `calibration_sha256`: of accepted calibration data; `calibration_problem`: why those that were given cannot serve.
     `inputs`: empty where inspection is of before they were looked at; `sizes`: what was chosen, or given, for dynamic
     dimensions; `inputs_problem`: why nothing was found that the model runs with.
-    `latency_ms`: what one inference takes, where it is known.
+    `latency_ms`: what one inference takes, where it is known. `source`: the framework's program that came with it.
     """
 
     name: str = "model"
@@ -56,6 +69,7 @@ class ModelFacts(Message):
     calibration_sha256: Sha256 | None = None
     calibration_problem: str = ""
     latency_ms: Annotated[float, Field(gt=0)] | None = None
+    source: SourceFacts | None = None
 
     @property
     def opset(self) -> int | None:

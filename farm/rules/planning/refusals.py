@@ -7,7 +7,7 @@ from farm.contract.cells import CellSpec
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.cells import fills, recipes, threads
 from farm.rules.planning.plans import ModelFacts, NodeOffer
-from farm.rules.runtimes import conversions, distributions, opsets, plugins, providers, releases, web
+from farm.rules.runtimes import conversions, distributions, frameworks, opsets, plugins, providers, releases, web
 from farm.rules.runtimes.compatibility import Stamps
 from farm.rules.runtimes.nearest import nearest
 
@@ -150,6 +150,52 @@ def _not_in_browsers(spec: CellSpec, _: Circumstances) -> Reason | None:
     return Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
 
 
+def _not_in_frameworks(spec: CellSpec, _: Circumstances) -> Reason | None:
+    """What makes an .onnx, or a session of ONNX Runtime, another one."""
+    if not frameworks.is_framework(spec.runtime):
+        return None
+    session, recipe = spec.session, spec.recipe
+    asked = {
+        f"precision {recipe.precision}": recipe.precision != "fp32",
+        f"opset {recipe.opset}": recipe.opset != "as-is",
+        "concurrency": spec.workload.concurrency != 1,
+        "execution_mode: parallel": session.execution_mode == "parallel",
+        f"optimization: {session.optimization}": session.optimization != "all",
+        "spinning: false": not session.spinning,
+        "memory_pattern: false": not session.memory_pattern,
+        "arena: false": not session.arena,
+        "disabled_optimizers": bool(session.disabled_optimizers),
+        "config": bool(session.config),
+    }
+    named = [name for name, is_asked in asked.items() if is_asked]
+    if not named:
+        return None
+    text = f"{spec.runtime} runs the model's program as it was exported, without {', '.join(named)}: leave that out."
+    return Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
+
+
+def _no_program(spec: CellSpec, about: Circumstances) -> Reason | None:
+    """The framework's program is missing, cannot be run, or is too new for this release."""
+    if not frameworks.is_framework(spec.runtime):
+        return None
+    model, source = about.model, about.model.source
+    if source is None:
+        text = (
+            f"{spec.runtime} runs a model's program and not its .onnx: add the {frameworks.ENDING} that "
+            f"`torch.export.save` wrote of {model.name}, or leave this runtime out."
+        )
+    elif source.problem:
+        text = source.problem
+    elif frameworks.is_newer(source.saved_by, spec.runtime):
+        text = (
+            f"{source.name} was saved by PyTorch {source.saved_by}, which {spec.runtime} is too old to read: take that "
+            "release or a newer one, or export the model with an older one."
+        )
+    else:
+        return None
+    return Reason(code=ReasonCode.MODEL_NOT_LOADED, text=text)
+
+
 def _no_variant(spec: CellSpec, about: Circumstances) -> Reason | None:
     precision, model = spec.recipe.precision, about.model
     if precision in recipes.STATIC and model.calibration_problem:
@@ -164,6 +210,8 @@ def _no_variant(spec: CellSpec, about: Circumstances) -> Reason | None:
 def _not_loaded(spec: CellSpec, about: Circumstances) -> Reason | None:
     if not distributions.is_known(spec.runtime.distribution) and plugins.plugin_of(spec.runtime) is None:
         return None  # its numbers need not be ONNX Runtime's: its check shows what it loads
+    if frameworks.is_framework(spec.runtime):
+        return None  # it loads no .onnx
     model, wanted = about.model, spec.recipe.opset
     stamps = stamps_of(model)
     if isinstance(wanted, int):
@@ -301,6 +349,8 @@ _RULES: tuple[Rule, ...] = (
     _provider_not_in_build,
     _only_in_browsers,
     _not_in_browsers,
+    _not_in_frameworks,
+    _no_program,
     _not_loaded,
     _not_converted,
     _no_variant,

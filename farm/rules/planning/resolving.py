@@ -13,7 +13,7 @@ from farm.rules.cells.values import PrecisionChoice, ProviderChoice
 from farm.rules.matrices.points import Point
 from farm.rules.planning import refusals
 from farm.rules.planning.plans import ModelFacts, NodeOffer
-from farm.rules.runtimes import opsets, plugins, providers, releases, web
+from farm.rules.runtimes import frameworks, opsets, plugins, providers, releases, web
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,10 @@ def _spec_of(point: Point, request: Request) -> CellSpec:
     return CellSpec(
         artifact_sha256=model.bundle_sha256,
         recipe=Recipe(
-            precision=precision.precision, opset=_opset_of(point, runtime, model), options=dict(precision.options)
+            precision=precision.precision,
+            opset=_opset_of(point, runtime, model),
+            options=dict(precision.options),
+            is_program=frameworks.is_framework(runtime),
         ),
         runtime=runtime,
         provider=entry.name,
@@ -151,7 +154,7 @@ def _opset_of(point: Point, runtime: Runtime, model: ModelFacts) -> int | Litera
     its operators need), a variant of the model's own opset is measured.
     """
     wanted = point.values.get("opset", "as-is")
-    if wanted == "as-is":
+    if wanted == "as-is" or (frameworks.is_framework(runtime) and wanted == "max-of-runtime"):
         return "as-is"
     if wanted == "max-of-runtime":
         most = opsets.max_opset(plugins.core_of(runtime).version)

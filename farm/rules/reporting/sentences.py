@@ -12,7 +12,7 @@ from farm.rules.planning.blocks import TWIN
 from farm.rules.reporting import busy_machine, fusions, metric_changes, parities, simulated
 from farm.rules.reporting.called_operators import certainty
 from farm.rules.reporting.headlines import WORK_AXES, Opening, Standing, axis_rank, opening_of
-from farm.rules.runtimes import plugins
+from farm.rules.runtimes import frameworks, plugins
 from farm.rules.tracing.attribution import TypeChange, group_by_type
 
 GLANCE = (
@@ -264,6 +264,8 @@ def _named_side(axis: str, cell: Cell) -> str:
         distribution, _, version = cell.runtime.partition("==")
         if distribution == "onnxruntime":
             return f"ONNX Runtime {version}"
+        if distribution == frameworks.DISTRIBUTION:
+            return frameworks.in_words(version)
         return f"{distribution} {plugins.in_words(version)}"
     if axis == TWIN:
         return f"{cell.id} (the same cell)"
@@ -274,7 +276,7 @@ def _named_side(axis: str, cell: Cell) -> str:
 def _than(axis: str, baseline: Cell, candidate: Cell) -> str:
     """The other side; a release of the same distribution by its version alone."""
     old, new = baseline.runtime.partition("=="), candidate.runtime.partition("==")
-    if axis == "runtime" and old[0] == new[0]:
+    if axis == "runtime" and old[0] == new[0] != frameworks.DISTRIBUTION:
         return plugins.moved_from(old[2], new[2])
     return _named_side(axis, baseline)
 

@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from farm.contract.cells import Runtime
-from farm.rules.runtimes import plugins, web
+from farm.rules.runtimes import frameworks, plugins, web
 from farm.rules.runtimes.allowances import (
     NAME,
     RuntimeProblem,
@@ -43,7 +43,7 @@ __all__ = [
 DEFAULT_DISTRIBUTION = PLAIN.package
 # every package that nodes install runs models on the CPU too
 EVERY_DISTRIBUTION = CPU.packages
-_LISTED = (*EVERY_DISTRIBUTION, web.DISTRIBUTION)
+_LISTED = (*EVERY_DISTRIBUTION, web.DISTRIBUTION, frameworks.DISTRIBUTION)
 _BUILDS = {build.package: build for build in CPU.builds}
 _BUILDS_ALONE = frozenset(_BUILDS) - {plugin.package for plugin in CPU.plugins}
 # what the contract's Runtime takes; `packaging` alone would take an epoch and a leading v too
@@ -67,6 +67,8 @@ def read(text: str, *, allowed: Collection[str] = ()) -> Runtime:
     if distribution is None or version is None or core is None or (core and "+" in core + version):
         raise RuntimeProblem(unclear_sentence(text))
     version, local = plugins.parted(version)
+    if (sentence := frameworks.local_problem(Runtime(distribution=distribution, version=version))) is not None:
+        raise RuntimeProblem(sentence)
     return _beside(Runtime(distribution=distribution, version=version), core or local, allowed=allowed)
 
 
@@ -120,7 +122,7 @@ def refusal(runtime: Runtime, *, allowed: Collection[str] = ()) -> str | None:
         return sentence
     if read_version(runtime.version) is None:
         return f"{runtime.version!r} of {runtime.distribution} is not a version of a package: write it like `1.31.1`."
-    return _unfit(runtime, allowed)
+    return frameworks.local_problem(runtime) or _unfit(runtime, allowed)
 
 
 def is_known(distribution: str, allowed: Collection[str] = ()) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from farm.contract.cells import CellSpec
-from farm.rules.runtimes import plugins
+from farm.rules.runtimes import frameworks, plugins
 from farm.rules.runtimes.distributions import EVERY_DISTRIBUTION, is_known
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.runtimes.provider import Building, Provider, Signs
@@ -94,6 +94,8 @@ def is_carried_by(provider: Provider, distribution: str) -> bool:
     A provider without any public package (XNNPACK, ACL, an owner's plug-in) is carried where the node says so. What a
     package beyond the list carries is not known here: its check shows it.
     """
+    if distribution == frameworks.DISTRIBUTION:
+        return provider is CPU
     if plugins.of_others(distribution) is not None:
         return provider is CPU or distribution in provider.packages
     return distribution in provider.packages or not is_known(distribution)

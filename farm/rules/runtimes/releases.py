@@ -1,10 +1,10 @@
 """Which releases exist: those the farm knows by itself, and those that nodes or the package index added."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 from farm.contract.cells import Runtime
-from farm.rules.runtimes import plugins, web
+from farm.rules.runtimes import frameworks, plugins, web
 from farm.rules.runtimes.order import minor_of, release_order
 
 NONE_YANKED: Mapping[str, str] = MappingProxyType({})
@@ -70,10 +70,10 @@ def unknown_sentence(
         asked = [core] if plugin.beside and str(own) not in yanked else [own, core]
         return next(filter(None, (unknown_sentence(one, extra=extra, yanked=yanked) for one in asked)), None)
     more = {text.partition("==")[2] for text in extra if text.partition("==")[0] == runtime.distribution}
-    if str(runtime) in yanked:
+    if str(frameworks.installed_as(runtime)) in yanked:
         return yanked_sentence(runtime, yanked, more)
-    if web.is_web(runtime):
-        return _unknown_on_npm(runtime, {*web.RELEASES, *more})
+    if (elsewhere := _ELSEWHERE.get(runtime.distribution)) is not None:
+        return elsewhere(runtime, more)
     if plugin is not None:
         if runtime.version in {*plugin.releases, *more}:
             return None
@@ -86,8 +86,9 @@ def unknown_sentence(
     return f"{runtime} does not exist: the nearest known release is {nearest}."
 
 
-def _unknown_on_npm(runtime: Runtime, there: set[str]) -> str | None:
+def _unknown_on_npm(runtime: Runtime, more: set[str]) -> str | None:
     """The farm's list of npm's releases; a newer one than all of them is believed, and npm decides."""
+    there = {*web.RELEASES, *more}
     newest_known = max(there, key=release_order)
     is_newer = web.is_release(runtime.version) and release_order(runtime.version) > release_order(newest_known)
     if runtime.version in there or is_newer:
@@ -97,13 +98,21 @@ def _unknown_on_npm(runtime: Runtime, there: set[str]) -> str | None:
     return f"{runtime} does not exist as far as this farm knows: the nearest is {_nearest(runtime, there)}."
 
 
+# what is no build of ONNX Runtime on the package index
+_ELSEWHERE: Mapping[str, Callable[[Runtime, set[str]], str | None]] = {
+    web.DISTRIBUTION: _unknown_on_npm,
+    frameworks.DISTRIBUTION: frameworks.unknown_sentence,
+}
+
+
 def yanked_sentence(runtime: Runtime, yanked: Mapping[str, str], more: Iterable[str] = ()) -> str:
     """Why a yanked release is not taken, with the nearest one of its distribution that is on offer.
 
     `yanked`: reasons by `distribution==version`, this release among them; `more`: versions beyond those known here.
     """
-    plugin, why = plugins.plugin_of(runtime), yanked[str(runtime)]
-    there = {*(ONNXRUNTIME if plugin is None else plugin.releases), *more}
+    plugin, why = plugins.plugin_of(runtime), yanked[str(frameworks.installed_as(runtime))]
+    known = frameworks.RELEASES if frameworks.is_framework(runtime) else ONNXRUNTIME
+    there = {*(known if plugin is None else plugin.releases), *more}
     there -= {text.partition("==")[2] for text in yanked if text.partition("==")[0] == runtime.distribution}
     because = f" ({why.rstrip('.')})" if why else ""
     other = f"the nearest that was not is {_nearest(runtime, there)}" if there else "name another one"

@@ -182,7 +182,7 @@ def block_document(block: Block, *, is_over: bool = True) -> doc.Document:
 def _size_of(cell: Cell) -> int | None:
     """Bytes of the bundle that a cell measures."""
     bundle = cell.variant.bundle if cell.variant else None
-    return sum(file.bytes for file in bundle.files) if bundle is not None else None
+    return bundle.measured_bytes if bundle is not None else None
 
 
 def _unsettled_cells(run: Run) -> list[doc.Cell]:

@@ -9,7 +9,17 @@ import onnx
 from onnx import TensorProto
 
 from farm.rules.runtimes import opsets
-from farm.workshop.child import external, findings, functions, model_file, payloads, quantised, signature, walk
+from farm.workshop.child import (
+    external,
+    findings,
+    functions,
+    model_file,
+    payloads,
+    programs,
+    quantised,
+    signature,
+    walk,
+)
 from farm.workshop.child.facts import Facts, FileFacts, GraphFacts
 from farm.workshop.problems import Problem, answering, shown
 
@@ -33,7 +43,8 @@ def inspect(payload: payloads.Model) -> dict[str, object]:
 def _facts(model: onnx.ModelProto, *, folder: Path, main: str) -> dict[str, object]:
     functions.check_size(model)
     facts: Facts = {**signature.of(model), **_file_facts(folder, main, model), **_graph_facts(model)}
-    return {**facts, "findings": findings.findings(model, facts=facts)}
+    source = programs.source(folder, inputs=facts["inputs"], outputs=facts["outputs"])
+    return {**facts, "findings": findings.findings(model, facts=facts), "source": source}
 
 
 def opset_imports(model: onnx.ModelProto) -> dict[str, int]:

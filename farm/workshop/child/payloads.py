@@ -47,12 +47,16 @@ class TestData(Written):
 
 
 class Recipe(Written):
-    """A variant: `opset` None keeps it, `calibration` is an `.npz` of samples; random ones without."""
+    """A variant: `opset` None keeps it, `calibration` is an `.npz` of samples; random ones without.
+
+    `program`: the name under which the framework's own program is written in its place; empty: none is.
+    """
 
     precision: str
     opset: int | None
     options: dict[str, str]
     calibration: NotRequired[str | None]
+    program: NotRequired[str]
 
 
 class Samples(Written):

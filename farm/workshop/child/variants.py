@@ -12,8 +12,10 @@ from farm.workshop.child import (
     half_precision,
     model_file,
     payloads,
+    programs,
     quantisation,
     quantisation_report,
+    signature,
     static,
     storage,
 )
@@ -27,6 +29,8 @@ def make_variant(payload: payloads.Recipe) -> dict[str, object]:
     `opset` is a number, or None to keep it; `calibration` serves static quantisation. Answers the files
     written, what was done, in sentences, and which operators a quantiser took. Raises Problem, as each step says.
     """
+    if payload.get("program"):
+        return _program(payload)
     model = original = model_file.read(Path(payload["folder"]), payload["main"], with_data=True)
     history: list[str] = []
     if payload["opset"] is not None:
@@ -40,6 +44,13 @@ def make_variant(payload: payloads.Recipe) -> dict[str, object]:
     is_int8 = payload["precision"].startswith("int8")
     coverage = quantisation_report.coverage(original, model) if is_int8 else []
     return {"files": files, "history": [*history, *more], "coverage": coverage}
+
+
+def _program(payload: payloads.Recipe) -> dict[str, object]:
+    folder, name = Path(payload["folder"]), payload["program"]
+    known = signature.of(model_file.read(folder, payload["main"]))
+    done = programs.write(folder, Path(payload["out"]) / name, inputs=known["inputs"], outputs=known["outputs"])
+    return {"files": [name], "history": [done], "coverage": []}
 
 
 def _in_precision(model: onnx.ModelProto, payload: payloads.Recipe, *, work: Path) -> tuple[onnx.ModelProto, list[str]]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from worker.runner import engines, faults
-from worker.runner.feeding import keep_arrays
+from worker.runner.arrays import keep_arrays
 from worker.runner.order import Order, PhaseTimer
 
 

@@ -26,9 +26,9 @@ TIMEOUT_S = 900.0
 PROBE_S = 120.0
 PROBE_BYTES = 8 << 30
 _PROBE = (
-    "import json, onnxruntime as o, importlib.metadata as m, os, sys;"
-    "said = {'version': o.__version__, 'providers': o.get_available_providers(),"
-    " 'python': sys.version.split()[0], 'packages': {d.metadata['Name']: d.version for d in m.distributions()}};"
+    "import json, {module} as o, importlib.metadata as m, os, sys;"
+    "said = {{'version': str(o.__version__), 'providers': getattr(o, 'get_available_providers', list)(),"
+    " 'python': sys.version.split()[0], 'packages': {{d.metadata['Name']: d.version for d in m.distributions()}}}};"
     "os.write(int(os.environ['ONNXFARM_REPLY_FD']), json.dumps(said).encode())"
 )
 _MISMATCH = re.compile(r"Hash mismatch for `([^`\s]+)`")
@@ -87,9 +87,11 @@ def pythons_present() -> list[Python]:
 
 
 def make_environment(
-    folder: Path, *, python: Path, requirements: Requirements, with_dependencies: bool
+    folder: Path, *, python: Path, requirements: Requirements, with_dependencies: bool, module: str = "onnxruntime"
 ) -> dict[str, object]:
     """A virtual environment in `folder` with the requirements, compiled. Gives what it says of itself.
+
+    `module`: what is imported to ask.
 
     Raises InstallError with the tool's essential line.
     """
@@ -112,7 +114,7 @@ def make_environment(
     if _interpreter_facts(folder) != before:
         raise InstallError("a package replaced the environment's interpreter or its settings; it is not used")
     _compile(folder, python=python)
-    return _probed(interpreter).model_dump()
+    return _probed(interpreter, module).model_dump()
 
 
 def _interpreter_facts(folder: Path) -> dict[str, str]:
@@ -129,14 +131,16 @@ def _compile(folder: Path, *, python: Path) -> None:
     _run([str(python), "-I", "-S", "-m", "compileall", "-q", "-j", "0", str(folder / "lib")], may_fail=True)
 
 
-def _probed(interpreter: Path) -> Probed:
+def _probed(interpreter: Path, module: str) -> Probed:
     """Imports the runtime where it can reach nothing. Raises InstallError."""
     with tempfile.TemporaryDirectory(prefix="onnxfarm-probe-") as scratch:
         policy = Policy(
             read_only=interpreters.paths(interpreter), read_write=(Path(scratch),), memory_bytes=PROBE_BYTES
         )
         try:
-            ending = child.run_command([str(interpreter), "-I", "-c", _PROBE], policy=policy, timeout_s=PROBE_S)
+            ending = child.run_command(
+                [str(interpreter), "-I", "-c", _PROBE.format(module=module)], policy=policy, timeout_s=PROBE_S
+            )
         except SandboxError as error:
             raise InstallError(f"the installed runtime could not be inspected: {error}") from error
     if not ending.is_done:

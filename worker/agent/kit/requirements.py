@@ -7,7 +7,7 @@ interpreter, and the installer's words become the reason if that fails.
 from dataclasses import dataclass
 
 from farm.contract.cells import Runtime
-from farm.rules.runtimes import distributions, plugins
+from farm.rules.runtimes import distributions, frameworks, plugins
 from farm.rules.runtimes.order import minor_of
 
 # numpy is the only dependency that inference imports; it is pinned so that a runtime is the same on every day
@@ -23,6 +23,10 @@ _WHEELS: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = (
 )
 
 
+# the same of PyTorch
+_FRAMEWORK_WHEELS: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = (((2, 9), (10, 14)), ((0, 0), (9, 13)))
+
+
 @dataclass(frozen=True)
 class Recipe:
     """What to give the installer."""
@@ -36,6 +40,8 @@ def recipe_of(runtime: Runtime) -> Recipe:
 
     A plug-in's library is complete by itself and has plain ONNX Runtime beside it; other people's brings what it needs.
     """
+    if frameworks.is_framework(runtime):
+        return Recipe(requirements=(str(frameworks.installed_as(runtime)), NUMPY_2), with_dependencies=True)
     core = plugins.core_of(runtime)
     numpy = NUMPY_1 if minor_of(core.version) < (1, 19) else NUMPY_2
     plugin = plugins.plugin_of(runtime)
@@ -51,6 +57,8 @@ def recipe_of(runtime: Runtime) -> Recipe:
 
 def python_range(runtime: Runtime) -> tuple[int, int] | None:
     """Lowest and highest minor of Python 3 that this runtime has wheels for; None: not known."""
+    if frameworks.is_framework(runtime):
+        return next(pythons for since, pythons in _FRAMEWORK_WHEELS if minor_of(runtime.version) >= since)
     if not runtime.distribution.startswith("onnxruntime") and plugins.plugin_of(runtime) is None:
         return None
     release = minor_of(plugins.core_of(runtime).version)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from farm.contract.cells import Runtime
 from farm.contract.reasons import Reason, ReasonCode, ReasonedError
-from farm.rules.runtimes import distributions
+from farm.rules.runtimes import distributions, frameworks
 from worker.agent.kit import installer, locks, requirements
 
 MARKER = "onnxfarm.json"
@@ -76,6 +76,8 @@ class RuntimeStore:
         refusal = distributions.refusal(runtime, allowed=self._allowed)
         if refusal is not None:
             raise RuntimeUnavailableError(Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=refusal))
+        # what is done with a framework does not change what is installed
+        runtime, keep = frameworks.installed_as(runtime), [frameworks.installed_as(one) for one in keep]
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._locked(runtime):
             found = self._read(self._place(runtime))
@@ -124,6 +126,7 @@ class RuntimeStore:
                 python=python,
                 requirements=locks.requirements_of(runtime, recipe, own=self._allowed),
                 with_dependencies=recipe.with_dependencies,
+                module=frameworks.DISTRIBUTION if frameworks.is_framework(runtime) else "onnxruntime",
             )
         except installer.InstallError as error:
             shutil.rmtree(place, ignore_errors=True)

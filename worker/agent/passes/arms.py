@@ -38,6 +38,11 @@ class PreparedArm:
         return self.scratch / "engines"
 
     @property
+    def is_program(self) -> bool:
+        """Whether a framework runs its own program in place of the .onnx: there is no profile of ONNX Runtime."""
+        return self.order.cell.recipe.is_program
+
+    @property
     def is_variant(self) -> bool:
         """Whether the measured graph is another one than the uploaded."""
         return self.order.bundle.digest != self.order.source.digest

@@ -3,7 +3,7 @@
 from pydantic import ValidationError
 
 from farm.contract.reports import CheckReport
-from farm.rules.runtimes import plugins, providers
+from farm.rules.runtimes import frameworks, plugins, providers
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.launches import Launcher, garbled
 from worker.agent.passes.orders import RunnerOrder
@@ -47,10 +47,18 @@ def runner_order(arm: PreparedArm, kind: str) -> RunnerOrder:
         "provider_options": cell.provider_options,
         "plugin": plugins.library_for(cell.runtime, cell.provider),
         **_of_provider(arm),
+        **_of_program(arm),
         "session": cell.session.model_dump(mode="json"),
         "batch": cell.workload.batch,
         "concurrency": cell.workload.concurrency,
     }
+
+
+def _of_program(arm: PreparedArm) -> RunnerOrder:
+    """How a framework's program is run; nothing of an .onnx."""
+    if not arm.is_program:
+        return {}
+    return {"program": "compile" if frameworks.is_compiled(arm.order.cell.runtime) else "eager"}
 
 
 def _of_provider(arm: PreparedArm) -> RunnerOrder:

@@ -38,6 +38,8 @@ def evaluate_arms(
         if arm.evaluation is None:
             continue
         key = _key(arm)
+        if arm.is_program:
+            known[key] = _not_judged(arm)
         if key not in known:
             say(arm, "evaluating")
             known[key] = _evaluated(launcher, arm) if time.monotonic() < ends_at else _too_late(arm)
@@ -111,6 +113,13 @@ def _evaluated(launcher: Launcher, arm: PreparedArm) -> AccuracyReport:
     except (KeyError, ValidationError) as error:
         detail = error.errors()[0]["msg"] if isinstance(error, ValidationError) else f"it lacks {error}"
         return known.model_copy(update={"reason": garbled(str(detail))})
+
+
+def _not_judged(arm: PreparedArm) -> AccuracyReport:
+    assert arm.order.evaluation is not None
+    text = f"Labelled data are judged on ONNX Runtime alone: {arm.order.cell.runtime} has no accuracy here."
+    reason = Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
+    return AccuracyReport(arm=arm.arm, recipe=arm.order.evaluation.recipe, reason=reason)
 
 
 def _too_late(arm: PreparedArm) -> AccuracyReport:

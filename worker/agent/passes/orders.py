@@ -56,6 +56,7 @@ class RunnerOrder(TypedDict, total=False):
     provider: str
     provider_options: dict[str, str]
     plugin: str | None
+    program: str
     memory: str | None
     stands_in: str | None
     is_simulated_on_cpu: bool

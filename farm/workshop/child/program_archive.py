@@ -1,0 +1,142 @@
+"""The archive of a framework's program: a zip of torch.export with JSON and raw tensors. Runs in the child only.
+
+Nothing is unpickled: what of the archive is pickled, or compiled, is refused, or left behind where it is not needed
+(the sample inputs of `torch.export.save`). Read off PyTorch 2.8–2.15.
+"""
+
+import json
+import shutil
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from farm.workshop.problems import Problem, shown
+
+GRAPH, SAMPLES = "models/model.json", "data/sample_inputs/model.pt"
+# by the file that lists them: folders of raw tensors
+TENSORS = {
+    "data/weights/model_weights_config.json": "data/weights/",
+    "data/constants/model_constants_config.json": "data/constants/",
+}
+_SMALL = ("archive_format", "archive_version", "byteorder", ".data/version")
+_MOST_FILES, _LONGEST_JSON, _LONGEST_SMALL = 100_000, 256 << 20, 64
+_EXPORT = "save it with torch.export.save of PyTorch 2.8 or newer"
+
+# what json.loads gives for an object
+Json = dict[str, object]
+
+
+@dataclass(frozen=True)
+class Archive:
+    """An open program: its name in sentences, the zip, and the members by their names below the one folder it has."""
+
+    name: str
+    zipped: zipfile.ZipFile
+    members: Mapping[str, zipfile.ZipInfo]
+
+    def read_json(self, member: str) -> Json:
+        """A member as a JSON object. Raises Problem."""
+        info = self.members.get(member)
+        if info is None or info.file_size > _LONGEST_JSON:
+            raise bad(self.name, f"has no readable {member}: {_EXPORT}")
+        try:
+            found = json.loads(self.zipped.read(info))
+        except (ValueError, RecursionError) as error:
+            raise bad(self.name, f"has a {member} that is no JSON: {_EXPORT}") from error
+        if not isinstance(found, dict):
+            raise bad(self.name, f"has a {member} that is no JSON object: {_EXPORT}")
+        return cast(Json, found)
+
+    def text(self, member: str) -> str:
+        """A small member as text; empty where there is none."""
+        info = self.members.get(member)
+        if info is None or info.file_size > _LONGEST_SMALL:
+            return ""
+        return self.zipped.read(info).decode("ascii", errors="replace").strip()
+
+
+def bad(name: str, what: str) -> Problem:
+    """A program that cannot be run; `what` follows its name."""
+    return Problem("bad_program", f"{shown(name)} {what}.")
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Archive]:
+    """The program at this path, with every member looked at. Raises Problem."""
+    try:
+        with zipfile.ZipFile(path) as zipped:
+            archive = Archive(path.name, zipped, _members(path.name, zipped))
+            _check(archive)
+            yield archive
+    except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, UnicodeError) as error:
+        raise bad(path.name, f"is no program of torch.export, or a damaged one: {_EXPORT}") from error
+
+
+def write(archive: Archive, target: Path, *, graph: Json, more: Mapping[str, bytes]) -> None:
+    """The same program with this graph, without whatever else its archive holds; `more`: further members."""
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as out:
+        for member in (*_SMALL, *TENSORS, *_payloads(archive)):
+            if (info := archive.members.get(member)) is not None:
+                with archive.zipped.open(info) as source, out.open(f"model/{member}", "w", force_zip64=True) as copy:
+                    shutil.copyfileobj(source, copy, 1 << 20)
+        # the reader asks for sample inputs, which are pickled; none at all are taken for none
+        made = {GRAPH: json.dumps(graph).encode(), SAMPLES: b"", **more}
+        for member, content in made.items():
+            out.writestr(f"model/{member}", content)
+
+
+def _members(name: str, zipped: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    entries = [entry for entry in zipped.infolist() if not entry.is_dir()]
+    if len(entries) > _MOST_FILES:
+        raise bad(name, f"holds {len(entries):,} files; {_MOST_FILES:,} are taken")
+    known = {entry.filename for entry in entries}
+    if "serialized_exported_program.json" in known:
+        raise bad(name, f"is of the format before PyTorch 2.8, whose weights are pickled: {_EXPORT}")
+    if any(entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1 for entry in entries):
+        raise bad(name, f"is compressed or encrypted, which no program of torch.export is: {_EXPORT}")
+    members = {entry.filename.partition("/")[2]: entry for entry in entries}
+    if len(members) < len(entries) or len({entry.filename.partition("/")[0] for entry in entries}) != 1:
+        raise bad(name, f"is a zip, but no program of torch.export: {_EXPORT}")
+    return members
+
+
+def _check(archive: Archive) -> None:
+    name, members = archive.name, archive.members
+    if "data.pkl" in members:
+        raise bad(name, f"is a pickled file of torch.save or TorchScript, which is not opened: {_EXPORT}")
+    if any(member.startswith("data/aotinductor/") for member in members):
+        raise bad(name, f"holds code compiled by AOTInductor, which is not run: {_EXPORT}")
+    if archive.text("archive_format") != "pt2" or GRAPH not in members:
+        raise bad(name, f"is a zip, but no program of torch.export: {_EXPORT}")
+    if archive.text("archive_version") != "0":
+        raise bad(name, f"has the archive version {archive.text('archive_version')!r}, and 0 is read here")
+    if archive.text("byteorder") != "little":
+        raise bad(name, "was saved on a big-endian machine, and the nodes are little-endian: save it on such a one")
+    missing = next((member for member in _payloads(archive) if member not in members), None)
+    if missing is not None:
+        raise bad(name, f"names the tensor file {shown(missing)} and does not hold it: save or upload it again")
+
+
+def _payloads(archive: Archive) -> list[str]:
+    """Members with raw tensors. Raises Problem for one that is pickled, or on another device."""
+    found: dict[str, None] = {}
+    for listing, folder in TENSORS.items():
+        entries = archive.read_json(listing).get("config")
+        if not isinstance(entries, dict):
+            raise bad(archive.name, f"has a {listing} that lists nothing: {_EXPORT}")
+        for tensor, entry in entries.items():
+            found[folder + _payload(archive, str(tensor), entry)] = None
+    return list(found)
+
+
+def _payload(archive: Archive, tensor: str, entry: object) -> str:
+    if not isinstance(entry, dict) or entry.get("use_pickle") is not False or entry.get("tensor_meta") is None:
+        what = f"keeps {shown(tensor)} pickled, which is not opened: make it a plain, dense tensor on the CPU"
+        raise bad(archive.name, what)
+    name = entry.get("path_name")
+    if not isinstance(name, str) or not name.replace("_", "").isalnum():
+        raise bad(archive.name, f"keeps {shown(tensor)} in {shown(str(name))!r}, which is no name of a tensor file")
+    return name

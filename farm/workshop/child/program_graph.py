@@ -1,0 +1,221 @@
+"""The graph of a framework's program: what it takes and gives, and that it is nothing but operators of PyTorch's own.
+
+PyTorch reads sizes with sympy, which evaluates text, writes Python from names, and finds functions by theirs: each of
+the three is looked at here before anything else sees it. Runs in the child only.
+"""
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from farm.workshop.child.program_archive import Json, bad
+from farm.workshop.problems import shown
+
+# torch._export.serde.schema.ScalarType
+_DTYPES = {1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32", 8: "float64"}
+_DTYPES |= {9: "complex32", 10: "complex64", 11: "complex128", 12: "bool", 13: "bfloat16"}
+_NUMBERS = "add|sub|mul|floordiv|truediv|mod|pow|neg|pos|eq|ne|lt|le|gt|ge|and_|or_|not_|getitem"
+_OWN = re.compile(
+    r"torch\.ops\.(aten|prims)\.[A-Za-z0-9_]+\.[A-Za-z0-9_]+"
+    rf"|_operator\.({_NUMBERS})|math\.(ceil|floor|trunc|sqrt)|torch\.sym_(max|min|int|float|not|ite|sum|sqrt)"
+    r"|torch\.ops\.higher_order\.(cond|wrap_with_set_grad_enabled)"
+)
+_OPERATOR = re.compile(r"torch\.ops\.(\w+)\.(\w+)")
+_SYMBOL = re.compile(r"[suz][0-9]{1,9}|True|False|oo|int_oo")
+_FUNCTIONS = re.compile(
+    r"Symbol|Integer|Add|Mul|Pow|Max|Min|Mod|PythonMod|FloorDiv|CleanDiv|CeilDiv|CeilToInt|FloorToInt|TruncToInt"
+    r"|ModularIndexing|IntTrueDiv|FloatTrueDiv|ToFloat|Eq|Ne|Lt|Le|Gt|Ge|And|Or|Not|Identity|Where"
+)
+_NODES = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.operator, ast.unaryop, ast.cmpop)
+_CONTAINERS = ("builtins.tuple", "builtins.list", "builtins.dict", "collections.OrderedDict")
+_NAMED = ("as_tensor", "as_sym_int", "as_sym_float", "as_sym_bool")
+_EXPORT = "export a model that takes and gives plain tensors"
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An input or output: `sizes` have None where a dimension is free; `key`: of a dict, else empty."""
+
+    name: str
+    dtype: str
+    sizes: tuple[int | None, ...]
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A program's graph. `positional`: how many of the inputs it takes by place, the others by name."""
+
+    saved_by: str
+    operators: int
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    positional: int
+
+
+def read(name: str, found: Json) -> Graph:
+    """The graph of the program `name`. Raises Problem for whatever cannot be run here."""
+    try:
+        operators = _check_all(name, found)
+        return _graph(name, found, operators=operators)
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError, RecursionError) as error:
+        raise bad(name, f"has a graph that is not torch.export's ({type(error).__name__}): save it again") from error
+
+
+def cleaned(found: Json) -> Json:
+    """The graph without what PyTorch would run or look up beside it: guards, notes on the source, modules' calls."""
+    module = dict(cast(Json, found["graph_module"]))
+    module |= {"module_call_graph": cast(list[Json], module["module_call_graph"])[:1], "treespec_namedtuple_fields": {}}
+    for node in _dicts(module):
+        if "target" in node and "metadata" in node:
+            node["metadata"] = {}
+    module["metadata"] = {}
+    return {**found, "graph_module": module, "guards_code": []}
+
+
+def _graph(name: str, found: Json, *, operators: int) -> Graph:
+    module = cast(Json, found["graph_module"])
+    values = cast(Json, cast(Json, module["graph"])["tensor_values"])
+    signature = cast(dict[str, list[Json]], module["signature"])
+    called = cast(Json, cast(list[Json], module["module_call_graph"])[0]["signature"])
+    taken = [_argument(name, spec["user_input"]) for spec in signature["input_specs"] if "user_input" in spec]
+    given = [_argument(name, spec["user_output"]) for spec in signature["output_specs"] if "user_output" in spec]
+    if any("user_input_mutation" in spec for spec in signature["output_specs"]):
+        raise bad(name, f"changes its inputs in place: {_EXPORT}")
+    keys, positional = _places(name, _spec(called["in_spec"]))
+    if len(keys) != len(taken):
+        raise bad(name, f"takes values inside others: {_EXPORT}")
+    out_keys = _keys(name, _spec(called["out_spec"]))
+    if len(out_keys) != len(given):
+        raise bad(name, f"gives values that are no tensors: {_EXPORT}")
+    # a value by keyword is called as the keyword
+    inputs = [_tensor(one, values, key=key) for one, key in zip(taken, keys, strict=True)]
+    outputs = [_tensor(one, values, key=key) for one, key in zip(given, out_keys, strict=True)]
+    saved_by = shown(str(found.get("torch_version") or ""), limit=40)
+    return Graph(saved_by, operators, tuple(inputs), tuple(outputs), positional)
+
+
+def _argument(name: str, spec: object) -> str:
+    argument = cast(Json, cast(Json, spec)["arg"])
+    if "as_tensor" not in argument:
+        raise bad(
+            name, f"takes or gives a value that is no tensor ({shown(next(iter(argument), 'nothing'))}): {_EXPORT}"
+        )
+    return str(cast(Json, argument["as_tensor"])["name"])
+
+
+def _tensor(name: str, values: Json, *, key: str) -> Tensor:
+    about = cast(Json, values[name])
+    sizes = tuple(cast(int | None, size.get("as_int")) for size in cast(list[Json], about["sizes"]))
+    code = cast(int, about["dtype"])
+    return Tensor(key or name, _DTYPES.get(code, f"type {code}"), sizes, key)
+
+
+def _spec(text: object) -> Json:
+    version, spec = json.loads(str(text))
+    if version != 1:
+        raise ValueError("another version")
+    return cast(Json, spec)
+
+
+def _places(name: str, spec: Json) -> tuple[list[str], int]:
+    """A keyword for each input, empty for those taken by place, and how many those are."""
+    places, keywords = cast(list[Json], spec["children_spec"])
+    if any(
+        child["type"] is not None for part in (places, keywords) for child in cast(list[Json], part["children_spec"])
+    ):
+        raise bad(name, f"takes values inside lists or dicts: {_EXPORT}")
+    positional = len(cast(list[Json], places["children_spec"]))
+    return ["" for _ in range(positional)] + _keys(name, keywords), positional
+
+
+def _keys(name: str, spec: Json) -> list[str]:
+    """The leaves of a nested value in order; those of one dict by their keys."""
+    if spec["type"] is None:
+        return [""]
+    if spec["type"] not in _CONTAINERS:
+        raise bad(name, f"takes or gives a {shown(str(spec['type']))}, a class of its own: {_EXPORT}")
+    children = cast(list[Json], spec["children_spec"])
+    inner = [_keys(name, child) for child in children]
+    if "ict" in str(spec["type"]) and all(len(leaves) == 1 for leaves in inner):
+        return [str(key) for key in json.loads(cast(str, spec["context"]))]
+    return [leaf for leaves in inner for leaf in leaves]
+
+
+def _check_all(name: str, found: Json) -> int:
+    """How many operators the graph and those below it have, each of PyTorch's own. Raises Problem."""
+    operators = 0
+    for part in _dicts(found["graph_module"]):
+        if "target" in part:
+            operators += 1
+            _check_target(name, str(part["target"]))
+        if part.get("custom_obj_values") or "as_custom_obj" in part:
+            raise bad(name, f"holds objects of classes of its own, which are pickled: {_EXPORT}")
+        _check_words(name, part)
+    for symbol in cast(Json, found.get("range_constraints") or {}):
+        if not _SYMBOL.fullmatch(symbol):
+            raise bad(name, f"calls a dimension {shown(symbol)!r}, which is no name of torch.export's: save it again")
+    return operators
+
+
+def _check_words(name: str, part: Json) -> None:
+    """Sizes, devices and names in one object of the graph."""
+    if "expr_str" in part and not _is_plain(str(part["expr_str"])):
+        raise bad(name, f"has a size that is no arithmetic ({shown(str(part['expr_str']), limit=40)}): save it again")
+    if isinstance(device := part.get("device"), dict) and device.get("type") != "cpu":
+        raise bad(name, f"was exported for {shown(str(device.get('type')))}: export the model on the CPU")
+    for kind in _NAMED:
+        value = part.get(kind)
+        value = value.get("name", value.get("as_name")) if isinstance(value, dict) else None
+        if isinstance(value, str) and not (value.isidentifier() and value.isascii()):
+            raise bad(name, f"calls a value {shown(value)!r}, which is no name: save it again")
+
+
+def _check_target(name: str, target: str) -> None:
+    if _OWN.fullmatch(target):
+        return
+    operator = _OPERATOR.match(target)
+    called = f"{operator[1]}::{operator[2]}" if operator is not None else target
+    raise bad(
+        name,
+        f"uses the operator {shown(called)}, which is not PyTorch's own; a program with operators of others is not "
+        "run: export the model with standard operators",
+    )
+
+
+def _is_plain(text: str) -> bool:
+    """Whether an expression is arithmetic on the symbols of torch.export, so that evaluating it does nothing else."""
+    if len(text) > 2000:
+        return False
+    try:
+        nodes = list(ast.walk(ast.parse(text, mode="eval")))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    return all(_is_allowed(node, is_called=id(node) in called) for node in nodes)
+
+
+def _is_allowed(node: ast.AST, *, is_called: bool) -> bool:
+    if isinstance(node, ast.Name):
+        return bool((_FUNCTIONS if is_called else _SYMBOL).fullmatch(node.id))
+    if isinstance(node, ast.Constant):
+        is_number = isinstance(node.value, int | float | bool) and abs(node.value) < 1 << 63
+        return is_number or (isinstance(node.value, str) and bool(_SYMBOL.fullmatch(node.value)))
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name)
+    return isinstance(node, (*_NODES, ast.Load, ast.keyword))
+
+
+def _dicts(value: object) -> Iterator[Json]:
+    """Every object in a JSON value, without recursion: a file may nest as deep as the parser lets it."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            yield cast(Json, one)
+            waiting.extend(one.values())
+        elif isinstance(one, list):
+            waiting.extend(one)

@@ -1,0 +1,103 @@
+"""A framework's program beside a model: looked at, matched with the model, and written without what is not needed.
+
+A program is the `.pt2` of torch.export that lies beside the .onnx of a bundle. Runs in the child only.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+from farm.rules.runtimes.frameworks import ENDING
+from farm.workshop.child import program_archive, program_graph
+from farm.workshop.child.program_archive import bad
+from farm.workshop.child.program_graph import Graph, Tensor
+from farm.workshop.child.signature import Port
+from farm.workshop.problems import Problem, shown
+
+# how the runner is told which tensor is which
+PORTS = "extra/onnxfarm.json"
+
+
+def source(folder: Path, *, inputs: Sequence[Port], outputs: Sequence[Port]) -> dict[str, object] | None:
+    """What is known of the program in a folder, as `plans.SourceFacts` has it; None where there is none."""
+    found = sorted(path for path in folder.iterdir() if path.name.endswith(ENDING))
+    if not found:
+        return None
+    about: dict[str, object] = {"name": found[0].name, "bytes": found[0].stat().st_size}
+    try:
+        _only(found)
+        with program_archive.opened(found[0]) as archive:
+            graph = program_graph.read(archive.name, archive.read_json(program_archive.GRAPH))
+        about |= {"saved_by": graph.saved_by, "operators": graph.operators}
+        ports(archive.name, graph, inputs=inputs, outputs=outputs)
+    except Problem as problem:
+        about["problem"] = problem.text
+    return about
+
+
+def write(folder: Path, target: Path, *, inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
+    """Writes the program of a folder to `target` as nodes run it; what was done, in a sentence. Raises Problem."""
+    found = sorted(path for path in folder.iterdir() if path.name.endswith(ENDING))
+    if not found:
+        raise Problem(
+            "bad_program", f"There is no {ENDING} beside the model: add the one that torch.export.save wrote."
+        )
+    _only(found)
+    with program_archive.opened(found[0]) as archive:
+        content = archive.read_json(program_archive.GRAPH)
+        graph = program_graph.read(archive.name, content)
+        told = ports(archive.name, graph, inputs=inputs, outputs=outputs)
+        more = {PORTS: json.dumps(told).encode()}
+        program_archive.write(archive, target, graph=program_graph.cleaned(content), more=more)
+    return f"The program of {shown(archive.name)} was taken over without its pickled sample inputs, guards and notes."
+
+
+def ports(name: str, graph: Graph, *, inputs: Sequence[Port], outputs: Sequence[Port]) -> dict[str, object]:
+    """Which input and output of the program is which of the model's: by name where all agree, else by place.
+
+    Raises Problem where they do not fit.
+    """
+    taken = _matched(name, graph.inputs, inputs, side="input")
+    given = _matched(name, graph.outputs, outputs, side="output")
+    return {
+        "saved_by": graph.saved_by,
+        "positional": graph.positional,
+        "inputs": [
+            {"name": port["name"], "key": one.key, "dtype": one.dtype, "sizes": list(one.sizes)}
+            for one, port in zip(graph.inputs, taken, strict=True)
+        ],
+        "outputs": [port["name"] for port in given],
+    }
+
+
+def _only(found: Sequence[Path]) -> None:
+    if len(found) > 1:
+        raise Problem("bad_program", f"{shown(found[0].name)} and {shown(found[1].name)} are both programs: keep one.")
+
+
+def _matched(name: str, tensors: Sequence[Tensor], known: Sequence[Port], *, side: str) -> list[Port]:
+    """A port of the model for each of the program's tensors."""
+    by_name = {port["name"]: port for port in known}
+    if len(tensors) != len(known):
+        have = ", ".join(shown(one.name, limit=30) for one in tensors[:8]) or "none"
+        asked = ", ".join(shown(one, limit=30) for one in list(by_name)[:8]) or "none"
+        raise bad(name, f"has the {side}s {have} and the model has {asked}: export both from one model")
+    is_by_name = {one.name for one in tensors} == by_name.keys()
+    chosen = [by_name[one.name] if is_by_name else port for one, port in zip(tensors, known, strict=True)]
+    for one, port in zip(tensors, chosen, strict=True):
+        if not _fits(one, port):
+            theirs = f"{one.dtype}[{', '.join('?' if size is None else str(size) for size in one.sizes)}]"
+            ours = f"{port['dtype']}[{', '.join(map(str, cast(Sequence[object], port['shape'] or ())))}]"
+            what = f"has the {side} {shown(one.name)} of {theirs} where the model has {shown(port['name'])} of {ours}"
+            raise bad(name, f"{what}: export both from one model")
+    return chosen
+
+
+def _fits(tensor: Tensor, port: Port) -> bool:
+    shape = port["shape"]
+    if tensor.dtype != port["dtype"] or (shape is not None and len(shape) != len(tensor.sizes)):
+        return False
+    return shape is None or all(
+        size is None or not isinstance(dim, int) or size == dim for size, dim in zip(tensor.sizes, shape, strict=True)
+    )

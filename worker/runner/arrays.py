@@ -1,0 +1,29 @@
+"""Arrays in .npz files: inputs, references, and outputs that are kept."""
+
+import zipfile
+
+import numpy as np
+
+from worker.runner import faults
+from worker.runner.parity import Array
+
+Arrays = dict[str, Array]
+
+
+def load_arrays(path: str) -> Arrays:
+    """Arrays of an .npz by name; pickled objects are refused."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: np.ascontiguousarray(archive[name]) for name in archive.files}
+    except (OSError, ValueError, EOFError, KeyError) as error:
+        raise faults.Refusal("artifact_unavailable", f"the arrays of {path} cannot be read: {error}") from error
+
+
+def keep_arrays(path: str, outputs: dict[str, object]) -> None:
+    """Writes the tensors among the outputs to an .npz, whatever their names are; numpy's own `savez` takes keywords."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for name, value in outputs.items():
+            if isinstance(value, np.ndarray):
+                plain = value.astype(str) if value.dtype.kind == "O" else value
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, plain, allow_pickle=False)

@@ -1,0 +1,212 @@
+"""A framework's program as an engine: PyTorch running the .pt2 of torch.export, eager or by torch.compile.
+
+The archive was written by the farm's workshop (farm.workshop.child.programs), so that loading it unpickles nothing; the
+switch that forbids it is set before torch is imported (worker.runner.entry).
+"""
+
+import functools
+import json
+import os
+import re
+import shutil
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch.utils import _pytree as pytree
+
+from worker.runner import faults
+from worker.runner.arrays import Arrays
+from worker.runner.order import CPU, Order, PhaseTimer
+
+COMPILERS = ("g++", "c++", "clang++")
+_PORTS = "extra/onnxfarm.json"
+# a mode ends with its object
+_modes: list[torch.inference_mode] = []
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input: the model's name for it, the program's keyword (empty: by place), its type and sizes (None: any)."""
+
+    name: str
+    key: str
+    dtype: str
+    sizes: tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Which tensor of the program is which of the model's."""
+
+    saved_by: str
+    positional: int
+    inputs: tuple[Port, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass
+class Program:
+    """A loaded program. It runs on the processor, and nowhere else."""
+
+    module: Callable[..., object]
+    ports: Ports
+    requested: list[str]
+    active: list[str]
+    device: str = "cpu"
+    provider_options: dict[str, object] = field(default_factory=dict)
+    provider_facts: dict[str, str] = field(default_factory=dict)
+    is_simulated: bool = False
+
+
+def open_program(order: Order, *, timer: PhaseTimer) -> Program:
+    """Load the program, and have it compiled where that is asked; raises Refusal."""
+    ports = _read_ports(order.model)
+    _refuse_newer(ports.saved_by)
+    if order.program == "compile":
+        _refuse_without_compiler()
+        # kept from launch to launch, as an engine of other providers is
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(order.work_dir, "inductor")
+        # one process: the compilers that it starts are all that it may start
+        os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+    torch.set_num_threads(order.session.threads)
+    torch.set_num_interop_threads(order.session.inter_op_threads)
+    with timer.phase("session"), faults.translated("session"):
+        module = _plain_module(torch.export.load(order.model))
+        if order.program == "compile":
+            module = torch.compile(module, dynamic=False)
+    # for the rest of the process: no record is kept for gradients
+    if not _modes:
+        _modes.append(torch.inference_mode())
+        _modes[0].__enter__()
+    return Program(
+        module=module,
+        ports=ports,
+        requested=[CPU],
+        active=[CPU],
+        provider_facts={
+            "program": f"{order.program}, saved by PyTorch {ports.saved_by}",
+            "threads": str(torch.get_num_threads()),
+            "processor extensions": torch.backends.cpu.get_cpu_capability(),
+        },
+    )
+
+
+def choose_inputs(program: Program, given: Arrays) -> Arrays:
+    """The arrays that the program takes, by the model's names. Raises Refusal for what is missing or misfits."""
+    missing = [port.name for port in program.ports.inputs if port.name not in given]
+    if missing:
+        raise faults.Refusal(
+            "inference_failed",
+            f"the inputs hold no array named {', '.join(missing)}; they hold {', '.join(given) or 'nothing'}",
+        )
+    for port in program.ports.inputs:
+        _refuse_misfit(port, given[port.name])
+    return {port.name: given[port.name] for port in program.ports.inputs}
+
+
+class ProgramFeed:
+    """A program with its inputs as tensors; PyTorch allocates the outputs anew for each inference."""
+
+    def __init__(self, program: Program, inputs: Arrays) -> None:
+        # arrays from a file may be read-only, which PyTorch warns of
+        tensors = [torch.from_numpy(np.array(inputs[port.name])) for port in program.ports.inputs]
+        by_place = program.ports.positional
+        keywords = {
+            port.key: one for port, one in zip(program.ports.inputs[by_place:], tensors[by_place:], strict=True)
+        }
+        self._call = functools.partial(program.module, *tensors[:by_place], **keywords)
+        self._names = program.ports.outputs
+        self._last: object = None
+
+    def run_first(self) -> None:
+        """The first inference; where it is compiled, this is when."""
+        self.run()
+
+    def settle(self) -> int:
+        """Nothing is bound; how many inferences were begun."""
+        self.run()
+        return 1
+
+    def run(self) -> None:
+        """One inference."""
+        self._last = self._call()
+
+    def timed_call(self) -> Callable[[], object]:
+        """One inference, and nothing else."""
+        return self._call
+
+    def outputs(self) -> dict[str, object]:
+        """Outputs of the last run by the model's names; bfloat16 as float32 of the same value, as numpy has no such."""
+        leaves = pytree.tree_leaves(self._last)
+        return {name: _array(leaf) for name, leaf in zip(self._names, leaves, strict=True)}
+
+
+def _array(leaf: object) -> object:
+    if not isinstance(leaf, torch.Tensor):
+        return type(leaf).__name__
+    return np.array((leaf.float() if leaf.dtype == torch.bfloat16 else leaf).numpy())
+
+
+def _plain_module(exported: "torch.export.ExportedProgram") -> Callable[..., object]:
+    """The program as a module, without guards before each call: inputs were looked at once."""
+    try:
+        module: Callable[..., object] = exported.module(check_guards=False)
+    except TypeError:  # releases before guards were compiled in
+        module = exported.module()
+    return module
+
+
+def _read_ports(path: str) -> Ports:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            member = next(name for name in archive.namelist() if name.endswith(f"/{_PORTS}"))
+            told = json.loads(archive.read(member))
+        inputs = tuple(Port(**{**one, "sizes": tuple(one["sizes"])}) for one in told["inputs"])
+        return Ports(str(told["saved_by"]), int(told["positional"]), inputs, tuple(told["outputs"]))
+    except (OSError, zipfile.BadZipFile, StopIteration, ValueError, KeyError, TypeError) as error:
+        raise faults.Refusal("artifact_unavailable", f"the program at {path} cannot be read: {error!r}") from error
+
+
+def _refuse_newer(saved_by: str) -> None:
+    """PyTorch reads programs of older releases, and of newer ones by chance."""
+    ours, saved = _release(str(torch.__version__)), _release(saved_by)
+    if saved > ours:
+        raise faults.Refusal(
+            "model_not_loaded",
+            f"the program was saved by PyTorch {saved_by}, which {torch.__version__} is too old to read; take that "
+            "release or a newer one, or export the model with an older one",
+        )
+
+
+def _release(version: str) -> tuple[int, ...]:
+    found = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
+    return tuple(map(int, found.groups())) if found is not None else ()
+
+
+def _refuse_without_compiler() -> None:
+    if not any(shutil.which(one) for one in (*filter(None, [os.environ.get("CXX")]), *COMPILERS)):
+        raise faults.Refusal(
+            "not_supported",
+            f"torch.compile needs a C++ compiler, and this machine has none of {', '.join(COMPILERS)} in /usr/bin; "
+            "install one, or measure the program eager (the version without +compile)",
+        )
+
+
+def _refuse_misfit(port: Port, array: "np.ndarray[tuple[int, ...], np.dtype[np.generic]]") -> None:
+    if str(array.dtype) != port.dtype or array.ndim != len(port.sizes):
+        wanted = f"{port.dtype} of {len(port.sizes)} dimensions"
+        raise faults.Refusal(
+            "inference_failed",
+            f"input {port.name} is {array.dtype} of {array.ndim} dimensions and the program wants {wanted}; give "
+            "other inputs, or export the program anew",
+        )
+    for place, (size, wanted_size) in enumerate(zip(array.shape, port.sizes, strict=True)):
+        if wanted_size is not None and size != wanted_size:
+            raise faults.Refusal(
+                "fixed_batch" if place == 0 else "inference_failed",
+                f"input {port.name} has size {size} in dimension {place} and the program wants {wanted_size}; set that "
+                "batch or shape, or export the program with `dynamic_shapes`",
+            )
