@@ -5,7 +5,7 @@ from typing import Protocol
 
 from dashboard import numbers
 from farm.rules.cells.axes import runtime_name
-from farm.rules.runtimes import plugins, providers
+from farm.rules.runtimes import frameworks, plugins, providers
 
 
 @dataclass(frozen=True)
@@ -121,12 +121,14 @@ provider, runtime = providers.title, runtime_name
 
 
 def runtime_in_words(requirement: str) -> str:
-    """`ONNX Runtime 1.31.1`, `ONNX Runtime 1.24.1 (onnxruntime-openvino)`."""
+    """`ONNX Runtime 1.31.1`, `ONNX Runtime 1.24.1 (onnxruntime-openvino)`, `PyTorch 2.13.0 (eager)`."""
     distribution, _, version = requirement.partition("==")
     if not version:
         return requirement
     if plugins.parted(version)[1]:
         return f"{distribution} {plugins.in_words(version)}"
+    if distribution == frameworks.DISTRIBUTION:
+        return frameworks.in_words(version)
     return f"ONNX Runtime {version}" + ("" if distribution == "onnxruntime" else f" ({distribution})")
 
 

@@ -16,7 +16,7 @@ from farm.rules.reporting.accuracy_words import is_worse, percentage
 from farm.rules.reporting.called_operators import called_operators, operator_size
 from farm.rules.reporting.headlines import axis_rank, opening_comparison
 from farm.rules.reporting.stability import at_risk
-from farm.rules.runtimes import providers
+from farm.rules.runtimes import frameworks, providers
 
 # of the largest change, so many operators are named
 NAMED_OPERATORS = 3
@@ -79,11 +79,19 @@ def _said_once(cell: Cell, varying: Sequence[Axis]) -> str:
     model, runtime, node = (axis in own for axis in (BY_NAME["model"], BY_NAME["runtime"], BY_NAME["node"]))
     parts = [
         (cell.model or "model") if model else "",
-        f"ONNX Runtime {_text(BY_NAME['runtime'], cell)}" if runtime else "",
+        _runtime_alone(cell) if runtime else "",
         *(_on_its_own(axis, cell) for axis in own if axis in WORKLOAD and not axis.is_default(cell)),
         f"on {cell.node}" if node and cell.node else "",
     ]
     return ", ".join(part for part in parts if part)
+
+
+def _runtime_alone(cell: Cell) -> str:
+    """The runtime where no column says that it is one."""
+    distribution, _, version = cell.runtime.partition("==")
+    if distribution == frameworks.DISTRIBUTION:
+        return frameworks.in_words(version)
+    return f"ONNX Runtime {_text(BY_NAME['runtime'], cell)}"
 
 
 def _cells(document: Document, varying: Sequence[Axis], *, is_wide: bool) -> Table:

@@ -54,6 +54,12 @@ STORIES = (
         _tests("tests/acceptance/browser/test_browser_node.py"),
     ),
     Story(
+        "pytorch",
+        "a model's program on PyTorch, eager and compiled, beside its .onnx on ONNX Runtime, to a verdict",
+        8,
+        _tests("tests/acceptance/test_pytorch.py"),
+    ),
+    Story(
         "chaos",
         "200 blocks under 20 faults of every kind, on SQLite: each ends exactly once",
         9,

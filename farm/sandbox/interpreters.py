@@ -4,7 +4,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-_PARTS = ("bin", "lib", "lib64", "pyvenv.cfg")
+# headers: a framework that compiles a model compiles against them
+_PARTS = ("bin", "include", "lib", "lib64", "pyvenv.cfg")
 
 
 def paths(python: Path) -> tuple[Path, ...]:

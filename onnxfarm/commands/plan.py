@@ -9,9 +9,9 @@ from rich.table import Table
 
 from farm.rules.cells.numbers import counted
 from onnxfarm.commands.feed_options import with_feed
-from onnxfarm.commands.options import InputOption, InputsOption, JsonOption, ShapeOption
+from onnxfarm.commands.options import InputOption, InputsOption, JsonOption, ShapeOption, SourceOption
 from onnxfarm.commands.submit import MatrixOption, read_matrix
-from onnxfarm.model_files import files_of, refuse_missing
+from onnxfarm.model_files import refuse_missing
 from onnxfarm.outputs import say, table_of, write_plain
 from onnxfarm.problems import main_guard
 from onnxfarm.remote.account import ServerOption, find_account
@@ -21,7 +21,7 @@ from onnxfarm.remote.uploads import Bundle, uploaded
 
 
 @main_guard()
-def plan(
+def plan(  # noqa: PLR0913  every option of the command
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="An .onnx or a .zip; it is uploaded and inspected.")],
     matrix: MatrixOption = None,
     wish: Annotated[
@@ -31,15 +31,18 @@ def plan(
     shape: ShapeOption = None,
     input_: InputOption = None,
     inputs: InputsOption = None,
+    source: SourceOption = None,
     server: ServerOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show cells, blocks, minutes, the smallest change each comparison will see, and each refused point's reason."""
-    files_of(model)
+    bundle = Bundle(model, {"inputs": inputs}, source=source)
+    # before anything that has to be there first: an account, a farm
+    _ = bundle.files
     refuse_missing({"--inputs": inputs})
     declared = with_feed(read_matrix(matrix), shape=shape, inputs=input_)
     with Client(find_account(server)) as client:
-        version = uploaded(client, Bundle(model, {"inputs": inputs}), console=Console(stderr=True))
+        version = uploaded(client, bundle, console=Console(stderr=True))
         answer = client.plan(version["id"], declared, wish=wish)
     if as_json:
         write_plain(answer)

@@ -21,12 +21,13 @@ from onnxfarm.commands.options import (
     OperatorsOption,
     RecipeOption,
     ShapeOption,
+    SourceOption,
     StrictOption,
     TeamOption,
     refuse_recipe_alone,
 )
 from onnxfarm.documents import read_text
-from onnxfarm.model_files import files_of, refuse_missing
+from onnxfarm.model_files import refuse_missing
 from onnxfarm.outcomes import judge_run
 from onnxfarm.outputs import say, write_document
 from onnxfarm.problems import Usage, main_guard
@@ -66,6 +67,7 @@ def submit(  # noqa: PLR0913  every option of the command
     expected: ExpectedOption = None,
     evaluation: EvaluationOption = None,
     calibration: CalibrationOption = None,
+    source: SourceOption = None,
     recipe: RecipeOption = "",
     name: Annotated[str, typer.Option(help="The model's name on the farm.", show_default="the file's name")] = "",
     note: Annotated[str, typer.Option(help="A note on this version.")] = "",
@@ -81,12 +83,12 @@ def submit(  # noqa: PLR0913  every option of the command
     if json_file is not None and not wait:
         raise Usage("--json writes the finished run: add --wait, or use `onnxfarm results RUN --json`.")
     refuse_recipe_alone(recipe, evaluation)
-    # before anything that has to be there first: an account, a farm
-    files_of(model)
     beside = {"inputs": inputs, "expected": expected, "evaluation": evaluation, "calibration": calibration}
+    bundle = Bundle(model, beside, {"model": name, "note": note, "team": team, "recipe": recipe}, source)
+    # before anything that has to be there first: an account, a farm
+    _ = bundle.files
     refuse_missing({f"--{role}": path for role, path in beside.items()})
     declared = with_feed(read_matrix(matrix), shape=shape, inputs=input_, operators=operators)
-    bundle = Bundle(model, beside, {"model": name, "note": note, "team": team, "recipe": recipe})
     console = Console(stderr=True)
     with Client(find_account(server)) as client:
         version = uploaded(client, bundle, console=console)

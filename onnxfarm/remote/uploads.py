@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from onnxfarm.model_files import files_of
+from onnxfarm.model_files import files_of, program_of
 from onnxfarm.outputs import say
 from onnxfarm.problems import TimedOut, Usage
 from onnxfarm.remote.client import Client
@@ -22,17 +22,23 @@ LIMIT_S = 300.0
 @dataclass(frozen=True)
 class Bundle:
     """A model on disk. `beside`: what comes with it by role (inputs, expected, evaluation, calibration), where given;
-    `fields`: model, note, team and recipe, where said."""
+    `fields`: model, note, team and recipe, where said; `source`: the framework's program, where given."""
 
     model: Path
     beside: Mapping[str, Path | None] = field(default_factory=dict)
     fields: Mapping[str, str] = field(default_factory=dict)
+    source: Path | None = None
+
+    @property
+    def files(self) -> list[Path]:
+        """What the version is made of. Raises Usage for what is no model, or no program."""
+        return [*files_of(self.model), *([program_of(self.source)] if self.source is not None else [])]
 
 
 def uploaded(client: Client, bundle: Bundle, *, console: Console) -> Version:
     """The inspected version; uploading it again is the same one. Raises Usage with the farm's sentence when the model
     is rejected or its labelled data do not fit."""
-    files = files_of(bundle.model)
+    files = bundle.files
     given = {role: path for role, path in bundle.beside.items() if path is not None}
     said = {name: text for name, text in bundle.fields.items() if text}
     say(f"Uploading {', '.join(path.name for path in [*files, *given.values()])}", console=console)

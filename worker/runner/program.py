@@ -71,6 +71,8 @@ def open_program(order: Order, *, timer: PhaseTimer) -> Program:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(order.work_dir, "inductor")
         # one process: the compilers that it starts are all that it may start
         os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+        # compiling PyTorch's own headers beforehand pays for those who compile often, and takes a minute
+        os.environ["TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS"] = "0"
     torch.set_num_threads(order.session.threads)
     torch.set_num_interop_threads(order.session.inter_op_threads)
     with timer.phase("session"), faults.translated("session"):
@@ -122,8 +124,17 @@ class ProgramFeed:
         self._last: object = None
 
     def run_first(self) -> None:
-        """The first inference; where it is compiled, this is when."""
-        self.run()
+        """The first inference; where it is compiled, this is when. Raises Refusal where a compiler failed."""
+        try:
+            self.run()
+        except Exception as error:
+            # the whole command line of the compiler comes before what it says
+            said = re.search(r"(?:error|cannot|fatal)[: ].*", str(error).partition("Output:")[2])
+            if said is None:
+                raise
+            why = faults.essential_line(said[0])[:300]
+            text = f"the C++ compiler of torch.compile failed here ({why}); measure the program eager, without +compile"
+            raise faults.Refusal("not_supported", text) from error
 
     def settle(self) -> int:
         """Nothing is bound; how many inferences were begun."""
@@ -190,7 +201,7 @@ def _refuse_without_compiler() -> None:
     if not any(shutil.which(one) for one in (*filter(None, [os.environ.get("CXX")]), *COMPILERS)):
         raise faults.Refusal(
             "not_supported",
-            f"torch.compile needs a C++ compiler, and this machine has none of {', '.join(COMPILERS)} in /usr/bin; "
+            f"compiling takes a C++ compiler, and this machine has none of {', '.join(COMPILERS)} in /usr/bin; "
             "install one, or measure the program eager (the version without +compile)",
         )
 

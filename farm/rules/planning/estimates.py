@@ -105,10 +105,10 @@ def _latency_s(latency_ms: float | None) -> float:
     return (UNKNOWN_LATENCY_MS if latency_ms is None else latency_ms) / 1000.0
 
 
-def runner_timeout_s(budget: Budget, latency_ms: float | None) -> float:
-    """When a runner process counts as hanging."""
+def runner_timeout_s(budget: Budget, latency_ms: float | None, *, longer_s: float = 0.0) -> float:
+    """When a runner process counts as hanging; `longer_s`: what the programs of its block take besides."""
     patient = ceil(4 * (sample_seconds(budget, latency_ms) + ROUNDS[budget].longest_s))
-    return min(max(RUNNER_TIMEOUT_FLOOR_S, float(patient)), RUNNER_TIMEOUT_CEILING_S)
+    return min(max(RUNNER_TIMEOUT_FLOOR_S, float(patient)) + 4 * longer_s, RUNNER_TIMEOUT_CEILING_S)
 
 
 def block_timeout_s(

@@ -183,7 +183,7 @@ def _block(
         noise=noise,
         is_noise_assumed=is_assumed,
         minutes=(len(arms) * estimates.arm_seconds(budget, latency_ms, is_tracing=tracing) + longer_s) / 60.0,
-        runner_timeout_s=estimates.runner_timeout_s(budget, latency_ms),
+        runner_timeout_s=estimates.runner_timeout_s(budget, latency_ms, longer_s=once_s),
         block_timeout_s=estimates.block_timeout_s(
             budget, latency_ms, arms=len(arms), longer_s=longer_s, is_tracing=tracing
         ),
