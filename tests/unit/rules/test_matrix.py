@@ -147,7 +147,7 @@ def test_options_alone_make_a_matrix():
         ("runtime: '>=1.29'", "'>=1.29' is not one version"),
         ("runtime: onnxruntime==", "is not one version"),
         ("runtime: onnxruntme==1.31.1", "Unknown distribution 'onnxruntme': did you mean 'onnxruntime'"),
-        ("runtime: torch==2.9", "Unknown distribution 'torch'"),
+        ("runtime: tensorflow==2.9", "Unknown distribution 'tensorflow'"),
         ("runtime: [[1]]", "is not one version"),
         ("runtime: true", "is not one version"),
         ("provider: gpu-thing", "Unknown provider 'gpu-thing'"),

@@ -5,10 +5,13 @@ from typing import Any, cast
 
 import pytest
 
+from farm.contract.cells import CellSpec, Runtime
 from farm.rules.runtimes import providers
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.launches import Launcher
 from worker.agent.passes.traces import Profiled, _Reply
+
+RUNTIME = Runtime(distribution="onnxruntime", version="1.31.1")
 
 
 @pytest.fixture
@@ -51,8 +54,30 @@ def test_a_link_in_the_place_of_the_engines_opens_no_other_folder(tmp_path: Path
         installed = type("Installed", (), {"python": Path("/usr/bin/python3")})
         model = inputs = secret
         engines = scratch / "engines"
-        order = type("Order", (), {"cell": type("Cell", (), {"provider_options": {}, "provider": "x"})})
+        order = type("Order", (), {"cell": CellSpec(artifact_sha256="a" * 64, runtime=RUNTIME)})
 
     entry = providers.CPU
     policy = launcher._policy(cast(PreparedArm, Arm), entry, work_dir=scratch)
     assert policy.read_write == (scratch,)
+
+
+@pytest.mark.parametrize(
+    ("version", "may_start_others"), [("1.31.1", False), ("2.13.0", False), ("2.13.0+compile", True)]
+)
+def test_no_process_starts_another_but_one_that_compiles_its_program(
+    tmp_path: Path, secret: Path, version: str, may_start_others: bool
+) -> None:
+    launcher = Launcher(stage=tmp_path, timeout_s=1, memory_bytes=None, is_cancelled=lambda: False)
+    runtime = Runtime(distribution="onnxruntime" if version == "1.31.1" else "torch", version=version)
+
+    class Arm:
+        """What a policy is made from."""
+
+        installed = type("Installed", (), {"python": Path("/usr/bin/python3")})
+        model = inputs = secret
+        engines = tmp_path / "engines"
+        order = type("Order", (), {"cell": CellSpec(artifact_sha256="a" * 64, runtime=runtime)})
+
+    policy = launcher._policy(cast(PreparedArm, Arm), providers.CPU, work_dir=tmp_path)
+    assert policy.processes == may_start_others
+    assert not policy.network
