@@ -27,7 +27,9 @@ def files_of(model: Path) -> list[Path]:
 def program_of(source: Path) -> Path:
     """The framework's program at this path. Raises Usage for anything else."""
     if not source.is_file() or source.suffix.lower() != PROGRAM_ENDING:
-        raise Usage(f"--source {source} is no file that ends in {PROGRAM_ENDING}: give what torch.export.save wrote.")
+        raise Usage(
+            f"--source {source} is not a file that ends in {PROGRAM_ENDING}: give what torch.export.save wrote."
+        )
     return source
 
 

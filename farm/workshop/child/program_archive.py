@@ -45,9 +45,9 @@ class Archive:
         try:
             found = json.loads(self.zipped.read(info))
         except (ValueError, RecursionError) as error:
-            raise bad(self.name, f"has a {member} that is no JSON: {_EXPORT}") from error
+            raise bad(self.name, f"has a {member} that is not JSON: {_EXPORT}") from error
         if not isinstance(found, dict):
-            raise bad(self.name, f"has a {member} that is no JSON object: {_EXPORT}")
+            raise bad(self.name, f"has a {member} that is not a JSON object: {_EXPORT}")
         return cast(Json, found)
 
     def text(self, member: str) -> str:
@@ -72,7 +72,7 @@ def opened(path: Path) -> Iterator[Archive]:
             _check(archive)
             yield archive
     except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, UnicodeError) as error:
-        raise bad(path.name, f"is no program of torch.export, or a damaged one: {_EXPORT}") from error
+        raise bad(path.name, f"is not a program of torch.export, or a damaged one: {_EXPORT}") from error
 
 
 def write(archive: Archive, target: Path, *, graph: Json, more: Mapping[str, bytes]) -> None:
@@ -96,10 +96,10 @@ def _members(name: str, zipped: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     if "serialized_exported_program.json" in known:
         raise bad(name, f"is of the format before PyTorch 2.8, whose weights are pickled: {_EXPORT}")
     if any(entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1 for entry in entries):
-        raise bad(name, f"is compressed or encrypted, which no program of torch.export is: {_EXPORT}")
+        raise bad(name, f"is compressed or encrypted, which programs of torch.export are not: {_EXPORT}")
     members = {entry.filename.partition("/")[2]: entry for entry in entries}
     if len(members) < len(entries) or len({entry.filename.partition("/")[0] for entry in entries}) != 1:
-        raise bad(name, f"is a zip, but no program of torch.export: {_EXPORT}")
+        raise bad(name, f"is a zip, but not a program of torch.export: {_EXPORT}")
     return members
 
 
@@ -110,7 +110,7 @@ def _check(archive: Archive) -> None:
     if any(member.startswith("data/aotinductor/") for member in members):
         raise bad(name, f"holds code compiled by AOTInductor, which is not run: {_EXPORT}")
     if archive.text("archive_format") != "pt2" or GRAPH not in members:
-        raise bad(name, f"is a zip, but no program of torch.export: {_EXPORT}")
+        raise bad(name, f"is a zip, but not a program of torch.export: {_EXPORT}")
     if archive.text("archive_version") != "0":
         raise bad(name, f"has the archive version {archive.text('archive_version')!r}, and 0 is read here")
     if archive.text("byteorder") != "little":
@@ -138,5 +138,7 @@ def _payload(archive: Archive, tensor: str, entry: object) -> str:
         raise bad(archive.name, what)
     name = entry.get("path_name")
     if not isinstance(name, str) or not name.replace("_", "").isalnum():
-        raise bad(archive.name, f"keeps {shown(tensor)} in {shown(str(name))!r}, which is no name of a tensor file")
+        raise bad(
+            archive.name, f"keeps {shown(tensor)} in {shown(str(name))!r}, which is not the name of a tensor file"
+        )
     return name

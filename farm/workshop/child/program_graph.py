@@ -90,7 +90,7 @@ def _graph(name: str, found: Json, *, operators: int) -> Graph:
         raise bad(name, f"takes values inside others: {_EXPORT}")
     out_keys = _keys(name, _spec(called["out_spec"]))
     if len(out_keys) != len(given):
-        raise bad(name, f"gives values that are no tensors: {_EXPORT}")
+        raise bad(name, f"gives values that are not tensors: {_EXPORT}")
     # a value by keyword is called as the keyword
     inputs = [_tensor(one, values, key=key) for one, key in zip(taken, keys, strict=True)]
     outputs = [_tensor(one, values, key=key) for one, key in zip(given, out_keys, strict=True)]
@@ -102,7 +102,7 @@ def _argument(name: str, spec: object) -> str:
     argument = cast(Json, cast(Json, spec)["arg"])
     if "as_tensor" not in argument:
         raise bad(
-            name, f"takes or gives a value that is no tensor ({shown(next(iter(argument), 'nothing'))}): {_EXPORT}"
+            name, f"takes or gives a value that is not a tensor ({shown(next(iter(argument), 'nothing'))}): {_EXPORT}"
         )
     return str(cast(Json, argument["as_tensor"])["name"])
 
@@ -157,21 +157,21 @@ def _check_all(name: str, found: Json) -> int:
         _check_words(name, part)
     for symbol in cast(Json, found.get("range_constraints") or {}):
         if not _SYMBOL.fullmatch(symbol):
-            raise bad(name, f"calls a dimension {shown(symbol)!r}, which is no name of torch.export's: save it again")
+            raise bad(name, f"calls a dimension {shown(symbol)!r}, which is not one of torch.export's: save it again")
     return operators
 
 
 def _check_words(name: str, part: Json) -> None:
     """Sizes, devices and names in one object of the graph."""
     if "expr_str" in part and not _is_plain(str(part["expr_str"])):
-        raise bad(name, f"has a size that is no arithmetic ({shown(str(part['expr_str']), limit=40)}): save it again")
+        raise bad(name, f"has a size that is not arithmetic ({shown(str(part['expr_str']), limit=40)}): save it again")
     if isinstance(device := part.get("device"), dict) and device.get("type") != "cpu":
         raise bad(name, f"was exported for {shown(str(device.get('type')))}: export the model on the CPU")
     for kind in _NAMED:
         value = part.get(kind)
         value = value.get("name", value.get("as_name")) if isinstance(value, dict) else None
         if isinstance(value, str) and not (value.isidentifier() and value.isascii()):
-            raise bad(name, f"calls a value {shown(value)!r}, which is no name: save it again")
+            raise bad(name, f"calls a value {shown(value)!r}, which is not a name: save it again")
 
 
 def _check_target(name: str, target: str) -> None:

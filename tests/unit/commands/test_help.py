@@ -14,7 +14,17 @@ from onnxfarm.main import app
 # left out, these do nothing: there is no default to show
 WITHOUT_DEFAULT = {
     *("--html", "--summary", "--junit", "--benchmark-json", "--timings", "--out", "--issue", "--report", "--json"),
-    *("--matrix", "--shape", "--input", "--tolerance", "--sustained", "--expected", "--calibration", "--evaluation"),
+    *(
+        "--matrix",
+        "--shape",
+        "--input",
+        "--tolerance",
+        "--sustained",
+        "--expected",
+        "--source",
+        "--calibration",
+        "--evaluation",
+    ),
     *("--wish", "--note", "--allow-package", "--model", "--label", "--until", "--release", "--fingerprint"),
     *("--probe", "--block"),
 }

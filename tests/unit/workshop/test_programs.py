@@ -52,7 +52,7 @@ def test_a_bad_program_leaves_its_model_as_good_as_it_was(tmp_path):
     found = orders.inspect(tmp_path, "model.onnx")
     assert found.ok
     assert found.source is not None
-    assert "is no program of torch.export, or a damaged one" in found.source.problem
+    assert "is not a program of torch.export, or a damaged one" in found.source.problem
 
 
 def test_what_nodes_run_holds_nothing_pickled_and_no_guards_or_notes(tmp_path):
@@ -152,7 +152,7 @@ def test_a_size_that_is_more_than_arithmetic_is_refused_before_anything_evaluate
         g["graph_module"]["graph"]["tensor_values"]["x"]["sizes"][0]["as_expr"]["expr_str"] = text
 
     made.write_program(tmp_path / "model.pt2", change=change)
-    assert "has a size that is no arithmetic" in problem(tmp_path)
+    assert "has a size that is not arithmetic" in problem(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["s77", "2*s0 + 1", "Max(1, s0)", "Mod(s0, 8)", "s0 // 2", "Eq(s0, 4)", "-u0"])
@@ -165,16 +165,16 @@ def test_sizes_as_torch_export_writes_them_are_taken(text):
     [
         (lambda g: _values(g)["x"]["device"].update(type="cuda"), "was exported for cuda: export the model on the CPU"),
         (lambda g: _graph(g).update(custom_obj_values={"o": {}}), "holds objects of classes of its own"),
-        (lambda g: _inputs(g)[2].update(as_tensor={"name": "x; import os"}), "which is no name"),
+        (lambda g: _inputs(g)[2].update(as_tensor={"name": "x; import os"}), "which is not a name"),
         (lambda g: g["range_constraints"].update({"exit()": {}}), "calls a dimension 'exit()'"),
-        (lambda g: _spec(g, "user_input", {"as_none": True}), r"takes or gives a value that is no tensor (as_none)"),
+        (lambda g: _spec(g, "user_input", {"as_none": True}), r"takes or gives a value that is not a tensor (as_none)"),
         (lambda g: g["graph_module"].pop("signature"), "has a graph that is not torch.export's (KeyError)"),
         (lambda g: g.update(graph_module=7), "has a graph that is not torch.export's"),
         (lambda g: _called(g).update(in_spec="[2, {}]"), "has a graph that is not torch.export's (ValueError)"),
         (lambda g: _called(g).update(in_spec=_nested()), "takes values inside lists or dicts"),
         (lambda g: _called(g).update(in_spec=_two()), "takes values inside others"),
         (lambda g: _called(g).update(out_spec=made.spec(made.LEAF, type_="my.Output")), "a my.Output, a class of its"),
-        (lambda g: _called(g).update(out_spec=made.spec(made.LEAF, made.LEAF)), "gives values that are no tensors"),
+        (lambda g: _called(g).update(out_spec=made.spec(made.LEAF, made.LEAF)), "gives values that are not tensors"),
         (lambda g: _mutates(g), "changes its inputs in place"),
         (lambda g: _values(g)["x"].update(dtype=5), "has the input x of int64[?, 16] where the model has x of float32"),
         (lambda g: _values(g)["x"].update(dtype=99), "has the input x of type 99[?, 16]"),
@@ -256,16 +256,16 @@ class Touching:
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ({"archive_format": b"pt3"}, "is a zip, but no program of torch.export"),
-        ({"models/model.json": None}, "is a zip, but no program of torch.export"),
+        ({"archive_format": b"pt3"}, "is a zip, but not a program of torch.export"),
+        ({"models/model.json": None}, "is a zip, but not a program of torch.export"),
         ({"archive_version": b"1"}, "has the archive version '1', and 0 is read here"),
         ({"byteorder": b"big"}, "was saved on a big-endian machine"),
         ({"byteorder": b"l" * 100}, "was saved on a big-endian machine"),
         ({"data.pkl": b"x"}, "is a pickled file of torch.save or TorchScript"),
         ({"data/aotinductor/model/a.so": b"x"}, "holds code compiled by AOTInductor"),
-        ({"models/model.json": b"{"}, "has a models/model.json that is no JSON"),
-        ({"models/model.json": b"[" * 100_000}, "has a models/model.json that is no JSON"),
-        ({"models/model.json": b"[]"}, "that is no JSON object"),
+        ({"models/model.json": b"{"}, "has a models/model.json that is not JSON"),
+        ({"models/model.json": b"[" * 100_000}, "has a models/model.json that is not JSON"),
+        ({"models/model.json": b"[]"}, "that is not a JSON object"),
         ({"data/weights/model_weights_config.json": None}, "has no readable data/weights/model_weights_config.json"),
         ({"data/constants/model_constants_config.json": b"{}"}, "that lists nothing"),
         ({"data/weights/weight_1": None}, "names the tensor file data/weights/weight_1 and does not hold it"),
@@ -282,8 +282,8 @@ def test_an_archive_that_is_no_plain_program_is_refused_in_one_sentence(tmp_path
         ({"use_pickle": True}, "keeps weight pickled, which is not opened"),
         ({"use_pickle": None}, "keeps weight pickled, which is not opened"),
         ({"tensor_meta": None}, "keeps weight pickled, which is not opened"),
-        ({"path_name": "../../x"}, "which is no name of a tensor file"),
-        ({"path_name": 7}, "which is no name of a tensor file"),
+        ({"path_name": "../../x"}, "which is not the name of a tensor file"),
+        ({"path_name": 7}, "which is not the name of a tensor file"),
     ],
 )
 def test_weights_that_would_have_to_be_unpickled_are_refused_and_not_opened(tmp_path, change, said):
@@ -298,16 +298,16 @@ def test_other_files_that_end_alike_are_refused(tmp_path):
     made.write_program(path, compression=zipfile.ZIP_DEFLATED)
     assert "is compressed or encrypted" in problem(tmp_path)
     path.write_bytes(made.write_program(tmp_path / "model.zip").read_bytes()[:-40])
-    assert "is no program of torch.export, or a damaged one" in problem(tmp_path)
+    assert "is not a program of torch.export, or a damaged one" in problem(tmp_path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("serialized_exported_program.json", "{}")
     assert "is of the format before PyTorch 2.8" in problem(tmp_path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a/archive_format", "pt2")
         archive.writestr("b/archive_version", "0")
-    assert "is a zip, but no program of torch.export" in problem(tmp_path)
+    assert "is a zip, but not a program of torch.export" in problem(tmp_path)
     path.write_bytes(pickle.dumps(Touching()))
-    assert "is no program of torch.export" in problem(tmp_path)
+    assert "is not a program of torch.export" in problem(tmp_path)
     assert not Path(__file__).with_name("unpickled").exists()
 
 
