@@ -66,6 +66,8 @@ class Made:
 
 def name_of(variant: "Variant") -> str:
     recipe = variant.recipe
+    if recipe.is_program:
+        return "program for PyTorch"
     opset = f"opset {recipe.opset}" if recipe.opset != "as-is" else ""
     parts = [opset, recipes.precision_words(recipe.precision, recipes.label(recipe))]
     return ", ".join(part for part in parts if part)

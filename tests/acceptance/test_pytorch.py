@@ -79,7 +79,7 @@ def test_a_model_and_its_program_are_measured_side_by_side_to_a_verdict(home: Pa
     assert eager["provider_facts"]["threads"] == "2"
     # the .onnx is not the program that was measured, nor the other way round
     assert eager["model_bytes"] > plain["model_bytes"] == (tmp_path / "model.onnx").stat().st_size
-    (engine,) = eager["engines"]
+    (engine,) = plain["engines"]
     assert engine["verdict"] == "pass"
     (comparison,) = document["comparisons"]
     # a single operator: PyTorch's own overhead is many times its work

@@ -9,6 +9,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
+from dashboard.reading.variant import name_of
 from farm.accounts.models import User
 from farm.contract.cells import Recipe
 from farm.contract.reasons import ReasonCode
@@ -62,6 +63,7 @@ def test_nodes_are_given_the_program_without_what_is_pickled(version: Callable[.
     services.make_variant(variant.pk)
     variant.refresh_from_db()
     assert (variant.state, variant.reason) == (MakingState.READY, None)
+    assert name_of(variant) == "program for PyTorch"
     assert variant.bundle is not None
     (file,) = variant.bundle.files
     assert (file.name, variant.bundle.main) == ("model.pt2", "model.pt2")
