@@ -59,8 +59,13 @@ def finding(trace: Timeline) -> str:
     share = numbers.share(trace.in_nodes_us / trace.duration_us if trace.duration_us else None)
     return (
         f"One traced inference of {_us(trace.duration_us)} µs, {share} of it in nodes; "
-        f"longest: {longest.op_type} {short(longest.name)}, {_us(longest.self_us)} µs"
+        f"longest: {_node(longest)}, {_us(longest.self_us)} µs"
     )
+
+
+def _node(one: Span) -> str:
+    """Its type and its name, which is the type alone of a node without one."""
+    return one.op_type if one.name == one.op_type else f"{one.op_type} {short(one.name)}"
 
 
 def _summary(trace: Timeline, drawn: int) -> str:

@@ -136,7 +136,7 @@ def table(
     columns = list(COLUMNS) if is_ordered else [column.unordered for column in COLUMNS]
     may_acknowledge = any(_may_acknowledge(alert, writable) for alert in rows)
     if may_acknowledge:
-        columns.append(Column("Order", lambda one: _acknowledge(one) if _may_acknowledge(one, writable) else Entry()))
+        columns.append(Column("Action", lambda one: _acknowledge(one) if _may_acknowledge(one, writable) else Entry()))
     return Table.of("alert", "Alerts", columns, rows).keyed(
         [alert.pk for alert in rows], box=box if may_acknowledge else ""
     )

@@ -20,7 +20,7 @@ NOISE_FROM = {"block": "of this block", "assumed": "assumed"}
 def _noise(one: Named) -> Entry:
     comparison = one.comparison
     known = NOISE_FROM.get(comparison.noise_from or "", "")
-    return Entry(numbers.share(comparison.noise), comparison.noise, soft=known)
+    return Entry(numbers.share(comparison.noise), comparison.noise, title=known)
 
 
 def _memory(comparison: Comparison) -> Entry:

@@ -67,8 +67,8 @@ def _watched(line: Line) -> Entry:
         stands.last,
         stands.ratio,
         href=stands.href,
-        title=f"{stands.words}, {stands.interval}",
-        soft=f"with {stands.release}",
+        title=f"with {stands.release}: {stands.words}, {stands.interval}",
+        soft="" if stands.spark else f"with {stands.release}",
         spark=stands.spark,
     )
 

@@ -129,7 +129,9 @@ def _judged(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judg
         return Judged(sign_of(told.word), "", paired.reason or "")
     is_items = told.quantity == "items"
     interval = numbers.change_interval(told.low, told.high, ratio=told.ratio)
-    how = f"{interval}, {numbers.count(paired.rounds, 'round')} side by side in one block"
+    # the p50 beside it is of the clock, which other programs lengthened
+    by = "; by processor time, as other programs kept the machine busy" if paired.verdict_from == "processor" else ""
+    how = f"{interval}, {numbers.count(paired.rounds, 'round')} side by side in one block{by}"
     return Judged(sign_of(told.word), numbers.change(*told.figures), how, *told.figures, is_items)
 
 

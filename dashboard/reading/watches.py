@@ -103,7 +103,7 @@ def sentence(watch: "Watch") -> str:
     models = [model.name for model in watch.watched.all()]
     who = [numbers.listed(models, most=4)] if models else []
     who += [f"every model labelled “{watch.label}”"] if watch.label else []
-    when = numbers.listed(reasons(watch), most=5)
+    when = " or ".join(reasons(watch))
     against = f"always beside {watch.distribution} {watch.reference}"
     again = f"again when {when}" if when else "only on request"
     return f"{' and '.join(who)} ({matrix_words(watch.matrix)}), {again}, {against}."

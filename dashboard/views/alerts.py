@@ -34,7 +34,7 @@ LABELS = {
     "snoozed": "snoozed",
     "infra": "could not measure",
     "resolved": "resolved",
-    "invalid": "invalid",
+    "invalid": "false positives",
     "all": "all",
 }
 EVENTS_SHOWN = 200

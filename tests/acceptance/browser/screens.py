@@ -28,14 +28,14 @@ SIZES = {"1366": {"width": 1366, "height": 768}, "390": {"width": 390, "height":
 # name of the picture → the page on which a link to it stands, and where
 FOUND = {
     "model": ("/models/", "#models tbody th a"),
-    "variant": ("/models/", "#models tbody th a >> main a[href^='/variants/']"),
+    "variant": ("/runs/?state=complete", "#runs tbody th a >> #cells-table tbody th a >> main a[href^='/variants/']"),
     "hardware": ("/models/", "#models tbody th a >> main a[href$='/hardware/']"),
     "live": ("/runs/?state=running", "#runs tbody th a"),
     "node": ("/fleet/", "#nodes tbody th a"),
     "team": ("/settings/teams/", "main a[href^='/settings/teams/']"),
-    "alert": ("/alerts/?state=all", "#alert th a"),
+    "alert": ("/alerts/?state=all", "#alert tbody th a"),
     "watch": ("/watches/", "main .line-link"),
-    "channel": ("/settings/", "#channel-list th a"),
+    "channel": ("/settings/", "#channel-list tbody th a"),
 }
 # what stands on the page after this button was pressed
 PRESSED = {"add-node": "button:has-text('Add a node')"}
@@ -72,7 +72,7 @@ def pages(run: int, cell: str) -> dict[str, str]:
         "trends": "/trends/?by=release",
         "runtimes": "/runtimes/",
         "digest": "/alerts/digest/",
-        "search": "/search/?q=trans",
+        "search": "/search/?q=t",
         "docs": "/docs/",
         "document": "/docs/verdicts",
         "sign-in": "/sign-in/",

@@ -56,7 +56,7 @@ def test_a_watch_is_told_in_one_sentence_with_its_next_look(
     words = assert_is_page(signed_in.get("/watches/"))
     assert "1 watch" in words
     assert (
-        "encoder (fp32, batch 1, threads 1), again when a release of onnxruntime appears and a model gets a version"
+        "encoder (fp32, batch 1, threads 1), again when a release of onnxruntime appears or a model gets a version"
         in words
     )
     assert "always beside onnxruntime 1.29.0." in words
