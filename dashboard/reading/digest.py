@@ -43,12 +43,13 @@ def told(team: "Team", facts: digests.Digest) -> Digest:
     counts = {outcome: count for outcome, count in facts["rounds"].items() if count}
     rows = [(verdict_entry(outcome), Entry(str(count), count)) for outcome, count in counts.items()]
     pairs = numbers.count(facts["null_pairs"], "A/A pair")
+    are = "is" if facts["null_pairs"] == 1 else "are"
     return Digest(
         team=team.name,
         sentence=digests.sentence_of(facts),
         basis=f"The rate rests on {pairs} of the team’s nodes."
         if facts["null_pairs"] >= digests.ENOUGH_PAIRS
-        else f"{pairs} of the team’s nodes are too few to say more than the rule’s own level.",
+        else f"{pairs} of the team’s nodes {are} too few to say more than the rule’s own level.",
         rounds=Table(f"rounds-{team.pk}", "Rounds by outcome", HEADS, rows),
         opened=[(reverse("dashboard:alert", args=[one["id"]]), one["sentence"]) for one in facts["opened"]],
     )

@@ -18,6 +18,8 @@ from farm.rules.comparing.margins import false_alarms
 LENGTHS = {DigestEvery.DAY: timedelta(days=1), DigestEvery.WEEK: timedelta(days=7)}
 # newest A/A pairs that count, and how many there have to be before they say more than the rule's own level
 HISTORY = 2000
+# so few alerts by chance alone are not counted
+LEAST_SHOWN = 0.005
 ENOUGH_PAIRS = 100
 
 
@@ -105,11 +107,11 @@ def _called_invalid(team: Team, *, since: datetime) -> int:
 def sentence_of(told: Digest) -> str:
     """A digest in one line."""
     expected = told["expected_false_alerts"]
-    shown = f"{expected:.2g}" if expected else "0"
+    shown = f"about {expected:.2g}" if expected >= LEAST_SHOWN or not expected else f"fewer than {LEAST_SHOWN}"
     return (
         f"{counted(sum(told['rounds'].values()), 'round')} with {counted(told['comparisons'], 'comparison')}: "
         f"{counted(len(told['opened']), 'new alert')}, {told['open']} open, {told['invalid']} marked as "
-        f"false positives. By chance alone, about {shown} of these comparisons "
+        f"false positives. By chance alone, {shown} of these comparisons "
         f"would alert (A/A pairs differ in {100 * told['false_alarm_rate']:.2g} % of cases)."
     )
 
