@@ -36,7 +36,8 @@ class Chosen:
 class Judged:
     """A cell against the base. `how` says what the figures rest on; `change` is empty for none, the figures None.
 
-    `is_items`: the figures are of items per second, as the batches differ; `is_wrong`: one of the two fails parity.
+    `is_items`: the figures are of items per second, as the batches differ; `is_wrong`: one of the two fails parity;
+    `by_processor`: they are of processor time, as other programs lengthened that of the clock.
     """
 
     sign: Sign
@@ -47,6 +48,7 @@ class Judged:
     high: float | None = None
     is_items: bool = False
     is_wrong: bool = False
+    by_processor: bool = False
 
     @property
     def is_sure(self) -> bool:
@@ -129,10 +131,12 @@ def _judged(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judg
         return Judged(sign_of(told.word), "", paired.reason or "")
     is_items = told.quantity == "items"
     interval = numbers.change_interval(told.low, told.high, ratio=told.ratio)
-    # the p50 beside it is of the clock, which other programs lengthened
-    by = "; by processor time, as other programs kept the machine busy" if paired.verdict_from == "processor" else ""
+    by_processor = paired.verdict_from == "processor"
+    by = "; by processor time, as other programs kept the machine busy" if by_processor else ""
     how = f"{interval}, {numbers.count(paired.rounds, 'round')} side by side in one block{by}"
-    return Judged(sign_of(told.word), numbers.change(*told.figures), how, *told.figures, is_items)
+    return Judged(
+        sign_of(told.word), numbers.change(*told.figures), how, *told.figures, is_items, by_processor=by_processor
+    )
 
 
 def _unpaired(base: Cell, other: Cell) -> Judged:

@@ -109,8 +109,9 @@ def side_panel(request: HttpRequest, chosen: list[side.Chosen], judged: list[sid
     metrics = beside.drawable([one.cell for one in chosen])
     if len(chosen) < 2 or not metrics:
         return panel
-    # the first one where the address names none that is known
-    metric = next((one for one in metrics if one.name == request.GET.get("metric")), metrics[0])
+    # where the address names none that is known, what the verdicts rest on
+    asked = request.GET.get("metric") or ("cpu_p50_ms" if any(one.by_processor for one in judged) else "")
+    metric = next((one for one in metrics if one.name == asked), metrics[0])
     panel |= {"figure": _bars(metric, chosen, judged), "metrics": metrics, "metric": metric.name}
     return panel
 

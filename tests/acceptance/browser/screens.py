@@ -147,6 +147,8 @@ def take(browser: Browser, link: str, *, wanted: dict[str, str], out: Path, know
     yield from (f"{name}: left out, the farm has none" for name, path in looked.items() if not path)
     with shared(page, origin, known, [name for name in wanted if name in SHARED]) as links:
         there = {**{name: path for name, path in looked.items() if path}, **links}
+        # last, as who is signed in is led on from there
+        there |= {"sign-in": there.pop("sign-in")} if "sign-in" in there else {}
         state = page.context.storage_state()
         for width, viewport in SIZES.items():
             context = browser.new_context(storage_state=state, viewport=viewport)  # type: ignore[arg-type]
@@ -158,6 +160,8 @@ def take(browser: Browser, link: str, *, wanted: dict[str, str], out: Path, know
 def _pictures(page: Page, origin: str, there: dict[str, str], out: Path, width: str) -> Iterator[str]:
     """Each page is asked for once; charts follow light and dark by themselves."""
     for name, path in there.items():
+        if name == "sign-in":
+            page.context.clear_cookies()
         page.emulate_media(color_scheme="light", reduced_motion="reduce")
         answer = page.goto(origin + path, wait_until="load")
         assert answer is not None

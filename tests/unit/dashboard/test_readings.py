@@ -298,7 +298,9 @@ def test_cells_of_one_block_are_judged_as_pairs_and_others_without_a_verdict(
     assert (paired.sign.word, paired.change) == ("slower", "+24 %")
     assert paired.how.endswith("8 rounds side by side in one block")
     busy = [one.model_copy(update={"verdict_from": "processor"}) for one in document.comparisons]
-    assert side.judge(base, other, busy).how.endswith("by processor time, as other programs kept the machine busy")
+    judged = side.judge(base, other, busy)
+    assert judged.how.endswith("by processor time, as other programs kept the machine busy")
+    assert (paired.by_processor, judged.by_processor) == (False, True)
     later = side.judge(base, side.Chosen("2:b1-a1", 2, other.cell, ""), document.comparisons)
     assert later.sign.word == "not side by side"
     assert later.change.startswith("+2")
