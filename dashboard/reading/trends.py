@@ -67,7 +67,9 @@ def _lines(series_spots: dict[tuple[str, str], tuple[str, list[Spot]]], marks: M
     made = []
     for (series, node), (label, spots) in series_spots.items():
         shifts, marked = marks(series, node, spots)
-        name = _name(label, labels) + (f" on {node}" if len(nodes) > 1 else "")
+        name = _name(label, labels) if len(nodes) == 1 else f"{_name(label, labels)} on {node}"
+        # what differs in the node alone is told apart by it
+        name = node if len(nodes) > 1 and len(set(labels)) == 1 else name
         made.append(Line(series, node, label, name, spots, shifts, marked))
     return sorted(made, key=lambda line: (line.label, line.node))
 

@@ -159,6 +159,11 @@ def test_names_leave_out_what_all_series_share() -> None:
     both = [*rows([1.0], label="fp32"), *rows([1.0], series="s2", label="int8-dynamic")]
     assert [line.name for line in reading.lines(WATCH, both)] == ["fp32", "int8-dynamic"]
     assert reading.lines(WATCH, rows([1.0]))[0].name == "encoder, CPU, fp32, batch 1"
+    elsewhere = [tuple("pi" if part == "bench-1" else part for part in row) for row in rows([1.0])]
+    assert [line.name for line in reading.lines(WATCH, [*rows([1.0]), *elsewhere])] == ["bench-1", "pi"]
+    assert [line.name for line in reading.lines(WATCH, [*both, *elsewhere])] == [
+        *("fp32 on bench-1", "fp32 on pi", "int8-dynamic on bench-1"),
+    ]
 
 
 def test_the_title_says_where_the_last_values_stand() -> None:
