@@ -67,7 +67,7 @@ def _watched(line: Line) -> Entry:
         stands.last,
         stands.ratio,
         href=stands.href,
-        title=f"with {stands.release}: {stands.words}, {stands.interval}",
+        title=f"{stands.words}, {stands.interval}, with {stands.release}",
         soft="" if stands.spark else f"with {stands.release}",
         spark=stands.spark,
     )
