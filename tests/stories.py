@@ -60,6 +60,18 @@ STORIES = (
         _tests("tests/acceptance/test_pytorch.py"),
     ),
     Story(
+        "browser-watch",
+        "a watch hears of a release on an npm registry, a browser measures it, and a wrapper that waits is an alert",
+        5,
+        _tests("tests/acceptance/browser/test_browser_watch.py"),
+    ),
+    Story(
+        "browser-webgpu",
+        "WebGPU of a browser on the software adapter: proven, marked as simulated, compared with nothing",
+        4,
+        _tests("tests/acceptance/browser/test_browser_webgpu.py"),
+    ),
+    Story(
         "chaos",
         "200 blocks under 20 faults of every kind, on SQLite: each ends exactly once",
         9,

@@ -28,7 +28,7 @@ from farm.alerts.services import causes
 from farm.alerts.services import watches as services
 from farm.contract.numbers import is_row_number
 from farm.registry.selectors import models_visible_to
-from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
+from farm.rules.runtimes.distributions import WATCHED
 
 if TYPE_CHECKING:
     from farm.accounts.models import User
@@ -182,7 +182,7 @@ def _form(
         "teams": list(teams_visible_to(user)),
         **_models_offered(user, given["models"]),
         "channels": list(selectors.channels_visible_to(user)),
-        "distributions": EVERY_DISTRIBUTION,
+        "distributions": WATCHED,
         "kinds": reading.kinds(),
         "releases": published(given["distribution"])[::-1][:RELEASES_OFFERED],
     }

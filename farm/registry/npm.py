@@ -18,6 +18,8 @@ from farm.contract.reasons import Reason, ReasonCode, ReasonedError
 
 ANSWER_S = 60.0
 MOST_SAID_BYTES = 4 * 1024**2
+# the list of a package's versions without their descriptions
+SHORT = "application/vnd.npm.install-v1+json"
 # of a packed release; those of November 2026 have some 33 MB
 MOST_PACKED_BYTES = 256 * 1024**2
 # npm's own, whose name packages carry in every mirror's answers
@@ -56,6 +58,25 @@ def find(name: str, version: str, *, registry: str, client: httpx2.Client | None
     return Release(name, version, _at_registry(address, registry=registry), integrity)
 
 
+def versions(name: str, *, registry: str, client: httpx2.Client | None = None) -> dict[str, str]:
+    """Every version that the registry offers, with why it should not be taken any more; empty for one that may be.
+
+    Raises NpmError.
+    """
+    with client or _client() as asked:
+        said = _said(asked, f"{registry.rstrip('/')}/{name}", what=name, accept=SHORT)
+    offered = said.get("versions")
+    if not isinstance(offered, dict):
+        raise NpmError(f"{_host(registry)} lists no releases of {name}; check ONNXFARM_NPM_REGISTRY.")
+    return {version: _deprecated(one) for version, one in offered.items()}
+
+
+def _deprecated(one: object) -> str:
+    """npm's word for a version that nobody should take: a sentence, or true without one."""
+    why = one.get("deprecated") if isinstance(one, dict) else None
+    return "" if not why else " ".join(str(why).split())[:200] if isinstance(why, str) else "deprecated"
+
+
 def fetch(release: Release, target: Path, *, client: httpx2.Client | None = None) -> None:
     """Writes the package to `target`. Raises NpmError: not what its digest says, too large, or not there."""
     algorithm, wanted = _strongest(release.integrity) or ("sha512", b"")
@@ -84,10 +105,10 @@ def _client() -> httpx2.Client:
     return httpx2.Client(timeout=httpx2.Timeout(ANSWER_S, connect=10.0), follow_redirects=True)
 
 
-def _said(client: httpx2.Client, address: str, *, what: str) -> dict[str, object]:
+def _said(client: httpx2.Client, address: str, *, what: str, accept: str = "application/json") -> dict[str, object]:
     """The registry's answer as an object. Raises NpmError."""
     try:
-        with client.stream("GET", address, headers={"Accept": "application/json"}) as response:
+        with client.stream("GET", address, headers={"Accept": accept}) as response:
             if response.status_code == 404:
                 text = f"{what} does not exist on {_host(address)}: name a release that npm has."
                 raise NpmError(text, code=ReasonCode.UNKNOWN_RUNTIME)

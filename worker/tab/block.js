@@ -3,7 +3,8 @@
  * what a launch does ends its cell at worst, never the block. As worker/agent/execution.py does it.
  */
 
-import { FAILING, PROVIDER, Problem } from "./contract.js";
+import { ENGINES, FAILING, Problem, WEBGPU } from "./contract.js";
+import { adapter } from "./device.js";
 import { Away, Refused } from "./farm.js";
 import { CANCELLED, launch } from "./launch.js";
 import { readArrays } from "./npz.js";
@@ -93,12 +94,12 @@ export class Block {
   async #check(arm) {
     this.#say(arm, "checking");
     const answer = await this.#launch(arm, "check");
-    const report = { kind: "check", arm: arm.order.arm, requested_providers: [PROVIDER] };
+    const report = { kind: "check", arm: arm.order.arm, requested_providers: ENGINES[arm.order.cell.provider].requested };
     if (answer.reason) {
       this.alive.delete(arm.order.arm);
       return this.#tellCheck({ ...report, reason: answer.reason });
     }
-    return this.#tellCheck({ ...report, ...checked(arm, answer) });
+    return this.#tellCheck({ ...report, ...(await checked(arm, answer)) });
   }
 
   /** @param {Report} report */
@@ -228,9 +229,9 @@ export class Block {
 
 /** @param {ArmOrder} order @param {string} token @param {import("./files.js").Files} files @returns {Promise<Prepared>} */
 async function prepared(order, token, files) {
-  const { runtime, session } = order.cell;
-  if (order.cell.provider !== PROVIDER) throw new Problem("provider_not_in_build", `A browser has no ${order.cell.provider}.`);
-  const { module, glue, compiled } = await files.runtime(runtime.version);
+  const { provider, runtime, session } = order.cell;
+  if (!(provider in ENGINES)) throw new Problem("provider_not_in_build", `A browser has no ${provider}.`);
+  const { module, glue, compiled } = await files.runtime(runtime.version, provider);
   const bytes = await Promise.all(order.bundle.files.map((file) => files.ofBlock(file, token)));
   const named = order.bundle.files.map((file, at) => ({ path: file.name, data: new Blob([bytes[at]]) }));
   const model = named.find((file) => file.path === order.bundle.main);
@@ -238,27 +239,33 @@ async function prepared(order, token, files) {
   const inputs = await readArrays(await files.ofBlock(order.inputs, token));
   const reference = order.reference ? await readArrays(await files.ofBlock(order.reference, token)) : {};
   const external = named.filter((file) => file !== model);
-  return { order, reference, launched: { module, glue, compiled, model: model.data, external, inputs, session } };
+  return { order, reference, launched: { provider, module, glue, compiled, model: model.data, external, inputs, session } };
 }
 
 /** What a check found, as the contract's CheckReport. @param {Prepared} arm @param {any} answer */
-function checked({ order, reference }, answer) {
-  const { runtime } = order.cell;
+async function checked({ order, reference }, answer) {
+  const { provider, runtime } = order.cell;
   if (answer.version && answer.version !== runtime.version) {
     const text = `The module says that it is ${answer.version}, and ${runtime.version} was asked for.`;
     return { reason: { code: "garbled", text } };
   }
   const limits = (/** @type {string} */ name) => order.tolerances[name] ?? order.tolerance;
   const outputs = Object.entries(answer.outputs);
+  const gpu = provider === WEBGPU ? await adapter() : null;
   return {
-    active_providers: [PROVIDER],
+    active_providers: ENGINES[provider].requested,
     import_ms: answer.phases.import,
     session_ms: answer.phases.session,
     first_ms: answer.phases.first,
     outputs: outputs.map(([name, value]) => compareOutput(name, value, reference[name], limits(name))),
     is_repeatable: answer.isRepeatable,
     packages: { [runtime.distribution]: runtime.version },
-    provider_facts: { "clock resolution": `${answer.resolutionMs} ms`, "isolated": crossOriginIsolated ? "yes" : "no" },
+    provider_facts: {
+      "clock resolution": `${answer.resolutionMs} ms`,
+      "isolated": crossOriginIsolated ? "yes" : "no",
+      ...(gpu ? { adapter: gpu.name } : {}),
+    },
+    ...(gpu?.isSoftware ? { is_simulated: true } : {}),
   };
 }
 

@@ -14,6 +14,21 @@ export const TAG = "wasm";
 export const MODULE = "ort.wasm.min.mjs";
 export const GLUE = "ort-wasm-simd-threaded.mjs";
 export const BINARY = "ort-wasm-simd-threaded.wasm";
+export const WEBGPU = "WebGpuExecutionProvider";
+export const WEBGPU_TAG = "webgpu";
+/** The tag of a browser whose adapter is the processor in a GPU's place. */
+export const WEBGPU_SOFTWARE_TAG = "webgpu-simulated";
+export const WEBGPU_MODULE = "ort.webgpu.min.mjs";
+export const WEBGPU_GLUE = "ort-wasm-simd-threaded.asyncify.mjs";
+export const WEBGPU_BINARY = "ort-wasm-simd-threaded.asyncify.wasm";
+/**
+ * What a browser runs: the package's word for the provider, and its files. What WebGPU does not take runs as WebAssembly.
+ * @type {Record<string, {short: string, files: string[], requested: string[]}>}
+ */
+export const ENGINES = {
+  [PROVIDER]: { short: "wasm", files: [MODULE, GLUE, BINARY], requested: [PROVIDER] },
+  [WEBGPU]: { short: "webgpu", files: [WEBGPU_MODULE, WEBGPU_GLUE, WEBGPU_BINARY], requested: [WEBGPU, PROVIDER] },
+};
 /** Codes of reasons that end a cell as failed, and not as refused. */
 export const FAILING = new Set([
   "timeout", "crashed", "runtime_install_failed", "artifact_unavailable", "out_of_memory", "flooded", "garbled",

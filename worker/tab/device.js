@@ -5,6 +5,7 @@ const SIMD = new Uint8Array([
   0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11,
 ]);
 const LOW_BATTERY = 0.2;
+const SOFTWARE = /swiftshader|llvmpipe|lavapipe|basic render|software/i;
 
 /** What stands in the way, a sentence each; none where this browser can be a node. @returns {Promise<string[]>} */
 export async function obstacles() {
@@ -44,6 +45,8 @@ export async function facts(name) {
       model: told.model,
       clock_resolution_ms: clockResolutionMs(),
       is_isolated: crossOriginIsolated,
+      webgpu: (await adapter())?.name ?? "none",
+      webnn: await webnn(),
     },
   };
 }
@@ -58,6 +61,26 @@ export function clockResolutionMs() {
     least = Math.min(least, after - before);
   }
   return Math.round(least * 1e6) / 1e6;
+}
+
+/**
+ * What WebGPU computes on; null where there is none. Software: the processor in a GPU's place, whose times say nothing.
+ * @returns {Promise<{name: string, isSoftware: boolean} | null>}
+ */
+export async function adapter() {
+  const found = await /** @type {any} */ (navigator).gpu?.requestAdapter().catch(() => null);
+  if (!found) return null;
+  const info = found.info ?? {};
+  const told = [info.vendor, info.architecture, info.device, info.description].filter(Boolean).join(" ");
+  const isSoftware = Boolean(info.isFallbackAdapter ?? found.isFallbackAdapter) || SOFTWARE.test(told);
+  return { name: `${told || "unnamed"}${isSoftware ? " (software)" : ""}`.slice(0, 200), isSoftware };
+}
+
+/** Whether there is a WebNN that computes, in words; the page measures nothing on it. */
+async function webnn() {
+  const { ml } = /** @type {any} */ (navigator);
+  if (!ml) return "none";
+  return ml.createContext().then(() => "there", (/** @type {Error} */ problem) => `none: ${problem.message}`.slice(0, 200));
 }
 
 /** Why nothing is measured now, in one sentence; empty when nothing stands against it. */

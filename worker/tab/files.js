@@ -1,6 +1,6 @@
 /** Files of the farm, each checked against its digest: releases of ONNX Runtime Web, kept, and those of a block. */
 
-import { BINARY, GLUE, MODULE, Problem } from "./contract.js";
+import { ENGINES, Problem } from "./contract.js";
 import { Refused, sleep } from "./farm.js";
 import { sha256 } from "./identity.js";
 
@@ -21,11 +21,15 @@ export class Files {
     this.ready = new Set();
   }
 
-  /** A release, ready to be imported. Throws Problem with why it cannot be had. @param {string} version */
-  runtime(version) {
-    const known = this.runtimes.get(version) ?? this.#runtime(version);
-    this.runtimes.set(version, known);
-    known.then(() => this.ready.add(version), () => this.runtimes.delete(version));
+  /**
+   * A release, ready to be imported for a provider. Throws Problem with why it cannot be had.
+   * @param {string} version @param {string} provider
+   */
+  runtime(version, provider) {
+    const key = `${version} ${provider}`;
+    const known = this.runtimes.get(key) ?? this.#runtime(version, ENGINES[provider].files);
+    this.runtimes.set(key, known);
+    known.then(() => this.ready.add(version), () => this.runtimes.delete(key));
     return known;
   }
 
@@ -34,15 +38,15 @@ export class Files {
     return checked(await this.farm.file(file.sha256, token), file);
   }
 
-  /** @param {string} version @returns {Promise<Runtime>} */
-  async #runtime(version) {
+  /** @param {string} version @param {string[]} names @returns {Promise<Runtime>} */
+  async #runtime(version, names) {
     const files = await this.#listed(version);
     const bytes = async (/** @type {string} */ name) => {
       const file = files.find((one) => one.name === name);
       if (!file) throw new Problem("runtime_install_failed", `The farm has no ${name} of onnxruntime-web ${version}.`);
       return this.#kept(file);
     };
-    const [module, glue, binary] = await Promise.all([MODULE, GLUE, BINARY].map(bytes));
+    const [module, glue, binary] = await Promise.all(names.map(bytes));
     return { module: moduleOf(module), glue: moduleOf(glue), compiled: await WebAssembly.compile(binary) };
   }
 

@@ -1,6 +1,9 @@
 /** What this browser can do, with its evidence: a tiny model, judged by its outputs and by its own trace. */
 
-import { DISTRIBUTION, PROBED_WITH, PROVIDER, TAG } from "./contract.js";
+import {
+  DISTRIBUTION, PROBED_WITH, PROVIDER, Problem, TAG, WEBGPU, WEBGPU_SOFTWARE_TAG, WEBGPU_TAG,
+} from "./contract.js";
+import { adapter } from "./device.js";
 import { launch } from "./launch.js";
 
 // relu(x · w), x and w of 8 × 8, w[i][j] = (3 i + 5 j) mod 7 − 3; operator set 13, IR version 7
@@ -10,6 +13,7 @@ const MODEL =
   "AEBAAACAvwAAQMAAAABAAAAAAAAAAMAAAEBAAACAPwAAgL8AAABAAAAAAAAAAMAAAEBAAACAPwAAgL8AAEDAAAAAQAAAAMAAAEBAAACAPwAAgL8A" +
   "AEDAAAAAQAAAAAAAAADAAACAPwAAgL8AAEDAAAAAQAAAAAAAAADAAABAQAAAgD8AAEDAAAAAQAAAAAAAAADAAABAQAAAgD8AAIC/AABAwFoTCgF4" +
   "Eg4KDAgBEggKAggICgIICGITCgF6Eg4KDAgBEggKAggICgIICEIECgAQDQ==";
+const RUNTIME = `${DISTRIBUTION}==${PROBED_WITH}`;
 const SIDE = 8;
 const TIMEOUT_S = 120;
 const SESSION = {
@@ -23,36 +27,59 @@ const SESSION = {
 
 /** Tags, providers and self-test; none are claimed that no trace shows. @param {import("./files.js").Files} files */
 export async function probe(files) {
-  const runtime = `${DISTRIBUTION}==${PROBED_WITH}`;
-  const { module, glue, compiled } = await files.runtime(PROBED_WITH);
+  const found = await tried(files, PROVIDER);
+  const selfTest = {
+    passed: found.shown > 0, sentence: found.sentence, runtime: RUNTIME, max_abs: found.gap, launches: 1,
+  };
+  /** @type {Abilities} */
+  const abilities = { tags: {}, providers: [], selfTest };
+  if (!found.shown) return abilities;
+  claim(abilities, TAG, PROVIDER, found.shown);
+  const gpu = await adapter();
+  if (!gpu) return abilities;
+  const onGpu = await tried(files, WEBGPU).catch(unavailable);
+  if (onGpu.shown) claim(abilities, gpu.isSoftware ? WEBGPU_SOFTWARE_TAG : WEBGPU_TAG, WEBGPU, onGpu.shown, gpu.name);
+  else selfTest.sentence = `${selfTest.sentence} WebGPU (${gpu.name}) is not claimed: ${onGpu.sentence}`.slice(0, 1000);
+  return abilities;
+}
+
+/** How many of the probe's nodes its trace shows on a provider; with none, the sentence says why. */
+async function tried(/** @type {import("./files.js").Files} */ files, /** @type {string} */ provider) {
+  const { module, glue, compiled } = await files.runtime(PROBED_WITH, provider);
   const x = Float32Array.from({ length: SIDE * SIDE }, (_, at) => (at % 5) - 2);
   const order = {
-    module, glue, compiled, model: new Blob([Uint8Array.from(atob(MODEL), (sign) => sign.charCodeAt(0))]),
+    provider, module, glue, compiled, model: new Blob([Uint8Array.from(atob(MODEL), (sign) => sign.charCodeAt(0))]),
     external: [], inputs: { x: { dtype: "float32", shape: [SIDE, SIDE], data: x } }, session: SESSION,
   };
   const how = { timeoutS: TIMEOUT_S, signal: new AbortController().signal };
   const run = await launch({ ...order, kind: "check" }, how);
-  if (run.reason) return nothing(`The probe did not run: ${run.reason.text}`, runtime);
+  if (run.reason) return nothing(`The probe did not run: ${run.reason.text}`);
   const found = run.outputs.z?.data ?? [];
   const gap = Math.max(...expected(x).map((right, at) => Math.abs(right - (found[at] ?? NaN))));
-  if (!(gap <= 1e-4)) return nothing("The probe's outputs are wrong.", runtime, Number.isFinite(gap) ? gap : null);
+  if (!(gap <= 1e-4)) return nothing("The probe's outputs are wrong.", Number.isFinite(gap) ? gap : null);
   const traced = await launch({ ...order, kind: "trace", traceRuns: 3, traceS: 1 }, how);
-  const shown = traced.found?.providers.find((/** @type {{name: string}} */ one) => one.name === PROVIDER);
-  if (!shown) return nothing(`The probe's trace does not show ${PROVIDER} executing.`, runtime);
-  const day = new Date().toISOString().slice(0, 10);
-  const evidence = `${day}: a trace on ${runtime} shows ${shown.nodes} of the probe's nodes on ${PROVIDER}`;
-  const sentence = "The probe's outputs are right.";
-  return {
-    tags: { [TAG]: evidence },
-    providers: [PROVIDER],
-    selfTest: { passed: true, sentence, runtime, max_abs: gap, launches: 1 },
-  };
+  const shown = traced.found?.providers.find((/** @type {{name: string}} */ one) => one.name === provider);
+  if (!shown) return nothing(`The probe's trace does not show ${provider} executing.`);
+  return { shown: Number(shown.nodes), sentence: "The probe's outputs are right.", gap };
 }
 
-/** @param {string} sentence @param {string} runtime @param {number | null} gap @returns {Abilities} */
-function nothing(sentence, runtime, gap = null) {
-  const selfTest = { passed: false, sentence: sentence.slice(0, 1000), runtime, max_abs: gap, launches: 1 };
-  return { tags: {}, providers: [], selfTest };
+/** @param {Abilities} abilities @param {string} tag @param {string} provider @param {number} nodes @param {string} where */
+function claim(abilities, tag, provider, nodes, where = "") {
+  const day = new Date().toISOString().slice(0, 10);
+  const evidence = `${day}: a trace on ${RUNTIME} shows ${nodes} of the probe's nodes on ${provider}`;
+  abilities.tags[tag] = where ? `${evidence}, ${where}` : evidence;
+  abilities.providers.push(provider);
+}
+
+/** @param {string} sentence @param {number | null} gap */
+function nothing(sentence, gap = null) {
+  return { shown: 0, sentence: sentence.slice(0, 1000), gap };
+}
+
+/** A provider whose files cannot be had is not claimed. @param {unknown} problem */
+function unavailable(problem) {
+  if (problem instanceof Problem) return nothing(problem.message);
+  throw problem;
 }
 
 /** The right answer, in float64. @param {Float32Array} x */

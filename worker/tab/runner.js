@@ -3,7 +3,7 @@
  * It is sent one order and answers once, with what it found or with the reason why not.
  */
 
-import { PROVIDER, Problem } from "./contract.js";
+import { ENGINES, Problem } from "./contract.js";
 import { clockResolutionMs } from "./device.js";
 import { areBitEqual } from "./parity.js";
 import { eventsOf, summariseProfile } from "./profile.js";
@@ -11,7 +11,7 @@ import { budgetOf, groupOf, measure, summarise, warmUp } from "./windows.js";
 
 /**
  * @typedef {import("./npz.js").Tensor} Tensor
- * @typedef {{kind: "check" | "trace" | "sample", module: string, glue: string, compiled: WebAssembly.Module, model: Blob,
+ * @typedef {{kind: "check" | "trace" | "sample", provider: string, module: string, glue: string, compiled: WebAssembly.Module, model: Blob,
  *   external: {path: string, data: Blob}[], inputs: Record<string, Tensor>,
  *   session: import("./contract.js").SessionSettings, budget: string, traceRuns: number, traceS: number}} Order
  */
@@ -96,7 +96,7 @@ async function opened(order, more = {}) {
   const externalData = await Promise.all(
     order.external.map(async ({ path, data }) => ({ path, data: new Uint8Array(await data.arrayBuffer()) })),
   );
-  const options = { ...optionsOf(order.session), ...(externalData.length ? { externalData } : {}), ...more };
+  const options = { ...optionsOf(order), ...(externalData.length ? { externalData } : {}), ...more };
   const session = await named("model_not_loaded", () =>
     timed("session", () => ort.InferenceSession.create(model, options)),
   );
@@ -119,12 +119,12 @@ function instantiateFrom(compiled) {
   WebAssembly.instantiate = /** @type {any} */ (made);
 }
 
-/** @param {import("./contract.js").SessionSettings} asked */
-function optionsOf(asked) {
+/** @param {Order} order */
+function optionsOf({ provider, session: asked }) {
   const config = { ...asked.config };
   if (!asked.spinning) config["session.intra_op.allow_spinning"] = "0";
   return {
-    executionProviders: ["wasm"],
+    executionProviders: [ENGINES[provider].short],
     graphOptimizationLevel: asked.optimization === "disable" ? "disabled" : asked.optimization,
     enableMemPattern: asked.memory_pattern,
     enableCpuMemArena: asked.arena,
@@ -177,7 +177,7 @@ async function named(code, act) {
     const text = textOf(problem);
     const isMemory = /out of memory|cannot enlarge memory|allocation failed|bad_alloc|RangeError/i.test(text);
     const what = code === "model_not_loaded" ? "ONNX Runtime Web does not load the model" : "The inference failed";
-    throw new Problem(isMemory ? "out_of_memory" : code, `${what} (${PROVIDER}): ${text}`);
+    throw new Problem(isMemory ? "out_of_memory" : code, `${what}: ${text}`);
   }
 }
 

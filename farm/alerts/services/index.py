@@ -1,4 +1,7 @@
-"""Looking for releases on the package index through pip, whose settings name mirrors, proxies and certificates."""
+"""Looking for releases on the package index through pip, whose settings name mirrors, proxies and certificates.
+
+Those of ONNX Runtime Web are on the npm registry that the farm fetches them from.
+"""
 
 import logging
 import os
@@ -15,7 +18,9 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from farm.alerts.models import IndexLook, Release, Watch
-from farm.rules.runtimes import releases
+from farm.contract.reasons import ReasonedError
+from farm.registry.services import published_on_npm
+from farm.rules.runtimes import releases, web
 from farm.rules.runtimes.listings import PIP_ENVIRONMENT, PIP_WORDS, Listing, read_listing
 from farm.rules.runtimes.order import is_prerelease
 
@@ -62,7 +67,12 @@ def _is_my_turn(distribution: str) -> bool:
 
 
 def listing(distribution: str) -> Listing:
-    """Versions with a file for this Python and platform, pre-releases too, and yanked ones. Raises IndexProblem."""
+    """Versions with a file for this Python and platform, pre-releases too, and yanked ones. Raises IndexProblem.
+
+    Of the build for browsers those on npm.
+    """
+    if distribution == web.DISTRIBUTION:
+        return _on_npm()
     command = [sys.executable, *PIP_WORDS, "--pre", distribution]
     environment = os.environ | PIP_ENVIRONMENT
     try:
@@ -77,6 +87,15 @@ def listing(distribution: str) -> Listing:
     if found is None:
         raise IndexProblem(f"The package index gives no releases of {distribution}: {_essential(asked.stderr)}")
     return found
+
+
+def _on_npm() -> Listing:
+    try:
+        found = published_on_npm()
+    except ReasonedError as problem:
+        raise IndexProblem(str(problem)) from problem
+    taken_back = {version: why for version, why in found.items() if why}
+    return Listing(tuple(version for version in found if version not in taken_back), taken_back)
 
 
 def keep_releases(

@@ -23,9 +23,8 @@ from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.narrowing import unpaired_sentence
 from farm.rules.runtimes import releases
-from farm.rules.runtimes.distributions import read_version
+from farm.rules.runtimes.distributions import WATCHED, version_of
 from farm.rules.runtimes.nearest import choice_sentence
-from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
 from farm.runs.services import read_matrix
 from farm.runs.services.planning import Declared
 
@@ -118,7 +117,7 @@ def remove_watch(*, watch: Watch, by: User) -> None:
 def check_release(distribution: str, version: str) -> str:
     """The version, if such a release is known and was not yanked. Raises Invalid with the nearest one."""
     asked = version.strip().removeprefix(f"{distribution}==")
-    version = read_version(asked) or ""
+    version = version_of(distribution, asked) or ""
     if not version:
         raise Invalid(f"“{asked[:40]}” is not a version: write it like 1.29.0.", code="unknown_runtime")
     runtime = Runtime(distribution=distribution, version=version)
@@ -163,8 +162,8 @@ def _check_models(team: Team, models: list[Model], label: str) -> None:
 
 
 def _check_distribution(distribution: str) -> None:
-    if distribution not in EVERY_DISTRIBUTION:
-        raise Invalid(choice_sentence("distribution", distribution, EVERY_DISTRIBUTION), code="unknown_runtime")
+    if distribution not in WATCHED:
+        raise Invalid(choice_sentence("distribution", distribution, WATCHED), code="unknown_runtime")
 
 
 def _read(given: Changes, *, distribution: str) -> dict[str, object]:

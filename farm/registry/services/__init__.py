@@ -10,7 +10,12 @@ from farm.registry.services.room import add_blob, room_left, store_blob
 from farm.registry.services.sweeping import sweep
 from farm.registry.services.uploads import receive_upload, store_artifact
 from farm.registry.services.variant_reports import order_variant_report
-from farm.registry.services.web_runtimes import fetch_web_runtime, web_file, web_runtime
+from farm.registry.services.web_runtimes import (
+    fetch_web_runtime,
+    published_on_npm,
+    web_file,
+    web_runtime,
+)
 from farm.registry.services.workshop import check_evaluation, make_outline, make_variant, prepare_inputs, report_variant
 
 __all__ = [
@@ -35,6 +40,7 @@ __all__ = [
     "order_variant_report",
     "outline_of",
     "prepare_inputs",
+    "published_on_npm",
     "receive_upload",
     "remove_model",
     "remove_unused",

@@ -38,6 +38,19 @@ def web_runtime(version: str) -> WebRuntime:
     return row
 
 
+def published_on_npm() -> dict[str, str]:
+    """Releases of ONNX Runtime Web, and dated builds, that browsers load; why not, of each that was taken back.
+
+    Raises npm.NpmError.
+    """
+    offered = npm.versions(web.DISTRIBUTION, registry=settings.NPM_REGISTRY)
+    return {
+        version: why
+        for version, why in offered.items()
+        if web.is_release(version) and web.too_old_sentence(version) is None
+    }
+
+
 def web_file(sha256: str) -> Path:
     """Where a file of a fetched release lies. Raises Missing."""
     known = WebRuntime.objects.filter(state=MakingState.READY).values_list("files_json", flat=True)
@@ -61,7 +74,7 @@ def _fetch(row: WebRuntime) -> None:
         out.mkdir()
         storage.check_room(bytes_wanted=npm.MOST_PACKED_BYTES)
         npm.fetch(release, packed / PACKAGE)
-        unpacked = orders.unpack_package(packed, PACKAGE, names=web.FILES, out_dir=out)
+        unpacked = orders.unpack_package(packed, PACKAGE, names=web.files_of(row.version), out_dir=out)
         row.integrity = release.integrity[:200]
         row.files_json = [_kept(path).model_dump(mode="json") for path in unpacked]
 

@@ -107,8 +107,8 @@ def _provider_not_in_build(spec: CellSpec, about: Circumstances) -> Reason | Non
         return None
     if web.is_web(spec.runtime):
         text = (
-            f"{entry.name} is not in {spec.runtime}, which runs in browsers: set `provider: wasm`, or take another "
-            "runtime."
+            f"{entry.name} is not in {spec.runtime}, which runs in browsers: set `provider: wasm` or `webgpu`, "
+            "or take another runtime."
         )
     elif not entry.packages:
         text = (
@@ -142,6 +142,7 @@ def _not_in_browsers(spec: CellSpec, _: Circumstances) -> Reason | None:
         "inter_op_threads": session.inter_op_threads != 1,
         "execution_mode: parallel": session.execution_mode == "parallel",
         "disabled_optimizers": bool(session.disabled_optimizers),
+        "options of providers": bool(spec.provider_options),
     }
     named = [name for name, is_asked in asked.items() if is_asked]
     if not named:
@@ -196,6 +197,13 @@ def _no_program(spec: CellSpec, about: Circumstances) -> Reason | None:
     return Reason(code=ReasonCode.MODEL_NOT_LOADED, text=text)
 
 
+def _no_webgpu_yet(spec: CellSpec, _: Circumstances) -> Reason | None:
+    if not web.is_web(spec.runtime) or spec.provider == web.PROVIDER.name or web.has_webgpu(spec.runtime.version):
+        return None
+    text = f"{spec.runtime} is measured as WebAssembly alone: WebGPU needs {web.WEBGPU_FROM} or newer."
+    return Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
+
+
 def _no_variant(spec: CellSpec, about: Circumstances) -> Reason | None:
     precision, model = spec.recipe.precision, about.model
     if precision in recipes.STATIC and model.calibration_problem:
@@ -238,9 +246,9 @@ def _not_converted(spec: CellSpec, about: Circumstances) -> Reason | None:
 def _not_simulated(spec: CellSpec, about: Circumstances) -> Reason | None:
     """A simulator computes FP32, which the device does not: outputs and placement would be no device's."""
     entry = providers.find(spec.provider)
-    if entry is None or spec.hardware != entry.simulated_tag or about.model.is_quantised:
+    if entry is None or not entry.simulated_on or about.model.is_quantised:
         return None
-    if spec.recipe.precision != "fp32":
+    if spec.hardware != entry.simulated_tag or spec.recipe.precision != "fp32":
         return None
     text = (
         f"The simulator of {entry.name} computes fp32 as it stands and the device computes FP16 in its place, so that "
@@ -351,6 +359,7 @@ _RULES: tuple[Rule, ...] = (
     _not_in_browsers,
     _not_in_frameworks,
     _no_program,
+    _no_webgpu_yet,
     _not_loaded,
     _not_converted,
     _no_variant,

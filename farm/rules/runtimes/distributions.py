@@ -24,12 +24,14 @@ from farm.rules.runtimes.allowances import (
     shown,
 )
 from farm.rules.runtimes.nearest import choice_sentence
+from farm.rules.runtimes.order import NPM_BUILD
 from farm.rules.runtimes.provider import Build
 from farm.rules.runtimes.provider_table import CPU, PLAIN
 
 __all__ = [
     "DEFAULT_DISTRIBUTION",
     "EVERY_DISTRIBUTION",
+    "WATCHED",
     "RuntimeProblem",
     "build_of",
     "is_known",
@@ -38,12 +40,15 @@ __all__ = [
     "read_version",
     "refusal",
     "unclear_sentence",
+    "version_of",
 ]
 
 DEFAULT_DISTRIBUTION = PLAIN.package
 # every package that nodes install runs models on the CPU too
 EVERY_DISTRIBUTION = CPU.packages
 _LISTED = (*EVERY_DISTRIBUTION, web.DISTRIBUTION, frameworks.DISTRIBUTION)
+# what watches follow: those that browsers run too
+WATCHED = (*EVERY_DISTRIBUTION, web.DISTRIBUTION)
 _BUILDS = {build.package: build for build in CPU.builds}
 _BUILDS_ALONE = frozenset(_BUILDS) - {plugin.package for plugin in CPU.plugins}
 # what the contract's Runtime takes; `packaging` alone would take an epoch and a leading v too
@@ -120,7 +125,7 @@ def refusal(runtime: Runtime, *, allowed: Collection[str] = ()) -> str | None:
     """
     if (sentence := _unknown(runtime.distribution, allowed)) is not None:
         return sentence
-    if read_version(runtime.version) is None:
+    if version_of(runtime.distribution, runtime.version) is None:
         return f"{runtime.version!r} of {runtime.distribution} is not a version of a package: write it like `1.31.1`."
     return frameworks.local_problem(runtime) or _unfit(runtime, allowed)
 
@@ -144,6 +149,13 @@ def read_version(text: str) -> str | None:
     return version if _VERSION.fullmatch(version) else None
 
 
+def version_of(distribution: str, text: str) -> str | None:
+    """A version of this distribution in its normal form; dated builds of npm stay as they are. None: no version."""
+    if distribution == web.DISTRIBUTION and NPM_BUILD.fullmatch(text):
+        return text
+    return read_version(text)
+
+
 def _unknown(distribution: str, allowed: Collection[str]) -> str | None:
     if is_known(distribution, allowed):
         return None
@@ -160,6 +172,9 @@ def _parts(text: str) -> tuple[str | None, str | None]:
         return None, None
     if text[:1].isdigit():
         return (DEFAULT_DISTRIBUTION, version) if (version := read_version(text)) else (None, None)
+    name, _, build = (part.strip() for part in text.partition("=="))
+    if NPM_BUILD.fullmatch(build):
+        return name, version_of(name, build)
     try:
         found = Requirement(text)
     except InvalidRequirement:

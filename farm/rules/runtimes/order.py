@@ -1,5 +1,6 @@
 """The order of releases, as `packaging` has it. Pure."""
 
+import re
 from functools import lru_cache
 from typing import Final
 
@@ -7,13 +8,16 @@ from packaging.version import InvalidVersion, Version
 
 # what is no version stands before every release: a watch that has measured none yet, a row of long ago
 NO_RELEASE: Final = Version("0.dev0")
+# a dated build on npm with its commit, as npm writes it: `1.26.0-dev.20260416-b7804b056c`
+NPM_BUILD: Final = re.compile(r"([0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4})-dev\.([0-9]{8})-([0-9a-f]{6,10})")
 
 
 @lru_cache(maxsize=1024)
 def release_order(version: str) -> Version:
     """A key that sorts versions by release; what comes before a release stands before it."""
+    build = NPM_BUILD.fullmatch(version)
     try:
-        return Version(version)
+        return Version(version if build is None else f"{build[1]}.dev{build[2]}+{build[3]}")
     except InvalidVersion:
         return NO_RELEASE
 

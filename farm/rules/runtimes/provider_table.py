@@ -197,6 +197,7 @@ _BESIDE_THE_CPU: tuple[Provider, ...] = (
         title="WebGPU",
         device="gpu",
         tag="webgpu",
+        builds=(web.BUILD,),
         plugins=(
             Plugin(
                 "onnxruntime-ep-webgpu",
@@ -204,7 +205,7 @@ _BESIDE_THE_CPU: tuple[Provider, ...] = (
                 releases=("0.1.0", "0.2.1", "0.3.0", "0.4.0"),
             ),
         ),
-        needs="a Vulkan, Metal or DirectX 12 adapter that the plug-in sees",
+        needs="a Vulkan, Metal or DirectX 12 adapter that the plug-in or a node's browser sees",
         options=frozenset(
             {"deviceId", "preferredLayout", "validationMode", "storageBufferCacheMode", "powerPreference"}
         ),

@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from farm.contract.cells import Runtime
 from farm.rules.runtimes import frameworks, plugins, web
-from farm.rules.runtimes.order import minor_of, release_order
+from farm.rules.runtimes.order import NPM_BUILD, minor_of, release_order
 
 NONE_YANKED: Mapping[str, str] = MappingProxyType({})
 # PyPI, November 2026. Every other distribution numbers its releases after these; none of them has all.
@@ -87,11 +87,13 @@ def unknown_sentence(
 
 
 def _unknown_on_npm(runtime: Runtime, more: set[str]) -> str | None:
-    """The farm's list of npm's releases; a newer one than all of them is believed, and npm decides."""
+    """The farm's list of npm's releases; newer ones than all of them and dated builds are believed: npm decides."""
     there = {*web.RELEASES, *more}
     newest_known = max(there, key=release_order)
     is_newer = web.is_release(runtime.version) and release_order(runtime.version) > release_order(newest_known)
     if runtime.version in there or is_newer:
+        return None
+    if NPM_BUILD.fullmatch(runtime.version) and web.too_old_sentence(runtime.version) is None:
         return None
     if web.is_release(runtime.version) and (sentence := web.too_old_sentence(runtime.version)) is not None:
         return sentence
@@ -112,6 +114,7 @@ def yanked_sentence(runtime: Runtime, yanked: Mapping[str, str], more: Iterable[
     """
     plugin, why = plugins.plugin_of(runtime), yanked[str(frameworks.installed_as(runtime))]
     known = frameworks.RELEASES if frameworks.is_framework(runtime) else ONNXRUNTIME
+    known = web.RELEASES if web.is_web(runtime) else known
     there = {*(known if plugin is None else plugin.releases), *more}
     there -= {text.partition("==")[2] for text in yanked if text.partition("==")[0] == runtime.distribution}
     because = f" ({why.rstrip('.')})" if why else ""

@@ -7,7 +7,7 @@ browser that is a node loads them from the farm.
 import re
 
 from farm.contract.cells import Runtime
-from farm.rules.runtimes.order import release_order
+from farm.rules.runtimes.order import NPM_BUILD, release_order
 from farm.rules.runtimes.provider import Build, Provider
 
 DISTRIBUTION = "onnxruntime-web"
@@ -49,6 +49,11 @@ RELEASES = (
 # what a browser loads of the package's folder `dist`: its module, the glue of the WebAssembly module, and that itself
 MODULE, GLUE, BINARY = "ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm"
 FILES = (MODULE, GLUE, BINARY)
+# the same for WebGPU, from the first release that has it as the native provider
+WEBGPU_FROM = "1.23.2"
+WEBGPU_MODULE = "ort.webgpu.min.mjs"
+WEBGPU_GLUE, WEBGPU_BINARY = "ort-wasm-simd-threaded.asyncify.mjs", "ort-wasm-simd-threaded.asyncify.wasm"
+WEBGPU_FILES = (WEBGPU_MODULE, WEBGPU_GLUE, WEBGPU_BINARY)
 _RELEASE = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}")
 
 
@@ -58,8 +63,18 @@ def is_web(runtime: Runtime) -> bool:
 
 
 def is_release(version: str) -> bool:
-    """Whether this may be the number of a release on npm: three numbers."""
-    return _RELEASE.fullmatch(version) is not None
+    """Whether this may be on npm: three numbers, or a dated build before such a release, with its commit."""
+    return _RELEASE.fullmatch(version) is not None or NPM_BUILD.fullmatch(version) is not None
+
+
+def files_of(version: str) -> tuple[str, ...]:
+    """What browsers load of this release's package."""
+    return (*FILES, *WEBGPU_FILES) if has_webgpu(version) else FILES
+
+
+def has_webgpu(version: str) -> bool:
+    """Whether a browser measures this release on WebGPU too."""
+    return release_order(version) >= release_order(WEBGPU_FROM)
 
 
 def too_old_sentence(version: str) -> str | None:

@@ -12,6 +12,8 @@ import pytest
 from pytest_django import Settings
 
 from farm.accounts.refusals import Conflict, Missing
+from farm.alerts.selectors import releases
+from farm.alerts.services import index
 from farm.registry import services
 from farm.registry.models import WebRuntime
 from farm.registry.states import MakingState
@@ -20,7 +22,8 @@ from tests.acceptance.served import Served
 
 pytestmark = pytest.mark.django_db(transaction=True)
 VERSION = "1.30.0"
-CONTENTS = {name: name.encode() * 9 for name in web.FILES}
+BUILD = "1.31.0-dev.20260914-8d85527a0"
+CONTENTS = {name: name.encode() * 9 for name in web.files_of(VERSION)}
 
 
 def package(files: dict[str, bytes], *, links: bool = False) -> bytes:
@@ -43,6 +46,7 @@ class Registry:
         self.packed = package(CONTENTS)
         self.said: dict[str, object] = {}
         self.asked: list[str] = []
+        self.offered: object = {VERSION: {}, "1.17.0": {}, BUILD: {}, "1.29.0": {"deprecated": "slow  on\nArm"}, "x": 1}
         registry = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -65,6 +69,8 @@ class Registry:
             digest = base64.b64encode(hashlib.sha512(self.packed).digest()).decode()
             dist = {"tarball": f"{self.url}/web.tgz", "integrity": f"sha512-{digest}"}
             return json.dumps({"version": VERSION, "dist": {**dist, **self.said}}).encode()
+        if path == "/npm/onnxruntime-web":
+            return json.dumps({"versions": self.offered}).encode()
         return self.packed if path == "/npm/web.tgz" else None
 
 
@@ -86,7 +92,7 @@ def fetched(version: str = VERSION) -> WebRuntime:
 def test_a_release_is_fetched_once_and_only_the_files_that_browsers_load_are_kept(registry: Registry) -> None:
     row = fetched()
     assert row.state == MakingState.READY, row.reason_text
-    assert {file.name for file in row.files} == set(web.FILES)
+    assert {file.name for file in row.files} == set(web.files_of(VERSION))
     for file in row.files:
         assert services.web_file(file.sha256).read_bytes() == CONTENTS[file.name]
     assert fetched().files == row.files
@@ -124,7 +130,7 @@ def _links(registry: Registry) -> None:
         (_no_digest, "gives no digest of onnxruntime-web 1.30.0, so it is not fetched"),
         (_elsewhere, "sends on to 'example.com', which is not asked"),
         (_no_archive, "The package is not an archive as npm packs it"),
-        (_incomplete, f"The package has no {web.GLUE}"),
+        (_incomplete, "The package has no "),
         (_links, f"and no {web.MODULE}"),
     ],
 )
@@ -170,3 +176,25 @@ def test_no_file_but_those_of_a_fetched_release_is_handed_out(registry: Registry
     fetched()
     with pytest.raises(Missing):
         services.web_file("0" * 64)
+
+
+def test_npms_list_gives_the_releases_that_browsers_load_and_dated_builds_before_them(registry: Registry) -> None:
+    assert index.look_for_releases(web.DISTRIBUTION) == 2
+    assert releases.published(web.DISTRIBUTION) == [VERSION]
+    assert releases.published(web.DISTRIBUTION, with_prereleases=True) == [VERSION, BUILD]
+    assert releases.yanked(web.DISTRIBUTION) == {"onnxruntime-web==1.29.0": "slow on Arm"}
+
+
+@pytest.mark.parametrize("offered", [None, ["1.30.0"], "1.30.0"])
+def test_a_list_that_is_none_is_said_with_its_setting(registry: Registry, offered: object) -> None:
+    registry.offered = offered
+    with pytest.raises(index.IndexProblem, match="lists no releases of onnxruntime-web; check ONNXFARM_NPM_REGISTRY"):
+        index.listing(web.DISTRIBUTION)
+
+
+@pytest.mark.parametrize(("why", "said"), [(True, "deprecated"), ("no  more", "no more"), (None, ""), ("", "")])
+def test_a_version_that_npm_deprecates_is_one_that_nobody_should_take(
+    registry: Registry, why: object, said: str
+) -> None:
+    registry.offered = {VERSION: {"deprecated": why}}
+    assert services.published_on_npm() == {VERSION: said}

@@ -2,8 +2,9 @@
 
 import pytest
 
+from farm.contract.cells import Runtime
 from farm.rules.planning.plans import NodeOffer
-from farm.rules.runtimes import distributions, releases, web
+from farm.rules.runtimes import distributions, order, releases, web
 from tests.unit.rules.making import only_refusal, plan_of
 
 TAB = NodeOffer(
@@ -16,6 +17,14 @@ TAB = NodeOffer(
 )
 BENCH = NodeOffer(id="1", name="bench", cores=8)
 WEB = f"{web.DISTRIBUTION}=={web.RELEASES[-1]}"
+BUILD = "1.26.0-dev.20260416-b7804b056c"
+# a browser whose adapter is the processor in a GPU's place
+SOFTWARE = TAB.model_copy(
+    update={
+        "tags": frozenset({"wasm", "webgpu-simulated"}),
+        "providers": frozenset({"WasmExecutionProvider", "WebGpuExecutionProvider"}),
+    }
+)
 
 
 def asked(fleet=(TAB, BENCH), **options):
@@ -42,10 +51,12 @@ def test_two_releases_are_two_arms_of_one_block():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"provider": ["cpu"]}, "which runs in browsers: set `provider: wasm`"),
+        ({"provider": ["cpu"]}, "which runs in browsers: set `provider: wasm` or `webgpu`"),
         ({"concurrency": [2]}, "has no concurrency: leave that out for browsers"),
         ({"session": [{"name": "side", "execution_mode": "parallel"}]}, "execution_mode: parallel"),
         ({"runtime": ["onnxruntime==1.31.1"]}, "it comes with onnxruntime-web"),
+        ({"provider": [{"name": "webgpu", "options": {"preferredLayout": "NHWC"}}]}, "has no options of providers"),
+        ({"provider": ["webgpu"], "runtime": [f"{web.DISTRIBUTION}==1.22.0"]}, "WebGPU needs 1.23.2 or newer"),
     ],
 )
 def test_what_browsers_do_not_do_is_refused_in_words(options, words):
@@ -62,6 +73,8 @@ def test_a_machine_that_measures_by_itself_is_no_browser():
     [
         (web.RELEASES[0], None),
         ("1.99.0", None),
+        (BUILD, None),
+        ("1.17.0-dev.20240101-b7804b056c", "is not made of modules: take 1.19.0 or newer"),
         ("1.17.3", "is not made of modules: take 1.19.0 or newer"),
         ("1.30.0.dev1", "does not exist as far as this farm knows: the nearest is 1.30.0"),
         ("1.23.1", "does not exist as far as this farm knows: the nearest is"),
@@ -75,3 +88,40 @@ def test_a_release_is_known_newer_than_known_or_answered_with_the_nearest(versio
 def test_no_node_installs_it_with_python():
     assert web.DISTRIBUTION not in distributions.EVERY_DISTRIBUTION
     assert distributions.is_known(web.DISTRIBUTION)
+
+
+def test_a_dated_build_is_read_as_npm_writes_it_and_stands_before_its_release():
+    assert distributions.read(f"{web.DISTRIBUTION}=={BUILD}").version == BUILD
+    assert order.is_prerelease(BUILD)
+    assert sorted(["1.26.0", BUILD, "1.25.1"], key=order.release_order) == ["1.25.1", BUILD, "1.26.0"]
+    assert distributions.refusal(Runtime(distribution=web.DISTRIBUTION, version=BUILD)) is None
+
+
+@pytest.mark.parametrize("text", [f"onnxruntime=={BUILD}", f"{web.DISTRIBUTION}==1.26.0-dev.x-b7804b056c"])
+def test_elsewhere_such_a_number_is_no_version(text):
+    with pytest.raises(distributions.RuntimeProblem, match="is not one version"):
+        distributions.read(text)
+
+
+def test_a_browser_with_an_adapter_takes_webgpu_where_its_tag_says_so():
+    real = SOFTWARE.model_copy(update={"tags": frozenset({"wasm", "webgpu"})})
+    assert asked(fleet=(real,), provider=["webgpu"]).blocks[0].nodes == ("7",)
+    assert asked(fleet=(TAB,), provider=["webgpu"]).refused[0].reason.code == "no_node"
+
+
+def test_software_in_a_gpus_place_is_asked_for_by_its_own_tag():
+    text = only_refusal(asked(fleet=(SOFTWARE,), provider=["webgpu"])).text
+    assert "`hardware: [webgpu-simulated]` takes a simulator" in text
+    (block,) = asked(fleet=(SOFTWARE,), provider=["webgpu"], hardware=["webgpu-simulated"]).blocks
+    assert block.arms[0].spec.hardware == "webgpu-simulated"
+
+
+def test_a_release_that_npm_took_back_is_answered_with_the_nearest_that_it_did_not():
+    runtime = distributions.read(WEB)
+    sentence = releases.unknown_sentence(runtime, yanked={WEB: "broken on Arm"})
+    assert "yanked from the package index (broken on Arm): the nearest that was not is 1.29.0" in sentence
+
+
+@pytest.mark.parametrize(("version", "files"), [("1.22.0", web.FILES), ("1.30.0", (*web.FILES, *web.WEBGPU_FILES))])
+def test_the_files_of_a_release_are_those_that_its_browsers_load(version, files):
+    assert web.files_of(version) == files
