@@ -97,7 +97,7 @@ def test_what_is_no_certificate_is_said(plan: Plan, tmp_path: Path, content: byt
     cert = tmp_path / "broken.pem"
     if content is not None:
         cert.write_bytes(content)
-    with pytest.raises(NotPossibleError, match=r"cannot be read|is no certificate in PEM"):
+    with pytest.raises(NotPossibleError, match=r"cannot be read|is not a certificate in PEM"):
         secured(plan, cert=cert, key=key, port=free_port())
 
 

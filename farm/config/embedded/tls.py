@@ -51,7 +51,7 @@ def _name_of(cert: Path) -> str:
         raise NotPossibleError(f"The certificate {cert} cannot be read ({problem.strerror}).") from problem
     except ValueError as problem:
         raise NotPossibleError(
-            f"{cert} is no certificate in PEM: name the file that begins with the farm's own."
+            f"{cert} is not a certificate in PEM: name the file that begins with the farm's own."
         ) from problem
     try:
         names = read.extensions.get_extension_for_class(x509.SubjectAlternativeName).value

@@ -113,8 +113,8 @@ def yanked_sentence(runtime: Runtime, yanked: Mapping[str, str], more: Iterable[
     `yanked`: reasons by `distribution==version`, this release among them; `more`: versions beyond those known here.
     """
     plugin, why = plugins.plugin_of(runtime), yanked[str(frameworks.installed_as(runtime))]
-    known = frameworks.RELEASES if frameworks.is_framework(runtime) else ONNXRUNTIME
-    known = web.RELEASES if web.is_web(runtime) else known
+    elsewhere = {web.DISTRIBUTION: web.RELEASES, frameworks.DISTRIBUTION: frameworks.RELEASES}
+    known: tuple[str, ...] = elsewhere.get(runtime.distribution, ONNXRUNTIME)
     there = {*(known if plugin is None else plugin.releases), *more}
     there -= {text.partition("==")[2] for text in yanked if text.partition("==")[0] == runtime.distribution}
     because = f" ({why.rstrip('.')})" if why else ""
