@@ -4,7 +4,8 @@
 const isTyping = (target) =>
   target.closest?.("input:not([type=checkbox]), textarea, select, dialog, [contenteditable]") !== null;
 const linkOf = (row) => row?.querySelector("th a[href], th button.link");
-const rows = () => [...document.querySelectorAll("main tbody tr")].filter((row) => linkOf(row) && row.offsetParent !== null);
+// a row of a table that is folded away cannot have the focus
+const rows = () => [...document.querySelectorAll("main tbody tr")].filter((row) => linkOf(row)?.checkVisibility());
 export const current = () => document.activeElement?.closest?.("tbody tr") ?? null;
 
 export const goTo = (row) => {
