@@ -151,8 +151,8 @@ def write_exported(path: Path, weight: list[list[float]], bias: list[float]) -> 
             nodes("ReduceSum", ["tripled", "last"], ["total"], keepdims=0),
         ],
         "exported",
-        [tensor("x", TensorProto.FLOAT, ["rows", 16]), tensor("scale", TensorProto.FLOAT, ["rows", 1])],
-        [tensor("y", TensorProto.FLOAT, ["rows", 8]), tensor("total", TensorProto.FLOAT, ["rows"])],
+        [tensor("x", TensorProto.FLOAT, ["batch", 16]), tensor("scale", TensorProto.FLOAT, ["batch", 1])],
+        [tensor("y", TensorProto.FLOAT, ["batch", 8]), tensor("total", TensorProto.FLOAT, ["batch"])],
         [
             numpy_helper.from_array(np.array(weight, np.float32), "weight"),
             numpy_helper.from_array(np.array(bias, np.float32), "bias"),

@@ -71,6 +71,7 @@ def main() -> None:
     read.add_argument("--home", type=Path, required=True)
     read.add_argument("--layers", type=int, default=12)
     read.add_argument("--threads", type=int, default=2)
+    read.add_argument("--budget", default="standard")
     read.add_argument("--with-compile", action="store_true")
     given = read.parse_args()
     with tempfile.TemporaryDirectory(prefix="onnxfarm-bert-") as name:
@@ -85,7 +86,18 @@ def measured(folder: Path, given: argparse.Namespace) -> dict[str, Any]:
     subprocess.run([*words, sysconfig.get_paths()["purelib"]], check=True, timeout=900)
     runtimes = ",".join([EAGER, *([COMPILED] if given.with_compile else []), PLAIN])
     command = ["bench", folder / "model.onnx", "--source", folder / "model.pt2", "--ort", runtimes]
-    command += ["--threads", given.threads, "--seed", given.seed, "--home", home, "--json", folder / "out.json"]
+    command += [
+        "--budget",
+        given.budget,
+        "--threads",
+        given.threads,
+        "--seed",
+        given.seed,
+        "--home",
+        home,
+        "--json",
+        folder / "out.json",
+    ]
     result = CliRunner().invoke(app, [str(word) for word in command])
     print(result.output)
     if result.exit_code != 0:
