@@ -5,7 +5,7 @@ from typing import Literal
 
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from farm.accounts.selectors import team_to_write
 from farm.accounts.states import Scope
@@ -86,6 +86,8 @@ class InvitationOut(Schema):
 
 class Settings(Schema):
     """The owner's limits; what is left out stays. `hours`: like 20:00-06:00 in `timezone`, empty: always."""
+
+    model_config = ConfigDict(extra="forbid")
 
     is_paused: bool | None = Field(default=None, description="whether it is paused")
     hours: str | None = Field(default=None, max_length=11, description="when it works, like 20:00-06:00; empty: always")

@@ -69,9 +69,9 @@ def address_warning() -> str:
         return ""
     name, url = next(iter(local.items()))
     return (
-        f"Other machines cannot reach {url}: it is an address of this machine only. To add them, put the farm behind "
-        f"a proxy with TLS and set {name} to its https:// address (docs/operations.md). A farm of onnxfarm serve or "
-        "deploy/quickstart always serves this machine only."
+        f"Other machines cannot reach {url}: it is an address of this machine only. To add them, start it with "
+        "onnxfarm serve --tls-cert FILE --tls-key FILE, or put it behind a proxy with TLS and set "
+        f"{name} to its https:// address (docs/operations.md)."
     )
 
 

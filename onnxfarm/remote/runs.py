@@ -36,7 +36,7 @@ class Standing(NamedTuple):
         """Cells, block and minutes left in one line."""
         parts = [f"{self.done}/{self.planned} cells"]
         if self.block:
-            parts.append(self.block)
+            parts.append(self.block.removesuffix("."))  # a node's sentence, that goes on here
         if self.minutes_left is not None and not self.is_finished:
             parts.append(f"about {self.minutes_left:.0f} min left" if self.minutes_left >= 1 else "under 1 min left")
         return ", ".join(parts)

@@ -1,5 +1,6 @@
 """A second machine's owner joins from the command line alone: enrol, wait, be approved, work, be revoked."""
 
+import json
 import os
 import signal
 import subprocess
@@ -64,6 +65,8 @@ def test_a_second_machine_joins_works_and_is_taken_out(farm: LiveFarm, tmp_path:
         assert (second.returncode, f"runs already (process {agent.pid})" in second.stderr) == (2, True)
         order(farm, "approve")
         wait_until(lambda: (home / "ready").exists(), what="the node is ready")
+        words = (tmp_path / "log").read_text()
+        assert ("second is approved and works for" in words, "Started consuming" in words) == (True, False)
         status = run(farm, node(farm, home, "status"))
         assert (status.returncode, "knows this node" in status.stdout) == (0, True)
         assert f"running, process {agent.pid}" in status.stdout
@@ -74,6 +77,9 @@ def test_a_second_machine_joins_works_and_is_taken_out(farm: LiveFarm, tmp_path:
         assert not (home / "ready").exists()
         agent = start(farm, home, tmp_path / "log")
         wait_until(lambda: (home / "ready").exists(), what="a draining node is ready, though it takes no block")
+        draining = run(farm, node(farm, home, "status", "--json"))
+        assert draining.returncode == 0
+        assert json.loads(draining.stdout)["farm"] == "knows this node; it said last: Draining: accepts no new blocks."
 
         order(farm, "revoke")
         assert agent.wait(160) == 3

@@ -205,6 +205,7 @@ def test_a_node_waits_until_it_is_approved(farm: FakeFarm, start_agent: StartAge
     assert farm.asked("messages") == []
     farm.instead = lambda address, body: None
     farm.wait_for("messages")
+    assert "is approved and works for" in "".join(one["log_tail"] for one in farm.asked("hello"))
 
 
 def test_a_retired_node_stops(farm: FakeFarm, start_agent: StartAgent) -> None:

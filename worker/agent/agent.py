@@ -120,6 +120,7 @@ class Agent:
         except farm.GatewayError as problem:
             self.refused(str(problem))
             return EXIT_REFUSED
+        logger.info("%s is approved and works for %s.", self._identity.name, self._identity.url)
         self._in_background("spool", self._flush)
         self._in_background("presence", self._keep_present)
         self._consume()
@@ -199,6 +200,7 @@ class Agent:
         if welcome.health == "retired":
             self.refused(welcome.sentence or "This node was removed from the farm.")
             return
+        self._home.keep_told(welcome.sentence)
         self._equipment.limit(welcome.settings)
         consumer = getattr(self._worker, "consumer", None)
         own = node_queue(self._identity.node_id)
@@ -232,6 +234,7 @@ class Agent:
     def _leave(self) -> None:
         """A goodbye, so that the farm need not wait for silence; not worth waiting long for."""
         (self._home.folder / "ready").unlink(missing_ok=True)
+        self._home.forget_told()
         goodbye = threading.Thread(target=self._say_goodbye, daemon=True)
         goodbye.start()
         goodbye.join(GOODBYE_S)

@@ -36,6 +36,6 @@ def set_up(path: Path, *, level: str = "INFO") -> Tail:
         handler.setFormatter(logging.Formatter(FORMAT))
         logging.getLogger().addHandler(handler)
     logging.getLogger().setLevel(level)
-    for noisy in ("httpx2", "httpcore2"):
+    for noisy in ("httpx2", "httpcore2", "celery.worker.consumer.consumer"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     return tail

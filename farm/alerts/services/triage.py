@@ -105,7 +105,8 @@ def _move(alert: Alert, state: AlertState, kind: AlertEventKind, text: str, *, b
     with transaction.atomic():
         if not alert.change(state, **changes):
             alert.refresh_from_db()
-            raise Conflict(f"Alert {alert.pk} is {alert.state} and cannot become {state}.", code="wrong_state")
+            words = f"is {state} already" if alert.state == state else f"is {alert.state} and cannot become {state}"
+            raise Conflict(f"Alert {alert.pk} {words}.", code="wrong_state")
         alert.log(kind, text, actor=by)
     alert.refresh_from_db()
     return alert

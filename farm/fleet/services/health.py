@@ -119,6 +119,8 @@ def _ordered(node: Node, by: User, health: NodeHealth, kind: NodeEventKind, *, v
     must_manage(node, by)
     with transaction.atomic():
         if not node.change_health(health, kind, reason=reason, actor=by):
+            if node.health == health:
+                raise Conflict(f"{node.name} is {health} already.")
             raise Conflict(f"{node.name} is {node.health} and cannot become {health}.")
         record(verb=verb, subject=node.name, actor=by, team=node.team, facts={"reason": reason})
     return node

@@ -117,7 +117,7 @@ def test_every_order_is_an_arrow_with_a_line_in_the_log(client: Client, alert: A
         ("invalid", {"reason": "\x00"}, 400, "Give a reason"),
         ("invalid", {}, 422, "reason"),
         ("infra", {"reason": ""}, 400, "Give a reason"),
-        ("reopen", {}, 409, "cannot become open"),
+        ("reopen", {}, 409, "is open already"),
         ("notes", {"note": ""}, 400, "Give a reason"),
         ("notes", {"text": "x"}, 422, "text"),
         ("bisections", {"good": "1.30.0", "bad": "1.29.0"}, 400, "swap them"),

@@ -150,12 +150,22 @@ def test_the_api_lists_invites_limits_and_orders(api_of: ApiOf, node: Node, owne
     assert made.json()["code"] in made.json()["command"]
     changed = client.patch(f"/api/v1/nodes/{node.pk}", {"hours": "07:00-19:00"}, content_type="application/json")
     assert changed.json()["settings"]["hours"] == "07:00-19:00"
-    for what, health in (("drain", "draining"), ("resume", "active"), ("revoke", "retired")):
+    for what, health in (("drain", "draining"), ("resume", "active")):
         assert client.post(f"/api/v1/nodes/{node.pk}/{what}").json()["health"] == health
+        again = client.post(f"/api/v1/nodes/{node.pk}/{what}")
+        assert (again.status_code, again.json()["detail"]) == (409, f"{node.name} is {health} already.")
+    assert client.post(f"/api/v1/nodes/{node.pk}/revoke").json()["health"] == "retired"
     assert [one["health"] for one in client.get("/api/v1/nodes").json()] == ["retired"]
     refused = client.post(f"/api/v1/nodes/{node.pk}/resume")
     assert refused.status_code == 409
     assert client.post(f"/api/v1/nodes/{node.pk}/explode").status_code == 422
+
+
+def test_the_api_refuses_a_limit_that_there_is_not(api_of: ApiOf, node: Node, owner: User) -> None:
+    answer = api_of(owner, Scope.NODES).patch(
+        f"/api/v1/nodes/{node.pk}", {"paused": True}, content_type="application/json"
+    )
+    assert (answer.status_code, "paused" in answer.json()["detail"]) == (422, True)
 
 
 @pytest.mark.parametrize("body", [{"hours": "x"}, {"hours": None}, {"max_block_s": 1}, {"cache_bytes": 5}])

@@ -89,6 +89,11 @@ def test_a_measured_block_becomes_done_cells_and_judged_comparisons():
     assert (document.seed, document.budget, document.command) == (7, "quick", "onnxfarm")
 
 
+def test_one_round_sees_no_change_however_large():
+    (compared,) = assemble(record_of(make_block(), make_reports({0: 1.0, 1: 1.24}, rounds=1))).comparisons
+    assert (compared.rounds, compared.verdict, compared.smallest_detectable) == (0, "undecided", None)
+
+
 def test_a_document_is_json_with_its_schema_first_and_reads_back():
     document = assemble(record_of(make_block(), make_reports({0: 1.0, 1: 1.24})))
     text = document.to_json()

@@ -67,10 +67,15 @@ def read(home: NodeHome, *, url: str | None = None) -> Standing:
     """Reads the folder and asks the farm. Raises NotEnrolledError."""
     identity = home.identity()
     said, is_known, problem = _asked(home, url or identity.url)
+    process = home.running()
+    if is_known and process is not None and (told := home.told()):
+        said = f"{said}; it said last: {told}"
+    elif home.secret() is None and process is not None:
+        said = "waits for approval by its fingerprint"
     return Standing(
         identity=identity,
         home=home.folder,
-        process=home.running(),
+        process=process,
         is_ready=(home.folder / "ready").exists(),
         farm_says=said,
         is_known=is_known,
