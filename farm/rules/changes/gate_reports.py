@@ -20,9 +20,15 @@ def headline(answer: GateAnswer) -> str:
     if not answer.compared:
         return f"The gate failed. {NOTHING}"
     if answer.is_passed:
-        return f"The gate passed: {counted(answer.compared, 'comparison')}, no failures."
+        return f"The gate passed: {counted(answer.compared, 'comparison')}, no failures{_left_open(answer)}."
     failures = counted(len(answer.failures), "finding")
     return f"The gate failed: {failures} in {counted(len(answer.pairs), 'comparison')}."
+
+
+def _left_open(answer: GateAnswer) -> str:
+    """What passed without having been decided; a gate whose time ran out is no proof that nothing changed."""
+    undecided = {finding.candidate for finding in answer.findings if finding.check == "undecided"}
+    return f", but {len(undecided)} undecided, which --fail-on undecided counts as a failure" if undecided else ""
 
 
 def as_markdown(answer: GateAnswer, document: Document) -> str:

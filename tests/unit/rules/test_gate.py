@@ -71,6 +71,14 @@ def test_a_slower_candidate_fails_only_when_asked_to() -> None:
     assert suite[0].get("classname") == "onnxfarm.slower"
 
 
+def test_a_gate_that_passes_says_what_it_left_undecided() -> None:
+    document = _document("undecided")
+    said = gate_reports.headline(_judged(document, fail_on=["slower", "parity"]))
+    passed = "The gate passed: 1 comparison, no failures"
+    assert said == f"{passed}, but 1 undecided, which --fail-on undecided counts as a failure."
+    assert gate_reports.headline(_judged(document, fail_on=["undecided"])).startswith("The gate failed: 1 finding")
+
+
 @pytest.mark.parametrize("verdict", ["undecided", "not comparable"])
 def test_undecided_is_its_own_finding(verdict: str) -> None:
     (finding,) = _judged(_document(verdict), fail_on=["undecided"]).findings
