@@ -23,9 +23,12 @@ def serve(
     ] = None,
     port: Annotated[int, typer.Option(min=1, max=65_535, metavar="N", help="Port of the pages.")] = 8000,
     tls_cert: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Certificate in PEM: https:// for other machines.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Certificate in PEM: https:// for other machines.", show_default="http://"),
     ] = None,
-    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key, without a password.")] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Its key, without a password.", show_default="http://")
+    ] = None,
     tls_port: Annotated[int, typer.Option(min=1, max=65_534, metavar="N", help="Port of the pages by TLS.")] = 8443,
     node: Annotated[bool, typer.Option("--node/--no-node", help="Whether this machine measures too.")] = True,
 ) -> None:

@@ -52,6 +52,7 @@ MEANT = (
     (r"^Measured with it against without it, on (.*)$", r"Measured with and without it on \1", "plain English"),
     (r" stands at (\+.*)$", r" is at \1", "plain English"),
     (r"releases were tried\)\.$", "releases were measured).", "plain English"),
+    (r" appears and a model gets a version,", " appears or a model gets a version,", "any one starts a round"),
     (COPIED, "onnxfarm bench …", "the farm writes commands itself, from the whole cell"),
 )
 
