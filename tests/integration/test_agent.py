@@ -181,7 +181,8 @@ def test_a_restored_farm_that_knows_the_nodes_key_alone_gives_it_another_secret(
     farm.offer(ORDER)
     farm.wait_for("blocks/b1/reports")
     assert process.poll() is None
-    assert len(farm.asked("secret")) == granted + 1
+    # this farm's secret is always the same one: a heartbeat that was refused at the same moment asks for it too
+    assert granted < len(farm.asked("secret")) <= granted + 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
