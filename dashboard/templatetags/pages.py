@@ -113,9 +113,9 @@ def counted(number: int, noun: str) -> str:
 
 @register.filter
 @stringfilter
-def is_long(headline: str) -> bool:
-    """Whether a headline would take four lines in the size of headlines."""
-    return len(headline) > LONG_HEADLINE
+def verdict_class(headline: str) -> str:
+    """The class of a headline: a smaller size for one that would take four lines."""
+    return "verdict long" if len(headline) > LONG_HEADLINE else "verdict"
 
 
 @register.simple_tag(takes_context=True)

@@ -12,11 +12,10 @@ from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from farm.contract.cells import Recipe
+from farm.contract.cells import PROGRAM_ENDING, Recipe
 from farm.contract.evaluation import EvaluationRecipe
 from farm.contract.reasons import ReasonCode
 from farm.rules.cells import recipes
-from farm.rules.runtimes import frameworks
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.rules.tracing.timeline import LONGEST_NAME, Timeline
 from farm.sandbox import leavings
@@ -223,7 +222,7 @@ def make_variant(
     target = opset if opset is not None else recipe.opset if isinstance(recipe.opset, int) else None
     if recipe.opset == "max-of-runtime" and target is None:
         raise ValueError("the caller resolves max-of-runtime before it orders a variant")
-    program = f"model{frameworks.ENDING}" if recipe.is_program else ""
+    program = f"model{PROGRAM_ENDING}" if recipe.is_program else ""
     payload = {
         "precision": recipe.precision,
         "opset": target,

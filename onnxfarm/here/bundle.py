@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from farm.contract.cells import Bundle, FileRef
+from farm.contract.cells import PROGRAM_ENDING, Bundle, FileRef
 from farm.rules.planning.plans import ModelFacts
-from farm.rules.runtimes import frameworks
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.workshop import orders
 from farm.workshop.inspection import Inspection
@@ -94,7 +93,7 @@ def take_in(model: Path, *, folder: Path, files: LocalFiles, source: Path | None
     try:
         main = _gather(files_of(model), folder)
         if source is not None:
-            shutil.copyfile(program_of(source), folder / f"{Path(main).stem}{frameworks.ENDING}")
+            shutil.copyfile(program_of(source), folder / f"{Path(main).stem}{PROGRAM_ENDING}")
     except OSError as problem:
         raise Infrastructure(
             f"{model} could not be copied to {folder} ({problem.strerror}): is the disk full?"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from farm.contract.cells import CellSpec
+from farm.contract.cells import PROGRAM_ENDING, CellSpec
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.cells import fills, recipes, threads
 from farm.rules.planning.plans import ModelFacts, NodeOffer
@@ -182,7 +182,7 @@ def _no_program(spec: CellSpec, about: Circumstances) -> Reason | None:
     model, source = about.model, about.model.source
     if source is None:
         text = (
-            f"{spec.runtime} runs a model's program and not its .onnx: add the {frameworks.ENDING} that "
+            f"{spec.runtime} runs a model's program and not its .onnx: add the {PROGRAM_ENDING} that "
             f"`torch.export.save` wrote of {model.name}, or leave this runtime out."
         )
     elif source.problem:

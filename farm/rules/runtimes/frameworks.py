@@ -7,14 +7,13 @@ both are values of the one axis, and each is compared with every ONNX Runtime of
 
 import re
 
-from farm.contract.cells import PROGRAM_ENDING, Runtime
+from farm.contract.cells import Runtime
 from farm.rules.runtimes.order import release_order
 from farm.rules.runtimes.provider import Build
 
 DISTRIBUTION = "torch"
 BUILD = Build(DISTRIBUTION)
 COMPILED = "compile"
-ENDING = PROGRAM_ENDING
 # PyPI, November 2026, from the first release whose .pt2 can be read without pickled weights
 RELEASES = ("2.8.0", "2.9.0", "2.9.1", "2.10.0", "2.11.0", "2.12.0", "2.12.1", "2.13.0", "2.14.0", "2.14.1", "2.15.0")
 # what PyTorch's own builds call themselves, such as 2.13.0+cpu and 2.13.0+cu130

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 from farm.contract.cells import Runtime
 from farm.rules.runtimes import frameworks, plugins, web
@@ -73,7 +74,7 @@ def unknown_sentence(
     if str(frameworks.installed_as(runtime)) in yanked:
         return yanked_sentence(runtime, yanked, more)
     if (elsewhere := _ELSEWHERE.get(runtime.distribution)) is not None:
-        return elsewhere(runtime, more)
+        return elsewhere.unknown_sentence(runtime, more)
     if plugin is not None:
         if runtime.version in {*plugin.releases, *more}:
             return None
@@ -100,10 +101,17 @@ def _unknown_on_npm(runtime: Runtime, more: set[str]) -> str | None:
     return f"{runtime} does not exist as far as this farm knows: the nearest is {_nearest(runtime, there)}."
 
 
+class _Elsewhere(NamedTuple):
+    """The releases that the farm knows of a distribution, and what it says of one that it does not know."""
+
+    releases: tuple[str, ...]
+    unknown_sentence: Callable[[Runtime, set[str]], str | None]
+
+
 # what is no build of ONNX Runtime on the package index
-_ELSEWHERE: Mapping[str, Callable[[Runtime, set[str]], str | None]] = {
-    web.DISTRIBUTION: _unknown_on_npm,
-    frameworks.DISTRIBUTION: frameworks.unknown_sentence,
+_ELSEWHERE: Mapping[str, _Elsewhere] = {
+    web.DISTRIBUTION: _Elsewhere(web.RELEASES, _unknown_on_npm),
+    frameworks.DISTRIBUTION: _Elsewhere(frameworks.RELEASES, frameworks.unknown_sentence),
 }
 
 
@@ -113,8 +121,8 @@ def yanked_sentence(runtime: Runtime, yanked: Mapping[str, str], more: Iterable[
     `yanked`: reasons by `distribution==version`, this release among them; `more`: versions beyond those known here.
     """
     plugin, why = plugins.plugin_of(runtime), yanked[str(frameworks.installed_as(runtime))]
-    elsewhere = {web.DISTRIBUTION: web.RELEASES, frameworks.DISTRIBUTION: frameworks.RELEASES}
-    known: tuple[str, ...] = elsewhere.get(runtime.distribution, ONNXRUNTIME)
+    elsewhere = _ELSEWHERE.get(runtime.distribution)
+    known = ONNXRUNTIME if elsewhere is None else elsewhere.releases
     there = {*(known if plugin is None else plugin.releases), *more}
     there -= {text.partition("==")[2] for text in yanked if text.partition("==")[0] == runtime.distribution}
     because = f" ({why.rstrip('.')})" if why else ""

@@ -8,13 +8,13 @@ from pathlib import Path
 import onnx
 from onnx import TensorProto
 
-from farm.rules.runtimes import frameworks
+from farm.contract.cells import PROGRAM_ENDING
 from farm.workshop.child import walk
 from farm.workshop.problems import Problem, shown
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,128}")
 # what belongs to a bundle beside its model and the model's data
-_COMPANIONS = (".npz", ".pb", ".json", frameworks.ENDING)
+_COMPANIONS = (".npz", ".pb", ".json", PROGRAM_ENDING)
 _HALF_BYTE = {TensorProto.UINT4, TensorProto.INT4, TensorProto.FLOAT4E2M1}
 _QUARTER_BYTE = {getattr(TensorProto, name) for name in ("UINT2", "INT2") if hasattr(TensorProto, name)}
 _BITS = {

@@ -68,7 +68,7 @@ def opened(path: Path) -> Iterator[Archive]:
     """The program at this path, with every member looked at. Raises Problem."""
     try:
         with zipfile.ZipFile(path) as zipped:
-            archive = Archive(path.name, zipped, _members(path.name, zipped))
+            archive = Archive(path.name, zipped, _members(path.name, zipped, path.stat().st_size))
             _check(archive)
             yield archive
     except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, UnicodeError) as error:
@@ -88,7 +88,8 @@ def write(archive: Archive, target: Path, *, graph: Json, more: Mapping[str, byt
             out.writestr(f"model/{member}", content)
 
 
-def _members(name: str, zipped: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+def _members(name: str, zipped: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
+    """The members by name. `size`: the archive's bytes, which its files cannot exceed. Raises Problem."""
     entries = [entry for entry in zipped.infolist() if not entry.is_dir()]
     if len(entries) > _MOST_FILES:
         raise bad(name, f"holds {len(entries):,} files; {_MOST_FILES:,} are taken")
@@ -97,6 +98,8 @@ def _members(name: str, zipped: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
         raise bad(name, f"is of the format before PyTorch 2.8, whose weights are pickled: {_EXPORT}")
     if any(entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1 for entry in entries):
         raise bad(name, f"is compressed or encrypted, which programs of torch.export are not: {_EXPORT}")
+    if sum(entry.file_size for entry in entries) > size:
+        raise bad(name, f"has files that lie over one another, which programs of torch.export have not: {_EXPORT}")
     members = {entry.filename.partition("/")[2]: entry for entry in entries}
     if len(members) < len(entries) or len({entry.filename.partition("/")[0] for entry in entries}) != 1:
         raise bad(name, f"is a zip, but not a program of torch.export: {_EXPORT}")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from farm.rules.runtimes.frameworks import ENDING
+from farm.contract.cells import PROGRAM_ENDING
 from farm.workshop.child import program_archive, program_graph
 from farm.workshop.child.program_archive import bad
 from farm.workshop.child.program_graph import Graph, Tensor
@@ -21,7 +21,7 @@ PORTS = "extra/onnxfarm.json"
 
 def source(folder: Path, *, inputs: Sequence[Port], outputs: Sequence[Port]) -> dict[str, object] | None:
     """What is known of the program in a folder, as `plans.SourceFacts` has it; None where there is none."""
-    found = sorted(path for path in folder.iterdir() if path.name.endswith(ENDING))
+    found = sorted(path for path in folder.iterdir() if path.name.endswith(PROGRAM_ENDING))
     if not found:
         return None
     about: dict[str, object] = {"name": found[0].name, "bytes": found[0].stat().st_size}
@@ -38,10 +38,10 @@ def source(folder: Path, *, inputs: Sequence[Port], outputs: Sequence[Port]) -> 
 
 def write(folder: Path, target: Path, *, inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
     """Writes the program of a folder to `target` as nodes run it; what was done, in a sentence. Raises Problem."""
-    found = sorted(path for path in folder.iterdir() if path.name.endswith(ENDING))
+    found = sorted(path for path in folder.iterdir() if path.name.endswith(PROGRAM_ENDING))
     if not found:
         raise Problem(
-            "bad_program", f"There is no {ENDING} beside the model: add the one that torch.export.save wrote."
+            "bad_program", f"There is no {PROGRAM_ENDING} beside the model: add the one that torch.export.save wrote."
         )
     _only(found)
     with program_archive.opened(found[0]) as archive:

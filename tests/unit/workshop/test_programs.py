@@ -1,5 +1,6 @@
 """A framework's program beside a model: what is known of it, what is refused and why, what is written for nodes."""
 
+import copy
 import json
 import pickle
 import shutil
@@ -291,6 +292,18 @@ def test_weights_that_would_have_to_be_unpickled_are_refused_and_not_opened(tmp_
     made.write_program(tmp_path / "model.pt2", files=payload, tensors=lambda listed: listed["weight"].update(change))
     assert said in problem(tmp_path)
     assert not Path(__file__).with_name("unpickled").exists()
+
+
+def test_files_that_lie_over_one_another_are_refused_before_they_are_written_out(tmp_path):
+    path = made.write_program(tmp_path / "model.pt2")
+    with zipfile.ZipFile(path, "a") as zipped:
+        large = max(zipped.filelist, key=lambda entry: entry.file_size)
+        for number in range(100):
+            again = copy.copy(large)
+            again.filename = f"model/extra/{number}"
+            zipped.filelist.append(again)
+        zipped.writestr("model/extra/end", b"")
+    assert "has files that lie over one another" in problem(tmp_path)
 
 
 def test_other_files_that_end_alike_are_refused(tmp_path):
