@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from dashboard import numbers
 from dashboard.reading.facts import Fact
 from dashboard.tables import Column, Entry, Number, Table, counted
+from farm.contract.cells import PROGRAM_ENDING
 from farm.rules.quality.findings import EXPLANATIONS
+
+if TYPE_CHECKING:
+    from farm.registry.models import Version
 
 OPERATORS_SHOWN = 30
 
@@ -63,6 +67,17 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Program:
+    """The framework's program beside a model. `saved_by`: the PyTorch that saved it; `problem`: why it cannot run."""
+
+    name: str
+    sha256: str
+    bytes: int
+    saved_by: str
+    problem: str
+
+
+@dataclass(frozen=True)
 class Inspection:
     """Facts in a strip, findings in sentences, tables of inputs, outputs and operators."""
 
@@ -77,6 +92,18 @@ def inspection(stored: Stored) -> Inspection:
         facts=[fact for fact in _facts(stored) if fact.text],
         findings=[_finding(one) for one in stored.get("findings") or ()],
         tables=[_ports(stored), _operators(stored.get("operators") or {})],
+    )
+
+
+def program(version: "Version") -> Program | None:
+    """The program that came with a version; None where there is none."""
+    files = (file.ref for file in version.artifact.files.all())
+    found = next((file for file in files if file.name.endswith(PROGRAM_ENDING)), None)
+    if found is None:
+        return None
+    said = (version.inspection or {}).get("source") or {}
+    return Program(
+        found.name, found.sha256, found.bytes, str(said.get("saved_by") or ""), str(said.get("problem") or "")
     )
 
 

@@ -15,7 +15,7 @@ from django_htmx.http import HttpResponseClientRedirect
 from dashboard.reading import accuracy, best_settings, file_rows, removal
 from dashboard.reading import models as reading
 from dashboard.reading.compatibility import Compatibility, compatibility_panel
-from dashboard.reading.inspection import inspection
+from dashboard.reading.inspection import inspection, program
 from dashboard.reading.runs import table as run_table
 from dashboard.reading.variant import variants as variant_table
 from dashboard.tables import Table
@@ -95,6 +95,7 @@ def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: obje
         "model": row,
         "version": chosen,
         "inspection": inspection(chosen.inspection) if chosen and chosen.inspection else None,
+        "program": program(chosen) if chosen else None,
         "compatibility": _compatibility(request, chosen),
         "is_open": bool(chosen and chosen.state in OPEN_STATES) or bool(labelled and labelled.is_open),
         "evaluation": labelled,

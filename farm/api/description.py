@@ -16,6 +16,7 @@ NAMES: Mapping[str, str] = {
     "key": "the last part of the upload's or badge's address",
     "lending_id": "the lending's number",
     "model_id": "the model's number",
+    "name": "the file's name in its bundle",
     "node_id": "the node's number",
     "run_id": "the run's number",
     "share_id": "the link's number",

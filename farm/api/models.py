@@ -4,12 +4,15 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from django.http import HttpRequest
+from django.http import FileResponse, HttpRequest
 from ninja import Query, Router, Schema
 from ninja.pagination import paginate
 from pydantic import Field
 
+from farm.accounts.refusals import Missing, NotAllowed
+from farm.accounts.selectors import can_write
 from farm.api.auth import person
+from farm.api.description import answering
 from farm.api.pages import Page
 from farm.registry import selectors, services
 from farm.registry.models import Artifact, EvaluationData, Model, Version
@@ -227,6 +230,22 @@ def restore_model(request: HttpRequest, model_id: int) -> Model:
 def version(request: HttpRequest, version_id: int) -> Version:
     """One version and what inspection found."""
     return selectors.version(person(request), version_id)
+
+
+@router.get(
+    "/versions/{int:version_id}/files/{name}",
+    openapi_extra=answering("application/octet-stream", "the file as it was uploaded"),
+)
+def version_file(request: HttpRequest, version_id: int, name: str) -> FileResponse:
+    """One file of a version, byte by byte: its .onnx, its external data, or the program that came with it."""
+    row = selectors.version(person(request), version_id)
+    if not can_write(person(request), team=row.model.team):
+        raise NotAllowed(f"Only members can download the files of {row}.")
+    files = {file.name: file.blob.sha256 for file in row.artifact.files.all()}
+    if name not in files:
+        raise Missing(f"{row} has no file {name[:200]!r}: it has {', '.join(files) or 'none any more'}.")
+    stored = selectors.open_stored(files[name])
+    return FileResponse(stored, content_type="application/octet-stream", filename=name, as_attachment=True)
 
 
 @router.patch("/versions/{int:version_id}", response=VersionOut)

@@ -7,8 +7,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from farm.accounts.models import Team, User
-from farm.registry.models import Version
-from farm.registry.states import VersionState
+from farm.registry.models import Blob, Version
+from farm.registry.states import FileRole, VersionState
 from farm.runs.models import Run
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.conftest import client_of
@@ -32,6 +32,26 @@ def test_a_models_page_shows_its_facts_findings_and_runs(signed_in: Client, run:
         "derived",
     ):
         assert part in words, part
+
+
+def test_a_versions_program_stands_beside_its_model(signed_in: Client, version: Version, viewer: User) -> None:
+    assert "Program for PyTorch" not in assert_is_page(signed_in.get(f"/models/{version.model_id}/"))
+    blob = Blob.objects.create(team=version.model.team, sha256="c" * 64, bytes=2_000_000)
+    version.artifact.files.create(blob=blob, name="encoder.pt2", role=FileRole.MODEL)
+    version.inspection = {**version.inspection, "source": {"name": "encoder.pt2", "saved_by": "2.13.0"}}  # type: ignore[dict-item]
+    version.save()
+    page = signed_in.get(f"/models/{version.model_id}/")
+    words, address = assert_is_page(page), f"/api/v1/versions/{version.pk}/files/encoder.pt2"
+    for part in ("encoder.pt2", "cccccccccccc", "2.00 MB, saved by PyTorch 2.13.0"):
+        assert part in words, part
+    assert f'href="{address}"' in page.content.decode()
+    # the model is its members'
+    watched = client_of(viewer)
+    assert address not in watched.get(f"/models/{version.model_id}/").content.decode()
+    assert watched.get(address).status_code == 403
+    missing = signed_in.get(address.replace("encoder.pt2", "other.pt2"))
+    assert missing.status_code == 404
+    assert "has no file 'other.pt2': it has encoder.onnx, encoder.pt2." in missing.json()["detail"]
 
 
 def test_a_rejected_version_says_why(signed_in: Client, team: Team, owner: User) -> None:

@@ -42,11 +42,14 @@ def version(transactional_db: None, api_of: ApiOf, member: User, tmp_path: Path)
 
 
 def test_a_program_is_part_of_the_version_and_is_planned_for_pytorch_alone(
-    version: Callable[..., Version], tmp_path: Path
+    version: Callable[..., Version], api_of: ApiOf, member: User, tmp_path: Path
 ) -> None:
     row = version(programs.write_program(tmp_path / "small.pt2"))
     assert (row.state, row.problem) == (VersionState.READY, "")
     assert [one.name for one in row.artifact.bundle.files] == ["small.onnx", "small.pt2"]
+    sent = api_of(member).get(f"/api/v1/versions/{row.pk}/files/small.pt2")
+    assert b"".join(sent.streaming_content) == (tmp_path / "small.pt2").read_bytes()  # type: ignore[attr-defined]
+    assert sent["Content-Disposition"] == 'attachment; filename="small.pt2"'
     facts = model_facts(row)
     assert facts.source is not None
     assert (facts.source.name, facts.source.problem) == ("small.pt2", "")
