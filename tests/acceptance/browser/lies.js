@@ -30,14 +30,22 @@ window.steps = {
     }
   },
 
-  async lie() {
+  async lie({ lateCode }) {
     const { liar, other } = window;
     const [{ Farm, calledFor }, { makeKeys, proof }, { summarise }] = [await at("farm"), await at("identity"), await at("windows")];
-    let offer = null;
-    while (!offer) offer = await liar.farm.message(5, new AbortController().signal);
-    const { block, attempt } = calledFor(offer);
-    const lease = await liar.farm.claim(block, attempt);
-    const token = lease.token;
+    // a block rung twice is offered twice: what is over is not given out again
+    const claimed = async (after = 0) => {
+      for (;;) {
+        const offer = await liar.farm.message(5, new AbortController().signal);
+        const { block, attempt } = offer ? calledFor(offer) : { block: "", attempt: 0 };
+        if (attempt > after) return liar.farm.claim(block, attempt);
+      }
+    };
+    const earlier = await claimed();
+    const gone = { code: "cancelled", text: "The page of this node was closed." };
+    await liar.farm.report(earlier, { kind: "end", reason: gone, wall_s: 0 });
+    const lease = await claimed(earlier.order.attempt);
+    const { token, order: { block, attempt } } = lease;
     const check = (more = {}) => ({ kind: "check", arm: 0, requested_providers: ["WasmExecutionProvider"], first_ms: 1, ...more });
     const sample = async (ms, count) => ({
       ...(await summarise(Array.from({ length: count }, () => ms * 1e6))), warmup_runs: 3, warmup_ms: 1, is_stable: true,
@@ -52,6 +60,7 @@ window.steps = {
       "a forged attempt token": () => report(check(), liar, { ...lease, token: `ofa_${"f".repeat(64)}` }),
       "no attempt token": () => report(check(), liar, { ...lease, token: "" }),
       "another node with the right token": () => report(check(), other),
+      "a replayed report of an earlier attempt": () => report(check(), liar, earlier),
       "a report of an attempt to come": () =>
         report(check(), liar, { ...lease, order: { ...lease.order, attempt: lease.order.attempt + 1 } }),
       "a report over the limit": () => report(check({ log_tail: " ".repeat(2 ** 21) })),
@@ -73,6 +82,7 @@ window.steps = {
       "a secret that nobody was given": () => Object.assign(new Farm(), { secret: "ofn_nobody" }).hello(other.said),
       "a signature of another key": async () => liar.farm.grant(await proof({ ...other, keys: await makeKeys() })),
       "an enrolment code used twice": () => new Farm().enrol({ ...liar.enrolment, name: "second" }),
+      "an enrolment code that comes late": () => new Farm().enrol({ ...liar.enrolment, name: "late", code: lateCode }),
       "a tag that the facts deny": () => other.farm.hello({ ...other.said, tags: { arm: "trust me" } }),
       "a tag without evidence": () => other.farm.hello({ ...other.said, tags: { garage: " " } }),
       "a provider's tag that no probe has proven": () => other.farm.hello({ ...other.said, tags: { cuda: "trust me" } }),
@@ -85,13 +95,19 @@ window.steps = {
       },
     };
     const answers = {};
-    for (const [name, lie] of Object.entries(lies)) {
-      try {
-        answers[name] = ["taken", JSON.stringify(await lie()), ""];
-      } catch (problem) {
-        answers[name] = [problem.status ?? problem.name, problem.code ?? "", problem.message];
-      }
-    }
+    for (const [name, lie] of Object.entries(lies)) answers[name] = await window.steps.answerTo(lie);
     return answers;
+  },
+
+  async revoked() {
+    return { "a revoked secret": await window.steps.answerTo(() => window.other.farm.hello(window.other.said)) };
+  },
+
+  async answerTo(lie) {
+    try {
+      return ["taken", JSON.stringify(await lie()), ""];
+    } catch (problem) {
+      return [problem.status ?? problem.name, problem.code ?? "", problem.message];
+    }
   },
 };
