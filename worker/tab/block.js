@@ -23,7 +23,8 @@ const NOT_HERE = "A browser does not do this part of a run: measure it on a node
  * @typedef {import("./contract.js").Report} Report
  * @typedef {{order: ArmOrder, launched: object, reference: Record<string, import("./npz.js").Tensor>}} Prepared
  * @typedef {{files: import("./files.js").Files, farm: import("./farm.js").Farm, facts: () => Promise<object>,
- *   report: (report: Report) => Promise<Reply>, say: (doing: string) => void, signal: AbortSignal}} Environment
+ *   report: (report: Report) => Promise<Reply>, say: (doing: string, leftS: number | null) => void, signal: AbortSignal}}
+ *   Environment
  */
 
 /** The block ends now, for this reason. */
@@ -47,6 +48,8 @@ export class Block {
     this.alive = new Map();
     this.pace = new Pace(this.order.promised_s);
     this.hasRounds = false;
+    /** What is measured at most from now on; the farm may end it sooner. */
+    this.toCome = { rounds: this.order.max_rounds, traces: 0 };
   }
 
   async run() {
@@ -67,7 +70,6 @@ export class Block {
     const { order, environment } = this;
     await environment.report({ kind: "facts", facts: await environment.facts() });
     if (order.divergences.length) throw new Stop({ code: "not_supported", text: NOT_HERE });
-    environment.say("preparing runtimes and files");
     for (const arm of order.arms) await this.#prepare(arm);
     this.pace.begin();
     for (const arm of [...this.alive.values()]) await this.#check(arm);
@@ -80,6 +82,8 @@ export class Block {
 
   /** Runtime and files of an arm; one that cannot be had is its check's reason. @param {ArmOrder} arm */
   async #prepare(arm) {
+    const { distribution, version } = arm.cell.runtime;
+    this.#tell(`waiting for the farm: ${distribution}==${version} and the files of arm ${arm.arm}`);
     try {
       this.alive.set(arm.arm, await prepared(arm, this.lease.token, this.environment.files));
     } catch (problem) {
@@ -159,6 +163,7 @@ export class Block {
     const places = roundOrder([...this.alive.keys()], number, `${block}/${seed}`);
     for (const [position, arm] of places.entries()) {
       const prepared = /** @type {Prepared} */ (this.alive.get(arm));
+      this.toCome.rounds = this.order.first_round + this.order.max_rounds - number - position / places.length;
       this.#say(prepared, `round ${number + 1}`);
       const answer = await this.#launch(prepared, "sample", { budget });
       if (answer.reason) {
@@ -178,9 +183,11 @@ export class Block {
   async #traceAgain(reply) {
     const dice = diceOf(`${this.order.block}/${this.order.seed}/traces`);
     const asked = reply.trace_arms.filter((arm) => this.alive.has(arm));
+    this.toCome.rounds = 0;
     const arms = asked.slice(0, this.pace.traceable(asked.length, reply.trace_rounds));
     for (let round = 1; round <= reply.trace_rounds && this.pace.hasRoomForTraces(arms.length); round++) {
-      for (const arm of shuffled([...arms], dice)) {
+      for (const [place, arm] of shuffled([...arms], dice).entries()) {
+        this.toCome.traces = (reply.trace_rounds - round + 1) * arms.length - place;
         await this.#trace(/** @type {Prepared} */ (this.alive.get(arm)), round, FURTHER_TRACE_S);
       }
     }
@@ -207,7 +214,12 @@ export class Block {
   /** @param {Prepared} arm @param {string} what */
   #say(arm, what) {
     const { runtime } = arm.order.cell;
-    this.environment.say(`${what}: ${runtime.distribution}==${runtime.version}, arm ${arm.order.arm}`);
+    this.#tell(`${what}: ${runtime.distribution}==${runtime.version}, arm ${arm.order.arm}`);
+  }
+
+  /** @param {string} doing */
+  #tell(doing) {
+    this.environment.say(doing, this.pace.remainingS(this.toCome.rounds, this.toCome.traces));
   }
 
   #stopIfOver() {

@@ -21,6 +21,8 @@ const TITLES = {
 
 /** @type {any} */
 let lamp = null;
+/** What the page did last, and since when. */
+let last = { doing: "", since: "" };
 
 async function open() {
   const found = await obstacles();
@@ -98,16 +100,27 @@ async function leave(node) {
 }
 
 /** @param {import("./node.js").Standing} standing */
-function show({ state, sentence: said, doing, blocks }) {
+function show({ state, sentence: said, doing, leftS, blocks }) {
   part("title").textContent = TITLES[state];
   document.title = `${TITLES[state]} · onnxfarm`;
   document.body.dataset.state = state;
   sentence.textContent = said;
-  part("doing").textContent = doing || "nothing";
+  if (doing !== last.doing) last = { doing, since: new Date().toLocaleTimeString() };
+  part("doing").textContent = doing ? `${doing}, since ${last.since}` : "nothing";
+  part("yet").hidden = state !== "measuring";
+  part("left").textContent = leftOf(leftS);
   part("blocks").textContent = String(blocks);
   part("orders").hidden = state === "refused";
   stayAwake(state === "measuring" || state === "ready").catch(() => undefined);
   if (state === "refused") forget().then(askToJoin);
+}
+
+/** Said anew before each launch, and never while one measures. @param {number | null} leftS */
+function leftOf(leftS) {
+  if (leftS === null) return "known after the first round";
+  const minutes = Math.round(leftS / 60);
+  const time = leftS < 90 ? `${Math.max(10, Math.ceil(leftS / 10) * 10)} seconds` : `${minutes} minutes`;
+  return `at most ${time}; less where the rounds decide sooner`;
 }
 
 /** The screen stays on while there may be work; the browser lets go of it by itself when the page is hidden. */

@@ -15,8 +15,9 @@ const REPORT_TRIES = 12;
 const PATIENCE_LEASES = 4;
 
 /**
+ * `leftS`: seconds that what is measured takes at most from now on; null where nobody knows.
  * @typedef {{state: "pending" | "ready" | "measuring" | "paused" | "refused" | "away", sentence: string, doing: string,
- *   blocks: number}} Standing
+ *   leftS: number | null, blocks: number}} Standing
  */
 
 /** Whether the farm does not have this node any more. @param {unknown} problem */
@@ -35,7 +36,7 @@ export class Node {
     /** @type {(standing: Standing) => void} */
     this.onChange = () => undefined;
     /** @type {Standing} */
-    this.standing = { state: "pending", sentence: "", doing: "", blocks: 0 };
+    this.standing = { state: "pending", sentence: "", doing: "", leftS: null, blocks: 0 };
     /** @type {import("./probe.js").Abilities | null} */
     this.abilities = null;
     /** @type {import("./contract.js").Lease | null} */
@@ -183,7 +184,8 @@ export class Node {
         farm: this.farm,
         facts: () => facts(this.identity.name),
         report: (/** @type {import("./contract.js").Report} */ report) => this.#report(lease, report, over.signal),
-        say: (/** @type {string} */ doing) => this.#tell({ state: "measuring", sentence: `Block ${block}`, doing }),
+        say: (/** @type {string} */ doing, /** @type {number | null} */ leftS) =>
+          this.#tell({ state: "measuring", sentence: `Block ${block}`, doing, leftS }),
         signal,
       };
       await new Block(lease, environment).run();

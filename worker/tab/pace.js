@@ -48,6 +48,17 @@ export class Pace {
     return Math.max(PAIR, Math.floor(this.leftS / eachS));
   }
 
+  /**
+   * Seconds that so many rounds and traces take at the pace of the last ones, within what was promised; before the
+   * first round what is left of that. Null: nobody knows yet.
+   * @param {number} rounds @param {number} traces
+   */
+  remainingS(rounds, traces) {
+    const needsS = this.rounds ? rounds * this.roundS + traces * this.traceS : Infinity;
+    const leftS = Math.max(0, Math.min(this.leftS, needsS));
+    return leftS < Infinity ? leftS : null;
+  }
+
   get leftS() {
     return this.promisedS - (performance.now() - this.began) / 1000;
   }

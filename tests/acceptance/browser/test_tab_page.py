@@ -150,6 +150,22 @@ def test_over_the_rounds_every_arm_stands_in_every_place_as_often(tab: Opening, 
         assert sorted(order[place] for order in orders) == sorted(2 * arms)
 
 
+PACE = """async () => {
+  const { Pace } = await import("./pace.js");
+  const [pace, open] = [new Pace(100), new Pace(null)];
+  const before = pace.remainingS(8, 0);
+  for (const one of [pace, open]) { one.traced(1); one.measured(2); }
+  return [before, pace.remainingS(7.5, 0), pace.remainingS(0, 3), pace.remainingS(80, 0),
+    new Pace(null).remainingS(8, 0), open.remainingS(8, 0)];
+}"""
+
+
+def test_how_long_yet_follows_the_pace_of_the_last_round_within_what_was_promised(tab: Opening, person: User) -> None:
+    promised, rounds, traces, capped, unknown, unlimited = tab().evaluate(PACE)
+    assert [promised, capped] == pytest.approx([100, 100], abs=5)
+    assert (rounds, traces, unknown, unlimited) == (15, 3, None, 16)
+
+
 JOINED = """async (code) => {
   const [{ Farm }, own] = await Promise.all([import("./farm.js"), import("./identity.js")]);
   const keys = await own.makeKeys();
