@@ -65,6 +65,8 @@ def _because(comparison: Comparison) -> str:
         return f", beyond the margin of {margin}."
     if comparison.reason:
         return f". {comparison.reason}"
+    if comparison.rounds_used < spending.LOOKS[0]:
+        return f". {spending.too_few(comparison.rounds_used)}"
     wait = (
         f"about {comparison.rounds_needed} rounds would decide"
         if comparison.rounds_needed

@@ -9,6 +9,7 @@ the same way. tests/bench/continuing.py holds it against rules that look after e
 
 from typing import NamedTuple
 
+from farm.rules.cells.numbers import counted
 from farm.rules.comparing import power
 
 # 8 · 2ᵏ and 12 · 2ᵏ rounds; a farm measures up to 96, a file may have more
@@ -52,6 +53,12 @@ def sentence(rounds: int) -> str:
     """What a reader must know of looks after the planned ones; empty where there was none."""
     count = spent(rounds)
     return f"Looked at {count} times, which the level allows for." if count > PLANNED else ""
+
+
+def too_few(rounds: int, *, least: int = LOOKS[0]) -> str:
+    """Of rounds before the first look."""
+    verb = "decides" if rounds == 1 else "decide"
+    return f"{counted(rounds, 'round')} {verb} nothing: a verdict takes at least {least}."
 
 
 def _share(number: int) -> float:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from farm.rules.cells.numbers import counted, percent
+from farm.rules.comparing import spending
 from farm.rules.judging.pairing import Paired
 
 if TYPE_CHECKING:
@@ -18,12 +19,21 @@ def explained(judged: "Judged", paired: Paired) -> "Judged":
     return replace(judged, reason=" ".join(text for text in (judged.reason, said) if text))
 
 
-def out_of_time(rounds: int, *, of: int) -> str:
-    """Why a block has fewer rounds than its budget."""
-    return (
-        f"The time budget (twice the plan) ran out after {rounds} of {of} rounds. "
-        "Reduce other load on the machine, or measure more rounds."
+def too_few(counting: int, *, measured: int, least: int, is_out_of_time: bool) -> str:
+    """Why so many rounds have no verdict, where it takes at least `least`; and how to get more.
+
+    `counting`: of those that were measured, the rounds that have a pair.
+    """
+    text = spending.too_few(measured, least=least)
+    if counting < measured:
+        has = "has" if counting == 1 else "have"
+        some = f"{counting} of {counted(measured, 'round')} {has} both samples undisturbed"
+        text = f"{some}: a verdict takes at least {least}."
+    late = (
+        " Time ran out (twice the plan): reduce other load on the machine, measure fewer cells in one run, or ask for "
+        "more rounds: `onnxfarm more RUN` on a farm, a larger --budget elsewhere."
     )
+    return f"{text}{late if is_out_of_time else ''}"
 
 
 def _by_processor(judged: "Judged", paired: Paired) -> str:

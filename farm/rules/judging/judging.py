@@ -74,6 +74,12 @@ class Judged:
         """Whether more rounds would change nothing."""
         return self.verdict != "undecided"
 
+    @property
+    def smallest_detectable(self) -> float | None:
+        """About the smallest change that these rounds call, as a fraction; None where they are too few to call any."""
+        figures = self.figures
+        return None if figures is None or figures.rounds_used < spending.LOOKS[0] else figures.smallest_detectable
+
 
 class BlockJudge:
     """The state of one block: it is fed with reports and answers each of them.
@@ -178,7 +184,9 @@ class BlockJudge:
             self.block.comparisons, obstacles, paired, wall, processor, strict=True
         ):
             figures = both[one.verdict_from == "processor"]
-            judged = _judged(planned, figures, obstacle=obstacle, note=self._note(planned), per_pair=per_pair)
+            notes = (comparability.confounded(planned, self.evidence), "" if obstacle else self._lack(one))
+            note = " ".join(text for text in notes if text)
+            judged = _judged(planned, figures, obstacle=obstacle, note=note, per_pair=per_pair)
             judged = replace(
                 judged, verdict_from=one.verdict_from, wall=both[0], processor=both[1], disturbed=one.disturbed
             )
@@ -193,11 +201,14 @@ class BlockJudge:
         )
         return [next(judged) if len(some) >= FEWEST_PAIRS else None for some in whole]
 
-    def _note(self, planned: PlannedComparison) -> str:
-        notes = [comparability.confounded(planned, self.evidence)]
-        if self.is_out_of_time and self.rounds < self.block.min_rounds:
-            notes.append(disturbances.out_of_time(self.rounds, of=self.block.min_rounds))
-        return " ".join(note for note in notes if note)
+    def _lack(self, paired: Paired) -> str:
+        """That a comparison has fewer rounds than the first look takes; empty where it has them."""
+        counting, least = len(paired.deciding), spending.LOOKS[0] * ROUNDS[self.block.budget].per_pair
+        if counting >= least:
+            return ""
+        return disturbances.too_few(
+            counting, measured=self.rounds, least=least, is_out_of_time=self.is_out_of_time and self.rounds < least
+        )
 
 
 def surely_goes_on(report: Report, block: PlannedBlock, *, max_rounds: int) -> bool:
@@ -233,7 +244,7 @@ def _judged(
 ) -> Judged:
     if figures is None:
         verdict: Verdict = "not comparable" if obstacle else "undecided"
-        return Judged(planned, verdict, reason=obstacle or "Fewer than two rounds have both samples undisturbed.")
+        return Judged(planned, verdict, reason=obstacle or note)
     needed = None if figures.rounds_needed is None else figures.rounds_needed * per_pair
     if needed is not None and needed > LONGEST_ORDER:
         needed = None

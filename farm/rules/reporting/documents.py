@@ -172,7 +172,7 @@ def _comparison(block: PlannedBlock, judge: BlockJudge, judged: Judged) -> doc.C
         rounds_disturbed=judged.disturbed,
         slow_launches=judged.slow and doc.SlowLaunches(**asdict(judged.slow)),
         margin=block.margin,
-        smallest_detectable=figures and figures.smallest_detectable,  # the plan says what it expects to see
+        smallest_detectable=judged.smallest_detectable,  # the plan says what it expects to see
         noise=noise,
         noise_from=noise_from,
         traces=why.traces,

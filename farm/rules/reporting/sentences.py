@@ -248,14 +248,16 @@ def _certainty(comparison: Comparison, change: Change) -> str:
 
 
 def _wanted(comparison: Comparison) -> str:
+    """What is missing to a verdict; of too few rounds the reason says it, for they detect nothing."""
     parts = []
+    why = f" {comparison.reason}" if comparison.smallest_detectable is None and comparison.reason else ""
     if comparison.smallest_detectable is not None:
         parts.append(f"the smallest detectable change is {100 * comparison.smallest_detectable:.2g} %")
     # one that is undecided by its items per second alone has its rounds as counted for latency
     if comparison.rounds_needed is not None and comparison.verdict == "undecided":
         parts.append(f"about {counted(comparison.rounds_needed, 'round')} would decide")
     text = "; ".join(parts)
-    return f" {text[:1].upper()}{text[1:]}." if text else ""
+    return why + (f" {text[:1].upper()}{text[1:]}." if text else "")
 
 
 def _named_side(axis: str, cell: Cell) -> str:

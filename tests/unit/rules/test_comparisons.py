@@ -34,6 +34,7 @@ ONE = Comparison(
         ),
         ({"verdict": "undecided", "rounds_needed": None}, "no number of rounds within the maximum will decide."),
         ({"verdict": "undecided", "reason": "Because."}, ". Because."),
+        ({"verdict": "undecided", "rounds_used": 6}, "). 6 rounds decide nothing: a verdict takes at least 8."),
     ],
 )
 def test_a_sentence_gives_the_verdict_and_what_it_rests_on(changed: dict[str, object], told: str) -> None:

@@ -219,7 +219,31 @@ def test_without_two_whole_rounds_nothing_is_said_of_the_ratio():
     judge, _ = fed(make_block(), make_rounds(1, SLOWER))
     (judged,) = judge.comparisons()
     assert (judged.verdict, judged.figures, judged.is_decided) == ("undecided", None, False)
-    assert "Fewer than two rounds" in judged.reason
+    assert judged.reason == "1 round decides nothing: a verdict takes at least 8."
+    assert judged.smallest_detectable is None
+
+
+def test_few_rounds_detect_nothing_however_large_the_change():
+    judge, _ = fed(make_block(), make_rounds(6, {0: 1.0, 1: 1.34}))
+    (judged,) = judge.comparisons()
+    assert judged.verdict == "undecided"
+    assert judged.figures is not None
+    assert judged.smallest_detectable is None
+    assert judged.reason.startswith("6 rounds decide nothing: a verdict takes at least 8.")
+    precise, _ = fed(make_block(budget="precise"), make_rounds(12, {0: 1.0, 1: 1.34}))
+    assert "12 rounds decide nothing: a verdict takes at least 16." in precise.comparisons()[0].reason
+
+
+def test_disturbed_rounds_are_counted_apart_from_those_that_are_missing():
+    disturbed = {0: make_sample(9.0, is_disturbed=True, remeasured=3), 1: 1.25}
+    judge, _ = fed(make_block(), [make_round(number, disturbed) for number in range(3)])
+    (judged,) = judge.comparisons()
+    assert judged.reason == "0 of 3 rounds have both samples undisturbed: a verdict takes at least 8."
+
+
+def test_an_obstacle_is_not_followed_by_how_many_rounds_are_missing():
+    judge, _ = fed(make_block(), [make_check(1, reason=make_reason()), *make_rounds(3, {0: 1.0})])
+    assert "takes at least" not in judge.comparisons()[0].reason
 
 
 def test_an_arm_that_fails_its_check_is_not_compared_and_does_not_stop_the_others():

@@ -134,6 +134,10 @@ def test_an_operator_that_explains_little_is_not_named():
         ),
         ({"verdict": "undecided", "smallest_detectable": None}, r"8 rounds\).$"),
         (
+            {"verdict": "undecided", "smallest_detectable": None, "rounds": 6, "reason": "6 rounds decide nothing."},
+            r"6 rounds\). 6 rounds decide nothing.$",
+        ),
+        (
             {"verdict": "not comparable", "reason": "The node is emulated."},
             "≠ not comparable: .* The node is emulated.",
         ),
