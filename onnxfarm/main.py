@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from farm.contract.texts import own_words
 from farm.sandbox import unconfined
 from onnxfarm.listing import COMMANDS
 from onnxfarm.problems import main_guard, needs_extra
@@ -18,6 +19,13 @@ class LazyGroup(TyperGroup):
         super().__init__(**settings)
         for name, entry in COMMANDS.items():
             self.commands[name] = TyperCommand(name, help=entry.line)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as problem:
+            problem.message = own_words(problem.message)
+            raise
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, found, rest = super().resolve_command(ctx, args)

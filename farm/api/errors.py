@@ -13,6 +13,7 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from farm.accounts.refusals import Refusal, TooMany
+from farm.contract.texts import own_words
 
 log = logging.getLogger(__name__)
 API_ROOT = "/api/"
@@ -128,5 +129,5 @@ def server_error(request: HttpRequest) -> HttpResponse:
 def _in_words(error: Mapping[str, Any]) -> str:
     """One entry of pydantic's error list: where, and what is wrong."""
     where = ".".join(str(part) for part in error.get("loc", ()) if part not in ("body", "query", "path", "payload"))
-    message = str(error.get("msg", "is not valid")).removeprefix("Value error, ").rstrip(".")
+    message = own_words(str(error.get("msg", "is not valid"))).rstrip(".")
     return f"{where}: {message}" if where else message

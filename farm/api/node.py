@@ -21,7 +21,7 @@ from farm.api.tab import for_browsers
 from farm.contract import node as messages
 from farm.contract.blocks import Lease
 from farm.contract.reports import Reply
-from farm.contract.texts import without_controls
+from farm.contract.texts import own_words, without_controls
 from farm.contract.version import node_queue
 from farm.fleet import services as fleet
 from farm.fleet.models import Node
@@ -201,7 +201,7 @@ def _read(request: HttpRequest, message: type[Message], *, most: int = SMALL_BYT
     except ValidationError as problem:
         first = problem.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
-        raise Unprocessable(f"{message.__name__}.{where}: {first['msg']}.", code="invalid") from problem
+        raise Unprocessable(f"{message.__name__}.{where}: {own_words(first['msg'])}.", code="invalid") from problem
 
 
 def _chunks(request: HttpRequest) -> Iterator[bytes]:

@@ -20,6 +20,11 @@ def without_controls(text: bytes) -> bytes:
     return _ESCAPED.sub(rb"\1\\ufffd", plain) if b"\\" in plain else plain
 
 
+def own_words(message: str) -> str:
+    """What a check of ours said, of the message in which pydantic passes it on."""
+    return message.removeprefix("Value error, ")
+
+
 def plain_text(text: str) -> str:
     """The same of a text that is no JSON."""
     return _SIGNS.sub("\ufffd", text)

@@ -15,7 +15,7 @@ from onnxfarm.problems import main_guard
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.people import PeopleClient
 
-app = typer.Typer(no_args_is_help=True, help="Manage the people, teams and tokens of a farm.")
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Manage the people, teams and tokens of a farm.")
 users = typer.Typer(no_args_is_help=True, help="Invite people, change their roles, remove them.")
 teams = typer.Typer(no_args_is_help=True, help="List and make teams.")
 tokens = typer.Typer(no_args_is_help=True, help="List, make and close your own tokens.")

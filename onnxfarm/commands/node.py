@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from farm.contract.texts import own_words
 from onnxfarm.commands import fleet
 from onnxfarm.commands.options import JsonOption, PackagesOption
 from onnxfarm.here import service
@@ -19,7 +20,7 @@ from onnxfarm.problems import Infrastructure, Usage, main_guard, needs_extra
 if TYPE_CHECKING:
     from worker.agent.kit.runtimes import Installed
 
-app = typer.Typer(no_args_is_help=True, help="Make this machine a node of a farm.")
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Make this machine a node of a farm.")
 
 fleet.register(app)
 
@@ -196,4 +197,5 @@ def _sentence(problem: Exception) -> str:
     if errors is None:
         return str(problem)
     first = errors()[0]
-    return f"{'.'.join(map(str, first['loc']))} {first['msg'][:1].lower()}{first['msg'][1:]}; got {first['input']!r}."
+    said = own_words(first["msg"]).rstrip(".")
+    return f"{'.'.join(map(str, first['loc']))} {said[:1].lower()}{said[1:]}; got {first['input']!r}."

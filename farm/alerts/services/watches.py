@@ -17,6 +17,7 @@ from farm.accounts.services import record
 from farm.alerts.models import Channel, Watch
 from farm.alerts.selectors.releases import known, yanked
 from farm.contract.cells import Runtime
+from farm.contract.texts import own_words
 from farm.registry.models import Model, Version
 from farm.rules.changes.watching import Rule
 from farm.rules.matrices import matrix as matrices
@@ -210,7 +211,7 @@ def _rule(given: Mapping[str, object] | Rule | None) -> Rule:
     except ValidationError as problem:
         first = problem.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise Invalid(f"The rule's {where} cannot be used: {first['msg']}.", code="rule") from None
+        raise Invalid(f"The rule's {where} cannot be used: {own_words(first['msg'])}.", code="rule") from None
 
 
 def _schedule(text: str) -> str:

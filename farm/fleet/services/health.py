@@ -10,6 +10,7 @@ from farm.accounts.refusals import Conflict, Invalid, NotAllowed
 from farm.accounts.services import record
 from farm.contract.node import NodeSettings, Tag
 from farm.contract.reasons import Reason, ReasonCode
+from farm.contract.texts import own_words
 from farm.fleet.models import Node
 from farm.fleet.services.vouching import must_be_vouched, why_unvouched
 from farm.fleet.states import NodeEventKind, NodeHealth, NodeState
@@ -88,7 +89,7 @@ def change_settings(*, node: Node, by: User, tags: list[str] | None = None, **se
         first = problem.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise Invalid(
-            f"The setting {where} of {node.name} is out of range: {first['msg']}.", code=where or "invalid"
+            f"The setting {where} of {node.name} is out of range: {own_words(first['msg'])}.", code=where or "invalid"
         ) from problem
     if not is_zone(wanted.timezone):
         raise Invalid(

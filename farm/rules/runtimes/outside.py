@@ -15,6 +15,7 @@ from importlib.metadata import EntryPoint, entry_points
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pydantic import TypeAdapter, ValidationError
 
+from farm.contract.texts import own_words
 from farm.rules.runtimes.provider import Plugin, Provider
 
 GROUP = "onnxfarm.providers"
@@ -77,7 +78,7 @@ def _taken(point: EntryPoint, *, beside: Sequence[Provider]) -> Provider:
         entry = TypeAdapter(Provider).validate_python(asdict(given))
     except ValidationError as error:
         first = error.errors()[0]
-        raise EntryProblem(f"{'.'.join(map(str, first['loc']))}: {first['msg']}.") from error
+        raise EntryProblem(f"{'.'.join(map(str, first['loc']))}: {own_words(first['msg'])}.") from error
     for problem in (*_malformed(entry), *_clashes(entry, beside=beside)):
         raise EntryProblem(problem)
     return entry

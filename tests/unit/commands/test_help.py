@@ -101,6 +101,19 @@ def test_a_file_after_a_bare_json_is_refused() -> None:
     assert (done.exit_code, "out.json" in done.output) == (2, True)
 
 
+@pytest.mark.parametrize("words", ["farm users role jo boss", "farm users invite jo --role boss"])
+def test_a_value_that_there_is_not_is_refused_without_the_words_of_a_library(words: str) -> None:
+    done = CliRunner().invoke(app, words.split())
+    assert done.exit_code == 2
+    assert "'boss' is not one of 'viewer', 'member', 'admin'." in flat(done.output)
+    assert "Value error" not in done.output
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_completion_is_offered_by_the_top_command_alone(name: str) -> None:
+    assert "--install-completion" not in CliRunner().invoke(app, [name, "--help"]).output
+
+
 def flat(output: str) -> str:
     return " ".join(output.replace("│", " ").split())
 

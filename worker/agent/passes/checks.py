@@ -3,6 +3,7 @@
 from pydantic import ValidationError
 
 from farm.contract.reports import CheckReport
+from farm.contract.texts import own_words
 from farm.rules.runtimes import frameworks, plugins, providers
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.launches import Launcher, garbled
@@ -82,4 +83,4 @@ def _of_provider(arm: PreparedArm) -> RunnerOrder:
 def first_problem(error: ValidationError) -> str:
     """Where an answer is wrong first, and how."""
     first = error.errors()[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return f"{'.'.join(map(str, first['loc']))}: {own_words(first['msg'])}"

@@ -13,6 +13,7 @@ from farm.contract.blocks import BlockOrder
 from farm.contract.evaluation import AccuracyReport
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import CheckReport, Reply, Report
+from farm.contract.texts import own_words
 from worker.agent.kit.environment import NodeEnvironment
 from worker.agent.passes.arms import PreparedArm, prepare_arms
 from worker.agent.passes.checks import runner_order
@@ -111,7 +112,7 @@ def _evaluated(launcher: Launcher, arm: PreparedArm) -> AccuracyReport:
         judged = {name: answer.reply[name] for name in ("n", "output", "samples")}
         return AccuracyReport.model_validate({**dict(known), **judged})
     except (KeyError, ValidationError) as error:
-        detail = error.errors()[0]["msg"] if isinstance(error, ValidationError) else f"it lacks {error}"
+        detail = own_words(error.errors()[0]["msg"]) if isinstance(error, ValidationError) else f"it lacks {error}"
         return known.model_copy(update={"reason": garbled(str(detail))})
 
 

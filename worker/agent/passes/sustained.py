@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from farm.contract.cells import Budget, CellSpec
 from farm.contract.reports import CheckReport
 from farm.contract.sustained import CurvePoint, CurveReport, Energy
+from farm.contract.texts import own_words
 from farm.rules.cells.sustained import point_seconds
 from worker.agent.machine import energy
 from worker.agent.passes import budgets
@@ -108,5 +109,5 @@ def _run(
             points = _Points.model_validate(answer.reply).points
         except ValidationError as error:
             first = error.errors()[0]
-            answer.reason = garbled(f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+            answer.reason = garbled(f"{'.'.join(map(str, first['loc']))}: {own_words(first['msg'])}")
     return answer, points, readings

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from farm.contract.reasons import Reason
 from farm.contract.reports import MOST_NODES, Operator, ProviderShare, TraceReport
+from farm.contract.texts import own_words
 from farm.rules.tracing import mapping
 from farm.rules.tracing.alignment import Origin
 from farm.rules.tracing.executing import COPY_TO_DEVICE, COPY_TO_HOST
@@ -109,7 +110,7 @@ def profile_arm(launcher: Launcher, arm: PreparedArm, *, trace_round: int) -> Pr
     try:
         reply = _Reply.model_validate(answer.reply)
     except ValidationError as error:
-        reason = garbled(str(error.errors()[0]["msg"]))
+        reason = garbled(own_words(error.errors()[0]["msg"]))
         return Profiled(arm=arm, trace_round=trace_round, reason=reason, folder=folder)
     return Profiled(arm=arm, trace_round=trace_round, reply=reply, folder=folder)
 
