@@ -3,6 +3,7 @@
 import json
 import os
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 
 from django.conf import settings
@@ -18,6 +19,8 @@ from farm.fleet.services import invite
 
 TOKEN_VARIABLE = "ONNXFARM_TOKEN"
 TOKEN_FILE = "token"
+# of the token that the farm makes for the terminals of its machine
+OWN_NAME = "quickstart"
 LEAST_TOKEN_LENGTH = 24
 LINK_LIFE = timedelta(hours=12)
 
@@ -67,10 +70,17 @@ def _kept_token(owner: User) -> str:
         known = Token.objects.filter(digest=digest_of_secret(secret), user=owner).first()
         if known is not None and known.is_valid:
             return secret
-    _, secret = issue_token(owner, Scope.values, name="quickstart")
+    _, secret = issue_token(owner, Scope.values, name=_free_name(owner))
     path.touch(mode=0o600)
     path.write_text(secret)
     return secret
+
+
+def _free_name(owner: User) -> str:
+    """One that none of the owner's open tokens has: after a restore the one of before may be in use elsewhere."""
+    taken = set(Token.objects.filter(user=owner, revoked_at=None).values_list("name", flat=True))
+    numbered = (f"{OWN_NAME} {number}" for number in count(2))
+    return OWN_NAME if OWN_NAME not in taken else next(name for name in numbered if name not in taken)
 
 
 def _code(owner: User) -> str:
