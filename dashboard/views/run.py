@@ -122,7 +122,7 @@ def _head(row: "Run", whole_run: Whole, still: live.Standstill | None, *, may_wr
         "period": PERIOD_S,
         "headline": whole_run.headline,
         "because": whole_run.because,
-        "progress": _progress(row, is_moving=whole_run.activity == "measuring") if is_open else None,
+        "progress": _progress(row, still) if is_open else None,
         "warnings": whole_run.warnings,
         "facts": [*facts.with_nodes(whole_run.told, [one.node for one in now["busy"]] if now else []), *_who(row)],
         "may_write": may_write,
@@ -161,18 +161,17 @@ def _origin(row: "Run") -> dict[str, object] | None:
     return {"text": origin.text, "href": href}
 
 
-def _progress(row: "Run", *, is_moving: bool) -> dict[str, object]:
-    """How far it is, how long it has taken, and what is left at the pace of its rounds; no estimate at a standstill."""
-    progress = selectors.progress(row)
+def _progress(row: "Run", still: live.Standstill | None) -> dict[str, object]:
+    """How far it is, how long it has taken, and what is left at the pace of its rounds."""
+    progress = selectors.progress(row, still=still)
     planned = sum(progress.cells.values())
     parts = [f"{progress.cells_ended} of {numbers.count(planned, 'cell')} ended"]
     parts.append(f"round {progress.rounds} of {progress.rounds_most}")
-    left = f"about {numbers.duration(60 * progress.minutes_left)} left" if is_moving and progress.minutes_left else ""
     return {
         "percent": round(100 * progress.share),
         "words": "; ".join(parts),
         "started_at": progress.started_at,
-        "left": left,
+        "left": progress.words_left,
     }
 
 

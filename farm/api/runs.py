@@ -34,7 +34,10 @@ JSON, CSV = "application/json", "text/csv; charset=utf-8"
 
 
 class ProgressOut(Schema):
-    """`cells_done`: cells that have ended, whichever way; `share`: 0–1 by rounds; `minutes_left`: null: unknown."""
+    """`cells_done`: cells that have ended, whichever way; `share`: 0–1 by rounds; `minutes_left`: null: unknown.
+
+    Where `waiting` is not empty, they count from when what it waits for is over.
+    """
 
     cells_done: int = Field(description="cells that have ended, whichever way")
     cells_planned: int = Field(description="cells that the run has")
@@ -44,7 +47,10 @@ class ProgressOut(Schema):
     rounds_most: int = Field(description="rounds that may be measured at most")
     share: float = Field(description="0 to 1, by rounds")
     block: str = Field(description="what is being done now, in words")
-    minutes_left: float | None = Field(description="an estimate from the pace so far; null: unknown")
+    waiting: str = Field(description="why nothing is being measured, in words; empty while something is")
+    minutes_left: float | None = Field(
+        description="of measuring, at the pace so far; while it waits, from when that is over; null: unknown"
+    )
 
 
 class RunOut(Schema):
@@ -276,6 +282,7 @@ def _progress(progress: Progress) -> ProgressOut:
         rounds_most=progress.rounds_most,
         share=progress.share,
         block=progress.words,
+        waiting=progress.still.text,
         minutes_left=progress.minutes_left,
     )
 

@@ -1,28 +1,33 @@
 """What `bench` shows while it measures: a bar on a terminal, plain lines elsewhere; always on stderr.
 
-Where there is no terminal something is said at least every SAY_EVERY_S seconds, whatever is being done.
+A line is written when something changed, and after SAY_EVERY_S seconds in which nothing did.
 """
 
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import pairwise
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from farm.contract.reports import CheckReport, Report, RoundReport, TraceReport
 from farm.rules.cells.numbers import counted
+from farm.rules.planning import remaining
 from farm.rules.planning.plans import PlannedBlock
 
-SAY_EVERY_S = 4.0
-# the pace is that of so many rounds at the end
-PACE_ROUNDS = 5
+# a sign of life for whoever reads a log later; and what a bar says of seconds is renewed so often
+SAY_EVERY_S = 30.0
+SHOW_EVERY_S = 4.0
+# what is told by rounds, and not each in a line of its own
+MEASURING = ("checking", "tracing", "trace", "round", "evaluating")
 Clock = Callable[[], float]
 
 
 class Estimate:
-    """How long the blocks will take: as planned at first, at the pace of the rounds so far once there are two."""
+    """How long the blocks will take, by `farm.rules.planning.remaining`; a block's time counts from `begin` on."""
 
     def __init__(self, blocks: Sequence[PlannedBlock], *, clock: Clock = time.monotonic) -> None:
         self._blocks = blocks
@@ -30,14 +35,25 @@ class Estimate:
         self._number = 0
         self._began: float | None = None
         self._rounds: list[float] = []
+        self._ended: list[remaining.Ahead] = []
 
     def start_block(self, number: int) -> None:
-        """The block with this number, from 1, is next; its time counts from `begin` on."""
+        """The block with this number, from 1, is next."""
+        if self._number:
+            # nothing of it is missing, and its pace is known
+            last = self._ahead()
+            self._ended = [replace(last, expected=last.rounds, after_s=0.0, since_s=0.0)]
         self._number, self._began, self._rounds = number, None, []
 
     def begin(self) -> None:
         """The block's first check begins."""
-        self._began = self._clock()
+        if self._began is None:
+            self._began = self._clock()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the block is being measured: what is waited, installed and prepared before is in no plan."""
+        return self._began is not None
 
     def note_round(self) -> None:
         """A round was measured."""
@@ -48,19 +64,17 @@ class Estimate:
         """Seconds until everything is measured; None while nobody can tell."""
         if not 0 < self._number <= len(self._blocks):
             return None
-        block, later = self._blocks[self._number - 1], self._blocks[self._number :]
-        round_s = self._round_s()
-        if round_s is None:
-            left_s = 60.0 * block.minutes - (self._clock() - self._began if self._began is not None else 0.0)
-            # neither planned nor measured: better said than guessed
-            return None if left_s <= 0 else left_s + 60.0 * sum(one.minutes for one in later)
-        missing = max(0, block.min_rounds - len(self._rounds))
-        left_s = max(0.0, missing * round_s - min(round_s, self._clock() - self._rounds[-1]))
-        return left_s + 60.0 * sum(one.minutes for one in later) * (round_s / block.round_s if block.round_s else 1.0)
+        later = [remaining.Ahead.of_plan(block) for block in self._blocks[self._number :]]
+        return remaining.seconds_left([*self._ended, self._ahead(), *later])
 
-    def _round_s(self) -> float | None:
-        last = self._rounds[-PACE_ROUNDS:]
-        return (last[-1] - last[0]) / (len(last) - 1) if len(last) > 1 else None
+    def _ahead(self) -> remaining.Ahead:
+        now = self._clock()
+        return replace(
+            remaining.Ahead.of_plan(self._blocks[self._number - 1], rounds=len(self._rounds)),
+            begun_s=None if self._began is None else now - self._began,
+            rounds_s=[after - before for before, after in pairwise(self._rounds)],
+            since_s=now - self._rounds[-1] if self._rounds else 0.0,
+        )
 
 
 class Follower:
@@ -94,31 +108,35 @@ class Follower:
 
     def begin(self) -> None:
         """The machine is this block's from now on."""
-        self._estimate.begin()
+        self._do("")
 
     def wait(self, sentence: str) -> None:
-        """Another measurement has the machine; who, since when and what one can do."""
-        if self._bar:
-            self.say(f"waiting. {sentence}")
-        else:
-            self._line(f"{self._block}: waiting. {sentence}")
+        """Another measurement has the machine; who, since when and what one can do. The same again is not news."""
+        text = f"waiting. {sentence}"
+        if text == self._doing:
+            return
+        self._do(text)
+        self._show()
+        self._line(f"{self._block}: {text}")
 
     def say(self, text: str) -> None:
         """What is being done now."""
-        self._doing, self._doing_since = text, self._clock()
-        if text.startswith("checking"):
+        self._do(text)
+        is_measuring = text.startswith(MEASURING)
+        if is_measuring:
             self._estimate.begin()
-        if self._bar:
-            self._bar.update(self._task, description=f"{self._block}: {text}{self._left()}")
-        elif not text.startswith(("round", "checking", "tracing", "trace", "evaluating")):
+        self._show()
+        if not is_measuring:
             self._line(text)
 
     def say_again(self) -> None:
-        """What is still being done, where nothing was said for a while."""
+        """What is still being done and how long it takes yet; in plain lines where nothing was said for a while."""
         now = self._clock()
-        if self._bar or not self._doing or now - self._said_at < SAY_EVERY_S:
+        if not self._doing or now - self._said_at < (SHOW_EVERY_S if self._bar else SAY_EVERY_S):
             return
-        self._line(f"{self._block}: {self._doing}, for {now - self._doing_since:.0f} s{self._left()}")
+        for_s = f", for {now - self._doing_since:.0f} s"
+        self._show(for_s)
+        self._line(f"{self._block}: {self._doing.removesuffix('.')}{for_s}{self._left()}")
 
     def take(self, report: Report) -> None:
         """A report was made: so many processes more are done."""
@@ -130,17 +148,24 @@ class Follower:
         elif isinstance(report, RoundReport):
             self._line(f"{self._block}: round {report.round + 1} measured{self._left()}")
 
+    def _do(self, text: str) -> None:
+        self._doing, self._doing_since = text, self._clock()
+
     def _left(self) -> str:
         left_s = self._estimate.left_s
-        if left_s is None:
-            return ""
-        if left_s >= 90:
-            return f", about {left_s / 60:.0f} min left"
-        return f", about {max(5, 5 * round(left_s / 5)):.0f} s left"
+        words = "" if left_s is None else remaining.words_left(left_s, is_measuring=self._estimate.has_begun)
+        return words and f", {words}"
+
+    def _show(self, for_s: str = "") -> None:
+        """On the bar."""
+        if self._bar:
+            self._said_at = self._clock()
+            doing = self._doing.removesuffix(".")
+            self._bar.update(self._task, description=f"{self._block}: {doing}{for_s}{self._left()}")
 
     def _line(self, text: str) -> None:
-        self._said_at = self._clock()
         if not self._bar:
+            self._said_at = self._clock()
             self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
@@ -160,7 +185,9 @@ def followed(blocks: Sequence[PlannedBlock], *, console: Console) -> Iterator[Fo
         TextColumn("{task.description}", markup=False),
     )
     with Progress(*columns, console=console, transient=True) as bar:
-        yield Follower(blocks, console=console, bar=bar)
+        follower = Follower(blocks, console=console, bar=bar)
+        with _saying_again(follower):
+            yield follower
 
 
 @contextmanager

@@ -10,6 +10,7 @@ class Progress(TypedDict, total=False):
     cells_planned: int
     share: float
     block: str
+    waiting: str
     minutes_left: float | None
 
 

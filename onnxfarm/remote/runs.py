@@ -10,19 +10,21 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
 from farm.contract.document import SCHEMA, Document
+from farm.rules.planning.remaining import words_left
 from onnxfarm.problems import Infrastructure, TimedOut
 from onnxfarm.remote import rows
 from onnxfarm.remote.client import Client
 
 POLL_S = 0.7
-# without a terminal, say something at least this often while nothing changes
-LINE_EVERY_S = 4.5
+# without a terminal, the same is said again after so long
+LINE_EVERY_S = 30.0
 
 Say = Callable[["Standing"], None]
 
 
 class Standing(NamedTuple):
-    """How far a run is; `share` of its work, 0–1. `minutes_left` is None while nobody can tell."""
+    """How far a run is; `share` of its work, 0–1. `minutes_left` is None while nobody can tell, and counts from when
+    what the run waits for is over."""
 
     done: int
     planned: int
@@ -30,6 +32,7 @@ class Standing(NamedTuple):
     block: str
     minutes_left: float | None
     is_finished: bool
+    is_waiting: bool = False
 
     @property
     def words(self) -> str:
@@ -38,7 +41,7 @@ class Standing(NamedTuple):
         if self.block:
             parts.append(self.block.removesuffix("."))  # a node's sentence, that goes on here
         if self.minutes_left is not None and not self.is_finished:
-            parts.append(f"about {self.minutes_left:.0f} min left" if self.minutes_left >= 1 else "under 1 min left")
+            parts.append(words_left(60.0 * self.minutes_left, is_measuring=not self.is_waiting))
         return ", ".join(parts)
 
 
@@ -86,6 +89,7 @@ def standing_of(run: rows.Run) -> Standing:
         block=str(progress.get("block") or ""),
         minutes_left=progress.get("minutes_left"),
         is_finished=run.get("state") == "finished",
+        is_waiting=bool(progress.get("waiting")),
     )
 
 
@@ -112,6 +116,7 @@ def _bar(console: Console) -> Iterator[Say]:
 
 
 def _lines(console: Console) -> Say:
+    """A line when something changed; what does not change is said again now and then."""
     said, said_at = (-1, ""), 0.0
 
     def say(standing: Standing) -> None:

@@ -2,24 +2,24 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.conf import settings
 from django.db.models import Count, QuerySet
-from django.utils import timezone
 
 from farm.accounts.refusals import Missing
 from farm.accounts.selectors import Anyone
 from farm.fleet.models import Node
 from farm.fleet.states import NodeState
 from farm.rules.cells.numbers import counted
-from farm.runs.models import Block, Event, Report, Run
-from farm.runs.selectors.evidence import COUNTED
+from farm.rules.planning.remaining import words_left
+from farm.runs.models import Block, Event, Run
+from farm.runs.selectors.live import Standstill, standstill_of
+from farm.runs.selectors.paces import left_of
 from farm.runs.states import ENDED_BLOCKS, BlockState, RunState
 
-# the pace of a run is that of its last rounds; and so many nodes say what they do
-PACE_ROUNDS = 5
+# so many nodes say what they do
 MOST_DOING = 3
 
 
@@ -48,11 +48,12 @@ class Progress:
     model: str
     version: int
     requested_by: str
-    # what nodes say that they do for it, or what keeps them from it
+    # what nodes say that they do for it
     doing: tuple[str, ...] = ()
-    # seconds a round took lately, and since the last one; None: fewer than two were measured
-    round_s: float | None = None
-    since_round_s: float = 0.0
+    # why nothing of it is being measured
+    still: Standstill = field(default_factory=Standstill)
+    # seconds of measuring to come, at the pace so far; None: nobody can tell
+    left_s: float | None = None
 
     @property
     def is_finished(self) -> bool:
@@ -66,13 +67,13 @@ class Progress:
 
     @property
     def minutes_left(self) -> float | None:
-        """What is not measured yet: as planned, and at the pace of its rounds once there are some; None at its end."""
-        if self.is_finished:
-            return None
-        if self.round_s is None:
-            return self.minutes * (1.0 - self.share)
-        left_s = self.round_s * max(0, self.rounds_most - self.rounds) - min(self.since_round_s, self.round_s)
-        return max(0.0, left_s) / 60.0
+        """Minutes of measuring to come, from now on, or from when what it waits for is over; None: nobody can tell."""
+        return None if self.left_s is None else self.left_s / 60.0
+
+    @property
+    def words_left(self) -> str:
+        """`about 3 min left`, or what comes once it has waited; empty where nobody can tell."""
+        return "" if self.left_s is None else words_left(self.left_s, is_measuring=not self.still.text)
 
     @property
     def words(self) -> str:
@@ -83,7 +84,12 @@ class Progress:
         ended = sum(self.blocks.get(state, 0) for state in ENDED_BLOCKS)
         of = counted(total, "block")
         where = f"{busy} of {of} being measured" if busy else f"{ended} of {of} done"
-        return "; ".join((f"{where}, round {self.rounds} of {self.rounds_most}", *self.doing))
+        waits = (f"waiting{self._since}: {self.still.text}",) if self.still.text else ()
+        return "; ".join((f"{where}, round {self.rounds} of {self.rounds_most}", *self.doing, *waits))
+
+    @property
+    def _since(self) -> str:
+        return f" since {self.still.since:%H:%M} UTC" if self.still.since else ""
 
     @property
     def share(self) -> float:
@@ -132,12 +138,13 @@ def revision(run: Run) -> str:
     return f'"run-{run.pk}-{number}"'
 
 
-def progress(run: Run) -> Progress:
-    """How far the run is now, in six small queries."""
+def progress(run: Run, *, still: Standstill | None = None) -> Progress:
+    """How far the run is now, in a few small queries. `still`: what it waits for, where that was asked already."""
     run = Run.objects.select_related("version__model", "requested_by").get(pk=run.pk)
     cells = dict(run.cells.values_list("status").annotate(Count("pk")).order_by())
     blocks = list(run.blocks.values_list("state", "rounds", "max_rounds"))
-    round_s, since_round_s = _pace(run)
+    states = dict(Counter(state for state, _, _ in blocks))
+    is_open = run.state != RunState.FINISHED
     return Progress(
         id=run.pk,
         state=run.state,
@@ -146,7 +153,7 @@ def progress(run: Run) -> Progress:
         headline=run.headline,
         revision=run.revision,
         cells={status or "open": count for status, count in cells.items()},
-        blocks=dict(Counter(state for state, _, _ in blocks)),
+        blocks=states,
         rounds=sum(rounds for _, rounds, _ in blocks),
         rounds_most=sum(_expected(state, rounds, most) for state, rounds, most in blocks),
         minutes=run.minutes,
@@ -156,37 +163,17 @@ def progress(run: Run) -> Progress:
         model=run.version.model.name,
         version=run.version.number,
         requested_by=run.requested_by.username if run.requested_by else "",
-        doing=_doing(run),
-        round_s=round_s,
-        since_round_s=since_round_s,
+        doing=_doing(run) if is_open and BlockState.LEASED in states else (),
+        still=(still or standstill_of(run.pk)) if is_open else Standstill(),
+        left_s=left_of(run, has_ended=BlockState.DONE in states) if is_open else None,
     )
 
 
 def _doing(run: Run) -> tuple[str, ...]:
-    """What the nodes at work say; where none works on an open run, what keeps the team's own nodes waiting."""
-    if run.state == RunState.FINISHED:
-        return ()
-    states = dict(run.blocks.filter(state__in=(BlockState.LEASED, BlockState.QUEUED)).values_list("node_id", "state"))
-    at_work = [node for node, state in states.items() if state == BlockState.LEASED]
-    if not states:
-        return ()
-    # what a node says while it measures another run is no reason for this one to wait
-    idle = Node.objects.filter(team=run.team_id).exclude(blocks__state=BlockState.LEASED)
-    nodes = Node.objects.filter(pk__in=at_work) if at_work else idle
-    told = nodes.filter(state=NodeState.ONLINE).exclude(doing="").order_by("pk").values_list("name", "doing")
+    """What the nodes at work on it say."""
+    at_work = Node.objects.filter(blocks__in=run.blocks.filter(state=BlockState.LEASED), state=NodeState.ONLINE)
+    told = at_work.exclude(doing="").order_by("pk").distinct().values_list("name", "doing")
     return tuple(f"{name}: {doing}" for name, doing in told[:MOST_DOING])
-
-
-def _pace(run: Run) -> tuple[float | None, float]:
-    """Seconds from round to round of the attempts that count so far, and since the last one."""
-    if run.state == RunState.FINISHED:
-        return None, 0.0
-    rounds = Report.objects.filter(attempt__block__run=run, attempt__state__in=COUNTED, kind="round")
-    latest = list(rounds.order_by("-pk").values_list("received_at", flat=True)[:PACE_ROUNDS])
-    if len(latest) < 2:
-        return None, 0.0
-    round_s = (latest[0] - latest[-1]).total_seconds() / (len(latest) - 1)
-    return round_s, (timezone.now() - latest[0]).total_seconds()
 
 
 def events(run: Run, *, after: int = 0) -> QuerySet[Event]:

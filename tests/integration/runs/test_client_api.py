@@ -168,8 +168,8 @@ def test_following_a_run_costs_few_questions(
 ) -> None:
     client = api_of(member)
     client.get(f"/api/v1/runs/{run.pk}")
-    # the last of them: what its nodes are doing while it waits
-    with django_assert_max_num_queries(9):
+    # the last of them: what it waits for, and how long it will take
+    with django_assert_max_num_queries(11):
         client.get(f"/api/v1/runs/{run.pk}")
 
 

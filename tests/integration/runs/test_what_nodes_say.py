@@ -9,7 +9,8 @@ from django.test import Client
 from farm.fleet.models import Node
 from farm.fleet.states import NodeState
 from farm.runs import selectors, services
-from farm.runs.models import Block, Report, Run
+from farm.runs.models import Attempt, Block, Report, Run
+from farm.runs.states import AttemptState
 from tests.integration.runs.making import claim, first_block, post
 from tests.unit.rules.making import make_facts, make_round
 
@@ -85,3 +86,40 @@ def test_minutes_left_follow_the_pace_of_the_rounds(run: Run, node: Node) -> Non
     found = selectors.runs.progress(run)
     most = sum(Block.objects.filter(run=run).values_list("max_rounds", flat=True))
     assert found.minutes_left == pytest.approx(40 / 60 * (most - 3), abs=0.3)
+
+
+def test_a_round_that_does_not_end_lengthens_what_is_left(run: Run, node: Node) -> None:
+    lease = claim(node, first_block(run))
+    for number in range(3):
+        post(node, lease, make_round(number, {0: 1.0, 1: 1.0}))
+    rows = list(Report.objects.filter(kind="round").order_by("pk"))
+    for place, row in enumerate(reversed(rows)):
+        Report.objects.filter(pk=row.pk).update(received_at=row.received_at - timedelta(seconds=200 + 10 * place))
+    found = selectors.runs.progress(run)
+    # (10 + 10 + 200) / 3 s a round, one of which is under way
+    assert found.minutes_left == pytest.approx(220 / 3 / 60 * (found.rounds_most - 4), rel=0.05)
+    assert found.words_left.endswith(" left")
+
+
+def test_while_it_waits_the_api_says_for_what_and_what_comes_then(
+    run: Run, node: Node, api_of: Callable[..., Client]
+) -> None:
+    say(node, WAITING)
+    assert run.requested_by is not None
+    told = api_of(run.requested_by).get(f"/api/v1/runs/{run.pk}").json()["progress"]
+    assert told["waiting"] == f"{node.name}: {WAITING}"
+    assert told["minutes_left"] == pytest.approx(run.minutes)
+    assert "; waiting since " in told["block"]
+    assert selectors.runs.progress(run).words_left.endswith("once it begins")
+    claim(node, first_block(run))
+    assert api_of(run.requested_by).get(f"/api/v1/runs/{run.pk}").json()["progress"]["waiting"] == ""
+
+
+def test_rounds_of_an_attempt_that_was_lost_are_not_counted_as_done(run: Run, node: Node) -> None:
+    block = first_block(run)
+    lease = claim(node, block)
+    for number in range(3):
+        post(node, lease, make_round(number, {0: 1.0, 1: 1.0}))
+    Attempt.objects.filter(block=block).update(state=AttemptState.LOST)
+    found = selectors.runs.progress(run)
+    assert found.minutes_left == pytest.approx(run.minutes)

@@ -4,6 +4,8 @@ import io
 
 import pytest
 from rich.console import Console
+from rich.progress import Progress as RichProgress
+from rich.progress import TextColumn
 
 from onnxfarm.here import progress
 from onnxfarm.testing import Clock
@@ -56,6 +58,16 @@ def test_later_blocks_take_as_much_longer_as_this_one_does(clock: Clock) -> None
     assert estimate.left_s == pytest.approx(3 * 60 * block.minutes)
 
 
+def test_checks_of_other_arms_do_not_begin_the_block_again(clock: Clock) -> None:
+    block = make_block()
+    estimate = progress.Estimate([block], clock=clock)
+    estimate.start_block(1)
+    estimate.begin()
+    clock.now += 2.0
+    estimate.begin()
+    assert estimate.left_s == pytest.approx(60 * block.minutes - 2.0)
+
+
 def test_a_first_round_that_takes_longer_than_all_was_planned_has_no_estimate(clock: Clock) -> None:
     estimate = progress.Estimate([make_block()], clock=clock)
     estimate.start_block(1)
@@ -64,17 +76,28 @@ def test_a_first_round_that_takes_longer_than_all_was_planned_has_no_estimate(cl
     assert estimate.left_s is None
 
 
-def test_something_is_said_every_five_seconds_while_a_runtime_is_installed(clock: Clock) -> None:
+def test_a_log_says_each_half_minute_what_still_goes_on(clock: Clock) -> None:
     follower, out = lines_of(clock)
     follower.start_block(make_block(), number=1)
     follower.say("installing onnxruntime==1.29.0")
     said = len(out.getvalue().splitlines())
-    for second in range(1, 61):
+    for second in range(1, 62):
         clock.now = float(second)
         follower.say_again()
     lines = out.getvalue().splitlines()[said:]
-    assert len(lines) >= 12
-    assert "installing onnxruntime==1.29.0, for 60 s" in lines[-1]
+    assert [line.split(", about")[0] for line in lines] == [
+        f"block 1 of 1: installing onnxruntime==1.29.0, for {seconds} s" for seconds in (30, 60)
+    ]
+
+
+def test_a_bar_renews_its_seconds_by_itself(clock: Clock) -> None:
+    bar = RichProgress(TextColumn("{task.description}"), console=Console(file=io.StringIO()), disable=True)
+    follower = progress.Follower([make_block()], console=bar.console, bar=bar, clock=clock)
+    follower.start_block(make_block(), number=1)
+    follower.say("checking: onnxruntime==1.29.0")
+    clock.now = 5.0
+    follower.say_again()
+    assert bar.tasks[0].description == "block 1 of 1: checking: onnxruntime==1.29.0, for 5 s, about 15 s left"
 
 
 def test_nothing_is_repeated_that_was_said_just_now(clock: Clock) -> None:
@@ -87,8 +110,32 @@ def test_nothing_is_repeated_that_was_said_just_now(clock: Clock) -> None:
     assert out.getvalue() == before
 
 
-def test_waiting_for_the_machine_says_who_has_it(clock: Clock) -> None:
+def test_waiting_for_the_machine_says_who_has_it_and_nothing_else_until_it_ends(clock: Clock) -> None:
     follower, out = lines_of(clock)
     follower.start_block(make_block(), number=1)
-    follower.wait("`onnxfarm bench` (process 4711) has been measuring on this machine since 14:02:00.")
-    assert "block 1 of 1: waiting. `onnxfarm bench` (process 4711) has been measuring" in out.getvalue()
+    follower.say("making the reference outputs")
+    holder = "`onnxfarm bench` (process 4711) has been measuring on this machine since 14:02:00."
+    before = len(out.getvalue().splitlines())
+    for second in range(61):
+        clock.now = float(second)
+        if second % 5 == 0:
+            follower.wait(holder)
+        follower.say_again()
+    waited = out.getvalue().splitlines()[before:]
+    assert waited[0] == f"block 1 of 1: waiting. {holder}"
+    assert [line.split(" on this machine")[0] for line in waited] == [waited[0].split(" on this machine")[0]] * 3
+    assert waited[1].endswith("since 14:02:00, for 30 s, about 20 s once it begins")
+    follower.begin()
+    before = out.getvalue()
+    clock.now += 300.0
+    follower.say_again()
+    assert out.getvalue() == before
+
+
+def test_nothing_is_left_of_what_has_not_begun(clock: Clock) -> None:
+    follower, out = lines_of(clock)
+    follower.start_block(make_block(), number=1)
+    assert out.getvalue().splitlines()[-1] == "block 1 of 1: 2 cells, about 20 s once it begins"
+    follower.say("checking: onnxruntime==1.29.0")
+    follower.take(make_round(0, {0: 1.0, 1: 1.0}))
+    assert out.getvalue().splitlines()[-1].endswith("round 1 measured, about 20 s left")

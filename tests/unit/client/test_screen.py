@@ -197,8 +197,13 @@ def test_a_run_is_followed_in_plain_lines_where_there_is_no_terminal() -> None:
 
 
 def test_less_than_a_minute_is_said_so() -> None:
-    assert Standing(1, 2, 0.5, "", 0.2, False).words == "1/2 cells, under 1 min left"
+    assert Standing(1, 2, 0.5, "", 0.2, False).words == "1/2 cells, about 10 s left"
 
 
 def test_the_sentence_of_a_node_goes_on_after_its_full_stop() -> None:
-    assert Standing(0, 2, 0.0, "vm: It waits.", 1.2, False).words == "0/2 cells, vm: It waits, about 1 min left"
+    assert Standing(0, 2, 0.0, "vm: It waits.", 1.2, False).words == "0/2 cells, vm: It waits, about 70 s left"
+
+
+def test_a_run_that_waits_has_an_estimate_of_what_comes_after() -> None:
+    waits = Standing(0, 2, 0.0, "round 0 of 8; waiting since 07:12 UTC: vm: It waits.", 3.0, False, is_waiting=True)
+    assert waits.words.endswith("waiting since 07:12 UTC: vm: It waits, about 3 min once it begins")

@@ -1,0 +1,89 @@
+"""How long measuring goes on: as planned, then at the pace of the rounds; never the same words for minutes."""
+
+import pytest
+
+from farm.contract.cells import Budget
+from farm.rules.planning.remaining import Ahead, expected_rounds, seconds_left, words_left
+from tests.unit.rules.making import make_block
+
+
+def ahead(*, rounds: int = 0, **changes: object) -> Ahead:
+    """A block of 8 rounds of 5 s after 20 s of checks: one minute."""
+    known = {"planned_s": 60.0, "once_s": 20.0, "round_s": 5.0, "rounds": rounds, "expected": 8}
+    return Ahead(**{**known, **changes})  # type: ignore[arg-type]
+
+
+def test_what_has_not_begun_takes_what_was_planned() -> None:
+    assert seconds_left([ahead(), ahead()]) == 120.0
+    assert seconds_left([ahead(), ahead()], at_once=2) == 60.0
+
+
+def test_checks_that_take_longer_than_planned_lengthen_the_rest() -> None:
+    assert seconds_left([ahead(begun_s=10.0)]) == 50.0
+    # 25 s were planned until the first round: after 50 s without it all takes twice as long, which was promised
+    assert seconds_left([ahead(begun_s=50.0)]) == pytest.approx(70.0)
+    # and after that nobody can tell
+    assert seconds_left([ahead(begun_s=120.0)]) is None
+
+
+def test_two_rounds_have_a_pace() -> None:
+    assert seconds_left([ahead(rounds=3, begun_s=110.0, rounds_s=(30.0, 30.0))]) == 150.0
+    assert seconds_left([ahead(rounds=3, begun_s=120.0, rounds_s=(30.0, 30.0), since_s=10.0)]) == 140.0
+
+
+def test_a_round_that_hangs_slows_the_pace() -> None:
+    before = ahead(rounds=3, begun_s=1.0, rounds_s=(10.0, 10.0), since_s=9.0)
+    hangs = ahead(rounds=3, begun_s=1.0, rounds_s=(10.0, 10.0), since_s=100.0)
+    assert (before.pace_s, hangs.pace_s) == (10.0, 40.0)
+    assert seconds_left([hangs]) == 160.0
+
+
+def test_the_last_rounds_alone_make_the_pace() -> None:
+    assert ahead(rounds=7, rounds_s=(90.0, 10.0, 10.0, 10.0, 10.0, 10.0)).pace_s == 10.0
+
+
+def test_blocks_to_come_take_as_much_longer_as_the_ones_before() -> None:
+    ended = ahead(rounds=8, rounds_s=(15.0,) * 7)
+    assert seconds_left([ended, ahead()]) == 180.0
+
+
+def test_what_follows_the_last_round_has_no_estimate() -> None:
+    assert seconds_left([ahead(rounds=8, rounds_s=(5.0,) * 7)]) is None
+    assert seconds_left([ahead(rounds=8, rounds_s=(5.0,) * 7, after_s=60.0)]) is None
+    assert seconds_left([ahead(rounds=7, rounds_s=(5.0,) * 6, after_s=60.0)]) == 65.0
+    assert seconds_left([]) is None
+
+
+def test_a_plan_of_before_rounds_were_estimated_still_has_its_minutes() -> None:
+    old = ahead(once_s=0.0, round_s=0.0, begun_s=15.0)
+    assert seconds_left([old]) == 45.0
+    assert ahead(round_s=0.0, rounds=2, rounds_s=(9.0,)).stretch is None
+
+
+@pytest.mark.parametrize(
+    ("budget", "rounds", "most", "expected"),
+    [
+        (Budget.STANDARD, 0, 24, 12),
+        (Budget.STANDARD, 12, 24, 24),
+        (Budget.STANDARD, 30, 24, 30),
+        (Budget.QUICK, 0, 24, 8),
+        (Budget.STANDARD, 0, 10, 10),
+    ],
+)
+def test_a_block_is_expected_to_have_its_usual_rounds_and_beyond_them_the_most(
+    budget: Budget, rounds: int, most: int, expected: int
+) -> None:
+    assert expected_rounds(budget, rounds=rounds, least=8, most=most) == expected
+
+
+def test_a_block_of_a_plan_is_read_off_it() -> None:
+    block = make_block()
+    assert seconds_left([Ahead.of_plan(block)]) == pytest.approx(60 * block.minutes)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(1.0, "about 5 s"), (23.0, "about 25 s"), (89.0, "about 90 s"), (190.0, "about 3 min")]
+)
+def test_seconds_are_said_in_steps(seconds: float, words: str) -> None:
+    assert words_left(seconds) == f"{words} left"
+    assert words_left(seconds, is_measuring=False) == f"{words} once it begins"
