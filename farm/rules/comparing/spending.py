@@ -9,7 +9,6 @@ the same way. tests/bench/continuing.py holds it against rules that look after e
 
 from typing import NamedTuple
 
-from farm.rules.cells.numbers import counted
 from farm.rules.comparing import power
 
 # 8 · 2ᵏ and 12 · 2ᵏ rounds; a farm measures up to 96, a file may have more
@@ -57,8 +56,8 @@ def sentence(rounds: int) -> str:
 
 def too_few(rounds: int, *, least: int = LOOKS[0]) -> str:
     """Of rounds before the first look."""
-    verb = "decides" if rounds == 1 else "decide"
-    return f"{counted(rounds, 'round')} {verb} nothing: a verdict takes at least {least}."
+    some = "1 round decides" if rounds == 1 else f"{rounds} rounds decide"
+    return f"{some} nothing: a verdict takes at least {least}."
 
 
 def _share(number: int) -> float:
