@@ -14,7 +14,7 @@ from farm.rules.cells.metrics import BY_NAME as MEASURED
 from farm.rules.comparing.quantities import Change, change_of
 
 # along these more work is done, so that more time is no slowdown
-WORKLOAD_AXES = ("batch", "shapes", "concurrency")
+WORKLOAD_AXES = ("batch", "shapes", "concurrency", "scenario")
 OPEN_STATES = ("preparing", "queued", "measuring")
 # from these changes on a slower or faster cell has the next deeper colour
 STEPS = (0.05, 0.15)

@@ -112,7 +112,7 @@ def claim(request: HttpRequest, block: str) -> Lease:
         node=_node(request),
         block_id=block,
         attempt=asked.attempt,
-        can_trace_rounds=messages.TRACED_ROUNDS in (word.strip() for word in words),
+        understands=frozenset(word.strip() for word in words),
     )
 
 

@@ -1,13 +1,15 @@
 """A cell: one resolved point of a matrix, and the digest that names what it measures."""
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, Field, StringConstraints
 
 from farm.contract.base import FileName, Message, Sha256, digest_of
 
 Precision = Literal["fp32", "fp16", "int8-dynamic", "int8-qdq", "int8-qoperator"]
+# one inference after another: the scenario that goes without saying
+SINGLE: Final = "single"
 # of a framework's program, the .pt2 of torch.export
 PROGRAM_ENDING = ".pt2"
 Optimization = Literal["disable", "basic", "extended", "all"]
@@ -79,6 +81,16 @@ class Workload(Message):
         dict[str, Annotated[str, StringConstraints(max_length=200)]],
         Field(exclude_if=lambda inputs: not inputs, description="how inputs are made, by name; empty: the usual way"),
     ] = Field(default_factory=dict)
+    # what one launch does, a text of farm.rules.cells.scenarios; a closed loop is `concurrency`
+    # cells of before 23 November 2026 say nothing of it, and keep their digests
+    scenario: Annotated[
+        str,
+        StringConstraints(pattern=r"^[a-z]+(:[^:\s]+)*$", max_length=400),
+        Field(
+            exclude_if=lambda scenario: scenario == SINGLE,
+            description="what one launch does with the session; left out: one inference after another",
+        ),
+    ] = SINGLE
 
 
 class LaterAxes(BaseModel):

@@ -180,6 +180,8 @@ class Cell(LaterAxes, Part):
     session: dict[str, object] = Field(default_factory=dict)
     optimization: str = "all"
     concurrency: int = 1
+    # what one launch does: single, fresh, load:closed=4, sustained:10, with their options
+    scenario: str = "single"
     hardware: str = "cpu"
     node: str | None = None
     twin_of: str | None = None

@@ -35,6 +35,8 @@ ATTEMPT_TOKEN_HEADER = "X-Attempt-Token"
 # with a claim: words, separated by commas, for what an order may ask of this node; unknown ones are passed over
 UNDERSTANDS_HEADER = "X-Understands"
 TRACED_ROUNDS = "traced-rounds"
+# a workload that says its scenario
+SCENARIOS = "scenarios"
 # with the 404 of the pages' own address: where this farm serves its nodes, and the code of that refusal
 GATEWAY_HEADER = "X-Gateway"
 ELSEWHERE = "elsewhere"

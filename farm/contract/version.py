@@ -14,6 +14,8 @@ History of CONTRACT_VERSION
    2026-11-22, compatible both ways: a block's order may ask that rounds are traced (`is_tracing_rounds`), of nodes that
    say with their claim that they understand it (`X-Understands`) alone; a Sample then has `nodes_us`, an Operator
    `reads`.
+   2026-11-23, compatible both ways: a workload may say its `scenario`, which is left out where it is `single`, to nodes
+   that say with their claim that they understand `scenarios` alone.
    2026-11-22, the farm first: facts may say that the sandbox is a browser's (`browser`); `runtimes` and `runtime-files`
    hand out what browsers load.
 """

@@ -31,6 +31,7 @@ from onnxfarm.commands.options import (
     PrecisionOption,
     ProviderOption,
     RuntimelessMatrixOption,
+    ScenarioOption,
     SeedOption,
     ShapeOption,
     ThreadsOption,
@@ -79,6 +80,7 @@ def bisect(  # noqa: PLR0913  every option of the command
     threads: ThreadsOption = None,
     precision: PrecisionOption = None,
     optimization: OptimizationOption = None,
+    scenario: ScenarioOption = None,
     budget: BudgetOption = None,
     matrix: RuntimelessMatrixOption = None,
     inputs: InputsOption = None,
@@ -93,7 +95,7 @@ def bisect(  # noqa: PLR0913  every option of the command
     axes = {"provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
     declared = runtimeless(
         matrix,
-        {**axes, "precision": precision, "optimization": optimization, "budget": budget},
+        {**axes, "precision": precision, "optimization": optimization, "scenario": scenario, "budget": budget},
         asker="A bisection",
         by="--good and --bad",
     )

@@ -34,6 +34,7 @@ from onnxfarm.commands.options import (
     PrecisionOption,
     ProviderOption,
     RuntimelessMatrixOption,
+    ScenarioOption,
     SeedOption,
     ShapeOption,
     ThreadsOption,
@@ -86,6 +87,7 @@ def gate(  # noqa: PLR0913  every option of the command
     shape: ShapeOption = None,
     threads: ThreadsOption = None,
     precision: PrecisionOption = None,
+    scenario: ScenarioOption = None,
     budget: BudgetOption = None,
     operators: OperatorsOption = False,
     matrix: RuntimelessMatrixOption = None,
@@ -108,7 +110,8 @@ def gate(  # noqa: PLR0913  every option of the command
     """Measure a model with two runtimes side by side, and fail when the candidate is worse."""
     checks, sides = _checks(fail_on), _sides(baseline, candidate)
     axes = {"provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads, "precision": precision}
-    declared = runtimeless(matrix, {**axes, "budget": budget}, asker="A gate", by="--baseline and --candidate")
+    axes |= {"scenario": scenario, "budget": budget}
+    declared = runtimeless(matrix, axes, asker="A gate", by="--baseline and --candidate")
     declared = replace(
         declared, axes={**declared.axes, "runtime": sides}, operators=True if operators else declared.operators
     )

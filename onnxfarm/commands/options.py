@@ -22,6 +22,12 @@ PrecisionOption = Annotated[
     str | None,
     typer.Option(help="Like fp32,fp16,int8-dynamic,int8-qdq:per-channel:exclude-nodes=a+b.", show_default="fp32"),
 ]
+ScenarioOption = Annotated[
+    str | None,
+    typer.Option(
+        help="What a launch does: single, load:closed=4, sustained:10; several by comma.", show_default="single"
+    ),
+]
 OptimizationOption = Annotated[str | None, typer.Option(help="disable, basic, extended, all.", show_default="all")]
 BudgetOption = Annotated[
     str | None,

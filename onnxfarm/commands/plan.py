@@ -9,7 +9,14 @@ from rich.table import Table
 
 from farm.rules.cells.numbers import counted
 from onnxfarm.commands.feed_options import with_feed
-from onnxfarm.commands.options import InputOption, InputsOption, JsonOption, ShapeOption, SourceOption
+from onnxfarm.commands.options import (
+    InputOption,
+    InputsOption,
+    JsonOption,
+    ScenarioOption,
+    ShapeOption,
+    SourceOption,
+)
 from onnxfarm.commands.submit import MatrixOption, read_matrix
 from onnxfarm.model_files import refuse_missing
 from onnxfarm.outputs import say, table_of, write_plain
@@ -31,6 +38,7 @@ def plan(  # noqa: PLR0913  every option of the command
     shape: ShapeOption = None,
     input_: InputOption = None,
     inputs: InputsOption = None,
+    scenario: ScenarioOption = None,
     source: SourceOption = None,
     server: ServerOption = None,
     as_json: JsonOption = False,
@@ -40,7 +48,7 @@ def plan(  # noqa: PLR0913  every option of the command
     # before anything that has to be there first: an account, a farm
     _ = bundle.files
     refuse_missing({"--inputs": inputs})
-    declared = with_feed(read_matrix(matrix), shape=shape, inputs=input_)
+    declared = with_feed(read_matrix(matrix), shape=shape, inputs=input_, scenario=scenario)
     with Client(find_account(server)) as client:
         version = uploaded(client, bundle, console=Console(stderr=True))
         answer = client.plan(version["id"], declared, wish=wish)

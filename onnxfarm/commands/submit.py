@@ -20,6 +20,7 @@ from onnxfarm.commands.options import (
     InputsOption,
     OperatorsOption,
     RecipeOption,
+    ScenarioOption,
     ShapeOption,
     SourceOption,
     StrictOption,
@@ -63,6 +64,7 @@ def submit(  # noqa: PLR0913  every option of the command
     shape: ShapeOption = None,
     input_: InputOption = None,
     inputs: InputsOption = None,
+    scenario: ScenarioOption = None,
     operators: OperatorsOption = False,
     expected: ExpectedOption = None,
     evaluation: EvaluationOption = None,
@@ -88,7 +90,7 @@ def submit(  # noqa: PLR0913  every option of the command
     # before anything that has to be there first: an account, a farm
     _ = bundle.files
     refuse_missing({f"--{role}": path for role, path in beside.items()})
-    declared = with_feed(read_matrix(matrix), shape=shape, inputs=input_, operators=operators)
+    declared = with_feed(read_matrix(matrix), shape=shape, inputs=input_, scenario=scenario, operators=operators)
     console = Console(stderr=True)
     with Client(find_account(server)) as client:
         version = uploaded(client, bundle, console=console)

@@ -23,6 +23,7 @@ from onnxfarm.commands.options import (
     HomeOption,
     InputsOption,
     ModelArgument,
+    ScenarioOption,
     SeedOption,
     ShapeOption,
     ThreadsOption,
@@ -56,6 +57,7 @@ def sweep(  # noqa: PLR0913  every option of the command
     precision: Annotated[
         str | None, typer.Option(help="fp32, fp16, int8-dynamic, …; a line each.", show_default="fp32")
     ] = None,
+    scenario: ScenarioOption = None,
     budget: BudgetOption = None,
     inputs: InputsOption = None,
     seed: SeedOption = 0,
@@ -68,7 +70,7 @@ def sweep(  # noqa: PLR0913  every option of the command
     """Measure one model over all releases, and mark where it became slower or faster."""
     versions, pinned = _releases(distribution, ort, reference)
     axes = {"batch": batch, "shapes": sizes_of(shape), "threads": threads, "precision": precision, "budget": budget}
-    declared = matrix_of(None, {**axes, "provider": provider})
+    declared = matrix_of(None, {**axes, "provider": provider, "scenario": scenario})
     if (sentence := unpaired_sentence(declared)) is not None:
         raise Usage(sentence)
     with needs_extra("node"):

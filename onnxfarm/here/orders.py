@@ -120,7 +120,7 @@ class Preparation:
             )
             return self.files.add(made.path, name="inputs.npz")
 
-        return self._once(("inputs", work.model_dump_json(exclude={"concurrency"})), make)
+        return self._once(("inputs", work.model_dump_json(exclude={"concurrency", "scenario"})), make)
 
     def _reference(self, inputs: FileRef) -> tuple[FileRef | None, str]:
         """The expected outputs, else those of the CPU without optimisations; none where the model does not run so."""

@@ -58,7 +58,7 @@ def _run_pass(todo: "order.Order", *, timer: "order.PhaseTimer", wrap_call: orde
             import torch as runtime
 
     # the passes import both at their top, so they come after the timed import
-    from worker.runner import check, engines, look, sample, sustained
+    from worker.runner import check, engines, look, sample
 
     loaded = {"numpy": numpy.__version__, runtime.__name__: str(runtime.__version__)}
     passes: dict[str, Pass] = {
@@ -66,7 +66,7 @@ def _run_pass(todo: "order.Order", *, timer: "order.PhaseTimer", wrap_call: orde
         "engines": engines.run_engines,
         "look": look.run_look,
         "sample": sample.run_sample,
-        "sustained": sustained.run_sustained,
+        "sustained": sample.run_sustained,
     }
     if todo.program is None:
         from worker.runner import conformance, evaluation, trace

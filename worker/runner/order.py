@@ -93,6 +93,8 @@ class Order:
     tolerances: dict[str, list[float]] = field(default_factory=dict)
     batch: int | None = None
     concurrency: int = 1
+    # what a sample does: its kind, and what that kind is told besides
+    scenario: dict[str, Any] = field(default_factory=lambda: {"kind": "single"})
     budget: BudgetOrder = BudgetOrder()
     # below this thread CPU time / wall the sample is disturbed; None: not a one-thread CPU workload
     gate_cpu_share: float | None = None

@@ -19,7 +19,7 @@ PASSING: Final = (ReasonCode.INTERNAL, ReasonCode.ARTIFACT_UNAVAILABLE)
 # whoever asks again for a runtime that could not be fetched has it tried again so much later
 FETCHED_AGAIN_AFTER: Final = timedelta(minutes=1)
 # parts of a workload that inputs do not depend on
-NOT_IN_INPUTS: Final = {"concurrency"}
+NOT_IN_INPUTS: Final = {"concurrency", "scenario"}
 
 
 def ensure_variant(*, artifact: Artifact, recipe: Recipe) -> Variant:
@@ -36,7 +36,7 @@ def ensure_variant(*, artifact: Artifact, recipe: Recipe) -> Variant:
 
 
 def ensure_preparation(*, artifact: Artifact, workload: Workload) -> Preparation:
-    """Inputs and reference of that workload, ordered when they are new. Concurrency shares its inputs."""
+    """Inputs and reference of that workload, ordered when they are new. Concurrency and scenarios share them."""
     plain = workload.model_dump(mode="json", exclude=NOT_IN_INPUTS)
     preparation, is_new = Preparation.objects.get_or_create(
         artifact=artifact, workload_sha256=digest_of(plain), defaults={"workload_json": plain}

@@ -10,9 +10,9 @@ from typing import get_args
 
 from packaging.version import Version
 
-from farm.contract.cells import CellSpec, Optimization
+from farm.contract.cells import SINGLE, CellSpec, Optimization
 from farm.contract.document import Cell
-from farm.rules.cells import readers, recipes
+from farm.rules.cells import readers, recipes, scenarios
 from farm.rules.cells.axis import SAID, Axis, Declared, Schema, choice, named_schema, number, number_schema
 from farm.rules.cells.numbers import counted
 from farm.rules.cells.session_sets import SESSION_SCHEMA, read_session, set_of
@@ -202,6 +202,22 @@ AXES: tuple[Axis, ...] = (
         declared=number("concurrency", "workload", most=64, help="Sessions at once, e.g. 1,4."),
     ),
     Axis(
+        "scenario",
+        "Scenario",
+        value_of=lambda c: scenarios.of_axis(c.scenario),
+        label_of=lambda c: scenarios.label(scenarios.of_axis(c.scenario)),
+        default=SINGLE,
+        declared=Declared(
+            "scenario",
+            read=scenarios.read,
+            schema=scenarios.SCHEMA,
+            of=lambda spec: spec.workload.scenario,
+            part="workload",
+            help="What a launch does: single, load:closed=4, sustained:10; several by comma.",
+            example="single, load:closed=4",
+        ),
+    ),
+    Axis(
         "runtime",
         "Runtime",
         short_of=lambda c: runtime_name(c.runtime),
@@ -229,18 +245,18 @@ def placed(first: Iterable[str], last: Iterable[str] = ()) -> tuple[str, ...]:
 # In a product the last one varies fastest.
 _MATRIX_ORDER = placed(
     ("opset", "runtime", "provider", "batch", "shapes", "precision", "threads", "session", "optimization"),
-    ("hardware", "concurrency"),
+    ("hardware", "concurrency", "scenario"),
 )
 MATRIX_AXES: Mapping[str, Declared] = {
     name: declared for name in _MATRIX_ORDER if (declared := BY_NAME[name].declared) is not None
 }
 # Blocks are split along the first one first; the values of the last are kept together longest.
 SPLIT_ORDER = placed(
-    ("hardware", "shapes", "batch", "concurrency", "threads", "precision", "opset"),
+    ("hardware", "scenario", "shapes", "batch", "concurrency", "threads", "precision", "opset"),
     ("optimization", "session", "provider", "runtime"),
 )
 # Comparisons along the first one are what a reader asks for first.
 ASKED_ORDER = placed(
     ("runtime", "provider", "opset", "session", "optimization", "precision", "threads", "concurrency"),
-    ("batch", "hardware", "shapes"),
+    ("batch", "hardware", "shapes", "scenario"),
 )

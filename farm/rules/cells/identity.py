@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from farm.contract.cells import CellSpec
-from farm.rules.cells import recipes
+from farm.rules.cells import recipes, scenarios
 from farm.rules.cells.axes import OWN_AXES
 from farm.rules.cells.axis import Part
 from farm.rules.cells.session_sets import OPTIONS
@@ -15,10 +15,10 @@ def given(values: Mapping[str, Value], part: Part) -> dict[str, object]:
     return {axis.field: values[axis.name] for axis in OWN_AXES if axis.part == part and axis.name in values}
 
 
-def told(spec: CellSpec, *, opset: int | None, session: str) -> dict[str, object]:
+def told(spec: CellSpec, *, opset: int | None, session: str, sustained_s: float = 0.0) -> dict[str, object]:
     """The fields of a document's cell that say what it measures.
 
-    `opset`: the model's own; `session`: the name of the session set.
+    `opset`: the model's own; `session`: the name of the session set; `sustained_s`: what its block works on for.
     """
     return {
         "digest": spec.digest,
@@ -33,4 +33,5 @@ def told(spec: CellSpec, *, opset: int | None, session: str) -> dict[str, object
         "session": {"name": session, **spec.session.model_dump(mode="json", include=OPTIONS)},
         "hardware": spec.hardware,
         **{axis.field: axis.of(spec) for axis in OWN_AXES},
+        "scenario": scenarios.told(spec.workload, sustained_s=sustained_s),
     }

@@ -3,10 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from farm.contract.sustained import MAX_SUSTAINED_S
-
-MOST_MINUTES = MAX_SUSTAINED_S / 60.0
-LEAST_MINUTES = 0.05
 POINT_S = 60.0
 # curves too short for points of a minute have so many
 FEWEST_POINTS = 6

@@ -12,10 +12,10 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field
 
 from farm.contract.base import Message, digest_of
-from farm.contract.cells import LaterAxes
+from farm.contract.cells import SINGLE, LaterAxes
 from farm.contract.document import Cell, Comparison, Document, ParityOutput
 from farm.contract.reasons import CellStatus, ReasonCode
-from farm.rules.cells import label
+from farm.rules.cells import label, scenarios
 from farm.rules.cells.metrics import ALERTING, Alert, Metric
 from farm.rules.cells.numbers import MIB, percent, three_digits
 from farm.rules.comparing.comparisons import TOTAL_LEVEL
@@ -144,6 +144,8 @@ def series_of(cell: Cell) -> str:
     known = [cell.model, distribution, recipe, provider, workload, setting]
     # those with other values than their defaults alone: without any the series is the one of before
     later = cell.model_dump(mode="json", include=set(LaterAxes.model_fields))
+    scenario = scenarios.of_axis(cell.scenario)
+    later |= {"scenario": scenario} if scenario != SINGLE else {}
     return digest_of([*known, later] if later else known)[:32]
 
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from farm.contract.blocks import Tolerance
 from farm.contract.cells import Budget
+from farm.rules.cells import scenarios
 from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.cells.fills import SCHEMA as FILLS_SCHEMA
 from farm.rules.cells.fills import read_fills
@@ -29,7 +30,7 @@ from farm.rules.cells.readers import read_provider, read_runtime, whole_number
 from farm.rules.cells.session_sets import SessionSet
 from farm.rules.cells.values import Value, plain_of, words_of
 from farm.rules.matrices.matrix_text import read_text, whole_characters
-from farm.rules.matrices.settings import SCHEMAS, read_sustained, read_tolerances, read_wish
+from farm.rules.matrices.settings import SCHEMAS, read_tolerances, read_wish, with_scenario
 from farm.rules.runtimes.nearest import choice_sentence
 
 __all__ = ["MAX_CELLS", "Matrix", "default", "from_options", "json_schema", "parse"]
@@ -55,7 +56,6 @@ PlainMatrix = TypedDict(
         "max-parallel": int,
         "name": str,
         "operators": bool,
-        "sustained": float,
         "wish": float,
         "tolerance": dict[str, dict[str, float]],
         "inputs": dict[str, str],
@@ -79,8 +79,6 @@ class Matrix:
     name: str | None = None
     # whether each launch traces a few inferences too, for verdicts on operators; None: as the budget has it
     operators: bool | None = None
-    # minutes that each cell works on for, once its rounds are over
-    sustained: float | None = None
     # the smallest change that its comparisons should see, a fraction
     wish: float | None = None
     # outputs that are judged by a tolerance of their own, whatever the precision
@@ -108,7 +106,6 @@ class Matrix:
             "max-parallel": self.max_parallel,
             "name": self.name,
             "operators": self.operators,
-            "sustained": self.sustained,
             "wish": self.wish,
             "tolerance": {name: one.model_dump() for name, one in self.tolerances.items()} or None,
             "inputs": dict(self.inputs) or None,
@@ -125,7 +122,7 @@ def parse(source: str | Mapping[str, object], *, allowed: Collection[str] = ()) 
     plain = read_text(source) if isinstance(source, str) else whole_characters(source)
     if not isinstance(plain, Mapping) or not plain:
         raise MatrixProblem("The matrix is not a mapping of axes: start with a line like `runtime: [1.29.0, 1.31.1]`.")
-    keys = _flatten(plain)
+    keys = with_scenario(_flatten(plain))
     read = _readers(allowed)
     axes = {name: _read_axis(name, keys[name], read=read[name]) for name in MATRIX_AXES if name in keys}
     matrix = Matrix(
@@ -137,13 +134,13 @@ def parse(source: str | Mapping[str, object], *, allowed: Collection[str] = ()) 
         max_parallel=_read_parallel(keys.get("max-parallel")),
         name=_read_name(keys.get("name")),
         operators=_read_operators(keys.get("operators")),
-        sustained=read_sustained(keys.get("sustained")),
         wish=read_wish(keys.get("wish")),
         tolerances=read_tolerances(keys.get("tolerance")),
         inputs=read_fills(keys.get("inputs")),
         allowed=frozenset(allowed),
     )
     _check_exclude(matrix)
+    _check_streams(matrix)
     _check_size(matrix)
     return matrix
 
@@ -328,6 +325,14 @@ def _check_exclude(matrix: Matrix) -> None:
             if value not in values:
                 choice = choice_sentence(axis, words_of(value), [words_of(v) for v in values])
                 raise MatrixProblem(f"exclude entry {place} matches nothing. {choice}")
+
+
+def _check_streams(matrix: Matrix) -> None:
+    """The streams of a closed loop are said once."""
+    points = (matrix.axes, *({axis: (value,) for axis, value in entry.items()} for entry in matrix.include))
+    said = {axis for axes in points for axis in axes}
+    if "concurrency" in said and any(scenarios.is_closed(one) for axes in points for one in axes.get("scenario", ())):
+        raise MatrixProblem("concurrency says the streams of the scenario load:closed too: leave one of the two out.")
 
 
 def _check_size(matrix: Matrix) -> None:

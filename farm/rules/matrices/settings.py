@@ -1,10 +1,10 @@
-"""Settings of a matrix that are numbers with a meaning of their own: minutes, the wished change, own tolerances."""
+"""Settings of a matrix with a meaning of their own: minutes that are a scenario, the wished change, own tolerances."""
 
 from collections.abc import Mapping
 
 from farm.contract.blocks import Tolerance
 from farm.rules.cells.problems import MatrixProblem
-from farm.rules.cells.sustained import LEAST_MINUTES, MOST_MINUTES
+from farm.rules.cells.scenarios import LEAST_MINUTES, MOST_MINUTES
 
 # smaller wishes are under what one number can tell apart
 LEAST_WISH = 0.0001
@@ -37,16 +37,15 @@ SCHEMAS: Mapping[str, object] = {
 }
 
 
-def read_sustained(written: object) -> float | None:
-    """Minutes; None where nothing is written. Raises MatrixProblem."""
-    if written is None:
-        return None
-    minutes = _number(written)
-    if minutes is None or not LEAST_MINUTES <= minutes <= MOST_MINUTES:
+def with_scenario(keys: Mapping[str, object]) -> dict[str, object]:
+    """The keys with `sustained: MINUTES` as the scenario that it is. Raises MatrixProblem where both are written."""
+    minutes = keys.get("sustained")
+    if minutes is not None and "scenario" in keys:
         raise MatrixProblem(
-            f"sustained is {written!r}: write minutes from {LEAST_MINUTES:g} to {MOST_MINUTES:g}, such as 10."
+            "sustained is a scenario: write `sustained: MINUTES` among those of `scenario`, or leave it out."
         )
-    return minutes
+    others = {name: value for name, value in keys.items() if name != "sustained"}
+    return others if minutes is None else {**others, "scenario": [{"sustained": minutes}]}
 
 
 def read_wish(written: object) -> float | None:

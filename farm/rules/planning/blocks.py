@@ -5,7 +5,7 @@ arms and 10 minutes. What does not fit is split along the axis that matters leas
 repeated in every further block.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import TypeVar
 
@@ -18,6 +18,8 @@ FEWEST_ARMS = 2
 
 KEPT_TOGETHER = SPLIT_ORDER[-1]
 TWIN = "twin"
+# scenarios in one block differ in the streams of a closed loop alone
+STREAMS: Mapping[str, str] = {"scenario": "concurrency"}
 
 P = TypeVar("P")
 Positions = Callable[[P], dict[str, int]]
@@ -83,7 +85,7 @@ def comparisons_among(arms: Sequence[Arm]) -> list[tuple[int, int, str]]:
         if len(differing) == 1 and not _is_added_twin(second, arms):
             axis = differing[0]
             early, late = sorted((first, second), key=lambda arm: arm.positions.get(axis, -1))
-            found.append((early.arm, late.arm, axis))
+            found.append((early.arm, late.arm, STREAMS.get(axis, axis)))
         elif not differing:
             found.append((first.arm, second.arm, TWIN))
     return found

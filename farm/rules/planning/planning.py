@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import sqrt
 
 from farm.contract.blocks import MAX_ARMS
-from farm.contract.cells import Budget
+from farm.contract.cells import Budget, CellSpec
 from farm.contract.reasons import ReasonCode
+from farm.rules.cells import scenarios
 from farm.rules.comparing import power
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import expand
@@ -73,7 +74,7 @@ def _blocks(
     pairs = NullPairs(request.fleet)
     # one launch of an arm is compared with nothing
     with_null_pair = with_null_pair and matrix.budget is not Budget.GLANCE
-    for members in _hardware_groups(cells):
+    for members in _side_by_side(cells):
         nodes = _eligible(members, request.fleet)
         most = _most_arms(nodes)
         # a place is kept for the twin, but a matrix that just fits a block is split for it on the first day only
@@ -87,6 +88,13 @@ def _blocks(
             pairs.note(nodes, has_pair=has_pair)
             planned.append(_block(arms, matrix, request.model, nodes, number=number))
     return planned
+
+
+def _side_by_side(cells: Sequence[Resolved]) -> list[list[Resolved]]:
+    """Cells that may share a block: on one node, and of scenarios that are compared."""
+    return [
+        part for group in _hardware_groups(cells) for part in _parted(group, lambda one: scenarios.of(one.spec).family)
+    ]
 
 
 def _hardware_groups(cells: Sequence[Resolved]) -> list[list[Resolved]]:
@@ -118,8 +126,9 @@ def _eligible(cells: Sequence[Resolved], fleet: Sequence[NodeOffer] | None) -> l
 
 def _grouped(cells: Sequence[Resolved], matrix: Matrix, model: ModelFacts, *, most: int) -> list[list[Resolved]]:
     tracing = matrix.is_tracing_rounds
-    arm_s = estimates.arm_seconds(matrix.budget, model.latency_ms, is_tracing=tracing) + _sustained_s(matrix)
-    capacity = blocks.capacity_for(arm_s, most=most)
+    arm_s = estimates.arm_seconds(matrix.budget, model.latency_ms, is_tracing=tracing)
+    longest_s = max(scenarios.of(one.spec).seconds for one in cells)
+    capacity = blocks.capacity_for(arm_s + longest_s, most=most)
     return blocks.group(cells, positions=lambda one: dict(one.point.positions), capacity=capacity)
 
 
@@ -166,7 +175,7 @@ def _block(
     around = Circumstances(noise=noise, margin=margin, arms=len(arms), latency_ms=latency_ms)
     specs = [arm.spec for arm in arms]
     once_s, round_s = estimates.program_once_s(specs), estimates.program_launch_s(specs)
-    longer_s = _sustained_s(matrix) * len({spec.digest for spec in specs}) + once_s + ROUNDS[budget].usual * round_s
+    longer_s = _sustained_s(specs) * len({spec.digest for spec in specs}) + once_s + ROUNDS[budget].usual * round_s
     return PlannedBlock(
         id=f"b{number}",
         arms=tuple(arms),
@@ -190,15 +199,15 @@ def _block(
         once_s=len(arms) * estimates.once_seconds(latency_ms) + once_s,
         round_s=len(arms) * estimates.sample_seconds(budget, latency_ms, is_tracing=tracing) + round_s,
         is_tracing_rounds=tracing,
-        sustained_s=_sustained_s(matrix),
+        sustained_s=_sustained_s(specs),
         tolerances=dict(matrix.tolerances),
         wish=wish_of(matrix.wish, budget, around) if matrix.wish is not None else None,
     )
 
 
-def _sustained_s(matrix: Matrix) -> float:
-    """Seconds that each cell works on for after its rounds."""
-    return 60.0 * (matrix.sustained or 0.0)
+def _sustained_s(specs: Sequence[CellSpec]) -> float:
+    """Seconds that each cell of a block works on for after its rounds: their scenarios are of one family."""
+    return max(scenarios.of(spec).seconds for spec in specs)
 
 
 def smallest_detectable(budget: Budget, *, noise: float, margin: float) -> float:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from farm.contract.cells import CellSpec, Recipe, Runtime, SessionSettings, Workload
 from farm.contract.reasons import Reason
-from farm.rules.cells import fills, identity, recipes, threads
+from farm.rules.cells import fills, identity, recipes, scenarios, threads
 from farm.rules.cells.session_sets import DEFAULT as DEFAULT_SESSION
 from farm.rules.cells.session_sets import SessionSet
 from farm.rules.cells.values import PrecisionChoice, ProviderChoice
@@ -193,7 +193,7 @@ def _workload_of(point: Point, request: Request) -> Workload:
         "inputs_sha256": model.inputs_sha256,
         "inputs": _fills_of(request) if model.inputs_sha256 is None else {},
     }
-    return Workload.model_validate(found | identity.given(values, "workload"))
+    return Workload.model_validate(found | scenarios.as_workload(identity.given(values, "workload")))
 
 
 def _fills_of(request: Request) -> dict[str, str]:

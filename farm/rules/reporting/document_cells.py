@@ -73,7 +73,7 @@ def _measured_cell(
     check = evidence.checks.get(arm.arm)
     summary = summarise(evidence.samples(arm.arm), batch=workload.batch, concurrency=workload.concurrency)
     known = (
-        _identity(arm.spec, arm.labels, record)
+        _identity(arm.spec, arm.labels, record, sustained_s=one.block.sustained_s)
         | _numbers(summary)
         | _checked(arm.spec, check)
         | _traced(evidence.traces.get((arm.arm, 0)))
@@ -97,14 +97,16 @@ def _measured_cell(
     return doc.Cell.model_validate(known | ended)
 
 
-def _identity(spec: CellSpec, labels: Mapping[str, str], record: RunRecord) -> dict[str, object]:
+def _identity(
+    spec: CellSpec, labels: Mapping[str, str], record: RunRecord, *, sustained_s: float = 0.0
+) -> dict[str, object]:
     model = record.model
     return {
         "model": model.name,
         "model_sha256": model.main_sha256,
         "inputs": inputs_of(spec, model),
         "requested_providers": list(providers.requested_list(providers.of(spec.provider))),
-        **identity.told(spec, opset=model.opset, session=labels.get("session", "default")),
+        **identity.told(spec, opset=model.opset, session=labels.get("session", "default"), sustained_s=sustained_s),
     }
 
 

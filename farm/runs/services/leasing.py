@@ -55,7 +55,7 @@ class Held(NamedTuple):
         )
 
 
-def claim_block(*, node: Node, block_id: str, attempt: int, can_trace_rounds: bool = False) -> Lease:
+def claim_block(*, node: Node, block_id: str, attempt: int, understands: frozenset[str] = frozenset()) -> Lease:
     """Gives the block to the node, if it is queued under this attempt number and the node may take it.
 
     The same node may ask again for what it holds. Raises Conflict otherwise: the node drops the message.
@@ -69,7 +69,7 @@ def claim_block(*, node: Node, block_id: str, attempt: int, can_trace_rounds: bo
     if refusal:
         raise Conflict(refusal, code="not_offered")
     # before the lease: an order that cannot be written must not hold a block
-    order = order_of(block, attempt=attempt, can_trace_rounds=can_trace_rounds)
+    order = order_of(block, attempt=attempt, understands=understands)
     if not is_repeated:
         _refuse_packages(block, order)
         _take(node, block, attempt)

@@ -6,10 +6,12 @@ from django.db.models import Prefetch, prefetch_related_objects
 
 from farm.accounts.refusals import Conflict
 from farm.contract.blocks import ArmOrder, BlockOrder
-from farm.contract.cells import Bundle
+from farm.contract.cells import SINGLE, Bundle
 from farm.contract.evaluation import EvaluationOrder
+from farm.contract.node import SCENARIOS, TRACED_ROUNDS
 from farm.registry.models import Artifact, ArtifactFile
 from farm.registry.selectors import evaluation_order
+from farm.rules.cells import scenarios
 from farm.rules.judging.judging import most_rounds
 from farm.rules.quality.parity import preset_for
 from farm.runs.models import Arm, Block
@@ -21,11 +23,11 @@ RELATED = ("cell__variant__derived", "cell__preparation__inputs", "cell__prepara
 UNREAD = ("cell__variant__inspection", "cell__variant__history", "cell__variant__coverage")
 
 
-def order_of(block: Block, *, attempt: int, can_trace_rounds: bool = False) -> BlockOrder:
+def order_of(block: Block, *, attempt: int, understands: frozenset[str] = frozenset()) -> BlockOrder:
     """The order of an attempt: every arm that could be prepared, with the files it needs.
 
-    `can_trace_rounds`: whether the node would understand that; nodes of before 22 November 2026 would not.
-    Raises Conflict when an input is missing after all; the block is then not to be had.
+    `understands`: what the node said with its claim that it does. Raises Conflict when an input is missing after all,
+    or where the node is too old for a scenario; the block is then not to be had.
     """
     plan, version = block.plan, block.run.version
     # a block that goes on has been judged on labelled data already
@@ -50,13 +52,27 @@ def order_of(block: Block, *, attempt: int, can_trace_rounds: bool = False) -> B
         promised_s=plan.promised_s(block.max_rounds - block.first_round),
         # a block that goes on has its curves already
         sustained_s=0.0 if block.first_round else plan.sustained_s,
-        is_tracing_rounds=plan.is_tracing_rounds and can_trace_rounds,
+        is_tracing_rounds=plan.is_tracing_rounds and TRACED_ROUNDS in understands,
         divergences=asked,
         arms=tuple(
-            _arm_order(arm, source=source, evaluation=evaluation).model_copy(update={"tolerances": plan.tolerances})
+            _as_understood(_arm_order(arm, source=source, evaluation=evaluation), understands).model_copy(
+                update={"tolerances": plan.tolerances}
+            )
             for arm in arms
         ),
     )
+
+
+def _as_understood(order: ArmOrder, understands: frozenset[str]) -> ArmOrder:
+    """The order of an arm as a node takes it that does not know scenarios: `sustained_s` tells it to work on."""
+    work = order.cell.workload
+    if work.scenario == SINGLE or SCENARIOS in understands:
+        return order
+    if scenarios.of(order.cell).kind != "sustained":
+        text = f"The agent is older than the scenario {work.scenario!r}: upgrade it; another node may take the block."
+        raise Conflict(text, code="not_offered")
+    plain = order.cell.model_copy(update={"workload": work.model_copy(update={"scenario": SINGLE})})
+    return order.model_copy(update={"cell": plain})
 
 
 def _read_files(artifacts: Iterable[Artifact]) -> None:

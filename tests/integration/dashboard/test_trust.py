@@ -97,7 +97,7 @@ def test_a_cell_that_worked_on_shows_its_curve_and_when_it_throttled(
     document = selectors.document(run)
     # the twin is the same cell and has no curve of its own
     assert [cell.id for cell in document.cells if cell.sustained] == ["c1", "c2"]
-    assert run.matrix["sustained"] == 0.1
+    assert run.matrix["matrix"]["scenario"] == ["sustained:0.1"]
 
 
 def test_a_cell_without_a_curve_has_no_panel_for_one(signed_in: Client, run: Run) -> None:

@@ -113,6 +113,17 @@ def test_rounds_are_traced_by_nodes_that_understand_it_and_the_others_get_the_or
     assert order.get("is_tracing_rounds", False) is is_asked
 
 
+@pytest.mark.parametrize(("understands", "scenario"), [("traced-rounds, scenarios", "sustained:1"), ("", None)])
+def test_a_node_of_before_scenarios_gets_the_order_to_work_on_that_it_knows(
+    machine: NodeClient, team: Team, member: User, understands: str, scenario: str | None
+) -> None:
+    block = first_block(make_run(make_version(team), member, scenario="sustained:1"))
+    headers = {UNDERSTANDS_HEADER: understands} if understands else {}
+    order = machine.post(f"blocks/{block.pk}/claim", {"attempt": 1}, **headers).json()["order"]
+    assert order["sustained_s"] == 60.0
+    assert order["arms"][0]["cell"]["workload"].get("scenario") == scenario
+
+
 @pytest.mark.parametrize("times", [[1.0] * 2001, [-1.0], ["many"], [1e300], [None]])
 def test_times_of_nodes_that_are_none_or_too_many_are_refused(
     machine: NodeClient, block: Block, token: str, times: list[object]

@@ -32,7 +32,9 @@ ROW_LINES = 8
 COMMAND = re.compile(r'^( +"(?:repeat_command|command|sentence)": )".*"')
 REASON = re.compile(r'"reason":"[a-z-]*",|^ +"reason": "[a-z-]*",$')
 # a key that came later says nothing of a document of before; but that verdicts were of wall-clock time, as all were
-LATER_KEY = re.compile(r'^ +"(\w+": (null|0|""|\[\]|\{\})|verdict_from": "wall"|items_\w+": (\d\.\d+|"[a-z ]+")),?$')
+LATER_KEY = re.compile(
+    r'^ +"(\w+": (null|0|""|\[\]|\{\})|verdict_from": "wall"|scenario": "single"|items_\w+": (\d\.\d+|"[a-z ]+")),?$'
+)
 OF_API = re.compile(r"/api/v1/(alerts|watches|runs/\d+(/events)?$)")
 COPIED = re.compile(r"^onnxfarm bench .*$")
 # what stands in its place has another number of lines, and tests of its own

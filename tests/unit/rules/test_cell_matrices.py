@@ -40,6 +40,7 @@ AXES: dict[str, tuple[Any, ...]] = {
     "optimization": ("all", "basic"),
     "hardware": ("cpu", "x86+avx512", "node:bench-1"),
     "concurrency": (1, 4),
+    "scenario": ("single", {"sustained": 10}),
 }
 
 

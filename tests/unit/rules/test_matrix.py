@@ -48,6 +48,7 @@ matrix:
   optimization: [all, disable]
   hardware: [x86, "node:bench-1", x86+avx512, "cuda|rocm"]
   concurrency: [1, 4]
+  scenario: [single, {sustained: 10}]
   exclude:
     - {batch: 8, session: quiet}
   include:

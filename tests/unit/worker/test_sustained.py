@@ -4,8 +4,8 @@ from array import array
 
 import pytest
 
-from worker.runner import sustained
-from worker.runner.sustained import Point, record, summed_up
+from worker.runner.scenarios import sustained
+from worker.runner.scenarios.sustained import Point, record, summed_up
 
 
 class Clock:

@@ -16,18 +16,18 @@ RUNNER = Path(__file__).resolve().parents[2] / "runner"
 
 def stage_runner(folder: Path, *, source: Path = RUNNER) -> Path:
     """`folder`/runner-<digest>, a directory to start with `python -I`; made once per version of the source."""
-    files = sorted(source.glob("*.py"))
-    digest = hashlib.sha256(b"".join(path.name.encode() + path.read_bytes() for path in files)).hexdigest()[:16]
+    names = sorted(path.relative_to(source) for path in source.rglob("*.py"))
+    digest = hashlib.sha256(b"".join(bytes(name) + (source / name).read_bytes() for name in names)).hexdigest()[:16]
     stage = Path(os.path.realpath(folder)) / f"runner-{digest}"
     if stage.is_dir():
         return stage
     stage.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=".runner-", dir=stage.parent))
     package = partial / "worker" / "runner"
-    package.mkdir(parents=True)
+    for name in names:
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source / name, package / name)
     (partial / "worker" / "__init__.py").touch()
-    for path in files:
-        shutil.copyfile(path, package / path.name)
     shutil.copyfile(source / "__main__.py", partial / "__main__.py")
     try:
         partial.rename(stage)

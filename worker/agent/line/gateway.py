@@ -129,7 +129,7 @@ class Gateway:
         return None if response.status_code == 204 else _parsed(response, messages.Offer)
 
     def claim(self, block: str, *, attempt: int) -> Lease:
-        headers = {messages.UNDERSTANDS_HEADER: messages.TRACED_ROUNDS}
+        headers = {messages.UNDERSTANDS_HEADER: f"{messages.TRACED_ROUNDS}, {messages.SCENARIOS}"}
         return self._post(f"blocks/{block}/claim", messages.ClaimRequest(attempt=attempt), Lease, headers=headers)
 
     def heartbeat(self, block: str, *, attempt: int, token: str, doing: str = "") -> messages.HeartbeatReply:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pydantic import TypeAdapter, ValidationError
 
 from farm.contract.reports import MOST_NODES, NodeTimes
+from farm.rules.cells import scenarios
 from farm.rules.tracing.alignment import Origin
 from worker.agent.passes import budgets
 from worker.agent.passes.arms import PreparedArm
@@ -34,7 +35,7 @@ class RoundTraces:
         """
         reply, arm = profiled.reply, profiled.arm
         cell = arm.order.cell
-        is_plain = cell.provider == CPU and cell.workload.concurrency == 1
+        is_plain = cell.provider == CPU and scenarios.is_plain(cell)
         if reply is None or profiled.trace_round or not is_plain or not 0 < len(reply.executed) <= MOST_NODES:
             return
         self._nodes[arm.arm] = {

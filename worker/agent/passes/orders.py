@@ -68,6 +68,7 @@ class RunnerOrder(TypedDict, total=False):
     tolerances: dict[str, list[float]]
     batch: int | None
     concurrency: int
+    scenario: dict[str, object]
     budget: BudgetPart
     gate_cpu_share: float | None
     is_traced: bool

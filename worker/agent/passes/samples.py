@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from farm.contract.cells import Budget
 from farm.contract.reports import ArmSample, Sample
+from farm.rules.cells import scenarios
 from farm.rules.runtimes import providers
 from worker.agent.machine import processor
 from worker.agent.passes import budgets, turns
@@ -102,6 +103,7 @@ class Sampler:
     def _order(self, arm: PreparedArm) -> RunnerOrder:
         return {
             **runner_order(arm, "sample"),
+            "scenario": scenarios.as_order(arm.order.cell),
             "budget": budgets.runner_budget(self.budget),
             "gate_cpu_share": CPU_SHARE_GATE if is_gated(arm) else None,
             "core": self.core if is_gated(arm) else None,
@@ -112,7 +114,7 @@ class Sampler:
 def can_take_turns(arms: Sequence[PreparedArm], *, peaks: dict[int, int]) -> bool:
     """Whether these arms' processes may be alive together: host memory only, room for all, one session each.
 
-    A device of its own would be shared by their contexts; sessions side by side are a workload of their own.
+    A device of its own would be shared by their contexts; other scenarios have the machine to themselves.
     """
     if len(arms) < 2 or not hasattr(os, "mkfifo"):
         return False
@@ -132,7 +134,7 @@ def is_gated(arm: PreparedArm) -> bool:
         and cell.provider == CPU
         and cell.session.threads == 1
         and cell.session.execution_mode == "sequential"
-        and cell.workload.concurrency == 1
+        and scenarios.is_plain(cell)
     )
 
 
@@ -160,7 +162,7 @@ def _is_on_host(arm: PreparedArm) -> bool:
     cell = arm.order.cell
     # OpenVINO is one provider on several devices
     is_elsewhere = cell.provider_options.get("device_type", "CPU").upper() != "CPU"
-    return providers.of(cell.provider).device == "cpu" and not is_elsewhere and cell.workload.concurrency == 1
+    return providers.of(cell.provider).device == "cpu" and not is_elsewhere and scenarios.is_plain(cell)
 
 
 def _is_disturbed(taken: ArmSample) -> bool:

@@ -1,19 +1,17 @@
-"""The sustained pass: one process runs for minutes, and its latency is summed up point by point.
+"""`sustained`: one process runs for minutes, and its latency is summed up point by point.
 
 Short samples see a cool processor. This shows what is left of it when the work goes on.
 """
 
 import functools
-import gc
 import time
 from array import array
 from collections.abc import Callable
 
 import numpy as np
 
-from worker.runner import faults, opening, together, windows
-from worker.runner.arrays import load_arrays
-from worker.runner.order import Order, PhaseTimer, WrapCall
+from worker.runner import together, windows
+from worker.runner.scenarios.protocol import Ready, Room, make_ready
 
 # durations kept of one point and thread; beyond it every second one is let go, so that hours fit
 MAX_KEPT = 100_000
@@ -23,34 +21,34 @@ STRETCH_NS = 50_000_000
 Clock = Callable[[], int]
 
 
-def run_sustained(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
+class Sustained:
     """Runs for `order.sustained_s` seconds; under `points`, what each `order.point_s` of them came to.
 
     `began_ns` and `ended_ns` are of CLOCK_MONOTONIC, which the agent reads energy and heat by.
     """
-    given = load_arrays(order.inputs)
-    kind = opening.kind_of(order)
-    engines = [kind.open_engine(order, timer=timer) for _ in range(order.concurrency)]
-    inputs = kind.choose_inputs(engines[0], given)
-    with faults.translated("run"):
-        feeds = [kind.feed(engine, inputs) for engine in engines]
-        for feed in feeds:
-            feed.run_first()
-            feed.settle()
-        calls = [feed.timed_call() for feed in feeds]
-        if wrap_call:
-            calls = [wrap_call(call) for call in calls]
-        gc.collect()
-        gc.freeze()
-        gc.disable()
-        for call in calls:
-            windows.warm_up(call, order.budget)
-        recorded = _record_together(calls, total_s=order.sustained_s, point_s=order.point_s)
-    return {
-        "points": [summed_up(parts) for parts in zip(*recorded, strict=True)],
-        "requested_providers": engines[0].requested,
-        "active_providers": engines[0].active,
-    }
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._ready: Ready
+        self._is_warm = False
+        self._recorded: list[list[Point]] = []
+
+    def open(self) -> None:
+        self._ready = make_ready(self._room, sessions=self._room.order.concurrency)
+
+    def step(self) -> bool:
+        order, calls = self._room.order, self._ready.calls
+        if not self._is_warm:
+            for call in calls:
+                windows.warm_up(call, order.budget)
+            self._is_warm = True
+            return True
+        self._recorded = _record_together(calls, total_s=order.sustained_s, point_s=order.point_s)
+        return False
+
+    def close(self) -> dict[str, object]:
+        points = [summed_up(parts) for parts in zip(*self._recorded, strict=True)]
+        return {"points": points, **self._ready.asked_and_got}
 
 
 class Point:

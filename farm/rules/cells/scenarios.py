@@ -1,0 +1,224 @@
+"""Scenarios: what one launch does with the session, how a matrix and the command line spell it, and what it is called.
+
+A cell has one scenario, as one text in its workload: `single`, `sustained:10`.
+A closed loop, `load:closed=4`, is the workload's own `concurrency`, so that cells of before are the same cells. Pure.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from farm.contract.cells import SINGLE, CellSpec, Workload
+from farm.contract.sustained import MAX_SUSTAINED_S
+from farm.rules.cells.problems import MatrixProblem
+from farm.rules.runtimes.nearest import choice_sentence
+
+Kind = Literal["single", "load", "sustained"]
+KINDS: tuple[Kind, ...] = ("single", "load", "sustained")
+MOST_MINUTES: Final = MAX_SUSTAINED_S / 60.0
+LEAST_MINUTES: Final = 0.05
+MOST_STREAMS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One scenario. `closed`: streams of a closed loop; `minutes`: of `sustained`."""
+
+    kind: Kind = SINGLE
+    closed: int = 1
+    minutes: float = 0.0
+
+    @property
+    def text(self) -> str:
+        """As the command line and documents spell it; reading it gives the same scenario."""
+        match self.kind:
+            case "load":
+                return f"load:closed={self.closed}"
+            case "sustained":
+                return f"sustained:{self.minutes:g}"
+            case _:
+                return SINGLE
+
+    @property
+    def family(self) -> str:
+        """Cells of one family stand in one block and are compared: a closed loop does as `single` does, in streams."""
+        return SINGLE if self.kind == "load" else self.text
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that each cell works on for once its rounds are over."""
+        return 60.0 * self.minutes
+
+
+def read(value: object) -> str:
+    """A scenario as a matrix writes it, as its text. Raises MatrixProblem."""
+    return parsed(value).text
+
+
+def parsed(value: object) -> Scenario:
+    """A scenario from its text (`load:closed=4`) or a mapping (`{load: {closed: 4}}`). Raises MatrixProblem."""
+    kind, options = _kind_and_options(value)
+    if kind not in _READERS:
+        raise MatrixProblem(choice_sentence("scenario", kind, KINDS))
+    return _READERS[kind](options)
+
+
+def of(spec: CellSpec) -> Scenario:
+    """The scenario of a cell, a closed loop by its streams."""
+    return of_workload(spec.workload)
+
+
+def of_workload(workload: Workload) -> Scenario:
+    """The same of what it is given alone."""
+    if workload.scenario == SINGLE and workload.concurrency > 1:
+        return Scenario("load", closed=workload.concurrency)
+    return parsed(workload.scenario)
+
+
+def told(workload: Workload, *, sustained_s: float = 0.0) -> str:
+    """What a document says. `sustained_s`: of its block; before 23 November 2026 cells did not say it themselves."""
+    found = of_workload(workload)
+    if found.kind == SINGLE and sustained_s > 0:
+        return Scenario("sustained", minutes=sustained_s / 60.0).text
+    return found.text
+
+
+def is_plain(spec: CellSpec) -> bool:
+    """Whether its launches run one input in one session: such may take turns, and are judged by their own thread."""
+    return of(spec).kind in (SINGLE, "sustained") and spec.workload.concurrency == 1
+
+
+def as_order(spec: CellSpec) -> dict[str, object]:
+    """What the runner of a sample is told: the rounds of a cell that works on afterwards are those of `single`."""
+    return {"kind": "load" if spec.workload.concurrency > 1 else SINGLE}
+
+
+def as_workload(given: Mapping[str, object]) -> dict[str, object]:
+    """Fields of a workload, a closed loop as its streams."""
+    found = parsed(given.get("scenario", SINGLE))
+    if found.kind != "load":
+        return dict(given)
+    return {**given, "scenario": SINGLE, "concurrency": found.closed}
+
+
+def is_closed(text: object) -> bool:
+    """Whether it is a closed loop, as `text` spells one."""
+    return str(text).startswith("load:closed=")
+
+
+def of_axis(text: str) -> str:
+    """The text along the axis of scenarios: of a closed loop `concurrency` says it."""
+    return SINGLE if is_closed(text) else text
+
+
+def label(text: str) -> str:
+    """A scenario on its own, in a few words; a text that nobody can read stands as it is."""
+    try:
+        found = parsed(text)
+    except MatrixProblem:
+        return text
+    match found.kind:
+        case "sustained":
+            return f"sustained {found.minutes:g} min"
+        case _:
+            return "single" if found.closed == 1 else f"closed loop of {found.closed}"
+
+
+def minutes_of(written: object) -> float | None:
+    """Minutes within what a launch may take; None for anything else."""
+    if isinstance(written, bool) or not isinstance(written, int | float | str):
+        return None
+    try:
+        minutes = float(written)
+    except (ValueError, OverflowError):
+        return None
+    return minutes if LEAST_MINUTES <= minutes <= MOST_MINUTES else None
+
+
+def _kind_and_options(value: object) -> tuple[str, object]:
+    """The kind, and its options as a mapping of texts, or what else was written there."""
+    if isinstance(value, str):
+        kind, *options = (part.strip() for part in value.strip().split(":"))
+        if kind == "sustained" and len(options) == 1:
+            return kind, options[0]
+        return kind, _pairs(value, options)
+    if isinstance(value, Mapping) and len(value) == 1:
+        kind, options = next(iter(value.items()))
+        return str(kind), {} if options is None else options
+    raise MatrixProblem(
+        f"scenario has {value!r}: write a name such as single, or one with its options such as `load: {{closed: 4}}`."
+    )
+
+
+def _pairs(text: str, options: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for option in options:
+        name, sign, value = option.partition("=")
+        if not name or not sign or not value or name in found:
+            raise MatrixProblem(f"The scenario {text!r} has {option!r}: write each option once, as name=value.")
+        found[name] = value
+    return found
+
+
+def _mapping(kind: str, options: object, example: str) -> dict[str, object]:
+    if not isinstance(options, Mapping):
+        raise MatrixProblem(f"The scenario {kind} has {options!r}: write its options, such as `{example}`.")
+    return {str(name): value for name, value in options.items()}
+
+
+def _read_single(options: object) -> Scenario:
+    if _mapping("single", options, "single"):
+        raise MatrixProblem("The scenario single has no options: write `single` alone.")
+    return Scenario()
+
+
+def _read_load(options: object) -> Scenario:
+    given = _mapping("load", options, "load: {closed: 4}")
+    for name in given:
+        if name != "closed":
+            raise MatrixProblem(choice_sentence("option of load", name, ("closed",)))
+    if "closed" not in given:
+        raise MatrixProblem("The scenario load needs its streams: write `load:closed=4`.")
+    closed = _number("closed", given["closed"], least=1, most=MOST_STREAMS, of="load")
+    return Scenario("load", closed=closed) if closed > 1 else Scenario()
+
+
+def _read_sustained(options: object) -> Scenario:
+    minutes = minutes_of(options)
+    if minutes is None:
+        raise MatrixProblem(
+            f"sustained is {options!r}: write minutes from {LEAST_MINUTES:g} to {MOST_MINUTES:g}, such as 10."
+        )
+    return Scenario("sustained", minutes=minutes)
+
+
+def _number(name: str, written: object, *, least: int, most: int, of: str) -> int:
+    text = str(written).strip()
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
+    if isinstance(written, bool) or number is None or not least <= number <= most:
+        raise MatrixProblem(f"{name} of {of} is {written!r}: write a whole number from {least} to {most}.")
+    return number
+
+
+_READERS: Mapping[str, Callable[[object], Scenario]] = {
+    "single": _read_single,
+    "load": _read_load,
+    "sustained": _read_sustained,
+}
+
+SCHEMA: Mapping[str, object] = {
+    "anyOf": [
+        {"type": "string", "pattern": rf"^({'|'.join(KINDS)})(:.*)?$"},
+        {
+            "type": "object",
+            "minProperties": 1,
+            "maxProperties": 1,
+            "additionalProperties": False,
+            "properties": {
+                "single": {"type": ["object", "null"]},
+                "load": {"type": "object"},
+                "sustained": {"type": "number", "minimum": LEAST_MINUTES, "maximum": MOST_MINUTES},
+            },
+        },
+    ]
+}

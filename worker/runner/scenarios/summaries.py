@@ -1,0 +1,63 @@
+"""What launches of all scenarios say alike: durations summed up, timings packed, peaks of memory."""
+
+import base64
+import zlib
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from worker.runner import memory, windows
+
+# raw timings kept of one sample; beyond it every k-th is kept, so that a block's report stays under 1 MB
+MAX_TIMINGS = 10_000
+
+Peaks = tuple[int, int | None]
+
+
+def of_parts(taken: Sequence[windows.Timings], warm: Sequence[windows.Warmup], *, wall_ns: int) -> dict[str, object]:
+    """Fields of a Sample that come from timings of one stream or several, over `wall_ns` together."""
+    return {
+        **summarise([np.array(part.durations) for part in taken]),
+        "warmup_runs": sum(part.runs for part in warm),
+        "warmup_ms": max(part.wall_ns for part in warm) / 1e6,
+        "is_stable": all(part.agreed for part in warm) and all(part.is_stable for part in taken),
+        "throughput": sum(len(part.durations) for part in taken) / (wall_ns / 1e9),
+    }
+
+
+def summarise(parts: Sequence[windows.Durations]) -> dict[str, object]:
+    """p50, mean, standard deviation, extremes (ms) and the raw timings of durations in ns. No outlier is removed."""
+    durations = np.concatenate(parts)
+    scale = 1e-6
+    return {
+        "p50_ms": float(np.median(durations)) * scale,
+        "mean_ms": float(np.mean(durations)) * scale,
+        "std_ms": float(np.std(durations, ddof=1)) * scale if durations.size > 1 else 0.0,
+        "min_ms": float(durations.min()) * scale,
+        "max_ms": float(durations.max()) * scale,
+        "n": int(durations.size),
+        "timings": pack_timings(durations),
+    }
+
+
+def pack_timings(durations: windows.Durations) -> str:
+    """`u4:` or `u8:`, then base64 of zlib of little-endian nanoseconds; at most MAX_TIMINGS, evenly spaced."""
+    step = -(-durations.size // MAX_TIMINGS)
+    kept = durations[::step]
+    dtype = "u4" if int(kept.max()) < 1 << 32 else "u8"
+    return f"{dtype}:{base64.b64encode(zlib.compress(kept.astype(f'<{dtype}').tobytes(), 6)).decode()}"
+
+
+def peaks() -> Peaks:
+    """Peaks of this process's memory until now: resident, and of addresses."""
+    return memory.peak_bytes(), memory.peak_address_space_bytes()
+
+
+def beside(peaks: Peaks, metrics: Mapping[str, float | None]) -> dict[str, object]:
+    """Memory, and metrics without a field of their own, as far as this machine can tell them."""
+    resident, addresses = peaks
+    told = {**metrics, "peak_address_space_bytes": addresses}
+    return {
+        "peak_memory_bytes": resident,
+        "metrics": {name: value for name, value in told.items() if value is not None},
+    }

@@ -1,0 +1,21 @@
+"""Which scenario is which module, imported where it is asked for."""
+
+from worker.runner import faults
+from worker.runner.scenarios.protocol import MakeScenario
+
+
+def named(kind: str) -> MakeScenario:
+    """What makes a scenario of this kind. Raises Refusal for one that this runner does not know."""
+    if kind == "single":
+        from worker.runner.scenarios.single import Single
+
+        return Single
+    if kind == "load":
+        from worker.runner.scenarios.load import ClosedLoop
+
+        return ClosedLoop
+    if kind == "sustained":
+        from worker.runner.scenarios.sustained import Sustained
+
+        return Sustained
+    raise faults.Refusal("internal", f"the runner knows no scenario named {kind!r}")
