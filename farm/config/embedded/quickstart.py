@@ -21,7 +21,7 @@ CLIENT = "onnxfarm.main"
 SAMPLES = "farm.workshop.samples"
 DEFAULT_SAMPLE = "transformer"
 # the data and the matrix that a sample comes with, beyond its .onnx
-SAMPLE_NAMES = ("transformer", "convnet", "digits")
+SAMPLE_NAMES = ("transformer", "convnet", "digits", "decoder", "decoder-gqa")
 SAMPLE_DATA = {"digits": ("evaluation", "calibration")}
 SAMPLE_MATRICES = {"digits": ROOT / "docs" / "examples" / "digits.yaml"}
 
@@ -49,7 +49,7 @@ def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--sample",
         choices=SAMPLE_NAMES,
-        help=f"a model that comes with the farm; digits: with labels (default: {DEFAULT_SAMPLE})",
+        help=f"a model that comes with the farm; digits: with labels; decoder: with past (default: {DEFAULT_SAMPLE})",
     )
     parser.add_argument("--matrix", type=Path, help="a matrix file (default: 1.29.0 beside 1.31.1)")
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=SIZE", help="a dynamic dimension; repeat")

@@ -10,6 +10,9 @@ from farm.workshop.arrays import Array
 # every runtime from 1.15 on loads these; onnx's own defaults load in none
 OPSET = 17
 IR_VERSION = 8
+CONTRIB = "com.microsoft"
+
+Port = tuple[int, list[str | int]]
 
 
 class GraphBuilder:
@@ -18,6 +21,7 @@ class GraphBuilder:
     def __init__(self) -> None:
         self._nodes: list[onnx.NodeProto] = []
         self._initializers: list[onnx.TensorProto] = []
+        self._is_standard = True
 
     def weight(self, name: str, value: Array) -> str:
         """An initialiser under this name."""
@@ -34,6 +38,13 @@ class GraphBuilder:
         self._nodes.append(node)
         return output
 
+    def contrib(self, op_type: str, name: str, inputs: list[str], *, outputs: list[str], **attributes: int) -> None:
+        """A node of ONNX Runtime's own operators, with as many outputs as are named."""
+        node = helper.make_node(op_type, inputs, outputs, name=name, domain=CONTRIB)
+        node.attribute.extend(helper.make_attribute(key, value) for key, value in sorted(attributes.items()))
+        self._nodes.append(node)
+        self._is_standard = False
+
     def linear(self, name: str, x: str, *, weight: NDArray[np.float32], bias: NDArray[np.float32]) -> str:
         """MatMul and Add over the last axis."""
         product = self.add("MatMul", f"{name}_matmul", [x, self.weight(f"{name}_weight", weight)])
@@ -45,10 +56,18 @@ class GraphBuilder:
 
     def model(self, name: str, *, x: list[str | int], y: list[str | int]) -> onnx.ModelProto:
         """The finished model from float `x` to float `y`, whose shapes are given."""
-        inputs = [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, x)]
-        outputs = [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, y)]
-        graph = helper.make_graph(self._nodes, name, inputs, outputs, self._initializers)
+        kind = onnx.TensorProto.FLOAT
+        return self.finished(name, inputs={"x": (kind, x)}, outputs={"y": (kind, y)})
+
+    def finished(self, name: str, *, inputs: dict[str, Port], outputs: dict[str, Port]) -> onnx.ModelProto:
+        """The finished model; element type and shape of each input and output are given by name."""
+        taken, given = (
+            [helper.make_tensor_value_info(port, kind, shape) for port, (kind, shape) in side.items()]
+            for side in (inputs, outputs)
+        )
+        graph = helper.make_graph(self._nodes, name, taken, given, self._initializers)
         opsets = [helper.make_opsetid("", OPSET)]
+        opsets += [] if self._is_standard else [helper.make_opsetid(CONTRIB, 1)]
         model = helper.make_model(graph, opset_imports=opsets, producer_name="onnxfarm-samples")
         model.ir_version = IR_VERSION
         onnx.checker.check_model(model, full_check=True)

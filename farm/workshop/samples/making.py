@@ -3,9 +3,15 @@
 from pathlib import Path
 
 from farm.workshop import arrays
-from farm.workshop.samples import convnet, digits, transformer
+from farm.workshop.samples import convnet, decoder, digits, transformer
 
-_MODELS = {"transformer": transformer.make, "convnet": convnet.make, "digits": digits.make}
+_MODELS = {
+    "transformer": transformer.make,
+    "convnet": convnet.make,
+    "digits": digits.make,
+    "decoder": decoder.make,
+    "decoder-gqa": decoder.make_grouped,
+}
 NAMES = tuple(_MODELS)
 
 

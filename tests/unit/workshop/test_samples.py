@@ -10,7 +10,8 @@ import onnx
 import onnxruntime
 import pytest
 
-from farm.workshop.samples import digits, making
+from farm.workshop.child import feed
+from farm.workshop.samples import decoder, digits, making
 
 
 def answered(path: Path, x: np.ndarray) -> np.ndarray:
@@ -53,6 +54,48 @@ def test_the_classifier_knows_digits_it_never_saw(tmp_path: Path) -> None:
     assert (scores.argmax(1) == data["labels"]).mean() > 0.97
 
 
+def generated(path: Path, prompt: np.ndarray, *, new: int, keeping: bool = True) -> tuple[list[int], np.ndarray]:
+    """Greedy tokens, and the scores of each; `keeping` the cache, or else all tokens anew every time."""
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    names = [node.name for node in session.get_inputs() if node.name.startswith("past")]
+    empty = [np.zeros((1, decoder.KEPT_HEADS, 0, decoder.WIDTH), np.float32) for _ in names]
+    given, past, before, scores = prompt, empty, 0, []
+    for _ in range(new):
+        total = before + given.shape[1]
+        places = {"position_ids": np.arange(before, total)[None], "attention_mask": np.ones((1, total), np.int64)}
+        logits, *present = session.run(None, {"input_ids": given, **places, **dict(zip(names, past, strict=True))})
+        scores.append(logits[0, -1])
+        token = scores[-1].argmax().reshape(1, 1)
+        past, before, given = (present, total, token) if keeping else (empty, 0, np.concatenate([given, token], 1))
+    return [int(one.argmax()) for one in scores], np.array(scores)
+
+
+def test_both_spellings_of_the_decoder_generate_the_same_with_their_caches_and_without(tmp_path: Path) -> None:
+    prompt = np.random.default_rng(1).integers(0, decoder.VOCABULARY, (1, 64))
+    plain, grouped = (making.write_model(name, tmp_path) for name in ("decoder", "decoder-gqa"))
+    tokens, scores = generated(plain, prompt, new=64)
+    assert generated(grouped, prompt, new=64)[0] == tokens
+    assert generated(plain, prompt, new=64, keeping=False)[0] == tokens
+    # every token counts, and the head is peaked, as of trained decoders
+    other = prompt.copy()
+    other[0, 0] += 1
+    assert generated(plain, other, new=64)[0] != tokens
+    assert len(set(tokens)) > 20
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    assert (1 / shares.sum(axis=1)).mean() > 0.5
+
+
+@pytest.mark.parametrize("name", ["decoder", "decoder-gqa"])
+def test_a_decoder_runs_as_a_plain_model_with_a_past_of_zeros(name: str, tmp_path: Path) -> None:
+    path = making.write_model(name, tmp_path)
+    found = feed.found_for(onnx.load(path), path)
+    assert (found.problem, found.tries) == ("", 1)
+    assert found.sizes["total_sequence_length"] == found.sizes["past_sequence_length"] + found.sizes["sequence_length"]
+    assert {found.inputs[f"past_key_values.{n}.{part}"] for n in (0, 1) for part in ("key", "value")} == {"0"}
+    others = {name: text for name, text in found.inputs.items() if not name.startswith("past")}
+    assert others == {"input_ids": "0..999", "attention_mask": "1", "position_ids": "positions"}
+
+
 def test_calibration_pictures_are_many_enough_and_none_is_for_evaluation() -> None:
     calibration = {picture.tobytes() for picture in digits.calibration()["x"]}
     assert len(digits.calibration()["x"]) >= 500
@@ -63,9 +106,10 @@ def test_the_command_writes_models_and_data(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "farm.workshop.samples", str(tmp_path / "new")]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [
-        "convnet.onnx", "digits.calibration.npz", "digits.evaluation.npz", "digits.onnx", "transformer.onnx",
+        "convnet.onnx", "decoder-gqa.onnx", "decoder.onnx",
+        "digits.calibration.npz", "digits.evaluation.npz", "digits.onnx", "transformer.onnx",
     ]  # fmt: skip
-    assert len(done.stdout.splitlines()) == 5
+    assert len(done.stdout.splitlines()) == 7
 
 
 def test_the_command_without_a_folder_says_how_it_is_used() -> None:

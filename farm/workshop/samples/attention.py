@@ -1,0 +1,121 @@
+"""Attention of a decoder over what it kept and what is new, spelled by standard operators or as one of ONNX Runtime's.
+
+Both take the linear parts of a layer and give its mixed values [batch, sequence, heads × width]; query heads share
+the kept heads in groups.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+
+from farm.workshop.samples.graphs import GraphBuilder
+
+_FAR = -1e9
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A layer's query, key and value [batch, sequence, heads × width], before they are parted into heads."""
+
+    layer: int
+    query: str
+    key: str
+    value: str
+    heads: int
+    kept_heads: int
+    width: int
+
+    @property
+    def caches(self) -> list[tuple[str, str]]:
+        """Past and present of key and value."""
+        named = [f"{self.layer}.{part}" for part in ("key", "value")]
+        return [(f"past_key_values.{name}", f"present.{name}") for name in named]
+
+
+Attend = Callable[[GraphBuilder, Parts], str]
+Prepare = Callable[[GraphBuilder], None]
+
+
+def prepare_mask(graph: GraphBuilder) -> None:
+    """What is added to the scores: nothing where a token looks back at what the mask lets through, else far below."""
+    graph.add("Shape", "now_length", ["input_ids"], output="now", start=1, end=2)
+    graph.add("Shape", "total_length", ["attention_mask"], output="total", start=1, end=2)
+    graph.add("Squeeze", "total_squeezed", ["total"], output="total_scalar")
+    difference = graph.add("Sub", "past_length", ["total", "now"])
+    before = graph.add("Squeeze", "past_squeezed", [difference])
+    none, one = graph.weight("none", _whole(0)), graph.weight("one", _whole(1))
+    queries = graph.add("Range", "query_places", [before, "total_scalar", one])
+    keys = graph.add("Range", "key_places", [none, "total_scalar", one])
+    rows = graph.add("Unsqueeze", "query_rows", [queries, graph.weight("row_axis", _whole([1]))])
+    causal = graph.add("LessOrEqual", "looks_back", [keys, rows])
+    kept = graph.add("Cast", "mask_kept", ["attention_mask"], to=onnx.TensorProto.BOOL)
+    spread = graph.add("Unsqueeze", "mask_spread", [kept, graph.weight("mask_axes", _whole([1, 2, 3]))])
+    allowed = graph.add("And", "allowed", [causal, spread])
+    nothing, far = (
+        graph.weight(name, np.array(value, dtype=np.float32)) for name, value in (("zero", 0), ("far", _FAR))
+    )
+    graph.add("Where", "bias", [allowed, nothing, far], output="score_bias")
+
+
+def attend(graph: GraphBuilder, parts: Parts) -> str:
+    """Softmax of scaled products, by standard operators."""
+    group, prefix = parts.heads // parts.kept_heads, f"layer{parts.layer}"
+    split = graph.weight(f"{prefix}_query_split", _whole([0, 0, parts.kept_heads, group, parts.width]))
+    parted = graph.add("Reshape", f"{prefix}_query_parted", [parts.query, split])
+    query = graph.add("Transpose", f"{prefix}_query_heads", [parted], perm=[0, 2, 3, 1, 4])
+    key, value = (_kept(graph, parts, which) for which in (0, 1))
+    turned = graph.add("Transpose", f"{prefix}_key_turned", [key], perm=[0, 1, 2, 4, 3])
+    scores = graph.add("MatMul", f"{prefix}_scores", [query, turned])
+    scale = graph.weight(f"{prefix}_scale", np.array(parts.width**-0.5, dtype=np.float32))
+    scaled = graph.add("Mul", f"{prefix}_scaled", [scores, scale])
+    biased = graph.add("Add", f"{prefix}_biased", [scaled, "score_bias"])
+    shares = graph.add("Softmax", f"{prefix}_softmax", [biased], axis=-1)
+    mixed = graph.add("MatMul", f"{prefix}_mix", [shares, value])
+    joined = graph.add("Transpose", f"{prefix}_join", [mixed], perm=[0, 3, 1, 2, 4])
+    merge = graph.weight(f"{prefix}_merge", _whole([0, 0, parts.heads * parts.width]))
+    return graph.add("Reshape", f"{prefix}_merged", [joined, merge])
+
+
+def prepare_lengths(graph: GraphBuilder) -> None:
+    """What GroupQueryAttention asks for beside the parts: the last place of each row, and the length of all."""
+    counted = graph.add(
+        "ReduceSum", "kept_tokens", ["attention_mask", graph.weight("token_axis", _whole([1]))], keepdims=0
+    )
+    last = graph.add("Sub", "last_place", [counted, graph.weight("one", _whole(1))])
+    graph.add("Cast", "last_place_cast", [last], output="seqlens_k", to=onnx.TensorProto.INT32)
+    graph.add("Shape", "total_length", ["attention_mask"], output="total", start=1, end=2)
+    whole = graph.add("Squeeze", "total_squeezed", ["total"])
+    graph.add("Cast", "total_cast", [whole], output="total_length", to=onnx.TensorProto.INT32)
+
+
+def attend_grouped(graph: GraphBuilder, parts: Parts) -> str:
+    """The same by one operator of ONNX Runtime."""
+    mixed = f"layer{parts.layer}_mixed"
+    pasts, presents = zip(*parts.caches, strict=True)
+    inputs = [parts.query, parts.key, parts.value, *pasts, "seqlens_k", "total_length"]
+    graph.contrib(
+        "GroupQueryAttention",
+        f"layer{parts.layer}_attention",
+        inputs,
+        outputs=[mixed, *presents],
+        num_heads=parts.heads,
+        kv_num_heads=parts.kept_heads,
+    )
+    return mixed
+
+
+def _kept(graph: GraphBuilder, parts: Parts, which: int) -> str:
+    """Past and new keys (0) or values (1) [batch, kept heads, 1, total, width]; without the 1, the present cache."""
+    past, present = parts.caches[which]
+    name = f"layer{parts.layer}_{('key', 'value')[which]}"
+    split = graph.weight(f"{name}_split", _whole([0, 0, parts.kept_heads, parts.width]))
+    parted = graph.add("Reshape", f"{name}_parted", [(parts.key, parts.value)[which], split])
+    new = graph.add("Transpose", f"{name}_heads", [parted], perm=[0, 2, 1, 3])
+    graph.add("Concat", f"{name}_kept", [past, new], output=present, axis=2)
+    return graph.add("Unsqueeze", f"{name}_grouped", [present, graph.weight(f"{name}_axis", _whole([2]))])
+
+
+def _whole(value: int | list[int]) -> np.ndarray:
+    return np.array(value, dtype=np.int64)

@@ -1,0 +1,112 @@
+"""A decoder of two layers with a cache of keys and values, pre-norm, in two spellings of the same weights.
+
+Its head is peaked: a decoder with random weights has nearly the same score for every token, and samplers, and the
+comparison of what was generated, behave the other way round on it than on a trained one.
+"""
+
+import onnx
+
+from farm.workshop.samples.attention import (
+    Attend,
+    Parts,
+    Prepare,
+    attend,
+    attend_grouped,
+    prepare_lengths,
+    prepare_mask,
+)
+from farm.workshop.samples.graphs import GraphBuilder, Port
+from farm.workshop.samples.weights import Seeded
+
+HIDDEN = 256
+HEADS = 4
+KEPT_HEADS = 2
+WIDTH = HIDDEN // HEADS
+INNER = 512
+LAYERS = 2
+VOCABULARY = 1000
+CONTEXT = 512
+_SEED = 20_261
+_FLOAT, _WHOLE = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
+
+
+def make() -> onnx.ModelProto:
+    """Attention from standard operators.
+
+    `input_ids`, `position_ids` [batch, sequence] and `attention_mask` [batch, total] int64, and for each layer
+    `past_key_values.N.key` and `.value` [batch, 2, past, 64] float → `logits` [batch, sequence, 1000] and
+    `present.N.key` and `.value` [batch, 2, total, 64]; total is past and sequence together.
+    """
+    return _decoder("decoder", prepare=prepare_mask, attend=attend)
+
+
+def make_grouped() -> onnx.ModelProto:
+    """The same inputs, outputs and weights, attention by ONNX Runtime's GroupQueryAttention."""
+    return _decoder("decoder-gqa", prepare=prepare_lengths, attend=attend_grouped)
+
+
+def _decoder(name: str, *, prepare: Prepare, attend: Attend) -> onnx.ModelProto:
+    graph, seeded = GraphBuilder(), Seeded(_SEED)
+    prepare(graph)
+    tokens = graph.weight("token_table", seeded.dense(HIDDEN, VOCABULARY).T * 4)
+    places = graph.weight("position_table", seeded.dense(HIDDEN, CONTEXT).T * 8)
+    found = graph.add("Gather", "token", [tokens, "input_ids"])
+    hidden = graph.add("Add", "embedded", [found, graph.add("Gather", "position", [places, "position_ids"])])
+    for layer in range(LAYERS):
+        normed = _normalised(graph, seeded, hidden, name=f"layer{layer}_norm1")
+        mixed = attend(graph, _parts(graph, seeded, normed, layer=layer))
+        attended = _linear(graph, seeded, mixed, name=f"layer{layer}_output", columns=HIDDEN)
+        hidden = graph.add("Add", f"layer{layer}_sum1", [hidden, attended])
+        hidden = _fed_forward(graph, seeded, hidden, layer=layer)
+    last = _normalised(graph, seeded, hidden, name="last_norm")
+    scores = graph.add("MatMul", "head", [last, graph.weight("head_weight", seeded.dense(HIDDEN, VOCABULARY))])
+    # cubed: a peak without steep weights, behind which rounding would look like another answer
+    squared = graph.add("Mul", "head_squared", [scores, scores])
+    graph.add("Mul", "head_cubed", [squared, scores], output="logits")
+    return graph.finished(name, inputs=_inputs(), outputs=_outputs())
+
+
+def _parts(graph: GraphBuilder, seeded: Seeded, x: str, *, layer: int) -> Parts:
+    query, key, value = (
+        _linear(graph, seeded, x, name=f"layer{layer}_{part}", columns=heads * WIDTH)
+        for part, heads in (("query", HEADS), ("key", KEPT_HEADS), ("value", KEPT_HEADS))
+    )
+    return Parts(layer, query, key, value, heads=HEADS, kept_heads=KEPT_HEADS, width=WIDTH)
+
+
+def _inputs() -> dict[str, Port]:
+    given: dict[str, Port] = {
+        "input_ids": (_WHOLE, ["batch", "sequence_length"]),
+        "attention_mask": (_WHOLE, ["batch", "total_sequence_length"]),
+        "position_ids": (_WHOLE, ["batch", "sequence_length"]),
+    }
+    return given | _caches("past_key_values", "past_sequence_length")
+
+
+def _outputs() -> dict[str, Port]:
+    logits: dict[str, Port] = {"logits": (_FLOAT, ["batch", "sequence_length", VOCABULARY])}
+    return logits | _caches("present", "total_sequence_length")
+
+
+def _caches(stem: str, length: str) -> dict[str, Port]:
+    shape: list[str | int] = ["batch", KEPT_HEADS, length, WIDTH]
+    return {f"{stem}.{layer}.{part}": (_FLOAT, shape) for layer in range(LAYERS) for part in ("key", "value")}
+
+
+def _linear(graph: GraphBuilder, seeded: Seeded, x: str, *, name: str, columns: int, rows: int = HIDDEN) -> str:
+    weight, bias = seeded.dense(rows, columns), seeded.uniform(columns, spread=0.02)
+    return graph.linear(name, x, weight=weight, bias=bias)
+
+
+def _normalised(graph: GraphBuilder, seeded: Seeded, x: str, *, name: str) -> str:
+    scale = graph.weight(f"{name}_scale", 1 + seeded.uniform(HIDDEN, spread=0.1))
+    shift = graph.weight(f"{name}_shift", seeded.uniform(HIDDEN, spread=0.1))
+    return graph.add("LayerNormalization", name, [x, scale, shift], axis=-1, epsilon=1e-5)
+
+
+def _fed_forward(graph: GraphBuilder, seeded: Seeded, x: str, *, layer: int) -> str:
+    normed = _normalised(graph, seeded, x, name=f"layer{layer}_norm2")
+    wide = _linear(graph, seeded, normed, name=f"layer{layer}_wide", columns=INNER)
+    active = graph.add("Relu", f"layer{layer}_relu", [wide])
+    narrow = _linear(graph, seeded, active, name=f"layer{layer}_narrow", columns=HIDDEN, rows=INNER)
+    return graph.add("Add", f"layer{layer}_sum2", [x, narrow])
