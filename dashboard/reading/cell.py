@@ -8,6 +8,7 @@ from dashboard.figures import columns
 from dashboard.figures.figure import Address
 from dashboard.metrics import metric_text
 from dashboard.tables import Column, Entry, Head, Number, Prose, Table, counted, verdict_entry, written
+from farm.contract.cells import NO_POLICY
 from farm.contract.document import Cell, Input, OperatorTime, ParityOutput, ProviderTime
 from farm.rules.cells.metrics import METRICS, Metric
 
@@ -56,8 +57,13 @@ def placement(cell: Cell) -> Placement:
     """What was asked for and what ran; a difference in words, by time where a trace tells it."""
     requested = cell.requested_providers or [cell.provider]
     asked, ran = (" → ".join(map(words.provider, names)) for names in (requested, cell.active_providers))
+    if cell.policy != NO_POLICY:
+        asked, ran = f"policy {cell.policy}", _chosen(cell)
     if not cell.active_providers:
         return Placement(asked, numbers.NOT_MEASURED, True, "")
+    if cell.policy != NO_POLICY:
+        # whatever ONNX Runtime chose is what was asked for
+        return Placement(asked, ran, True, "")
     missing = [name for name in requested if name not in cell.active_providers]
     extra = [name for name in cell.active_providers if name not in requested]
     if missing:
@@ -67,6 +73,12 @@ def placement(cell: Cell) -> Placement:
     else:
         sentence = ""
     return Placement(asked, ran, not sentence, sentence)
+
+
+def _chosen(cell: Cell) -> str:
+    """What ONNX Runtime's own choice came to: by the trace, where there is one."""
+    traced = [one.name for one in sorted(cell.providers, key=lambda one: -one.time_share)]
+    return " → ".join(map(words.provider, traced or cell.active_providers))
 
 
 def time_elsewhere(cell: Cell) -> str:

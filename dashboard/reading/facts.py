@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from dashboard import axes, numbers, words
-from farm.contract.cells import SessionSettings
+from farm.contract.cells import NO_POLICY, SessionSettings
 from farm.contract.document import Cell, Document
 from farm.rules.cells.axes import OWN_AXES
 
@@ -38,17 +38,20 @@ def digest(sha256: str) -> Fact:
 
 def providers(cells: Iterable[Cell]) -> Fact:
     """Requested against active providers of many cells, a difference said."""
-    pairs = dict.fromkeys(
-        (tuple(cell.requested_providers or [cell.provider]), tuple(cell.active_providers))
-        for cell in cells
-        if cell.active_providers
-    )
+    pairs = dict.fromkeys((_asked(cell), tuple(cell.active_providers)) for cell in cells if cell.active_providers)
     texts = [
         names if requested == active else f"{names} → {', '.join(map(words.provider, active))}"
         for requested, active in pairs
         if (names := ", ".join(map(words.provider, requested)))
     ]
     return Fact("Provider asked → ran", "; ".join(_shortened(texts, most=3)) or numbers.NOT_MEASURED)
+
+
+def _asked(cell: Cell) -> tuple[str, ...]:
+    """The providers that were asked for, or the policy by which ONNX Runtime chose."""
+    if cell.policy != NO_POLICY:
+        return (f"policy {cell.policy}",)
+    return tuple(cell.requested_providers or [cell.provider])
 
 
 def of_run(document: Document) -> list[Fact]:

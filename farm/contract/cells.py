@@ -13,6 +13,9 @@ SINGLE: Final = "single"
 # of a framework's program, the .pt2 of torch.export
 PROGRAM_ENDING = ".pt2"
 Optimization = Literal["disable", "basic", "extended", "all"]
+NO_POLICY: Final = "none"
+# by what ONNX Runtime itself chooses the devices of a session; `none`: the provider is asked for
+Policy = Literal["none", "max-performance", "max-efficiency", "min-power", "prefer-cpu", "prefer-gpu", "prefer-npu"]
 
 
 class Budget(StrEnum):
@@ -99,6 +102,14 @@ class LaterAxes(BaseModel):
     Each is left out where it has its default (`exclude_if`): the digests of cells of before stay, and nodes of before
     take them. A field here, its entry in `farm.rules.cells.axes` and its line in `worker.runner.session` are an axis.
     """
+
+    policy: Annotated[
+        Policy,
+        Field(
+            exclude_if=lambda policy: policy == NO_POLICY,
+            description="by what ONNX Runtime itself chooses the device; none: the provider is asked for",
+        ),
+    ] = NO_POLICY
 
 
 class SessionSettings(LaterAxes, Message):

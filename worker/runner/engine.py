@@ -6,7 +6,7 @@ import onnxruntime
 
 from worker.runner import building, faults, plugins
 from worker.runner.order import CPU, Order, PhaseTimer
-from worker.runner.session import Tune, session_options
+from worker.runner.session import NO_POLICY, Tune, session_options
 
 STRICT_KEY = "session.disable_cpu_ep_fallback"
 
@@ -65,6 +65,9 @@ def _choice(
     """How a session is told its providers: by name, or on its options where a plug-in lists devices."""
     left_out = list(order.session.disabled_optimizers)
     chosen: dict[str, object] = {"disabled_optimizers": left_out} if left_out else {}
+    if order.session.policy != NO_POLICY:
+        # ONNX Runtime chooses; a provider that is named would be taken in its place
+        return {**chosen, "enable_fallback": 0}
     if devices:
         options.add_provider_for_devices(devices, plugins.options_of(order))
         # a provider that does not start says why, instead of the CPU's running in its place
@@ -89,7 +92,7 @@ def provider_options(order: Order) -> dict[str, str]:
 
 
 def _refuse_fallback(order: Order, *, requested: list[str], active: list[str]) -> None:
-    if order.provider in active:
+    if order.provider in active or order.session.policy != NO_POLICY:
         return
     raise faults.Refusal(
         "provider_not_active",

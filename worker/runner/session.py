@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     import onnxruntime
 
 
+NO_POLICY = "none"
+
+
 @dataclass(frozen=True)
 class SessionOrder:
     """Session settings of the cell; the names are those of the contract's SessionSettings."""
@@ -20,8 +23,13 @@ class SessionOrder:
     spinning: bool = True
     memory_pattern: bool = True
     arena: bool = True
+    policy: str = NO_POLICY
     disabled_optimizers: tuple[str, ...] = ()
     config: dict[str, str] = field(default_factory=dict)
+
+
+# ONNX Runtime's words for the contract's
+_POLICIES = {"min-power": "MIN_OVERALL_POWER"}
 
 
 class Tune(TypedDict, total=False):
@@ -56,6 +64,7 @@ def session_options(wanted: SessionOrder, *, tune: Tune) -> "onnxruntime.Session
     }[wanted.optimization]
     options.enable_mem_pattern = wanted.memory_pattern
     options.enable_cpu_mem_arena = wanted.arena
+    _set_policy(options, wanted.policy)
     with faults.translated("session"):
         options.add_session_config_entry("session.intra_op.allow_spinning", "1" if wanted.spinning else "0")
         options.add_session_config_entry("session.inter_op.allow_spinning", "1" if wanted.spinning else "0")
@@ -65,3 +74,19 @@ def session_options(wanted: SessionOrder, *, tune: Tune) -> "onnxruntime.Session
         if attribute != "config_entries":
             setattr(options, attribute, setting)
     return options
+
+
+def _set_policy(options: "onnxruntime.SessionOptions", policy: str) -> None:
+    """Lets ONNX Runtime choose the devices. Raises Refusal where this release cannot."""
+    if policy == NO_POLICY:
+        return
+    import onnxruntime
+
+    if not hasattr(options, "set_provider_selection_policy"):
+        raise faults.Refusal(
+            "not_supported",
+            f"ONNX Runtime {onnxruntime.__version__} does not choose a device by a policy: take 1.23.0 or newer, or "
+            "name the provider",
+        )
+    name = _POLICIES.get(policy, policy.replace("-", "_").upper())
+    options.set_provider_selection_policy(getattr(onnxruntime.OrtExecutionProviderDevicePolicy, name))

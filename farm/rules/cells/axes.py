@@ -10,7 +10,7 @@ from typing import get_args
 
 from packaging.version import Version
 
-from farm.contract.cells import SINGLE, CellSpec, Optimization
+from farm.contract.cells import NO_POLICY, SINGLE, CellSpec, Optimization, Policy
 from farm.contract.document import Cell
 from farm.rules.cells import readers, recipes, scenarios
 from farm.rules.cells.axis import SAID, Axis, Declared, Schema, choice, named_schema, number, number_schema
@@ -114,6 +114,17 @@ AXES: tuple[Axis, ...] = (
         label_of=lambda c: pairs(c.provider_options) or "default options",
         order_of=lambda c: sorted(c.provider_options.items()),
         default={},
+    ),
+    Axis(
+        "policy",
+        "Policy",
+        default=NO_POLICY,
+        declared=choice(
+            "policy",
+            "session",
+            choices=get_args(Policy),
+            help="By what ONNX Runtime itself chooses the device: max-performance, min-power, prefer-npu.",
+        ),
     ),
     Axis(
         "batch",

@@ -3,14 +3,17 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from farm.contract.cells import PROGRAM_ENDING, CellSpec
+from farm.contract.cells import NO_POLICY, PROGRAM_ENDING, CellSpec
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.cells import fills, recipes, threads
 from farm.rules.planning.plans import ModelFacts, NodeOffer
 from farm.rules.runtimes import conversions, distributions, frameworks, opsets, plugins, providers, releases, web
 from farm.rules.runtimes.compatibility import Stamps
 from farm.rules.runtimes.nearest import nearest
+from farm.rules.runtimes.order import release_order
 
+# by PyPI's wheels: the Python of releases before has no such method
+POLICY_FROM = "1.23.0"
 # a session config entry; the sandbox's filter cannot tell a thread of the caller's from somebody else's process
 AFFINITIES = "session.intra_op_thread_affinities"
 
@@ -142,6 +145,7 @@ def _not_in_browsers(spec: CellSpec, _: Circumstances) -> Reason | None:
         "inter_op_threads": session.inter_op_threads != 1,
         "execution_mode: parallel": session.execution_mode == "parallel",
         "disabled_optimizers": bool(session.disabled_optimizers),
+        "policy": session.policy != NO_POLICY,
         "options of providers": bool(spec.provider_options),
     }
     named = [name for name, is_asked in asked.items() if is_asked]
@@ -167,6 +171,7 @@ def _not_in_frameworks(spec: CellSpec, _: Circumstances) -> Reason | None:
         "arena: false": not session.arena,
         "disabled_optimizers": bool(session.disabled_optimizers),
         "config": bool(session.config),
+        f"policy: {session.policy}": session.policy != NO_POLICY,
     }
     named = [name for name, is_asked in asked.items() if is_asked]
     if not named:
@@ -195,6 +200,22 @@ def _no_program(spec: CellSpec, about: Circumstances) -> Reason | None:
     else:
         return None
     return Reason(code=ReasonCode.MODEL_NOT_LOADED, text=text)
+
+
+def _not_chosen(spec: CellSpec, _: Circumstances) -> Reason | None:
+    """A policy that ONNX Runtime cannot follow, or that another choice stands against."""
+    policy = spec.session.policy
+    if policy == NO_POLICY:
+        return None
+    if providers.of(spec.provider) is not providers.CPU:
+        text = f"The policy {policy} lets ONNX Runtime choose, and {spec.provider} is asked for: leave one of them out."
+    elif plugins.plugin_of(spec.runtime) is not None:
+        text = f"The policy {policy} chooses among what a build of ONNX Runtime itself has: leave {spec.runtime} out."
+    elif release_order(spec.runtime.version) < release_order(POLICY_FROM):
+        text = f"{spec.runtime} follows no policy: take {POLICY_FROM} or newer, or leave `policy` out."
+    else:
+        return None
+    return Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
 
 
 def _no_webgpu_yet(spec: CellSpec, _: Circumstances) -> Reason | None:
@@ -359,6 +380,7 @@ _RULES: tuple[Rule, ...] = (
     _not_in_browsers,
     _not_in_frameworks,
     _no_program,
+    _not_chosen,
     _no_webgpu_yet,
     _not_loaded,
     _not_converted,

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from farm.contract.cells import SessionSettings
 from farm.contract.reasons import ReasonCode
 from farm.contract.reports import CheckReport, TraceReport
 from tests.integration.worker.making import MODELS, Workbench, checks, traces
@@ -74,6 +75,22 @@ def test_a_plug_in_that_takes_its_name_from_its_registration_is_active(bench: Wo
     assert found.active_providers[0] == "QNNExecutionProvider"
     assert found.provider_facts["device"].startswith("CPU")
     assert found.is_simulated
+
+
+def test_by_a_policy_onnx_runtime_chooses_and_a_release_without_policies_says_so(bench: Workbench) -> None:
+    session = SessionSettings(policy="prefer-npu")
+    runtimes = ("onnxruntime==1.31.1", "onnxruntime==1.21.1")
+    arms = [
+        bench.arm(number, MODELS / "cnn_fixed_b1.onnx", runtime=runtime, session=session)
+        for number, runtime in enumerate(runtimes)
+    ]
+    reports = bench.execute_until(arms, TraceReport)
+    chosen, refused = checks(reports)[0], checks(reports)[1]
+    assert (chosen.reason, chosen.active_providers) == (None, ("CPUExecutionProvider",))
+    assert {share.name for share in traces(reports)[0].providers} == {"CPUExecutionProvider"}
+    assert refused.reason is not None
+    assert refused.reason.code == ReasonCode.NOT_SUPPORTED
+    assert refused.reason.text.startswith("ONNX Runtime 1.21.1 does not choose a device by a policy: take 1.23.0")
 
 
 def test_nothing_is_said_of_engines_where_nothing_is_compiled(bench: Workbench) -> None:

@@ -190,6 +190,8 @@ def test_a_provider_that_did_not_start_is_said_too(by_id: dict[str, Cell]) -> No
         "CUDA was requested but did not start: the numbers below are from CPU."
     )
     assert reading.placement(by_id["b1-a0"]).is_as_asked
+    chosen = reading.placement(fell_back.model_copy(update={"policy": "prefer-npu", "providers": []}))
+    assert (chosen.requested, chosen.active, chosen.is_as_asked) == ("policy prefer-npu", "CPU", True)
     assert reading.placement(by_id["b1-a11"]).active == "not measured"
 
 

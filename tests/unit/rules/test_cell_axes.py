@@ -26,6 +26,7 @@ OTHERS: dict[str, tuple[dict[str, Any], str]] = {
     "node": ({"node": "pi"}, "pi"),
     "provider": ({"provider": "TensorrtExecutionProvider"}, "TensorRT"),
     "provider_options": ({"provider_options": {"streams": "2", "device": "1"}}, "device=1 streams=2"),
+    "policy": ({"policy": "prefer-npu"}, "policy prefer-npu"),
     "batch": ({"batch": 8}, "batch 8"),
     "shapes": ({"shapes": {"sequence": 64}}, "sequence=64"),
     "precision": ({"precision": "int8-dynamic"}, "int8-dynamic"),
@@ -134,7 +135,7 @@ def test_every_setting_is_an_axis_of_a_matrix_and_stands_in_copied_matrices() ->
         artifact_sha256="0" * 64, hardware="arm", runtime=Runtime(distribution="onnxruntime", version="1.29.0"),
         recipe=Recipe(opset=21),
         workload=Workload(batch=8, shapes={"sequence": 64}, concurrency=4, scenario="sustained:10"),
-        session=SessionSettings(threads=4, optimization="basic", spinning=False),
+        session=SessionSettings(threads=4, optimization="basic", spinning=False, policy="prefer-npu"),
     )  # fmt: skip
     assert set(matrix_of([spec])) == set(MATRIX_AXES)
     assert set(matrix_of([CellSpec(artifact_sha256="0" * 64, runtime=spec.runtime)])) == {

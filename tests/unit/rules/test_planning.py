@@ -106,6 +106,38 @@ def test_threads_that_the_sandbox_lets_nobody_pin_are_not_measured_as_if_they_we
     assert "session.intra_op_thread_affinities cannot take hold in the sandbox" in reason.text
 
 
+@pytest.mark.parametrize(
+    ("matrices", "sentence"),
+    [
+        (
+            {"runtime": "1.22.1"},
+            "onnxruntime==1.22.1 follows no policy: take 1.23.0 or newer, or leave `policy` out.",
+        ),
+        (
+            {"runtime": "onnxruntime-openvino==1.24.1", "provider": "openvino"},
+            "The policy prefer-npu lets ONNX Runtime choose, and OpenVINOExecutionProvider is asked for: leave one of "
+            "them out.",
+        ),
+        (
+            {"runtime": "onnxruntime-ep-webgpu==0.4.0"},
+            "The policy prefer-npu chooses among what a build of ONNX Runtime itself has: leave "
+            "onnxruntime-ep-webgpu==0.4.0 out.",
+        ),
+        ({"runtime": "torch==2.13.0"}, "without policy: prefer-npu: leave that out."),
+    ],
+)
+def test_a_policy_that_onnx_runtime_cannot_follow_is_refused(matrices, sentence):
+    reason = only_refusal(planning.plan(matrix.parse({**matrices, "policy": "prefer-npu"}), make_model()))
+    assert reason.code == ReasonCode.NOT_SUPPORTED
+    assert sentence in reason.text
+
+
+def test_a_policy_is_part_of_the_session_of_a_release_that_follows_it():
+    plan = planning.plan(matrix.parse({"runtime": "1.23.0", "policy": ["none", "min-power"]}), make_model())
+    assert [arm.spec.session.policy for arm in plan.blocks[0].arms[:2]] == ["none", "min-power"]
+    assert "policy" not in plan.blocks[0].arms[0].spec.model_dump(mode="json")["session"]
+
+
 def test_session_sets_and_levels_become_session_settings():
     session = {"name": "quiet", "spinning": False, "config": {"a.b": "1"}, "disabled-optimizers": ["X"]}
     plan = planning.plan(matrix.parse({"session": [session], "optimization": "basic", "threads": 4}), make_model())
