@@ -46,7 +46,7 @@ matrix:
       disabled-optimizers: [ConstantFolding]
       config: {session.set_denormal_as_zero: "1", session.use_env_allocators: 0}
   optimization: [all, disable]
-  policy: [none, prefer-npu]
+  policy: prefer-npu
   hardware: [x86, "node:bench-1", x86+avx512, "cuda|rocm"]
   concurrency: [1, 4]
   scenario: [single, {sustained: 10}]
