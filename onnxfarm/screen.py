@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from farm.contract.document import Cell, Comparison, Document, EngineParity, OperatorChange, Parity
+from farm.rules.cells import scenarios
 from farm.rules.cells.axes import AXES, BY_NAME, Axis
 from farm.rules.cells.label import WORKLOAD
 from farm.rules.cells.numbers import change_beside, mebibytes, microseconds, milliseconds, percent, signed, three_digits
@@ -200,6 +201,8 @@ def _show_reasons(cells: Sequence[Cell], *, console: Console) -> None:
     for cell in cells:
         if cell.reason is not None:
             console.print(Text(f"{signed(cell.status)} {cell.id}: {cell.reason.text}"), soft_wrap=True)
+        if cell.scenario_text:
+            console.print(Text(f"{cell.id}, {scenarios.label(cell.scenario)}: {cell.scenario_text}"), soft_wrap=True)
         if cell.sustained is not None:
             said = cell.sustained.reason.text if cell.sustained.reason else cell.sustained.text
             console.print(Text(f"{cell.id}, sustained: {said}"), soft_wrap=True)

@@ -158,6 +158,14 @@ class Figure(Part):
     samples: list[float] = Field(default_factory=list)
 
 
+class CellPhase(Part):
+    """A part of what a cell's launches did, with the median of each of its figures over `launches` launches."""
+
+    name: str
+    launches: int
+    metrics: dict[str, float] = Field(default_factory=dict)
+
+
 class Cell(LaterAxes, Part):
     """One arm of one block."""
 
@@ -246,6 +254,9 @@ class Cell(LaterAxes, Part):
     executed: dict[str, dict[str, int]] = Field(default_factory=dict)
     packages: dict[str, str] = Field(default_factory=dict)
     repeat_command: str = ""
+    # parts of what its launches did, in scenarios that have some, and what they say together; absent elsewhere
+    phases: list[CellPhase] = Field(default_factory=list, exclude_if=lambda phases: not phases)
+    scenario_text: str = Field(default="", exclude_if=lambda text: not text)
     # metrics without a field of their own, by name; absent where there are none
     metrics: dict[str, Figure] = Field(default_factory=dict, exclude_if=lambda metrics: not metrics)
 

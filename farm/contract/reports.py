@@ -161,6 +161,13 @@ class TraceReport(Message):
     raw_sha256: str | None = None
 
 
+class Phase(Message):
+    """A part of a launch with figures of its own: a shape, a rate, a point of the memory's course."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    metrics: Metrics = Field(default_factory=dict)
+
+
 class Sample(Message):
     """One process launch: its p50 and what is behind it. Times in milliseconds per inference."""
 
@@ -190,6 +197,8 @@ class Sample(Message):
     # wall-clock of the whole process and where it went: spawn, sandbox, import, session (ms)
     phases_ms: dict[str, NonNegative] = Field(default_factory=dict)
     metrics: Metrics = Field(default_factory=dict)
+    # what parts of the launch came to, in scenarios that have some
+    phases: Annotated[tuple[Phase, ...], Field(max_length=128, exclude_if=lambda phases: not phases)] = ()
     # µs of an inference, traced after the windows: the median of each own node that the arm's first trace names, in
     # the order of their names; sent where the order asks for it alone
     nodes_us: NodeTimes = ()

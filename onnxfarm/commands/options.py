@@ -25,7 +25,7 @@ PrecisionOption = Annotated[
 ScenarioOption = Annotated[
     str | None,
     typer.Option(
-        help="What a launch does: single, load:closed=4, sustained:10; several by comma.", show_default="single"
+        help="What a launch does: single, fresh, load:closed=4, sustained:10; by comma.", show_default="single"
     ),
 ]
 OptimizationOption = Annotated[str | None, typer.Option(help="disable, basic, extended, all.", show_default="all")]

@@ -55,7 +55,8 @@ class FeedEngine(Protocol):
 class Kind:
     """One kind of engine. `module`, `version`: of what runs it, as it says of itself.
 
-    `is_first_free`: whether every input's first dimension may have any size.
+    `is_first_free`: whether every input's first dimension may have any size; `dimensions`: of each input, dynamic ones
+    by the name that the model gives them.
     """
 
     module: str
@@ -64,6 +65,7 @@ class Kind:
     choose_inputs: Callable[[Engine, Arrays], Arrays]
     feed: FeedEngine
     is_first_free: Callable[[Engine], bool]
+    dimensions: Callable[[Engine], dict[str, list[object]]]
 
 
 def kind_of(order: Order) -> Kind:
@@ -87,6 +89,7 @@ def _sessions() -> Kind:
         choose_inputs=lambda one, given: feeding.choose_inputs(cast(engine.Engine, one), given),
         feed=lambda one, inputs, device=None: feeding.Feed(cast(engine.Engine, one), inputs, device=device),
         is_first_free=is_first_free,
+        dimensions=lambda one: {node.name: list(node.shape) for node in cast(engine.Engine, one).session.get_inputs()},
     )
 
 
@@ -105,4 +108,5 @@ def _programs() -> Kind:
         choose_inputs=lambda one, given: program.choose_inputs(known(one), given),
         feed=lambda one, inputs, device=None: program.ProgramFeed(known(one), inputs),
         is_first_free=lambda one: all(port.sizes[:1] == (None,) for port in known(one).ports.inputs),
+        dimensions=lambda one: {port.name: list(port.sizes) for port in known(one).ports.inputs},
     )

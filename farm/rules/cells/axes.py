@@ -224,8 +224,8 @@ AXES: tuple[Axis, ...] = (
             schema=scenarios.SCHEMA,
             of=lambda spec: spec.workload.scenario,
             part="workload",
-            help="What a launch does: single, load:closed=4, sustained:10; several by comma.",
-            example="single, load:closed=4",
+            help="What a launch does: single, fresh, load:closed=4, sustained:10; by comma.",
+            example="single, fresh",
         ),
     ),
     Axis(

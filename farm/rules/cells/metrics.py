@@ -103,6 +103,9 @@ class Metric:
 # launches of one cell differ by up to 2 MiB, and another release's own code takes up to 12 MiB more
 _MEMORY = partial(Alert, "memory", least=16.0 * MIB, directions=("bigger", "smaller"))
 
+# of scenarios: what memory grows by, and answers that are not those of the same inputs alone
+GROWTH, DIFFERING = "growth_bytes_per_1000", "differing_answers"
+
 METRICS: tuple[Metric, ...] = (
     Metric(
         "p50_ms",
@@ -177,6 +180,25 @@ METRICS: tuple[Metric, ...] = (
         reads="memory",
         note="of the whole process, touched or not: what a limit on its memory counts",
         alert=_MEMORY("peak address space"),
+    ),
+    Metric(
+        GROWTH,
+        "growth per 1,000 inferences",
+        "bytes",
+        "less",
+        summary=median,
+        noise="launches",
+        reads="memory",
+        note="of resident memory, once it has settled",
+    ),
+    Metric(
+        DIFFERING,
+        "answers that differ",
+        "",
+        "less",
+        summary=max,
+        reads="count",
+        note="sets of inputs answered otherwise than alone",
     ),
     Metric("copies", "copies", "", "less", reads="count", note="between host and device, per inference"),
     Metric("disturbed_samples", "disturbed launches", reads="count", note="another program took the processor"),

@@ -1,37 +1,55 @@
 """Scenarios: what one launch does with the session, how a matrix and the command line spell it, and what it is called.
 
-A cell has one scenario, as one text in its workload: `single`, `sustained:10`.
+A cell has one scenario, as one text in its workload: `single`, `fresh:sequence=16+64+random`, `sustained:10`.
 A closed loop, `load:closed=4`, is the workload's own `concurrency`, so that cells of before are the same cells. Pure.
 """
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from farm.contract.cells import SINGLE, CellSpec, Workload
 from farm.contract.sustained import MAX_SUSTAINED_S
+from farm.rules.cells import fills
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.runtimes.nearest import choice_sentence
 
-Kind = Literal["single", "load", "sustained"]
-KINDS: tuple[Kind, ...] = ("single", "load", "sustained")
+Kind = Literal["single", "fresh", "load", "sustained"]
+KINDS: tuple[Kind, ...] = ("single", "fresh", "load", "sustained")
 MOST_MINUTES: Final = MAX_SUSTAINED_S / 60.0
 LEAST_MINUTES: Final = 0.05
 MOST_STREAMS: Final = 64
+FEWEST_SETS, MOST_SETS = 8, 64
+MOST_SIZES: Final = 16
+MOST_DIMENSION: Final = 1 << 24
+RANDOM: Final = "random"
+_DIMENSION = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$", re.ASCII)
+_SHAPES: Final = "shapes"
+
+Size = int | Literal["random"]
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One scenario. `closed`: streams of a closed loop; `minutes`: of `sustained`."""
+    """One scenario. `closed`: streams of a closed loop; `sets`, `shapes`: of `fresh`, sizes by dynamic dimension;
+    `minutes`: of `sustained`.
+    """
 
     kind: Kind = SINGLE
     closed: int = 1
+    sets: int = FEWEST_SETS
+    shapes: Mapping[str, tuple[Size, ...]] = field(default_factory=dict)
     minutes: float = 0.0
 
     @property
     def text(self) -> str:
         """As the command line and documents spell it; reading it gives the same scenario."""
         match self.kind:
+            case "fresh":
+                sets = [f"sets={self.sets}"] if self.sets != FEWEST_SETS else []
+                sizes = [f"{name}={'+'.join(map(str, some))}" for name, some in sorted(self.shapes.items())]
+                return ":".join(["fresh", *sets, *sizes])
             case "load":
                 return f"load:closed={self.closed}"
             case "sustained":
@@ -45,6 +63,11 @@ class Scenario:
         return SINGLE if self.kind == "load" else self.text
 
     @property
+    def answers(self) -> str:
+        """What is held against the answers given alone, as a launch's figure counts it."""
+        return f"of {self.sets} input sets were"
+
+    @property
     def seconds(self) -> float:
         """Seconds that each cell works on for once its rounds are over."""
         return 60.0 * self.minutes
@@ -56,7 +79,7 @@ def read(value: object) -> str:
 
 
 def parsed(value: object) -> Scenario:
-    """A scenario from its text (`load:closed=4`) or a mapping (`{load: {closed: 4}}`). Raises MatrixProblem."""
+    """A scenario from its text (`fresh:sets=16`) or a mapping (`{fresh: {sets: 16}}`). Raises MatrixProblem."""
     kind, options = _kind_and_options(value)
     if kind not in _READERS:
         raise MatrixProblem(choice_sentence("scenario", kind, KINDS))
@@ -84,13 +107,23 @@ def told(workload: Workload, *, sustained_s: float = 0.0) -> str:
 
 
 def is_plain(spec: CellSpec) -> bool:
-    """Whether its launches run one input in one session: such may take turns, and are judged by their own thread."""
+    """Whether its launches run one input in one session: such may take turns and be traced."""
     return of(spec).kind in (SINGLE, "sustained") and spec.workload.concurrency == 1
+
+
+def is_one_stream(spec: CellSpec) -> bool:
+    """Whether one inference runs at a time, so that its thread's own time tells what others took."""
+    return of(spec).kind != "load" and spec.workload.concurrency == 1
 
 
 def as_order(spec: CellSpec) -> dict[str, object]:
     """What the runner of a sample is told: the rounds of a cell that works on afterwards are those of `single`."""
-    return {"kind": "load" if spec.workload.concurrency > 1 else SINGLE}
+    found, work = of(spec), spec.workload
+    if found.kind != "fresh":
+        return {"kind": "load" if work.concurrency > 1 else SINGLE}
+    made = {name: text for name, text in work.inputs.items() if fills.parse(text).kind in (fills.POSITIONS, "size")}
+    shapes = {name: list(sizes) for name, sizes in found.shapes.items()}
+    return {"kind": "fresh", "sets": found.sets, "seed": work.seed, "shapes": shapes, "made": made}
 
 
 def as_workload(given: Mapping[str, object]) -> dict[str, object]:
@@ -118,6 +151,9 @@ def label(text: str) -> str:
     except MatrixProblem:
         return text
     match found.kind:
+        case "fresh":
+            sizes = [f"{name} {', '.join(map(str, some))}" for name, some in sorted(found.shapes.items())]
+            return "fresh inputs" + (f" ({'; '.join(sizes)})" if sizes else "")
         case "sustained":
             return f"sustained {found.minutes:g} min"
         case _:
@@ -146,7 +182,7 @@ def _kind_and_options(value: object) -> tuple[str, object]:
         kind, options = next(iter(value.items()))
         return str(kind), {} if options is None else options
     raise MatrixProblem(
-        f"scenario has {value!r}: write a name such as single, or one with its options such as `load: {{closed: 4}}`."
+        f"scenario has {value!r}: write a name such as fresh, or one with its options such as `fresh: {{sets: 16}}`."
     )
 
 
@@ -170,6 +206,32 @@ def _read_single(options: object) -> Scenario:
     if _mapping("single", options, "single"):
         raise MatrixProblem("The scenario single has no options: write `single` alone.")
     return Scenario()
+
+
+def _read_fresh(options: object) -> Scenario:
+    given = _mapping("fresh", options, "fresh: {shapes: {sequence: [16, 64, random]}}")
+    sets = _number("sets", given.pop("sets", FEWEST_SETS), least=FEWEST_SETS, most=MOST_SETS, of="fresh")
+    nested = given.pop(_SHAPES, {})
+    if not isinstance(nested, Mapping):
+        raise MatrixProblem(f"The shapes of fresh are {nested!r}: write sizes such as `sequence: [16, 64, random]`.")
+    sizes = {**given, **{str(name): some for name, some in nested.items()}}
+    return Scenario("fresh", sets=sets, shapes={name: _read_sizes(name, some) for name, some in sizes.items()})
+
+
+def _read_sizes(name: str, written: object) -> tuple[Size, ...]:
+    values = written.split("+") if isinstance(written, str) else written
+    values = values if isinstance(values, list | tuple) else [values]
+    if not _DIMENSION.match(name):
+        raise MatrixProblem(f"The scenario fresh has the option {name!r}: it has sets, and sizes by dimension.")
+    if not 1 <= len(values) <= MOST_SIZES:
+        raise MatrixProblem(f"The sizes of {name!r} are {len(values)}: fresh takes 1 to {MOST_SIZES} of a dimension.")
+    found: tuple[Size, ...] = tuple(
+        RANDOM if value == RANDOM else _number(name, value, least=1, most=MOST_DIMENSION, of="fresh")
+        for value in values
+    )
+    if all(size == RANDOM for size in found):
+        raise MatrixProblem(f"The sizes of {name!r} are random alone: add a size for it to be drawn up to.")
+    return found
 
 
 def _read_load(options: object) -> Scenario:
@@ -202,6 +264,7 @@ def _number(name: str, written: object, *, least: int, most: int, of: str) -> in
 
 _READERS: Mapping[str, Callable[[object], Scenario]] = {
     "single": _read_single,
+    "fresh": _read_fresh,
     "load": _read_load,
     "sustained": _read_sustained,
 }
@@ -216,6 +279,7 @@ SCHEMA: Mapping[str, object] = {
             "additionalProperties": False,
             "properties": {
                 "single": {"type": ["object", "null"]},
+                "fresh": {"type": ["object", "null"]},
                 "load": {"type": "object"},
                 "sustained": {"type": "number", "minimum": LEAST_MINUTES, "maximum": MOST_MINUTES},
             },

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from farm.contract.cells import Budget, CellSpec
+from farm.rules.cells.scenarios import Scenario
 from farm.rules.runtimes import frameworks
 
 LAUNCH_S = 0.45
@@ -26,6 +27,10 @@ ROUND_TRACE_RUNS = 5
 # what a framework's program takes beyond a session of ONNX Runtime: imports and loading, and once its compilers
 PROGRAM_LAUNCH_S = 5.0
 PROGRAM_COMPILED_S = 60.0
+# a launch on fresh inputs runs so many inferences or so many seconds, whichever ends first; worker.runner.scenarios
+FRESH_RUNS = 1_000
+FRESH_MOST_S = 10.0
+FRESH_SET_RUNS = 3
 # the first block on a node also installs its runtimes; not counted, for they are kept
 RUNNER_TIMEOUT_FLOOR_S = 120.0
 BLOCK_TIMEOUT_FACTOR = 4.0
@@ -79,6 +84,16 @@ def arm_seconds(
     """Wall-clock of one arm: its check, its first trace and its usual number of rounds."""
     each_s = sample_seconds(budget, latency_ms, is_tracing=is_tracing)
     return once_seconds(latency_ms) + (rounds or ROUNDS[budget].usual) * each_s
+
+
+def scenario_launch_s(scenario: Scenario, budget: Budget, latency_ms: float | None) -> float:
+    """What a launch of this scenario takes beyond one of `single`."""
+    if scenario.kind != "fresh":
+        return 0.0
+    latency_s = _latency_s(latency_ms)
+    # every set is run alone first, in binding and settling
+    alone_s = FRESH_SET_RUNS * scenario.sets * latency_s
+    return alone_s + max(0.0, min(FRESH_MOST_S, FRESH_RUNS * latency_s) - ROUNDS[budget].shortest_s)
 
 
 def program_launch_s(cells: Iterable[CellSpec]) -> float:

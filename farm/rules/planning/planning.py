@@ -128,7 +128,8 @@ def _grouped(cells: Sequence[Resolved], matrix: Matrix, model: ModelFacts, *, mo
     tracing = matrix.is_tracing_rounds
     arm_s = estimates.arm_seconds(matrix.budget, model.latency_ms, is_tracing=tracing)
     longest_s = max(scenarios.of(one.spec).seconds for one in cells)
-    capacity = blocks.capacity_for(arm_s + longest_s, most=most)
+    longer_s = ROUNDS[matrix.budget].usual * max(_launch_s([one.spec], matrix, model) for one in cells)
+    capacity = blocks.capacity_for(arm_s + longest_s + longer_s, most=most)
     return blocks.group(cells, positions=lambda one: dict(one.point.positions), capacity=capacity)
 
 
@@ -174,7 +175,8 @@ def _block(
     smallest = smallest_detectable(budget, noise=noise, margin=margin)
     around = Circumstances(noise=noise, margin=margin, arms=len(arms), latency_ms=latency_ms)
     specs = [arm.spec for arm in arms]
-    once_s, round_s = estimates.program_once_s(specs), estimates.program_launch_s(specs)
+    once_s = estimates.program_once_s(specs)
+    round_s = estimates.program_launch_s(specs) + _launch_s(specs, matrix, model)
     longer_s = _sustained_s(specs) * len({spec.digest for spec in specs}) + once_s + ROUNDS[budget].usual * round_s
     return PlannedBlock(
         id=f"b{number}",
@@ -203,6 +205,11 @@ def _block(
         tolerances=dict(matrix.tolerances),
         wish=wish_of(matrix.wish, budget, around) if matrix.wish is not None else None,
     )
+
+
+def _launch_s(specs: Sequence[CellSpec], matrix: Matrix, model: ModelFacts) -> float:
+    """What launching each of these cells takes beyond `single`."""
+    return sum(estimates.scenario_launch_s(scenarios.of(spec), matrix.budget, model.latency_ms) for spec in specs)
 
 
 def _sustained_s(specs: Sequence[CellSpec]) -> float:

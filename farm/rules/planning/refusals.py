@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from farm.contract.cells import NO_POLICY, PROGRAM_ENDING, CellSpec
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.cells import fills, recipes, threads
+from farm.rules.planning import scenario_problems
 from farm.rules.planning.plans import ModelFacts, NodeOffer
 from farm.rules.runtimes import conversions, distributions, frameworks, opsets, plugins, providers, releases, web
 from farm.rules.runtimes.compatibility import Stamps
@@ -336,6 +338,12 @@ def _shape_problem(name: str, size: int, about: Circumstances) -> str | None:
     return None
 
 
+def _not_in_scenario(spec: CellSpec, about: Circumstances) -> Reason | None:
+    """What a scenario cannot do with this model, runtime or provider."""
+    problem = scenario_problems.first(spec, about.model, shape_problem=partial(_shape_problem, about=about))
+    return None if problem is None else Reason(code=ReasonCode.NOT_SUPPORTED, text=problem)
+
+
 def _no_inputs(spec: CellSpec, about: Circumstances) -> Reason | None:
     """Nothing that was tried at inspection ran. Whoever says sizes or inputs may know better."""
     model = about.model
@@ -391,5 +399,6 @@ _RULES: tuple[Rule, ...] = (
     _wrong_batch,
     _wrong_shapes,
     _wrong_inputs,
+    _not_in_scenario,
     _no_inputs,
 )

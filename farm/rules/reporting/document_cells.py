@@ -7,13 +7,13 @@ from farm.contract.blocks import Tolerance
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.contract.reports import CheckReport, TraceReport
-from farm.rules.cells import identity, metrics, sustained
+from farm.rules.cells import identity, metrics, scenarios, sustained
 from farm.rules.cells.commands import repeat_command
 from farm.rules.judging.evidence import Evidence
 from farm.rules.judging.summaries import CellSummary, summarise
 from farm.rules.planning.plans import Arm, RefusedPoint
 from farm.rules.quality import parity
-from farm.rules.reporting import accuracies, parities
+from farm.rules.reporting import accuracies, parities, phases
 from farm.rules.reporting.fed import inputs_of
 from farm.rules.reporting.records import BlockRecord, RunRecord
 from farm.rules.runtimes import providers
@@ -71,7 +71,9 @@ def _measured_cell(
 ) -> doc.Cell:
     workload = arm.spec.workload
     check = evidence.checks.get(arm.arm)
-    summary = summarise(evidence.samples(arm.arm), batch=workload.batch, concurrency=workload.concurrency)
+    samples = evidence.samples(arm.arm)
+    summary = summarise(samples, batch=workload.batch, concurrency=workload.concurrency)
+    judged = _parity(arm.spec, check, record, own=one.block.tolerances)
     known = (
         _identity(arm.spec, arm.labels, record, sustained_s=one.block.sustained_s)
         | _numbers(summary)
@@ -86,12 +88,14 @@ def _measured_cell(
         "status": ending[0],
         "reason": ending[1],
         "repeat_command": repeat_command(arm.spec, record.model.main),
-        "parity": _parity(arm.spec, check, record, own=one.block.tolerances),
+        "parity": phases.with_answers(judged, summary, what=scenarios.of(arm.spec).answers),
         "engines": parities.engines_of(arm, evidence.engines, one.block.arms, main=record.model.main),
         "unoptimised": parities.unoptimised(check),
         "sustained": _sustained(arm, evidence),
         "accuracy": _accuracy(arm, one, evidence),
         "model_bytes": record.sizes.get(arm.spec.digest),
+        "phases": phases.phases_of(samples),
+        "scenario_text": phases.text_of(summary),
         "metrics": _carried(check, summary),
     }
     return doc.Cell.model_validate(known | ended)

@@ -21,6 +21,7 @@ from farm.contract.reports import (
 )
 from farm.contract.sustained import CurveReport
 from farm.registry.models import EvaluationData
+from farm.rules.cells import scenarios
 from farm.rules.judging.judging import MORE_TRACES
 from farm.rules.judging.summaries import TimingsProblem, unpack_timings
 from farm.rules.planning.plans import PlannedBlock
@@ -156,11 +157,13 @@ def _seconds_of(place: ArmSample, block: PlannedBlock) -> float:
         return 0.0
     if place.sample.nodes_us and not block.is_tracing_rounds:
         raise _implausible(f"arm {place.arm} has times of nodes, which were not asked for")
+    spec = block.arms[place.arm].spec
+    if place.sample.phases and scenarios.is_plain(spec):
+        raise _implausible(f"arm {place.arm} has phases, which its scenario has none of")
     problem = next(_sample_problems(place.sample), None)
     if problem is not None:
         raise _implausible(f"arm {place.arm}: {problem}")
-    concurrency = block.arms[place.arm].spec.workload.concurrency
-    return place.sample.mean_ms * place.sample.n / 1000.0 / concurrency
+    return place.sample.mean_ms * place.sample.n / 1000.0 / spec.workload.concurrency
 
 
 def _sample_problems(sample: Sample) -> Iterator[str]:

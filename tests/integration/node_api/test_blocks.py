@@ -124,6 +124,25 @@ def test_a_node_of_before_scenarios_gets_the_order_to_work_on_that_it_knows(
     assert order["arms"][0]["cell"]["workload"].get("scenario") == scenario
 
 
+def test_a_node_of_before_scenarios_is_not_given_one_that_it_does_not_know(
+    machine: NodeClient, team: Team, member: User
+) -> None:
+    block = first_block(make_run(make_version(team), member, scenario="fresh"))
+    answer = machine.post(f"blocks/{block.pk}/claim", {"attempt": 1})
+    assert (answer.status_code, answer.json()["code"]) == (409, "not_offered")
+    assert answer.json()["detail"].startswith("The agent is older than the scenario 'fresh': upgrade it")
+    assert Block.objects.get(pk=block.pk).state == "queued"
+
+
+def test_phases_of_a_scenario_that_has_none_are_refused(machine: NodeClient, block: Block, token: str) -> None:
+    sample = make_sample(1.0).model_dump(mode="json")
+    phases = [{"name": "seq=4", "metrics": {"p50_ms": 1.0}}]
+    places = [{"arm": 0, "position": 0, "sample": {**sample, "phases": phases}}]
+    body = json.dumps({"attempt": 1, "report": {"kind": "round", "round": 0, "samples": places}})
+    answer = machine.post(f"blocks/{block.pk}/reports", body, token=token)
+    assert (answer.status_code, "phases" in answer.json()["detail"]) == (422, True)
+
+
 @pytest.mark.parametrize("times", [[1.0] * 2001, [-1.0], ["many"], [1e300], [None]])
 def test_times_of_nodes_that_are_none_or_too_many_are_refused(
     machine: NodeClient, block: Block, token: str, times: list[object]

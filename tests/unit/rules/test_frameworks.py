@@ -151,6 +151,12 @@ def test_what_would_change_an_onnx_or_a_session_is_refused_for_a_program(axis, n
     )
 
 
+def test_a_program_takes_fresh_inputs_and_no_shapes_by_name():
+    refused = refusal_of({"runtime": ["torch==2.13.0"], "scenario": "fresh:n=1+2"}, make_model(source=PROGRAM))
+    assert refused.text == "torch==2.13.0 knows no dimensions by name: leave the shapes of fresh out."
+    assert planned({"runtime": ["torch==2.13.0"], "scenario": "fresh"}, make_model(source=PROGRAM)).blocks
+
+
 def test_the_newest_opset_of_a_runtime_leaves_a_program_as_it_is():
     plan = planned({"runtime": ["torch==2.13.0"], "opset": ["max-of-runtime"]}, make_model(source=PROGRAM))
     assert plan.blocks[0].arms[0].spec.recipe == Recipe(is_program=True)

@@ -5,13 +5,20 @@ from typing import Any
 import pytest
 
 from farm.contract.cells import CellSpec, Runtime, Workload
-from farm.contract.document import Cell
-from farm.rules.cells import scenarios
+from farm.contract.document import Cell, Figure, Parity
+from farm.contract.reports import Phase, Sample
+from farm.rules.cells import growth, scenarios
+from farm.rules.cells.metrics import DIFFERING, GROWTH
+from farm.rules.cells.numbers import MIB
 from farm.rules.cells.problems import MatrixProblem
+from farm.rules.cells.scenarios import Scenario
 from farm.rules.changes import watching
+from farm.rules.judging.summaries import summarise
 from farm.rules.matrices import matrix
 from farm.rules.planning import planning
-from tests.unit.rules.making import make_model
+from farm.rules.planning.plans import NodeOffer
+from farm.rules.reporting import phases
+from tests.unit.rules.making import make_model, make_sample
 from tests.unit.rules.test_cell_axes import cell
 from tests.unit.rules.test_cell_matrices import cells_of
 
@@ -24,6 +31,12 @@ from tests.unit.rules.test_cell_matrices import cells_of
         ("load:closed=4", "load:closed=4"),
         ({"load": {"closed": "4"}}, "load:closed=4"),
         ("load:closed=1", "single"),
+        ("fresh", "fresh"),
+        ({"fresh": None}, "fresh"),
+        ("fresh:sets=8", "fresh"),
+        ({"fresh": {"sets": 16, "shapes": {"seq": [16, "random"]}}}, "fresh:sets=16:seq=16+random"),
+        ({"fresh": {"seq": 64}}, "fresh:seq=64"),
+        ("fresh:b=1+2:a=3", "fresh:a=3:b=1+2"),
         ("sustained:10", "sustained:10"),
         ("sustained: 0.5", "sustained:0.5"),
         ({"sustained": 10}, "sustained:10"),
@@ -38,8 +51,15 @@ def test_a_scenario_has_one_text_however_it_is_written(written: object, text: st
     ("written", "words"),
     [
         ("singel", "Unknown scenario 'singel': did you mean 'single'?"),
-        (7, "scenario has 7: write a name such as single"),
+        (7, "scenario has 7: write a name such as fresh"),
         ({"single": {}, "load": {}}, "scenario has {'single'"),
+        ("fresh:sets=7", "sets of fresh is '7': write a whole number from 8 to 64."),
+        ("fresh:seq=sixteen", "seq of fresh is 'sixteen': write a whole number from 1 to"),
+        ("fresh:seq=random", "The sizes of 'seq' are random alone"),
+        ({"fresh": {"seq": []}}, "The sizes of 'seq' are 0: fresh takes 1 to 16"),
+        ({"fresh": {"a b": 4}}, "The scenario fresh has the option 'a b'"),
+        ({"fresh": {"shapes": 4}}, "The shapes of fresh are 4"),
+        ({"fresh": 8}, "The scenario fresh has 8: write its options"),
         ("single:fast=1", "The scenario single has no options"),
         ("load", "The scenario load needs its streams: write `load:closed=4`."),
         ({"load": 4}, "The scenario load has 4: write its options"),
@@ -69,6 +89,8 @@ def test_what_is_no_scenario_is_refused_in_one_sentence(written: object, words: 
         ("single", "single"),
         ("load:closed=4", "closed loop of 4"),
         ("sustained:0.5", "sustained 0.5 min"),
+        ("fresh", "fresh inputs"),
+        ("fresh:b=1+2:a=3", "fresh inputs (a 3; b 1, 2)"),
         ("of a later release", "of a later release"),
     ],
 )
@@ -119,12 +141,17 @@ def test_single_changes_no_digest_and_no_message() -> None:
     assert CellSpec.model_validate_json(spec(scenario="sustained:1").model_dump_json()) == spec(scenario="sustained:1")
 
 
+SEVERAL = ["single", "load:closed=2", "fresh", "sustained:1"]
+
+
 def test_cells_of_different_scenarios_stand_in_blocks_of_their_own_and_are_never_compared() -> None:
-    declared = matrix.parse({"runtime": ["1.29.0", "1.31.1"], "scenario": ["single", "load:closed=2", "sustained:1"]})
+    declared = matrix.parse(
+        {"runtime": ["1.29.0", "1.31.1"], "scenario": ["single", "load:closed=2", "fresh", "sustained:1"]}
+    )
     plan = planning.plan(declared, make_model())
     kinds = [{scenarios.of(arm.spec).kind for arm in block.arms} for block in plan.blocks]
-    assert kinds == [{"single", "load"}, {"sustained"}]
-    assert [block.sustained_s for block in plan.blocks] == [0.0, 60.0]
+    assert kinds == [{"single", "load"}, {"fresh"}, {"sustained"}]
+    assert [block.sustained_s for block in plan.blocks] == [0.0, 0.0, 60.0]
     # one release with more streams is compared as it always was
     assert {one.axis for one in plan.blocks[0].comparisons} == {"runtime", "concurrency"}
     assert {one.axis for one in plan.blocks[1].comparisons} == {"runtime"}
@@ -137,3 +164,91 @@ def test_a_series_is_that_of_before_where_nothing_new_is_said() -> None:
     assert series() == series(scenario="single")
     assert series(concurrency=4) == series(concurrency=4, scenario="load:closed=4")
     assert series() != series(scenario="sustained:10")
+
+
+def test_a_plan_knows_the_minutes_of_fresh_inputs() -> None:
+    declared = {"runtime": ["1.29.0", "1.31.1"]}
+    plans = [
+        planning.plan(matrix.parse({**declared, "scenario": one}), make_model(latency_ms=5.0))
+        for one in ("single", "fresh")
+    ]
+    # of 1,000 inferences those beyond the window of 0.3 s, and three of each set alone, in 8 rounds of both arms
+    assert plans[1].minutes - plans[0].minutes == pytest.approx(16 * (5.0 - 0.3 + 0.12) / 60.0)
+
+
+def test_the_runner_is_told_the_sets_and_which_inputs_follow_from_sizes() -> None:
+    made = {"ids": "0..99", "places": "positions", "length": "size:seq"}
+    order = scenarios.as_order(spec(scenario="fresh:sets=16:seq=16+random", seed=7, inputs=made))
+    assert order == {
+        "kind": "fresh", "sets": 16, "seed": 7, "shapes": {"seq": [16, "random"]},
+        "made": {"places": "positions", "length": "size:seq"},
+    }  # fmt: skip
+    assert (scenarios.is_plain(spec(scenario="fresh")), scenarios.is_one_stream(spec(scenario="fresh"))) == (
+        False,
+        True,
+    )
+    assert not scenarios.is_one_stream(spec(concurrency=2))
+
+
+@pytest.mark.parametrize(
+    ("declared", "facts", "words"),
+    [
+        ({"concurrency": 2}, {}, "The scenario fresh has streams of its own: leave out concurrency 2."),
+        ({"runtime": "onnxruntime-web==1.31.0", "provider": "wasm"}, {}, "scenario single alone: leave fresh out"),
+        ({"scenario": "fresh:sequnce=16"}, {"dims": {"sequence": None}}, "the nearest is 'sequence'"),
+        ({"scenario": "fresh:sequence=16"}, {"dims": {"sequence": 8}}, "is fixed at 8"),
+        (
+            {"scenario": "fresh:sequence=16", "provider": "tensorrt", "runtime": "onnxruntime-gpu==1.26.0"},
+            {},
+            "builds an engine for the shapes that it is given",
+        ),
+    ],
+)
+def test_what_fresh_cannot_do_is_refused_in_one_sentence(
+    declared: dict[str, Any], facts: dict[str, Any], words: str
+) -> None:
+    given = {"runtime": "1.31.1", "scenario": "fresh", **declared}
+    fleet = [NodeOffer(id="1", tags=frozenset({"cpu", "wasm", "tensorrt"}))]
+    (point,) = planning.plan(matrix.parse(given), make_model(**facts), fleet).refused
+    assert words in point.reason.text
+
+
+def test_fresh_takes_dynamic_dimensions_and_the_batch_by_its_name() -> None:
+    model = make_model(batch="n", dims={"sequence": None})
+    plan = planning.plan(matrix.parse({"runtime": "1.31.1", "scenario": "fresh:n=1+8:sequence=16"}), model)
+    assert not plan.refused
+
+
+@pytest.mark.parametrize(
+    ("figure", "words"),
+    [
+        (
+            {"value": 1.0 * MIB, "low": 0.9 * MIB, "high": 1.1 * MIB},
+            "Memory grows by 1.00 MiB in 1,000 inferences (",
+        ),
+        ({"value": -10.0, "low": -20.0, "high": 10.0}, "Memory settles: 0.00 MiB in 1,000 inferences (95 % interval"),
+        ({"value": 0.0}, "Memory settles: 0.00 MiB in 1,000 inferences."),
+        ({"value": 0.5 * MIB, "low": 0.0, "high": 1.0 * MIB}, "Whether memory grows is undecided: 0.50 MiB"),
+    ],
+)
+def test_growth_is_told_with_its_interval(figure: dict[str, float], words: str) -> None:
+    assert growth.sentence(Figure.model_validate(figure)).startswith(words)
+
+
+def test_phases_are_medians_over_launches_and_other_answers_fail_parity() -> None:
+    def launch(p50_ms: float, differing: float) -> Sample:
+        phase = Phase(name="seq=4", metrics={"p50_ms": p50_ms})
+        plain = make_sample(1.0)
+        told = {GROWTH: 2.0 * MIB, DIFFERING: differing}
+        return plain.model_copy(update={"phases": (phase,), "metrics": told})
+
+    samples = [launch(1.0, 0.0), launch(3.0, 2.0), launch(2.0, 0.0)]
+    (found,) = phases.phases_of(samples)
+    assert (found.name, found.launches, found.metrics) == ("seq=4", 3, {"p50_ms": 2.0})
+    summary = summarise(samples)
+    assert phases.text_of(summary).startswith("Memory grows by 2.00 MiB")
+    judged = phases.with_answers(Parity(verdict="pass", text="Within."), summary, what=Scenario("fresh").answers)
+    assert (judged.verdict, judged.text) == ("fail", "2 of 8 input sets were answered otherwise than alone. Within.")
+    quiet = summarise([launch(1.0, 0.0)])
+    assert phases.with_answers(Parity(), quiet, what="") == phases.with_answers(Parity(), None, what="") == Parity()
+    assert phases.text_of(None) == ""

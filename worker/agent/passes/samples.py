@@ -134,7 +134,7 @@ def is_gated(arm: PreparedArm) -> bool:
         and cell.provider == CPU
         and cell.session.threads == 1
         and cell.session.execution_mode == "sequential"
-        and scenarios.is_plain(cell)
+        and scenarios.is_one_stream(cell)
     )
 
 

@@ -3,6 +3,7 @@
 import base64
 import zlib
 from collections.abc import Mapping, Sequence
+from typing import TypedDict
 
 import numpy as np
 
@@ -12,6 +13,13 @@ from worker.runner import memory, windows
 MAX_TIMINGS = 10_000
 
 Peaks = tuple[int, int | None]
+
+
+class Phase(TypedDict):
+    """A part of a launch with figures of its own."""
+
+    name: str
+    metrics: dict[str, float]
 
 
 def of_parts(taken: Sequence[windows.Timings], warm: Sequence[windows.Warmup], *, wall_ns: int) -> dict[str, object]:

@@ -10,6 +10,10 @@ def named(kind: str) -> MakeScenario:
         from worker.runner.scenarios.single import Single
 
         return Single
+    if kind == "fresh":
+        from worker.runner.scenarios.fresh import Fresh
+
+        return Fresh
     if kind == "load":
         from worker.runner.scenarios.load import ClosedLoop
 

@@ -1,0 +1,87 @@
+"""What a cell's scenario found, phase by phase: memory over inferences, latency by shape."""
+
+from collections.abc import Sequence
+
+from dashboard import numbers, words
+from dashboard.figures import colours, scales, theme
+from dashboard.figures.figure import Figure
+from dashboard.figures.theme import Json
+from dashboard.tables import Column, Entry, Number, Table, written
+from farm.contract.document import Cell, CellPhase
+from farm.rules.cells.numbers import MIB
+
+MEMORY, SHAPES = "memory", "shapes"
+
+
+def figures_of(cell: Cell) -> list[Figure]:
+    """The figures of the cell's scenario; none where it has no phases."""
+    memory = [one for one in cell.phases if "resident_bytes" in one.metrics]
+    shapes = [one for one in cell.phases if "p50_ms" in one.metrics]
+    return [*([_memory(cell, memory)] if memory else []), *([_shapes(cell, shapes)] if shapes else [])]
+
+
+def _memory(cell: Cell, phases: Sequence[CellPhase]) -> Figure:
+    after = [one.metrics["inferences"] for one in phases]
+    resident = [one.metrics["resident_bytes"] / MIB for one in phases]
+    columns: tuple[Column[CellPhase], ...] = (
+        Number("inferences", lambda one: written(one.metrics["inferences"], _whole)),
+        Number("resident, MiB", lambda one: written(one.metrics["resident_bytes"] / MIB, _one_digit)),
+    )
+    return Figure(
+        name=MEMORY,
+        title=cell.scenario_text.rstrip(".") or "Memory over inferences",
+        summary=(
+            f"Resident memory at {numbers.count(len(phases), 'point')} of a launch, the median of "
+            f"{numbers.count(phases[0].launches, 'launch', 'launches')}. The table below has every point."
+        ),
+        data=[_line(cell, after, resident, hover="%{x:.4~g}: %{y:.5~g} MiB<extra></extra>")],
+        layout=theme.layout(
+            height=240,
+            xaxis=theme.axis("inferences", **scales.linear(after)),
+            yaxis=theme.axis("resident, MiB", **scales.linear(resident, from_zero=False)),
+        ),
+        table=Table.of(MEMORY, "Memory over inferences", columns, phases),
+    )
+
+
+def _shapes(cell: Cell, phases: Sequence[CellPhase]) -> Figure:
+    ordered = sorted(phases, key=lambda one: one.metrics["p50_ms"])
+    p50s = [one.metrics["p50_ms"] for one in ordered]
+    low, high = (f"{numbers.milliseconds(one.metrics['p50_ms'])} ms at {one.name}" for one in (ordered[0], ordered[-1]))
+    columns: tuple[Column[CellPhase], ...] = (
+        Column("shape", lambda one: Entry(one.name, is_name=True)),
+        Number("p50, ms", lambda one: written(one.metrics["p50_ms"], numbers.milliseconds)),
+        Number("inferences", lambda one: written(one.metrics.get("n"), _whole)),
+    )
+    return Figure(
+        name=SHAPES,
+        title=f"p50 from {low} to {high}",
+        summary=f"p50 of {numbers.count(len(ordered), 'shape')}. The table below has every one.",
+        data=[_line(cell, [one.name for one in ordered], p50s, hover="%{x}: %{y:.5~g} ms<extra></extra>")],
+        layout=theme.layout(
+            height=240, xaxis=theme.axis("shape", type="category"), yaxis=theme.axis("p50, ms", **scales.linear(p50s))
+        ),
+        table=Table.of(SHAPES, "Latency by shape", columns, ordered),
+    )
+
+
+def _line(cell: Cell, x: Sequence[object], y: Sequence[float], *, hover: str) -> Json:
+    colour = colours.runtime(cell.runtime)
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": words.runtime(cell.runtime),
+        "x": list(x),
+        "y": list(y),
+        "line": {"color": colour, "width": 1.5},
+        "marker": {"color": colour, "size": 7},
+        "hovertemplate": hover,
+    }
+
+
+def _whole(value: float | None) -> str:
+    return "" if value is None else numbers.fixed(value, 0)
+
+
+def _one_digit(value: float | None) -> str:
+    return "" if value is None else numbers.fixed(value, 1)

@@ -1,0 +1,32 @@
+"""What a cell on fresh inputs says of memory: settled, or growing, and by how much. Pure."""
+
+from farm.contract.document import Figure
+from farm.rules.cells.numbers import MIB
+
+# what the pages of a process come and go by is no growth
+LEAST_BYTES = 64 * 1024
+
+
+def is_growing(growth: Figure) -> bool:
+    """Whether every launch that could be says so: the interval lies above what comes and goes."""
+    return growth.low is not None and growth.low > LEAST_BYTES
+
+
+def sentence(growth: Figure) -> str:
+    """One sentence on the growth of 1,000 inferences."""
+    if is_growing(growth):
+        return f"Memory grows by {_mib(growth.value)} MiB in 1,000 inferences{_interval(growth)}."
+    if growth.low is None or growth.high is None or growth.high <= LEAST_BYTES:
+        return f"Memory settles: {_mib(growth.value)} MiB in 1,000 inferences{_interval(growth)}."
+    return f"Whether memory grows is undecided: {_mib(growth.value)} MiB in 1,000 inferences{_interval(growth)}."
+
+
+def _interval(growth: Figure) -> str:
+    if growth.low is None or growth.high is None:
+        return ""
+    return f" (95 % interval {_mib(growth.low)} to {_mib(growth.high)}, {len(growth.samples)} launches)"
+
+
+def _mib(value: float) -> str:
+    # no minus before a zero
+    return f"{round(value / MIB, 2) + 0.0:.2f}"

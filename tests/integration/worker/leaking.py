@@ -1,0 +1,41 @@
+"""A staged runner whose sessions leak when their input is another than the one before, and not otherwise.
+
+Copied over the stage's `__main__.py`. 1 MiB in 1,000 inferences: 1,049 bytes each time that the bytes change.
+"""
+
+import hashlib
+import io
+import json
+import sys
+
+LEAKED = 1_049
+text = sys.stdin.buffer.read()
+order = json.loads(text)
+is_leaking = order["session"]["config"].pop("test.leak", "") == "1"
+sys.stdin = io.TextIOWrapper(io.BytesIO(json.dumps(order).encode()))
+
+from worker.runner.entry import main  # noqa: E402
+
+if is_leaking:
+    from worker.runner import feeding
+
+    kept: list[bytes] = []
+    last: list[bytes] = [b""]
+    plain = feeding.Feed.timed_call
+
+    def timed_call(self):
+        call = plain(self)
+        arrays = [one[1] for one in self._held if isinstance(one, tuple)]
+        own = hashlib.sha256(b"".join(array.tobytes() for array in arrays)).digest()
+
+        def leaking():
+            if own != last[0]:
+                last[0] = own
+                kept.append(b"x" * LEAKED)
+            return call()
+
+        return leaking
+
+    feeding.Feed.timed_call = timed_call
+
+main()

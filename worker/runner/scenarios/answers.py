@@ -1,0 +1,55 @@
+"""Answers held against those that the same session gave to the same inputs alone, before anything else ran."""
+
+import numpy as np
+
+from worker.runner import parity
+from worker.runner.arrays import Arrays
+from worker.runner.order import Order
+
+# answers beyond these bytes are not kept, and so not compared
+MOST_BYTES = 256 << 20
+
+Outputs = dict[str, object]
+
+
+class Kept:
+    """The serial answers to sets of inputs, by the set's number."""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._answers: dict[int, Arrays] = {}
+        self._bytes = 0
+        self._is_repeatable = True
+        self._compared: set[int] = set()
+        self._differing: set[int] = set()
+
+    def serial(self, number: int, outputs: Outputs) -> None:
+        """Keep an answer."""
+        arrays = {name: value for name, value in outputs.items() if isinstance(value, np.ndarray)}
+        self._bytes += sum(value.nbytes for value in arrays.values())
+        if self._bytes <= MOST_BYTES:
+            self._answers[number] = arrays
+
+    def again(self, number: int, outputs: Outputs) -> None:
+        """A second answer to the same inputs, alone too: where it is another, the model draws, and nothing is told."""
+        self._is_repeatable &= not self._differ(number, outputs)
+
+    def compare(self, number: int, outputs: Outputs) -> None:
+        """An answer given among others."""
+        if number in self._answers:
+            self._compared.add(number)
+            if self._differ(number, outputs):
+                self._differing.add(number)
+
+    @property
+    def differing(self) -> float | None:
+        """How many sets were answered otherwise than alone; None where that cannot be told."""
+        return float(len(self._differing)) if self._is_repeatable and self._compared else None
+
+    def _differ(self, number: int, outputs: Outputs) -> bool:
+        """Whether an element is further from the serial answer than the order's tolerance."""
+        compared = (
+            parity.compare_output(name, outputs.get(name), value, **self._order.tolerance_of(name))
+            for name, value in self._answers.get(number, {}).items()
+        )
+        return any(one.get("violations") for one in compared)

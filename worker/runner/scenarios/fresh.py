@@ -1,0 +1,242 @@
+"""`fresh`: the inputs change from inference to inference, and their shapes may too.
+
+Memory is read between inferences: what grows once it has settled is a leak, what grows before is an arena's.
+"""
+
+import os
+import time
+from array import array
+from collections.abc import Sequence
+
+import numpy as np
+
+from worker.runner import faults, opening, windows
+from worker.runner.arrays import load_arrays
+from worker.runner.order import BudgetOrder
+from worker.runner.scenarios import answers, summaries
+from worker.runner.scenarios.inputs import InputSet, Wanted, sets_of
+from worker.runner.scenarios.protocol import Call, Room
+
+# inferences of a launch at least, of models that are quick enough to do them within MOST_S
+RUNS = 1_000
+MOST_S = 10.0
+# … and at most, so that what is kept of them is laid out beforehand
+MOST_RUNS = 50_000
+READ_NS = 1_000_000
+# points of the memory's course that are told
+POINTS = 8
+
+
+class Fresh:
+    """Every set once alone, then all of them in turn."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        told = room.order.scenario
+        self._wanted = Wanted(told["sets"], told["seed"], told["shapes"], told["made"])
+        self._sets: list[InputSet] = []
+        self._calls: list[Call] = []
+        self._kept: answers.Kept
+        self._facts: dict[str, object] = {}
+        self._course: Course | None = None
+        self._feeds: list[opening.Feed] = []
+
+    def open(self) -> None:
+        order, timer = self._room.order, self._room.timer
+        kind = opening.kind_of(order)
+        engine = kind.open_engine(order, timer=timer)
+        given = kind.choose_inputs(engine, load_arrays(order.inputs))
+        self._sets = sets_of(given, kind.dimensions(engine), self._wanted)
+        self._kept = answers.Kept(order)
+        with timer.phase("first"):
+            for number, one in enumerate(self._sets):
+                with _refused_in_words(one, number=number, count=len(self._sets)):
+                    feed = kind.feed(engine, one.arrays)
+                    feed.run_first()
+                    self._kept.serial(number, feed.outputs())
+                    feed.settle()
+                    self._kept.again(number, feed.outputs())
+                self._feeds.append(feed)
+        wrap = self._room.wrap_call
+        calls = [feed.timed_call() for feed in self._feeds]
+        self._calls = [wrap(call) for call in calls] if wrap else calls
+        self._facts = {"requested_providers": engine.requested, "active_providers": engine.active}
+
+    def step(self) -> bool:
+        budget, timer = self._room.order.budget, self._room.timer
+        if self._course is None:
+            with timer.phase("warmup"):
+                warm = windows.warm_up(in_turn(self._calls), budget)
+            self._course = Course(len(self._calls), warm)
+            return True
+        with timer.phase("window"):
+            self._course.run(self._calls, budget)
+        return False
+
+    def close(self) -> dict[str, object]:
+        course, gate = self._course, self._room.order.gate_cpu_share
+        assert course is not None
+        peaks = summaries.peaks()
+        for number, feed in enumerate(self._feeds):
+            self._kept.compare(number, feed.outputs())
+        cpu_share = course.cpu_ns / course.wall_ns
+        durations, cpu_p50_ns = course.durations(), course.cpu_p50_ns()
+        metrics = {"growth_bytes_per_1000": course.growth(), "differing_answers": self._kept.differing}
+        sample = {
+            **summaries.summarise([durations]),
+            "warmup_runs": course.warm.runs,
+            "warmup_ms": course.warm.wall_ns / 1e6,
+            "is_stable": course.warm.agreed and course.is_stable,
+            "cpu_share": cpu_share,
+            "cpu_p50_ms": None if gate is None or cpu_p50_ns is None else cpu_p50_ns / 1e6,
+            "is_disturbed": gate is not None and cpu_share < gate,
+            "throughput": durations.size / (course.wall_ns / 1e9),
+            "phases": [*self._by_shape(durations), *course.points()],
+            **summaries.beside(peaks, metrics),
+        }
+        return {"sample": sample, **self._facts}
+
+    def _by_shape(self, durations: windows.Durations) -> list[summaries.Phase]:
+        """The p50 of each shape, in the order of the sets."""
+        labels = [one.label for one in self._sets]
+        found: list[summaries.Phase] = []
+        for label in dict.fromkeys(label for label in labels if label):
+            of_label = [durations[place :: len(labels)] for place, one in enumerate(labels) if one == label]
+            together = np.concatenate(of_label)
+            if together.size:
+                metrics = {"p50_ms": float(np.median(together)) * 1e-6, "n": float(together.size)}
+                found.append({"name": label, "metrics": metrics})
+        return found
+
+
+class Course:
+    """Durations in order, and the memory that was resident between them, in arrays that are laid out beforehand."""
+
+    def __init__(self, sets: int, warm: windows.Warmup) -> None:
+        self.warm = warm
+        self.wall_ns = 0
+        self.cpu_ns = 0
+        self._sets = sets
+        # written to, so that their pages are there
+        self._durations = array("Q", [1]) * MOST_RUNS
+        self._after = array("Q", [1]) * MOST_RUNS
+        self._resident = array("Q", [1]) * MOST_RUNS
+        self._cpu_ns = array("Q", [1]) * MOST_RUNS
+        self._runs = 0
+        self._readings = 0
+
+    def run(self, calls: Sequence[Call], budget: BudgetOrder) -> None:
+        """All sets in turn until there are inferences and seconds enough; whole turns alone."""
+        at_least_ns, at_most_ns = int(max(budget.window_s, budget.at_least_s) * 1e9), int(MOST_S * 1e9)
+        clock = time.perf_counter_ns
+        with Resident() as resident:
+            began, cpu_began, read_at = clock(), time.thread_time_ns(), 0
+            while True:
+                for call in calls:
+                    before = clock()
+                    call()
+                    now = clock()
+                    self._durations[self._runs] = now - before
+                    self._runs += 1
+                if now - read_at >= READ_NS:
+                    read_at = now
+                    self._after[self._readings], self._resident[self._readings] = self._runs, resident.bytes()
+                    self._cpu_ns[self._readings] = time.thread_time_ns()
+                    self._readings += 1
+                is_enough = self._runs >= RUNS and now - began >= at_least_ns
+                if is_enough or now - began >= at_most_ns or self._runs + self._sets > MOST_RUNS:
+                    break
+            self.wall_ns, self.cpu_ns = clock() - began, time.thread_time_ns() - cpu_began
+
+    def durations(self) -> windows.Durations:
+        """Of every inference, in ns."""
+        return np.array(self._durations[: self._runs], dtype=np.uint64)
+
+    def growth(self) -> float | None:
+        """Bytes that 1,000 inferences added once memory had settled."""
+        return growth_of(self._after[: self._readings], self._resident[: self._readings])
+
+    def cpu_p50_ns(self) -> float | None:
+        """Thread CPU time of an inference, the median over the stretches between readings; None without two."""
+        after, cpu_ns = (np.array(kept[: self._readings], dtype=np.float64) for kept in (self._after, self._cpu_ns))
+        each = float(np.median(np.diff(cpu_ns) / np.diff(after))) if self._readings > 1 else 0.0
+        return each if each > 0 else None
+
+    def points(self) -> list[summaries.Phase]:
+        """The memory's course in a few points."""
+        places = sorted({round(place) for place in np.linspace(0, self._readings - 1, min(POINTS, self._readings))})
+        return [
+            {"name": f"memory {number}", "metrics": {"inferences": after, "resident_bytes": resident}}
+            for number, place in enumerate(places, start=1)
+            for after, resident in [(float(self._after[place]), float(self._resident[place]))]
+        ]
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether both halves have the same p50."""
+        found = self.durations()
+        middle = found.size // 2 // self._sets * self._sets
+        return middle == 0 or windows.do_agree([float(np.median(found[:middle])), float(np.median(found[middle:]))])
+
+
+def growth_of(after: Sequence[int], resident: Sequence[int]) -> float | None:
+    """Bytes in 1,000 inferences, from the median of the last quarter of the readings against that of the third.
+
+    Medians of quarters, and not a line, because memory comes in steps; the first half is settling. None for fewer than
+    eight readings.
+    """
+    quarter = len(after) // 4
+    if quarter < 2:
+        return None
+    third, last = slice(2 * quarter, 3 * quarter), slice(len(after) - quarter, len(after))
+    inferences = float(np.median(after[last])) - float(np.median(after[third]))
+    grown = float(np.median(resident[last])) - float(np.median(resident[third]))
+    return 1000.0 * grown / inferences if inferences > 0 else None
+
+
+class Resident:
+    """What is resident of this process, read without opening anything anew; away from Linux 0."""
+
+    def __enter__(self) -> "Resident":
+        try:
+            self._file = os.open("/proc/self/statm", os.O_RDONLY)
+        except OSError:
+            self._file = -1
+        self._page = os.sysconf("SC_PAGE_SIZE")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+
+    def bytes(self) -> int:
+        """Bytes now."""
+        return int(os.pread(self._file, 128, 0).split()[1]) * self._page if self._file >= 0 else 0
+
+
+def in_turn(calls: Sequence[Call]) -> Call:
+    """One inference, of the next set each time."""
+    place = -1
+
+    def call() -> object:
+        nonlocal place
+        place = (place + 1) % len(calls)
+        return calls[place]()
+
+    return call
+
+
+class _refused_in_words:  # noqa: N801  a context manager, as faults.translated is
+    """Says which set the model refused."""
+
+    def __init__(self, one: InputSet, *, number: int, count: int) -> None:
+        self._what = one.label or "its values"
+        self._place = f"set {number + 1} of {count}"
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if error is None or isinstance(error, faults.Refusal) or not isinstance(error, Exception):
+            return
+        code, text = faults.explain(error, during="run")
+        raise faults.Refusal(code, f"the model refused {self._place} ({self._what}): {text}") from error

@@ -1,0 +1,78 @@
+"""Sets of inputs from the given ones: other values in the same places, and other sizes of dynamic dimensions.
+
+Values are drawn by the seed from those that each input has, so that tokens stay tokens and masks stay masks.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from worker.runner.arrays import Arrays
+from worker.runner.parity import Array
+
+# inputs whose values follow from sizes
+POSITIONS, SIZE = "positions", "size:"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which sets: how many, sizes by dimension, and how inputs are made that are no draw, by name.
+
+    A size that is `random` is drawn between the least and the largest of the others, from 1 where there is one other.
+    """
+
+    count: int = 8
+    seed: int = 0
+    shapes: Mapping[str, Sequence[object]] = field(default_factory=dict)
+    made: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class InputSet:
+    """One set, and the sizes that it has of the dimensions that change, as `sequence=16`."""
+
+    arrays: Arrays
+    label: str = ""
+
+
+def sets_of(given: Arrays, dims: Mapping[str, Sequence[object]], wanted: Wanted) -> list[InputSet]:
+    """The sets in turn. `dims`: of each input its dimensions, dynamic ones by name."""
+    dice = np.random.default_rng(np.random.SeedSequence([wanted.seed % 2**32, 0xF4E5]))
+    count = max(wanted.count, *(len(sizes) for sizes in wanted.shapes.values())) if wanted.shapes else wanted.count
+    found = []
+    for number in range(count):
+        sizes = {name: _size(some, number, dice) for name, some in sorted(wanted.shapes.items())}
+        arrays = {name: _drawn(name, array, dims.get(name, ()), sizes, wanted, dice) for name, array in given.items()}
+        found.append(InputSet(arrays, " ".join(f"{name}={size}" for name, size in sizes.items())))
+    return found
+
+
+def _size(sizes: Sequence[object], number: int, dice: np.random.Generator) -> int:
+    wanted = sizes[number % len(sizes)]
+    if isinstance(wanted, int):
+        return wanted
+    known = [size for size in sizes if isinstance(size, int)]
+    least = min(known) if len(known) > 1 else 1
+    return int(dice.integers(least, max(known) + 1))
+
+
+def _drawn(
+    name: str,
+    array: Array,
+    dims: Sequence[object],
+    sizes: Mapping[str, int],
+    wanted: Wanted,
+    dice: np.random.Generator,
+) -> Array:
+    named = zip(dims, array.shape, strict=True) if len(dims) == array.ndim else ((None, size) for size in array.shape)
+    shape = tuple(sizes.get(dim, size) if isinstance(dim, str) else size for dim, size in named)
+    made = wanted.made.get(name, "")
+    if made == POSITIONS and shape:
+        return np.array(np.broadcast_to(np.arange(shape[-1], dtype=array.dtype), shape), order="C")
+    if made.startswith(SIZE) and made.removeprefix(SIZE) in sizes:
+        return np.full(shape, sizes[made.removeprefix(SIZE)], dtype=array.dtype)
+    if array.size == 0 or made.startswith(SIZE):
+        return array
+    # a scalar stays one
+    return np.asarray(array.reshape(-1)[dice.integers(0, array.size, shape)])
