@@ -8,6 +8,7 @@ from dashboard import numbers
 from dashboard.reading.facts import Fact
 from dashboard.tables import Column, Entry, Number, Table, counted
 from farm.contract.cells import PROGRAM_ENDING
+from farm.rules.generation import decoders
 from farm.rules.quality.findings import EXPLANATIONS
 
 if TYPE_CHECKING:
@@ -52,6 +53,15 @@ class Stored(TypedDict, total=False):
     operators: dict[str, int]
     findings: list[Found]
     feed: Feed | None
+
+
+@dataclass(frozen=True)
+class Named:
+    """An input or output for the rules."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | str, ...] | None
 
 
 @dataclass(frozen=True)
@@ -117,10 +127,18 @@ def _facts(stored: Stored) -> list[Fact]:
         Fact("Parameters", _parameters(stored)),
         Fact("Batch", _batch(stored.get("batch"))),
         Fact("Dynamic dimensions", ", ".join(stored.get("dims") or ()), is_name=True),
+        Fact("Generates", decoders.words_of(_named(stored.get("inputs")), _named(stored.get("outputs")))),
         Fact("Measured with", _sizes(stored.get("feed") or {}), is_name=True),
         Fact("Quantised", "yes" if stored.get("is_quantised") else ""),
         Fact("Custom domains", ", ".join(stored.get("custom_domains") or ()), is_name=True),
         Fact("Producer", str(stored.get("producer") or "")),
+    ]
+
+
+def _named(ports: Sequence[Port] | None) -> list[Named]:
+    return [
+        Named(str(port.get("name")), str(port.get("dtype")), tuple(port.get("shape") or ()) or None)
+        for port in ports or ()
     ]
 
 

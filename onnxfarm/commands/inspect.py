@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from farm.rules.generation import decoders
 from farm.rules.quality.findings import EXPLANATIONS
 from farm.rules.runtimes import compatibility as rules
 from farm.rules.runtimes.compatibility import Row, Stamps
@@ -92,10 +93,7 @@ def _show(model: Path, found: "Inspection", *, console: Console) -> None:
         for port in ports:
             table.add_row(kind, port.name, port.dtype, _shape(port))
     console.print(table)
-    if sizes := _free(found):
-        text = f"dynamic sizes (--shape NAME=SIZE): {', '.join(sizes)}"
-        console.print(text, highlight=False, markup=False, soft_wrap=True)
-    for line in _feed(found):
+    for line in (*_free(found), *_generates(found), *_feed(found)):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
     top = sorted(found.operators.items(), key=lambda entry: -entry[1])[:MOST_OPERATORS]
     console.print(f"operators: {', '.join(f'{count} {name}' for name, count in top)}", highlight=False, markup=False)
@@ -105,10 +103,17 @@ def _show(model: Path, found: "Inspection", *, console: Console) -> None:
         console.print("no findings", highlight=False)
 
 
-def _free(found: "Inspection") -> list[str]:
+def _free(found: "Inspection") -> Iterator[str]:
     """The dynamic dimensions of the inputs, by name, each once."""
     dims = [dim for port in found.inputs for dim in port.shape or ()]
-    return list(dict.fromkeys(dim for dim in dims if isinstance(dim, str)))
+    sizes = list(dict.fromkeys(dim for dim in dims if isinstance(dim, str)))
+    if sizes:
+        yield f"dynamic sizes (--shape NAME=SIZE): {', '.join(sizes)}"
+
+
+def _generates(found: "Inspection") -> Iterator[str]:
+    if words := decoders.words_of(found.inputs, found.outputs):
+        yield f"generates: {words}"
 
 
 def _feed(found: "Inspection") -> Iterator[str]:

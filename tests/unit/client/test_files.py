@@ -7,6 +7,7 @@ import onnx
 import pytest
 from typer.testing import CliRunner
 
+from farm.workshop.samples import making
 from onnxfarm.main import app
 from onnxfarm.model_files import files_of
 from onnxfarm.problems import Usage
@@ -60,6 +61,12 @@ def test_names_of_dimensions_are_never_cut_however_narrow_the_terminal(
     assert "…" not in shown.stdout
     line = next(line for line in shown.stdout.splitlines() if line.startswith("dynamic sizes"))
     assert all(name in line for name in names)
+
+
+def test_inspect_says_what_a_decoder_keeps_of_each_token(tmp_path: Path) -> None:
+    shown = CliRunner().invoke(app, ["inspect", str(making.write_model("decoder-gqa", tmp_path))])
+    assert shown.exit_code == 0, shown.output
+    assert "generates: a decoder with past: 2 layers, 2 heads of 64, vocabulary 1,000\n" in shown.stdout
 
 
 def test_inspect_tells_which_releases_load_a_model_and_how_it_is_known() -> None:

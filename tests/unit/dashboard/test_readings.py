@@ -5,7 +5,7 @@ import pytest
 from dashboard import axes
 from dashboard.reading import cell as reading
 from dashboard.reading import cells, comparisons, facts, side, verdict
-from dashboard.reading.inspection import inspection
+from dashboard.reading.inspection import Port, inspection
 from dashboard.reading.open_cells import open_cells
 from dashboard.reading.plan import blocks, refused, summary, warnings
 from dashboard.reading.plan import cells as plan_cells
@@ -388,6 +388,19 @@ def test_an_inspection_is_shown_with_its_findings_explained() -> None:
     ports, kinds = found.tables
     assert [row[3].text for row in ports.rows] == ["[N, 3]", "unknown rank"]
     assert [row[0].text for row in kinds.rows] == ["Add", "MatMul"]
+
+
+def test_an_inspection_says_of_a_decoder_what_it_is_or_what_is_missing() -> None:
+    ids: Port = {"name": "input_ids", "dtype": "int64", "shape": ["batch", "sequence"]}
+    scores: Port = {"name": "logits", "dtype": "float32", "shape": ["batch", "sequence", 99]}
+    past: Port = {"name": "past_0", "dtype": "float32", "shape": [2, "batch", 4, "past", 8]}
+    present: Port = {**past, "name": "present_0"}
+    paired = inspection({"inputs": [ids, past], "outputs": [scores, present]})
+    assert {fact.name: fact.text for fact in paired.facts}["Generates"] == (
+        "a decoder with past: 1 layer, 4 heads of 8, vocabulary 99"
+    )
+    alone = inspection({"inputs": [ids, past], "outputs": [scores]})
+    assert "past_0 has no present output" in {fact.name: fact.text for fact in alone.facts}["Generates"]
 
 
 @pytest.mark.parametrize(("batch", "text"), [(4, "fixed at 4"), (None, "the first dimension is not a batch")])

@@ -1,0 +1,191 @@
+"""A decoder with past, read off the names and shapes of a model's inputs and outputs.
+
+Inputs and outputs are paired as exporters name them: `past_key_values.N.key` → `present.N.key`, `past_key_N` →
+`present_key_N`, and `past_N` → `present_N`, which holds keys and values in one.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+_CACHE = re.compile(
+    r"^(?P<side>past|present)(?:_key_values)?(?:_(?P<early>key|value))?[._](?P<layer>\d{1,4})(?:[._](?P<late>key|value))?$"
+)
+_ANY_CACHE = re.compile(r"^(past|present)([._]|$)")
+_ENCODER = re.compile(r"(^|[._])(encoder|cross)([._]|$)|^decoder_input_ids$")
+_TOKENS = re.compile(r"^(input_ids|input_tokens|tokens?|token_ids|ids)$")
+_ROLES = {
+    "mask": (re.compile(r"^(attention_)?mask$"), 2),
+    "positions": (re.compile(r"^positions?(_ids)?$"), 2),
+    "last_places": (re.compile(r"^seqlens?_k$"), 1),
+    "total": (re.compile(r"^total_seq(uence)?_len(gth)?$"), 1),
+}
+_BYTES = {"float16": 2, "float32": 4, "float64": 8}
+# batch, heads, length, size of a head; in front of them 2 where keys and values are one tensor
+_APART, _TOGETHER = 4, 5
+
+Shape = Sequence[int | str] | None
+# of a cache: its layer, and key, value, or neither where one tensor holds both
+Key = tuple[int, str]
+
+
+class Port(Protocol):
+    """An input or output, as an inspection has it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dtype(self) -> str: ...
+
+    @property
+    def shape(self) -> Shape: ...
+
+
+class NotADecoder(Exception):
+    """Why a model with something like a past cannot generate here, in one sentence."""
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """What each input and output is for, by name; an empty name: the model has none of these.
+
+    `caches`: each past with its present. `heads`: of keys and values, each of `width` numbers. `vocabulary`: None where
+    the scores' shape does not say.
+    """
+
+    tokens: str
+    scores: str
+    caches: tuple[tuple[str, str], ...]
+    layers: int
+    heads: int
+    width: int
+    vocabulary: int | None
+    bytes_a_token: int
+    mask: str = ""
+    positions: str = ""
+    last_places: str = ""
+    total: str = ""
+
+    def sentence(self) -> str:
+        """`a decoder with past: 2 layers, 2 heads of 64, vocabulary 1,000`."""
+        words = f"a decoder with past: {_many(self.layers, 'layer')}, {_many(self.heads, 'head')} of {self.width:,}"
+        return words + (f", vocabulary {self.vocabulary:,}" if self.vocabulary is not None else "")
+
+
+def decoder_of(inputs: Sequence[Port], outputs: Sequence[Port]) -> Decoder | None:
+    """The decoder that these are of; None for a model without past. Raises NotADecoder."""
+    if not any(_ANY_CACHE.match(port.name) for port in inputs):
+        return None
+    if (other := next((port.name for port in inputs if _ENCODER.search(port.name)), None)) is not None:
+        raise NotADecoder(f"The input {other} is of an encoder-decoder, whose generation is not measured yet.")
+    pasts, presents = _caches(inputs), _caches(outputs)
+    _check_pairs(pasts, presents)
+    heads, width = _heads_of(pasts, presents)
+    roles = _roles(port for port in inputs if port not in pasts.values())
+    scores = _scores(port for port in outputs if port not in presents.values())
+    last = (scores.shape or [""])[-1]
+    return Decoder(
+        scores=scores.name,
+        caches=tuple((pasts[key].name, presents[key].name) for key in sorted(pasts)),
+        layers=len({layer for layer, _ in pasts}),
+        heads=heads,
+        width=width,
+        vocabulary=last if isinstance(last, int) else None,
+        bytes_a_token=sum(heads * width * _BYTES[port.dtype] * (1 if part else 2) for (_, part), port in pasts.items()),
+        **roles,
+    )
+
+
+def words_of(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
+    """What to say of a model's generation, beginning small: what it is, or why it cannot; empty without a past."""
+    try:
+        found = decoder_of(inputs, outputs)
+    except NotADecoder as why:
+        return f"not as a decoder with past: {why}"
+    return found.sentence() if found is not None else ""
+
+
+def _caches(ports: Iterable[Port]) -> dict[Key, Port]:
+    found: dict[Key, Port] = {}
+    for port in ports:
+        if (name := _CACHE.match(port.name)) is not None:
+            found[int(name["layer"]), name["early"] or name["late"] or ""] = port
+    return found
+
+
+def _check_pairs(pasts: Mapping[Key, Port], presents: Mapping[Key, Port]) -> None:
+    if not pasts:
+        raise NotADecoder("The names of the past inputs say no layer: call them past_key_values.0.key and so on.")
+    for one, other, way in ((pasts, presents, "no present output"), (presents, pasts, "no past input")):
+        alone = next((port.name for key, port in one.items() if key not in other), None)
+        if alone is not None:
+            raise NotADecoder(f"{alone} has {way} of its layer and part: export the model with both.")
+
+
+def _heads_of(pasts: Mapping[Key, Port], presents: Mapping[Key, Port]) -> tuple[int, int]:
+    """Heads of keys and values, and the size of each, which all pasts share."""
+    (key, first), *others = pasts.items()
+    numbers = _numbers(first, part=key[1])
+    for (layer, part), port in [(key, first), *others]:
+        present = presents[layer, part]
+        if _numbers(port, part=part) != numbers or port.dtype != first.dtype:
+            raise NotADecoder(f"The caches {first.name} and {port.name} differ in type, heads or their size.")
+        if present.dtype != port.dtype or len(present.shape or ()) != len(port.shape or ()):
+            raise NotADecoder(f"{port.name} and {present.name} differ in type or rank: a present is the next past.")
+    return numbers
+
+
+def _numbers(port: Port, *, part: str) -> tuple[int, int]:
+    shape = port.shape or ()
+    if len(shape) != (_APART if part else _TOGETHER):
+        axes = "[batch, heads, length, size]" if part else "[2, batch, heads, length, size]"
+        raise NotADecoder(f"{port.name} has the shape {list(shape)}, not {axes}.")
+    heads, length, width = shape[-3:]
+    if not isinstance(heads, int) or not isinstance(width, int):
+        raise NotADecoder(f"The shape of {port.name} does not say how many heads of which size it holds.")
+    if isinstance(length, int):
+        raise NotADecoder(f"{port.name} has a fixed length of {length:,}: only caches that grow are measured yet.")
+    if port.dtype not in _BYTES:
+        raise NotADecoder(f"{port.name} holds {port.dtype}: only caches of floating-point numbers are measured yet.")
+    return heads, width
+
+
+def _roles(ports: Iterable[Port]) -> dict[str, str]:
+    """Names by what they are for, `tokens` among them."""
+    found: dict[str, str] = {}
+    for port in ports:
+        role = _role(port)
+        if role is None:
+            text = "neither token ids, mask, positions, lengths nor past"
+            raise NotADecoder(f"The input {port.name} is {text}: nobody can say what it holds at each token.")
+        found[role] = port.name
+    if "tokens" not in found:
+        raise NotADecoder("No input takes token ids: call it input_ids, with the shape [batch, sequence].")
+    return found
+
+
+def _role(port: Port) -> str | None:
+    if port.dtype not in ("int64", "int32"):
+        return None
+    rank = len(port.shape or ())
+    if _TOKENS.match(port.name) and rank == 2:
+        return "tokens"
+    named = (role for role, (name, most) in _ROLES.items() if name.match(port.name) and rank <= most)
+    return next(named, None)
+
+
+def _scores(ports: Iterable[Port]) -> Port:
+    """The output that scores each token of the vocabulary."""
+    fit = [port for port in ports if port.dtype in _BYTES and len(port.shape or ()) == 3]
+    named = [port for port in fit if port.name == "logits"] or fit
+    if len(named) != 1:
+        raise NotADecoder(
+            "No single output scores the tokens: call it logits, of the shape [batch, sequence, vocabulary]."
+        )
+    return named[0]
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
