@@ -197,6 +197,6 @@ COMMANDS = {
     "alerts": Entry("List and triage a farm's alerts.", _alerts),
     "report": Entry("Download what is needed to report an alert upstream.", _report),
     "serve": Entry("Start a farm on this machine without measuring anything.", _serve),
-    "farm": Entry("Manage the people, teams and tokens of a farm.", _farm),
+    "farm": Entry("Manage a farm's people, teams and tokens; back it up.", _farm),
     "node": Entry("Make this machine a node of a farm.", _node),
 }

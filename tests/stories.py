@@ -176,6 +176,12 @@ STORIES = (
         (f"tests.acceptance.rediscovery --sample 6 --seed 1 --resume {FOLDER}/rows.jsonl --least 0.5",),
     ),
     Story(
+        "moving",
+        "a farm is backed up, restored in a new folder, from there on PostgreSQL and back on SQLite: each row the same",
+        2,
+        _tests("tests/integration/test_backups.py"),
+    ),
+    Story(
         "arm",
         "an aarch64 node under qemu joins, is seen to be emulated and takes a block (as root, with qemu-user-static)",
         10,

@@ -1,4 +1,4 @@
-"""`onnxfarm farm users|teams|tokens …`: who may do what on a farm, from an administrator's terminal."""
+"""`onnxfarm farm users|teams|tokens …`: who may do what on a farm, for its administrators; and backups."""
 
 import shlex
 import sys
@@ -9,18 +9,23 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from onnxfarm.commands import keeping
 from onnxfarm.commands.options import JsonOption
 from onnxfarm.outputs import write_plain
 from onnxfarm.problems import main_guard
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.people import PeopleClient
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Manage the people, teams and tokens of a farm.")
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="Manage a farm's people, teams and tokens; back it up."
+)
 users = typer.Typer(no_args_is_help=True, help="Invite people, change their roles, remove them.")
 teams = typer.Typer(no_args_is_help=True, help="List and make teams.")
 tokens = typer.Typer(no_args_is_help=True, help="List, make and close your own tokens.")
 for name, group in (("users", users), ("teams", teams), ("tokens", tokens)):
     app.add_typer(group, name=name)
+app.command()(keeping.backup)
+app.command()(keeping.restore)
 
 
 class Role(StrEnum):

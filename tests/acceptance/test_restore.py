@@ -2,10 +2,12 @@
 
 import contextlib
 import json
+import os
 import re
 import shutil
 import sqlite3
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +29,9 @@ def typed(section: str, *, number: int, folder: Path) -> None:
     text = PAGE.split(f"## {section}\n")[1].split("\n## ")[0]
     lines = re.findall(r"```\n(.*?)```", text, re.DOTALL)[number].splitlines()
     kept = [line for line in lines if not line.startswith("onnxfarm serve")]
-    if shutil.which("sqlite3") is None:
-        # what the program does, where a machine lacks it
-        kept = [line for line in kept if not line.startswith("sqlite3 ")]
-        (folder / "backup").mkdir()
-        sqlite3.connect(folder / "var/db.sqlite3").backup(sqlite3.connect(folder / "backup/db.sqlite3"))
-    subprocess.run(["bash", "-euc", "\n".join(kept)], cwd=folder, check=True)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ONNXFARM_")}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    subprocess.run(["bash", "-euc", "\n".join(kept)], cwd=folder, check=True, env=environment)
 
 
 def own_node(farm: LiveFarm) -> dict[str, Any]:

@@ -1,0 +1,233 @@
+"""The file of a backup: a tar of known names, written in one go and read from its beginning to its end.
+
+    backup.json                     format, release, migrations of the database, when it was taken
+    tables/<app>.<model>.jsonl.gz   a line with the columns, then a line a row
+    secret_key
+    node/node.json                  of a farm whose own machine measures: the node's identity
+    store/<team>/<aa>/<sha256>      as in the store
+    left_out.json                   files that the database names and the store lacks, or has damaged
+    digests.json                    last: what every member above has to be; without it the file was cut off
+
+Format 1: 2026-11-23.
+"""
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import re
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, Final
+
+from farm.backups.problems import BackupError
+
+FORMAT: Final = 1
+HEAD: Final = "backup.json"
+TAIL: Final = "digests.json"
+KEY: Final = "secret_key"
+NODE: Final = "node/node.json"
+LEFT_OUT: Final = "left_out.json"
+COPY_BYTES: Final = 1 << 20
+# what is kept as it is read
+SMALL: Final = (HEAD, KEY, NODE, LEFT_OUT, TAIL)
+# of a head or an end, which names every file
+LONG_BYTES: Final = 1 << 30
+_TABLE: Final = re.compile(r"tables/([a-z_]{1,60}\.[a-z_]{1,60})\.jsonl\.gz")
+_STORED: Final = re.compile(r"store/(\d{1,18})/([0-9a-f]{2})/(\2[0-9a-f]{62})")
+
+
+def table_member(label: str) -> str:
+    """The member of a table, by its model: `runs.run`."""
+    return f"tables/{label}.jsonl.gz"
+
+
+def stored_member(*, team_id: int, sha256: str) -> str:
+    return f"store/{team_id}/{sha256[:2]}/{sha256}"
+
+
+def table_of(member: str) -> str | None:
+    """The model whose table a member is."""
+    found = _TABLE.fullmatch(member)
+    return found[1] if found else None
+
+
+def stored_of(member: str) -> tuple[int, str] | None:
+    """Team and digest of a member of the store."""
+    found = _STORED.fullmatch(member)
+    return (int(found[1]), found[3]) if found else None
+
+
+class Writing:
+    """`with Writing(path) as archive`: the file has its name once it is whole, and is its owner's alone.
+
+    Raises BackupError where it exists already or cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.draft = path.with_name(f"{path.name}.part")
+        self.digests: dict[str, str] = {}
+
+    def __enter__(self) -> "Writing":
+        if self.path.exists():
+            raise BackupError(f"{self.path} exists already: name a file that does not, as no backup is written over.")
+        try:
+            self._file = os.fdopen(os.open(self.draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "w+b")
+        except OSError as problem:
+            raise BackupError(f"{self.path} cannot be written: {problem.strerror}.") from problem
+        self._tar = tarfile.open(fileobj=self._file, mode="w", format=tarfile.PAX_FORMAT)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: object) -> None:
+        try:
+            if kind is None:
+                self._seal()
+        except OSError as problem:
+            raise self._full(problem) from problem
+        finally:
+            self._file.close()
+            self.draft.unlink(missing_ok=True)
+        if isinstance(value, OSError):
+            raise self._full(value) from value
+
+    def add(self, member: str, content: bytes) -> None:
+        self.add_stream(member, io.BytesIO(content), size=len(content))
+
+    def add_stream(self, member: str, source: IO[bytes], *, size: int) -> str:
+        """A member of exactly `size` bytes; answers its digest. Raises OSError where there are fewer."""
+        info = tarfile.TarInfo(member)
+        info.size, info.mode = size, 0o600
+        hashing = _Hashing(source)
+        self._tar.addfile(info, hashing)
+        self.digests[member] = hashing.found.hexdigest()
+        return self.digests[member]
+
+    def _seal(self) -> None:
+        self.add(TAIL, json.dumps(self.digests).encode())
+        self._tar.close()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        os.replace(self.draft, self.path)
+
+    def _full(self, problem: OSError) -> BackupError:
+        return BackupError(f"The backup could not be written to {self.path}: {problem.strerror or problem}.")
+
+
+class Reading:
+    """A backup that is looked through: `check` reads it whole, `members` gives what is in it once more.
+
+    Raises BackupError: no backup, cut off, a name that no backup has, another digest than its end says.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.head: dict[str, Any] = {}
+        self.small: dict[str, bytes] = {}
+        self.stored_bytes = 0
+
+    def check(self) -> None:
+        """Reads every byte once, before anything is restored."""
+        found: dict[str, str] = {}
+        said: object = None
+        for member, source in self._walk():
+            if bool(found) == (member == HEAD) or said is not None:
+                raise self._not_ours()
+            is_small = member in SMALL
+            digest, content = _digest(source, limit=LONG_BYTES if is_small else 0)
+            if is_small:
+                self.small[member] = content
+            if member == TAIL:
+                said = self._parsed(content)
+            else:
+                found[member] = digest
+        self._compare(found, said)
+        self.head = self._parsed(self.small[HEAD])
+
+    def members(self) -> Iterator[tuple[str, IO[bytes]]]:
+        """The tables and the files of the store."""
+        return ((member, source) for member, source in self._walk() if member not in SMALL)
+
+    def left_out(self) -> list[str]:
+        """Files that the backup itself lacks, or has with another content than they are named by."""
+        said = self._parsed(self.small.get(LEFT_OUT, b"{}"))
+        return [*said.get("missing", []), *said.get("damaged", [])]
+
+    def _compare(self, found: dict[str, str], said: object) -> None:
+        if not isinstance(said, dict):
+            raise self._cut_off()
+        for member in sorted({*found, *said}):
+            if member not in found:
+                raise BackupError(f"The backup {self.path} lacks {member}, which its end names; take another one.")
+            if found[member] != said.get(member):
+                raise BackupError(
+                    f"The backup {self.path} is damaged: {member} is not what its end says; take another one."
+                )
+
+    def _walk(self) -> Iterator[tuple[str, IO[bytes]]]:
+        seen: set[str] = set()
+        self.stored_bytes = 0
+        with self._reading(), tarfile.open(self.path, "r|") as tar:
+            for info in tar:
+                source = tar.extractfile(info) if info.isreg() else None
+                if source is None or info.name in seen or not _is_known(info.name):
+                    raise BackupError(
+                        f"{self.path} names {info.name[:200]!r}, which no backup has, or none twice: take another one."
+                    )
+                seen.add(info.name)
+                self.stored_bytes += info.size if stored_of(info.name) else 0
+                yield info.name, source
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError:
+            raise BackupError(f"There is no file {self.path}.") from None
+        except tarfile.ReadError as problem:
+            raise (self._cut_off() if "unexpected end" in str(problem) else self._not_ours()) from problem
+        except tarfile.TarError as problem:
+            raise self._not_ours() from problem
+
+    def _parsed(self, content: bytes) -> dict[str, Any]:
+        try:
+            words = json.loads(content)
+        except ValueError:
+            raise self._not_ours() from None
+        if not isinstance(words, dict):
+            raise self._not_ours()
+        return words
+
+    def _cut_off(self) -> BackupError:
+        return BackupError(f"The backup {self.path} was cut off: its end is missing; take another one.")
+
+    def _not_ours(self) -> BackupError:
+        return BackupError(f"{self.path} is not a backup of a farm: name a file that `onnxfarm farm backup` wrote.")
+
+
+class _Hashing:
+    """A source whose digest is known once it was read."""
+
+    def __init__(self, source: IO[bytes]) -> None:
+        self._source = source
+        self.found = hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        chunk = self._source.read(size)
+        self.found.update(chunk)
+        return chunk
+
+
+def _digest(source: IO[bytes], *, limit: int) -> tuple[str, bytes]:
+    """The digest of a whole member, and its first `limit` bytes."""
+    hashing, kept = hashlib.sha256(), b""
+    while chunk := source.read(COPY_BYTES):
+        hashing.update(chunk)
+        kept += chunk[: limit - len(kept)]
+    return hashing.hexdigest(), kept
+
+
+def _is_known(member: str) -> bool:
+    return member in SMALL or bool(table_of(member) or stored_of(member))

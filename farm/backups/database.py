@@ -1,0 +1,140 @@
+"""The database as a whole: one moment of it, its migrations, its counters, and whether it is empty."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from django.apps import apps
+from django.db import connection, transaction
+from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
+from django.db.models import Model
+
+from farm.backups.problems import BackupError
+
+# of Django's own: they come with the tables
+MADE_BY_MIGRATING: Final = {"django_migrations", "django_content_type", "auth_permission"}
+Migrations = list[tuple[str, str]]
+
+
+def all_models() -> list[type[Model]]:
+    """Every model with a table, those that only join two others too."""
+    found = apps.get_models(include_auto_created=True)
+    return [model for model in found if model._meta.managed and not model._meta.proxy]
+
+
+@contextmanager
+def one_moment() -> Iterator[None]:
+    """Reads within it see the database as it was at the first of them, and hold nobody up who writes."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            # not by `atomic`, which takes the lock of writers at once here
+            cursor.execute("BEGIN DEFERRED")
+            try:
+                yield
+            finally:
+                cursor.execute("ROLLBACK")
+            return
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        yield
+
+
+def applied_migrations() -> Migrations:
+    """What the database has, in order. Raises BackupError where this release's tables are not there yet."""
+    loader = MigrationLoader(connection)
+    waiting = [node for node in loader.graph.leaf_nodes() if node not in loader.applied_migrations]
+    if waiting:
+        raise BackupError(
+            f"The database waits for the migration {'.'.join(waiting[0])}: run `python manage.py migrate` first."
+        )
+    return sorted(node for node in loader.graph.nodes if node in loader.applied_migrations)
+
+
+def refuse_what_is_not_empty() -> None:
+    """Raises BackupError where any table has a row."""
+    with connection.cursor() as cursor:
+        for table in connection.introspection.table_names(cursor):
+            if table in MADE_BY_MIGRATING:
+                continue
+            cursor.execute(f"SELECT 1 FROM {connection.ops.quote_name(table)} LIMIT 1")
+            if cursor.fetchone():
+                raise BackupError(
+                    f"This farm is not empty: its table {table} has rows. Stop it, and restore into a new folder or "
+                    f"database."
+                )
+
+
+def refuse_newer(migrations: Iterable[tuple[str, str]]) -> None:
+    """Raises BackupError where a backup knows a migration that this release does not, or the tables know more."""
+    loader = MigrationLoader(connection)
+    wanted = set(migrations)
+    unknown = sorted(node for node in wanted if node not in loader.graph.nodes)
+    if unknown:
+        raise BackupError(
+            f"The backup is of a newer release: it has the migration {'.'.join(unknown[0])[:200]}, which this one does "
+            f"not know. Install that release first."
+        )
+    beyond = sorted(set(loader.applied_migrations) - wanted)
+    if beyond:
+        raise BackupError(
+            f"The database has the migration {'.'.join(beyond[0])} already, which the backup has not: restore into a "
+            f"database without tables."
+        )
+
+
+def migrate_to(migrations: Iterable[tuple[str, str]]) -> dict[str, type[Model]]:
+    """Makes the tables as they were then; answers the models of that time by their names."""
+    executor = MigrationExecutor(connection)
+    wanted = set(migrations)
+    graph = executor.loader.graph
+    ends = [node for node in wanted if not any(child.key in wanted for child in graph.node_map[node].children)]
+    executor.migrate(ends)
+    state = MigrationLoader(connection).project_state(ends)
+    return {model._meta.label_lower: model for model in state.apps.get_models(include_auto_created=True)}
+
+
+def clear_what_came_with_the_tables() -> None:
+    """The backup brings rows of its own for these, with the numbers that its other rows name."""
+    with connection.cursor() as cursor:
+        for table in ("auth_permission", "django_content_type"):
+            cursor.execute(f"DELETE FROM {connection.ops.quote_name(table)}")
+
+
+def counters() -> dict[str, int]:
+    """The last number that was given out in each table, so that none is given twice after a restore."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute("SELECT name, seq FROM sqlite_sequence")
+            known = dict(cursor.fetchall())
+            return {table: known[table] for table in _numbered() if known.get(table)}
+        return {table: last for table, column in _numbered().items() if (last := _last(cursor, table, column))}
+
+
+def set_counters(last: dict[str, int]) -> None:
+    """Goes on counting where the backup's database stood."""
+    with connection.cursor() as cursor:
+        for table, column in _numbered().items():
+            number = last.get(table)
+            if not isinstance(number, int) or number < 1:
+                continue
+            if connection.vendor == "sqlite":
+                cursor.execute("DELETE FROM sqlite_sequence WHERE name = %s", [table])
+                cursor.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (%s, %s)", [table, number])
+            else:
+                cursor.execute("SELECT setval(pg_get_serial_sequence(%s, %s), %s)", [table, column, number])
+
+
+def _numbered() -> dict[str, str]:
+    """Tables whose keys the database counts, with the column."""
+    fields = [model._meta.auto_field for model in all_models()]
+    return {field.model._meta.db_table: str(field.column) for field in fields if field is not None}
+
+
+def _last(cursor: Any, table: str, column: str) -> int:
+    cursor.execute("SELECT pg_get_serial_sequence(%s, %s)", [table, column])
+    [name] = cursor.fetchone()
+    cursor.execute(f"SELECT last_value, is_called FROM {name}")
+    number, is_called = cursor.fetchone()
+    return int(number) if is_called else 0

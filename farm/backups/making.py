@@ -1,0 +1,91 @@
+"""Taking a backup of a farm that goes on working."""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from farm.accounts.refusals import Away
+from farm.backups import archive, database, tables
+from farm.backups.archive import Writing
+from farm.backups.problems import BackupError
+from farm.registry import storage
+from farm.registry.models import Blob, WebRuntime
+
+
+@dataclass
+class Made:
+    """What is in a backup. `missing`, `damaged`: files that the database names and the store has not, or not whole."""
+
+    rows: int = 0
+    files: int = 0
+    bytes: int = 0
+    missing: list[str] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
+
+
+def make_backup(path: Path, *, node_identity: Path | None = None) -> Made:
+    """Writes the database as it is at one moment, and every file that it names. Raises BackupError."""
+    made = Made()
+    with Writing(path) as writing:
+        with database.one_moment():
+            writing.add(archive.HEAD, json.dumps(_head()).encode())
+            _add_tables(writing, made)
+            files = sorted(_files())
+        writing.add(archive.KEY, settings.SECRET_KEY.encode())
+        if node_identity is not None and node_identity.is_file():
+            writing.add(archive.NODE, node_identity.read_bytes())
+        for team_id, sha256 in files:
+            _add_file(writing, made, team_id=team_id, sha256=sha256)
+        left_out = {"missing": made.missing, "damaged": made.damaged}
+        writing.add(archive.LEFT_OUT, json.dumps(left_out).encode())
+    made.bytes = path.stat().st_size
+    return made
+
+
+def _head() -> dict[str, object]:
+    return {
+        "format": archive.FORMAT,
+        "taken_at": timezone.now().isoformat(timespec="seconds"),
+        "database": connection.vendor,
+        "migrations": database.applied_migrations(),
+        "counters": database.counters(),
+    }
+
+
+def _add_tables(writing: Writing, made: Made) -> None:
+    for model in database.all_models():
+        with tempfile.TemporaryFile(dir=writing.path.parent) as draft:
+            made.rows += tables.write_rows(model, draft)
+            size = draft.tell()
+            draft.seek(0)
+            writing.add_stream(archive.table_member(model._meta.label_lower), draft, size=size)
+
+
+def _files() -> Iterator[tuple[int, str]]:
+    """Team and digest of every file that a row names."""
+    yield from Blob.objects.order_by().values_list("team_id", "sha256")
+    shared = {one.sha256 for runtime in WebRuntime.objects.all() for one in runtime.files}
+    yield from ((storage.OF_THE_FARM, sha256) for sha256 in shared)
+
+
+def _add_file(writing: Writing, made: Made, *, team_id: int, sha256: str) -> None:
+    member = archive.stored_member(team_id=team_id, sha256=sha256)
+    try:
+        source = storage.fetched(team_id=team_id, sha256=sha256).open("rb")
+    except FileNotFoundError:
+        made.missing.append(member)
+        return
+    except Away as problem:
+        raise BackupError(str(problem)) from problem
+    with source:
+        found = writing.add_stream(member, source, size=os.fstat(source.fileno()).st_size)
+    made.files += 1
+    if found != sha256:
+        made.damaged.append(member)

@@ -1,0 +1,139 @@
+"""Putting a backup into a farm that has nothing yet."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from django.core.management import call_command
+from django.db import IntegrityError, transaction
+from django.db.models import Model
+
+from farm.accounts.refusals import Refusal
+from farm.backups import archive, database, tables
+from farm.backups.archive import Reading
+from farm.backups.problems import BackupError
+from farm.registry import storage
+
+
+@dataclass
+class Restored:
+    """What was put back. `left_out`: files that the backup itself lacks, or has damaged."""
+
+    taken_at: str
+    rows: int = 0
+    files: int = 0
+    left_out: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Places:
+    """Where the secret key and the identity of the farm's own node belong; `fixed_key`: the environment's."""
+
+    key: Path
+    node_identity: Path
+    fixed_key: str = ""
+
+
+def restore_backup(path: Path, *, places: Places) -> Restored:
+    """Reads the whole backup first; then tables, rows and files, and last the key. Raises BackupError."""
+    reading = Reading(path)
+    reading.check()
+    migrations = _migrations(reading)
+    _refuse_another_farm(reading, places)
+    database.refuse_what_is_not_empty()
+    database.refuse_newer(migrations)
+    _refuse_without_room(reading)
+    models = database.migrate_to(migrations)
+    restored = Restored(str(reading.head.get("taken_at", "")), left_out=reading.left_out())
+    try:
+        with transaction.atomic():
+            database.clear_what_came_with_the_tables()
+            for member, source in reading.members():
+                _put(member, source, models, restored)
+            database.set_counters(reading.head.get("counters") or {})
+    except IntegrityError as problem:
+        raise BackupError(f"Rows of the backup contradict one another; nothing was restored: {problem}") from problem
+    if not places.fixed_key:
+        _write_private(places.key, reading.small[archive.KEY])
+    if archive.NODE in reading.small:
+        places.node_identity.parent.mkdir(parents=True, exist_ok=True)
+        _write_private(places.node_identity, reading.small[archive.NODE])
+    call_command("migrate", interactive=False, verbosity=0)
+    return restored
+
+
+def _migrations(reading: Reading) -> database.Migrations:
+    """What the backup's tables are made by. Raises BackupError for a format that this release does not know."""
+    said = reading.head.get("format")
+    if said != archive.FORMAT:
+        raise BackupError(
+            f"{reading.path} has the backup format {said!r}, and this release reads {archive.FORMAT}: install the "
+            f"release that took it, or a newer one."
+        )
+    named = reading.head.get("migrations")
+    if not isinstance(named, list) or not all(_is_pair(one) for one in named) or archive.KEY not in reading.small:
+        raise BackupError(f"{reading.path} is not a backup of a farm: it names no migrations, or has no key.")
+    return [(app, name) for app, name in named]
+
+
+def _is_pair(said: Any) -> bool:
+    return isinstance(said, list) and len(said) == 2 and all(isinstance(word, str) for word in said)
+
+
+def _refuse_another_farm(reading: Reading, places: Places) -> None:
+    """Raises BackupError where a node or a key is there that the backup's would contradict."""
+    if places.node_identity.exists():
+        raise BackupError(
+            f"This farm is not empty: {places.node_identity} is the identity of its node. Restore into a new folder."
+        )
+    if places.fixed_key and places.fixed_key.encode() != reading.small[archive.KEY]:
+        raise BackupError(
+            "ONNXFARM_SECRET_KEY names another key than the backup's, so that its badges and sessions would be void: "
+            "unset it, and the backup's key is kept in the farm's folder."
+        )
+
+
+def _refuse_without_room(reading: Reading) -> None:
+    try:
+        storage.check_room(bytes_wanted=reading.stored_bytes)
+    except Refusal as problem:
+        raise BackupError(str(problem)) from problem
+
+
+def _put(member: str, source: IO[bytes], models: dict[str, type[Model]], restored: Restored) -> None:
+    label, stored = archive.table_of(member), archive.stored_of(member)
+    if label is not None:
+        if label not in models:
+            raise BackupError(f"The backup has rows of {label}, which its own migrations do not make.")
+        restored.rows += tables.read_rows(models[label], source)
+    elif stored is not None and member not in restored.left_out:
+        team_id, sha256 = stored
+        restored.files += _put_file(source, team_id=team_id, sha256=sha256)
+
+
+def _put_file(source: IO[bytes], *, team_id: int, sha256: str) -> int:
+    """Lays a file into the store, whole or not at all."""
+    draft = storage.Draft(sha256, limit_bytes=archive.LONG_BYTES << 10)
+    try:
+        while chunk := source.read(archive.COPY_BYTES):
+            draft.write(chunk)
+        draft.seal()
+        if draft.sha256 != sha256:
+            raise BackupError(f"The backup's file {sha256[:12]}… has another content than its name says.")
+        draft.keep(team_id=team_id)
+    except Refusal as problem:
+        raise BackupError(str(problem)) from problem
+    finally:
+        draft.discard()
+    return 1
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    """A file that its owner alone reads, there whole or not at all."""
+    draft = path.with_name(f"{path.name}.part")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(draft, path)

@@ -1,0 +1,109 @@
+"""Rows of a model as lines of JSON, the same from SQLite and PostgreSQL, and back again."""
+
+import base64
+import gzip
+import json
+from collections.abc import Iterator
+from datetime import date, datetime
+from decimal import Decimal
+from typing import IO, Any, Final
+from uuid import UUID
+
+from django.core.exceptions import FieldDoesNotExist, ValidationError
+from django.db import DatabaseError, models
+from django.db.models import BinaryField, JSONField, Model, Value
+
+from farm.backups.problems import BackupError
+
+# rows held at once: documents are megabytes, most others are small
+ROWS_READ: Final = 200
+ROWS_WRITTEN: Final = 1_000
+BYTES_WRITTEN: Final = 8 << 20
+MAX_LINE_BYTES: Final = 1 << 30
+
+Columns = list["models.Field[Any, Any]"]
+
+
+def write_rows(model: type[Model], target: IO[bytes]) -> int:
+    """Writes a model's rows by their keys, compressed; answers how many."""
+    columns = [field.attname for field in model._meta.concrete_fields]
+    rows = model._base_manager.order_by("pk").values_list(*columns)
+    count = 0
+    # no time in it, so that the same rows are the same bytes
+    with gzip.GzipFile(fileobj=target, mode="wb", compresslevel=4, mtime=0) as file:
+        file.write(_line({"columns": columns}))
+        for row in rows.iterator(chunk_size=ROWS_READ):
+            file.write(_line(row))
+            count += 1
+    return count
+
+
+def read_rows(model: type[Model], source: IO[bytes]) -> int:
+    """Inserts rows under the keys that they had; answers how many. Raises BackupError."""
+    label = model._meta.label_lower
+    count = 0
+    try:
+        with gzip.GzipFile(fileobj=source, mode="rb") as file:
+            columns = _columns(model, json.loads(file.readline(MAX_LINE_BYTES)))
+            for batch in _batches(file):
+                model._base_manager.bulk_create([_row(model, columns, json.loads(line)) for line in batch])
+                count += len(batch)
+    except (OSError, EOFError, ValueError, TypeError, ValidationError, FieldDoesNotExist) as problem:
+        raise BackupError(
+            f"The backup's rows of {label} cannot be read, after {count:,} of them: {problem}"
+        ) from problem
+    except DatabaseError as problem:
+        raise BackupError(
+            f"This database refuses the backup's rows of {label}, after {count:,} of them: {problem}"
+        ) from problem
+    return count
+
+
+def _columns(model: type[Model], head: dict[str, Any]) -> Columns:
+    known = {field.attname: field for field in model._meta.concrete_fields}
+    named = head["columns"]
+    if sorted(named) != sorted(known):
+        raise ValueError(f"its columns are {', '.join(named)[:500]}, the model's {', '.join(known)}")
+    return [known[name] for name in named]
+
+
+def _batches(file: gzip.GzipFile) -> Iterator[list[bytes]]:
+    batch: list[bytes] = []
+    size = 0
+    while line := file.readline(MAX_LINE_BYTES):
+        batch.append(line)
+        size += len(line)
+        if size > BYTES_WRITTEN or len(batch) >= ROWS_WRITTEN:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _row(model: type[Model], columns: Columns, values: list[Any]) -> Model:
+    if len(values) != len(columns):
+        raise ValueError(f"a row has {len(values)} values for {len(columns)} columns")
+    return model(**{field.attname: _value(field, said) for field, said in zip(columns, values, strict=True)})
+
+
+def _value(field: "models.Field[Any, Any]", said: Any) -> Any:
+    if isinstance(field, JSONField):
+        # None alone is NULL to the database
+        return Value(None, JSONField()) if said is None and not field.null else said
+    if said is None:
+        return None
+    return base64.b64decode(said) if isinstance(field, BinaryField) else field.to_python(said)
+
+
+def _line(values: object) -> bytes:
+    return json.dumps(values, default=_plain, separators=(",", ":")).encode() + b"\n"
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, bytes | memoryview):
+        return base64.b64encode(bytes(value)).decode()
+    if isinstance(value, Decimal | UUID):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no line in a backup")

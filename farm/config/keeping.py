@@ -1,0 +1,87 @@
+"""`onnxfarm farm backup FILE` and `restore FILE`, or `python -m farm.config.keeping`: a farm in one file, and back."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from farm.config.embedded.plan import NotPossibleError, only_one
+
+if TYPE_CHECKING:
+    from farm.backups.making import Made
+    from farm.backups.restoring import Restored
+
+EXIT_INFRASTRUCTURE = 3
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Does it, says what it came to, and gives the exit status of the command."""
+    parser = argparse.ArgumentParser(prog="onnxfarm farm", description=__doc__)
+    parser.add_argument("what", choices=("backup", "restore"))
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--home", type=Path, required=True)
+    options = parser.parse_args(argv)
+    os.environ["ONNXFARM_HOME"] = str(options.home.resolve())
+    os.environ["DJANGO_SETTINGS_MODULE"] = "farm.config.settings"
+    import django
+
+    from farm.backups.problems import BackupError
+
+    try:
+        if options.what == "backup" and not options.home.is_dir():
+            raise BackupError(f"There is no farm in {options.home}: name its folder with --home, or in ONNXFARM_HOME.")
+        django.setup()
+        said = _back_up(options.file) if options.what == "backup" else _restore(options.file)
+    except (BackupError, NotPossibleError, OSError) as problem:
+        print(f"onnxfarm: {problem}", file=sys.stderr)
+        return EXIT_INFRASTRUCTURE
+    print(said)
+    return 0
+
+
+def _back_up(file: Path) -> str:
+    from django.conf import settings
+
+    from farm.backups.making import make_backup
+
+    return _made(make_backup(file, node_identity=settings.HOME / "node" / "node.json"), file)
+
+
+def _made(made: "Made", file: Path) -> str:
+    size = f"{made.bytes / 1e6:,.1f} MB"
+    said = (
+        f"Backed up {made.rows:,} rows and {made.files:,} files in {file} ({size}). It opens the farm: keep it private."
+    )
+    lost = [f"{len(names):,} {how}: {names[0]}" for names, how in _lost(made) if names]
+    return f"{said}\nThe database names files that it could not take along: {'; '.join(lost)}." if lost else said
+
+
+def _lost(made: "Made") -> tuple[tuple[list[str], str], ...]:
+    return (made.missing, "not in the store (or removed meanwhile)"), (
+        made.damaged,
+        "with another content than named by",
+    )
+
+
+def _restore(file: Path) -> str:
+    from django.conf import settings
+
+    from farm.backups.restoring import Places, restore_backup
+
+    home = settings.HOME
+    places = Places(home / "secret_key", home / "node" / "node.json", fixed_key=settings.ENVIRONMENT.secret_key)
+    with only_one(home):
+        return _restored(restore_backup(file, places=places))
+
+
+def _restored(done: "Restored") -> str:
+    said = f"Restored {done.rows:,} rows and {done.files:,} files, as they were at {done.taken_at}. Start the farm."
+    if not done.left_out:
+        return said
+    return f"{said}\n{len(done.left_out):,} files that the database names were not in the backup: {done.left_out[0]}."
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""The file of a backup: what is written is read back, and every other file is refused in a sentence."""
+
+import io
+import json
+import tarfile
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from farm.backups import archive
+from farm.backups.archive import Reading, Writing
+from farm.backups.problems import BackupError
+
+CONTENT = b"weights " * 200
+MEMBER = archive.stored_member(team_id=3, sha256=sha256(CONTENT).hexdigest())
+
+
+@pytest.fixture
+def backup(tmp_path: Path) -> Path:
+    path = tmp_path / "farm.backup"
+    with Writing(path) as writing:
+        writing.add(archive.HEAD, json.dumps({"format": archive.FORMAT, "migrations": []}).encode())
+        writing.add(archive.table_member("runs.run"), b"rows")
+        writing.add(archive.KEY, b"key")
+        writing.add(MEMBER, CONTENT)
+    return path
+
+
+def with_member(path: Path, name: str, kind: bytes = tarfile.REGTYPE) -> None:
+    """The same file with one member more before its end."""
+    with tarfile.open(path) as tar:
+        known = [(info.name, tar.extractfile(info).read()) for info in tar]  # type: ignore[union-attr]
+    with tarfile.open(path, "w") as tar:
+        for member, content in known:
+            if member == archive.TAIL:
+                strange = tarfile.TarInfo(name)
+                strange.type, strange.linkname = kind, "/etc/passwd"
+                tar.addfile(strange)
+            info = tarfile.TarInfo(member)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+
+
+def flipped(path: Path, at: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+
+
+def test_what_was_written_is_read_back(backup: Path) -> None:
+    reading = Reading(backup)
+    reading.check()
+    assert reading.head["format"] == archive.FORMAT
+    assert reading.small[archive.KEY] == b"key"
+    assert reading.stored_bytes == len(CONTENT)
+    assert {name: source.read() for name, source in reading.members()} == {
+        "tables/runs.run.jsonl.gz": b"rows",
+        MEMBER: CONTENT,
+    }
+
+
+def test_its_owner_alone_may_read_it_and_nothing_is_written_over(backup: Path) -> None:
+    assert backup.stat().st_mode & 0o077 == 0
+    with pytest.raises(BackupError, match="exists already: name a file"), Writing(backup):
+        pass
+
+
+def test_a_backup_that_fails_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="on the way"), Writing(tmp_path / "farm.backup"):
+        raise ValueError("on the way")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (lambda path: path.write_bytes(path.read_bytes()[:2500]), "was cut off: its end is missing"),
+        (lambda path: path.write_bytes(path.read_bytes()[: 512 * 4]), "was cut off: its end is missing"),
+        (
+            lambda path: flipped(path, path.read_bytes().index(CONTENT)),
+            "is damaged: store/3/.* is not what its end says",
+        ),
+        (lambda path: path.write_bytes(b"PK" + bytes(4000)), "is not a backup of a farm"),
+        (lambda path: path.write_bytes(b""), "is not a backup of a farm"),
+        (lambda path: path.unlink(), "There is no file"),
+        (lambda path: with_member(path, "../../etc/cron.d/x"), "names '../../etc/cron.d/x', which no backup has"),
+        (lambda path: with_member(path, "/etc/passwd"), "names '/etc/passwd'"),
+        (lambda path: with_member(path, "store/3/ab/../../secret_key"), "names 'store/3/ab/../../secret_key'"),
+        (lambda path: with_member(path, f"store/3/00/{'1' * 64}"), "names 'store/3/00/1"),
+        (lambda path: with_member(path, "node/node.json", tarfile.SYMTYPE), "names 'node/node.json'"),
+        (lambda path: with_member(path, "secret_key"), "names 'secret_key', which no backup has, or none twice"),
+        (
+            lambda path: with_member(path, "tables/runs.block.jsonl.gz"),
+            "tables/runs.block.jsonl.gz is not what its end",
+        ),
+    ],
+)
+def test_a_spoilt_backup_is_refused_in_a_sentence(backup: Path, spoil: Callable[[Path], None], sentence: str) -> None:
+    spoil(backup)
+    with pytest.raises(BackupError, match=sentence):
+        Reading(backup).check()
