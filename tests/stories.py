@@ -182,6 +182,12 @@ STORIES = (
         _tests("tests/integration/test_backups.py"),
     ),
     Story(
+        "monitoring",
+        "the alert rules of deploy/monitoring fire when they should and are quiet before (needs Debian's prometheus)",
+        1,
+        ("tests.acceptance.long_monitoring",),
+    ),
+    Story(
         "arm",
         "an aarch64 node under qemu joins, is seen to be emulated and takes a block (as root, with qemu-user-static)",
         10,

@@ -1,5 +1,7 @@
 """The figures for Prometheus, and who may read them."""
 
+import re
+
 import pytest
 from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
@@ -7,6 +9,7 @@ from pytest_django import Settings
 
 from farm.accounts.models import Team, User
 from farm.runs.models import Run
+from tests.conftest import PROJECT
 from tests.integration.dashboard import rows
 
 pytestmark = pytest.mark.django_db
@@ -75,3 +78,12 @@ def test_a_person_s_token_does_not_open_them(owner: User) -> None:
 def test_figures_cost_few_queries(client: Client, django_assert_max_num_queries: object) -> None:
     with django_assert_max_num_queries(12):  # type: ignore[operator]
         read(client)
+
+
+def test_rules_and_dashboard_name_nothing_that_is_not_told(client: Client) -> None:
+    folder = PROJECT / "deploy" / "monitoring"
+    asked = "".join((folder / name).read_text() for name in ("rules.yaml", "dashboard.json"))
+    told = {name + suffix for name in read(client) for suffix in ("", "_info", "_total")}
+    named = set(re.findall(r"\b(?:onnxfarm|process)_[a-z_]+", asked))
+    assert len(named) > 10
+    assert named <= told
