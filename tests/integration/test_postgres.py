@@ -1,4 +1,4 @@
-"""The tests of leases, orders and locks on a real PostgreSQL; all others run there by `deploy/test --postgres`."""
+"""The tests of leases, orders, locks and migrating on a real PostgreSQL; others: `deploy/test --postgres`."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 from tests.postgres import SKIPPED
 
 ROOT = Path(__file__).parents[2]
-FILES = ["test_leases.py", "test_sweep.py", "test_orders.py", "test_locks.py"]
+FILES = ["test_leases.py", "test_sweep.py", "test_orders.py", "test_locks.py", "test_migrating.py"]
 
 
 @pytest.mark.skipif("ONNXFARM_TEST_DATABASE_URL" in os.environ, reason="these tests run on PostgreSQL already")

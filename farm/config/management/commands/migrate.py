@@ -1,0 +1,54 @@
+"""Django's `migrate` beside a farm that goes on working: on PostgreSQL it waits briefly and holds nothing for long.
+
+An ALTER TABLE that waits for a lock keeps everybody behind it waiting too. So it gives up after LOCK_S, and a statement
+that works for more than STATEMENT_S is ended; a migration that needs longer, as it makes an index of a large table
+CONCURRENTLY, sets its own `statement_timeout` first. What was applied stays, and a second `migrate` goes on there.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from django.core.management.base import CommandError
+from django.core.management.commands import migrate
+from django.db import OperationalError, connections
+
+LOCK_S: Final = 4
+STATEMENT_S: Final = 5
+# of PostgreSQL: lock_not_available, query_canceled
+SENTENCES: Final = {
+    "55P03": f"A migration waited {LOCK_S} s for a lock that the running farm holds; nothing is half done. "
+    f"Run `python manage.py migrate` again.",
+    "57014": f"A statement of a migration took longer than {STATEMENT_S} s and was ended; nothing is half done. Run "
+    f"`python manage.py migrate` again when the farm is quiet, or stop it first.",
+}
+
+
+class Command(migrate.Command):
+    """The same words and options."""
+
+    def handle(self, *args: object, **options: object) -> None:
+        with briefly(str(options["database"])):
+            super().handle(*args, **options)
+
+
+@contextmanager
+def briefly(alias: str) -> Iterator[None]:
+    """The limits, on PostgreSQL; going over one becomes a CommandError in words."""
+    connection = connections[alias]
+    if connection.vendor != "postgresql":
+        yield
+        return
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET lock_timeout = '{LOCK_S}s'; SET statement_timeout = '{STATEMENT_S}s'")
+        yield
+    except OperationalError as problem:
+        sentence = SENTENCES.get(str(getattr(problem.__cause__, "sqlstate", "")))
+        if sentence is None:
+            raise
+        raise CommandError(sentence) from problem
+    finally:
+        if connection.is_usable():
+            with connection.cursor() as cursor:
+                cursor.execute("RESET lock_timeout; RESET statement_timeout")
