@@ -1,15 +1,12 @@
 """`onnxfarm farm backup|restore FILE`: a whole farm in one file, on the farm's own machine."""
 
-import importlib.util
-import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from onnxfarm.here.home import HOME_VARIABLE
-from onnxfarm.problems import main_guard, needs_extra
+from onnxfarm.here.server import become, check_server, farm_home
+from onnxfarm.problems import main_guard
 
 # the server's program, by name: what users install never imports it
 PROGRAM = "farm.config.keeping"
@@ -39,10 +36,5 @@ def restore(
 
 
 def _run(what: str, file: Path, home: Path | None) -> None:
-    with needs_extra("server"):
-        # looked for and not imported, as the command never imports the server
-        if importlib.util.find_spec("django") is None:
-            raise ModuleNotFoundError(name="django")
-    folder = home or Path(os.environ.get(HOME_VARIABLE) or "var")
-    sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-m", PROGRAM, what, str(file), "--home", str(folder)])
+    check_server()
+    become(PROGRAM, what, str(file), "--home", str(farm_home(home)))

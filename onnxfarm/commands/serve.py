@@ -1,15 +1,12 @@
 """`onnxfarm serve`: a whole farm on this machine, without measuring anything."""
 
-import importlib.util
-import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from onnxfarm.here.home import HOME_VARIABLE
-from onnxfarm.problems import Usage, main_guard, needs_extra
+from onnxfarm.here.server import become, check_server, farm_home
+from onnxfarm.problems import Usage, main_guard
 
 # the server's program, by name: what users install never imports it
 SERVER = "farm.config.embedded.serve"
@@ -33,15 +30,10 @@ def serve(
     node: Annotated[bool, typer.Option("--node/--no-node", help="Whether this machine measures too.")] = True,
 ) -> None:
     """Start a farm on this machine, and keep it up until Ctrl-C. Prints a one-time sign-in link."""
-    with needs_extra("server"):
-        # looked for and not imported, as the command never imports the server
-        if importlib.util.find_spec("django") is None:
-            raise ModuleNotFoundError(name="django")
+    check_server()
     if (tls_cert is None) != (tls_key is None):
         raise Usage("--tls-cert and --tls-key come together: the certificate, and the key that it was made with.")
-    folder = home or Path(os.environ.get(HOME_VARIABLE) or "var")
-    words = ["--home", str(folder), "--port", str(port), *([] if node else ["--no-node"])]
+    words = ["--home", str(farm_home(home)), "--port", str(port), *([] if node else ["--no-node"])]
     if tls_cert is not None:
         words += ["--tls-cert", str(tls_cert), "--tls-key", str(tls_key), "--tls-port", str(tls_port)]
-    sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-m", SERVER, *words])
+    become(SERVER, *words)
