@@ -1,6 +1,12 @@
 """Debian's Chromium, and the switches that keep it to this machine."""
 
+import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Browser, expect, sync_playwright
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 SWITCHES = [
@@ -10,3 +16,20 @@ SWITCHES = [
     "--disable-component-update",
     "--disable-sync",
 ]
+# what comes, comes at once; on a machine that others use the browser, the farm and the test wait for one another
+PATIENCE_MS = 60_000
+
+
+@contextmanager
+def launched() -> Iterator[Browser]:
+    """The browser, ended with the block. Tests skip where there is none."""
+    if CHROMIUM is None:
+        pytest.skip("No Chromium on PATH: install Debian's chromium to run the browser tests.")
+    # Playwright's loop runs in this thread; the ORM must not take the test for asynchronous code
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    expect.set_options(timeout=PATIENCE_MS)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
+        yield browser
+        browser.close()
+    os.environ.pop("DJANGO_ALLOW_ASYNC_UNSAFE", None)

@@ -1,6 +1,5 @@
 """A real browser: Debian's Chromium, driven by Playwright; it may talk to this machine only."""
 
-import os
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
@@ -14,35 +13,23 @@ from playwright.sync_api import (
     Page,
     Request,
     Route,
-    expect,
-    sync_playwright,
 )
 
 from farm.accounts.models import Team, User
-from tests.acceptance.browser.chromium import CHROMIUM, SWITCHES
+from tests.acceptance.browser.chromium import PATIENCE_MS, launched
 from tests.conftest import make_user
 
 LAPTOP = {"width": 1366, "height": 768}
 PHONE = {"width": 360, "height": 740}
 LOCAL = ("127.0.0.1", "localhost")
-# what comes, comes at once; on a machine that others use the browser, the farm and the test wait for one another
-PATIENCE_MS = 60_000
 
 Opening = Callable[..., Page]
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("No Chromium on PATH: install Debian's chromium to run the browser tests.")
-    # Playwright's loop runs in this thread; the ORM must not take the test for asynchronous code
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
-    expect.set_options(timeout=PATIENCE_MS)
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
-        yield launched
-        launched.close()
-    os.environ.pop("DJANGO_ALLOW_ASYNC_UNSAFE", None)
+    with launched() as one:
+        yield one
 
 
 class Watch:
