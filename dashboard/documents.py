@@ -28,12 +28,17 @@ ATTACHMENTS = {".png": "image/png", ".yaml": "text/plain; charset=utf-8"}
 
 @dataclass(frozen=True)
 class Section:
-    """What stands under one heading of a document, without its subsections."""
+    """What stands under one heading of a document, without its subsections. `level`: 1 for the title's.
+
+    `listed`: the links that paragraphs and list items begin with, and what follows each of them.
+    """
 
     name: str
     title: str
     anchor: str
     text: str
+    level: int = 1
+    listed: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,20 +111,10 @@ def terms() -> dict[str, Term]:
     }
 
 
-def search(words: str) -> list[Section]:
-    """The sections that hold every word, those that have them in their heading first; at most 50."""
-    wanted = words.lower().split()[:8]
-    scored = [(_score(section, wanted), section) for name in names() for section in _sections_of(name)]
-    ordered = sorted((pair for pair in scored if pair[0]), key=lambda pair: -pair[0])
-    return [section for _, section in ordered[:50]] if wanted else []
-
-
-def excerpt(section: Section, words: str, *, width: int = 240) -> str:
-    """The part of a section around the first of the words."""
-    places = [place for word in words.lower().split() if (place := section.text.lower().find(word)) >= 0]
-    start = max(0, min(places, default=0) - width // 3)
-    piece = section.text[start : start + width].strip()
-    return f"{'… ' if start else ''}{piece}{' …' if start + width < len(section.text) else ''}"
+def title_of(name: str) -> str:
+    """The document's own title; its name where there is none."""
+    shown = document(name)
+    return shown.title if shown else name
 
 
 def address(name: str, anchor: str = "") -> str:
@@ -138,18 +133,6 @@ def _anchor_of_words(words: str) -> str:
     return f"word-{slug(words.partition(',')[0])}"
 
 
-def _sections_of(name: str) -> Sequence[Section]:
-    shown = document(name)
-    return shown.sections if shown else ()
-
-
-def _score(section: Section, wanted: Sequence[str]) -> int:
-    title, text = section.title.lower(), section.text.lower()
-    if not all(word in title or word in text for word in wanted):
-        return 0
-    return 1 + sum(20 * (word in title) + min(text.count(word), 5) for word in wanted)
-
-
 @lru_cache(maxsize=1)
 def _parser() -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
@@ -157,17 +140,25 @@ def _parser() -> MarkdownIt:
 
 def _sections(name: str, tokens: Sequence[Token]) -> Iterator[Section]:
     """Every heading with the text below it. Text before the first heading belongs to the document's name."""
-    title, lines, has_begun = name, list[str](), False
-    for index, token in enumerate(tokens):
-        if token.type == "heading_open":
-            if has_begun or lines:
-                yield Section(name, title, slug(title), " ".join(lines))
-            title, lines, has_begun = _plain(tokens[index + 1]), [], True
-        elif token.type == "inline" and tokens[index - 1].type != "heading_open":
-            lines.append(_plain(token))
-        elif token.type == "fence":
-            lines.append(token.content)
-    yield Section(name, title, slug(title), " ".join(lines))
+    heads = [at for at, token in enumerate(tokens) if token.type == "heading_open"]
+    if not heads or heads[0]:
+        yield _section(name, name, 1, tokens[: heads[0] if heads else None])
+    for at, end in zip(heads, [*heads[1:], len(tokens)], strict=True):
+        # a heading is three tokens: its words stand between its two ends
+        yield _section(name, _plain(tokens[at + 1]), int(tokens[at].tag[1]), tokens[at + 3 : end])
+
+
+def _section(name: str, title: str, level: int, tokens: Sequence[Token]) -> Section:
+    lines = [_plain(one) if one.type == "inline" else one.content for one in tokens if one.type in ("inline", "fence")]
+    listed = [_listed(one.children) for one in tokens if one.children and one.children[0].type == "link_open"]
+    return Section(name, title, slug(title), " ".join(lines), level, tuple(listed))
+
+
+def _listed(tokens: Sequence[Token]) -> tuple[str, str]:
+    """Where a line's first link leads, and what the line says after it."""
+    end = next(at for at, token in enumerate(tokens) if token.type == "link_close")
+    said = "".join(" " if one.type == "softbreak" else one.content for one in tokens[end + 1 :])
+    return str(tokens[0].attrGet("href")), said.lstrip(": ")
 
 
 def _plain(token: Token) -> str:

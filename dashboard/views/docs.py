@@ -4,22 +4,22 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from dashboard import documents
+from dashboard import catalogue, documents, passages
 from dashboard.views.access import page
 
 
 @page
 @require_safe
 def index(request: HttpRequest) -> HttpResponse:
-    """The index of the documents, or what a search found."""
-    words = request.GET.get("q", "")[:200].strip()
+    """The documents by kind, or what a search found in them."""
+    words, kinds = request.GET.get("q", "")[:200].strip(), catalogue.kinds()
     if not words:
-        return _shown(request, documents.FIRST)
-    sections = [
-        (section, documents.address(section.name, section.anchor), documents.excerpt(section, words))
-        for section in documents.search(words)
-    ]
-    return render(request, "dashboard/docs_search.html", {"words": words, "sections": sections})
+        return render(request, "dashboard/docs.html", {"kinds": kinds})
+    found = passages.search(words)
+    count = sum(len(one.hits) + one.more for one in found)
+    return render(
+        request, "dashboard/docs_search.html", {"words": words, "kinds": kinds, "found": found, "count": count}
+    )
 
 
 @page
@@ -27,13 +27,15 @@ def index(request: HttpRequest) -> HttpResponse:
 def document(request: HttpRequest, name: str) -> HttpResponse:
     """One document, or a file that one links to."""
     beside = documents.attachment(name)
-    if beside is None:
-        return _shown(request, name.rstrip("/"))
-    return HttpResponse(beside.read_bytes(), content_type=documents.ATTACHMENTS[beside.suffix])
-
-
-def _shown(request: HttpRequest, name: str) -> HttpResponse:
-    text = documents.document(name)
+    if beside is not None:
+        return HttpResponse(beside.read_bytes(), content_type=documents.ATTACHMENTS[beside.suffix])
+    text = documents.document(name.rstrip("/"))
     if text is None:
         raise Http404
-    return render(request, "dashboard/document.html", {"document": text})
+    context = {
+        "document": text,
+        "kinds": catalogue.kinds(),
+        "place": catalogue.place_of(text.name),
+        "contents": catalogue.contents(text),
+    }
+    return render(request, "dashboard/document.html", context)

@@ -5,7 +5,7 @@ import re
 import pytest
 from django.test import Client
 
-from dashboard import documents
+from dashboard import catalogue, documents, passages
 from tests.integration.dashboard.pages import assert_is_page
 
 pytestmark = pytest.mark.django_db
@@ -36,6 +36,46 @@ def test_a_search_finds_the_section_and_leads_to_its_heading(signed_in: Client) 
     text = assert_is_page(signed_in.get("/docs/", {"q": "lease attempt"}))
     assert "with “lease attempt”" in text
     assert re.search(r'href="/docs/[^"]+#', signed_in.get("/docs/", {"q": "lease attempt"}).content.decode())
+
+
+def test_a_search_marks_its_words_in_the_passage_and_leads_to_the_section(signed_in: Client) -> None:
+    assert passages.search("noise floor <b>") == []
+    [first, *_] = passages.search("noise floor")
+    assert "<mark>noise</mark> <mark>floor</mark>" in first.hits[0].passage.lower()
+    assert first.hits[0].address.partition("#")[2]
+    assert passages.marked("a <b> of B", ["b", "<b>"]) == "a <mark>&lt;b&gt;</mark> of <mark>B</mark>"
+
+
+def test_a_passage_holds_most_of_the_words_and_ends_between_words() -> None:
+    text = "one " + "far away " * 60 + "lease and attempt stand here " + "more " * 60
+    found = passages.passage(text, ["one", "lease", "attempt"])
+    assert "lease and attempt" in found
+    assert found.startswith("… ")
+    assert found.endswith("more …")
+    assert passages.passage("short", ["absent"]) == "short"
+
+
+def test_the_index_has_titles_and_a_line_of_each_document_by_kind(signed_in: Client) -> None:
+    words = assert_is_page(signed_in.get("/docs/"))
+    for entry in (entry for kind in catalogue.kinds() for entry in kind.entries):
+        assert entry.summary, entry.name
+        assert entry.title in words, entry.name
+    assert ".md" not in words
+    assert {entry.name for kind in catalogue.kinds() for entry in kind.entries} == set(documents.names()) - {"README"}
+
+
+def test_a_document_has_its_headings_and_neighbours_beside_it(signed_in: Client) -> None:
+    kind = catalogue.kinds()[1]
+    name = kind.entries[1].name
+    text = signed_in.get(documents.address(name)).content.decode()
+    assert f'rel="prev" href="{kind.entries[0].address}"' in text
+    assert f'rel="next" href="{kind.entries[2].address}"' in text
+    assert f'href="{kind.entries[1].address}" aria-current="page"' in text
+    document = documents.document(name)
+    assert document is not None
+    for section in catalogue.contents(document):
+        assert f'href="#{section.anchor}"' in text, section.title
+    assert catalogue.place_of("README") == catalogue.Place()
 
 
 def test_a_search_that_finds_nothing_says_so(signed_in: Client) -> None:
