@@ -54,6 +54,7 @@ class Made:
 
     name: str
     sentence: str
+    quantised: str
     is_random: bool
     is_int8: bool
     coverage: Table | None
@@ -81,7 +82,8 @@ def made(variant: "Variant", cell: Cell | None, *, arch: str = "", instruction_s
     recipe = variant.recipe
     return Made(
         name=name_of(variant),
-        sentence=_sentence(variant, coverage),
+        sentence=_sentence(variant),
+        quantised=_quantised(coverage),
         is_random=recipe.options.get(recipes.SAMPLES) == recipes.RANDOM,
         is_int8=recipe.precision.startswith("int8"),
         coverage=_coverage(coverage) if coverage else None,
@@ -108,17 +110,21 @@ def variants(rows: Sequence["Variant"], address: Callable[[int], str]) -> Table:
     return Table("variants", "Variants made of this version", VARIANT_HEADS, lines)
 
 
-def _sentence(variant: "Variant", coverage: Sequence["Coverage"]) -> str:
+def _sentence(variant: "Variant") -> str:
     if variant.state == MakingState.FAILED:
         return f"It could not be created: {variant.reason_text}"
     if variant.derived is None:
         return "Being created."
     before, after = variant.artifact.bytes, variant.derived.bytes
     saved = f"{numbers.size(before - after)} saved" if after <= before else f"{numbers.size(after - before)} more"
-    ran = sum(one.all - len(one.kept_float) for one in coverage)
-    took = f" {ran} of {numbers.count(sum(one.all for one in coverage), 'operator')} quantised." if coverage else ""
     share = numbers.share(after / before) if before else ""
-    return f"{numbers.size(after)}, {share} of the upload’s {numbers.size(before)}: {saved}.{took}"
+    return f"{numbers.size(after)}, {share} of the upload’s {numbers.size(before)}: {saved}."
+
+
+def _quantised(coverage: Sequence["Coverage"]) -> str:
+    """`12 of 16 operators`; empty where nothing was to be quantised."""
+    ran = sum(one.all - len(one.kept_float) for one in coverage)
+    return f"{ran} of {numbers.count(sum(one.all for one in coverage), 'operator')}" if coverage else ""
 
 
 def _coverage(coverage: Sequence["Coverage"]) -> Table:

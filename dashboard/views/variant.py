@@ -6,12 +6,13 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.figures import accuracies
 from dashboard.reading import variant as reading
+from dashboard.reading import variant_cells as cells
 from dashboard.views.access import page, person
 from farm.accounts.refusals import Missing, NotAllowed
 from farm.accounts.selectors import can_write
 from farm.registry import selectors, services
 from farm.registry.states import MakingState
-from farm.runs.selectors.variants import measured_cell, processor_of
+from farm.runs.selectors.variants import measured_cell, measured_cells_of, processor_of
 
 OPEN = (MakingState.PENDING, MakingState.MAKING)
 
@@ -26,10 +27,14 @@ def variant(request: HttpRequest, variant_id: int) -> HttpResponse:
     run, cell = measured or (None, None)
     arch, sets = processor_of(run, cell.node) if run is not None and cell is not None else ("", ())
     made = reading.made(row, cell, arch=arch, instruction_sets=sets)
+    rows = measured_cells_of(user, row)
     context = {
         "variant": row,
         "version": selectors.version_of_artifact(user, row.artifact),
         "made": made,
+        "measured": cells.table(rows),
+        "finding": cells.finding(rows),
+        "files": row.derived.bundle.files if row.derived else (),
         "run": run,
         "cell": cell,
         "stayed": accuracies.stayed(cell) if cell else "",

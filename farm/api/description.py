@@ -24,6 +24,7 @@ NAMES: Mapping[str, str] = {
     "token_id": "the token's number",
     "trace_id": "the trace's number, as a cell of the results names it",
     "username": "the person's name on this farm",
+    "variant_id": "the variant's number",
     "version_id": "the version's number on the farm",
     "watch_id": "the watch's number",
     "what": "what is to be done, one of the words of this address's description",

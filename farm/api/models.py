@@ -248,6 +248,19 @@ def version_file(request: HttpRequest, version_id: int, name: str) -> FileRespon
     return FileResponse(stored, content_type="application/octet-stream", filename=name, as_attachment=True)
 
 
+@router.get(
+    "/variants/{int:variant_id}/files/{name}",
+    openapi_extra=answering("application/octet-stream", "the file as the farm made it"),
+)
+def variant_file(request: HttpRequest, variant_id: int, name: str) -> FileResponse:
+    """One file of a variant that the farm made of a model: its .onnx, or its external data."""
+    row = selectors.variant(person(request), variant_id)
+    if not can_write(person(request), team=row.artifact.team):
+        raise NotAllowed(f"Only members can download the files of variant {variant_id}: it is a model.")
+    stored = selectors.variant_file(row, name)
+    return FileResponse(stored, content_type="application/octet-stream", filename=name, as_attachment=True)
+
+
 @router.patch("/versions/{int:version_id}", response=VersionOut)
 def describe_version(request: HttpRequest, version_id: int, payload: VersionNote) -> Version:
     """Change what is said of a version."""

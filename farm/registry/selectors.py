@@ -24,6 +24,7 @@ from farm.registry.models import (
     VariantReport,
     Version,
 )
+from farm.registry.states import BUNDLE_ROLES
 from farm.rules.planning.plans import ModelFacts
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.workshop.inspection import Coverage, Inspection, QuantisedReport
@@ -154,6 +155,18 @@ def variant(user: Anyone, variant_id: int) -> Variant:
             f"There is no variant {variant_id} that you can access.", hint="Models list theirs on their page."
         )
     return found
+
+
+def variant_file(variant: Variant, name: str) -> BinaryIO:
+    """A file of the derived model by its name in the bundle, opened. Who may read it is the caller's to decide.
+
+    Raises Missing.
+    """
+    files = ArtifactFile.objects.filter(artifact=variant.derived_id, role__in=BUNDLE_ROLES, name=name)
+    file = files.select_related("blob").first()
+    if file is None:
+        raise Missing(f"Variant {variant.pk} has no file {name[:100]!r}.", hint="Its page lists its files.")
+    return open_stored(file.blob.sha256)
 
 
 def coverage_of(variant: Variant) -> list[Coverage]:

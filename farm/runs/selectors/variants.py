@@ -1,10 +1,55 @@
 """What was measured of a variant."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+
 from farm.accounts.selectors import Anyone
 from farm.contract import document as doc
+from farm.contract.reasons import CellStatus
 from farm.registry.models import Variant
-from farm.runs.models import Cell, CellDocument, Run
-from farm.runs.selectors.documents import cell_document
+from farm.runs.models import Arm, Cell, CellDocument, Comparison, Run
+from farm.runs.selectors.documents import cell_document, cell_of
+
+# newest cells that are read, and how many different ones of them are told
+READ, TOLD = 60, 8
+# along which a variant is compared with the upload
+AXES = ("precision", "opset")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A measured cell of a variant. `against`: the comparison with the same cell of the upload as it is, where both
+    were measured in one block; `upload`: that cell's precision."""
+
+    run: Run
+    cell: doc.Cell
+    against: doc.Comparison | None
+    upload: str
+
+
+def measured_cells_of(user: Anyone, variant: Variant) -> list[Measured]:
+    """Of each different cell on each node the newest measurement, the newest first."""
+    ended = {"arm__twin_of": None, "arm__status": CellStatus.DONE, "arm__cell__run__in": Run.objects.visible_to(user)}
+    rows = CellDocument.objects.filter(arm__cell__variant=variant, **ended).defer("operators")
+    newest: dict[tuple[str, int | None], CellDocument] = {}
+    for row in rows.select_related("arm__cell__run", "arm__block").order_by("-pk")[:READ]:
+        newest.setdefault((row.arm.cell.digest, row.arm.block.node_id), row)
+    told = list(newest.values())[:TOLD]
+    against = _against_the_upload(row.arm for row in told)
+    return [Measured(row.arm.cell.run, cell_of(row), *against.get(row.arm_id, (None, ""))) for row in told]
+
+
+def _against_the_upload(arms: Iterable[Arm]) -> dict[int, tuple[doc.Comparison, str]]:
+    """By the arm: its comparison with the upload as it is, with the verdict that holds across the run."""
+    rows = Comparison.objects.filter(candidate__in=list(arms), axis__in=AXES).defer("operators")
+    return {
+        row.candidate_id: (
+            doc.Comparison.model_validate_json(row.body).model_copy(update={"verdict": row.verdict}),
+            row.baseline.cell.precision,
+        )
+        for row in rows.select_related("baseline__cell__variant")
+        if row.baseline.cell.variant is not None and row.baseline.cell.variant.recipe.is_identity
+    }
 
 
 def measured_cell(user: Anyone, variant: Variant) -> tuple[Run, doc.Cell] | None:

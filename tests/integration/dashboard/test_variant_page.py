@@ -1,15 +1,22 @@
 """The page of a variant: made, being made, failed; looked into and not; for members, viewers and strangers."""
 
+from hashlib import sha256
 from typing import Any
 
 import pytest
 from django.test import Client
 
+from dashboard.reading import variant_cells
 from farm.accounts.models import Team, User
 from farm.fleet.models import Node
-from farm.registry.models import Artifact, Variant, VariantReport, Version
-from farm.registry.states import MakingState
+from farm.registry import storage
+from farm.registry.models import Artifact, ArtifactFile, Blob, Variant, VariantReport, Version
+from farm.registry.states import FileRole, MakingState
+from farm.rules.cells.numbers import change_beside
+from farm.rules.comparing.quantities import change_of
 from farm.runs.models import Run
+from farm.runs.selectors import document
+from farm.runs.selectors.variants import measured_cells_of
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.conftest import client_of
 from tests.integration.dashboard.pages import assert_is_page
@@ -59,7 +66,8 @@ def test_the_page_says_how_it_was_made_what_it_saved_and_what_stayed_in_float(
 ) -> None:
     words = assert_is_page(signed_in.get(address(variant)))
     assert "int8-qdq:per-channel (random calibration data)" in words
-    assert "1.20 MB, 28 % of the upload’s 4.32 MB: 3.12 MB saved. 4 of 5 operators quantised." in words
+    assert "1.20 MB, 28 % of the upload’s 4.32 MB: 3.12 MB saved." in words
+    assert "Quantised 4 of 5 operators" in words
     assert "Calibrated on random data" in words
     assert all(sentence in words for sentence in HISTORY)
     assert "Conv 3 2 conv1" in words
@@ -67,6 +75,47 @@ def test_the_page_says_how_it_was_made_what_it_saved_and_what_stayed_in_float(
     assert f"of run {run.pk}" in words
     assert "Give calibration data with the model" in words
     assert "Not analysed yet" in words
+
+
+def test_the_page_holds_what_was_measured_against_the_upload(signed_in: Client, variant: Variant, run: Run) -> None:
+    response = signed_in.get(address(variant))
+    words = assert_is_page(response)
+    comparison = next(one for one in document(run).comparisons if one.axis == "precision")
+    size, interval = change_beside("faster", *change_of(comparison, {}).figures or (1.0, 1.0, 1.0))
+    assert f"{size} faster than fp32 on bench-1" in words
+    assert f"95 % interval {interval}" in words
+    assert "Outputs pass parity in the measured cell" in words
+    assert f'href="/runs/{run.pk}/cells/{comparison.candidate}/"' in response.content.decode()
+
+
+def test_a_variant_with_wrong_outputs_is_not_praised(version: Version, node: Node, owner: User) -> None:
+    declared = {"runtime": ["1.31.1"], "precision": ["fp32", "int8-dynamic"]}
+    rows.finished_run(version, node, owner, matrix=declared, wrong=True)
+    measured = measured_cells_of(owner, Variant.objects.get(recipe_json__precision="int8-dynamic"))
+    assert variant_cells.finding(measured) == "Outputs fail parity in 1 of 1 measured cell."
+
+
+def test_members_download_the_files_and_a_viewer_does_not(
+    signed_in: Client, variant: Variant, team: Team, viewer: User
+) -> None:
+    path = f"/api/v1/variants/{variant.pk}/files/encoder.onnx"
+    content = b"what the farm made"
+    blob = Blob.objects.create(team=team, sha256=sha256(content).hexdigest(), bytes=len(content))
+    place = storage.place(team_id=team.pk, sha256=blob.sha256)
+    place.parent.mkdir(parents=True)
+    place.write_bytes(content)
+    ArtifactFile.objects.create(artifact=variant.derived, blob=blob, name="encoder.onnx", role=FileRole.MODEL)
+    assert f'href="{path}"' in signed_in.get(address(variant)).content.decode()
+    answer = signed_in.get(path)
+    assert (b"".join(answer.streaming_content), answer["Content-Disposition"]) == (
+        content,
+        'attachment; filename="encoder.onnx"',
+    )
+    assert (
+        "has no file 'secret_key'" in signed_in.get(f"/api/v1/variants/{variant.pk}/files/secret_key").json()["detail"]
+    )
+    assert client_of(viewer).get(path).status_code == 403
+    assert path not in client_of(viewer).get(address(variant)).content.decode()
 
 
 def test_the_model_and_the_cell_lead_to_it(signed_in: Client, variant: Variant, run: Run) -> None:
