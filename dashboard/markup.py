@@ -1,5 +1,6 @@
 """Rows of tables as HTML: of their hundreds of cells a template would take most of a page's time."""
 
+import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from html import escape
@@ -16,11 +17,22 @@ from dashboard.words import Sign
 if TYPE_CHECKING:
     from farm.fleet.models import Node
 
+_END = r"[+−-]?\d[\d.,]*"
+_INTERVAL = re.compile(rf"({_END}(?:–| to ){_END}\s(?:%|ms|µs|s|MB|MiB))")
+
 
 def sign(drawn: Sign) -> SafeString:
     """A sign and its word."""
     tone, mark, word = escape(drawn.tone), escape(drawn.mark), escape(drawn.word)
     return mark_safe(f'<span class="sign {tone}"><b aria-hidden="true">{mark}</b> {word}</span>')
+
+
+def unbroken(text: str) -> SafeString:
+    """A sentence whose intervals (`25–35 %`, `−8 to 4 %`) stay on one line; what it says is not changed."""
+    pieces = _INTERVAL.split(numbers.unbroken(text))
+    # what was split by stands at odd places
+    whole = (f'<span class="nowrap">{escape(one)}</span>' if at % 2 else escape(one) for at, one in enumerate(pieces))
+    return mark_safe("".join(whole))
 
 
 def rows(table: Table) -> SafeString:

@@ -1,8 +1,9 @@
 import math
+import re
 
 import pytest
 
-from dashboard import numbers
+from dashboard import markup, numbers
 from farm.rules.cells import numbers as in_words
 
 NB = "\N{NARROW NO-BREAK SPACE}"
@@ -151,3 +152,11 @@ def test_numbers_stay_on_one_line_with_their_units() -> None:
 def test_a_flag_is_not_a_number() -> None:
     assert not numbers.is_number(True)
     assert numbers.plus_minus(None, (1.0, 2.0)) == ""
+
+
+def test_an_interval_in_a_sentence_stays_on_one_line_and_nothing_else_changes() -> None:
+    told = markup.unbroken("a <b> 24 % slower (95 % interval 21–26 %, 8 rounds), or −4 to +8 %, from 1.29.0–1.31.1.")
+    spans = re.findall(r'<span class="nowrap">(.*?)</span>', told)
+    assert [one.replace("\N{NO-BREAK SPACE}", " ") for one in spans] == ["21–26 %", "−4 to +8 %"]
+    plain = re.sub(r"</?span[^>]*>", "", told).replace("\N{NO-BREAK SPACE}", " ")
+    assert plain == "a &lt;b&gt; 24 % slower (95 % interval 21–26 %, 8 rounds), or −4 to +8 %, from 1.29.0–1.31.1."
