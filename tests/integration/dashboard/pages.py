@@ -6,12 +6,14 @@ import re
 from django.http import HttpResponse
 
 TAGS = re.compile(r"<(script|style)[^>]*>.*?</\1>|<[^>]+>", re.DOTALL)
+# what only keeps a part of a sentence on one line
+UNBROKEN = re.compile(r'<span class="nowrap">([^<]*)</span>')
 STRAY = re.compile(r"\b(None(?! of \d)|NaN|nan|inf|undefined|Traceback)\b")
 
 
 def words_of(response: HttpResponse) -> str:
     """The page's visible words, on one line; fails when a stray value is among them."""
-    text = html.unescape(TAGS.sub(" ", response.content.decode()))
+    text = html.unescape(TAGS.sub(" ", UNBROKEN.sub(r"\1", response.content.decode())))
     stray = STRAY.search(text)
     assert stray is None, text[max(0, stray.start() - 120) : stray.end() + 60]
     assert "<title>" not in text

@@ -13,7 +13,7 @@ from farm.runs import selectors
 from farm.runs.models import Run
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.conftest import client_of
-from tests.integration.dashboard.pages import assert_is_page
+from tests.integration.dashboard.pages import UNBROKEN, assert_is_page
 
 pytestmark = pytest.mark.django_db
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 def verdict_of(text: str) -> str:
     found = re.search(r'<h1 class="verdict">(.*?)</h1>', text, re.DOTALL)
     assert found is not None
-    return found[1].replace("\N{NO-BREAK SPACE}", " ")
+    return UNBROKEN.sub(r"\1", found[1]).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_a_finished_run_opens_with_its_largest_change_then_the_releases_how_sure_and_through_what(
