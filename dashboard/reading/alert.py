@@ -1,6 +1,6 @@
 """What the page of one alert shows: the evidence, since when, what undoes it, each with the numbers behind it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Required, TypedDict
 
@@ -13,7 +13,7 @@ from dashboard.reading import alerts, verdict
 from dashboard.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
 from dashboard.words import kind_of
 from farm.alerts.services.work_arounds import trials_of
-from farm.contract.document import Comparison
+from farm.contract.document import Cell, Comparison
 from farm.rules.changes.switches import Candidate, Trial
 from farm.rules.runtimes import providers
 from farm.rules.runtimes.order import goes_back
@@ -176,22 +176,43 @@ def address_of(symptom: "Symptom") -> str:
     return reverse("dashboard:cell", args=[symptom.run_id, symptom.cell]) if symptom.run_id else ""
 
 
-def evidence(alert: "Alert") -> Table:
-    """Every change of every series, with its figures and a link to the cell."""
+def evidence(alert: "Alert", cells: Mapping[tuple[int, str], Cell]) -> Table:
+    """Every change of every series, with its figures and a link to the cell. `cells`: those that it rests on, by run
+    and name, where they are still there."""
     # what is no ratio (outputs, placement, endings) has none to be measured
     symptoms = [(one, comparison_of(one) if one.kind == "slower" else None) for one in alert.symptoms.all()]
     columns: tuple[Column[tuple[Symptom, Comparison | None]], ...] = (
         Column("Change", lambda each: Entry(sign=kind_of(each[0].kind), value=each[0].kind)),
         Column("Series", lambda each: Entry(_short_label(alert, each[0]), href=address_of(each[0]))),
-        Number("new / old", lambda each: _size(*each)),
+        Number(f"{alert.good}, ms", lambda each: _p50(*each, cells, is_new=False), "p50 of the good release"),
+        Number(f"{alert.bad}, ms", lambda each: _p50(*each, cells, is_new=True), "p50 of the bad release"),
+        Number("change", lambda each: _size(*each)),
         Number("95 % interval", lambda each: _size_interval(*each)),
         Number("rounds", lambda each: counted(each[1].rounds) if each[1] else Entry()),
         Column(
             "Now", lambda each: Entry(f"resolved in {each[0].resolved_in}" if each[0].resolved_in else "still present")
         ),
-        Prose("Summary", lambda each: Entry(each[0].text)),
+        # the headline has said the sentence of what is slower
+        Prose("Cause", lambda each: Entry(each[0].explanation or ("" if each[1] else each[0].text))),
     )
     return Table.of("evidence", "What changed, by series", columns, symptoms)
+
+
+def cells_behind(alert: "Alert") -> set[tuple[int, str]]:
+    """The cells that its changes of latency rest on, by run and name."""
+    of_latency = [one for one in alert.symptoms.all() if one.kind == "slower"]
+    return {(one.run_id, name) for one in of_latency if one.run_id for name in (one.baseline, one.cell)}
+
+
+def _p50(
+    symptom: "Symptom", comparison: Comparison | None, cells: Mapping[tuple[int, str], Cell], *, is_new: bool
+) -> Entry:
+    name = symptom.cell if is_new else symptom.baseline
+    cell = cells.get((symptom.run_id or 0, name)) if comparison is not None else None
+    if cell is None or cell.p50_ms is None:
+        return Entry()
+    spread = numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms)
+    return Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms, title=spread)
 
 
 def _size(symptom: "Symptom", comparison: Comparison | None) -> Entry:

@@ -13,6 +13,7 @@ from dashboard.reading import alert as reading
 from dashboard.reading import alerts as listing
 from dashboard.reading import digest as digests
 from dashboard.reading import file_rows
+from dashboard.reading.alert_timeline import timeline
 from dashboard.views import downloads
 from dashboard.views.access import page, person
 from dashboard.views.listing import Listing, Together, chosen, ordered
@@ -25,6 +26,7 @@ from farm.alerts.selectors import pages
 from farm.alerts.selectors.evidence import graph_changes
 from farm.alerts.services.digests import digest_of
 from farm.rules.cells import commands
+from farm.runs.selectors.documents import cells_named
 
 if TYPE_CHECKING:
     from farm.alerts.models import Alert
@@ -37,7 +39,6 @@ LABELS = {
     "invalid": "false positives",
     "all": "all",
 }
-EVENTS_SHOWN = 200
 WATCH_COMMAND = "onnxfarm watch add upgrades --model MODEL --reference 1.29.0"
 
 
@@ -112,7 +113,7 @@ def shown(request: HttpRequest, row: "Alert", *, status: int = 200, **more: obje
         "kind_names": kinds,
         "bisect_command": bisect_command(row),
         "opening": reading.opening(row),
-        "evidence": reading.evidence(row),
+        "evidence": reading.evidence(row, cells_named(reading.cells_behind(row))),
         "figure": _ratios(row),
         "operators": _operators(row),
         "graph_changes": graph_changes(leading) if (leading := reading.leading(row)) is not None else [],
@@ -120,7 +121,7 @@ def shown(request: HttpRequest, row: "Alert", *, status: int = 200, **more: obje
         "first_bad": reading.first_bad(row, since_when, may_ask=may_write and may_ask),
         "work_around": reading.question(row, "work_around"),
         "members": [member.user for member in members],
-        "events": list(row.events.all())[::-1][:EVENTS_SHOWN],
+        "timeline": timeline(row),
         "may_write": may_write,
         "is_unsettled": row.state in ("open", "acknowledged"),
         "may_ask": may_ask,

@@ -1,7 +1,7 @@
 """Bench documents of runs: what was settled when each block ended, and live blocks judged as they are now."""
 
 import gzip
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from functools import lru_cache
 
@@ -64,6 +64,14 @@ def cell_document(run: Run, name: str) -> doc.Cell:
     if name not in live:
         raise Missing(f"Run {run.pk} has no cell {name!r} that has ended.")
     return live[name]
+
+
+def cells_named(named: Collection[tuple[int, str]]) -> dict[tuple[int, str], doc.Cell]:
+    """Settled cells of any runs by run and name, without operators. Who may see the runs is the caller's to ask."""
+    runs, names = {run for run, _ in named}, {name for _, name in named}
+    rows = CellDocument.objects.filter(arm__block__run__in=runs, arm__name__in=names).defer("operators")
+    found = {(row.arm.block.run_id, row.arm.name): row for row in rows.select_related("arm__block")}
+    return {place: cell_of(row) for place, row in found.items() if place in named}
 
 
 def comparisons_of(run: Run, *, name: str | None = None, with_operators: bool = True) -> list[doc.Comparison]:
