@@ -22,7 +22,7 @@ BEFORE = 80
 
 @dataclass(frozen=True)
 class Hit:
-    """A section with the words: its heading and its passage, the words marked."""
+    """A section with the words: its heading (none below the document's own title) and its passage, the words marked."""
 
     title: SafeString
     address: str
@@ -95,9 +95,12 @@ def _score(section: Section, words: Sequence[str]) -> int:
 
 
 def _found(name: str, sections: Sequence[Section], words: Sequence[str]) -> Found:
-    hits = [
-        Hit(marked(one.title, words), documents.address(name, one.anchor), marked(passage(one.text, words), words))
-        for one in sections[:NAMED]
-    ]
+    hits = [_hit(one, words) for one in sections[:NAMED]]
     title, kind = marked(documents.title_of(name), words), place_of(name).kind
     return Found(title, kind, documents.address(name), hits, max(0, len(sections) - NAMED))
+
+
+def _hit(section: Section, words: Sequence[str]) -> Hit:
+    title = section.title if section.level > 1 else ""
+    address = documents.address(section.name, section.anchor)
+    return Hit(marked(title, words), address, marked(passage(section.text, words), words))

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from dashboard import numbers, words
 from dashboard.figures import accuracies
-from dashboard.tables import Column, Entry, Number, Table, counted, verdict_entry
+from dashboard.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry
 from farm.rules.cells.numbers import change_beside
 from farm.rules.comparing.quantities import Change, change_of
 
@@ -51,7 +51,7 @@ def _interval(one: "Measured") -> Entry:
 
 
 COLUMNS: tuple[Column["Measured"], ...] = (
-    Column("Measured as", _name),
+    Prose("Measured as", _name),
     Column("Node", lambda one: Entry(one.cell.node or "")),
     Number("p50, ms", lambda one: Entry(numbers.milliseconds(one.cell.p50_ms, one.cell.p50_ci_ms), one.cell.p50_ms)),
     Column("Against the upload", _verdict, "the same cell of the upload as it is, measured in the same block"),
@@ -76,7 +76,9 @@ def finding(measured: Sequence["Measured"]) -> str:
         return ""
     right = [one for one in measured if one.cell.parity.verdict != "fail"]
     decided = [(one, change) for one in right if (change := _change(one)) is not None and change.is_decided]
-    if decided:
+    if all(one.against is None for one in measured):
+        first = "Not measured beside the upload yet."
+    elif decided:
         first = _sentence(*max(decided, key=lambda pair: pair[1].size))
     else:
         first = f"No decided change in {numbers.count(len(right), 'measured cell')}." if right else ""

@@ -1,13 +1,12 @@
 """What was measured of a variant."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from farm.accounts.selectors import Anyone
 from farm.contract import document as doc
 from farm.contract.reasons import CellStatus
 from farm.registry.models import Variant
-from farm.runs.models import Arm, Cell, CellDocument, Comparison, Run
+from farm.runs.models import Cell, CellDocument, Comparison, Run
 from farm.runs.selectors.documents import cell_document, cell_of
 
 # newest cells that are read, and how many different ones of them are told
@@ -28,33 +27,40 @@ class Measured:
 
 
 def measured_cells_of(user: Anyone, variant: Variant) -> list[Measured]:
-    """Of each different cell on each node the newest measurement, the newest first."""
+    """Of each different cell on each node the newest measurement, those beside the upload in one block first."""
+    against = _against_the_upload(user, variant)
     ended = {"arm__twin_of": None, "arm__status": CellStatus.DONE, "arm__cell__run__in": Run.objects.visible_to(user)}
     rows = CellDocument.objects.filter(arm__cell__variant=variant, **ended).defer("operators")
-    newest: dict[tuple[str, int | None], CellDocument] = {}
-    for row in rows.select_related("arm__cell__run", "arm__block").order_by("-pk")[:READ]:
-        newest.setdefault((row.arm.cell.digest, row.arm.block.node_id), row)
-    told = list(newest.values())[:TOLD]
-    against = _against_the_upload(row.arm for row in told)
-    return [Measured(row.arm.cell.run, cell_of(row), *against.get(row.arm_id, (None, ""))) for row in told]
+    rows = rows.select_related("arm__cell__run").order_by("-pk")
+    beside, others = rows.filter(arm__in=list(against)), rows.exclude(arm__in=list(against))
+    newest: dict[tuple[object, ...], Measured] = {}
+    for row in (*beside, *others[:READ]):
+        cell = cell_of(row)
+        one = Measured(row.arm.cell.run, cell, *against.get(row.arm_id, (None, "")))
+        place = (cell.runtime, cell.provider, cell.batch, cell.threads, *sorted(cell.shapes.items()), cell.node)
+        newest.setdefault(place, one)
+    return list(newest.values())[:TOLD]
 
 
-def _against_the_upload(arms: Iterable[Arm]) -> dict[int, tuple[doc.Comparison, str]]:
-    """By the arm: its comparison with the upload as it is, with the verdict that holds across the run."""
-    rows = Comparison.objects.filter(candidate__in=list(arms), axis__in=AXES).defer("operators")
+def _against_the_upload(user: Anyone, variant: Variant) -> dict[int, tuple[doc.Comparison, str]]:
+    """By the arm: its comparison with the upload as it is, with the verdict that holds across the run; the newest."""
+    known = {"candidate__cell__variant": variant, "axis__in": AXES, "run__in": Run.objects.visible_to(user)}
+    rows = Comparison.objects.filter(**known, candidate__twin_of=None).defer("operators")
     return {
         row.candidate_id: (
             doc.Comparison.model_validate_json(row.body).model_copy(update={"verdict": row.verdict}),
             row.baseline.cell.precision,
         )
-        for row in rows.select_related("baseline__cell__variant")
+        for row in rows.select_related("baseline__cell__variant").order_by("-pk")[:READ]
         if row.baseline.cell.variant is not None and row.baseline.cell.variant.recipe.is_identity
     }
 
 
 def measured_cell(user: Anyone, variant: Variant) -> tuple[Run, doc.Cell] | None:
     """The newest measured cell of the variant with its operators, one that was traced where there is one."""
-    rows = CellDocument.objects.filter(arm__cell__variant=variant, arm__cell__run__in=Run.objects.visible_to(user))
+    rows = CellDocument.objects.filter(
+        arm__cell__variant=variant, arm__twin_of=None, arm__cell__run__in=Run.objects.visible_to(user)
+    )
     measured = rows.select_related("arm__cell__run__version__model").order_by("-pk")
     found = measured.exclude(operators="[]").first() or measured.first()
     return (found.arm.cell.run, cell_document(found.arm.cell.run, found.arm.name)) if found is not None else None

@@ -114,7 +114,7 @@ def test_the_difference_to_fp32_is_told_with_its_interval() -> None:
     ("op_types", "words"),
     [
         (("QLinearConv", "QGemm"), "1 Conv and 1 MatMul ran in 8 bits."),
-        (("Conv", "QLinearConv"), "1 of 2 Conv stayed FP32, 50% of the time."),
+        (("Conv", "QLinearConv"), "1 of 2 Conv stayed FP32, 50 % of the time."),
     ],
 )
 def test_what_a_quantised_cell_ran_is_read_off_its_trace(op_types: tuple[str, ...], words: str) -> None:

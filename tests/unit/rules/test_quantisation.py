@@ -17,7 +17,7 @@ TRACE = [
 def test_what_ran_in_float_is_counted_by_family_with_its_share_of_the_time() -> None:
     conv, matmul = stayed_float(TRACE)
     assert (conv.family, conv.ran, conv.in_float, conv.time_share) == ("Conv", 3, ("conv1", "conv2"), 0.4)
-    assert conv.sentence() == "2 of 3 Conv stayed FP32, 40% of the time."
+    assert conv.sentence() == "2 of 3 Conv stayed FP32, 40 % of the time."
     assert (matmul.family, matmul.ran, matmul.in_float, matmul.time_share) == ("MatMul", 1, (), 0.0)
 
 
