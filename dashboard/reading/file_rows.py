@@ -130,7 +130,8 @@ def node(node: "Node", alarms: "FalseAlarms | None") -> Row:
 
 def release(one: Release, columns: Sequence[str]) -> Row:
     """A release with, for each provider, on how many nodes it is installed and on how many it would be."""
-    row: Row = {"release": one.version, "opset": one.opset, "is_gone": one.is_gone}
+    row: Row = {"release": one.version, "opset": one.opset, "is_gone": one.is_gone, "yanked": one.yanked}
+    row |= {"first_seen": one.seen_at.isoformat() if one.seen_at else "", "runs": one.runs, "alerts": len(one.alerts)}
     for name, place in zip(columns, one.places, strict=True):
         row[f"{name}: installed on"] = len(place.installed) + place.more
         row[f"{name}: on demand on"] = place.on_demand

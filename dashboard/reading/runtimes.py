@@ -1,18 +1,21 @@
 """Which release of ONNX Runtime is where: version × provider × node, installed or on demand."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from django.urls import reverse
 
 from dashboard import numbers, words
+from dashboard.words import Sign
 from farm.rules.runtimes import opsets, providers
 from farm.rules.runtimes.order import release_order
 
 if TYPE_CHECKING:
+    from farm.alerts.selectors.histories import History, Raised
     from farm.fleet.models import Node
+    from farm.runs.selectors.releases import Measured
 
 # nodes that a place names; further ones are counted
 NAMED = 4
@@ -33,12 +36,22 @@ class Place:
 
 @dataclass(frozen=True)
 class Row:
-    """One release. `opset`: the newest it loads; `is_gone`: installed, but the index does not offer it any more."""
+    """One release. `opset`: the newest it loads; `is_gone`: installed, but the index does not offer it any more;
+    `yanked`: that the index took it back, with its reason; `measured`: how often and where, in words; `outcomes`: how
+    the rounds of watches ended; `alerts` that began with it, and watches whose reference it is, by name and page."""
 
     version: str
     opset: str
     is_gone: bool
     places: Sequence[Place]
+    yanked: str = ""
+    seen_at: datetime | None = None
+    measured: str = ""
+    measured_at: datetime | None = None
+    runs: int = 0
+    outcomes: Sequence[Sign] = ()
+    alerts: Sequence[tuple[str, str, Sign]] = ()
+    references: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(frozen=True)
@@ -61,22 +74,82 @@ def distributions(nodes: Iterable["Node"], known: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda name: (name != "onnxruntime", name))
 
 
-def board(distribution: str, *, nodes: Sequence["Node"], offered: Sequence[str]) -> Board:
-    """Every release of a distribution that is offered or installed, the newest first."""
+def board(
+    distribution: str,
+    *,
+    nodes: Sequence["Node"],
+    offered: Sequence[str],
+    history: "History",
+    measured: Mapping[str, "Measured"],
+) -> Board:
+    """Every release of a distribution that is offered, installed or measured, the newest first."""
     columns = _columns(distribution, nodes)
     prefix = f"{distribution}=="
     installed = {one.removeprefix(prefix) for node in nodes for one in node.runtimes if one.startswith(prefix)}
-    versions = sorted({*offered, *installed}, key=release_order, reverse=True)
+    versions = sorted({*offered, *installed, *measured, *history.alerts}, key=release_order, reverse=True)
     rows = [
         Row(
             version,
             str(opsets.max_opset(version) or "unknown"),
             bool(offered) and version not in offered,
             [_place(prefix + version, name, nodes) for name in columns],
+            **_measured(measured.get(version)),
+            **_history(version, history),
         )
         for version in versions
     ]
     return Board(distribution, [words.provider(name) for name in columns], rows, _headline(versions, installed, nodes))
+
+
+class _OfIndex(TypedDict):
+    """What a row takes from the history of its release."""
+
+    yanked: str
+    seen_at: datetime | None
+    outcomes: Sequence[Sign]
+    alerts: Sequence[tuple[str, str, Sign]]
+    references: Sequence[tuple[str, str]]
+
+
+def _history(version: str, history: "History") -> _OfIndex:
+    known = history.known.get(version)
+    why = f": {known.yanked_because}" if known and known.yanked_because else ""
+    counts = sorted(history.outcomes.get(version, {}).items())
+    signs = [(words.sign_of(outcome), count) for outcome, count in counts if outcome != "alert"]
+    return {
+        "yanked": f"yanked{why}" if known and known.is_yanked else "",
+        "seen_at": known.seen_at if known else None,
+        "outcomes": [Sign(sign.mark, f"{sign.word} ({count})", sign.tone) for sign, count in signs],
+        "alerts": [
+            (f"alert {one.pk}", reverse("dashboard:alert", args=[one.pk]), _of_alert(one))
+            for one in history.alerts.get(version, ())[:NAMED]
+        ],
+        "references": [
+            (one.name, reverse("dashboard:watch", args=[one.pk])) for one in history.watches if one.reference == version
+        ],
+    }
+
+
+def _of_alert(one: "Raised") -> Sign:
+    """The sign of the alert's state, with the model that it is about."""
+    sign = words.sign_of(one.state)
+    return Sign(sign.mark, f"{one.model}, {sign.word}", sign.tone)
+
+
+class _OfRuns(TypedDict):
+    """What a row takes from the runs that measured its release."""
+
+    measured: str
+    measured_at: datetime | None
+    runs: int
+
+
+def _measured(one: "Measured | None") -> _OfRuns:
+    if one is None:
+        return {"measured": "", "measured_at": None, "runs": 0}
+    what = f"{numbers.count(one.runs, 'run')} of {numbers.count(one.models, 'model')}"
+    where = f" on {numbers.listed(one.nodes)}" if one.nodes else ""
+    return {"measured": what + where, "measured_at": one.last_at, "runs": one.runs}
 
 
 def _columns(distribution: str, nodes: Sequence["Node"]) -> list[str]:

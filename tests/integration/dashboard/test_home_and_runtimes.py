@@ -1,5 +1,6 @@
 """The home page opens with what has to be looked at and what changed; which runtime is where."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -9,6 +10,7 @@ from django.utils import timezone
 
 from dashboard.views.visits import NAME, SALT
 from farm.accounts.models import Team, User
+from farm.alerts.models import Release
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs.models import Run
@@ -117,5 +119,29 @@ def test_a_release_that_is_gone_but_installed_is_said(signed_in: Client, node: N
     assert "1.31.1 ▲ no longer on the index" in assert_is_page(signed_in.get("/runtimes/"))
 
 
+def test_a_release_says_since_when_it_is_known_what_was_measured_with_it_and_what_alerted(
+    signed_in: Client, version: Version, node: Node, owner: User
+) -> None:
+    rows.finished_run(version, node, owner)
+    offer("1.29.0", "1.30.0", "1.31.1")
+    Release.objects.filter(version="1.30.0").update(is_gone=True, is_yanked=True, yanked_because="wrong wheels")
+    watch = make_watch(version, owner)
+    alert = watching.bare_alert(watch, version, bad="1.31.1")
+    watching.bare_round(watch, version, outcome="quiet", new="1.31.1")
+    words = assert_is_page(signed_in.get("/runtimes/"))
+    [newest] = re.findall(r"1\.31\.1 20\d\d.*?(?=1\.29\.0|1\.30\.0)", words)
+    assert "1 run of 1 model on bench-1" in newest
+    assert f"alert {alert.pk} ▲ encoder, open" in newest
+    assert "= no change (1)" in newest
+    assert f"1.29.0 reference of {watch.name}" in words
+    assert f"Watched by {watch.name} against 1.29.0" in words
+    assert "▲ yanked: wrong wheels" not in words
+    node.runtimes = [*node.runtimes, "onnxruntime==1.30.0"]
+    node.save()
+    assert "1.30.0 ▲ yanked: wrong wheels" in assert_is_page(signed_in.get("/runtimes/"))
+
+
 def test_strangers_see_no_nodes(stranger: User, node: Node) -> None:
-    assert "bench-1" not in assert_is_page(client_of(stranger).get("/runtimes/"))
+    words = assert_is_page(client_of(stranger).get("/runtimes/"))
+    assert "bench-1" not in words
+    assert "of 1 model" not in words

@@ -35,7 +35,7 @@ LISTS = {
     "/watches/": 13,
     "/trends/": 14,
     "/fleet/": 11,
-    "/runtimes/": 7,
+    "/runtimes/": 13,
     "/compare/": 9,
     "/settings/": 13,
     "/watches/new/": 12,
