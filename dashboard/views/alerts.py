@@ -16,6 +16,7 @@ from dashboard.reading import file_rows
 from dashboard.reading.alert_timeline import timeline
 from dashboard.views import downloads
 from dashboard.views.access import page, person
+from dashboard.views.home import changes_since
 from dashboard.views.listing import Listing, Together, chosen, ordered
 from dashboard.views.lists import paged, searched
 from dashboard.words import KINDS, kind_of
@@ -29,6 +30,9 @@ from farm.rules.cells import commands
 from farm.runs.selectors.documents import cells_named
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from farm.accounts.models import Team, User
     from farm.alerts.models import Alert
 
 LABELS = {
@@ -86,11 +90,26 @@ def alerts(request: HttpRequest) -> HttpResponse:
 @require_safe
 def digest(request: HttpRequest) -> HttpResponse:
     """What the watches of each team did in some days, as channels are told it."""
-    days = digests.days_of(request.GET.get("days", ""))
-    teams = list(teams_visible_to(person(request)))
-    told = [digests.told(team, digest_of(team, since=digests.since(days))) for team in teams]
-    context = {"days": days, "choices": digests.DAYS, "digests": told}
+    user, days = person(request), digests.days_of(request.GET.get("days", ""))
+    since = digests.since(days)
+    told = [_digest(user, team, since) for team in teams_visible_to(user)]
+    context = {
+        "days": days,
+        "choices": digests.DAYS,
+        "digests": told,
+        "headline": digests.headline(told, days),
+        # alerts stand above, with their figures
+        "changes": [one for one in changes_since(user, since) if "/alerts/" not in one.href],
+    }
     return render(request, "dashboard/digest.html", context)
+
+
+def _digest(user: "User", team: "Team", since: "datetime") -> digests.Digest:
+    opened = selectors.alerts_visible_to(user).filter(team=team, opened_at__gte=since).order_by("-pk")
+    rounds = selectors.rounds_judged(team, since=since)
+    return digests.told(
+        team, digest_of(team, since=since), rounds=rounds[: digests.SHOWN], opened=opened[: digests.SHOWN]
+    )
 
 
 @page

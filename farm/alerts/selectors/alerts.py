@@ -1,10 +1,14 @@
 """Alerts, watches and channels as people find them. Everything a person sees goes through `visible_to`."""
 
+from datetime import datetime
+
 from django.db.models import QuerySet
 
+from farm.accounts.models import Team
 from farm.accounts.refusals import Missing
 from farm.accounts.selectors import Anyone
 from farm.alerts.models import Alert, Channel, Delivery, Point, Watch, WatchRound
+from farm.alerts.states import RoundState
 
 
 def watches_visible_to(user: Anyone) -> QuerySet[Watch]:
@@ -27,6 +31,13 @@ def rounds_of(watch: Watch) -> QuerySet[WatchRound]:
     """A watch's rounds, newest first."""
     rows = watch.rounds.select_related("version__model", "watch").order_by("-pk")
     return rows.defer("version__inspection", "version__problem", "watch__matrix")
+
+
+def rounds_judged(team: Team, *, since: datetime) -> QuerySet[WatchRound]:
+    """The rounds of a team's watches that were judged since then, the newest first."""
+    rows = WatchRound.objects.filter(watch__team=team, state=RoundState.JUDGED, judged_at__gte=since)
+    related = rows.select_related("version__model", "watch").order_by("-judged_at")
+    return related.defer("version__inspection", "version__problem", "watch__matrix")
 
 
 def points_of(watch: Watch) -> QuerySet[Point]:
