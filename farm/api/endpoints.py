@@ -74,6 +74,7 @@ ENDPOINTS = (
         press=Press.REPORT,
     ),
     Endpoint("hello", "POST", "hello", Way.BRIEF, most_bytes=SMALL_BYTES),
+    Endpoint("standing", "GET", "standing", Way.BRIEF),
     _open("secret", most_bytes=TINY_BYTES),
     _open("enrol", most_bytes=SMALL_BYTES),
     Endpoint("files", "GET", "files/X", Way.FILE),

@@ -22,7 +22,7 @@ from farm.contract import node as messages
 from farm.contract.blocks import Lease
 from farm.contract.reports import Reply
 from farm.contract.texts import own_words, without_controls
-from farm.contract.version import node_queue
+from farm.contract.version import CONTRACT_VERSION, node_queue
 from farm.fleet import services as fleet
 from farm.fleet.models import Node
 from farm.fleet.selectors import node_of_secret
@@ -101,6 +101,13 @@ def hello(request: HttpRequest) -> messages.Welcome:
     if node.queues != queues:
         broker.tell(node_queue(str(node.pk)))
     return welcome
+
+
+@node_api.get("/standing", response=messages.Welcome)
+def standing(request: HttpRequest) -> messages.Welcome:
+    """What the farm would answer to a hello now, without one."""
+    node = _node(request)
+    return fleet.welcome(node, contract_version=node.contract_version if node.seen_at else CONTRACT_VERSION)
 
 
 @node_api.post("/blocks/{block}/claim", response=Lease)

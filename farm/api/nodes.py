@@ -94,7 +94,7 @@ class Settings(Schema):
     timezone: str | None = Field(default=None, max_length=64, description="of these hours, like Europe/Berlin")
     max_block_s: float | None = Field(default=None, description="seconds that one block may take")
     max_temperature_c: float | None = Field(
-        default=None, description="above this it accepts no blocks; null: unchanged"
+        default=None, description="above this it accepts no blocks; null: whatever the heat"
     )
     cache_bytes: int | None = Field(default=None, description="size of the model cache on its disk")
     runtimes_bytes: int | None = Field(default=None, description="size of the runtime cache on its disk")

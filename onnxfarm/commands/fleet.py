@@ -1,4 +1,4 @@
-"""`onnxfarm node invite|list|approve|drain|resume|revoke`: the farm's nodes, from anybody's terminal."""
+"""`onnxfarm node invite|list|approve|drain|pause|resume|limits|revoke`: the farm's nodes, from anybody's terminal."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from onnxfarm.commands import lendings
+from onnxfarm.commands import lendings, limits
+from onnxfarm.commands.limits import NodeArgument
 from onnxfarm.commands.options import JsonOption
 from onnxfarm.outputs import write_plain
 from onnxfarm.problems import Usage, main_guard
@@ -16,8 +17,6 @@ from onnxfarm.remote.client import Client
 from onnxfarm.remote.rows import Node
 from onnxfarm.screen import console_for
 
-NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Its number or name, as `onnxfarm node list` shows.")]
-
 
 def register(app: typer.Typer) -> None:
     """Put the commands into `onnxfarm node`."""
@@ -25,6 +24,7 @@ def register(app: typer.Typer) -> None:
     app.command("list")(main_guard()(show))
     for what, line in ORDERS.items():
         app.command(what, help=line)(main_guard()(_command(what)))
+    limits.register(app)
     lendings.register(app)
 
 
@@ -77,7 +77,7 @@ def table_of_nodes(nodes: Sequence[Node]) -> Table:
 ORDERS = {
     "approve": "Approve a node after comparing its fingerprint.",
     "drain": "Let a node finish its current block, then give it no more.",
-    "resume": "Let a drained or quarantined node accept blocks again.",
+    "resume": "Let a drained, quarantined or paused node accept blocks again.",
     "revoke": "Remove a node from the farm permanently.",
 }
 
@@ -92,7 +92,15 @@ def _command(what: str) -> Callable[..., None]:
             found = client.node_named(node)
             if fingerprint and fingerprint != found["fingerprint"]:
                 raise Usage(f"{found['name']} has the fingerprint {found['fingerprint']}, not {fingerprint}.")
-            done = client.order_node(found["id"], what)
-        print(f"{done['name']} is {done['health']}.")
+            done = _resumed(client, found) if what == "resume" else client.order_node(found["id"], what)
+        print(limits.standing_of(done))
 
     return order
+
+
+def _resumed(client: Client, node: Node) -> Node:
+    """Ends a pause and whatever else keeps it; the farm refuses it for a node that nothing keeps."""
+    was_paused = node["settings"]["is_paused"]
+    if was_paused:
+        node = client.change_node(node["id"], {"is_paused": False})
+    return node if was_paused and node["health"] == "active" else client.order_node(node["id"], "resume")

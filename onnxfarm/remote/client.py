@@ -191,12 +191,16 @@ class Client:
         if len(found) == 1:
             return found[0]
         if not found:
-            raise Usage(f"There is no node “{wanted}” that you can access: `onnxfarm node list` shows them.")
+            raise Usage(f"There is no node “{wanted[:60]}” that you can access: `onnxfarm node list` shows them.")
         raise Usage(f"{len(found)} nodes are called {wanted}: give a number, as `onnxfarm node list` shows it.")
 
     def invite_node(self, *, team: str = "") -> rows.Invitation:
         """A one-off code with the command by which a machine joins."""
         return self._json(rows.Invitation, "POST", "/nodes/invitations", json={"team": team}, is_repeatable=False)
+
+    def change_node(self, node_id: int, changes: Mapping[str, object]) -> rows.Node:
+        """Changes these limits of a node and no others."""
+        return self._json(rows.Node, "PATCH", f"/nodes/{node_id}", json=dict(changes))
 
     def lend_node(self, node_id: int, teams: list[str]) -> rows.Node:
         """Offers a node to these teams, and takes it back from all others."""

@@ -129,6 +129,18 @@ class SelfTest(TypedDict):
     sentence: str
 
 
+class Limits(TypedDict):
+    """What a node's owner set."""
+
+    is_paused: bool
+    hours: str
+    timezone: str
+    max_block_s: float
+    max_temperature_c: float | None
+    cache_bytes: int
+    runtimes_bytes: int
+
+
 class Node(TypedDict):
     id: int
     name: str
@@ -136,6 +148,8 @@ class Node(TypedDict):
     health: str
     tags: dict[str, str]
     owner_tags: list[str]
+    pause: str
+    settings: Limits
     fingerprint: str
     self_test: SelfTest | None
 
@@ -239,6 +253,8 @@ class Round(TypedDict):
     state: str
     outcome: str
     sentence: str
+    run: int | None
+    confirming: int | None
 
 
 class Symptom(TypedDict):

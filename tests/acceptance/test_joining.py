@@ -79,7 +79,7 @@ def test_a_second_machine_joins_works_and_is_taken_out(farm: LiveFarm, tmp_path:
         wait_until(lambda: (home / "ready").exists(), what="a draining node is ready, though it takes no block")
         draining = run(farm, node(farm, home, "status", "--json"))
         assert draining.returncode == 0
-        assert json.loads(draining.stdout)["farm"] == "knows this node; it said last: Draining: accepts no new blocks."
+        assert json.loads(draining.stdout)["farm"] == "knows this node. Draining: accepts no new blocks."
 
         order(farm, "revoke")
         assert agent.wait(160) == 3

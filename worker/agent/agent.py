@@ -200,7 +200,6 @@ class Agent:
         if welcome.health == "retired":
             self.refused(welcome.sentence or "This node was removed from the farm.")
             return
-        self._home.keep_told(welcome.sentence)
         self._equipment.limit(welcome.settings)
         consumer = getattr(self._worker, "consumer", None)
         own = node_queue(self._identity.node_id)
@@ -234,7 +233,6 @@ class Agent:
     def _leave(self) -> None:
         """A goodbye, so that the farm need not wait for silence; not worth waiting long for."""
         (self._home.folder / "ready").unlink(missing_ok=True)
-        self._home.forget_told()
         goodbye = threading.Thread(target=self._say_goodbye, daemon=True)
         goodbye.start()
         goodbye.join(GOODBYE_S)

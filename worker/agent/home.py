@@ -20,7 +20,6 @@ from farm.contract.node import SecretGrant
 
 ENVIRONMENT_NAME = "ONNXFARM_NODE_HOME"
 RUNNING = "running"
-TOLD = "told"
 
 
 class NotEnrolledError(RuntimeError):
@@ -132,19 +131,6 @@ class NodeHome:
         except (FileNotFoundError, ValidationError):
             return None
         return grant if grant.expires_at > datetime.now(UTC) else None
-
-    def told(self) -> str:
-        """What the farm said last to the agent that runs: why it gets no block; empty when it gets some."""
-        try:
-            return (self.folder / TOLD).read_text()
-        except (OSError, UnicodeDecodeError):
-            return ""
-
-    def keep_told(self, sentence: str) -> None:
-        write_privately(self.folder / TOLD, sentence)
-
-    def forget_told(self) -> None:
-        (self.folder / TOLD).unlink(missing_ok=True)
 
     def keep_secret(self, grant: SecretGrant) -> None:
         write_privately(self.folder / "secret.json", grant.model_dump_json())

@@ -36,6 +36,14 @@ def set_up(path: Path, *, level: str = "INFO") -> Tail:
         handler.setFormatter(logging.Formatter(FORMAT))
         logging.getLogger().addHandler(handler)
     logging.getLogger().setLevel(level)
-    for noisy in ("httpx2", "httpcore2", "celery.worker.consumer.consumer"):
+    # Celery's lines about each message say nothing that those about blocks do not
+    noisy_ones = (
+        "httpx2",
+        "httpcore2",
+        "celery.worker.consumer.consumer",
+        "celery.worker.strategy",
+        "celery.app.trace",
+    )
+    for noisy in noisy_ones:
         logging.getLogger(noisy).setLevel(logging.WARNING)
     return tail

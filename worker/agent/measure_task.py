@@ -64,6 +64,8 @@ class Measurer:
         self._stop = stop
         self._on_refused = on_refused
         self._free_since = time.monotonic()
+        # since when another program has had the machine, however many blocks were given back meanwhile
+        self._taken_since: float | None = None
         self.block: str | None = None
 
     @property
@@ -80,11 +82,19 @@ class Measurer:
         try:
             with host_lock.measuring(patience_s=LOCK_PATIENCE_S, is_cancelled=self._stop.is_set, on_wait=self._on_wait):
                 self._on_wait("")
+                self._note_free()
                 lease = self._claimed(block, attempt)
                 if lease is not None:
                     self._measure(lease)
         except host_lock.BusyError as problem:
-            logger.info("Block %s waits: %s", block, problem)
+            if self._taken_since is None:
+                self._taken_since = time.monotonic() - LOCK_PATIENCE_S
+                logger.info("Blocks wait, first of them %s: %s", block, problem)
+
+    def _note_free(self) -> None:
+        if self._taken_since is not None:
+            logger.info("The machine is free again, after about %.0f s.", time.monotonic() - self._taken_since)
+            self._taken_since = None
 
     def _measure(self, lease: Lease) -> None:
         order, started = lease.order, time.monotonic()

@@ -83,11 +83,19 @@ def note_block_end(*, node: Node, reason: Reason | None) -> None:
 def change_settings(*, node: Node, by: User, tags: list[str] | None = None, **settings: object) -> Node:
     """Sets the owner's tags and limits (fields of NodeSettings). Raises Invalid for a value out of range."""
     must_manage(node, by)
+    if node.health == NodeHealth.RETIRED:
+        raise Conflict(f"{node.name} is retired: it accepts no blocks, whatever its limits.")
     try:
         wanted = NodeSettings.model_validate({**node.settings_json, **settings})
     except ValidationError as problem:
         first = problem.errors()[0]
         where = ".".join(map(str, first["loc"]))
+        if where == "hours":
+            raise Invalid(
+                f"“{str(first['input'])[:20]}” are not hours of a day.",
+                code="hours",
+                hint="Write them like 20:00-06:00, or nothing for always.",
+            ) from problem
         raise Invalid(
             f"The setting {where} of {node.name} is out of range: {own_words(first['msg'])}.", code=where or "invalid"
         ) from problem

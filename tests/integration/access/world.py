@@ -231,6 +231,8 @@ OWN_NAMES: Final[dict[str, dict[str, object]]] = {
     "graph/netron/<str:name>": {"name": "view.js"},
     "install/<str:name>": {"name": own_wheel().name},
     "api/node/v1/tab/<name>": {"name": "index.html"},
+    # whoever may see the files hears that there is none of that name
+    "api/v1/versions/<int:version_id>/files/<name>": {"name": "none.onnx"},
 }
 
 

@@ -212,6 +212,17 @@ def test_draining_and_pausing_take_the_queues_away(machine: NodeClient, owner: U
     assert machine.hello().json()["queues"] == []
 
 
+def test_a_node_hears_what_was_ordered_without_a_hello(machine: NodeClient, owner: User) -> None:
+    machine.hello()
+    node, seen_at = Node.objects.get(), Node.objects.get().seen_at
+    assert machine.get("standing").json()["sentence"] == ""
+    services.change_settings(node=node, by=owner, is_paused=True)
+    assert machine.get("standing").json()["sentence"] == "Paused by its owner."
+    services.revoke(node=node, by=owner)
+    assert machine.get("standing").status_code == 401
+    assert Node.objects.get().seen_at == seen_at
+
+
 def test_leaving_makes_a_node_offline(machine: NodeClient) -> None:
     machine.hello()
     machine.hello(state="leaving")

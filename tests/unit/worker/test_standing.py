@@ -26,17 +26,3 @@ def test_a_node_whose_agent_runs_waits_for_approval_and_nothing_else(home: NodeH
 
 def test_a_node_that_was_never_started_may_be_either(home: NodeHome) -> None:
     assert standing.read(home).farm_says == "waits for approval, or was never started: it has no secret"
-
-
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe"])
-def test_a_word_of_the_farm_that_cannot_be_read_is_none(home: NodeHome, content: bytes) -> None:
-    (home.folder / "told").write_bytes(content)
-    assert home.told() == ""
-
-
-def test_the_farm_s_last_word_is_kept_until_the_agent_ends(home: NodeHome) -> None:
-    home.keep_told("Draining: accepts no new blocks.")
-    assert home.told() == "Draining: accepts no new blocks."
-    home.forget_told()
-    home.forget_told()
-    assert home.told() == ""

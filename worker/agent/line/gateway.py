@@ -123,6 +123,10 @@ class Gateway:
     def hello(self, hello: messages.Hello) -> messages.Welcome:
         return self._post("hello", hello, messages.Welcome)
 
+    def standing(self) -> messages.Welcome:
+        """What the farm says of this node now. Raises Rejected on a farm of before 23 November 2026."""
+        return _parsed(self._send("GET", "standing"), messages.Welcome)
+
     def message(self, *, wait_s: float) -> messages.Offer | None:
         """A long poll: the next message of this node's queues, None when there was none within `wait_s` seconds."""
         response = self._send("GET", "messages", params={"wait": f"{wait_s:g}"}, timeout=wait_s + ANSWER_S)

@@ -8,8 +8,6 @@ from worker.agent.home import Identity, NodeHome
 from worker.agent.kit.runtimes import RuntimeStore
 from worker.agent.line import gateway as farm
 
-NO_FILE = "0" * 64
-
 
 @dataclass(frozen=True)
 class Standing:
@@ -68,9 +66,7 @@ def read(home: NodeHome, *, url: str | None = None) -> Standing:
     identity = home.identity()
     said, is_known, problem = _asked(home, url or identity.url)
     process = home.running()
-    if is_known and process is not None and (told := home.told()):
-        said = f"{said}; it said last: {told}"
-    elif home.secret() is None and process is not None:
+    if home.secret() is None and process is not None:
         said = "waits for approval by its fingerprint"
     return Standing(
         identity=identity,
@@ -87,17 +83,18 @@ def read(home: NodeHome, *, url: str | None = None) -> Standing:
 
 
 def _asked(home: NodeHome, url: str) -> tuple[str | None, bool, str | None]:
-    """Asks for a file that nobody has: a farm that knows this node says so, and no message is taken for it."""
+    """What the farm says now, whether it knows this node, and why it could not be asked; no message is taken for it."""
     grant = home.secret()
     if grant is None:
         return "waits for approval, or was never started: it has no secret", False, None
     try:
         with farm.Gateway(url, secret=grant.secret) as gateway:
-            next(gateway.file(NO_FILE, token=""), None)
+            said = gateway.standing().sentence
     except farm.Refused as problem:
         return f"refused: {problem}", False, None
-    except (farm.Rejected, farm.Stale):
-        return "knows this node", True, None
+    except farm.Rejected as problem:
+        # an older farm has no such address; what else is no farm at all
+        return ("knows this node", True, None) if problem.status == 404 else (None, False, f"{url}: {problem}")
     except farm.GatewayError as problem:
         return None, False, f"The farm at {url} is not responding: {problem}"
-    return "knows this node", True, None
+    return f"knows this node. {said}".strip(), True, None
