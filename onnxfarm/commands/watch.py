@@ -13,6 +13,7 @@ from onnxfarm.outputs import say, table_of, write_plain
 from onnxfarm.problems import GateFailed, Infrastructure, TimedOut, Usage, main_guard
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.rows import Round, Watch
+from onnxfarm.remote.runs import shown, standing_of
 from onnxfarm.remote.watches import WatchClient
 from onnxfarm.screen import console_for
 
@@ -175,20 +176,27 @@ def _switch(watch: str, server: str | None, *, is_active: bool) -> None:
 
 
 def _followed(client: WatchClient, watch_id: int, wanted: set[int], *, minutes: float | None) -> list[Round]:
-    """The rounds once all of them are judged. Raises TimedOut."""
+    """The rounds once all of them are judged; the first that is not says how far its run is. Raises TimedOut."""
     limit = None if minutes is None else time.monotonic() + 60.0 * minutes
     said: dict[int, str] = {}
-    while True:
-        rounds = client.rounds(watch_id, wanted)
-        for one in rounds:
-            if said.get(one["id"]) != one["state"]:
-                said[one["id"]] = one["state"]
-                say(f"Round {one['id']}: {one['state']}{': ' + one['sentence'] if one['sentence'] else ''}")
-        if all(one["state"] == "judged" for one in rounds):
-            return rounds
-        if limit is not None and time.monotonic() > limit:
-            raise TimedOut(f"The rounds were not judged within {minutes:g} minutes; they continue on the farm.")
-        time.sleep(POLL_S)
+    console = console_for(stderr=True)
+    with shown(console) as show:
+        while True:
+            rounds = client.rounds(watch_id, wanted)
+            for one in rounds:
+                if said.get(one["id"]) != one["state"]:
+                    said[one["id"]] = one["state"]
+                    text = f"Round {one['id']}: {one['state']}{': ' + one['sentence'] if one['sentence'] else ''}"
+                    say(text, console=console)
+            still_open = [one for one in rounds if one["state"] != "judged"]
+            if not still_open:
+                return rounds
+            if limit is not None and time.monotonic() > limit:
+                raise TimedOut(f"The rounds were not judged within {minutes:g} minutes; they continue on the farm.")
+            measuring = [run for one in still_open if (run := one.get("confirming") or one.get("run"))]
+            if measuring:
+                show(standing_of(client.run(str(measuring[0]))))
+            time.sleep(POLL_S)
 
 
 def _judge(rounds: list[Round]) -> None:

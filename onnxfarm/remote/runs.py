@@ -35,6 +35,14 @@ class Standing(NamedTuple):
     is_waiting: bool = False
 
     @property
+    def news(self) -> object:
+        """What is worth a line of a log once it changes: a round, a block, another thing that is done or waited for."""
+        where, _, doing = self.block.partition("; ")
+        told = doing if self.is_waiting else tuple(_phase(one) for one in doing.split("; "))
+        # a node that says which round it measures says it once a round
+        return self.done, where.partition(", round ")[0] if doing else where, told
+
+    @property
     def words(self) -> str:
         """Cells, block and minutes left in one line."""
         parts = [f"{self.done}/{self.planned} cells"]
@@ -45,10 +53,15 @@ class Standing(NamedTuple):
         return ", ".join(parts)
 
 
+def _phase(doing: str) -> str:
+    """Of `vm: round 3: onnxruntime==1.31.1, fp32, arm 6` the part that stays the same from arm to arm."""
+    return ":".join(doing.split(":")[:2])
+
+
 def follow(client: Client, run_id: str, *, console: Console, timeout_s: float | None = None) -> rows.Run:
     """Wait for a run to end and show how far it is; answers the run. Raises TimedOut after `timeout_s`."""
     limit = time.monotonic() + timeout_s if timeout_s is not None else None
-    with _shown(console) as say:
+    with shown(console) as say:
         while True:
             run = client.run(run_id)
             standing = standing_of(run)
@@ -94,7 +107,8 @@ def standing_of(run: rows.Run) -> Standing:
 
 
 @contextlib.contextmanager
-def _shown(console: Console) -> Iterator[Say]:
+def shown(console: Console) -> Iterator[Say]:
+    """Gives what is told how far a run is, again and again: a bar on a terminal, lines elsewhere."""
     if console.is_terminal:
         with _bar(console) as say:
             yield say
@@ -117,13 +131,14 @@ def _bar(console: Console) -> Iterator[Say]:
 
 def _lines(console: Console) -> Say:
     """A line when something changed; what does not change is said again now and then."""
-    said, said_at = (-1, ""), 0.0
+    said: object = None
+    said_at = 0.0
 
     def say(standing: Standing) -> None:
         nonlocal said, said_at
         now = time.monotonic()
-        if (standing.done, standing.block) != said or now - said_at > LINE_EVERY_S:
-            said, said_at = (standing.done, standing.block), now
+        if standing.news != said or now - said_at > LINE_EVERY_S:
+            said, said_at = standing.news, now
             console.print(standing.words, highlight=False, soft_wrap=True)
 
     return say

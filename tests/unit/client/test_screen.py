@@ -204,6 +204,22 @@ def test_the_sentence_of_a_node_goes_on_after_its_full_stop() -> None:
     assert Standing(0, 2, 0.0, "vm: It waits.", 1.2, False).words == "0/2 cells, vm: It waits, about 70 s left"
 
 
+def test_a_log_has_a_line_a_round_and_not_one_an_arm() -> None:
+    def at(block: str, *, is_waiting: bool = False) -> object:
+        return Standing(0, 2, 0.0, block, None, False, is_waiting).news
+
+    place = "1 of 1 block being measured, round 3 of 8; "
+    assert at(f"{place}vm: round 4: onnxruntime==1.31.1, fp32, arm 0") == at(
+        "1 of 1 block being measured, round 4 of 8; vm: round 4: onnxruntime==1.29.0, fp32, arm 1"
+    )
+    assert at(f"{place}vm: round 4: onnxruntime==1.31.1, arm 0") != at(
+        f"{place}vm: round 5: onnxruntime==1.31.1, arm 0"
+    )
+    assert at(f"{place}vm: installing onnxruntime==1.29.0") != at(f"{place}vm: installing onnxruntime==1.31.1")
+    waits = "0 of 1 block done, round 0 of 8; waiting since 05:17 UTC: "
+    assert at(f"{waits}a: x (process 1): y", is_waiting=True) != at(f"{waits}a: x (process 2): y", is_waiting=True)
+
+
 def test_a_run_that_waits_has_an_estimate_of_what_comes_after() -> None:
     waits = Standing(0, 2, 0.0, "round 0 of 8; waiting since 07:12 UTC: vm: It waits.", 3.0, False, is_waiting=True)
     assert waits.words.endswith("waiting since 07:12 UTC: vm: It waits, about 3 min once it begins")

@@ -1,0 +1,41 @@
+"""`watch run --wait` says how far the run of its round is, as `submit --wait` does."""
+
+from collections.abc import Collection
+from typing import Any
+
+import pytest
+
+from onnxfarm.commands import watch
+
+
+class Farm:
+    """A farm whose one round waits, is measured by run 3, shown again by run 4, and judged; hostile in its words."""
+
+    def __init__(self) -> None:
+        self.steps = iter([("waiting", {}), ("measuring", {"run": 3}), ("confirming", {"run": 3, "confirming": 4})])
+        self.asked: list[str] = []
+
+    def rounds(self, watch_id: int, wanted: Collection[int]) -> list[Any]:
+        state, runs = next(self.steps, ("judged", {"run": 3}))
+        return [{"id": 1, "state": state, "sentence": "[red]14 %[/red] slower" if state == "judged" else "", **runs}]
+
+    def run(self, run_id: str) -> Any:
+        self.asked.append(run_id)
+        progress = {"cells_planned": 2, "block": "1 of 1 block being measured, round 3 of 8", "minutes_left": 0.5}
+        return {"id": run_id, "state": "running", "progress": progress}
+
+
+def test_a_watch_that_is_waited_for_says_how_far_its_run_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(watch, "POLL_S", 0.0)
+    farm = Farm()
+    watch._followed(farm, 1, {1}, minutes=None)  # type: ignore[arg-type]
+    assert farm.asked == ["3", "4"]
+    assert capsys.readouterr().err.splitlines() == [
+        "Round 1: waiting",
+        "Round 1: measuring",
+        "0/2 cells, 1 of 1 block being measured, round 3 of 8, about 30 s left",
+        "Round 1: confirming",
+        "Round 1: judged: [red]14 %[/red] slower",
+    ]
