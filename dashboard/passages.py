@@ -41,8 +41,10 @@ class Found:
 
 
 def search(text: str) -> list[Found]:
-    """The documents whose sections hold every word, the best first."""
+    """The documents whose sections hold every word, the best first; none for words so short that all hold them."""
     words = text.lower().split()[:MOST_WORDS]
+    if any(len(word) < 3 for word in words):
+        return []
     by_name: dict[str, list[Section]] = {}
     for section in _sections(words):
         by_name.setdefault(section.name, []).append(section)

@@ -105,7 +105,7 @@ def digest(request: HttpRequest) -> HttpResponse:
 
 
 def _digest(user: "User", team: "Team", since: "datetime") -> digests.Digest:
-    opened = selectors.alerts_visible_to(user).filter(team=team, opened_at__gte=since).order_by("-pk")
+    opened = pages.alerts_in(user, "all").filter(team=team, opened_at__gte=since)
     rounds = selectors.rounds_judged(team, since=since)
     return digests.told(
         team, digest_of(team, since=since), rounds=rounds[: digests.SHOWN], opened=opened[: digests.SHOWN]

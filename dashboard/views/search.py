@@ -4,9 +4,13 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
+from dashboard import passages
 from dashboard.views.access import page, person
 from dashboard.views.lists import searched
 from farm.alerts.selectors.finding import find
+
+# documents that hold the words, shown below what the farm has
+DOCUMENTS = 5
 
 
 @page
@@ -20,4 +24,4 @@ def search(request: HttpRequest) -> HttpResponseBase:
         return render(request, "dashboard/parts/found.html", context)
     if len(hits) == 1:
         return redirect(hits[0].path)
-    return render(request, "dashboard/search.html", context)
+    return render(request, "dashboard/search.html", {**context, "documents": passages.search(words)[:DOCUMENTS]})

@@ -94,3 +94,11 @@ def test_alerts_have_a_badge_with_those_that_the_reader_may_see(
     assert '<span class="count">1<span class="unseen"> open</span></span>' in signed_in.get("/models/").content.decode()
     assert 'class="count"' not in client_of(stranger).get("/models/").content.decode()
     assert "Alerts 1 open Models" in words_of(signed_in.get("/models/"))
+
+
+def test_the_page_of_results_finds_documents_too(signed_in: Client, farm: Run) -> None:
+    words = assert_is_page(signed_in.get("/search/", {"q": "noise floor"}))
+    assert "In the docs" in words
+    assert "noise floor" in words[words.index("In the docs") :]
+    # letters that every document holds find none
+    assert "In the docs" not in assert_is_page(signed_in.get("/search/", {"q": "en"}))

@@ -10,3 +10,14 @@ document.addEventListener("htmx:configRequest", ({ detail }) => {
   query.set("have", held().join(","));
   detail.path = `${location.pathname}?${query}`;
 });
+
+// the cell that is measured now, which the head names, is marked in the map
+const markCurrent = () => {
+  const now = new Set([...document.querySelectorAll("#now a.name")].map((link) => link.getAttribute("href")));
+  for (const link of document.querySelectorAll("#map td a")) {
+    if (now.has(link.getAttribute("href"))) link.setAttribute("aria-current", "true");
+    else link.removeAttribute("aria-current");
+  }
+};
+markCurrent();
+document.addEventListener("htmx:afterSettle", markCurrent);
