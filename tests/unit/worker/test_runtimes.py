@@ -72,6 +72,17 @@ def test_the_essential_line_of_an_installer_is_found(said: str, line: str) -> No
     assert line in installer.essential_line(said)
 
 
+def test_what_no_launch_imports_is_not_compiled(tmp_path: Path) -> None:
+    import sys
+
+    packages = tmp_path / "tests" / "runtime" / "lib" / "python3.11" / "site-packages"
+    for name in ("numpy/core", "numpy/core/tests/case", "onnxruntime/session", "onnxruntime/transformers/bert"):
+        (packages / name).parent.mkdir(parents=True, exist_ok=True)
+        (packages / f"{name}.py").touch()
+    installer._compile(tmp_path / "tests" / "runtime", python=Path(sys.executable))
+    assert sorted(path.name.partition(".")[0] for path in packages.rglob("*.pyc")) == ["core", "session"]
+
+
 def pretend(store: RuntimeStore, version: str, *, used_at: float, size: int = 100) -> Path:
     """An environment that looks installed."""
     place = store.folder / f"onnxruntime-{version}"

@@ -31,6 +31,8 @@ _PROBE = (
     " 'python': sys.version.split()[0], 'packages': {{d.metadata['Name']: d.version for d in m.distributions()}}}};"
     "os.write(int(os.environ['ONNXFARM_REPLY_FD']), json.dumps(said).encode())"
 )
+# of the byte code that would be made, two thirds; no launch imports it
+_NOT_COMPILED = r"/site-packages/(.*/)?tests/|/site-packages/onnxruntime/transformers/"
 _MISMATCH = re.compile(r"Hash mismatch for `([^`\s]+)`")
 _Word = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z][0-9A-Za-z._+!-]{0,127}$")]
 
@@ -128,7 +130,8 @@ def _compile(folder: Path, *, python: Path) -> None:
 
     Without `site` (-S), since its .pth files would run what a package says.
     """
-    _run([str(python), "-I", "-S", "-m", "compileall", "-q", "-j", "0", str(folder / "lib")], may_fail=True)
+    options = ["-q", "-j", "0", "-x", _NOT_COMPILED]
+    _run([str(python), "-I", "-S", "-m", "compileall", *options, str(folder / "lib")], may_fail=True)
 
 
 def _probed(interpreter: Path, module: str) -> Probed:
