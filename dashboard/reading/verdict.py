@@ -23,16 +23,14 @@ OPENINGS = {
 
 
 def opening(document: Document, *, model: str, planned: int, ended: int, activity: str) -> tuple[str, str]:
-    """Headline and what follows it. An open run says how far it is, and what it knows already. `activity`: what goes on
-    in it; empty once it has ended."""
-    has_verdict = bool(document.comparisons)
+    """Headline and what follows it. `activity`: what goes on in an open run, which opens with it until there is a
+    verdict; how far it is stands below, with the time that is left. Empty once it has ended."""
     if not activity:
         return split(document.sentence)
-    far = f"{ended} of {numbers.count(planned, 'cell')} have ended."
-    if has_verdict:
+    if document.comparisons:
         first, rest = split(document.sentence)
-        return first, f"{rest} So far: {far}".strip()
-    return OPENINGS.get(activity, "Finishing {model}").format(model=model), far
+        return first, f"{rest} So far: {ended} of {numbers.count(planned, 'cell')} have ended.".strip()
+    return OPENINGS.get(activity, "Finishing {model}").format(model=model), ""
 
 
 def warnings(cells: Sequence[Cell]) -> list[str]:

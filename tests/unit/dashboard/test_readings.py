@@ -75,7 +75,7 @@ def test_the_first_sentence_stands_alone_and_keeps_numbers_with_their_units() ->
 def test_an_open_run_says_how_far_it_is_and_what_it_knows_already(document: Document) -> None:
     early = document.model_copy(update={"comparisons": []})
     told = verdict.opening(early, model="encoder", planned=9, ended=1, activity="measuring")
-    assert told == ("Measuring encoder", "1 of 9 cells have ended.")
+    assert told == ("Measuring encoder", "")
     first, rest = verdict.opening(document, model="encoder", planned=9, ended=4, activity="queued")
     assert first.startswith("ONNX Runtime 1.31.1 runs encoder")
     assert rest.endswith("So far: 4 of 9 cells have ended.")
