@@ -9,6 +9,8 @@ from dashboard.reading.facts import Fact
 from dashboard.tables import Column, Entry, Number, Table, counted
 from farm.contract.cells import PROGRAM_ENDING
 from farm.rules.generation import decoders
+from farm.rules.planning import compiled
+from farm.rules.planning.plans import CompiledFacts
 from farm.rules.quality.findings import EXPLANATIONS
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ class Stored(TypedDict, total=False):
     operators: dict[str, int]
     findings: list[Found]
     feed: Feed | None
+    compiled: dict[str, object] | None
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,7 @@ def _facts(stored: Stored) -> list[Fact]:
         Fact("Generates", decoders.words_of(_named(stored.get("inputs")), _named(stored.get("outputs")))),
         Fact("Measured with", _sizes(stored.get("feed") or {}), is_name=True),
         Fact("Quantised", "yes" if stored.get("is_quantised") else ""),
+        Fact("Compiled by", _compiled(stored.get("compiled")), is_name=True),
         Fact("Custom domains", ", ".join(stored.get("custom_domains") or ()), is_name=True),
         Fact("Producer", str(stored.get("producer") or "")),
     ]
@@ -140,6 +144,11 @@ def _named(ports: Sequence[Port] | None) -> list[Named]:
         Named(str(port.get("name")), str(port.get("dtype")), tuple(port.get("shape") or ()) or None)
         for port in ports or ()
     ]
+
+
+def _compiled(found: object) -> str:
+    """By what the code inside the model was compiled, and for what."""
+    return compiled.in_words(CompiledFacts.model_validate(found)) if found else ""
 
 
 def _sizes(feed: Feed) -> str:

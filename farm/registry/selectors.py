@@ -248,6 +248,7 @@ def model_facts(version: Version) -> ModelFacts:
         inputs=found.fed,
         inputs_problem=found.feed.problem if found.feed else "",
         source=found.source,
+        compiled=found.compiled,
         sizes=found.feed.sizes if found.feed else {},
         calibration_sha256=version.artifact.calibration.sha256 if version.artifact.calibration else None,
         calibration_problem=version.artifact.calibration_problem,

@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints, field_validator
 
 from farm.contract.base import Message, Sha256
 from farm.rules.cells import fills
-from farm.rules.planning.plans import ModelInput, SourceFacts
+from farm.rules.planning.plans import CompiledFacts, ModelInput, SourceFacts
 from farm.rules.runtimes.conversions import OpsetReach
 
 Count = Annotated[int, Field(ge=0)]
@@ -105,6 +105,8 @@ class Inspection(Message):
     feed: Feed | None = None
     # the framework's program beside the model; None: there is none
     source: SourceFacts | None = None
+    # code inside the model that a provider compiled; None: there is none
+    compiled: CompiledFacts | None = None
 
     @property
     def opset(self) -> int | None:

@@ -80,6 +80,7 @@ class Uploaded:
             inputs=inspection.fed,
             inputs_problem=inspection.feed.problem if inspection.feed else "",
             source=inspection.source,
+            compiled=inspection.compiled,
             sizes=dict(sizes or {}) if inputs else inspection.feed.sizes if inspection.feed else {},
         )
 

@@ -36,6 +36,19 @@ class SourceFacts(Message):
     problem: Annotated[str, StringConstraints(max_length=2000)] = ""
 
 
+class CompiledFacts(Message):
+    """Code inside a model that providers compiled (ONNX Runtime's nodes EPContext).
+
+    `by`: the providers, as the model spells them. `sdk`, `hardware`: with what and for what it was compiled, where that
+    is said. `problem`: why it cannot be run here, in one sentence; empty when it can where the provider is.
+    """
+
+    by: Annotated[tuple[Annotated[str, StringConstraints(max_length=200)], ...], Field(max_length=8)] = ()
+    sdk: Annotated[str, StringConstraints(max_length=2000)] = ""
+    hardware: Annotated[str, StringConstraints(max_length=2000)] = ""
+    problem: Annotated[str, StringConstraints(max_length=2000)] = ""
+
+
 class ModelFacts(Message):
     """What planning must know of a model, as inspection found it.
 
@@ -47,6 +60,7 @@ class ModelFacts(Message):
     `inputs`: empty where inspection is of before they were looked at; `sizes`: what was chosen, or given, for dynamic
     dimensions; `inputs_problem`: why nothing was found that the model runs with.
     `latency_ms`: what one inference takes, where it is known. `source`: the framework's program that came with it.
+    `compiled`: code in it that runs on the provider alone that compiled it.
     """
 
     name: str = "model"
@@ -70,6 +84,7 @@ class ModelFacts(Message):
     calibration_problem: str = ""
     latency_ms: Annotated[float, Field(gt=0)] | None = None
     source: SourceFacts | None = None
+    compiled: CompiledFacts | None = None
 
     @property
     def opset(self) -> int | None:

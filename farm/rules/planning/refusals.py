@@ -7,15 +7,12 @@ from functools import partial
 from farm.contract.cells import NO_POLICY, PROGRAM_ENDING, CellSpec
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.cells import fills, recipes, threads
-from farm.rules.planning import scenario_problems
+from farm.rules.planning import compiled, policies, scenario_problems
 from farm.rules.planning.plans import ModelFacts, NodeOffer
 from farm.rules.runtimes import conversions, distributions, frameworks, opsets, plugins, providers, releases, web
 from farm.rules.runtimes.compatibility import Stamps
 from farm.rules.runtimes.nearest import nearest
-from farm.rules.runtimes.order import release_order
 
-# by PyPI's wheels: the Python of releases before has no such method
-POLICY_FROM = "1.23.0"
 # a session config entry; the sandbox's filter cannot tell a thread of the caller's from somebody else's process
 AFFINITIES = "session.intra_op_thread_affinities"
 
@@ -204,22 +201,6 @@ def _no_program(spec: CellSpec, about: Circumstances) -> Reason | None:
     return Reason(code=ReasonCode.MODEL_NOT_LOADED, text=text)
 
 
-def _not_chosen(spec: CellSpec, _: Circumstances) -> Reason | None:
-    """A policy that ONNX Runtime cannot follow, or that another choice stands against."""
-    policy = spec.session.policy
-    if policy == NO_POLICY:
-        return None
-    if providers.of(spec.provider) is not providers.CPU:
-        text = f"The policy {policy} lets ONNX Runtime choose, and {spec.provider} is asked for: leave one of them out."
-    elif plugins.plugin_of(spec.runtime) is not None:
-        text = f"The policy {policy} chooses among what a build of ONNX Runtime itself has: leave {spec.runtime} out."
-    elif release_order(spec.runtime.version) < release_order(POLICY_FROM):
-        text = f"{spec.runtime} follows no policy: take {POLICY_FROM} or newer, or leave `policy` out."
-    else:
-        return None
-    return Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
-
-
 def _no_webgpu_yet(spec: CellSpec, _: Circumstances) -> Reason | None:
     if not web.is_web(spec.runtime) or spec.provider == web.PROVIDER.name or web.has_webgpu(spec.runtime.version):
         return None
@@ -269,7 +250,7 @@ def _not_converted(spec: CellSpec, about: Circumstances) -> Reason | None:
 def _not_simulated(spec: CellSpec, about: Circumstances) -> Reason | None:
     """A simulator computes FP32, which the device does not: outputs and placement would be no device's."""
     entry = providers.find(spec.provider)
-    if entry is None or not entry.simulated_on or about.model.is_quantised:
+    if entry is None or not entry.simulated_on or about.model.is_quantised or about.model.compiled:
         return None
     if spec.hardware != entry.simulated_tag or spec.recipe.precision != "fp32":
         return None
@@ -388,7 +369,8 @@ _RULES: tuple[Rule, ...] = (
     _not_in_browsers,
     _not_in_frameworks,
     _no_program,
-    _not_chosen,
+    lambda spec, about: compiled.refusal(spec, about.model),
+    lambda spec, _: policies.refusal(spec),
     _no_webgpu_yet,
     _not_loaded,
     _not_converted,

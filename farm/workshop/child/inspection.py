@@ -10,6 +10,7 @@ from onnx import TensorProto
 
 from farm.rules.runtimes import opsets
 from farm.workshop.child import (
+    compiled,
     external,
     findings,
     functions,
@@ -44,7 +45,8 @@ def _facts(model: onnx.ModelProto, *, folder: Path, main: str) -> dict[str, obje
     functions.check_size(model)
     facts: Facts = {**signature.of(model), **_file_facts(folder, main, model), **_graph_facts(model)}
     source = programs.source(folder, inputs=facts["inputs"], outputs=facts["outputs"])
-    return {**facts, "findings": findings.findings(model, facts=facts), "source": source}
+    found = {"findings": findings.findings(model, facts=facts), "source": source, "compiled": compiled.of(model)}
+    return {**facts, **found}
 
 
 def opset_imports(model: onnx.ModelProto) -> dict[str, int]:

@@ -1,0 +1,37 @@
+"""Models that carry code which a provider compiled: where they run, and why nowhere else. Pure."""
+
+from farm.contract.cells import CellSpec
+from farm.contract.reasons import Reason, ReasonCode
+from farm.rules.planning.plans import CompiledFacts, ModelFacts
+from farm.rules.runtimes import providers
+
+
+def refusal(spec: CellSpec, model: ModelFacts) -> Reason | None:
+    """Why the cell cannot run what the model carries, with the way out; None when it can, or nothing is compiled."""
+    found = model.compiled
+    if found is None or spec.recipe.is_program:
+        return None
+    text = found.problem or _elsewhere(spec, found, name=model.main) or _changed(spec, name=model.main)
+    return Reason(code=ReasonCode.MODEL_NOT_LOADED, text=text) if text else None
+
+
+def in_words(found: CompiledFacts) -> str:
+    """`QNN, SDK 2.38.0, for v73`: by what a model's code was compiled, and for what."""
+    sdk, hardware = (f"SDK {found.sdk}" if found.sdk else ""), (f"for {found.hardware}" if found.hardware else "")
+    return ", ".join(part for part in (" and ".join(found.by), sdk, hardware) if part)
+
+
+def _elsewhere(spec: CellSpec, found: CompiledFacts, *, name: str) -> str:
+    if all(providers.of(one).name == spec.provider for one in found.by):
+        return ""
+    shorts = " and ".join(providers.of(one).short for one in found.by)
+    return (
+        f"{name} holds code that was compiled for {in_words(found)}, which {spec.provider} cannot run: set "
+        f"`provider: {shorts}`, or upload the model that it was compiled from."
+    )
+
+
+def _changed(spec: CellSpec, *, name: str) -> str:
+    if spec.recipe.is_identity:
+        return ""
+    return f"{name} is compiled already and is measured as it is: leave `precision` and `opset` out."

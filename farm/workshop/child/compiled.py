@@ -1,0 +1,57 @@
+"""Code that a provider compiled and that a model carries: ONNX Runtime's nodes EPContext. Runs in the child only."""
+
+from collections.abc import Iterator
+from typing import TypedDict
+
+import onnx
+
+from farm.workshop.child import walk
+from farm.workshop.problems import shown
+
+# what ONNX Runtime itself calls them
+OPERATOR, DOMAIN = "EPContext", "com.microsoft"
+# of the kinds of text that are kept
+_MOST = 8
+
+
+class Compiled(TypedDict):
+    """The fields of a `plans.CompiledFacts`."""
+
+    by: list[str]
+    sdk: str
+    hardware: str
+    problem: str
+
+
+def of(model: onnx.ModelProto) -> Compiled | None:
+    """By what and for what; None where nothing in the model is compiled."""
+    nodes = [node for node in walk.nodes(model) if (node.op_type, node.domain) == (OPERATOR, DOMAIN)]
+    if not nodes:
+        return None
+    by = sorted(set(_texts(nodes, "source")))[:_MOST]
+    return {
+        "by": by,
+        "sdk": ", ".join(sorted(set(_texts(nodes, "ep_sdk_version")))[:_MOST]),
+        "hardware": ", ".join(sorted(set(_texts(nodes, "hardware_architecture")))[:_MOST]),
+        "problem": _problem(nodes, by),
+    }
+
+
+def _texts(nodes: list[onnx.NodeProto], name: str) -> Iterator[str]:
+    """What the nodes' attribute of this name says, where it says anything."""
+    for node in nodes:
+        for attribute in node.attribute:
+            if attribute.name == name and attribute.s:
+                yield shown(attribute.s.decode("utf-8", "replace"))
+
+
+def _problem(nodes: list[onnx.NodeProto], by: list[str]) -> str:
+    """Why the code cannot be run here, in one sentence; empty when it can where its provider is."""
+    if any(attribute.name == "embed_mode" and attribute.i != 1 for node in nodes for attribute in node.attribute):
+        return (
+            "The compiled code lies in a file beside the model, whose place only the model names: compile it with "
+            "`ep.context_embed_mode=1`, which puts the code into the model."
+        )
+    if not by:
+        return "The model carries compiled code (EPContext) that does not say for which provider: compile it again."
+    return ""
