@@ -1,4 +1,4 @@
-"""What a cell's scenario found, phase by phase: memory over inferences, latency by shape."""
+"""What a cell's scenario found, phase by phase: memory over inferences, latency by shape, latency over rates."""
 
 from collections.abc import Sequence
 
@@ -8,16 +8,19 @@ from dashboard.figures.figure import Figure
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table, written
 from farm.contract.document import Cell, CellPhase
-from farm.rules.cells.numbers import MIB
+from farm.rules.cells.numbers import MIB, three_digits
+from farm.rules.cells.scenarios import parsed
 
-MEMORY, SHAPES = "memory", "shapes"
+MEMORY, SHAPES, RATES = "memory", "shapes", "rates"
 
 
 def figures_of(cell: Cell) -> list[Figure]:
     """The figures of the cell's scenario; none where it has no phases."""
     memory = [one for one in cell.phases if "resident_bytes" in one.metrics]
-    shapes = [one for one in cell.phases if "p50_ms" in one.metrics]
-    return [*([_memory(cell, memory)] if memory else []), *([_shapes(cell, shapes)] if shapes else [])]
+    rates = [one for one in cell.phases if "rate_per_s" in one.metrics]
+    shapes = [one for one in cell.phases if "p50_ms" in one.metrics and one not in rates]
+    found = ((_memory, memory), (_shapes, shapes), (_rates, rates))
+    return [draw(cell, phases) for draw, phases in found if phases]
 
 
 def _memory(cell: Cell, phases: Sequence[CellPhase]) -> Figure:
@@ -65,6 +68,43 @@ def _shapes(cell: Cell, phases: Sequence[CellPhase]) -> Figure:
     )
 
 
+def _rates(cell: Cell, phases: Sequence[CellPhase]) -> Figure:
+    ordered = sorted(phases, key=lambda one: one.metrics["rate_per_s"])
+    rates = [one.metrics["rate_per_s"] for one in ordered]
+    p50s, p99s = ([one.metrics[name] for one in ordered] for name in ("p50_ms", "p99_ms"))
+    bound = parsed(cell.scenario).bound_ms
+    columns: tuple[Column[CellPhase], ...] = (
+        Number("per s", lambda one: written(one.metrics["rate_per_s"], _three)),
+        Number("p50, ms", lambda one: written(one.metrics["p50_ms"], numbers.milliseconds)),
+        Number("p99, ms", lambda one: written(one.metrics["p99_ms"], numbers.milliseconds)),
+        Number("goodput, per s", lambda one: written(one.metrics["goodput_per_s"], _three)),
+        Number("processor, ms each", lambda one: written(one.metrics["cpu_ms"], numbers.milliseconds)),
+        Number("generator late, ms", lambda one: written(one.metrics["late_ms"], numbers.milliseconds)),
+    )
+    line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "line": {"width": 1, "dash": "dot", "color": theme.SOFT}}
+    hover = "%{x:.4~g} per s: %{y:.5~g} ms<extra></extra>"
+    return Figure(
+        name=RATES,
+        title=cell.scenario_text.rstrip(".") or "Latency over the rate of arrivals",
+        summary=(
+            f"p50 and p99 of latency from the scheduled arrival at {numbers.count(len(ordered), 'rate')}, medians of "
+            f"{numbers.count(ordered[0].launches, 'launch', 'launches')}. The table below has every rate."
+        ),
+        data=[
+            {**_line(cell, rates, p50s, hover=hover), "name": "p50"},
+            {**_line(cell, rates, p99s, hover=hover), "name": "p99", "line": {"width": 1.5, "dash": "dot"}},
+        ],
+        layout=theme.layout(
+            height=260,
+            xaxis=theme.axis("requests per s", **scales.linear(rates)),
+            yaxis=theme.axis("latency, ms", **scales.logarithmic([*p50s, *p99s, *([bound] if bound else [])])),
+            shapes=[{**line, "y0": bound, "y1": bound}] if bound else [],
+        ),
+        table=Table.of(RATES, "Latency over rates", columns, ordered),
+        note=f"Upper line: p99; lower line: p50{'; dotted: the bound' if bound else ''}.",
+    )
+
+
 def _line(cell: Cell, x: Sequence[object], y: Sequence[float], *, hover: str) -> Json:
     colour = colours.runtime(cell.runtime)
     return {
@@ -81,6 +121,10 @@ def _line(cell: Cell, x: Sequence[object], y: Sequence[float], *, hover: str) ->
 
 def _whole(value: float | None) -> str:
     return "" if value is None else numbers.fixed(value, 0)
+
+
+def _three(value: float | None) -> str:
+    return "" if value is None else three_digits(value)
 
 
 def _one_digit(value: float | None) -> str:

@@ -25,7 +25,8 @@ PrecisionOption = Annotated[
 ScenarioOption = Annotated[
     str | None,
     typer.Option(
-        help="What a launch does: single, fresh, load:closed=4, sustained:10; by comma.", show_default="single"
+        help="What a launch does: single, fresh, load:rate=50, load:bound=20ms, sustained:10; by comma.",
+        show_default="single",
     ),
 ]
 OptimizationOption = Annotated[str | None, typer.Option(help="disable, basic, extended, all.", show_default="all")]

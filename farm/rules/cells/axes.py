@@ -224,7 +224,7 @@ AXES: tuple[Axis, ...] = (
             schema=scenarios.SCHEMA,
             of=lambda spec: spec.workload.scenario,
             part="workload",
-            help="What a launch does: single, fresh, load:closed=4, sustained:10; by comma.",
+            help="What a launch does: single, fresh, load:rate=50, load:bound=20ms, sustained:10; by comma.",
             example="single, fresh",
         ),
     ),

@@ -105,6 +105,7 @@ _MEMORY = partial(Alert, "memory", least=16.0 * MIB, directions=("bigger", "smal
 
 # of scenarios: what memory grows by, and answers that are not those of the same inputs alone
 GROWTH, DIFFERING = "growth_bytes_per_1000", "differing_answers"
+MAX_RATE, GOODPUT = "max_rate_per_s", "goodput_per_s"
 
 METRICS: tuple[Metric, ...] = (
     Metric(
@@ -190,6 +191,24 @@ METRICS: tuple[Metric, ...] = (
         noise="launches",
         reads="memory",
         note="of resident memory, once it has settled",
+    ),
+    Metric(
+        MAX_RATE,
+        "highest rate",
+        "requests/s",
+        "more",
+        summary=median,
+        noise="launches",
+        note="whose p99 keeps the bound",
+    ),
+    Metric(
+        GOODPUT,
+        "goodput",
+        "requests/s",
+        "more",
+        summary=median,
+        noise="launches",
+        note="requests that kept the bound",
     ),
     Metric(
         DIFFERING,

@@ -26,18 +26,30 @@ MOST_DIMENSION: Final = 1 << 24
 RANDOM: Final = "random"
 _DIMENSION = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$", re.ASCII)
 _SHAPES: Final = "shapes"
+_LOAD: Final = ("rate", "bound", "streams", "sessions", "closed")
+# below, a bound is under what a generator on a shared machine is late by
+_RATES: Final = (0.1, 1_000_000.0)
+_BOUNDS: Final = (0.1, 60_000.0)
+_REAL = re.compile(r"^(\d{1,12}(?:\.\d{1,12})?)(ms|s|us|)$", re.ASCII)
+_UNITS: Final = {"": 1.0, "ms": 1.0, "s": 1000.0, "us": 0.001}
 
 Size = int | Literal["random"]
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One scenario. `closed`: streams of a closed loop; `sets`, `shapes`: of `fresh`, sizes by dynamic dimension;
-    `minutes`: of `sustained`.
+    """One scenario.
+
+    `closed`: streams of a closed loop. `rate` per second, `bound_ms` of the p99, `streams`, and whether `each` has a
+    session of its own: of an open one. `sets`, `shapes`: of `fresh`, sizes by dimension. `minutes`: of `sustained`.
     """
 
     kind: Kind = SINGLE
     closed: int = 1
+    rate: float | None = None
+    bound_ms: float | None = None
+    streams: int = 1
+    sessions: Literal["shared", "each"] = "shared"
     sets: int = FEWEST_SETS
     shapes: Mapping[str, tuple[Size, ...]] = field(default_factory=dict)
     minutes: float = 0.0
@@ -51,7 +63,7 @@ class Scenario:
                 sizes = [f"{name}={'+'.join(map(str, some))}" for name, some in sorted(self.shapes.items())]
                 return ":".join(["fresh", *sets, *sizes])
             case "load":
-                return f"load:closed={self.closed}"
+                return _load_text(self) if self.is_open else f"load:closed={self.closed}"
             case "sustained":
                 return f"sustained:{self.minutes:g}"
             case _:
@@ -60,12 +72,22 @@ class Scenario:
     @property
     def family(self) -> str:
         """Cells of one family stand in one block and are compared: a closed loop does as `single` does, in streams."""
-        return SINGLE if self.kind == "load" else self.text
+        return SINGLE if self.kind == "load" and not self.is_open else self.text
+
+    @property
+    def is_open(self) -> bool:
+        """Whether arrivals come by a clock of their own."""
+        return self.rate is not None or self.bound_ms is not None
+
+    @property
+    def looks_for_a_rate(self) -> bool:
+        """Whether the rate is what is measured: the highest whose p99 keeps the bound."""
+        return self.bound_ms is not None and self.rate is None
 
     @property
     def answers(self) -> str:
         """What is held against the answers given alone, as a launch's figure counts it."""
-        return f"of {self.sets} input sets were"
+        return f"of {self.sets} input sets were" if self.kind == "fresh" else "input sets were, under load,"
 
     @property
     def seconds(self) -> float:
@@ -119,17 +141,20 @@ def is_one_stream(spec: CellSpec) -> bool:
 def as_order(spec: CellSpec) -> dict[str, object]:
     """What the runner of a sample is told: the rounds of a cell that works on afterwards are those of `single`."""
     found, work = of(spec), spec.workload
-    if found.kind != "fresh":
-        return {"kind": "load" if work.concurrency > 1 else SINGLE}
     made = {name: text for name, text in work.inputs.items() if fills.parse(text).kind in (fills.POSITIONS, "size")}
-    shapes = {name: list(sizes) for name, sizes in found.shapes.items()}
-    return {"kind": "fresh", "sets": found.sets, "seed": work.seed, "shapes": shapes, "made": made}
+    if found.kind == "fresh":
+        shapes = {name: list(sizes) for name, sizes in found.shapes.items()}
+        return {"kind": "fresh", "sets": found.sets, "seed": work.seed, "shapes": shapes, "made": made}
+    if found.is_open:
+        asked = {"rate": found.rate, "bound_ms": found.bound_ms, "streams": found.streams, "sessions": found.sessions}
+        return {"kind": "load", **asked, "rates": [], "seed": work.seed, "made": made}
+    return {"kind": "closed" if work.concurrency > 1 else SINGLE}
 
 
 def as_workload(given: Mapping[str, object]) -> dict[str, object]:
     """Fields of a workload, a closed loop as its streams."""
     found = parsed(given.get("scenario", SINGLE))
-    if found.kind != "load":
+    if found.kind != "load" or found.is_open:
         return dict(given)
     return {**given, "scenario": SINGLE, "concurrency": found.closed}
 
@@ -156,6 +181,8 @@ def label(text: str) -> str:
             return "fresh inputs" + (f" ({'; '.join(sizes)})" if sizes else "")
         case "sustained":
             return f"sustained {found.minutes:g} min"
+        case "load" if found.is_open:
+            return _load_label(found)
         case _:
             return "single" if found.closed == 1 else f"closed loop of {found.closed}"
 
@@ -235,14 +262,55 @@ def _read_sizes(name: str, written: object) -> tuple[Size, ...]:
 
 
 def _read_load(options: object) -> Scenario:
-    given = _mapping("load", options, "load: {closed: 4}")
+    given = _mapping("load", options, "load: {rate: 50}")
     for name in given:
-        if name != "closed":
-            raise MatrixProblem(choice_sentence("option of load", name, ("closed",)))
-    if "closed" not in given:
-        raise MatrixProblem("The scenario load needs its streams: write `load:closed=4`.")
-    closed = _number("closed", given["closed"], least=1, most=MOST_STREAMS, of="load")
-    return Scenario("load", closed=closed) if closed > 1 else Scenario()
+        if name not in _LOAD:
+            raise MatrixProblem(choice_sentence("option of load", name, _LOAD))
+    if "closed" in given:
+        if len(given) > 1:
+            raise MatrixProblem("A closed load has no arrivals: write `load:closed=4` alone, or a rate or bound.")
+        closed = _number("closed", given["closed"], least=1, most=MOST_STREAMS, of="load")
+        return Scenario("load", closed=closed) if closed > 1 else Scenario()
+    if not {"rate", "bound"} & given.keys():
+        raise MatrixProblem(
+            "The scenario load needs a rate or a bound: write `load:rate=50`, `load:bound=20ms` or `load:closed=4`."
+        )
+    sessions = str(given.get("sessions", "shared"))
+    if sessions not in ("shared", "each"):
+        raise MatrixProblem(choice_sentence("sessions of load", sessions, ("shared", "each")))
+    return Scenario(
+        "load",
+        rate=_real("rate", given["rate"], _RATES, "per second, such as 50") if "rate" in given else None,
+        bound_ms=_real("bound", given["bound"], _BOUNDS, "in ms, such as 20ms") if "bound" in given else None,
+        streams=_number("streams", given.get("streams", 1), least=1, most=MOST_STREAMS, of="load"),
+        sessions="each" if sessions == "each" else "shared",
+    )
+
+
+def _load_text(found: Scenario) -> str:
+    rate = [f"rate={found.rate:.12g}"] if found.rate is not None else []
+    bound = [f"bound={found.bound_ms:.12g}ms"] if found.bound_ms is not None else []
+    streams = [f"streams={found.streams}"] if found.streams > 1 else []
+    return ":".join(["load", *rate, *bound, *streams, *(["sessions=each"] if found.sessions == "each" else [])])
+
+
+def _load_label(found: Scenario) -> str:
+    rate = f"load of {found.rate:g} per s" if found.rate is not None else "highest load"
+    bound = f"p99 within {found.bound_ms:g} ms" if found.bound_ms is not None else ""
+    streams = f"{found.streams} streams" if found.streams > 1 else ""
+    each = "a session each" if found.sessions == "each" else ""
+    return ", ".join(part for part in (rate, bound, streams, each) if part)
+
+
+def _real(name: str, written: object, limits: tuple[float, float], example: str) -> float:
+    """A number, in milliseconds where it has a unit of time."""
+    least, most = limits
+    text = str(written).strip()
+    found = _REAL.match(text)
+    number = float(found[1]) * _UNITS[found[2]] if found and (name == "bound" or not found[2]) else None
+    if isinstance(written, bool) or number is None or not least <= number <= most:
+        raise MatrixProblem(f"{name} of load is {written!r}: write a number from {least:g} to {most:g} {example}.")
+    return number
 
 
 def _read_sustained(options: object) -> Scenario:

@@ -2,6 +2,7 @@
 
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import Reason, ReasonCode
+from farm.rules.cells import scenarios
 from farm.rules.cells.numbers import counted
 from farm.rules.runtimes import providers
 
@@ -14,7 +15,9 @@ def refusal(spec: CellSpec, *, cores: int | None) -> Reason | None:
     session = spec.session
     each = max(session.threads, session.inter_op_threads)
     provider = providers.find(spec.provider)
-    streams = spec.workload.concurrency if provider is not None and provider.device == "cpu" else 1
+    load = scenarios.of(spec)
+    asked_streams = load.streams if load.is_open else spec.workload.concurrency
+    streams = asked_streams if provider is not None and provider.device == "cpu" else 1
     if cores is None or each * streams <= cores:
         return None
     what = "threads" if session.threads == each else "inter-op threads"

@@ -77,11 +77,13 @@ def pack_timings(nanoseconds: Sequence[int]) -> str:
     return f"{kind}:{base64.b64encode(zlib.compress(raw)).decode()}"
 
 
-def summarise(samples: Sequence[Sample], *, batch: int | None = None, concurrency: int = 1) -> CellSummary | None:
+def summarise(
+    samples: Sequence[Sample], *, batch: int | None = None, concurrency: int = 1, is_loaded: bool = False
+) -> CellSummary | None:
     """The summary of a cell's samples, disturbed ones included and counted; None without any.
 
-    Throughput is batch × 1000 / p50, and with concurrent streams the batch times the median of the inferences per
-    second that they reached together.
+    Throughput is batch × 1000 / p50, and with concurrent streams, or under a load (`is_loaded`), the batch times the
+    median of the inferences per second that were reached together.
     """
     if not samples:
         return None
@@ -90,7 +92,7 @@ def summarise(samples: Sequence[Sample], *, batch: int | None = None, concurrenc
     pooled = np.concatenate([unpack_timings(sample) for sample in samples])
     allowed = percentiles.publishable(pooled.tolist())
     mean, std = _pooled(samples)
-    together = [s.throughput for s in samples if s.throughput is not None] if concurrency > 1 else []
+    together = [s.throughput for s in samples if s.throughput is not None] if concurrency > 1 or is_loaded else []
     return CellSummary(
         launched=launched,
         mean_ms=mean,

@@ -31,6 +31,10 @@ PROGRAM_COMPILED_S = 60.0
 FRESH_RUNS = 1_000
 FRESH_MOST_S = 10.0
 FRESH_SET_RUNS = 3
+# a load: arrivals of each rate, and rates around the one that is found; worker.runner.scenarios.load
+LOAD_ARRIVALS = 700
+LOAD_AROUND = (0.5, 0.7, 0.85, 1.0, 1.15, 1.3)
+LOAD_USUAL_PART = 0.6
 # the first block on a node also installs its runtimes; not counted, for they are kept
 RUNNER_TIMEOUT_FLOOR_S = 120.0
 BLOCK_TIMEOUT_FACTOR = 4.0
@@ -88,12 +92,22 @@ def arm_seconds(
 
 def scenario_launch_s(scenario: Scenario, budget: Budget, latency_ms: float | None) -> float:
     """What a launch of this scenario takes beyond one of `single`."""
+    latency_s = _latency_s(latency_ms)
+    if scenario.is_open:
+        return load_launch_s(scenario, latency_ms) - ROUNDS[budget].shortest_s
     if scenario.kind != "fresh":
         return 0.0
-    latency_s = _latency_s(latency_ms)
     # every set is run alone first, in binding and settling
     alone_s = FRESH_SET_RUNS * scenario.sets * latency_s
     return alone_s + max(0.0, min(FRESH_MOST_S, FRESH_RUNS * latency_s) - ROUNDS[budget].shortest_s)
+
+
+def load_launch_s(scenario: Scenario, latency_ms: float | None) -> float:
+    """Wall-clock of the arrivals of one launch: at its rate, or at rates around one that is usually found."""
+    if scenario.rate is not None:
+        return LOAD_ARRIVALS / scenario.rate
+    found = LOAD_USUAL_PART * scenario.streams / _latency_s(latency_ms)
+    return sum(LOAD_ARRIVALS / (part * found) for part in LOAD_AROUND)
 
 
 def program_launch_s(cells: Iterable[CellSpec]) -> float:

@@ -2,22 +2,32 @@
 
 from collections.abc import Callable, Iterator
 from itertools import chain
+from math import ceil
 
 from farm.contract.cells import CellSpec
 from farm.rules.cells import scenarios
+from farm.rules.cells.numbers import counted
 from farm.rules.cells.scenarios import Scenario
+from farm.rules.planning.estimates import LOAD_ARRIVALS
 from farm.rules.planning.plans import ModelFacts
 from farm.rules.runtimes import frameworks, providers, web
 
+# of two arms and eight rounds a block of ten minutes
+LONGEST_LAUNCH_S = 600.0 / 16
 ShapeProblem = Callable[[str, int], str | None]
 
 
 def first(spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> str | None:
     """The first problem of the cell's scenario, None where it can be measured. `shape_problem`: of one size."""
     scenario = scenarios.of(spec)
-    if scenario.kind != "fresh":
+    if scenario.kind != "fresh" and not scenario.is_open:
         return None
-    return next(chain(_of_all(spec, scenario), _of_shapes(spec, scenario, model, shape_problem)), None)
+    found = (
+        _of_all(spec, scenario),
+        _of_shapes(spec, scenario, model, shape_problem),
+        _of_load(spec, scenario, latency_ms=model.latency_ms) if scenario.is_open else (),
+    )
+    return next(chain.from_iterable(found), None)
 
 
 def _of_all(spec: CellSpec, scenario: Scenario) -> Iterator[str]:
@@ -25,6 +35,29 @@ def _of_all(spec: CellSpec, scenario: Scenario) -> Iterator[str]:
         yield f"The scenario {scenario.kind} has streams of its own: leave out concurrency {spec.workload.concurrency}."
     if web.is_web(spec.runtime):
         yield f"{spec.runtime} is measured in the scenario single alone: leave {scenario.kind} out for browsers."
+
+
+def _of_load(spec: CellSpec, scenario: Scenario, *, latency_ms: float | None) -> Iterator[str]:
+    if frameworks.is_framework(spec.runtime):
+        yield f"{spec.runtime} runs one inference at a time: leave load out, or take a release of ONNX Runtime."
+    rate = scenario.rate
+    if rate is not None and (least := LOAD_ARRIVALS / LONGEST_LAUNCH_S) > rate:
+        minutes = LOAD_ARRIVALS / rate / 60.0
+        yield (
+            f"At {rate:g} per s the {LOAD_ARRIVALS} arrivals of a p99 take {minutes:.3g} minutes in each launch: ask "
+            f"for {ceil(least)} per s or more."
+        )
+    if rate is not None and latency_ms is not None and rate * latency_ms / 1000.0 >= scenario.streams:
+        needed, streams = int(rate * latency_ms / 1000.0) + 1, counted(scenario.streams, "stream")
+        yield (
+            f"{rate:g} requests of {latency_ms:.3g} ms come in a second, too many for {streams}: ask for {needed} "
+            "streams or a lower rate."
+        )
+    if scenario.bound_ms is not None and latency_ms is not None and scenario.bound_ms < latency_ms:
+        yield (
+            f"The bound of {scenario.bound_ms:g} ms is below the latency of one inference alone, {latency_ms:.3g} ms: "
+            "write a larger one."
+        )
 
 
 def _of_shapes(spec: CellSpec, scenario: Scenario, model: ModelFacts, shape_problem: ShapeProblem) -> Iterator[str]:

@@ -72,7 +72,8 @@ def _measured_cell(
     workload = arm.spec.workload
     check = evidence.checks.get(arm.arm)
     samples = evidence.samples(arm.arm)
-    summary = summarise(samples, batch=workload.batch, concurrency=workload.concurrency)
+    scenario = scenarios.of(arm.spec)
+    summary = summarise(samples, batch=workload.batch, concurrency=workload.concurrency, is_loaded=scenario.is_open)
     judged = _parity(arm.spec, check, record, own=one.block.tolerances)
     known = (
         _identity(arm.spec, arm.labels, record, sustained_s=one.block.sustained_s)
@@ -88,14 +89,14 @@ def _measured_cell(
         "status": ending[0],
         "reason": ending[1],
         "repeat_command": repeat_command(arm.spec, record.model.main),
-        "parity": phases.with_answers(judged, summary, what=scenarios.of(arm.spec).answers),
+        "parity": phases.with_answers(judged, summary, what=scenario.answers),
         "engines": parities.engines_of(arm, evidence.engines, one.block.arms, main=record.model.main),
         "unoptimised": parities.unoptimised(check),
         "sustained": _sustained(arm, evidence),
         "accuracy": _accuracy(arm, one, evidence),
         "model_bytes": record.sizes.get(arm.spec.digest),
         "phases": phases.phases_of(samples),
-        "scenario_text": phases.text_of(summary),
+        "scenario_text": phases.text_of(summary, scenario),
         "metrics": _carried(check, summary),
     }
     return doc.Cell.model_validate(known | ended)

@@ -5,8 +5,9 @@ from statistics import median
 
 from farm.contract import document as doc
 from farm.contract.reports import Sample
-from farm.rules.cells import growth
+from farm.rules.cells import growth, load
 from farm.rules.cells.metrics import DIFFERING, GROWTH
+from farm.rules.cells.scenarios import Scenario
 from farm.rules.judging.summaries import CellSummary
 
 
@@ -22,10 +23,12 @@ def phases_of(samples: Sequence[Sample]) -> list[doc.CellPhase]:
     return found
 
 
-def text_of(summary: CellSummary | None) -> str:
+def text_of(summary: CellSummary | None, scenario: Scenario) -> str:
     """What the scenario found, in sentences; empty where it looks for nothing."""
     launched = summary.launched if summary is not None else {}
-    return " ".join([growth.sentence(launched[GROWTH])] if GROWTH in launched else [])
+    if GROWTH in launched:
+        return growth.sentence(launched[GROWTH])
+    return load.sentence(launched, scenario, p99_ms=summary.p99_ms) if summary is not None and scenario.is_open else ""
 
 
 def with_answers(parity: doc.Parity, summary: CellSummary | None, *, what: str) -> doc.Parity:

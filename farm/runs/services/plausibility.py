@@ -163,6 +163,9 @@ def _seconds_of(place: ArmSample, block: PlannedBlock) -> float:
     problem = next(_sample_problems(place.sample), None)
     if problem is not None:
         raise _implausible(f"arm {place.arm}: {problem}")
+    if scenarios.of(spec).is_open:
+        # latencies overlap: waiting counts for all who wait
+        return place.sample.n / place.sample.throughput if place.sample.throughput else 0.0
     return place.sample.mean_ms * place.sample.n / 1000.0 / spec.workload.concurrency
 
 

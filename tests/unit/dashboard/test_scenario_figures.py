@@ -33,3 +33,26 @@ def test_shapes_stand_from_the_fastest_to_the_slowest() -> None:
     _, figure = scenarios.figures_of(cell(phases=[*MEMORY, *SHAPES]))
     assert figure.title == "p50 from 0.500 ms at seq=4 to 2.00 ms at seq=64"
     assert [row[0].text for row in figure.table.rows] == ["seq=4", "seq=64"]
+
+
+def test_a_load_is_a_curve_over_its_rates_with_the_bound() -> None:
+    told = {"goodput_per_s": 100.0, "cpu_ms": 1.0, "late_ms": 0.003, "n": 700.0}
+    curve = [
+        {
+            "name": f"{rate:g} per s",
+            "launches": 8,
+            "metrics": {"rate_per_s": rate, "p50_ms": p50, "p99_ms": p99, **told},
+        }
+        for rate, p50, p99 in ((200.0, 2.0, 30.0), (100.0, 1.0, 5.0))
+    ]
+    loaded = cell(scenario="load:bound=20ms", scenario_text="Keeps it.", phases=curve)
+    (figure,) = scenarios.figures_of(loaded)
+    assert figure.title == "Keeps it"
+    assert [(line["name"], line["x"], line["y"]) for line in figure.data] == [
+        ("p50", [100.0, 200.0], [1.0, 2.0]),
+        ("p99", [100.0, 200.0], [5.0, 30.0]),
+    ]
+    assert [(one["y0"], one["y1"]) for one in figure.layout["shapes"]] == [(20.0, 20.0)]
+    assert [row[2].text for row in figure.table.rows] == ["5.00", "30.0"]
+    (plain,) = scenarios.figures_of(cell(scenario="load:rate=100", phases=curve[1:]))
+    assert plain.layout["shapes"] == []

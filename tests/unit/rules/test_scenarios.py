@@ -7,8 +7,8 @@ import pytest
 from farm.contract.cells import CellSpec, Runtime, Workload
 from farm.contract.document import Cell, Figure, Parity
 from farm.contract.reports import Phase, Sample
-from farm.rules.cells import growth, scenarios
-from farm.rules.cells.metrics import DIFFERING, GROWTH
+from farm.rules.cells import growth, load, scenarios, threads
+from farm.rules.cells.metrics import DIFFERING, GOODPUT, GROWTH, MAX_RATE
 from farm.rules.cells.numbers import MIB
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.scenarios import Scenario
@@ -16,7 +16,7 @@ from farm.rules.changes import watching
 from farm.rules.judging.summaries import summarise
 from farm.rules.matrices import matrix
 from farm.rules.planning import planning
-from farm.rules.planning.plans import NodeOffer
+from farm.rules.planning.plans import NodeOffer, SourceFacts
 from farm.rules.reporting import phases
 from tests.unit.rules.making import make_model, make_sample
 from tests.unit.rules.test_cell_axes import cell
@@ -31,6 +31,10 @@ from tests.unit.rules.test_cell_matrices import cells_of
         ("load:closed=4", "load:closed=4"),
         ({"load": {"closed": "4"}}, "load:closed=4"),
         ("load:closed=1", "single"),
+        ("load:rate=50", "load:rate=50"),
+        ({"load": {"rate": 50, "bound": "0.02s"}}, "load:rate=50:bound=20ms"),
+        ("load:bound=20:sessions=each:streams=2", "load:bound=20ms:streams=2:sessions=each"),
+        ("load:rate=0.5:sessions=shared:streams=1", "load:rate=0.5"),
         ("fresh", "fresh"),
         ({"fresh": None}, "fresh"),
         ("fresh:sets=8", "fresh"),
@@ -61,7 +65,14 @@ def test_a_scenario_has_one_text_however_it_is_written(written: object, text: st
         ({"fresh": {"shapes": 4}}, "The shapes of fresh are 4"),
         ({"fresh": 8}, "The scenario fresh has 8: write its options"),
         ("single:fast=1", "The scenario single has no options"),
-        ("load", "The scenario load needs its streams: write `load:closed=4`."),
+        ("load", "The scenario load needs a rate or a bound: write `load:rate=50`"),
+        ("load:closed=4:rate=5", "A closed load has no arrivals: write `load:closed=4` alone"),
+        ("load:rate=50ms", "rate of load is '50ms': write a number from 0.1 to 1e+06 per second"),
+        ("load:rate=0", "rate of load is '0'"),
+        ({"load": {"rate": True}}, "rate of load is True"),
+        ("load:bound=1us", "bound of load is '1us': write a number from 0.1 to 60000 in ms, such as 20ms."),
+        ("load:rate=50:sessions=none", "Unknown sessions of load 'none': choose one of shared, each."),
+        ("load:rate=50:streams=65", "streams of load is '65': write a whole number from 1 to 64."),
         ({"load": 4}, "The scenario load has 4: write its options"),
         ("load:closd=4", "Unknown option of load 'closd': did you mean 'closed'?"),
         ("load:closed", "The scenario 'load:closed' has 'closed': write each option once, as name=value."),
@@ -90,6 +101,8 @@ def test_what_is_no_scenario_is_refused_in_one_sentence(written: object, words: 
         ("load:closed=4", "closed loop of 4"),
         ("sustained:0.5", "sustained 0.5 min"),
         ("fresh", "fresh inputs"),
+        ("load:rate=50", "load of 50 per s"),
+        ("load:bound=20ms:streams=2:sessions=each", "highest load, p99 within 20 ms, 2 streams, a session each"),
         ("fresh:b=1+2:a=3", "fresh inputs (a 3; b 1, 2)"),
         ("of a later release", "of a later release"),
     ],
@@ -108,7 +121,7 @@ def test_streams_are_a_closed_loop_and_the_same_cell_however_they_are_spelled() 
     (new,) = cells_of({"runtime": "1.31.1", "scenario": "load:closed=4"})
     assert old == new
     assert scenarios.of(new).text == scenarios.told(new.workload) == "load:closed=4"
-    assert (scenarios.as_order(new), scenarios.is_plain(new)) == ({"kind": "load"}, False)
+    assert (scenarios.as_order(new), scenarios.is_plain(new)) == ({"kind": "closed"}, False)
     assert (scenarios.as_order(spec()), scenarios.is_plain(spec())) == ({"kind": "single"}, True)
 
 
@@ -141,17 +154,15 @@ def test_single_changes_no_digest_and_no_message() -> None:
     assert CellSpec.model_validate_json(spec(scenario="sustained:1").model_dump_json()) == spec(scenario="sustained:1")
 
 
-SEVERAL = ["single", "load:closed=2", "fresh", "sustained:1"]
+SEVERAL = ["single", "load:closed=2", "load:rate=50", "fresh", "sustained:1"]
 
 
 def test_cells_of_different_scenarios_stand_in_blocks_of_their_own_and_are_never_compared() -> None:
-    declared = matrix.parse(
-        {"runtime": ["1.29.0", "1.31.1"], "scenario": ["single", "load:closed=2", "fresh", "sustained:1"]}
-    )
+    declared = matrix.parse({"runtime": ["1.29.0", "1.31.1"], "scenario": SEVERAL})
     plan = planning.plan(declared, make_model())
     kinds = [{scenarios.of(arm.spec).kind for arm in block.arms} for block in plan.blocks]
-    assert kinds == [{"single", "load"}, {"fresh"}, {"sustained"}]
-    assert [block.sustained_s for block in plan.blocks] == [0.0, 0.0, 60.0]
+    assert kinds == [{"single", "load"}, {"load"}, {"fresh"}, {"sustained"}]
+    assert [block.sustained_s for block in plan.blocks] == [0.0, 0.0, 0.0, 60.0]
     # one release with more streams is compared as it always was
     assert {one.axis for one in plan.blocks[0].comparisons} == {"runtime", "concurrency"}
     assert {one.axis for one in plan.blocks[1].comparisons} == {"runtime"}
@@ -202,6 +213,19 @@ def test_the_runner_is_told_the_sets_and_which_inputs_follow_from_sizes() -> Non
             {},
             "builds an engine for the shapes that it is given",
         ),
+        ({"scenario": "load:rate=0.5"}, {}, "At 0.5 per s the 700 arrivals of a p99 take 23.3 minutes in each launch"),
+        (
+            {"scenario": "load:rate=50"},
+            {"latency_ms": 90.0},
+            "too many for 1 stream: ask for 5 streams or",
+        ),
+        ({"scenario": "load:bound=5ms"}, {"latency_ms": 9.0}, "below the latency of one inference alone, 9 ms"),
+        ({"scenario": "load:rate=50", "concurrency": 2}, {}, "The scenario load has streams of its own"),
+        (
+            {"scenario": "load:rate=50", "runtime": "torch==2.13.0"},
+            {"source": SourceFacts(name="model.pt2")},
+            "torch==2.13.0 runs one inference at a time",
+        ),
     ],
 )
 def test_what_fresh_cannot_do_is_refused_in_one_sentence(
@@ -246,9 +270,79 @@ def test_phases_are_medians_over_launches_and_other_answers_fail_parity() -> Non
     (found,) = phases.phases_of(samples)
     assert (found.name, found.launches, found.metrics) == ("seq=4", 3, {"p50_ms": 2.0})
     summary = summarise(samples)
-    assert phases.text_of(summary).startswith("Memory grows by 2.00 MiB")
+    assert phases.text_of(summary, Scenario("fresh")).startswith("Memory grows by 2.00 MiB")
     judged = phases.with_answers(Parity(verdict="pass", text="Within."), summary, what=Scenario("fresh").answers)
     assert (judged.verdict, judged.text) == ("fail", "2 of 8 input sets were answered otherwise than alone. Within.")
     quiet = summarise([launch(1.0, 0.0)])
     assert phases.with_answers(Parity(), quiet, what="") == phases.with_answers(Parity(), None, what="") == Parity()
-    assert phases.text_of(None) == ""
+    assert phases.text_of(None, Scenario("fresh")) == phases.text_of(summarise([make_sample(1.0)]), Scenario()) == ""
+
+
+def test_the_runner_is_told_the_load_and_its_streams_take_threads() -> None:
+    loaded = spec(scenario="load:bound=20ms:streams=4:sessions=each", seed=3)
+    assert scenarios.as_order(loaded) == {
+        "kind": "load", "rate": None, "bound_ms": 20.0, "streams": 4, "sessions": "each", "rates": [], "seed": 3,
+        "made": {},
+    }  # fmt: skip
+    assert scenarios.of(loaded).looks_for_a_rate
+    assert not scenarios.of(spec(scenario="load:rate=5:bound=20ms")).looks_for_a_rate
+    assert (scenarios.is_plain(loaded), scenarios.is_one_stream(loaded)) == (False, False)
+    refused = threads.refusal(loaded, cores=2)
+    assert refused is not None
+    assert refused.text.startswith("4 streams of 1 thread on a machine of 2 cores")
+
+
+def test_a_plan_knows_the_minutes_of_a_load() -> None:
+    def minutes(scenario: str) -> float:
+        declared = matrix.parse({"runtime": ["1.29.0", "1.31.1"], "scenario": scenario})
+        return planning.plan(declared, make_model(latency_ms=1.0)).minutes
+
+    # 700 arrivals in place of a window of 0.3 s, in 8 rounds of both arms
+    assert minutes("load:rate=100") - minutes("single") == pytest.approx(16 * (7.0 - 0.3) / 60.0)
+    assert minutes("load:bound=20ms") > minutes("single") + 16 * 6 * 700 / 1000.0 / 60.0
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "p99_ms", "words"),
+    [
+        (
+            "load:bound=20ms",
+            {MAX_RATE: (812.0, 790.0, 830.0)},
+            None,
+            "up to 812 requests per s (95 % interval 790 to",
+        ),
+        (
+            "load:bound=20ms",
+            {MAX_RATE: (812.0, None, None)},
+            None,
+            "p99 within 20 ms up to 812 requests per s.",
+        ),
+        ("load:bound=20ms", {}, None, "No rate that was tried kept its p99 within 20 ms."),
+        (
+            "load:rate=50:bound=20ms",
+            {GOODPUT: (49.6, 49, 50)},
+            12.3,
+            "p99 12.3 ms at 50 per s, 49.6 per s answered",
+        ),
+        ("load:rate=50", {GOODPUT: (49.6, 49, 50)}, None, "50 per s are held, 49.6 per s answered."),
+        ("load:rate=50:bound=20ms", {GOODPUT: (31.0, 30, 32)}, 90.0, "50 per s are not held: 31.0 per s were answered"),
+        ("load:rate=50", {}, 12.3, "p99 12.3 ms at 50 per s."),
+    ],
+)
+def test_a_load_is_told_in_a_sentence(text: str, told: dict[str, Any], p99_ms: float | None, words: str) -> None:
+    figures = {name: Figure(value=value, low=low, high=high) for name, (value, low, high) in told.items()}
+    assert words in load.sentence(figures, scenarios.parsed(text), p99_ms=p99_ms)
+    assert load.sentence({}, scenarios.parsed("load:rate=50"), p99_ms=None) == ""
+
+
+def test_a_load_s_throughput_is_what_was_answered_and_not_what_a_latency_would_allow() -> None:
+    sample = make_sample(2.0).model_copy(update={"throughput": 50.0})
+    assert summarise([sample], batch=4, is_loaded=True).throughput == 200.0
+    assert summarise([sample], batch=4).throughput == 2000.0
+
+
+def test_what_a_load_found_reaches_the_document() -> None:
+    summary = summarise([make_sample(1.0).model_copy(update={"metrics": {MAX_RATE: 812.0}})])
+    assert phases.text_of(summary, scenarios.parsed("load:bound=20ms")).startswith(
+        "Keeps its p99 within 20 ms up to 812"
+    )

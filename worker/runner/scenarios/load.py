@@ -1,60 +1,214 @@
-"""`load`: sessions at work at the same time. A closed loop: each stream begins its next inference when one ends."""
+"""`load` with arrivals of its own: latency at a rate, or the highest rate whose p99 keeps a bound."""
 
-import dataclasses
+import sys
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from worker.runner import together, windows
-from worker.runner.order import BudgetOrder
-from worker.runner.scenarios import summaries
-from worker.runner.scenarios.protocol import Call, Ready, Room, make_ready
-from worker.runner.scenarios.single import with_copies
+import numpy as np
+
+from worker.runner import faults, opening, together, windows
+from worker.runner.arrays import load_arrays
+from worker.runner.scenarios import answers, arrivals, summaries
+from worker.runner.scenarios.fresh import in_turn
+from worker.runner.scenarios.inputs import Wanted, sets_of
+from worker.runner.scenarios.protocol import Call, Room
+
+# a p99 needs 662 samples
+ARRIVALS = 700
+# sets of inputs, so that answers that go to the wrong request are told
+SETS = 8
+# rates of the curve, as parts of the one that was found
+AROUND = (0.5, 0.7, 0.85, 1.0, 1.15, 1.3)
+HALVINGS = 6
+LEAST_PART = 1 / 8
+# a rate is driven so often, where other programs keep the generator from its arrivals
+TRIES = 3
+# inferences of each stream whose every answer is compared
+COMPARED = 8 * SETS
+# a thread that wants the interpreter gets it after this long, not after 5 ms
+SWITCH_S = 0.0002
 
 
-class ClosedLoop:
-    """A session and a thread for each stream, over one common window."""
+@dataclass(frozen=True)
+class Step:
+    """What one rate came to."""
+
+    rate: float
+    served: arrivals.Served
+    cpu_ns: int
+
+    @property
+    def p99_ms(self) -> float:
+        return float(np.percentile(self.served.latencies, 99)) * 1e-6
+
+    def phase(self, bound_ms: float | None) -> summaries.Phase:
+        """Its figures; `goodput_per_s` are requests that kept the bound, all where there is none."""
+        latencies = self.served.latencies
+        kept = latencies.size if bound_ms is None else int(np.count_nonzero(latencies <= bound_ms * 1e6))
+        return {
+            "name": f"{self.rate:.4g} per s",
+            "metrics": {
+                "rate_per_s": self.rate,
+                "p50_ms": float(np.median(latencies)) * 1e-6,
+                "p99_ms": self.p99_ms,
+                "goodput_per_s": kept / (self.served.wall_ns / 1e9),
+                "cpu_ms": self.cpu_ns / latencies.size * 1e-6,
+                "late_ms": self.served.late_ns * 1e-6,
+                "n": float(latencies.size),
+            },
+        }
+
+
+class OpenLoop:
+    """Every set once alone, then a rate or several; `rates` of the answer are for the launches that follow."""
 
     def __init__(self, room: Room) -> None:
+        told = room.order.scenario
         self._room = room
-        self._ready: Ready
-        self._found: list[tuple[windows.Warmup, windows.Timings, int, int]] = []
+        self._rate: float | None = told["rate"]
+        self._bound_ms: float | None = told["bound_ms"]
+        self._rates: list[float] = told["rates"]
+        self._told = told
+        self._streams: list[list[Call]] = []
+        self._feeds: list[list[opening.Feed]] = []
+        self._kept: answers.Kept
+        self._warm: windows.Warmup | None = None
+        self._steps: list[Step] = []
+        self._facts: dict[str, object] = {}
 
     def open(self) -> None:
-        self._ready = make_ready(self._room, sessions=self._room.order.concurrency)
+        order, told = self._room.order, self._told
+        kind = opening.kind_of(order)
+        count = told["streams"] if told["sessions"] == "each" else 1
+        engines = [kind.open_engine(order, timer=self._room.timer) for _ in range(count)]
+        given = kind.choose_inputs(engines[0], load_arrays(order.inputs))
+        sets = sets_of(given, kind.dimensions(engines[0]), Wanted(SETS, told["seed"], made=told["made"]))
+        self._kept = answers.Kept(order)
+        with self._room.timer.phase("first"), faults.translated("run"):
+            for stream in range(told["streams"]):
+                engine = engines[stream % count]
+                self._feeds.append([_ready(kind.feed(engine, one.arrays)) for one in sets])
+            for number, feed in enumerate(self._feeds[0]):
+                self._kept.serial(number, feed.outputs())
+                feed.run()
+                self._kept.again(number, feed.outputs())
+        wrap = self._room.wrap_call
+        calls = [[feed.timed_call() for feed in feeds] for feeds in self._feeds]
+        self._streams = [[wrap(call) for call in some] for some in calls] if wrap else calls
+        self._facts = {"requested_providers": engines[0].requested, "active_providers": engines[0].active}
 
     def step(self) -> bool:
-        with self._room.timer.phase("window"):
-            self._found = _measure_together(self._ready.calls, self._room.order.budget)
+        timer, budget = self._room.timer, self._room.order.budget
+        if self._warm is None:
+            sys.setswitchinterval(SWITCH_S)
+            with timer.phase("warmup"):
+                self._warm = windows.warm_up(in_turn(self._streams[0]), budget)
+            return True
+        with timer.phase("window"):
+            if self._rate is not None:
+                self._steps = [self._at(self._rate)]
+            elif self._rates:
+                self._steps = [self._at(rate) for rate in self._rates]
+            else:
+                self._search()
+        with timer.phase("answers"):
+            self._compare_all()
         return False
 
     def close(self) -> dict[str, object]:
-        # first start to last end
-        wall_ns = max(ended for *_, ended in self._found) - min(began for _, _, began, _ in self._found)
-        peaks, ready = summaries.peaks(), self._ready
+        assert self._warm is not None
+        peaks = summaries.peaks()
+        headline = self._headline()
+        latencies = headline.served.latencies
+        most = None if self._bound_ms is None or self._rate is not None else highest(self._steps, self._bound_ms)
+        goodput = headline.phase(self._bound_ms)["metrics"]["goodput_per_s"]
+        metrics = {"max_rate_per_s": most, "goodput_per_s": goodput, "differing_answers": self._kept.differing}
         sample = {
-            **summaries.of_parts(
-                [one for _, one, *_ in self._found], [one for one, *_ in self._found], wall_ns=wall_ns
-            ),
-            "with_copies_p50_ms": with_copies(
-                ready.kind, ready.engines[0], ready.inputs, budget=self._room.order.budget
-            ),
-            **summaries.beside(peaks, {}),
+            **summaries.summarise([latencies]),
+            "warmup_runs": self._warm.runs,
+            "warmup_ms": self._warm.wall_ns / 1e6,
+            "is_stable": self._warm.agreed,
+            "throughput": latencies.size / (headline.served.wall_ns / 1e9),
+            "phases": [one.phase(self._bound_ms) for one in sorted(self._steps, key=lambda one: one.rate)],
+            **summaries.beside(peaks, metrics),
         }
-        return {"sample": sample, **ready.asked_and_got}
+        return {"sample": sample, "rates": [part * most for part in AROUND] if most else [], **self._facts}
+
+    def _at(self, rate: float) -> Step:
+        """What a rate comes to, tried again while the generator is late. Raises Refusal when it always is."""
+        gaps_s = arrivals.unit_gaps(ARRIVALS, self._told["seed"]) / rate
+        clock = arrivals.RealClock(is_shared=len(self._streams) > 1)
+        for _ in range(TRIES):
+            cpu_began = time.process_time_ns()
+            served = arrivals.serve(self._streams, gaps_s, clock=clock)
+            if served.late_ns <= arrivals.MOST_LATE_NS:
+                return Step(rate, served, time.process_time_ns() - cpu_began)
+        text = (
+            f"generator late: at {rate:.4g} per s streams that waited began {served.late_ns * 1e-6:.2f} ms after their "
+            "arrivals, and latencies would be its own; ask for fewer streams, or measure on a quieter machine"
+        )
+        raise faults.Refusal("not_supported", text)
+
+    def _search(self) -> None:
+        """Halves between an eighth of what the streams could serve without a break, and all of it."""
+        assert self._bound_ms is not None
+        assert self._warm is not None
+        most = len(self._streams) * self._warm.runs / (self._warm.wall_ns / 1e9)
+        low, high = most * LEAST_PART, most
+        for _ in range(HALVINGS):
+            one = self._at((low + high) / 2)
+            self._steps.append(one)
+            low, high = (one.rate, high) if one.p99_ms <= self._bound_ms else (low, one.rate)
+        if low == most * LEAST_PART:
+            self._steps.append(self._at(low))
+            if (p99_ms := self._steps[-1].p99_ms) > self._bound_ms:
+                text = (
+                    f"no rate was found whose p99 keeps the bound of {self._bound_ms:g} ms: at {low:.4g} per s, an "
+                    f"eighth of what the streams could serve, it is {p99_ms:.3g} ms; write a larger bound"
+                )
+                raise faults.Refusal("not_supported", text)
+
+    def _headline(self) -> Step:
+        """The rate that was asked for; of several the one in the middle of those that were found around."""
+        ordered = sorted(self._steps, key=lambda one: one.rate)
+        return ordered[AROUND.index(1.0)] if len(ordered) == len(AROUND) and self._rates else ordered[len(ordered) // 2]
+
+    def _compare_all(self) -> None:
+        """Some inferences more in all streams at once, of which every answer is compared: not while latency counts."""
+
+        def work(stream: Call, _: together.Gate) -> None:
+            stream()
+
+        def of(feeds: Sequence[opening.Feed]) -> Call:
+            def call() -> None:
+                for turn in range(COMPARED):
+                    number = turn % len(feeds)
+                    feeds[number].run()
+                    self._kept.compare(number, feeds[number].outputs())
+
+            return call
+
+        together.each([of(feeds) for feeds in self._feeds], work)
 
 
-def _measure_together(calls: list[Call], budget: BudgetOrder) -> list[tuple[windows.Warmup, windows.Timings, int, int]]:
-    """Of each stream its warm-up, its timings, and from when to when it measured.
+def highest(steps: Sequence[Step], bound_ms: float) -> float | None:
+    """The highest rate whose p99 keeps the bound, between the rates on both sides of it by the logarithm of their p99.
 
-    One window, because sessions that settle early would leave the others more of the machine.
+    The highest that was tried where all keep it; None where none does.
     """
-    one_window = dataclasses.replace(
-        budget, windows_agreeing=1, window_s=max(budget.window_s, budget.at_least_s), at_least_s=0.0
-    )
+    ordered = sorted(steps, key=lambda one: one.rate)
+    beyond = next((place for place, one in enumerate(ordered) if one.p99_ms > bound_ms), None)
+    if beyond is None:
+        return ordered[-1].rate
+    if beyond == 0:
+        return None
+    below, above = ordered[beyond - 1], ordered[beyond]
+    part = np.log(bound_ms / below.p99_ms) / np.log(above.p99_ms / below.p99_ms)
+    return float(below.rate + part * (above.rate - below.rate))
 
-    def measure_one(call: Call, gate: together.Gate) -> tuple[windows.Warmup, windows.Timings, int, int]:
-        warm = windows.warm_up(call, budget)
-        gate.wait()
-        began = time.perf_counter_ns()
-        return warm, windows.measure(call, one_window), began, time.perf_counter_ns()
 
-    return together.each(calls, measure_one)
+def _ready(feed: opening.Feed) -> opening.Feed:
+    feed.run_first()
+    feed.settle()
+    return feed

@@ -14,10 +14,14 @@ def named(kind: str) -> MakeScenario:
         from worker.runner.scenarios.fresh import Fresh
 
         return Fresh
-    if kind == "load":
-        from worker.runner.scenarios.load import ClosedLoop
+    if kind == "closed":
+        from worker.runner.scenarios.closedloop import ClosedLoop
 
         return ClosedLoop
+    if kind == "load":
+        from worker.runner.scenarios.load import OpenLoop
+
+        return OpenLoop
     if kind == "sustained":
         from worker.runner.scenarios.sustained import Sustained
 

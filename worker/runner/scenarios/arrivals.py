@@ -1,0 +1,132 @@
+"""An open loop: requests come when they come, whatever became of those before.
+
+Arrivals are drawn beforehand by a seed, so that both arms of a comparison get the same. The stream that is free first
+takes the next one and waits for its moment; latency counts from that moment, so that a stall is in the latency of all
+who came meanwhile (what a closed loop leaves out). Streams that take requests in the order of their arrival are the
+queue's servers: there is no dispatcher beside them that could be late by itself.
+"""
+
+import itertools
+import threading
+import time
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from worker.runner import together
+
+Call = Callable[[], object]
+Durations = np.ndarray[tuple[int, ...], np.dtype[np.uint64]]
+# a sleep may end this much late: what is left of the wait is spent looking at the clock
+SPIN_NS = 250_000
+# before the first arrival, for threads to begin
+LEAD_NS = 5_000_000
+# a stream that was free and began later than this after an arrival, at the median, measured itself
+MOST_LATE_NS = 300_000
+
+
+class Clock(Protocol):
+    """Time in ns, and waiting for a moment of it."""
+
+    def now(self) -> int: ...
+
+    def wait_until(self, moment_ns: int) -> None: ...
+
+
+class RealClock:
+    """The machine's own. `is_shared`: by streams that want the interpreter while one waits."""
+
+    def __init__(self, *, is_shared: bool = False) -> None:
+        self._is_shared = is_shared
+
+    def now(self) -> int:
+        return time.perf_counter_ns()
+
+    def wait_until(self, moment_ns: int) -> None:
+        left = moment_ns - time.perf_counter_ns()
+        if left > SPIN_NS:
+            time.sleep((left - SPIN_NS) / 1e9)
+        while time.perf_counter_ns() < moment_ns:
+            if self._is_shared:
+                time.sleep(0)
+
+
+@dataclass(frozen=True)
+class Served:
+    """Requests by number: when each was due, began and ended (ns); `late`: of those that a free stream waited for."""
+
+    due: Durations
+    began: Durations
+    ended: Durations
+    late: Durations
+
+    @property
+    def latencies(self) -> Durations:
+        """From the moment that each was due."""
+        return self.ended - self.due
+
+    @property
+    def services(self) -> Durations:
+        """What each took of its stream."""
+        return self.ended - self.began
+
+    @property
+    def wall_ns(self) -> int:
+        """From the first that was due to the last that ended."""
+        return int(self.ended.max() - self.due.min())
+
+    @property
+    def late_ns(self) -> float:
+        """How late a stream that waited began, at the median; 0 where none waited."""
+        return float(np.median(self.late)) if self.late.size else 0.0
+
+
+def unit_gaps(count: int, seed: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """Gaps of a Poisson process of rate 1, by the seed: divided by a rate they are seconds between its arrivals."""
+    return np.random.default_rng(np.random.SeedSequence([seed % 2**32, 0x10AD])).exponential(1.0, count)
+
+
+def serve(
+    streams: Sequence[Sequence[Call]], gaps_s: np.ndarray[tuple[int, ...], np.dtype[np.float64]], *, clock: Clock
+) -> Served:
+    """All requests, by streams that each have a call for every set of inputs, which requests have in turn."""
+    moments = np.cumsum(gaps_s) * 1e9
+    due = array("Q", (moments + (clock.now() + LEAD_NS)).astype(np.uint64).tolist())
+    began, ended = (array("Q", bytes(8 * len(due))) for _ in range(2))
+    waited = array("B", bytes(len(due)))
+    # handing out a number is one step of the interpreter
+    numbers = itertools.count()
+
+    def work(calls: Sequence[Call]) -> None:
+        for number in numbers:
+            if number >= len(due):
+                return
+            if clock.now() < due[number]:
+                waited[number] = 1
+                clock.wait_until(due[number])
+            began[number] = clock.now()
+            calls[number % len(calls)]()
+            ended[number] = clock.now()
+
+    _at_once(streams, work)
+    dues, begins, ends = (np.array(kept, dtype=np.uint64) for kept in (due, began, ended))
+    return Served(dues, begins, ends, (begins - dues)[np.array(waited, dtype=bool)])
+
+
+def _at_once(streams: Sequence[Sequence[Call]], work: Callable[[Sequence[Call]], None]) -> None:
+    """One stream in this thread, several in threads of their own. Raises what the first that failed raised."""
+    if len(streams) == 1:
+        work(streams[0])
+        return
+    turn = iter(streams)
+    lock = threading.Lock()
+
+    def one(_: Call, __: together.Gate) -> None:
+        with lock:
+            calls = next(turn)
+        work(calls)
+
+    together.each([calls[0] for calls in streams], one)
