@@ -188,6 +188,12 @@ STORIES = (
         ("tests.acceptance.long_monitoring",),
     ),
     Story(
+        "kubernetes",
+        "deploy/kubernetes renders, fits Kubernetes' own schemas, and gives no container rights (needs kubectl)",
+        1,
+        ("tests.acceptance.long_kubernetes",),
+    ),
+    Story(
         "arm",
         "an aarch64 node under qemu joins, is seen to be emulated and takes a block (as root, with qemu-user-static)",
         10,

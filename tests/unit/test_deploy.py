@@ -84,6 +84,19 @@ def test_a_container_file_copies_what_there_is_and_runs_as_nobody_special(path: 
     assert text.index("USER onnxfarm") < text.index("ENTRYPOINT")
 
 
+def test_kubernetes_starts_every_process_with_settings_that_there_are() -> None:
+    files = sorted((DEPLOY / "kubernetes" / "base").glob("*.yaml"))
+    documents = [one for path in files for one in yaml.safe_load_all(path.read_text())]
+    pods = [one["spec"]["template"]["spec"] for one in documents if one["kind"] in ("Deployment", "Job")]
+    assert {tuple(container["args"]) for pod in pods for container in pod["containers"]} == {
+        (name,) for name in PROCESSES
+    }
+    [told] = [one["data"] for one in documents if one["kind"] == "ConfigMap"]
+    assert set(told) <= settings() | FOREIGN
+    [listed] = [one["resources"] for one in documents if one["kind"] == "Kustomization"]
+    assert sorted([*listed, "kustomization.yaml"]) == [path.name for path in files]
+
+
 def test_units_start_processes_that_there_are() -> None:
     units = DEPLOY / "systemd"
     wanted = re.findall(r"onnxfarm@(\w+)\.service", (units / "onnxfarm.target").read_text())
