@@ -1,5 +1,6 @@
 """The reader's own tokens and teams, and the channels of the teams."""
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.contrib import messages
@@ -31,11 +32,12 @@ def settings(request: HttpRequest) -> HttpResponse:
 def issue(request: HttpRequest) -> HttpResponse:
     """A new token; its secret is on this page once, and nowhere after."""
     scopes = request.POST.getlist("scopes")
-    name = request.POST.get("name", "").strip()
+    name, days = request.POST.get("name", "").strip(), request.POST.get("days", str(services.TOKEN_DAYS))
     try:
-        _, secret = services.issue_token(person(request), scopes, name=name)
+        life = timedelta(days=int(days) if days.isdecimal() and len(days) < 5 else 0)
+        _, secret = services.issue_token(person(request), scopes, name=name, life=life)
     except Refusal as refusal:
-        typed = {"name": name, "scopes": scopes}
+        typed = {"name": name, "scopes": scopes, "days": days}
         return shown(request, errors={"scopes": str(refusal)}, typed=typed, status=refusal.status)
     return shown(request, secret=secret)
 

@@ -15,7 +15,8 @@ from farm.accounts.secrecy import HINT_LENGTH, LINK_PREFIX, SHARE_PREFIX, TOKEN_
 from farm.accounts.selectors import can_manage, can_write, no_such_link, teams_visible_to
 from farm.accounts.states import Role, Scope, ShareKind
 
-TOKEN_LIFE = timedelta(days=365)
+TOKEN_DAYS = 365
+TOKEN_LIFE = timedelta(days=TOKEN_DAYS)
 LINK_LIFE = timedelta(hours=1)
 # a link that goes to somebody by mail or chat, who may be away
 INVITATION_LIFE = timedelta(days=7)
@@ -154,7 +155,7 @@ def remove_member(*, team: Team, user: User, by: User) -> None:
 def issue_token(
     user: User, scopes: Iterable[str] = (Scope.READ, Scope.WRITE), *, name: str = "", life: timedelta = TOKEN_LIFE
 ) -> tuple[Token, str]:
-    """A new token and its secret, which is not kept. Raises Invalid for an unknown scope or no scope at all."""
+    """A new token and its secret, which is not kept. Raises Invalid for unknown scopes, none, or another life."""
     wanted = sorted(set(scopes))
     unknown = [scope for scope in wanted if scope not in Scope.values]
     if unknown or not wanted:
@@ -162,6 +163,8 @@ def issue_token(
             f"Unknown scope {', '.join(unknown) or '(none given)'}; use {', '.join(Scope.values)}.",
             code="unknown_scope",
         )
+    if not timedelta(days=1) <= life <= TOKEN_LIFE:
+        raise Invalid(f"A token is valid for 1 to {TOKEN_DAYS} days.", code="unknown_life")
     secret = new_secret(TOKEN_PREFIX)
     token = Token.objects.create(
         user=user,

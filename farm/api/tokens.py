@@ -1,6 +1,6 @@
 """Who am I, and my tokens."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
@@ -9,7 +9,7 @@ from pydantic import Field
 
 from farm.accounts.models import Team, Token, User
 from farm.accounts.selectors import can_write, teams_visible_to, tokens_of
-from farm.accounts.services import issue_token, revoke_token
+from farm.accounts.services import TOKEN_DAYS, issue_token, revoke_token
 from farm.accounts.states import Scope
 from farm.api.auth import must_have_scope, person
 
@@ -31,6 +31,7 @@ class MeOut(Schema):
 class TokenIn(Schema):
     name: str = Field(default="", max_length=100, description="what it is for")
     scopes: list[Scope] = Field(default=[Scope.READ, Scope.WRITE], description="what it may: read, write, nodes, admin")
+    days: int = Field(default=TOKEN_DAYS, ge=1, le=TOKEN_DAYS, description="for how long")
 
 
 class TokenOut(Schema):
@@ -66,7 +67,7 @@ def tokens(request: HttpRequest) -> list[Token]:
 def create_token(request: HttpRequest, payload: TokenIn) -> Status[NewTokenOut]:
     """A new token; its secret is shown this once. A token needs the scope `admin` to make others."""
     must_have_scope(request, Scope.ADMIN)
-    token, secret = issue_token(person(request), payload.scopes, name=payload.name)
+    token, secret = issue_token(person(request), payload.scopes, name=payload.name, life=timedelta(days=payload.days))
     return Status(201, NewTokenOut(**TokenOut.from_orm(token).dict(), secret=secret))
 
 

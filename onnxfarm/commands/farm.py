@@ -187,12 +187,13 @@ def make(
     scopes: Annotated[
         list[Scope] | None, typer.Option("--scope", help="Repeat it for several.", show_default="read, write")
     ] = None,
+    days: Annotated[int, typer.Option(min=1, max=365, metavar="N", help="For how long.")] = 365,
     server: ServerOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Create a token; its secret is printed once."""
     with PeopleClient(find_account(server)) as client:
-        made = client.make_token(name, scopes or [Scope.read, Scope.write])
+        made = client.make_token(name, scopes or [Scope.read, Scope.write], days=days)
     if as_json:
         write_plain(made)
         return

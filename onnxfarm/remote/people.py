@@ -52,11 +52,10 @@ class PeopleClient(Client):
         """The user's own tokens."""
         return self._list(rows.Token, "/tokens")
 
-    def make_token(self, name: str, scopes: Sequence[str]) -> rows.NewToken:
+    def make_token(self, name: str, scopes: Sequence[str], *, days: int) -> rows.NewToken:
         """A new token, with its secret."""
-        return self._json(
-            rows.NewToken, "POST", "/tokens", json={"name": name, "scopes": list(scopes)}, is_repeatable=False
-        )
+        asked = {"name": name, "scopes": list(scopes), "days": days}
+        return self._json(rows.NewToken, "POST", "/tokens", json=asked, is_repeatable=False)
 
     def close_token(self, token_id: int) -> rows.Token:
         return self._json(rows.Token, "DELETE", f"/tokens/{token_id}", is_repeatable=False)

@@ -5,10 +5,11 @@ import re
 from collections.abc import Callable
 
 import pytest
+from django.utils import timezone
 from pytest_django import Settings
 from typer.testing import Result
 
-from farm.accounts.models import Membership, Team, User
+from farm.accounts.models import Membership, Team, Token, User
 from farm.accounts.services import create_owner, issue_token
 from farm.accounts.states import Role, Scope
 from farm.fleet.joining import wheel_link
@@ -70,13 +71,14 @@ def test_teams_and_tokens_are_made_listed_and_closed(as_administrator: Command) 
     assert "Team audio is created" in as_administrator("farm", "teams", "create", "audio").stdout
     assert "audio" in as_administrator("farm", "teams", "list").stdout
     assert Membership.objects.get(team__name="audio").role == Role.ADMIN
-    made = as_administrator("farm", "tokens", "make", "ci", "--scope", "read")
+    made = as_administrator("farm", "tokens", "make", "ci", "--scope", "read", "--days", "30")
     assert made.stdout.startswith("ofk_")
     number = next(
         one["id"]
         for one in json.loads(as_administrator("farm", "tokens", "list", "--json").stdout)
         if one["name"] == "ci"
     )
+    assert 29 <= (Token.objects.get(pk=number).expires_at - timezone.now()).days <= 30
     assert "was revoked" in as_administrator("farm", "tokens", "close", number).stdout
     assert "closed" in as_administrator("farm", "tokens", "list").stdout
 

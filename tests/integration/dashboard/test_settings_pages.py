@@ -35,6 +35,13 @@ def test_a_token_without_a_scope_keeps_its_name(signed_in: Client) -> None:
     assert "Unknown scope" in assert_is_page(response, 400)
 
 
+@pytest.mark.parametrize("days", ["0", "366", "soon", "-1", ""])
+def test_a_token_is_valid_for_a_year_at_most(signed_in: Client, owner: User, days: str) -> None:
+    response = signed_in.post("/settings/tokens/", {"name": "laptop", "scopes": ["read"], "days": days})
+    assert "A token is valid for 1 to 365 days." in assert_is_page(response, 400)
+    assert not owner.tokens.exists()
+
+
 def test_nobody_closes_anothers_token(signed_in: Client, member: User) -> None:
     token, _ = issue_token(member)
     assert_is_page(signed_in.post(f"/settings/tokens/{token.pk}/close/"), 404)
