@@ -30,7 +30,7 @@ FOUND = {
     "model": ("/models/", "#models tbody th a"),
     "variant": ("/runs/?state=complete", "#runs tbody th a >> #cells-table tbody th a >> main a[href^='/variants/']"),
     "hardware": ("/models/", "#models tbody th a >> main a[href$='/hardware/']"),
-    "live": ("/runs/?state=running", "#runs tbody th a"),
+    "live": ("/runs/?state=running&reason=every", "#runs tbody tr:has-text('measuring') th a"),
     "node": ("/fleet/", "#nodes tbody th a"),
     "team": ("/settings/teams/", "main a[href^='/settings/teams/']"),
     "alert": ("/alerts/?state=all", "#alert tbody th a"),
