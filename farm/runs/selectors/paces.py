@@ -1,9 +1,11 @@
 """How far the blocks of an open run are, as the estimate of what is left reads them."""
 
+import json
 from collections import defaultdict
 from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
+from statistics import fmean
 from typing import NamedTuple
 
 from django.db.models import FloatField, QuerySet
@@ -12,12 +14,15 @@ from django.db.models.functions import Cast
 from django.utils import timezone
 
 from farm.contract.cells import Budget
-from farm.rules.planning.estimates import ROUNDS
+from farm.registry.models import Version
+from farm.rules.planning.estimates import ROUNDS, SLOW_MODEL_S
 from farm.rules.planning.remaining import Ahead, expected_rounds, seconds_left
-from farm.runs.models import Block, Report, Run
+from farm.runs.models import Block, CellDocument, Report, Run
 from farm.runs.selectors.evidence import COUNTED
 from farm.runs.states import OPEN_BLOCKS, BlockState
 
+# whose latency a plan goes by
+LATEST_CELLS = 8
 _PLANNED = {
     f"planned_{name}": Cast(KT(f"plan_json__{name}"), FloatField())
     for name in ("minutes", "once_s", "round_s", "sustained_s")
@@ -60,6 +65,15 @@ def left_of(run: Run, *, has_ended: bool = True) -> float | None:
     known += [_ahead(row, budget, moments.get(row.pk)) for row in leased]
     known += [_as_ended(_ahead(row, budget, moments.get(row.pk))) for row in ended]
     return seconds_left(known, at_once=len(leased))
+
+
+def slow_latency_ms(version: Version) -> float | None:
+    """What an inference of a slow model took on average in the cells that were measured last; None where plans need
+    not know it: it was never measured, or is fast."""
+    latest = CellDocument.objects.filter(arm__cell__run__version=version).order_by("-pk")
+    figures = [json.loads(body).get("p50_ms") for body in latest.values_list("body", flat=True)[:LATEST_CELLS]]
+    mean = fmean([one for one in figures if one] or [0.0])
+    return mean if mean >= 1000.0 * SLOW_MODEL_S else None
 
 
 def _rows(blocks: QuerySet[Block]) -> list[_Row]:

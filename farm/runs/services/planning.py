@@ -18,6 +18,7 @@ from farm.rules.planning import planning
 from farm.rules.planning.plans import Plan
 from farm.rules.runtimes.releases import NONE_YANKED
 from farm.runs.selectors.null_pairs import with_null_history
+from farm.runs.selectors.paces import slow_latency_ms
 
 Declared = str | Mapping[str, object] | Matrix | None
 
@@ -52,7 +53,7 @@ def plan_run(
     """
     must_be_ready(version)
     fleet = with_null_history(offers(team=version.model.team, uploader=version.uploaded_by))
-    facts = model_facts(version)
+    facts = model_facts(version).model_copy(update={"latency_ms": slow_latency_ms(version)})
     declared = _wishing(read_matrix(matrix), wish)
     return planning.plan(declared, facts, fleet, seed=seed, releases=releases, yanked=yanked, with_null_pair=True)
 

@@ -1,6 +1,7 @@
 """How far numbers can be trusted, on pages: wishes in the plan, curves, energy, A/A pairs and their false alarms."""
 
 import html
+import json
 import re
 from datetime import timedelta
 
@@ -17,7 +18,8 @@ from farm.fleet.models import Node, NullEstimate
 from farm.fleet.services import keep_null_estimate
 from farm.registry.models import Version
 from farm.runs import selectors
-from farm.runs.models import Run
+from farm.runs.models import CellDocument, Run
+from farm.runs.selectors.paces import slow_latency_ms
 from farm.runs.services import plan_run
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.pages import assert_is_page, words_of
@@ -171,6 +173,24 @@ def test_copies_to_and_from_a_device_have_their_own_line() -> None:
     assert names["with host copies"] == "1.40"
     on_cpu = metrics(cell.model_copy(update={"with_copies_p50_ms": None}))
     assert "with host copies" not in {row[0].text for row in on_cpu.rows}
+
+
+# plans
+
+
+def test_a_plan_knows_how_slow_a_model_was_when_it_was_measured_last(version: Version, node: Node, owner: User) -> None:
+    assert slow_latency_ms(version) is None
+    rows.finished_run(version, node, owner, matrix=TWO)
+    quick = plan_run(version=version, matrix=TWO)
+    assert slow_latency_ms(version) is None, "a fast model needs no more time than is assumed"
+    for row in CellDocument.objects.all():
+        CellDocument.objects.filter(pk=row.pk).update(body=json.dumps({**json.loads(row.body), "p50_ms": 1300.0}))
+    slow = plan_run(version=version, matrix=TWO)
+    assert slow.minutes > 5 * quick.minutes
+    # eight rounds of it fit into what is promised
+    assert all((block.promised_s(8) or 0.0) > 8 * len(block.arms) * 3 * 1.3 for block in slow.blocks)
+    CellDocument.objects.update(body=json.dumps({"p50_ms": None}))
+    assert slow_latency_ms(version) is None
 
 
 # A/A pairs
