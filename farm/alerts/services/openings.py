@@ -15,7 +15,7 @@ from farm.contract.document import Cell, Comparison, Document
 from farm.rules.changes import watching
 from farm.rules.changes.watching import Finding, Judgement
 from farm.rules.comparing.sides import compared
-from farm.rules.reporting.sentences import explanation
+from farm.rules.reporting.sentences import explanation, most_changed
 from farm.rules.runtimes.order import goes_back, release_order
 
 
@@ -146,7 +146,7 @@ def _explanation(finding: Finding, comparison: Comparison | None) -> str:
     """Which operator the change of latency comes from; other kinds say it in their own text."""
     if finding.kind != "slower" or comparison is None:
         return ""
-    return (explanation(comparison) or "")[:500]
+    return (explanation(comparison) or most_changed(comparison))[:500]
 
 
 def note_pipeline(one: WatchRound, judgement: Judgement) -> Alert | None:

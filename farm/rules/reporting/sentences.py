@@ -96,6 +96,19 @@ def explanation(comparison: Comparison) -> str | None:
     return f"{told} ({notes})" if notes else told
 
 
+def most_changed(comparison: Comparison) -> str:
+    """The operator type that changed most the way the latency did, where too few traces give no shares; else empty."""
+    if comparison.verdict not in ("slower", "faster"):
+        return ""
+    sign = 1.0 if comparison.verdict == "slower" else -1.0
+    unshared = [one for one in group_by_type(comparison.operators) if one.share is None]
+    most = max(unshared, key=lambda one: sign * (one.candidate_us - one.baseline_us), default=None)
+    if most is None or sign * (most.candidate_us - most.baseline_us) <= 0:
+        return ""
+    times = f"{microseconds(most.baseline_us)} → {microseconds(most.candidate_us)} µs"
+    return f"{most.op_type}: {counted(most.nodes, 'node')}, {times}, changes most; too few traces for its share"
+
+
 def _headline(document: Document) -> str | None:
     """The largest decided change, the axis that is asked for first, what was left out, and what is undecided."""
     cells = {cell.id: cell for cell in document.cells}
