@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from onnxfarm.calibration_files import CALIBRATION_HELP
-from onnxfarm.problems import Usage
+from onnxfarm.problems import Usage, main_guard
 
 ModelArgument = Annotated[
     Path, typer.Argument(metavar="MODEL", help="An .onnx (its external data is found), or a .zip.")
@@ -33,6 +33,25 @@ OptimizationOption = Annotated[str | None, typer.Option(help="disable, basic, ex
 BudgetOption = Annotated[
     str | None,
     typer.Option(help="glance (one launch, nothing compared), quick, standard or precise.", show_default="quick"),
+]
+
+
+def _in_the_matrix(ctx: typer.Context, given: list[str] | None) -> None:
+    if given:
+        raise Usage(
+            f"`onnxfarm {ctx.info_name}` reads runtimes, providers, batches and precisions from a file: write "
+            "`runtime: [1.29.0, 1.31.1]` in it and give it with --matrix. `onnxfarm bench` takes them as options."
+        )
+
+
+# what `bench` takes as options, typed for a command that has a matrix
+AxesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        *("--ort", "--provider", "--batch", "--precision", "--threads", "--opset"),
+        hidden=True,
+        callback=main_guard()(_in_the_matrix),
+    ),
 ]
 OperatorsOption = Annotated[
     bool,

@@ -10,6 +10,7 @@ from rich.table import Table
 from farm.rules.cells.numbers import counted
 from onnxfarm.commands.feed_options import with_feed
 from onnxfarm.commands.options import (
+    AxesOption,
     InputOption,
     InputsOption,
     JsonOption,
@@ -42,6 +43,7 @@ def plan(  # noqa: PLR0913  every option of the command
     source: SourceOption = None,
     server: ServerOption = None,
     as_json: JsonOption = False,
+    axes: AxesOption = None,
 ) -> None:
     """Show cells, blocks, minutes, the smallest change each comparison will see, and each refused point's reason."""
     bundle = Bundle(model, {"inputs": inputs}, source=source)

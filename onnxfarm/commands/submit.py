@@ -12,6 +12,7 @@ from farm.rules.matrices.matrix_text import read_text as read_plain
 from onnxfarm.calibration_files import few_sentence
 from onnxfarm.commands.feed_options import with_feed
 from onnxfarm.commands.options import (
+    AxesOption,
     CalibrationOption,
     DocumentOption,
     EvaluationOption,
@@ -77,6 +78,7 @@ def submit(  # noqa: PLR0913  every option of the command
     seed: SeedOption = None,
     timeout: TimeoutOption = None,
     strict: StrictOption = False,
+    axes: AxesOption = None,
 ) -> None:
     """Send a model and a matrix to a farm.
 

@@ -53,7 +53,7 @@ EVERY = dict(commands())
 
 
 def options_of(command: TyperCommand | TyperGroup) -> list[TyperOption]:
-    return [one for one in command.params if isinstance(one, TyperOption) and one.name != "help"]
+    return [one for one in command.params if isinstance(one, TyperOption) and one.name != "help" and not one.hidden]
 
 
 @pytest.mark.parametrize("words", EVERY)
@@ -112,6 +112,14 @@ def test_a_value_that_there_is_not_is_refused_without_the_words_of_a_library(wor
 @pytest.mark.parametrize("name", COMMANDS)
 def test_completion_is_offered_by_the_top_command_alone(name: str) -> None:
     assert "--install-completion" not in CliRunner().invoke(app, [name, "--help"]).output
+
+
+@pytest.mark.parametrize("words", [("submit", "--ort", "1.29.0"), ("plan", "--batch", "1,8", "--precision", "fp32")])
+def test_an_axis_typed_for_a_command_that_has_a_matrix_is_told_where_it_goes(words: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(app, [words[0], "model.onnx", *words[1:]])
+    assert done.exit_code == 2
+    assert f"`onnxfarm {words[0]}` reads runtimes, providers" in done.output
+    assert "give it with --matrix" in done.output
 
 
 def flat(output: str) -> str:
