@@ -42,7 +42,10 @@ def limits(
         ),
     ] = None,
     max_block: Annotated[
-        float | None, typer.Option(metavar="MINUTES", help="How long one block may take.", show_default="unchanged")
+        float | None,
+        typer.Option(
+            metavar="MINUTES", min=0.5, max=1440, help="How long one block may take.", show_default="unchanged"
+        ),
     ] = None,
     max_temperature: Annotated[
         str | None,
@@ -51,10 +54,12 @@ def limits(
         ),
     ] = None,
     model_cache: Annotated[
-        float | None, typer.Option(metavar="GIB", help="Size of its model cache.", show_default="unchanged")
+        float | None,
+        typer.Option(metavar="GIB", min=1, max=2**20, help="Size of its model cache.", show_default="unchanged"),
     ] = None,
     runtime_cache: Annotated[
-        float | None, typer.Option(metavar="GIB", help="Size of its runtime cache.", show_default="unchanged")
+        float | None,
+        typer.Option(metavar="GIB", min=1, max=2**20, help="Size of its runtime cache.", show_default="unchanged"),
     ] = None,
     tags: Annotated[
         str | None,
@@ -86,7 +91,8 @@ def limits(
 
 def standing_of(node: Node) -> str:
     """`bench-2 is active. Paused by its owner.`"""
-    return " ".join(text for text in (f"{node['name']} is {node['health']}.", node.get("pause", "")) if text)
+    why = "" if node["health"] == "retired" else node.get("pause", "")
+    return " ".join(text for text in (f"{node['name']} is {node['health']}.", why) if text)
 
 
 def _show(node: Node) -> None:

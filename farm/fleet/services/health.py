@@ -94,7 +94,7 @@ def change_settings(*, node: Node, by: User, tags: list[str] | None = None, **se
             raise Invalid(
                 f"“{str(first['input'])[:20]}” are not hours of a day.",
                 code="hours",
-                hint="Write them like 20:00-06:00, or nothing for always.",
+                hint="Write them like 20:00-06:00.",
             ) from problem
         raise Invalid(
             f"The setting {where} of {node.name} is out of range: {own_words(first['msg'])}.", code=where or "invalid"
@@ -103,12 +103,16 @@ def change_settings(*, node: Node, by: User, tags: list[str] | None = None, **se
         raise Invalid(
             f"“{wanted.timezone}” is not a known time zone.", code="timezone", hint="Write it like Europe/Vienna."
         )
+    before, tags_before = node.settings.model_dump(), list(node.owner_tags)
     node.settings_json = wanted.model_dump(mode="json", exclude_defaults=True)
     if tags is not None:
         node.owner_tags = _checked_tags(tags)
     with transaction.atomic():
         node.save(update_fields=["settings_json", "owner_tags"])
-        node.log(NodeEventKind.SETTINGS_CHANGED, f"Settings of {node.name} were changed.", actor=by, **settings)
+        changed = [name.removeprefix("is_").replace("_", " ") for name, is_now in wanted if before[name] != is_now]
+        changed += ["tags"] if node.owner_tags != tags_before else []
+        text = f"Settings of {node.name} were changed{': ' if changed else ''}{', '.join(changed)}."
+        node.log(NodeEventKind.SETTINGS_CHANGED, text, actor=by, **settings)
     return node
 
 

@@ -67,6 +67,8 @@ class Presence:
         )
         if welcome.sentence and (self._welcome is None or welcome.sentence != self._welcome.sentence):
             logger.warning("The farm says: %s", welcome.sentence)
+        elif self._welcome and self._welcome.sentence and not welcome.sentence:
+            logger.info("The farm gives this node blocks again.")
         self._welcome = welcome
         return welcome
 
