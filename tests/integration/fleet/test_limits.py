@@ -61,6 +61,20 @@ def test_outside_its_hours_a_node_has_no_queue_and_says_why(node: Node, owner: U
     assert node.queues != ()
 
 
+def test_the_heading_of_a_node_s_page_says_what_keeps_it(node: Node, owner: User) -> None:
+    def heading() -> str:
+        page = browser_of(owner).get(f"/fleet/{node.pk}/").content.decode()
+        return page[page.index("<h1>") + 4 : page.index("</h1>")]
+
+    assert heading() == f"{node.name} is online"
+    services.change_settings(node=node, by=owner, hours=hours_around(2))
+    assert heading() == f"{node.name} is online, outside its hours"
+    services.change_settings(node=node, by=owner, is_paused=True)
+    assert heading() == f"{node.name} is online, paused"
+    services.revoke(node=node, by=owner)
+    assert heading().endswith(", retired")
+
+
 def test_a_claim_outside_the_hours_is_refused_with_the_reason(node: Node, owner: User, version: Version) -> None:
     block = first_block(begin_run(version, owner))
     services.change_settings(node=node, by=owner, hours=hours_around(2))
