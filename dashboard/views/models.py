@@ -1,6 +1,6 @@
 """Models, one model, and uploads."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from django.core.exceptions import RequestDataTooBig, TooManyFilesSent
@@ -36,6 +36,8 @@ from farm.runs.selectors.live import shown_states
 from farm.runs.states import FARM_MADE
 
 if TYPE_CHECKING:
+    from django_stubs_ext import WithAnnotations
+
     from farm.registry.models import Model, Version
 
 OPEN_STATES = (VersionState.PENDING, VersionState.INSPECTING)
@@ -63,17 +65,23 @@ def models(request: HttpRequest) -> HttpResponse:
         latest = pages.last_runs(every)
         return downloads.as_file(request, "models", every, lambda row: file_rows.model(row, latest.get(row.pk)))
     listed = paged(request, rows)
-    last, stands = pages.last_runs(listed.object_list), standings.standings(listed)
+    table = reading.table(lines(list(listed)), box="models")
+    together = [Together("Label or delete", reverse("dashboard:chosen_models"))]
+    listing = Listing(table, listed, words=wanted, searches="Name", together=together)
+    return render(request, "dashboard/models.html", {"list": listing})
+
+
+def lines(listed: "Sequence[WithAnnotations[Model, selectors.Counted]]") -> list[reading.Line]:
+    """Models as lists show them: with the last run of each, and how it stands by its watches."""
+    last, stands = pages.last_runs(listed), standings.standings(listed)
     states = selectors.newest_states(listed)
     measured = shown_states(last.values())
-    lines = []
+    told = []
     for one in listed:
         run = last.get(one.pk)
         said = measured[run.pk] if run else ""
-        lines.append(reading.Line(one, run, stands.get(one.pk), state=states.get(one.pk, ""), run_state=said))
-    together = [Together("Label or delete", reverse("dashboard:chosen_models"))]
-    listing = Listing(reading.table(lines, box="models"), listed, words=wanted, searches="Name", together=together)
-    return render(request, "dashboard/models.html", {"list": listing})
+        told.append(reading.Line(one, run, stands.get(one.pk), state=states.get(one.pk, ""), run_state=said))
+    return told
 
 
 @page

@@ -1,27 +1,56 @@
 """The search over everything that has a page; what fits alone is opened at once."""
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
 from dashboard import passages
+from dashboard.reading import models
+from dashboard.tables import Column, Entry, Prose, Table
 from dashboard.views.access import page, person
 from dashboard.views.lists import searched
-from farm.alerts.selectors.finding import find
+from dashboard.views.models import lines
+from farm.alerts.selectors.finding import Hit, find
+from farm.registry.selectors import models_visible_to
+
+if TYPE_CHECKING:
+    from farm.accounts.models import User
 
 # documents that hold the words, shown below what the farm has
 DOCUMENTS = 5
+COLUMNS: tuple[Column[Hit], ...] = (
+    Column("Name", lambda hit: Entry(hit.name, href=hit.path)),
+    Column("Kind", lambda hit: Entry(hit.kind)),
+    Prose("About", lambda hit: Entry(hit.about)),
+)
 
 
 @page
 @require_safe
 def search(request: HttpRequest) -> HttpResponseBase:
     """What fits the words of the address; its list alone while they are typed."""
-    words = searched(request)
-    hits = find(person(request), words)
-    context = {"hits": hits, "words": words}
+    user, words = person(request), searched(request)
+    hits = find(user, words)
     if request.headers.get("HX-Request"):
-        return render(request, "dashboard/parts/found.html", context)
+        return render(request, "dashboard/parts/found.html", {"hits": hits, "words": words})
     if len(hits) == 1:
         return redirect(hits[0].path)
-    return render(request, "dashboard/search.html", {**context, "documents": passages.search(words)[:DOCUMENTS]})
+    context = {
+        "hits": hits,
+        "words": words,
+        "models": _models(user, [hit for hit in hits if hit.kind == "model"]),
+        "others": Table.of("others", "What else was found", COLUMNS, [hit for hit in hits if hit.kind != "model"]),
+        "documents": passages.search(words)[:DOCUMENTS],
+    }
+    return render(request, "dashboard/search.html", context)
+
+
+def _models(user: "User", hits: list[Hit]) -> Table:
+    """The models among them as the list of models shows them."""
+    numbers = [int(hit.path.strip("/").rpartition("/")[2]) for hit in hits]
+    found = models.table(lines(list(models_visible_to(user).filter(pk__in=numbers).order_by("name", "pk"))))
+    # the list of models is sorted by the server, this part of it is not
+    return replace(found, heads=[replace(head, order="") for head in found.heads])

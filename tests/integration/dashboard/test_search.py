@@ -12,7 +12,7 @@ from farm.runs.models import Run
 from tests.integration.alerts.driving import make_watch, offer
 from tests.integration.dashboard import rows, watching
 from tests.integration.dashboard.conftest import client_of
-from tests.integration.dashboard.pages import assert_is_page, words_of
+from tests.integration.dashboard.pages import assert_is_page, table_rows, words_of
 
 pytestmark = pytest.mark.django_db
 
@@ -76,6 +76,10 @@ def test_what_fits_alone_is_opened_and_several_are_listed(signed_in: Client, far
     assert signed_in.get("/search/", {"q": f"run {farm.pk}"})["Location"] == f"/runs/{farm.pk}/"
     words = assert_is_page(signed_in.get("/search/", {"q": "encod"}))
     assert "2 results for “encod”" in words
+    # as the list of models shows them
+    rows_of_models = table_rows(signed_in.get("/search/", {"q": "encod"}), "models")
+    assert [row[0] for row in rows_of_models] == ["encoder", "encoder-old"]
+    assert f"run {farm.pk}" in rows_of_models[0]
     assert "No results for “zzz”." in assert_is_page(signed_in.get("/search/", {"q": "zzz"}))
     part = signed_in.get("/search/", {"q": "encod"}, headers={"hx-request": "true"})
     assert "<html" not in part.content.decode()

@@ -10,7 +10,7 @@ const zone = whole.resolvedOptions().timeZone;
 
 const inWords = (seconds) => {
   const [unit, length] = UNITS.find(([, length]) => Math.abs(seconds) >= length) ?? [];
-  return unit ? ago.format(Math.round(seconds / length), unit) : "just now";
+  return unit ? ago.format(Math.trunc(seconds / length), unit) : "just now";
 };
 
 // What goes on counts on: `1 min 20 s`, as the farm writes lengths of time. A clock that is behind counts from nothing.
