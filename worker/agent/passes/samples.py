@@ -5,12 +5,11 @@ import os
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from functools import partial
 
 import psutil
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ValidationError
 
-from farm.contract.base import digest_of
 from farm.contract.cells import Budget
 from farm.contract.reports import ArmSample, Sample
 from farm.rules.cells import scenarios
@@ -20,6 +19,7 @@ from worker.agent.passes import budgets, turns
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.checks import CPU, first_problem, runner_order
 from worker.agent.passes.launches import Answer, Launcher, garbled
+from worker.agent.passes.load_rates import LoadRates
 from worker.agent.passes.node_times import RoundTraces
 from worker.agent.passes.orders import RunnerOrder
 from worker.agent.passes.pace import Pace
@@ -39,12 +39,6 @@ class _Told(BaseModel):
     phases_ms: dict[str, float] = {}
 
 
-class _Rates(BaseModel):
-    """The part of a runner's answer that is about the rates it found."""
-
-    rates: Annotated[list[Annotated[float, Field(gt=0)]], Field(max_length=16)]
-
-
 @dataclass
 class Sampler:
     """What the rounds of a block have in common. `core`: what its one-thread processes keep to, where that is known.
@@ -60,13 +54,12 @@ class Sampler:
     pace: Pace = field(default_factory=Pace)
     # what launches trace besides; None: nothing
     traces: RoundTraces | None = None
-    # the rates of a curve, found once a block, by everything of a cell but its runtime
-    rates: dict[str, list[float]] = field(default_factory=dict)
+    rates: LoadRates = field(default_factory=LoadRates)
 
     def measure(self, arms: Sequence[PreparedArm], *, round_number: int) -> Iterator[ArmSample]:
         """A sample of each arm, in this order; those that took turns come all at once."""
         for arm in arms:
-            self._find_rates(arm)
+            self.rates.look(arm, launch=partial(self._launch, arm))
         if not can_take_turns(arms, peaks=self.peaks):
             for position, arm in enumerate(arms):
                 yield self._alone(arm, position=position)
@@ -102,8 +95,13 @@ class Sampler:
         return taken
 
     def _launched(self, arm: PreparedArm, *, position: int, remeasured: int) -> ArmSample:
-        answer = self.launcher.launch(arm, self._order(arm), work_dir=arm.scratch)
+        if (reason := self.rates.why_none(arm)) is not None:
+            return ArmSample(arm=arm.arm, position=position, reason=reason)
+        answer = self._launch(arm)
         return self._with_nodes(as_sample(answer, arm=arm, position=position, remeasured=remeasured), answer)
+
+    def _launch(self, arm: PreparedArm) -> Answer:
+        return self.launcher.launch(arm, self._order(arm), work_dir=arm.scratch)
 
     def _with_nodes(self, taken: ArmSample, answer: Answer) -> ArmSample:
         """The sample with the times of own nodes, where the launch traced some."""
@@ -112,20 +110,9 @@ class Sampler:
             return taken
         return taken.model_copy(update={"sample": taken.sample.model_copy(update={"nodes_us": times})})
 
-    def _find_rates(self, arm: PreparedArm) -> None:
-        """A launch that is no sample, where a bound was asked for without a rate: the first arm's rates are for all."""
-        key = _without_runtime(arm)
-        if scenarios.of(arm.order.cell).looks_for_a_rate and key not in self.rates:
-            answer = self.launcher.launch(arm, self._order(arm), work_dir=arm.scratch)
-            try:
-                self.rates[key] = _Rates.model_validate(answer.reply).rates
-            except ValidationError:
-                # its samples say what is wrong
-                self.rates[key] = []
-
     def _scenario(self, arm: PreparedArm) -> dict[str, object]:
         told = scenarios.as_order(arm.order.cell)
-        return {**told, "rates": self.rates.get(_without_runtime(arm), [])} if "rates" in told else told
+        return {**told, "rates": self.rates.of(arm)} if "rates" in told else told
 
     def _order(self, arm: PreparedArm) -> RunnerOrder:
         return {
@@ -136,10 +123,6 @@ class Sampler:
             "core": self.core if is_gated(arm) else None,
             **(self.traces.order(arm) if self.traces is not None else {}),
         }
-
-
-def _without_runtime(arm: PreparedArm) -> str:
-    return digest_of(arm.order.cell.model_dump(mode="json", exclude={"runtime"}))
 
 
 def can_take_turns(arms: Sequence[PreparedArm], *, peaks: dict[int, int]) -> bool:
