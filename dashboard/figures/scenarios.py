@@ -11,7 +11,7 @@ from farm.contract.document import Cell, CellPhase
 from farm.rules.cells.numbers import MIB, three_digits
 from farm.rules.cells.scenarios import parsed
 
-MEMORY, SHAPES, RATES = "memory", "shapes", "rates"
+MEMORY, SHAPES, RATES, TOKENS = "memory", "shapes", "rates", "tokens"
 
 
 def figures_of(cell: Cell) -> list[Figure]:
@@ -19,7 +19,8 @@ def figures_of(cell: Cell) -> list[Figure]:
     memory = [one for one in cell.phases if "resident_bytes" in one.metrics]
     rates = [one for one in cell.phases if "rate_per_s" in one.metrics]
     shapes = [one for one in cell.phases if "p50_ms" in one.metrics and one not in rates]
-    found = ((_memory, memory), (_shapes, shapes), (_rates, rates))
+    tokens = [one for one in cell.phases if "tpot_ms" in one.metrics]
+    found = ((_memory, memory), (_shapes, shapes), (_rates, rates), (_tokens, tokens))
     return [draw(cell, phases) for draw, phases in found if phases]
 
 
@@ -102,6 +103,29 @@ def _rates(cell: Cell, phases: Sequence[CellPhase]) -> Figure:
         ),
         table=Table.of(RATES, "Latency over rates", columns, ordered),
         note=f"Upper line: p99; lower line: p50{'; dotted: the bound' if bound else ''}.",
+    )
+
+
+def _tokens(cell: Cell, phases: Sequence[CellPhase]) -> Figure:
+    places = [one.metrics["position"] for one in phases]
+    times = [one.metrics["tpot_ms"] for one in phases]
+    columns: tuple[Column[CellPhase], ...] = (
+        Column("tokens", lambda one: Entry(one.name)),
+        Number("tokens before", lambda one: written(one.metrics["position"], _whole)),
+        Number("time per token, ms", lambda one: written(one.metrics["tpot_ms"], numbers.milliseconds)),
+    )
+    first, last = (f"{numbers.milliseconds(one)} ms" for one in (times[0], times[-1]))
+    return Figure(
+        name=TOKENS,
+        title=f"Time per token from {first} to {last} along the sequence",
+        summary=f"In {numbers.count(len(phases), 'stretch', 'stretches')} of a launch. The table below has every one.",
+        data=[_line(cell, places, times, hover="behind %{x:.4~g} tokens: %{y:.5~g} ms<extra></extra>")],
+        layout=theme.layout(
+            height=240,
+            xaxis=theme.axis("tokens before", **scales.linear(places, from_zero=False)),
+            yaxis=theme.axis("time per token, ms", **scales.linear(times)),
+        ),
+        table=Table.of(TOKENS, "Time per token", columns, phases),
     )
 
 

@@ -254,10 +254,10 @@ class Cell(LaterAxes, Part):
     executed: dict[str, dict[str, int]] = Field(default_factory=dict)
     packages: dict[str, str] = Field(default_factory=dict)
     repeat_command: str = ""
-    # parts of what its launches did, in scenarios that have some, and what they say together; absent elsewhere
+    # what parts of launches came to, what they say together, the tokens of one, metrics; absent where there are none
     phases: list[CellPhase] = Field(default_factory=list, exclude_if=lambda phases: not phases)
     scenario_text: str = Field(default="", exclude_if=lambda text: not text)
-    # metrics without a field of their own, by name; absent where there are none
+    tokens: list[int] = Field(default_factory=list, exclude_if=lambda tokens: not tokens)
     metrics: dict[str, Figure] = Field(default_factory=dict, exclude_if=lambda metrics: not metrics)
 
 

@@ -199,6 +199,11 @@ class Sample(Message):
     metrics: Metrics = Field(default_factory=dict)
     # what parts of the launch came to, in scenarios that have some
     phases: Annotated[tuple[Phase, ...], Field(max_length=128, exclude_if=lambda phases: not phases)] = ()
+    # what a launch that generates chose, token by token; every generation of it, where nothing is said to differ
+    tokens: Annotated[
+        tuple[Annotated[int, Field(ge=0, lt=1 << 31)], ...],
+        Field(max_length=4096, exclude_if=lambda tokens: not tokens),
+    ] = ()
     # µs of an inference, traced after the windows: the median of each own node that the arm's first trace names, in
     # the order of their names; sent where the order asks for it alone
     nodes_us: NodeTimes = ()

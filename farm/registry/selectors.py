@@ -25,6 +25,7 @@ from farm.registry.models import (
     Version,
 )
 from farm.registry.states import BUNDLE_ROLES
+from farm.rules.generation import decoders
 from farm.rules.planning.plans import ModelFacts
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.workshop.inspection import Coverage, Inspection, QuantisedReport
@@ -247,6 +248,7 @@ def model_facts(version: Version) -> ModelFacts:
         inputs_batch=version.artifact.inputs_batch,
         inputs=found.fed,
         inputs_problem=found.feed.problem if found.feed else "",
+        generation_problem=decoders.problem_of(found.inputs, found.outputs),
         source=found.source,
         compiled=found.compiled,
         sizes=found.feed.sizes if found.feed else {},

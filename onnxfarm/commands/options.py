@@ -25,7 +25,7 @@ PrecisionOption = Annotated[
 ScenarioOption = Annotated[
     str | None,
     typer.Option(
-        help="What a launch does: single, fresh, load:rate=50, load:bound=20ms, sustained:10; by comma.",
+        help="What a launch does: single, fresh, load:rate=50, load:bound=20ms, sustained:10, generate; by comma.",
         show_default="single",
     ),
 ]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from farm.contract.cells import PROGRAM_ENDING, Bundle, FileRef
+from farm.rules.generation import decoders
 from farm.rules.planning.plans import ModelFacts
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.workshop import orders
@@ -79,6 +80,7 @@ class Uploaded:
             inputs_batch=inputs_batch,
             inputs=inspection.fed,
             inputs_problem=inspection.feed.problem if inspection.feed else "",
+            generation_problem=decoders.problem_of(inspection.inputs, inspection.outputs),
             source=inspection.source,
             compiled=inspection.compiled,
             sizes=dict(sizes or {}) if inputs else inspection.feed.sizes if inspection.feed else {},

@@ -106,6 +106,8 @@ _MEMORY = partial(Alert, "memory", least=16.0 * MIB, directions=("bigger", "smal
 # of scenarios: what memory grows by, and answers that are not those of the same inputs alone
 GROWTH, DIFFERING = "growth_bytes_per_1000", "differing_answers"
 MAX_RATE, GOODPUT = "max_rate_per_s", "goodput_per_s"
+# of generating: time per token behind the first, and until the first
+TPOT, TTFT, TOKENS_RATE = "tpot_ms", "ttft_ms", "tokens_per_s"
 
 METRICS: tuple[Metric, ...] = (
     Metric(
@@ -181,6 +183,42 @@ METRICS: tuple[Metric, ...] = (
         reads="memory",
         note="of the whole process, touched or not: what a limit on its memory counts",
         alert=_MEMORY("peak address space"),
+    ),
+    Metric(
+        TPOT,
+        "time per token",
+        "ms",
+        "less",
+        summary=median,
+        noise="launches",
+        reads="latency",
+        note="the graph alone, for each token behind the first: the p50 above is of the same times",
+    ),
+    Metric(
+        TTFT,
+        "time to the first token",
+        "ms",
+        "less",
+        summary=median,
+        noise="launches",
+        reads="latency",
+        note="the graph over the prompt, and choosing the token",
+    ),
+    Metric(
+        TOKENS_RATE, "tokens", "tokens/s", "more", summary=median, noise="launches", note="prompt and choosing included"
+    ),
+    Metric("prefill_tokens_per_s", "prompt", "tokens/s", "more", summary=median, noise="launches"),
+    Metric(
+        "outside_ms",
+        "outside the graph",
+        "ms",
+        "less",
+        summary=median,
+        noise="launches",
+        note="choosing the likeliest token, for each token behind the first",
+    ),
+    Metric(
+        "cache_bytes", "cache", "bytes", "less", summary=max, reads="memory", note="keys and values of the last step"
     ),
     Metric(
         GROWTH,

@@ -15,8 +15,8 @@ from farm.rules.cells import fills
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.runtimes.nearest import choice_sentence
 
-Kind = Literal["single", "fresh", "load", "sustained"]
-KINDS: tuple[Kind, ...] = ("single", "fresh", "load", "sustained")
+Kind = Literal["single", "fresh", "load", "sustained", "generate"]
+KINDS: tuple[Kind, ...] = ("single", "fresh", "load", "sustained", "generate")
 MOST_MINUTES: Final = MAX_SUSTAINED_S / 60.0
 LEAST_MINUTES: Final = 0.05
 MOST_STREAMS: Final = 64
@@ -24,6 +24,10 @@ FEWEST_SETS, MOST_SETS = 8, 64
 MOST_SIZES: Final = 16
 MOST_DIMENSION: Final = 1 << 24
 RANDOM: Final = "random"
+USUAL_PROMPT, MOST_PROMPT = 128, 32_768
+# the first token comes with the prompt, so that one more is needed for a time per token
+USUAL_NEW, FEWEST_NEW, MOST_NEW = 64, 2, 4096
+GREEDY: Final = "greedy"
 _DIMENSION = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$", re.ASCII)
 _SHAPES: Final = "shapes"
 _LOAD: Final = ("rate", "bound", "streams", "sessions", "closed")
@@ -42,6 +46,7 @@ class Scenario:
 
     `closed`: streams of a closed loop. `rate` per second, `bound_ms` of the p99, `streams`, and whether `each` has a
     session of its own: of an open one. `sets`, `shapes`: of `fresh`, sizes by dimension. `minutes`: of `sustained`.
+    `prompt`, `new`: tokens given and tokens made, of `generate`.
     """
 
     kind: Kind = SINGLE
@@ -53,6 +58,8 @@ class Scenario:
     sets: int = FEWEST_SETS
     shapes: Mapping[str, tuple[Size, ...]] = field(default_factory=dict)
     minutes: float = 0.0
+    prompt: int = 0
+    new: int = 0
 
     @property
     def text(self) -> str:
@@ -66,6 +73,8 @@ class Scenario:
                 return _load_text(self) if self.is_open else f"load:closed={self.closed}"
             case "sustained":
                 return f"sustained:{self.minutes:g}"
+            case "generate":
+                return f"generate:prompt={self.prompt}:new={self.new}"
             case _:
                 return SINGLE
 
@@ -87,6 +96,8 @@ class Scenario:
     @property
     def answers(self) -> str:
         """What is held against the answers given alone, as a launch's figure counts it."""
+        if self.kind == "generate":
+            return "of the later generations of a launch"
         return f"of {self.sets} input sets were" if self.kind == "fresh" else "input sets were, under load,"
 
     @property
@@ -133,6 +144,11 @@ def is_plain(spec: CellSpec) -> bool:
     return of(spec).kind in (SINGLE, "sustained") and spec.workload.concurrency == 1
 
 
+def is_traced(spec: CellSpec) -> bool:
+    """Whether a trace of one inference is one of the work that is measured: a token takes another way than a prompt."""
+    return of(spec).kind != "generate"
+
+
 def is_one_stream(spec: CellSpec) -> bool:
     """Whether one inference runs at a time, so that its thread's own time tells what others took."""
     return of(spec).kind != "load" and spec.workload.concurrency == 1
@@ -141,6 +157,8 @@ def is_one_stream(spec: CellSpec) -> bool:
 def as_order(spec: CellSpec) -> dict[str, object]:
     """What the runner of a sample is told: the rounds of a cell that works on afterwards are those of `single`."""
     found, work = of(spec), spec.workload
+    if found.kind == "generate":
+        return {"kind": "generate", "prompt": found.prompt, "new": found.new, "seed": work.seed}
     made = {name: text for name, text in work.inputs.items() if fills.parse(text).kind in (fills.POSITIONS, "size")}
     if found.kind == "fresh":
         shapes = {name: list(sizes) for name, sizes in found.shapes.items()}
@@ -183,6 +201,8 @@ def label(text: str) -> str:
             return f"sustained {found.minutes:g} min"
         case "load" if found.is_open:
             return _load_label(found)
+        case "generate":
+            return f"{found.new} tokens after {found.prompt}"
         case _:
             return "single" if found.closed == 1 else f"closed loop of {found.closed}"
 
@@ -322,6 +342,17 @@ def _read_sustained(options: object) -> Scenario:
     return Scenario("sustained", minutes=minutes)
 
 
+def _read_generate(options: object) -> Scenario:
+    given = _mapping("generate", options, "generate: {prompt: 128, new: 64}")
+    prompt = _number("prompt", given.pop("prompt", USUAL_PROMPT), least=1, most=MOST_PROMPT, of="generate")
+    new = _number("new", given.pop("new", USUAL_NEW), least=FEWEST_NEW, most=MOST_NEW, of="generate")
+    if (sampling := given.pop("sampling", GREEDY)) != GREEDY:
+        raise MatrixProblem(f"sampling of generate is {sampling!r}: only {GREEDY} is measured yet.")
+    if given:
+        raise MatrixProblem(choice_sentence("option of generate", next(iter(given)), ("prompt", "new", "sampling")))
+    return Scenario("generate", prompt=prompt, new=new)
+
+
 def _number(name: str, written: object, *, least: int, most: int, of: str) -> int:
     text = str(written).strip()
     number = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
@@ -335,6 +366,7 @@ _READERS: Mapping[str, Callable[[object], Scenario]] = {
     "fresh": _read_fresh,
     "load": _read_load,
     "sustained": _read_sustained,
+    "generate": _read_generate,
 }
 
 SCHEMA: Mapping[str, object] = {
@@ -350,6 +382,7 @@ SCHEMA: Mapping[str, object] = {
                 "fresh": {"type": ["object", "null"]},
                 "load": {"type": "object"},
                 "sustained": {"type": "number", "minimum": LEAST_MINUTES, "maximum": MOST_MINUTES},
+                "generate": {"type": ["object", "null"]},
             },
         },
     ]

@@ -98,6 +98,19 @@ def decoder_of(inputs: Sequence[Port], outputs: Sequence[Port]) -> Decoder | Non
     )
 
 
+def problem_of(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
+    """Why such a model cannot generate, in one sentence; empty where it can."""
+    try:
+        found = decoder_of(inputs, outputs)
+    except NotADecoder as why:
+        return str(why)
+    if found is None:
+        return "The model has no past among its inputs: export a decoder with past_key_values.0.key and so on."
+    if found.vocabulary is None:
+        return f"The shape of {found.scores} does not say how many tokens it scores: export it with that number."
+    return ""
+
+
 def words_of(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
     """What to say of a model's generation, beginning small: what it is, or why it cannot; empty without a past."""
     try:

@@ -19,6 +19,7 @@ from farm.contract.reports import (
     RoundReport,
     TraceReport,
 )
+from farm.rules.cells import scenarios
 from farm.rules.cells.axes import ASKED_ORDER
 from farm.rules.comparing import margins, slow_launches, spending, verdicts
 from farm.rules.comparing.comparisons import Comparison, Verdict
@@ -167,6 +168,7 @@ class BlockJudge:
             for judged in self.comparisons()
             if judged.verdict in ("slower", "faster")
             and judged.planned.axis in EXPLAINED_AXES
+            and scenarios.is_traced(self.block.arms[judged.planned.baseline].spec)
             and len(self.traced_rounds(judged.planned)) <= MORE_TRACES
         ]
         places = [judged.planned for judged in sorted(explained, key=_asked_first)]

@@ -35,6 +35,9 @@ FRESH_SET_RUNS = 3
 LOAD_ARRIVALS = 700
 LOAD_AROUND = (0.5, 0.7, 0.85, 1.0, 1.15, 1.3)
 LOAD_USUAL_PART = 0.6
+# a launch that generates does it so often: tried, warming up, measured twice; worker.runner.scenarios
+GENERATIONS = 6
+TOKEN_SHARE = 0.25
 # the first block on a node also installs its runtimes; not counted, for they are kept
 RUNNER_TIMEOUT_FLOOR_S = 120.0
 BLOCK_TIMEOUT_FACTOR = 4.0
@@ -95,6 +98,9 @@ def scenario_launch_s(scenario: Scenario, budget: Budget, latency_ms: float | No
     latency_s = _latency_s(latency_ms)
     if scenario.is_open:
         return load_launch_s(scenario, latency_ms) - ROUNDS[budget].shortest_s
+    if scenario.kind == "generate":
+        # a token takes less than an inference of the whole input, the prompt about as long
+        return max(0.0, GENERATIONS * (1 + TOKEN_SHARE * scenario.new) * latency_s - ROUNDS[budget].shortest_s)
     if scenario.kind != "fresh":
         return 0.0
     # every set is run alone first, in binding and settling

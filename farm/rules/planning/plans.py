@@ -59,6 +59,7 @@ class ModelFacts(Message):
     `calibration_sha256`: of accepted calibration data; `calibration_problem`: why those that were given cannot serve.
     `inputs`: empty where inspection is of before they were looked at; `sizes`: what was chosen, or given, for dynamic
     dimensions; `inputs_problem`: why nothing was found that the model runs with.
+    `generation_problem`: why it cannot generate; empty where it can, or was not looked into.
     `latency_ms`: what one inference takes, where it is known. `source`: the framework's program that came with it.
     `compiled`: code in it that runs on the provider alone that compiled it.
     """
@@ -80,6 +81,7 @@ class ModelFacts(Message):
     inputs: tuple[ModelInput, ...] = ()
     sizes: dict[str, int] = Field(default_factory=dict)
     inputs_problem: str = ""
+    generation_problem: str = ""
     calibration_sha256: Sha256 | None = None
     calibration_problem: str = ""
     latency_ms: Annotated[float, Field(gt=0)] | None = None

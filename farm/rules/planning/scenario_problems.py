@@ -20,6 +20,8 @@ ShapeProblem = Callable[[str, int], str | None]
 def first(spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> str | None:
     """The first problem of the cell's scenario, None where it can be measured. `shape_problem`: of one size."""
     scenario = scenarios.of(spec)
+    if scenario.kind == "generate":
+        return next(chain(_of_all(spec, scenario), _of_generation(spec, model)), None)
     if scenario.kind != "fresh" and not scenario.is_open:
         return None
     found = (
@@ -58,6 +60,17 @@ def _of_load(spec: CellSpec, scenario: Scenario, *, latency_ms: float | None) ->
             f"The bound of {scenario.bound_ms:g} ms is below the latency of one inference alone, {latency_ms:.3g} ms: "
             "write a larger one."
         )
+
+
+def _of_generation(spec: CellSpec, model: ModelFacts) -> Iterator[str]:
+    if model.generation_problem:
+        yield model.generation_problem
+    if frameworks.is_framework(spec.runtime):
+        yield f"{spec.runtime} is not measured generating yet: leave generate out for it."
+    if spec.provider != providers.CPU.name:
+        yield f"generate is measured on the CPU provider alone yet, not on {spec.provider}: leave that out."
+    if (spec.workload.batch or 1) > 1:
+        yield f"generate is measured one sequence at a time yet: leave batch {spec.workload.batch} out."
 
 
 def _of_shapes(spec: CellSpec, scenario: Scenario, model: ModelFacts, shape_problem: ShapeProblem) -> Iterator[str]:

@@ -13,7 +13,7 @@ from farm.rules.judging.evidence import Evidence
 from farm.rules.judging.summaries import CellSummary, summarise
 from farm.rules.planning.plans import Arm, RefusedPoint
 from farm.rules.quality import parity
-from farm.rules.reporting import accuracies, parities, phases
+from farm.rules.reporting import accuracies, generated, parities, phases
 from farm.rules.reporting.fed import inputs_of
 from farm.rules.reporting.records import BlockRecord, RunRecord
 from farm.rules.runtimes import providers
@@ -74,7 +74,8 @@ def _measured_cell(
     samples = evidence.samples(arm.arm)
     scenario = scenarios.of(arm.spec)
     summary = summarise(samples, batch=workload.batch, concurrency=workload.concurrency, is_loaded=scenario.is_open)
-    judged = _parity(arm.spec, check, record, own=one.block.tolerances)
+    made = generated.generated(arm, one, evidence)
+    judged = generated.with_tokens(_parity(arm.spec, check, record, own=one.block.tolerances), made)
     known = (
         _identity(arm.spec, arm.labels, record, sustained_s=one.block.sustained_s)
         | _numbers(summary)
@@ -96,7 +97,8 @@ def _measured_cell(
         "accuracy": _accuracy(arm, one, evidence),
         "model_bytes": record.sizes.get(arm.spec.digest),
         "phases": phases.phases_of(samples),
-        "scenario_text": phases.text_of(summary, scenario),
+        "scenario_text": phases.text_of(summary, scenario) or generated.sentence(summary, made),
+        "tokens": made.tokens,
         "metrics": _carried(check, summary),
     }
     return doc.Cell.model_validate(known | ended)

@@ -134,13 +134,15 @@ def test_a_node_of_before_scenarios_is_not_given_one_that_it_does_not_know(
     assert Block.objects.get(pk=block.pk).state == "queued"
 
 
-def test_phases_of_a_scenario_that_has_none_are_refused(machine: NodeClient, block: Block, token: str) -> None:
+@pytest.mark.parametrize("told", [{"phases": [{"name": "seq=4", "metrics": {"p50_ms": 1.0}}]}, {"tokens": [7, 8]}])
+def test_phases_or_tokens_of_a_scenario_that_has_none_are_refused(
+    machine: NodeClient, block: Block, token: str, told: dict[str, object]
+) -> None:
     sample = make_sample(1.0).model_dump(mode="json")
-    phases = [{"name": "seq=4", "metrics": {"p50_ms": 1.0}}]
-    places = [{"arm": 0, "position": 0, "sample": {**sample, "phases": phases}}]
+    places = [{"arm": 0, "position": 0, "sample": {**sample, **told}}]
     body = json.dumps({"attempt": 1, "report": {"kind": "round", "round": 0, "samples": places}})
     answer = machine.post(f"blocks/{block.pk}/reports", body, token=token)
-    assert (answer.status_code, "phases" in answer.json()["detail"]) == (422, True)
+    assert (answer.status_code, next(iter(told)) in answer.json()["detail"]) == (422, True)
 
 
 @pytest.mark.parametrize("times", [[1.0] * 2001, [-1.0], ["many"], [1e300], [None]])

@@ -29,6 +29,18 @@ def test_memory_is_drawn_over_inferences_under_what_was_found() -> None:
     assert [row[0].text for row in figure.table.rows] == [numbers.fixed(125 * n, 0) for n in range(1, 9)]
 
 
+def test_the_time_per_token_is_drawn_along_the_sequence() -> None:
+    phases: list[dict[str, Any]] = [
+        {"name": "prefill", "launches": 8, "metrics": {"prefill_ms": 4.0}},
+        {"name": "tokens 2 to 9", "launches": 8, "metrics": {"position": 132.5, "tpot_ms": 0.25}},
+        {"name": "tokens 10 to 17", "launches": 8, "metrics": {"position": 140.5, "tpot_ms": 0.5}},
+    ]
+    (figure,) = scenarios.figures_of(cell(phases=phases))
+    assert figure.title == "Time per token from 0.250 ms to 0.500 ms along the sequence"
+    assert figure.data[0]["x"] == [132.5, 140.5]
+    assert [row[0].text for row in figure.table.rows] == ["tokens 2 to 9", "tokens 10 to 17"]
+
+
 def test_shapes_stand_from_the_fastest_to_the_slowest() -> None:
     _, figure = scenarios.figures_of(cell(phases=[*MEMORY, *SHAPES]))
     assert figure.title == "p50 from 0.500 ms at seq=4 to 2.00 ms at seq=64"

@@ -156,3 +156,13 @@ def test_words_say_what_it_is_or_why_not_or_nothing() -> None:
     assert decoders.words_of([IDS], [LOGITS]) == ""
     said = "not as a decoder with past: The names of the past inputs say no layer: call them past_key_values.0.key"
     assert decoders.words_of([IDS, cache("past")], [LOGITS]) == f"{said} and so on."
+
+
+def test_why_a_model_cannot_generate_is_one_sentence_and_empty_where_it_can() -> None:
+    assert decoders.problem_of([IDS, *PASTS], [LOGITS, *PRESENTS]) == ""
+    assert decoders.problem_of([IDS], [LOGITS]).startswith("The model has no past among its inputs")
+    assert decoders.problem_of([IDS, *PASTS], PRESENTS).startswith("No single output scores the tokens")
+    open_end = Port("logits", "float32", ("batch", "sequence", "vocabulary"))
+    assert decoders.problem_of([IDS, *PASTS], [open_end, *PRESENTS]) == (
+        "The shape of logits does not say how many tokens it scores: export it with that number."
+    )

@@ -157,6 +157,11 @@ def test_a_program_takes_fresh_inputs_and_no_shapes_by_name():
     assert planned({"runtime": ["torch==2.13.0"], "scenario": "fresh"}, make_model(source=PROGRAM)).blocks
 
 
+def test_a_program_does_not_generate_yet():
+    refused = refusal_of({"runtime": ["torch==2.13.0"], "scenario": "generate"}, make_model(source=PROGRAM))
+    assert refused.text == "torch==2.13.0 is not measured generating yet: leave generate out for it."
+
+
 def test_the_newest_opset_of_a_runtime_leaves_a_program_as_it_is():
     plan = planned({"runtime": ["torch==2.13.0"], "opset": ["max-of-runtime"]}, make_model(source=PROGRAM))
     assert plan.blocks[0].arms[0].spec.recipe == Recipe(is_program=True)

@@ -108,8 +108,12 @@ def test_a_sample_without_further_metrics_is_sent_as_older_farms_take_it():
 
 
 # those of launches that came after the document had its fields
-CARRIED = ["instructions", "peak_address_space_bytes", "growth_bytes_per_1000", "max_rate_per_s", "goodput_per_s"]
-CARRIED += ["differing_answers"]
+CARRIED = [
+    "instructions",
+    "peak_address_space_bytes",
+    *("tpot_ms", "ttft_ms", "tokens_per_s", "prefill_tokens_per_s", "outside_ms", "cache_bytes"),
+    *("growth_bytes_per_1000", "max_rate_per_s", "goodput_per_s", "differing_answers"),
+]
 
 
 def test_only_later_metrics_travel_without_a_field_of_the_document():

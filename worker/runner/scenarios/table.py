@@ -26,4 +26,8 @@ def named(kind: str) -> MakeScenario:
         from worker.runner.scenarios.sustained import Sustained
 
         return Sustained
+    if kind == "generate":
+        from worker.runner.scenarios.generate import Generate
+
+        return Generate
     raise faults.Refusal("internal", f"the runner knows no scenario named {kind!r}")

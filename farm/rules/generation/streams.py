@@ -1,0 +1,30 @@
+"""What was generated, token by token: of a cell's launches against one another, and of two cells. Pure."""
+
+from collections.abc import Sequence
+
+Tokens = Sequence[int]
+
+
+def first_difference(one: Tokens, other: Tokens) -> int | None:
+    """The place, from 1, of the first token that differs or that one of them lacks; None where they are the same."""
+    places = zip(one, other, strict=False)
+    place = next((place for place, (a, b) in enumerate(places, start=1) if a != b), None)
+    return place if place is not None or len(one) == len(other) else min(len(one), len(other)) + 1
+
+
+def among_launches(launches: Sequence[Tokens]) -> str:
+    """Which launch chose another token than the first; empty where none did."""
+    for number, tokens in enumerate(launches[1:], start=2):
+        if (place := first_difference(launches[0], tokens)) is not None:
+            return f"Launch {number} of {len(launches)} differs from the first from token {place} on."
+    return ""
+
+
+def against(tokens: Tokens, baseline: Tokens, *, named: str) -> str:
+    """What a stream is against another, whose cell is `named`, in one sentence."""
+    place = first_difference(baseline, tokens)
+    if place is None:
+        return f"All {len(tokens)} tokens are those of {named}."
+    if place > min(len(tokens), len(baseline)):
+        return f"It has {len(tokens)} tokens, {named} {len(baseline)}."
+    return f"Token {place} of {len(tokens)} is {tokens[place - 1]}, where {named} chose {baseline[place - 1]}."

@@ -1,0 +1,51 @@
+"""`generate` on runtimes of a node: greedy tokens are the same in two releases and in both spellings of attention."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from farm.contract.reports import RoundReport, Sample
+from farm.workshop.samples import decoder, making
+from tests.bench.blocks import shortened_windows, without_gate
+from tests.integration.worker.making import Workbench, checks, of_kind
+
+GENERATE = {"batch": 1, "scenario": "generate:prompt=32:new=128"}
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Workbench:
+    return Workbench(tmp_path)
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> Path:
+    """A prompt of four tokens with nothing before it, for the check pass."""
+    empty = np.zeros((1, decoder.KEPT_HEADS, 0, decoder.WIDTH), dtype=np.float32)
+    caches = {f"past_key_values.{layer}.{part}": empty for layer in (0, 1) for part in ("key", "value")}
+    whole = {"input_ids": np.arange(4), "attention_mask": np.ones(4, dtype=np.int64), "position_ids": np.arange(4)}
+    path = tmp_path / "prompt.inputs.npz"
+    np.savez(path, **{name: values[None] for name, values in whole.items()}, **caches)
+    return path
+
+
+def test_128_tokens_are_the_same_in_two_releases_and_by_group_query_attention(
+    bench: Workbench, inputs: Path, tmp_path: Path
+) -> None:
+    plain, grouped = (making.write_model(name, tmp_path) for name in ("decoder", "decoder-gqa"))
+    arms = [
+        bench.arm(0, plain, inputs=inputs, runtime="onnxruntime==1.29.0", workload=GENERATE),
+        bench.arm(1, plain, inputs=inputs, workload=GENERATE),
+        bench.arm(2, grouped, inputs=inputs, workload=GENERATE),
+    ]
+    with shortened_windows(), without_gate():
+        reports = bench.execute(arms)
+    assert [found.reason for found in checks(reports).values()] == [None] * 3
+    (measured,) = of_kind(reports, RoundReport)
+    samples = {place.arm: place.sample for place in measured.samples}
+    first = samples[0]
+    assert isinstance(first, Sample), measured
+    assert len(first.tokens) == 128
+    assert len(set(first.tokens)) > 20
+    assert all(sample is not None and sample.tokens == first.tokens for sample in samples.values())
+    assert all(sample.metrics["tpot_ms"] == sample.p50_ms for sample in samples.values() if sample is not None)

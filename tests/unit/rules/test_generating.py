@@ -1,0 +1,162 @@
+"""Generating as a scenario: spelled, refused, told, and its tokens held against those of other cells."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from farm.contract.document import Cell
+from farm.contract.reports import Report
+from farm.rules.cells import scenarios
+from farm.rules.cells.problems import MatrixProblem
+from farm.rules.generation import streams
+from farm.rules.judging.judging import BlockJudge
+from farm.rules.matrices import matrix
+from farm.rules.planning import planning
+from farm.rules.planning.plans import NodeOffer, PlannedBlock
+from farm.rules.reporting.documents import assemble
+from farm.rules.reporting.records import BlockRecord, RunRecord
+from tests.unit.rules.making import make_check, make_model, make_output, make_round, make_rounds, make_sample
+from tests.unit.rules.test_scenarios import spec
+
+TOLD = {"tpot_ms": 0.25, "ttft_ms": 4.0, "tokens_per_s": 1234.0}
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("generate", "generate:prompt=128:new=64"),
+        ({"generate": None}, "generate:prompt=128:new=64"),
+        ("generate:new=8:prompt=16:sampling=greedy", "generate:prompt=16:new=8"),
+        ({"generate": {"prompt": 16, "new": "8"}}, "generate:prompt=16:new=8"),
+    ],
+)
+def test_generating_has_one_text_however_it_is_written(written: object, text: str) -> None:
+    assert scenarios.read(written) == scenarios.read(text) == text
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("generate:new=1", "new of generate is '1': write a whole number from 2 to 4096."),
+        ("generate:prompt=0", "prompt of generate is '0': write a whole number from 1 to 32768."),
+        ("generate:sampling=top-p", "sampling of generate is 'top-p': only greedy is measured yet."),
+        ("generate:promt=8", "Unknown option of generate 'promt': did you mean 'prompt'?"),
+        ({"generate": 8}, "The scenario generate has 8: write its options"),
+    ],
+)
+def test_other_options_are_refused_in_one_sentence(written: object, words: str) -> None:
+    with pytest.raises(MatrixProblem) as refused:
+        scenarios.read(written)
+    assert words in str(refused.value)
+
+
+def test_the_runner_is_told_what_to_generate_and_nothing_is_traced_instead() -> None:
+    cell = spec(scenario="generate:prompt=16:new=8", seed=7)
+    assert scenarios.as_order(cell) == {"kind": "generate", "prompt": 16, "new": 8, "seed": 7}
+    assert scenarios.label("generate:prompt=16:new=8") == "8 tokens after 16"
+    assert (scenarios.is_plain(cell), scenarios.is_one_stream(cell), scenarios.is_traced(cell)) == (False, True, False)
+
+
+@pytest.mark.parametrize(
+    ("declared", "facts", "words"),
+    [
+        ({}, {"generation_problem": "The model has no past."}, "The model has no past."),
+        ({"concurrency": 2}, {}, "The scenario generate has streams of its own"),
+        ({"runtime": "onnxruntime-web==1.31.0", "provider": "wasm"}, {}, "leave generate out for browsers"),
+        ({"batch": 4}, {"batch": "n"}, "one sequence at a time yet: leave batch 4 out"),
+        (
+            {"provider": "openvino", "runtime": "onnxruntime-openvino==1.24.1"},
+            {},
+            "on the CPU provider alone yet, not on OpenVINOExecutionProvider",
+        ),
+    ],
+)
+def test_what_it_cannot_do_is_refused_in_one_sentence(
+    declared: dict[str, Any], facts: dict[str, Any], words: str
+) -> None:
+    fleet = [NodeOffer(id="1", tags=frozenset({"cpu", "wasm", "openvino"}))]
+    given = {"runtime": "1.31.1", "scenario": "generate", **declared}
+    (point,) = planning.plan(matrix.parse(given), make_model(**facts), fleet).refused
+    assert words in point.reason.text
+
+
+def test_a_plan_knows_the_minutes_of_generating() -> None:
+    plans = [
+        planning.plan(matrix.parse({"runtime": ["1.29.0", "1.31.1"], "scenario": one}), make_model(latency_ms=20.0))
+        for one in ("single", "generate:new=64")
+    ]
+    # six times the prompt and 64 tokens at a quarter of an inference, beyond the window of 0.3 s
+    assert plans[1].minutes - plans[0].minutes == pytest.approx(16 * (6 * (1 + 16) * 0.02 - 0.3) / 60.0)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "place"), [([1, 2], [1, 2], None), ([1, 2], [1, 3], 2), ([1], [1, 2], 2), ([], [], None)]
+)
+def test_the_first_difference_is_the_first_token_that_one_lacks_or_has_otherwise(
+    one: Sequence[int], other: Sequence[int], place: int | None
+) -> None:
+    assert streams.first_difference(one, other) == streams.first_difference(other, one) == place
+
+
+def block_of(**axes: Any) -> PlannedBlock:
+    declared = {"runtime": ["1.29.0", "1.31.1"], "scenario": "generate:prompt=4:new=3", **axes}
+    (block,) = planning.plan(matrix.parse(declared), make_model()).blocks
+    return block
+
+
+def cells_of(block: PlannedBlock, *launches: dict[int, Sequence[int]]) -> list[Cell]:
+    """The cells after rounds in which each arm chose these tokens."""
+    rounds = [
+        make_round(
+            number,
+            {arm: make_sample(0.25, tokens=tuple(some), metrics=TOLD if some else {}) for arm, some in chosen.items()},
+        )
+        for number, chosen in enumerate(launches)
+    ]
+    checks = [make_check(arm.arm, outputs=(make_output(),)) for arm in block.arms]
+    reports: list[Report] = [*checks, *rounds]
+    return assemble(RunRecord(model=make_model(), blocks=[BlockRecord(block, reports, is_over=True)])).cells
+
+
+def test_tokens_are_those_of_the_first_cell() -> None:
+    first, second = cells_of(block_of(), {0: [7, 8, 9], 1: [7, 8, 9]}, {0: [7, 8, 9], 1: [7, 8, 9]})
+    assert first.scenario_text == "The first token after 4.00 ms, then 0.250 ms a token: 1234 tokens/s."
+    assert second.scenario_text == f"{first.scenario_text} All 3 tokens are those of {first.id}."
+    assert (second.tokens, second.parity.verdict) == ([7, 8, 9], first.parity.verdict)
+
+
+def test_the_first_other_token_is_named_and_fails_parity() -> None:
+    first, second = cells_of(block_of(), {0: [7, 8, 9], 1: [7, 5, 9]})
+    said = f"Token 2 of 3 is 5, where {first.id} chose 8."
+    assert second.scenario_text.endswith(said)
+    assert (second.parity.verdict, second.parity.text.startswith(said)) == ("fail", True)
+    _, shorter = cells_of(block_of(), {0: [7, 8, 9], 1: [7, 8]})
+    assert shorter.scenario_text.endswith(f"It has 2 tokens, {first.id} 3.")
+
+
+def test_a_launch_that_chose_otherwise_is_named_and_fails_parity() -> None:
+    first, _ = cells_of(block_of(), {0: [7, 8, 9], 1: [7, 8, 9]}, {0: [7, 8, 1], 1: [7, 8, 9]})
+    assert first.parity.verdict == "fail"
+    assert first.scenario_text.endswith("Launch 2 of 2 differs from the first from token 3 on.")
+
+
+def test_another_precision_may_choose_other_tokens_which_is_told() -> None:
+    block = block_of(runtime="1.31.1", precision=["fp32", "int8-dynamic"])
+    first, second = cells_of(block, {0: [7, 8, 9], 1: [7, 5, 9]})
+    assert second.scenario_text.endswith(f"Token 2 of 3 is 5, where {first.id} chose 8.")
+    assert second.parity.verdict == first.parity.verdict
+
+
+def test_a_cell_without_tokens_says_nothing_of_them() -> None:
+    first, second = cells_of(block_of(), {0: [], 1: [7, 8, 9]})
+    assert (first.scenario_text, first.tokens) == ("", [])
+    assert "those of" not in second.scenario_text
+
+
+def test_a_slower_token_is_not_explained_by_traces_of_another_inference() -> None:
+    block = block_of()
+    asked = BlockJudge(block_of(scenario="single"), reports=make_rounds(8, {0: 1.0, 1: 2.0}))
+    judge = BlockJudge(block, reports=make_rounds(8, {0: 1.0, 1: 2.0}))
+    assert [one.verdict for one in judge.comparisons()] == [one.verdict for one in asked.comparisons()] == ["slower"]
+    assert (judge.arms_to_explain(), asked.arms_to_explain()) == ((), (0, 1))

@@ -1,0 +1,187 @@
+"""A decoder's inputs and outputs at each step of a generation, bound once, before anything is timed.
+
+`farm.rules.generation.decoders` reads a model the same way, and refuses in words what does not fit; a test holds both
+to the same pairs.
+"""
+
+import functools
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from worker.runner import faults
+from worker.runner.parity import Array
+
+_CACHE = re.compile(
+    r"^(past|present)(?:_key_values)?(?:_(?P<early>key|value))?[._](?P<layer>\d{1,4})(?:[._](?P<late>key|value))?$"
+)
+_ROLES = {
+    "tokens": re.compile(r"^(input_ids|input_tokens|tokens?|token_ids|ids)$"),
+    "mask": re.compile(r"^(attention_)?mask$"),
+    "positions": re.compile(r"^positions?(_ids)?$"),
+    "last_places": re.compile(r"^seqlens?_k$"),
+    "total": re.compile(r"^total_seq(uence)?_len(gth)?$"),
+}
+# bytes
+_ALIGNED = 64
+_TYPES = {
+    "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32,
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+    "tensor(double)": np.float64,
+}
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output of a session."""
+
+    name: str
+    dtype: Any
+    shape: list[object]
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """`roles`: the inputs that are made, by what they are for; `caches`: each past with the name of its present."""
+
+    roles: dict[str, Port]
+    caches: list[tuple[Port, str]]
+    scores: Port
+    others: list[str]
+
+    @property
+    def vocabulary(self) -> int:
+        """How many tokens are scored."""
+        last = self.scores.shape[-1]
+        if not isinstance(last, int):
+            raise faults.Refusal(
+                "not_supported", f"the shape of {self.scores.name} does not say how many tokens it scores"
+            )
+        return last
+
+
+def decoder_of(session: Any) -> Decoder:
+    """What a session's inputs and outputs are for. Raises Refusal."""
+    inputs, outputs = [_port(node) for node in session.get_inputs()], [_port(node) for node in session.get_outputs()]
+    presents = {key: port.name for port in outputs if (key := _key(port))}
+    caches = [(port, presents[key]) for port in inputs if (key := _key(port)) in presents]
+    roles = {role: port for port in inputs for role, name in _ROLES.items() if name.match(port.name)}
+    scores = [port for port in outputs if not _key(port) and len(port.shape) == 3]
+    named = [port for port in scores if port.name == "logits"] or scores
+    if not caches or "tokens" not in roles or len(named) != 1 or len(caches) + len(roles) != len(inputs):
+        raise faults.Refusal(
+            "not_supported", "the model is not a decoder with past whose inputs are known by their names"
+        )
+    others = [port.name for port in outputs if port.name not in {named[0].name, *presents.values()}]
+    return Decoder(roles, caches, named[0], others)
+
+
+class Steps:
+    """A call for the prompt and one for every further token, each with a binding of its own on shared buffers.
+
+    Two buffers a cache take turns: a step reads the one that the step before wrote. Nothing is bound or copied between
+    steps but the token; `scores` are views of what each step left.
+    """
+
+    def __init__(self, session: Any, decoder: Decoder, *, prompt: Array, new: int) -> None:
+        self._session, self._decoder, self._new = session, decoder, new
+        length = prompt.shape[1]
+        self.most = length + new - 1
+        self._prompt = prompt.astype(decoder.roles["tokens"].dtype)
+        self.token = np.zeros((1, 1), dtype=decoder.roles["tokens"].dtype)
+        self._made = {role: _made(role, port, self.most) for role, port in decoder.roles.items() if role != "tokens"}
+        sizes = [int(np.prod(_sized(port.shape, self.most))) for port, _ in decoder.caches]
+        self._buffers = [
+            [_zeros((size,), port.dtype) for size, (port, _) in zip(sizes, decoder.caches, strict=True)]
+            for _ in range(2)
+        ]
+        # of a past that is empty too, an address is asked for
+        self.cache_bytes = sum(buffer.nbytes for buffer in self._buffers[0])
+        kind, scored = decoder.scores.dtype, decoder.vocabulary
+        self._scored = [_zeros((1, length, scored), kind), _zeros((1, 1, scored), kind)]
+        self.scores = [self._scored[0][0, -1], self._scored[1][0, 0]]
+        self._held = [self._bound(step, length) for step in range(new)]
+
+    def calls(self) -> list[Callable[[], object]]:
+        """The leanest callable for each step, as of `worker.runner.feeding`."""
+        inner = getattr(self._session, "_sess", None)
+        bound = [getattr(binding, "_iobinding", None) for binding in self._held]
+        if inner is not None and hasattr(inner, "run_with_iobinding") and all(one is not None for one in bound):
+            return [functools.partial(inner.run_with_iobinding, one, None) for one in bound]
+        return [functools.partial(self._session.run_with_iobinding, one) for one in self._held]
+
+    def _bound(self, step: int, length: int) -> Any:
+        binding = self._session.io_binding()
+        past, now = (0, length) if step == 0 else (length + step - 1, 1)
+        tokens = self._prompt if step == 0 else self.token
+        self._bind(binding.bind_input, self._decoder.roles["tokens"].name, tokens, tokens.shape)
+        for role, values in self._made.items():
+            shape, first = place_of(role, self._decoder.roles[role], past=past, now=now)
+            self._bind(binding.bind_input, self._decoder.roles[role].name, values, shape, first=first)
+        one, other = self._buffers[step % 2], self._buffers[(step + 1) % 2]
+        for (port, present), before, after in zip(self._decoder.caches, one, other, strict=True):
+            self._bind(binding.bind_input, port.name, before, _sized(port.shape, past))
+            self._bind(binding.bind_output, present, after, _sized(port.shape, past + now))
+        self._bind(
+            binding.bind_output, self._decoder.scores.name, self._scored[min(step, 1)], self._scored[min(step, 1)].shape
+        )
+        for name in self._decoder.others:
+            binding.bind_output(name, "cpu")
+        return binding
+
+    @staticmethod
+    def _bind(bind: Callable[..., None], name: str, buffer: Array, shape: Any, *, first: int = 0) -> None:
+        address = buffer.ctypes.data + first * buffer.itemsize
+        bind(name, "cpu", 0, buffer.dtype.type, list(shape), address)
+
+
+def _zeros(shape: tuple[int, ...], dtype: Any) -> Array:
+    """Zeros that begin where ONNX Runtime's own tensors would: numpy's may lie across the lines of a cache."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    raw = np.zeros(size + _ALIGNED, dtype=np.uint8)
+    first = -raw.ctypes.data % _ALIGNED
+    found: Array = raw[first : first + size].view(dtype).reshape(shape)
+    return found
+
+
+def _made(role: str, port: Port, most: int) -> Array:
+    """What a role holds over all steps: each step sees a part of it."""
+    if role == "mask":
+        return np.ones(most, dtype=port.dtype)
+    # the last place of a row is one less than its length, and so the place itself
+    return np.arange(most + 1, dtype=port.dtype)
+
+
+def place_of(role: str, port: Port, *, past: int, now: int) -> tuple[list[int], int]:
+    """The shape at a step, and where the part begins."""
+    if role == "mask":
+        return [1, past + now], 0
+    if role == "positions":
+        return [1, now], past
+    shape = [1] * len(port.shape)
+    return shape, past + now - (1 if role == "last_places" else 0)
+
+
+def _sized(shape: list[object], length: int) -> list[int]:
+    """A cache's shape for one sequence: heads and their size are numbers, the length is third from behind."""
+    *front, heads, _, width = shape
+    fixed = [one if isinstance(one, int) else 1 for one in front]
+    # keys and values in one tensor: 2 in front of the batch
+    fixed = [2, 1] if len(fixed) == 2 else [1]
+    assert isinstance(heads, int)
+    assert isinstance(width, int)
+    return [*fixed, heads, length, width]
+
+
+def _key(port: Port) -> tuple[int, str] | None:
+    found = _CACHE.match(port.name)
+    return None if found is None else (int(found["layer"]), found["early"] or found["late"] or "")
+
+
+def _port(node: Any) -> Port:
+    return Port(node.name, _TYPES.get(node.type), list(node.shape or []))
