@@ -71,9 +71,18 @@ def slow_latency_ms(version: Version) -> float | None:
     """What an inference of a slow model took on average in the cells that were measured last; None where plans need
     not know it: it was never measured, or is fast."""
     latest = CellDocument.objects.filter(arm__cell__run__version=version).order_by("-pk")
-    figures = [json.loads(body).get("p50_ms") for body in latest.values_list("body", flat=True)[:LATEST_CELLS]]
+    figures = [_p50_ms(body) for body in latest.values_list("body", flat=True)[:LATEST_CELLS]]
     mean = fmean([one for one in figures if one] or [0.0])
     return mean if mean >= 1000.0 * SLOW_MODEL_S else None
+
+
+def _p50_ms(body: str) -> float | None:
+    """None too where the document cannot be read: that keeps no new run from being planned."""
+    try:
+        found = json.loads(body)["p50_ms"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return found if isinstance(found, float) else None
 
 
 def _rows(blocks: QuerySet[Block]) -> list[_Row]:
