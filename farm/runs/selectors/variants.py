@@ -1,5 +1,6 @@
 """What was measured of a variant."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from farm.accounts.selectors import Anyone
@@ -31,15 +32,23 @@ def measured_cells_of(user: Anyone, variant: Variant) -> list[Measured]:
     against = _against_the_upload(user, variant)
     ended = {"arm__twin_of": None, "arm__status": CellStatus.DONE, "arm__cell__run__in": Run.objects.visible_to(user)}
     rows = CellDocument.objects.filter(arm__cell__variant=variant, **ended).defer("operators")
-    rows = rows.select_related("arm__cell__run").order_by("-pk")
+    rows = rows.select_related("arm__cell__run", "arm__block").order_by("-pk")
     beside, others = rows.filter(arm__in=list(against)), rows.exclude(arm__in=list(against))
-    newest: dict[tuple[object, ...], Measured] = {}
-    for row in (*beside, *others[:READ]):
-        cell = cell_of(row)
-        one = Measured(row.arm.cell.run, cell, *against.get(row.arm_id, (None, "")))
-        place = (cell.runtime, cell.provider, cell.batch, cell.threads, *sorted(cell.shapes.items()), cell.node)
-        newest.setdefault(place, one)
-    return list(newest.values())[:TOLD]
+    newest = _newest(beside)
+    if len(newest) < TOLD:
+        newest = _newest([*newest, *others[:READ]])
+    return [Measured(row.arm.cell.run, cell_of(row), *against.get(row.arm_id, (None, ""))) for row in newest]
+
+
+def _newest(rows: Iterable[CellDocument]) -> list[CellDocument]:
+    """Of each cell on each node the first, as its columns tell cells apart: to read a document takes long."""
+    found: dict[tuple[object, ...], CellDocument] = {}
+    for row in rows:
+        cell = row.arm.cell
+        shapes = tuple(sorted((cell.spec_json.get("workload") or {}).get("shapes", {}).items()))
+        place = (cell.runtime, cell.provider, cell.batch, cell.threads, shapes, row.arm.block.node_id)
+        found.setdefault(place, row)
+    return list(found.values())[:TOLD]
 
 
 def _against_the_upload(user: Anyone, variant: Variant) -> dict[int, tuple[doc.Comparison, str]]:
