@@ -1,0 +1,136 @@
+"""The farm of deploy/compose.yaml in containers, with people and nodes on a network that has the proxy alone."""
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from tests.acceptance.containers.images import ROOT, Images
+
+TRYING: Final = ROOT / "deploy" / "containers" / "trying"
+MADE: Final = TRYING / "made"
+ENV: Final = ROOT / "deploy" / ".env"
+PROJECT: Final = "onnxfarm-try"
+ADDRESS: Final = "https://farm.test"
+OUTER: Final = f"{PROJECT}_outer"
+# started in this order, each when the one before is ready
+FIRST: Final = ("database", "broker", "proxy")
+PROCESSES: Final = ("web", "gateway", "prepare", "ticks")
+
+
+class Stack:
+    """`with Stack(images) as stack`: whatever happens, every container, volume and network of it is removed."""
+
+    def __init__(self, images: Images) -> None:
+        self.images = images
+        self.podman = images.podman
+        self.token = ""
+        self.nodes: list[str] = []
+        self._began = time.monotonic()
+
+    def __enter__(self) -> "Stack":
+        if ENV.exists():
+            raise SystemExit(f"{ENV} is there: this is a farm of yours. Try from another checkout.")
+        self._make_settings()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # `down` knows nothing of a second container of a process, and removes no volume or network that one still has
+        for name in self.containers("--all"):
+            self.podman("rm", "--force", "--volumes", name, may_fail=True)
+        for name in self.nodes:
+            self.podman("volume", "rm", "--force", name, may_fail=True)
+        self.compose("down", "--volumes", may_fail=True)
+        ENV.unlink(missing_ok=True)
+        shutil.rmtree(MADE, ignore_errors=True)
+
+    def start(self) -> None:
+        """Brings everything up and opens the farm."""
+        self.compose("up", "-d", "--no-build", *FIRST)
+        self.until("the database", lambda: "accepting" in self.inside("database", "pg_isready", "-h", "/tmp"))
+        self.compose("up", "--no-build", "migrate")
+        self.compose("up", "-d", "--no-build", "--no-recreate", "--scale", "prepare=2", *PROCESSES)
+        self.until("the farm", lambda: "401" in self.asked("/api/v1/models"))
+        opened = json.loads(self.inside("web", "python", "manage.py", "sign_in_link", "--token").splitlines()[-1])
+        self.token, self.link = opened["token"], opened["link"]
+
+    def compose(self, *words: str, may_fail: bool = False) -> str:
+        files = ["-f", "compose.yaml", "-f", "containers/trying/compose.yaml"]
+        program = [self.images.compose_program(), "-p", PROJECT, *files]
+        return self.images.run([*program, *words], may_fail=may_fail, folder=ROOT / "deploy")
+
+    def containers(self, *which: str) -> list[str]:
+        """Every container of the farm and every node that runs; `--all`: that there is."""
+        listed = self.podman("ps", *which, "--format", "{{.Names}}").split()
+        return sorted(name for name in listed if name.startswith(PROJECT))
+
+    def inside(self, service: str, *words: str, number: int = 1) -> str:
+        """What a command prints in a container of the farm; empty where it failed."""
+        return self.podman("exec", f"{PROJECT}_{service}_{number}", *words, may_fail=True)
+
+    def asked(self, path: str) -> str:
+        """The status that the proxy answers with, as a person on the outer network sees it."""
+        script = f"import httpx2; print(httpx2.get('{ADDRESS}{path}').status_code)"
+        return self._outside("-c", script, may_fail=True)
+
+    def person(self, *words: str, timeout_s: float = 300) -> str:
+        """What `onnxfarm WORDS…` prints to somebody on the outer network."""
+        return self._outside("-m", "onnxfarm.main", *words, timeout_s=timeout_s)
+
+    def script(self, text: str, *words: str) -> str:
+        """What a program of Python's prints to somebody on the outer network."""
+        return self._outside("-c", text, *words)
+
+    def join(self, name: str) -> None:
+        """A node of its own container joins, is approved by its fingerprint, and works."""
+        name = f"{PROJECT}-{name}"
+        self.nodes.append(name)
+        code = json.loads(self.person("node", "invite", "--json"))["code"]
+        words = ("enroll", ADDRESS, "--token", code, "--name", name)
+        said = self.podman("run", "--rm", *self._as_node(name), "localhost/onnxfarm-node", *words)
+        assert "Fingerprint:" in said, said
+        self.person("node", "approve", name)
+        self.podman("run", "-d", "--restart", "always", "--name", name, *self._as_node(name), "localhost/onnxfarm-node")
+
+    def known_nodes(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self.person("node", "list", "--json"))
+        return found
+
+    def until(self, what: str, is_so: Callable[[], bool], *, seconds: float = 240) -> None:
+        limit = time.monotonic() + seconds
+        while not is_so():
+            assert time.monotonic() < limit, f"{what} did not come within {seconds:.0f} s"
+            time.sleep(1)
+        self.say(f"{what}: there")
+
+    def say(self, text: str) -> None:
+        print(f"{time.monotonic() - self._began:6.0f} s  {text}", flush=True)
+
+    def _outside(self, *words: str, may_fail: bool = False, timeout_s: float = 300) -> str:
+        mounts = ["-v", f"{MADE / 'ca.pem'}:/ca.pem:ro", "-v", f"{ROOT / 'tests' / 'models'}:/models:ro"]
+        told = {"SSL_CERT_FILE": "/ca.pem", "ONNXFARM_TOKEN": self.token, "ONNXFARM_SERVER": ADDRESS}
+        given = [word for name, value in told.items() for word in ("-e", f"{name}={value}")]
+        image = ["--entrypoint", "python", "localhost/onnxfarm-node"]
+        run = ["run", "--rm", "--network", OUTER, *mounts, *given, *image]
+        return self.podman(*run, *words, may_fail=may_fail, timeout_s=timeout_s)
+
+    def _as_node(self, name: str) -> list[str]:
+        """A node without rights: no root, nothing to write but its folder and /tmp."""
+        walls = ["--network", OUTER, "--read-only", "--cap-drop", "all", "--security-opt", "no-new-privileges"]
+        mounts = ["--tmpfs", "/tmp:exec", "-v", f"{name}:/node", "-v", f"{MADE / 'ca.pem'}:/ca.pem:ro"]
+        wheels = ["-v", f"{self.images.wheels}:/wheels:ro", "-e", "UV_OFFLINE=1", "-e", "UV_FIND_LINKS=/wheels"]
+        return [*walls, *mounts, *wheels, "-e", "SSL_CERT_FILE=/ca.pem"]
+
+    def _make_settings(self) -> None:
+        secret = self.images.run(["openssl", "rand", "-hex", "32"])
+        ENV.write_text(f"ONNXFARM_HOST=farm.test\nPOSTGRES_PASSWORD={secret[:32]}\nONNXFARM_SECRET_KEY={secret}\n")
+        MADE.mkdir(parents=True, exist_ok=True)
+        new = ["openssl", "req", "-newkey", "rsa:2048", "-nodes"]
+        own = ["-x509", "-days", "2", "-subj", "/CN=onnxfarm try", "-addext", "basicConstraints=critical,CA:true"]
+        self.images.run([*new, *own, "-keyout", f"{MADE}/ca.key", "-out", f"{MADE}/ca.pem"])
+        self.images.run([*new, "-subj", "/CN=farm.test", "-keyout", f"{MADE}/key", "-out", f"{MADE}/csr"])
+        (MADE / "names").write_text("subjectAltName=DNS:farm.test\n")
+        sign = ["-CA", f"{MADE}/ca.pem", "-CAkey", f"{MADE}/ca.key", "-CAcreateserial", "-extfile", f"{MADE}/names"]
+        self.images.run(["openssl", "x509", "-req", "-in", f"{MADE}/csr", *sign, "-days", "2", "-out", f"{MADE}/crt"])
+        (MADE / "farm.pem").write_text((MADE / "crt").read_text() + (MADE / "key").read_text())
