@@ -17,6 +17,8 @@ from pathlib import Path
 
 BADGE = re.compile(r"/badges/\d+/[0-9a-f]+\.svg")
 NOW = datetime(2026, 11, 22, 16, tzinfo=UTC)
+# what only keeps a part of a sentence on one line
+UNBROKEN = re.compile(r'<span class="nowrap">([^<]*)</span>')
 MARKUP = re.compile(r"<(script|style|svg|head)[^>]*>.*?</\1>|<[^>]+>", re.DOTALL)
 
 
@@ -62,7 +64,7 @@ def answer(client, address: str) -> bytes:  # type: ignore[no-untyped-def]
 
 def words(page: bytes) -> str:
     """The visible words of a page, a line each."""
-    text = html.unescape(MARKUP.sub("\n", page.decode())).replace("\N{NO-BREAK SPACE}", " ")
+    text = html.unescape(MARKUP.sub("\n", UNBROKEN.sub(r"\1", page.decode()))).replace("\N{NO-BREAK SPACE}", " ")
     # its key comes from the secret of each farm
     text = BADGE.sub("/badges/N/KEY.svg", text)
     return "\n".join(" ".join(line.split()) for line in text.splitlines() if line.strip())

@@ -35,7 +35,7 @@ class LoadRates:
         try:
             self._found[key] = _Told.model_validate(answer.reply).rates
         except ValidationError:
-            self._reasons[key] = answer.reason or garbled("a search that tells no rates")
+            self._reasons[key] = answer.reason or garbled("a search without rates")
 
     def of(self, arm: PreparedArm) -> list[float]:
         """Those to measure; none before a search."""
