@@ -8,10 +8,10 @@ from typing import Protocol
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.rules.changes import gate as gates
-from farm.rules.changes import gate_reports, watching
+from farm.rules.changes import gate_reports, watch_rounds
 from farm.rules.changes.gate import Check, GateAnswer
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.matrices.narrowing import narrowed
+from farm.rules.matrices.subsets import narrowed
 from farm.rules.planning.plans import PlannedBlock, RefusedPoint
 from onnxfarm.subject import Subject
 
@@ -86,14 +86,14 @@ def _narrow(bench: Bench, matrix: Matrix, cells: Sequence[str], *, runtimes: tup
 
 def _same_points(shown: GateAnswer, again: Document, first: Document) -> set[tuple[Check, str]]:
     """What the second document shows, under the cells' names in the first."""
-    places = {cell.id: watching.place_of(cell) for cell in again.cells}
+    places = {cell.id: watch_rounds.place_of(cell) for cell in again.cells}
     names: dict[tuple[str, str], list[str]] = {}
     for cell in first.cells:
-        names.setdefault(watching.place_of(cell), []).append(cell.id)
+        names.setdefault(watch_rounds.place_of(cell), []).append(cell.id)
     return {(finding.check, name) for finding in shown.findings for name in names.get(places[finding.candidate], ())}
 
 
 def _infra(document: Document) -> tuple[str, ...]:
     """Why cells could not be measured where the machine, not the model or its runtime, is to blame."""
     reasons = [cell.reason for cell in document.cells if cell.reason is not None]
-    return tuple(dict.fromkeys(reason.text for reason in reasons if reason.code in watching.INFRA_CODES))
+    return tuple(dict.fromkeys(reason.text for reason in reasons if reason.code in watch_rounds.INFRA_CODES))

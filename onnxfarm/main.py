@@ -8,7 +8,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from farm.contract.texts import own_words
 from farm.sandbox import unconfined
-from onnxfarm.listing import COMMANDS
+from onnxfarm.command_list import COMMANDS
 from onnxfarm.problems import main_guard, needs_extra
 
 

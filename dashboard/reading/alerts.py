@@ -14,7 +14,7 @@ from farm.rules.reporting.leads import Lead
 if TYPE_CHECKING:
     from farm.alerts.models import Alert, Symptom
 
-# as farm.rules.changes.watching orders findings: wrong before failed before slower
+# as farm.rules.changes.watch_rounds orders findings: wrong before failed before slower
 ORDER = ("parity", "failed", "slower", "placement", "session", "first", "memory")
 ORDERS = {
     "id": ("pk",),

@@ -13,7 +13,7 @@ from dashboard.reading.side import Chosen, names
 from dashboard.tables import Entry, Head, Table
 from dashboard.words import Sign
 from farm.contract.document import Cell, Comparison, OperatorChange, OperatorTime
-from farm.rules.tracing.executing import joint_groups
+from farm.rules.tracing.executions import joint_groups
 
 # a group moved where its change is so large a part of the base's traced time, and of its own
 LEAST_OF_WHOLE, LEAST_OF_OWN = 0.01, 0.1

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from dashboard import numbers
 from dashboard.tables import Column, Entry, Number, Prose, Table, counted
-from farm.runs.selectors.queueing import Queue
+from farm.runs.selectors.backlog import Queue
 
 COLUMNS: tuple[Column[Queue], ...] = (
     Column("Hardware", lambda one: Entry(one.hardware, is_name=True)),

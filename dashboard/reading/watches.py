@@ -15,7 +15,7 @@ from dashboard.words import Sign, kind_of, sign_of
 from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.values import ProviderChoice, Value, words_of
-from farm.rules.changes.watching import Rule
+from farm.rules.changes.watch_rounds import Rule
 from farm.rules.matrices import matrix as matrices
 
 if TYPE_CHECKING:

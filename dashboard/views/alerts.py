@@ -17,7 +17,7 @@ from dashboard.reading.alert_timeline import timeline
 from dashboard.views import downloads
 from dashboard.views.access import page, person
 from dashboard.views.home import changes_since
-from dashboard.views.listing import Listing, Together, chosen, ordered
+from dashboard.views.list_views import Listing, Together, chosen, ordered
 from dashboard.views.lists import paged, searched
 from dashboard.words import KINDS, kind_of
 from farm.accounts.selectors import can_write, members_of, teams_visible_to, teams_writable_by

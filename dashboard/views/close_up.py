@@ -9,7 +9,7 @@ from dashboard.views.access import page, person
 from farm.runs import selectors
 from farm.runs.selectors.closer import launches_of
 from farm.runs.services import timeline_of
-from farm.runs.services.drawing import WAITS
+from farm.runs.services.timelines import WAITS
 
 
 @page

@@ -14,7 +14,7 @@ from farm.contract.document import Comparison
 from farm.rules.comparing.sides import between, by_sides
 from farm.runs import selectors
 from farm.runs.services import timeline_of
-from farm.runs.services.drawing import WAITS
+from farm.runs.services.timelines import WAITS
 
 if TYPE_CHECKING:
     from farm.accounts.models import User

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST
 from dashboard.views.access import page, person
 from farm.accounts.refusals import Refusal
 from farm.registry import selectors, services
-from farm.registry.incoming import StoredUpload
+from farm.registry.intake import StoredUpload
 
 if TYPE_CHECKING:
     from farm.registry.models import Version

@@ -18,10 +18,10 @@ from dashboard.views.orders import ordered
 from farm.accounts.refusals import Missing
 from farm.accounts.selectors import team_to_write
 from farm.fleet import selectors, services
-from farm.fleet.joining import joining
+from farm.fleet.enrolment import joining
 from farm.fleet.states import NodeHealth
 from farm.rules.comparing.margins import NoiseFloor
-from farm.runs.selectors import blocks_on, last_blocks_of, queueing
+from farm.runs.selectors import backlog, blocks_on, last_blocks_of
 
 if TYPE_CHECKING:
     from farm.fleet.models import Node
@@ -75,8 +75,8 @@ def _fleet(request: HttpRequest) -> dict[str, object]:
     nodes = paged(request, selectors.nodes_listed(user))
     busy = blocks_on(nodes)
     rows = [{"node": node, "block": busy.get(node.pk), "alarms": selectors.false_alarms(node)} for node in nodes]
-    there = queueing.takers(user)
-    waiting = queueing.queues(user, there)
+    there = backlog.takers(user)
+    waiting = backlog.queues(user, there)
     return {
         "headline": queues.headline(online=len(there), nodes=nodes.paginator.count, queues=waiting),
         "nodes": rows,

@@ -18,7 +18,7 @@ from farm.alerts.selectors.changes import releases_since, turns_since
 from farm.alerts.selectors.pages import alert_counts, alerts_in
 from farm.fleet.selectors import nodes_listed
 from farm.fleet.selectors.nodes import nodes_online
-from farm.registry.confining import walls
+from farm.registry.confinement import walls
 from farm.registry.selectors import versions_visible_to
 from farm.runs.selectors import runs_listed
 from farm.runs.selectors.live import shown_states

@@ -21,13 +21,13 @@ from dashboard.reading.variant import variants as variant_table
 from dashboard.tables import Table
 from dashboard.views import charts, downloads, standings
 from dashboard.views.access import page, person
-from dashboard.views.listing import Listing, Together, ordered
+from dashboard.views.list_views import Listing, Together, ordered
 from dashboard.views.lists import first, paged, searched
 from dashboard.views.run import address_in
 from farm.accounts.refusals import Refusal
 from farm.accounts.selectors import can_write, teams_visible_to
 from farm.registry import selectors, services
-from farm.registry.incoming import StoredUpload
+from farm.registry.intake import StoredUpload
 from farm.registry.states import VersionState
 from farm.runs.selectors import document, pages, runs_listed
 from farm.runs.selectors.best import measured_settings

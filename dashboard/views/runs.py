@@ -12,7 +12,7 @@ from dashboard.reading import file_rows
 from dashboard.reading import runs as reading
 from dashboard.views import downloads
 from dashboard.views.access import page, person
-from dashboard.views.listing import Filter, Listing, Together, chosen, ordered
+from dashboard.views.list_views import Filter, Listing, Together, chosen, ordered
 from dashboard.views.lists import paged, searched
 from dashboard.words import VERDICTS
 from farm.accounts.selectors import teams_writable_by

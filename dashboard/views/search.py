@@ -13,7 +13,7 @@ from dashboard.tables import Column, Entry, Prose, Table
 from dashboard.views.access import page, person
 from dashboard.views.lists import searched
 from dashboard.views.models import lines
-from farm.alerts.selectors.finding import Hit, find
+from farm.alerts.selectors.search import Hit, find
 from farm.registry.selectors import models_visible_to
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from farm.runs.selectors.compatibility import compatibility_of
 from farm.runs.selectors.hardware import measured_across
 from farm.runs.selectors.live import shown_states
 from farm.runs.selectors.pages import judged_run, unended_cells
-from farm.runs.services import sharing
+from farm.runs.services import share_links
 from farm.runs.states import RunState
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _run(request: HttpRequest, share: "Share") -> Context:
 
 
 def _cell(request: HttpRequest, share: "Share") -> Context:
-    [(run_id, name)] = sharing.split(share.subject)
+    [(run_id, name)] = share_links.split(share.subject)
     row = _still_there(lambda: selectors.run(share.created_by, run_id))
     cell = _still_there(lambda: selectors.cell_document(row, name))
     document = selectors.document(row, with_operators=False)
@@ -120,7 +120,7 @@ def _hardware(request: HttpRequest, share: "Share") -> Context:
 
 
 def _compare(request: HttpRequest, share: "Share") -> Context:
-    chosen = [_chosen(share.created_by, run_id, name) for run_id, name in sharing.split(share.subject)]
+    chosen = [_chosen(share.created_by, run_id, name) for run_id, name in share_links.split(share.subject)]
     judged = judged_by_base(share.created_by, chosen)
     return {**side_panel(request, chosen, judged), "compared": side.rows(chosen, judged)}
 

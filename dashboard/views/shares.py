@@ -14,7 +14,7 @@ from dashboard.views.access import page, person
 from dashboard.views.lists import paged
 from dashboard.views.orders import ordered
 from farm.accounts import selectors, services
-from farm.runs.services import sharing
+from farm.runs.services import share_links
 
 if TYPE_CHECKING:
     from farm.accounts.models import Share, User
@@ -29,7 +29,7 @@ def shares(request: HttpRequest) -> HttpResponse:
     typed = request.POST.get("days", "")
     days = int(typed) if typed.isdecimal() and len(typed) < 5 else 0
     kind, subject = request.POST.get("kind", ""), request.POST.get("subject", "")
-    made, url = sharing.share(kind=kind, subject=subject, by=person(request), days=days)
+    made, url = share_links.share(kind=kind, subject=subject, by=person(request), days=days)
     return _shown(request, made=made, url=url)
 
 

@@ -9,7 +9,7 @@ from dashboard.cache import kept
 from dashboard.figures.lines import Line
 from dashboard.reading import standings as reading
 from dashboard.reading import trends
-from farm.alerts.selectors import pages, standing
+from farm.alerts.selectors import badges, pages
 
 if TYPE_CHECKING:
     from farm.alerts.models import Watch
@@ -24,8 +24,8 @@ def of_model(model: "Model") -> dict[str, object]:
     """The model's series by watch, its badge, and the text that shows the badge elsewhere."""
     watches = pages.watches_of_model(model)
     shown = [reading.watched(watch, _lines(watch, model)) for watch in watches[:WATCHES_SHOWN]]
-    said = standing.standing_of(model)
-    badge = f"/api/v1/badges/{model.pk}/{standing.badge_key(model.pk)}.svg"
+    said = badges.standing_of(model)
+    badge = f"/api/v1/badges/{model.pk}/{badges.badge_key(model.pk)}.svg"
     words = f"{said.label}: {said.text}"
     markdown = f"[![{words}]({settings.PUBLIC_URL}{badge})]({settings.PUBLIC_URL}/models/{model.pk}/)"
     return {

@@ -8,7 +8,7 @@ from typing import Final
 from celery import shared_task
 from django.db import close_old_connections
 
-from farm.accounts.ticking import tick as ticking
+from farm.accounts.ticks import tick as ticking
 from farm.alerts.services import causes, deliveries, digests, index, investigations, judgements, resolutions
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
 from pydantic import Field
 
-from farm.alerts.selectors import standing
+from farm.alerts.selectors import badges
 from farm.api.auth import person
 from farm.api.description import answering
 from farm.registry import selectors as registry
@@ -32,8 +32,8 @@ class BadgeOut(Schema):
 def badge(request: HttpRequest, model_id: int) -> BadgeOut:
     """A model's badge: what it says now, and its public address."""
     model = registry.model(person(request), model_id)
-    said = standing.standing_of(model)
-    url = f"{settings.PUBLIC_URL}/api/v1/badges/{model.pk}/{standing.badge_key(model.pk)}.svg"
+    said = badges.standing_of(model)
+    url = f"{settings.PUBLIC_URL}/api/v1/badges/{model.pk}/{badges.badge_key(model.pk)}.svg"
     page = f"{settings.PUBLIC_URL}/models/{model.pk}/"
     return BadgeOut(
         label=said.label,
@@ -47,7 +47,7 @@ def badge(request: HttpRequest, model_id: int) -> BadgeOut:
 @router.get("/badges/{int:model_id}/{str:key}.svg", auth=None, openapi_extra=answering("image/svg+xml", "the badge"))
 def badge_image(request: HttpRequest, model_id: int, key: str) -> HttpResponse:
     """The badge itself, without signing in."""
-    said = standing.standing_of(standing.model_of_badge(model_id, key))
+    said = badges.standing_of(badges.model_of_badge(model_id, key))
     response = HttpResponse(badge_svg(said.label, said.text, said.tone), content_type="image/svg+xml; charset=utf-8")
     response.headers["Cache-Control"] = f"public, max-age={FRESH_S}"
     response.headers["Content-Security-Policy"] = "default-src 'none'; style-src 'unsafe-inline'; sandbox"

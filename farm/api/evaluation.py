@@ -7,7 +7,7 @@ from farm.accounts.refusals import Invalid
 from farm.api.auth import person
 from farm.api.models import VersionOut
 from farm.registry import selectors, services
-from farm.registry.incoming import StoredUpload
+from farm.registry.intake import StoredUpload
 from farm.registry.models import Version
 
 router = Router(tags=["registry"])

@@ -17,10 +17,10 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCol
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from farm.accounts.ticking import tick_ages_s
+from farm.accounts.ticks import tick_ages_s
 from farm.api.errors import problem
 from farm.contract.version import CONTRACT_VERSION, PREPARE_QUEUE, TELL_QUEUE, TICK_QUEUE
-from farm.registry.confining import walls
+from farm.registry.confinement import walls
 from farm.runs.broker import lengths
 from farm.runs.selectors.gauges import counts, oldest_queued_s, stored_bytes
 

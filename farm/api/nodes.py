@@ -11,7 +11,7 @@ from farm.accounts.selectors import team_to_write
 from farm.accounts.states import Scope
 from farm.api.auth import BrowserAuth, TokenAuth, person
 from farm.fleet import selectors, services
-from farm.fleet.joining import joining
+from farm.fleet.enrolment import joining
 from farm.fleet.models import Node
 
 # a token that uploads and runs, as in CI, lets no machine in

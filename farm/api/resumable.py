@@ -19,9 +19,9 @@ from farm.api.auth import person
 from farm.api.description import empty
 from farm.api.models import VersionOut
 from farm.registry import selectors, services
-from farm.registry.incoming import CHUNK_BYTES
+from farm.registry.intake import CHUNK_BYTES
 from farm.registry.models import PartialUpload, Version
-from farm.registry.services import resuming
+from farm.registry.services import resumption
 from farm.registry.states import FileRole, VersionState
 
 router = Router(tags=["registry"])
@@ -79,7 +79,7 @@ def offered(request: HttpRequest) -> HttpResponse:
             "Tus-Version": VERSION,
             "Tus-Extension": EXTENSIONS,
             "Tus-Max-Size": str(settings.MAX_UPLOAD_BYTES),
-            "Tus-Checksum-Algorithm": ",".join(resuming.CHECKSUMS),
+            "Tus-Checksum-Algorithm": ",".join(resumption.CHECKSUMS),
         },
     )
 
@@ -111,7 +111,7 @@ def offset(request: HttpRequest, key: str) -> HttpResponse:
     """How far an upload is: `Upload-Offset`."""
     _must_speak_tus(request)
     upload = selectors.partial_upload(person(request), key)
-    resuming.must_be_fresh(upload)
+    resumption.must_be_fresh(upload)
     return _answer(200, {"Upload-Length": str(upload.bytes), "Cache-Control": "no-store"}, upload)
 
 
@@ -130,7 +130,7 @@ def append(request: HttpRequest, key: str) -> HttpResponse:
         offset=_number(request, "Upload-Offset"),
         chunks=_chunks(request),
         declared=_number(request, "Content-Length"),
-        checksum=resuming.parse_checksum(request.headers.get("Upload-Checksum", "")),
+        checksum=resumption.parse_checksum(request.headers.get("Upload-Checksum", "")),
     )
     return _answer(204, {}, upload)
 

@@ -5,7 +5,7 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from farm.alerts.selectors.finding import LONGEST, find
+from farm.alerts.selectors.search import LONGEST, find
 from farm.api.auth import person
 
 router = Router(tags=["search"])

@@ -12,7 +12,7 @@ from farm.accounts.selectors import shares_visible_to
 from farm.accounts.services import SHARE_DAYS, revoke_share
 from farm.accounts.states import ShareKind
 from farm.api.auth import person
-from farm.runs.services import sharing
+from farm.runs.services import share_links
 
 router = Router(tags=["shares"])
 MOST_LISTED = 200
@@ -61,7 +61,7 @@ def shares(request: HttpRequest) -> list[Share]:
 @router.post("/shares", response={201: NewShareOut})
 def create_share(request: HttpRequest, payload: ShareIn) -> Status[NewShareOut]:
     """A public link to a run, a cell, a model or a comparison. Whoever has it sees that page, and nothing else."""
-    made, url = sharing.share(kind=payload.kind, subject=payload.subject, by=person(request), days=payload.days)
+    made, url = share_links.share(kind=payload.kind, subject=payload.subject, by=person(request), days=payload.days)
     return Status(201, NewShareOut(**ShareOut.from_orm(made).dict(), url=url))
 
 

@@ -9,7 +9,7 @@ from farm.accounts.selectors import team_to_write
 from farm.api.auth import person
 from farm.api.models import VersionOut
 from farm.registry import selectors, services
-from farm.registry.incoming import StoredUpload, read_body
+from farm.registry.intake import StoredUpload, read_body
 from farm.registry.models import Version
 from farm.registry.states import FileRole, VersionState
 from farm.registry.storage import Draft

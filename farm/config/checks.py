@@ -4,7 +4,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Info, Tags, Warning, register
 
 from farm.config.environment import OWNS_EVERY_MODEL
-from farm.registry.confining import walls
+from farm.registry.confinement import walls
 
 
 @register(Tags.security)

@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from farm.accounts.ticking import tick
+from farm.accounts.ticks import tick
 from farm.registry import services
 from farm.registry.services import messages
 

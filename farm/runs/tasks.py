@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 from celery import shared_task
 
-from farm.accounts.ticking import tick as ticking
+from farm.accounts.ticks import tick as ticking
 from farm.fleet.services import end_lapsed_lendings, mark_offline, put_aside_unvouched
 from farm.runs import services
 from farm.runs.services import add_leads, clear_unnamed, conclude_runs, release_ready_blocks, ring_again, sweep
-from farm.runs.services.drawing import READ_TRACE
+from farm.runs.services.timelines import READ_TRACE
 
 log = logging.getLogger(__name__)
 DUTIES: tuple[Callable[[], int], ...] = (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
-from farm.rules.matrices.narrowing import unpaired_sentence
+from farm.rules.matrices.subsets import unpaired_sentence
 from farm.rules.runtimes.distributions import RuntimeProblem, read_names
 from onnxfarm.documents import read_text
 from onnxfarm.problems import Usage

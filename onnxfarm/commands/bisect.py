@@ -14,7 +14,7 @@ from rich.console import Console
 from farm.contract.cells import Runtime
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.readers import read_runtime
-from farm.rules.changes.watching import KINDS, Rule
+from farm.rules.changes.watch_rounds import KINDS, Rule
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.nearest import choice_sentence

@@ -19,8 +19,8 @@ from onnxfarm import documents
 from onnxfarm.commands.options import JsonOption
 from onnxfarm.commands.verdict import Arms, judge
 from onnxfarm.documents import checked_samples, read_object
-from onnxfarm.here import matching
-from onnxfarm.here.matching import Cell, Match
+from onnxfarm.here import same_cells
+from onnxfarm.here.same_cells import Cell, Match
 from onnxfarm.problems import Usage, main_guard
 
 SCHEMA = "onnxfarm.compare/1"
@@ -47,7 +47,7 @@ def compare(
 ) -> None:
     """Show two bench files side by side, and the command that would make them comparable."""
     before, after = (read_bench(path) for path in (old, new))
-    matches, only_old, only_new = matching.match_cells(before.done, after.done)
+    matches, only_old, only_new = same_cells.match_cells(before.done, after.done)
     unmatched: list[dict[str, str]] = [
         *_told(only_old, before.silent, path=old),
         *_told(only_new, after.silent, path=new),
@@ -95,7 +95,7 @@ def _told(alone: Sequence[Cell], silent: Sequence[tuple[Cell, str]], *, path: Pa
     """Why a cell is in no comparison."""
     told = [(cell, "has no counterpart, or more than one possible counterpart.") for cell in alone]
     return [
-        {"file": str(path), "cell": cell["id"], "reason": f"{path}: {matching.label(cell)} ({cell['id']}) {why}"}
+        {"file": str(path), "cell": cell["id"], "reason": f"{path}: {same_cells.label(cell)} ({cell['id']}) {why}"}
         for cell, why in [*told, *silent]
     ]
 
@@ -111,7 +111,7 @@ def _arms(match: Match, *, old: Path, new: Path) -> Arms:
 
 
 def _entry(match: Match, judged: Comparison, *, differing: Sequence[str]) -> dict[str, object]:
-    repeat = matching.repeat_in_one_block(match)
+    repeat = same_cells.repeat_in_one_block(match)
     told = [*differing[:MOST_CONFOUNDERS_TOLD]]
     if len(differing) > len(told):
         told.append(f"{len(differing) - len(told)} more machine facts differ.")
@@ -128,7 +128,7 @@ def _entry(match: Match, judged: Comparison, *, differing: Sequence[str]) -> dic
         **dataclasses.asdict(comparison),
         "command": repeat.command if repeat else None,
         "matrix": repeat.matrix if repeat else None,
-        "sentence": f"{matching.label(match.new)} ({axes}): {comparisons.sentence(comparison)}",
+        "sentence": f"{same_cells.label(match.new)} ({axes}): {comparisons.sentence(comparison)}",
     }
 
 

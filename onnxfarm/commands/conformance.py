@@ -19,7 +19,7 @@ from onnxfarm.commands.options import DocumentOption, HomeOption
 from onnxfarm.here.home import default_home
 from onnxfarm.outputs import write_plain
 from onnxfarm.problems import Infrastructure, Usage, main_guard
-from worker.agent.kit import staging
+from worker.agent.kit import stages
 from worker.agent.kit.runtimes import RuntimeStore, RuntimeUnavailableError
 from worker.agent.passes import conformance as suites
 
@@ -88,7 +88,7 @@ def _run(runtime: Runtime, *, suite: Path, home: Path, work: Path, say: Console)
         installed = store.provide(runtime)
     except RuntimeUnavailableError as error:
         raise Usage(error.reason.text) from error
-    stage = staging.stage_runner(home)
+    stage = stages.stage_runner(home)
     own = work / str(runtime)
     own.mkdir()
     began = time.monotonic()

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from onnxfarm.commands import keeping
+from onnxfarm.commands import backups
 from onnxfarm.commands.options import JsonOption
 from onnxfarm.outputs import write_plain
 from onnxfarm.problems import main_guard
@@ -24,8 +24,8 @@ teams = typer.Typer(no_args_is_help=True, help="List and make teams.")
 tokens = typer.Typer(no_args_is_help=True, help="List, make and close your own tokens.")
 for name, group in (("users", users), ("teams", teams), ("tokens", tokens)):
     app.add_typer(group, name=name)
-app.command()(keeping.backup)
-app.command()(keeping.restore)
+app.command()(backups.backup)
+app.command()(backups.restore)
 
 
 class Role(StrEnum):

@@ -116,9 +116,9 @@ def status(home: HomeOption = None, url: UrlOption = None, as_json: JsonOption =
     """
     with needs_extra("node"):
         from worker.agent.home import NodeHome, NotEnrolledError
-        from worker.agent.line import standing
+        from worker.agent.line import node_status
     try:
-        found = standing.read(NodeHome(_folder(home)), url=url)
+        found = node_status.read(NodeHome(_folder(home)), url=url)
     except NotEnrolledError as problem:
         raise Usage(_sentence(problem)) from problem
     if as_json:

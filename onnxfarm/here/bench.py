@@ -14,7 +14,7 @@ from rich.console import Console
 from farm.contract.blocks import BlockOrder
 from farm.contract.document import Document
 from farm.contract.reports import Facts, Reply, Report
-from farm.rules.judging.judging import BlockJudge
+from farm.rules.judging.block_verdicts import BlockJudge
 from farm.rules.planning.plans import ModelFacts, Plan, PlannedBlock
 from farm.rules.reporting import documents, timings
 from farm.rules.reporting.records import BlockRecord, RunRecord
@@ -26,7 +26,7 @@ from worker.agent.execution import execute_block
 from worker.agent.kit.cache import ArtifactCache
 from worker.agent.kit.environment import NodeEnvironment
 from worker.agent.kit.runtimes import RuntimeStore
-from worker.agent.kit.staging import stage_runner
+from worker.agent.kit.stages import stage_runner
 from worker.agent.machine import host_lock
 from worker.agent.machine.facts import read_facts
 

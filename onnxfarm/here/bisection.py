@@ -9,13 +9,13 @@ from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.reasons import CellStatus
 from farm.rules.cells.numbers import counted, signed_change
-from farm.rules.changes import watching
+from farm.rules.changes import watch_rounds
 from farm.rules.changes.bisection import Bisection, BisectionProblem, Outcome
-from farm.rules.changes.probing import Sought, Step, read_step
-from farm.rules.changes.watching import Finding, Pair, Rule
+from farm.rules.changes.probes import Sought, Step, read_step
+from farm.rules.changes.watch_rounds import Finding, Pair, Rule
 from farm.rules.comparing.sides import compared
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.matrices.narrowing import narrowed, with_runtimes
+from farm.rules.matrices.subsets import narrowed, with_runtimes
 from farm.rules.planning.plans import Plan
 from farm.rules.reporting.sentences import explanation
 from farm.rules.runtimes.releases import unknown_sentence
@@ -165,11 +165,11 @@ class Search:
 
     def _shown(self, document: Document) -> Finding:
         """What bad is worse in. Raises Usage when it is not, or when a side cannot be measured at all."""
-        pairs = watching.pairs(document, **self._names(self.bad))
+        pairs = watch_rounds.pairs(document, **self._names(self.bad))
         self._must_run(document, pairs)
-        judgement = watching.judge(document, self.rule, **self._names(self.bad))
+        judgement = watch_rounds.judge(document, self.rule, **self._names(self.bad))
         if judgement.findings:
-            return watching.worst(judgement.findings)
+            return watch_rounds.worst(judgement.findings)
         if judgement.infra:
             raise Infrastructure(f"The model could not be measured: {judgement.infra[0]}")
         said = [*(one.text for one in judgement.undecided), *judgement.news]
@@ -193,7 +193,7 @@ class Search:
     def _note(self, step: Step, document: Document, probe: Runtime, minutes: float) -> None:
         """Keep a step and say it."""
         comparison = next(
-            (p.comparison for p in watching.pairs(document, **self._names(probe)) if p.comparison is not None), None
+            (p.comparison for p in watch_rounds.pairs(document, **self._names(probe)) if p.comparison is not None), None
         )
         why = (explanation(comparison) or "") if comparison is not None and step.outcome is Outcome.BAD else ""
         plain = StepTaken(
@@ -249,7 +249,7 @@ class Search:
     def _cells(self, version: str, sought: Sought) -> list[str]:
         """The names of the compared cells in what was measured of a release."""
         probe = Runtime(distribution=self.good.distribution, version=version)
-        pairs = watching.pairs(self.evidence[version][0], **self._names(probe))
+        pairs = watch_rounds.pairs(self.evidence[version][0], **self._names(probe))
         mine = next(pair for pair in pairs if pair.series == sought.series)
         return [mine.old.id, mine.new.id]
 

@@ -9,7 +9,7 @@ from farm.contract.cells import CellSpec, FileRef, Workload
 from farm.contract.divergence import DivergenceDocument
 from farm.contract.reasons import ReasonedError
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.planning import planning
+from farm.rules.planning import planner
 from farm.rules.quality.parity import Preset, preset_for
 from farm.workshop import orders
 from farm.workshop.divergence import first_divergence
@@ -17,7 +17,7 @@ from onnxfarm.here import bundle
 from onnxfarm.here import given as bench_given
 from onnxfarm.here.bench import Home
 from onnxfarm.problems import Infrastructure, Usage
-from worker.agent.kit import staging
+from worker.agent.kit import stages
 from worker.agent.kit.runtimes import RuntimeStore, RuntimeUnavailableError
 from worker.agent.passes import divergence
 from worker.agent.passes.arms import PreparedArm
@@ -67,7 +67,7 @@ def find(
     inputs = _inputs(asked, model, spec.workload, folder=scratch, files=files)
     variant = _variant(model, spec, folder=scratch / "variant")
     preset = _preset(spec, asked)
-    store, stage = RuntimeStore(home.runtimes, say=say), staging.stage_runner(home.stages)
+    store, stage = RuntimeStore(home.runtimes, say=say), stages.stage_runner(home.stages)
     with Launcher(stage=stage, timeout_s=LOOK_TIMEOUT_S, memory_bytes=None, is_cancelled=is_cancelled) as launcher:
         bench = _Bench(store, launcher, stage, scratch)
         candidate = _looker(spec, model, inputs, bench=bench, preset=preset)
@@ -100,7 +100,7 @@ def _answered(question: divergence.Question) -> DivergenceDocument:
 
 def _spec(matrix: Matrix, asked: Asked, model: bundle.Uploaded) -> CellSpec:
     """The one cell that the options name. Raises Usage with the reason of one that cannot run."""
-    plan = planning.plan(matrix, model.facts(inputs=None, inputs_batch=None), seed=asked.seed)
+    plan = planner.plan(matrix, model.facts(inputs=None, inputs_batch=None), seed=asked.seed)
     refused = [point.reason.text for point in plan.refused]
     if refused or plan.problem:
         raise Usage(refused[0] if refused else str(plan.problem))
@@ -163,7 +163,7 @@ def _looker(spec: CellSpec, model: bundle.Uploaded, inputs: Path, *, bench: _Ben
         installed = bench.store.provide(spec.runtime)
     except RuntimeUnavailableError as problem:
         raise Infrastructure(problem.reason.text) from problem
-    staging.compile_stage(bench.stage, python=installed.python)
+    stages.compile_stage(bench.stage, python=installed.python)
     tolerance = preset.tolerance
     scratch = bench.folder / f"side-{spec.digest[:16]}"
     scratch.mkdir(exist_ok=True)

@@ -13,7 +13,7 @@ from farm.contract.blocks import ArmOrder, BlockOrder
 from farm.contract.cells import Bundle, CellSpec, FileRef, Recipe
 from farm.contract.evaluation import EvaluationOrder
 from farm.contract.reports import CheckReport
-from farm.rules.judging.judging import ordered_rounds
+from farm.rules.judging.block_verdicts import ordered_rounds
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.quality.parity import preset_for
 from farm.rules.runtimes import opsets, plugins

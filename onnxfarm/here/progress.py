@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from farm.contract.reports import CheckReport, Report, RoundReport, TraceReport
 from farm.rules.cells.numbers import counted
-from farm.rules.planning import remaining
+from farm.rules.planning import time_left
 from farm.rules.planning.plans import PlannedBlock
 
 # a sign of life for whoever reads a log later; and what a bar says of seconds is renewed so often
@@ -27,7 +27,7 @@ Clock = Callable[[], float]
 
 
 class Estimate:
-    """How long the blocks will take, by `farm.rules.planning.remaining`; a block's time counts from `begin` on."""
+    """How long the blocks will take, by `farm.rules.planning.time_left`; a block's time counts from `begin` on."""
 
     def __init__(self, blocks: Sequence[PlannedBlock], *, clock: Clock = time.monotonic) -> None:
         self._blocks = blocks
@@ -35,7 +35,7 @@ class Estimate:
         self._number = 0
         self._began: float | None = None
         self._rounds: list[float] = []
-        self._ended: list[remaining.Ahead] = []
+        self._ended: list[time_left.Ahead] = []
 
     def start_block(self, number: int) -> None:
         """The block with this number, from 1, is next."""
@@ -64,13 +64,13 @@ class Estimate:
         """Seconds until everything is measured; None while nobody can tell."""
         if not 0 < self._number <= len(self._blocks):
             return None
-        later = [remaining.Ahead.of_plan(block) for block in self._blocks[self._number :]]
-        return remaining.seconds_left([*self._ended, self._ahead(), *later])
+        later = [time_left.Ahead.of_plan(block) for block in self._blocks[self._number :]]
+        return time_left.seconds_left([*self._ended, self._ahead(), *later])
 
-    def _ahead(self) -> remaining.Ahead:
+    def _ahead(self) -> time_left.Ahead:
         now = self._clock()
         return replace(
-            remaining.Ahead.of_plan(self._blocks[self._number - 1], rounds=len(self._rounds)),
+            time_left.Ahead.of_plan(self._blocks[self._number - 1], rounds=len(self._rounds)),
             begun_s=None if self._began is None else now - self._began,
             rounds_s=[after - before for before, after in pairwise(self._rounds)],
             since_s=now - self._rounds[-1] if self._rounds else 0.0,
@@ -153,7 +153,7 @@ class Follower:
 
     def _left(self) -> str:
         left_s = self._estimate.left_s
-        words = "" if left_s is None else remaining.words_left(left_s, is_measuring=self._estimate.has_begun)
+        words = "" if left_s is None else time_left.words_left(left_s, is_measuring=self._estimate.has_begun)
         return words and f", {words}"
 
     def _show(self, for_s: str = "") -> None:

@@ -10,7 +10,7 @@ from typing import TypedDict, cast
 
 from farm.contract.blocks import MAX_ARMS
 from farm.contract.cells import Runtime
-from farm.rules.changes.sweeping import lines_of
+from farm.rules.changes.sweeps import lines_of
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning.plans import Plan, PlannedBlock
 from onnxfarm.here import workbench
@@ -59,7 +59,7 @@ class Turn(TypedDict):
 
 
 class Line(TypedDict):
-    """A line of farm.rules.changes.sweeping as plain values."""
+    """A line of farm.rules.changes.sweeps as plain values."""
 
     series: str
     label: str

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from farm.contract.document import Document
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.planning import planning
+from farm.rules.planning import planner
 from farm.rules.planning.plans import NodeOffer, Plan, PlannedBlock
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.workshop import orders
@@ -74,7 +74,7 @@ class Workbench:
             run.model = run.model.model_copy(update={"opset_reach": reach or OpsetReach()})
         facts = read_facts(busy_window_s=0)
         machine = NodeOffer(id=facts.hostname, tags=frozenset(machine_tags(facts)), cores=facts.logical_cores)
-        found = planning.plan(matrix, run.model, seed=run.seed, releases=self.releases, machine=machine)
+        found = planner.plan(matrix, run.model, seed=run.seed, releases=self.releases, machine=machine)
         if found.problem is not None:
             raise Usage(found.problem)
         return found

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
 from farm.contract.document import SCHEMA, Document
-from farm.rules.planning.remaining import words_left
+from farm.rules.planning.time_left import words_left
 from onnxfarm.problems import Infrastructure, TimedOut
 from onnxfarm.remote import rows
 from onnxfarm.remote.client import Client

@@ -18,7 +18,7 @@ from typing import Self, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from farm.contract import node as messages
-from farm.contract import signing
+from farm.contract import signatures
 from farm.contract.blocks import BlockOrder, Lease
 from farm.contract.cells import FileRef
 from farm.contract.reports import Reply, Report, RoundReport
@@ -145,12 +145,12 @@ class FakeFarm:
     def _enrolled(self, enrolment: messages.Enrolment) -> messages.Enrolled:
         self._public_key = enrolment.public_key
         return messages.Enrolled(
-            node_id=NODE_ID, health=self.health, fingerprint=signing.fingerprint(enrolment.public_key)
+            node_id=NODE_ID, health=self.health, fingerprint=signatures.fingerprint(enrolment.public_key)
         )
 
     def _granted(self, request: messages.SecretRequest) -> messages.SecretGrant:
         signed = messages.secret_message(request.node_id, request.signed_at)
-        if not signing.is_signed(self._public_key, signed, request.signature):
+        if not signatures.is_signed(self._public_key, signed, request.signature):
             raise _RefusedError(403, "signature", "The signature is not of the key that this node enrolled with.")
         if self.health == "pending":
             raise _RefusedError(403, "pending", "Nobody has approved this node.")

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from farm.contract import node as messages
-from farm.contract import signing
+from farm.contract import signatures
 from farm.contract.blocks import ArmOrder, Lease
 from farm.contract.cells import CellSpec
 from farm.contract.reports import (
@@ -66,7 +66,7 @@ class FakeNode:
         self.gateway = Gateway(url)
         self._latency_ms, self._spread = latency_ms, spread
         self._dice = random.Random(seed)
-        self._private = signing.make_private_key()
+        self._private = signatures.make_private_key()
         self._node_id = ""
 
     def __enter__(self) -> Self:
@@ -80,7 +80,7 @@ class FakeNode:
         enrolment = messages.Enrolment(
             code=code,
             name=self.name,
-            public_key=signing.public_key(self._private),
+            public_key=signatures.public_key(self._private),
             facts=self.facts,
             contract_version=CONTRACT_VERSION,
         )
@@ -91,7 +91,7 @@ class FakeNode:
     def sign_in(self) -> None:
         """Proves its key for a secret, which it uses from now on."""
         moment = int(time.time())
-        signature = signing.sign(self._private, messages.secret_message(self._node_id, moment))
+        signature = signatures.sign(self._private, messages.secret_message(self._node_id, moment))
         request = messages.SecretRequest(node_id=self._node_id, signed_at=moment, signature=signature)
         self.gateway.use_secret(self.gateway.secret(request).secret)
 

@@ -26,7 +26,7 @@ from typing import Any
 import onnx
 from onnx import TensorProto, helper
 
-from farm.workshop.samples import making
+from farm.workshop.samples import builders
 from tests.acceptance import watched_farm
 from tests.acceptance.release_index import restamped
 from tests.acceptance.watched_farm import DISTRIBUTION, NotYetError, Scene, now, seconds_between
@@ -53,7 +53,7 @@ class Story:
 
 
 def sample(name: str) -> Callable[[Path], Path]:
-    return lambda folder: making.write_model(name, folder)
+    return lambda folder: builders.write_model(name, folder)
 
 
 def celu(folder: Path) -> Path:
@@ -202,7 +202,7 @@ def stay_quiet(scene: Scene) -> dict[str, Any]:
     """Ten watches over pairs that are equal: none may alert."""
     found = {}
     for name in QUIET_MODELS:
-        path = making.write_model(name, scene.folder / "models") if name == "transformer" else bundle_of(scene, name)
+        path = builders.write_model(name, scene.folder / "models") if name == "transformer" else bundle_of(scene, name)
         scene.model(path)
         for old, new in QUIET_PAIRS:
             watch = scene.watch(
@@ -255,7 +255,7 @@ ALLOWED_S = 360.0
 
 def decide_fast(scene: Scene) -> dict[str, Any]:
     """Three models, two releases, FP32 and INT8: how long until each round is judged, confirmations included."""
-    names = [scene.model(making.write_model(name, scene.folder / "models")) for name in SPEED_MODELS]
+    names = [scene.model(builders.write_model(name, scene.folder / "models")) for name in SPEED_MODELS]
     matrix, (old, new) = SPEED_MATRIX, SPEED_PAIR
     watch = scene.watch("speed", models=names, reference=old, matrix=matrix, on_release=False)
     if not scene.get(f"/watches/{watch}/rounds"):

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from farm.contract.document import Cell, Document
-from farm.workshop.samples import making
+from farm.workshop.samples import builders
 from tests.acceptance.conftest import LiveFarm
 
 # it takes about a minute of measuring; what is asserted does not depend on how fast the machine is
@@ -25,7 +25,7 @@ FOUND: dict[str, float] = {}
 @pytest.fixture(scope="module")
 def document(farm: LiveFarm, tmp_path_factory: pytest.TempPathFactory) -> Document:
     folder = tmp_path_factory.mktemp("digits")
-    paths = {path.name: str(path) for path in making.write_all(folder)}
+    paths = {path.name: str(path) for path in builders.write_all(folder)}
     began = time.monotonic()
     farm.command(
         "submit", paths["digits.onnx"], "--evaluation", paths["digits.evaluation.npz"],

@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from farm.rules.judging.judging import BlockJudge
-from farm.rules.judging.pairing import Paired
+from farm.rules.judging.block_verdicts import BlockJudge
+from farm.rules.judging.counted_rounds import Paired
 from farm.rules.matrices import matrix as matrices
-from farm.rules.planning import planning, plans
+from farm.rules.planning import planner, plans
 from farm.rules.planning.plans import PlannedBlock
-from farm.workshop.samples import making
+from farm.workshop.samples import builders
 from onnxfarm.here.bundle import LocalFiles, take_in
 from onnxfarm.here.home import default_home
 from onnxfarm.here.orders import Given, Preparation
 from worker.agent.execution import execute_block
-from worker.agent.kit import staging
+from worker.agent.kit import stages
 from worker.agent.kit.cache import ArtifactCache
 from worker.agent.kit.environment import NodeEnvironment
 from worker.agent.kit.runtimes import RuntimeStore
@@ -127,10 +127,10 @@ class Measured:
 class Workplace:
     """One machine with its runtimes; `runner` is the source of the staged runner where it is not the product's."""
 
-    def __init__(self, folder: Path, *, runtimes: Path, runner: Path = staging.RUNNER) -> None:
+    def __init__(self, folder: Path, *, runtimes: Path, runner: Path = stages.RUNNER) -> None:
         self._folder = folder
         self._runtimes = RuntimeStore(runtimes)
-        self._stage = staging.stage_runner(folder / "stage", source=runner)
+        self._stage = stages.stage_runner(folder / "stage", source=runner)
         self._prepared: dict[Subject, tuple[Preparation, Any]] = {}
 
     def twin_block(self, subject: Subject, *, seed: int, budget: str = "quick", threads: int = 1) -> PlannedBlock:
@@ -140,7 +140,7 @@ class Workplace:
         declared |= {"batch": [subject.batch]}
         declared |= {"shapes": [dict(subject.shapes)]} if subject.shapes else {}
         matrix = matrices.parse({"budget": budget, "matrix": declared})
-        (block,) = planning.plan(matrix, model, seed=0, with_null_pair=True).blocks
+        (block,) = planner.plan(matrix, model, seed=0, with_null_pair=True).blocks
         # the order of the rounds is drawn from the block's name and seed
         return block.model_copy(update={"id": f"{subject.name}-{seed}"})
 
@@ -216,7 +216,7 @@ def runtimes_of_bench() -> Path:
     return default_home() / "runtimes"
 
 
-def digest_of_runner(source: Path = staging.RUNNER) -> str:
+def digest_of_runner(source: Path = stages.RUNNER) -> str:
     """Names the runner that measured: figures of two runners are not one figure."""
     parts = [path.read_bytes() for path in sorted(source.glob("*.py"))]
     return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
@@ -224,7 +224,7 @@ def digest_of_runner(source: Path = staging.RUNNER) -> str:
 
 def _model_of(subject: Subject, folder: Path) -> Path:
     if subject.is_sample:
-        return making.write_model(subject.name, folder)
+        return builders.write_model(subject.name, folder)
     return REFERENCE_MODELS / f"{subject.name}.onnx"
 
 

@@ -29,7 +29,7 @@ from farm.contract.reports import RoundReport
 from farm.rules.comparing import statistics, verdicts
 from farm.rules.comparing.comparisons import MARGIN
 from farm.rules.comparing.power import LOOKS
-from farm.rules.judging.pairing import BUSY_SHARE
+from farm.rules.judging.counted_rounds import BUSY_SHARE
 from tests.bench import blocks, figure
 from tests.bench.ledger import Ledger, Line
 from tests.bench.real_aa import ROUNDS, alarms
@@ -140,7 +140,7 @@ def _alarms_at(
 
 
 def _chosen(wall: np.ndarray, processor: np.ndarray, is_quiet: np.ndarray) -> np.ndarray:
-    """As `farm.rules.judging.pairing` chooses, at the first look at which the rule decides, else at the last.
+    """As `farm.rules.judging.counted_rounds` chooses, at the first look at which the rule decides, else at the last.
 
     The choice is made anew at every look, by the rounds that there are.
     """

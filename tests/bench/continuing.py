@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farm.rules.comparing import flips, power, special, spending, statistics, verdicts
+from farm.rules.comparing import flips, look_levels, power, special, statistics, verdicts
 from tests.bench import figure, noise
 
 ROUNDS = 200
@@ -30,7 +30,7 @@ SPREAD = 0.05
 SCREENED_FROM_P = 0.02
 CHUNK = 2_000
 # what rivals may spend: half of the three levels
-LEVEL = spending.LATER_SHARE * (spending.T_LEVEL + spending.FLIP_LEVEL + spending.SIGN_LEVEL)
+LEVEL = look_levels.LATER_SHARE * (look_levels.T_LEVEL + look_levels.FLIP_LEVEL + look_levels.SIGN_LEVEL)
 # (s of the pairs, change)
 CHANGES = ((0.03, 0.03), (0.056, 0.03), (0.056, 0.05), (0.1, 0.05))
 WITHIN = (24, 48, 96, 192)
@@ -140,9 +140,9 @@ def rivals(simulations: int, *, seed: int) -> dict[str, Any]:
 def by_looks(ratios: Floats) -> NDArray[np.int64]:
     """The product's rule."""
     at = np.full(len(ratios), ROUNDS + 1)
-    for place, rounds in enumerate(spending.LOOKS):
+    for place, rounds in enumerate(look_levels.LOOKS):
         if power.LOOKS[-1] < rounds <= ROUNDS:
-            some, levels = ratios[:, :rounds], spending.levels(place)
+            some, levels = ratios[:, :rounds], look_levels.levels(place)
             is_called = (_trimmed_p(some) < levels.flip) | (statistics.paired_t_p(some) < levels.t)
             at[(is_called | (statistics.sign_p(some) < levels.sign)) & (at > ROUNDS)] = rounds
     return at

@@ -18,8 +18,8 @@ from pathlib import Path
 from statistics import median
 
 from farm.rules.judging.summaries import median_interval
-from farm.workshop.samples import making
-from worker.agent.kit.staging import stage_runner
+from farm.workshop.samples import builders
+from worker.agent.kit.stages import stage_runner
 
 _HEAD = """
 import sys, time, numpy as np, onnxruntime as ort
@@ -72,7 +72,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         stage = stage_runner(Path(folder) / "stage")
         for name in ("decoder", "decoder-gqa"):
-            _compare(making.write_model(name, Path(folder)), stage, asked, dice)
+            _compare(builders.write_model(name, Path(folder)), stage, asked, dice)
 
 
 def _compare(model: Path, stage: Path, asked: argparse.Namespace, dice: random.Random) -> None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from farm.contract import node as messages
-from farm.contract import signing
+from farm.contract import signatures
 from farm.contract.version import CONTRACT_VERSION
 from farm.rules.judging.summaries import pack_timings
 
@@ -59,7 +59,7 @@ class LightNode:
         self._name = f"light-{number}"
         self._port, self._code, self._tally, self._block_s = port, code, tally, block_s
         self._dice = random.Random(number)
-        self._private = signing.make_private_key()
+        self._private = signatures.make_private_key()
         self._secret = ""
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._lock = asyncio.Lock()
@@ -71,13 +71,13 @@ class LightNode:
         body = {
             "code": self._code,
             "name": self._name,
-            "public_key": signing.public_key(self._private),
+            "public_key": signatures.public_key(self._private),
             "facts": self._facts,
             "contract_version": CONTRACT_VERSION,
         }
         node_id = (await self._post("enrol", body, wanted=201)).json["node_id"]
         moment = int(time.time())
-        signature = signing.sign(self._private, messages.secret_message(node_id, moment))
+        signature = signatures.sign(self._private, messages.secret_message(node_id, moment))
         asked = {"node_id": node_id, "signed_at": moment, "signature": signature}
         self._secret = (await self._post("secret", asked)).json["secret"]
         await self._hello()

@@ -24,7 +24,7 @@ from farm.contract.cells import Budget
 from farm.rules.comparing import power, statistics
 from farm.rules.comparing.comparisons import MARGIN
 from tests.bench import blocks, figure
-from worker.agent.kit import staging
+from worker.agent.kit import stages
 from worker.agent.passes import budgets
 
 # models slow enough that a twentieth of a call is far above what the wrapping itself takes
@@ -61,7 +61,7 @@ main(wrap_call=wrap)
 def slowed_runner(folder: Path, *, change: float) -> Path:
     """The product's runner with another entry, as a source to stage."""
     source = folder / "slowed-runner"
-    shutil.copytree(staging.RUNNER, source, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(stages.RUNNER, source, ignore=shutil.ignore_patterns("__pycache__"))
     (source / "__main__.py").write_text(SLOWED_ENTRY.format(arm=SLOWED_ARM, change=change))
     return source
 

@@ -24,7 +24,7 @@ import onnx
 from farm.contract.blocks import MAX_ARMS, ArmOrder, BlockOrder
 from farm.contract.cells import SessionSettings
 from farm.contract.reports import Operator
-from farm.rules.tracing.executing import histogram
+from farm.rules.tracing.executions import histogram
 from farm.rules.tracing.placement import placement_changes
 from tests.bench import figure
 from tests.bench.ledger import Ledger

@@ -11,7 +11,7 @@ import time
 from statistics import median
 
 from farm.rules.matrices import matrix
-from farm.rules.planning import planning
+from farm.rules.planning import planner
 from farm.rules.planning.plans import ModelFacts, NodeOffer
 
 MATRIX = """
@@ -38,7 +38,7 @@ def main() -> int:
     times = []
     for _ in range(repeat):
         began = time.perf_counter()
-        plan = planning.plan(matrix.parse(MATRIX), model, fleet)
+        plan = planner.plan(matrix.parse(MATRIX), model, fleet)
         times.append(time.perf_counter() - began)
     taken = median(times)
     print(

@@ -30,7 +30,7 @@ import numpy as np
 
 from farm.rules.comparing import margins, statistics, verdicts
 from farm.rules.comparing.comparisons import MARGIN
-from farm.rules.judging.pairing import Paired
+from farm.rules.judging.counted_rounds import Paired
 from tests.bench import blocks, figure
 from tests.bench.ledger import Ledger, Line
 

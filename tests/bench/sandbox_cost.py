@@ -21,7 +21,7 @@ from pathlib import Path
 from farm.rules.comparing import verdicts
 from farm.sandbox import child, confinement, interpreters
 from farm.sandbox.policy import Policy
-from farm.workshop.samples import making
+from farm.workshop.samples import builders
 from tests.bench.figure import publish
 
 _CONFINED = """
@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=2026)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        model = making.write_model("transformer", Path(folder))
+        model = builders.write_model("transformer", Path(folder))
         shift = _shift(model, pairs=options.pairs, order=random.Random(options.seed))
     figures = {"level": confinement.available_level(), **_start(options.launches), **shift}
     publish(claim="The sandbox shifts p50 by less than 0.5 %.", seed=options.seed, figures=figures)

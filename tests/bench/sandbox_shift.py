@@ -31,7 +31,7 @@ from tests.bench.workbench import prepared, write_fixed
 from tests.integration.worker.making import Workbench
 from worker.agent.line.gateway import Gateway
 from worker.agent.line.lease import LeaseKeeper
-from worker.agent.machine.pinning import core_of_block
+from worker.agent.machine.affinity import core_of_block
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.budgets import runner_budget
 from worker.agent.passes.checks import runner_order

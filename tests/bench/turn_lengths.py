@@ -24,7 +24,7 @@ from tests.bench.figure import publish
 from tests.bench.turns import order_of, sample_of, staged_with_turns
 from tests.bench.workbench import prepared, write_fixed
 from tests.integration.worker.making import Workbench
-from worker.agent.machine.pinning import core_of_block
+from worker.agent.machine.affinity import core_of_block
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.launches import Launcher
 from worker.agent.passes.samples import CPU_SHARE_GATE

@@ -23,8 +23,8 @@ from farm.rules.comparing import verdicts
 from tests.bench.figure import publish
 from tests.bench.workbench import prepared, write_fixed
 from tests.integration.worker.making import Workbench
-from worker.agent.kit.staging import stage_runner
-from worker.agent.machine.pinning import core_of_block
+from worker.agent.kit.stages import stage_runner
+from worker.agent.machine.affinity import core_of_block
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.budgets import runner_budget
 from worker.agent.passes.checks import runner_order

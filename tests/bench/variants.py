@@ -23,14 +23,14 @@ from farm.contract.reports import CheckReport
 from farm.rules.matrices import matrix as matrices
 from farm.rules.planning.plans import Plan
 from farm.workshop import arrays
-from farm.workshop.samples import digits, making
+from farm.workshop.samples import builders, digits
 from onnxfarm.here import workbench
 from onnxfarm.subject import Subject
 from tests.bench.figure import publish
 from tests.integration.worker.making import FACTS, runtime_store
 from worker.agent.kit.cache import ArtifactCache
 from worker.agent.kit.environment import NodeEnvironment
-from worker.agent.kit.staging import stage_runner
+from worker.agent.kit.stages import stage_runner
 from worker.agent.passes import checks as passes
 from worker.agent.passes.arms import prepare_arms
 from worker.agent.passes.launches import Launcher
@@ -55,7 +55,7 @@ def main() -> None:
 
 def measure(folder: Path, declared: matrices.Matrix) -> tuple[dict[str, object], bool]:
     """Seconds of each step, and whether every cell came through its check."""
-    model = making.write_model("digits", folder)
+    model = builders.write_model("digits", folder)
     data = arrays.write_npz(folder / "calibration.npz", digits.calibration())
     began, cpu = time.monotonic(), _cpu_s()
     with workbench.opened(Subject(model), home=folder / "home", console=Console(quiet=True)) as bench:

@@ -9,7 +9,7 @@ import onnx
 
 from farm.contract.blocks import BlockOrder
 from farm.contract.cells import SessionSettings
-from farm.workshop.samples import making
+from farm.workshop.samples import builders
 from tests.integration.worker.making import MODELS, Workbench
 from worker.agent.passes.arms import PreparedArm, prepare_arms
 from worker.agent.passes.launches import Launcher
@@ -26,7 +26,7 @@ SIZES = {
 def write_fixed(name: str, folder: Path) -> tuple[Path, Path]:
     """The model with all its dimensions fixed, and seeded inputs: every tool then measures the very same thing."""
     reference = MODELS / f"{name}.onnx"
-    path = reference if reference.exists() else making.write_model(name, folder)
+    path = reference if reference.exists() else builders.write_model(name, folder)
     model = onnx.load(path)
     dice = np.random.default_rng(0)
     inputs = {}

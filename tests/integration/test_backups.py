@@ -20,9 +20,9 @@ from pytest_django import Settings
 from farm.accounts.models import Team, Tick
 from farm.backups import archive, database
 from farm.backups.archive import Reading, Writing
-from farm.backups.making import Made, make_backup
+from farm.backups.creation import Made, make_backup
 from farm.backups.problems import BackupError
-from farm.backups.restoring import Places, restore_backup
+from farm.backups.restoration import Places, restore_backup
 from farm.registry import storage
 from farm.registry.models import Blob
 from farm.runs.models import Run
@@ -36,7 +36,7 @@ IDENTITY = b'{"node_id": "1"}'
 SAYING = """
 import django, sys; django.setup()
 from pathlib import Path
-from farm.backups.making import make_backup
+from farm.backups.creation import make_backup
 from farm.runs.models import Run
 from farm.runs.selectors import documents
 make_backup(Path(sys.argv[1]))

@@ -11,8 +11,8 @@ from rich.console import Console
 from farm.rules.cells import recipes
 from farm.rules.matrices import matrix as matrices
 from farm.workshop import arrays
+from farm.workshop.samples import builders as samples
 from farm.workshop.samples import digits
-from farm.workshop.samples import making as samples
 from onnxfarm.calibration_files import few_sentence, names_and_files, sets_in
 from onnxfarm.here import workbench
 from onnxfarm.problems import Usage

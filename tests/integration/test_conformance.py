@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from farm.contract.cells import Runtime
-from worker.agent.kit import staging
+from worker.agent.kit import stages
 from worker.agent.kit.runtimes import Installed, RuntimeStore
 from worker.agent.passes import conformance
 
@@ -41,7 +41,7 @@ def test_each_case_gets_its_outcome_in_words(tmp_path: Path, runtime: Installed)
     _write_case(suite, "a_right")
     _write_case(suite, "b_wrong", expected=3.0)
     _write_case(suite, "c_unknown", op_type="NoSuchOperator")
-    stage = staging.stage_runner(tmp_path / "home")
+    stage = stages.stage_runner(tmp_path / "home")
     outcomes = conformance.run_suite(suite, runtime=runtime, stage=stage, work=work)
     assert [one.outcome for one in outcomes] == ["pass", "wrong", "refused"]
     assert outcomes[1].text == "output y: 1 of 1 elements differ, by up to 1"
@@ -54,7 +54,7 @@ def test_a_case_that_crashes_its_process_is_named_and_the_rest_still_runs(tmp_pa
     for name in ("a_right", "b_crashes", "c_right"):
         _write_case(suite, name)
     # a runner whose second case ends in a real segmentation fault
-    shutil.copytree(staging.RUNNER, source)
+    shutil.copytree(stages.RUNNER, source)
     with (source / "conformance.py").open("a") as code:
         code.write(
             "\n\n_real = _outcome_of\n\n\ndef _outcome_of(folder, *, order):\n"
@@ -62,7 +62,7 @@ def test_a_case_that_crashes_its_process_is_named_and_the_rest_still_runs(tmp_pa
             "    if 'crashes' in folder.name:\n        os.kill(os.getpid(), signal.SIGSEGV)\n"
             "    return _real(folder, order=order)\n"
         )
-    stage = staging.stage_runner(tmp_path / "home", source=source)
+    stage = stages.stage_runner(tmp_path / "home", source=source)
     outcomes = conformance.run_suite(suite, runtime=runtime, stage=stage, work=work)
     assert [one.outcome for one in outcomes] == ["pass", "crashed", "pass"]
     assert "SIGSEGV" in outcomes[1].text

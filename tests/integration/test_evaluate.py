@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from farm.contract.document import Document
 from farm.workshop import arrays
-from farm.workshop.samples import digits, making
+from farm.workshop.samples import builders, digits
 from onnxfarm.main import app
 from tests.integration.worker.making import share_runtimes
 
@@ -24,7 +24,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return making.write_model("digits", tmp_path_factory.mktemp("model"))
+    return builders.write_model("digits", tmp_path_factory.mktemp("model"))
 
 
 def labelled(folder: Path, **changes: Any) -> Path:

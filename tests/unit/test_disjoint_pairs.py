@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from farm.rules.matrices import matrix as matrices
-from farm.rules.planning import planning
+from farm.rules.planning import planner
 from farm.rules.planning.plans import ModelFacts
 from tests.bench import blocks, real_aa
 from tests.bench.ledger import Ledger
@@ -15,7 +15,7 @@ from tests.bench.ledger import Ledger
 def test_the_pairs_of_a_block_share_no_launch() -> None:
     model = ModelFacts(bundle_sha256="a" * 64, main_sha256="b" * 64)
     matrix = matrices.parse({"budget": "quick", "matrix": {"runtime": [blocks.RUNTIME], "provider": ["cpu"]}})
-    (planned,) = planning.plan(matrix, model, with_null_pair=True).blocks
+    (planned,) = planner.plan(matrix, model, with_null_pair=True).blocks
     block = blocks.with_pairs(planned, 4)
     compared = [(one.baseline, one.candidate) for one in block.comparisons]
     assert compared == [(0, 1), (2, 3), (4, 5), (6, 7)]

@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from farm.api.api import ROUTERS
-from onnxfarm.listing import COMMANDS
+from onnxfarm.command_list import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("farm", "worker", "onnxfarm", "dashboard")

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from farm.contract import signing
+from farm.contract import signatures
 
 # (secret key, public key, message, signature), hexadecimal
 VECTORS = [
@@ -31,40 +31,40 @@ def as_text(digits: str) -> str:
 
 @pytest.mark.parametrize(("private", "public", "message", "signature"), VECTORS)
 def test_the_vectors_of_the_standard_hold(private: str, public: str, message: str, signature: str) -> None:
-    assert signing.public_key(as_text(private)) == as_text(public)
-    assert signing.sign(as_text(private), bytes.fromhex(message)) == as_text(signature)
-    assert signing.is_signed(as_text(public), bytes.fromhex(message), as_text(signature))
+    assert signatures.public_key(as_text(private)) == as_text(public)
+    assert signatures.sign(as_text(private), bytes.fromhex(message)) == as_text(signature)
+    assert signatures.is_signed(as_text(public), bytes.fromhex(message), as_text(signature))
 
 
 def test_another_message_or_another_key_is_refused() -> None:
-    mine, other = signing.make_private_key(), signing.make_private_key()
-    signature = signing.sign(mine, b"node 7")
-    assert signing.is_signed(signing.public_key(mine), b"node 7", signature)
-    assert not signing.is_signed(signing.public_key(mine), b"node 8", signature)
-    assert not signing.is_signed(signing.public_key(other), b"node 7", signature)
+    mine, other = signatures.make_private_key(), signatures.make_private_key()
+    signature = signatures.sign(mine, b"node 7")
+    assert signatures.is_signed(signatures.public_key(mine), b"node 7", signature)
+    assert not signatures.is_signed(signatures.public_key(mine), b"node 8", signature)
+    assert not signatures.is_signed(signatures.public_key(other), b"node 7", signature)
 
 
 @pytest.mark.parametrize("signature", ["", "not base64!", as_text("00" * 63), as_text("ff" * 64)])
 def test_a_malformed_signature_is_refused_without_an_error(signature: str) -> None:
-    public = signing.public_key(signing.make_private_key())
-    assert not signing.is_signed(public, b"x", signature)
+    public = signatures.public_key(signatures.make_private_key())
+    assert not signatures.is_signed(public, b"x", signature)
 
 
 def test_a_signature_whose_answer_is_not_reduced_is_refused() -> None:
-    private = signing.make_private_key()
-    raw = base64.b64decode(signing.sign(private, b"x"))
+    private = signatures.make_private_key()
+    raw = base64.b64decode(signatures.sign(private, b"x"))
     order = 2**252 + 27742317777372353535851937790883648493
     forged = raw[:32] + (int.from_bytes(raw[32:], "little") + order).to_bytes(32, "little")
-    assert not signing.is_signed(signing.public_key(private), b"x", base64.b64encode(forged).decode())
+    assert not signatures.is_signed(signatures.public_key(private), b"x", base64.b64encode(forged).decode())
 
 
 @pytest.mark.parametrize("public", ["", "AAAA", "kein base64"])
 def test_a_malformed_public_key_is_refused_in_one_sentence(public: str) -> None:
-    with pytest.raises(signing.BadKeyError, match=r"^A key or signature .*\.$"):
-        signing.fingerprint(public)
+    with pytest.raises(signatures.BadKeyError, match=r"^A key or signature .*\.$"):
+        signatures.fingerprint(public)
 
 
 def test_the_fingerprint_is_short_enough_to_compare_aloud() -> None:
-    text = signing.fingerprint(as_text(VECTORS[0][1]))
+    text = signatures.fingerprint(as_text(VECTORS[0][1]))
     assert len(text.split(":")) == 8
-    assert text == signing.fingerprint(as_text(VECTORS[0][1]))
+    assert text == signatures.fingerprint(as_text(VECTORS[0][1]))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from farm.accounts import ticking
+from farm.accounts import ticks
 from farm.accounts.models import Tick
 from farm.alerts.tasks import AT_ONCE
 from farm.config import workers
@@ -29,7 +29,7 @@ class Slow:
         assert self.go.wait(60)
 
     def in_a_thread(self) -> threading.Thread:
-        thread = threading.Thread(target=ticking.tick("slow")(self))
+        thread = threading.Thread(target=ticks.tick("slow")(self))
         thread.start()
         assert self.started.wait(60)
         return thread
@@ -37,28 +37,28 @@ class Slow:
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
-    monkeypatch.setattr(ticking, "_note", lambda name, took_s: None)
+    monkeypatch.setattr(ticks, "_note", lambda name, took_s: None)
     return Slow()
 
 
 def test_a_slow_tick_does_not_pile_up_in_the_threads_of_the_others(slow: Slow) -> None:
     thread = slow.in_a_thread()
-    ticking.tick("slow")(slow)()
+    ticks.tick("slow")(slow)()
     assert slow.began == 1
     slow.go.set()
     thread.join()
-    ticking.tick("slow")(slow)()
+    ticks.tick("slow")(slow)()
     assert slow.began == 2
 
 
 def test_a_tick_that_hangs_does_not_stop_the_farm_for_ever(slow: Slow, monkeypatch: pytest.MonkeyPatch) -> None:
     thread = slow.in_a_thread()
-    monkeypatch.setattr(ticking, "STUCK_AFTER_S", 0.0)
+    monkeypatch.setattr(ticks, "STUCK_AFTER_S", 0.0)
     slow.go.set()
-    ticking.tick("slow")(slow)()
+    ticks.tick("slow")(slow)()
     thread.join()
     assert slow.began == 2
-    assert "slow" not in ticking._running
+    assert "slow" not in ticks._running
 
 
 @pytest.mark.django_db
@@ -68,16 +68,16 @@ def test_a_tick_that_breaks_is_not_noted_and_the_next_one_runs() -> None:
 
     for _ in range(2):
         with pytest.raises(RuntimeError, match="broken"):
-            ticking.tick("breaking")(breaks)()
+            ticks.tick("breaking")(breaks)()
     assert not Tick.objects.exists()
 
 
 @pytest.mark.django_db
 def test_when_a_tick_last_ended_can_be_read() -> None:
-    assert ticking.tick_ages_s() == {}
+    assert ticks.tick_ages_s() == {}
     for _ in range(2):
-        ticking.tick("good")(lambda: None)()
-    assert 0 <= ticking.tick_ages_s()["good"] < 60
+        ticks.tick("good")(lambda: None)()
+    assert 0 <= ticks.tick_ages_s()["good"] < 60
     assert Tick.objects.get().took_s >= 0
 
 

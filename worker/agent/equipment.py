@@ -16,7 +16,7 @@ from farm.rules.quality.looks import Search
 from worker.agent import execution
 from worker.agent.abilities import probes, selftest
 from worker.agent.home import NodeHome
-from worker.agent.kit import staging
+from worker.agent.kit import stages
 from worker.agent.kit.cache import ArtifactCache, FetchError
 from worker.agent.kit.environment import NodeEnvironment
 from worker.agent.kit.runtimes import RuntimeStore, RuntimeUnavailableError
@@ -55,7 +55,7 @@ class NodeEquipment:
         self._work = home.folder / "work"
         shutil.rmtree(self._work, ignore_errors=True)  # of an agent that was killed
         self._work.mkdir(parents=True)
-        self._stage = staging.stage_runner(home.folder / "stage")
+        self._stage = stages.stage_runner(home.folder / "stage")
         self._tell: Callable[[str], None] = lambda text: None
         self._runtimes = RuntimeStore(home.folder / "runtimes", say=self._say, allowed=allowed)
         self._cache = ArtifactCache(home.folder / "artifacts", fetch=self._fetch)

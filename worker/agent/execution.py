@@ -25,7 +25,7 @@ from farm.contract.reports import (
     RoundReport,
 )
 from worker.agent.kit.environment import NodeEnvironment
-from worker.agent.machine import pinning
+from worker.agent.machine import affinity
 from worker.agent.passes import (
     checks,
     divergence_questions,
@@ -223,7 +223,7 @@ class _Block:
             self._launcher,
             budget=self._order.budget,
             seed=f"{self._order.block}/{self._order.seed}",
-            core=pinning.core_of_block(),
+            core=affinity.core_of_block(),
             peaks=self._peaks,
             pace=self._pace,
             traces=self._round_traces,

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from worker.runner import building, faults, memory, opening, parity
+from worker.runner import backends, engine_cache, faults, memory, parity
 from worker.runner.arrays import Arrays, keep_arrays, load_arrays
-from worker.runner.opening import Engine, Kind
+from worker.runner.backends import Engine, Kind
 from worker.runner.order import CPU, Order, PhaseTimer, WrapCall
 from worker.runner.parity import Array
 
@@ -23,7 +23,7 @@ MAX_KEPT_BYTES = 16 << 20
 def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
     """Import, session and first inference timed apart; outputs against the reference; a repeat; a row of the batch."""
     inputs = load_arrays(order.inputs)
-    kind = opening.kind_of(order)
+    kind = backends.kind_of(order)
     engine = kind.open_engine(order, timer=timer)
     facts: dict[str, object] = {"requested_providers": engine.requested, "active_providers": engine.active}
     inputs = kind.choose_inputs(engine, inputs)
@@ -43,7 +43,7 @@ def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
     return {
         **facts,
         "unoptimised": unoptimised,
-        **building.cached(order, opened=_open_quietly),
+        **engine_cache.cached(order, opened=_open_quietly),
         "provider_facts": engine.provider_facts,
         "is_simulated": engine.is_simulated,
         **{f"{name}_ms": timer.phases_ms[name] for name in ("import", "session", "first")},
@@ -103,7 +103,7 @@ def _unoptimised(
     plain = replace(order, session=replace(order.session, optimization="disable"))
     quiet = PhaseTimer(launched_ns=None, entered_ns=0)
     try:
-        kind = opening.kind_of(plain)
+        kind = backends.kind_of(plain)
         feed = kind.feed(kind.open_engine(plain, timer=quiet), inputs)
         feed.run_first()
         values = feed.outputs()
@@ -116,7 +116,7 @@ def _unoptimised(
 
 
 def _open_quietly(order: Order) -> Engine:
-    return opening.kind_of(order).open_engine(order, timer=PhaseTimer(launched_ns=None, entered_ns=0))
+    return backends.kind_of(order).open_engine(order, timer=PhaseTimer(launched_ns=None, entered_ns=0))
 
 
 def _array(value: object) -> Array | None:

@@ -15,7 +15,7 @@ import onnxruntime
 
 from worker.runner import faults
 from worker.runner.order import Order, PhaseTimer, WrapCall
-from worker.runner.scoring import Array
+from worker.runner.sample_scores import Array
 from worker.runner.session import session_options
 
 IN, OUT = "in.", "out."

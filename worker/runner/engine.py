@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import onnxruntime
 
-from worker.runner import building, faults, plugins
+from worker.runner import engine_cache, faults, plugins
 from worker.runner.order import CPU, Order, PhaseTimer
 from worker.runner.session import NO_POLICY, Tune, session_options
 
@@ -88,7 +88,7 @@ def requested_providers(order: Order) -> list[str]:
 
 def provider_options(order: Order) -> dict[str, str]:
     """The order's options verbatim, and those of a provider that compiles: its cache folder and shapes."""
-    return {**building.options_of(order), **order.provider_options}
+    return {**engine_cache.options_of(order), **order.provider_options}
 
 
 def _refuse_fallback(order: Order, *, requested: list[str], active: list[str]) -> None:

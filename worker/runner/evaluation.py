@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from worker.runner import faults, scoring
+from worker.runner import faults, sample_scores
 from worker.runner.arrays import Arrays, load_arrays
+from worker.runner.bindings import choose_inputs
 from worker.runner.engine import Engine, open_engine
-from worker.runner.feeding import choose_inputs
 from worker.runner.order import EvaluationPart, Order, PhaseTimer, WrapCall
-from worker.runner.scoring import Array
+from worker.runner.sample_scores import Array
 
 LABELS = "labels"
 AT_ONCE = 64
@@ -61,8 +61,8 @@ def _judged(engine: Engine, inputs: Arrays, labels: Array, *, name: str, what: E
         rows = np.resize(picked, size) if fixed else picked
         feed = {key: np.ascontiguousarray(array[rows]) for key, array in inputs.items()}
         outputs = np.asarray(engine.session.run([name], feed)[0])[: len(picked)]
-        outputs = scoring.applied(outputs, step=what.apply, threshold=what.threshold)
-        yield scoring.judge(outputs, labels[picked], metric=what.metric)
+        outputs = sample_scores.applied(outputs, step=what.apply, threshold=what.threshold)
+        yield sample_scores.judge(outputs, labels[picked], metric=what.metric)
 
 
 def _fixed_batch(engine: Engine) -> int | None:

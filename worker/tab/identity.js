@@ -19,7 +19,7 @@ export async function publicKey(keys) {
   return base64(new Uint8Array(await crypto.subtle.exportKey("raw", keys.publicKey)));
 }
 
-/** As farm/contract/signing.py has it: SHA-256 of the public key, 16 bytes in groups of four digits. @param {string} key */
+/** As farm/contract/signatures.py has it: SHA-256 of the public key, 16 bytes in groups of four digits. @param {string} key */
 export async function fingerprintOf(key) {
   const raw = Uint8Array.from(atob(key), (sign) => sign.charCodeAt(0));
   return (await sha256(raw)).slice(0, 32).match(/.{4}/g)?.join(":") ?? "";

@@ -10,7 +10,7 @@ from farm.accounts.models import Team
 from farm.alerts.states import Cause, RoundOutcome, RoundState
 from farm.contract.cells import Runtime
 from farm.registry.models import Model, Version
-from farm.rules.changes.watching import Rule
+from farm.rules.changes.watch_rounds import Rule
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser
@@ -81,7 +81,7 @@ class WatchRound(models.Model):
     """One measurement of one version for a watch: its run, and the run that confirms what was found.
 
     `key` names the cause: the same release, version or hour starts one round only. `old` is compared with `new`;
-    `pinned` is the reference. `findings`: what waits for its confirmation, as farm.rules.changes.watching.Finding.
+    `pinned` is the reference. `findings`: what waits for its confirmation, as farm.rules.changes.watch_rounds.Finding.
     """
 
     watch = models.ForeignKey(Watch, models.CASCADE, related_name="rounds")

@@ -12,7 +12,7 @@ from farm.alerts.services.announcements import address_of, queue_message
 from farm.alerts.states import AlertEventKind, AlertState, DigestEvery, RoundOutcome, RoundState
 from farm.fleet.models import NullEstimate
 from farm.rules.cells.numbers import counted
-from farm.rules.changes.watching import expected_false_alerts
+from farm.rules.changes.watch_rounds import expected_false_alerts
 from farm.rules.comparing.margins import false_alarms
 
 LENGTHS = {DigestEvery.DAY: timedelta(days=1), DigestEvery.WEEK: timedelta(days=7)}

@@ -14,8 +14,8 @@ from farm.alerts.states import RoundOutcome, RoundState
 from farm.contract.document import Document
 from farm.fleet.states import NodeHealth
 from farm.rules.cells.numbers import counted
-from farm.rules.changes import confirmations, watching
-from farm.rules.changes.watching import Finding, Judgement
+from farm.rules.changes import confirmations, watch_rounds
+from farm.rules.changes.watch_rounds import Finding, Judgement
 from farm.runs import selectors as runs
 from farm.runs.models import Run
 from farm.runs.states import RunState
@@ -80,7 +80,7 @@ def _end(one: WatchRound) -> bool:
     findings = [Finding(**kept) for kept in one.findings]
     shown, again = judged(one, one.confirming)
     document = confirmations.explained_by(document, shown)
-    holds, gone = watching.confirmed(findings, again)
+    holds, gone = watch_rounds.confirmed(findings, again)
     if again.infra and gone:
         judgement = _with_infra(judgement, *again.infra)
     return _settle(one, judgement, findings=holds, document=document, unconfirmed=gone)
@@ -95,7 +95,7 @@ def judged(one: WatchRound, run: Run) -> tuple[Document, Judgement]:
     reviewed = {node.name for node in nodes if node.health == NodeHealth.QUARANTINED and node.name in names}
     trusted = document.model_copy(update={"cells": [c for c in document.cells if c.node not in reviewed]})
     old, new = str(watch.runtime(one.old)), str(watch.runtime(one.new))
-    judgement = watching.judge(trusted, watch.rule, old=old, new=new)
+    judgement = watch_rounds.judge(trusted, watch.rule, old=old, new=new)
     if reviewed:
         names_said = ", ".join(sorted(reviewed))
         judgement = _with_infra(judgement, f"What {names_said} measured does not count: the node is under review.")
@@ -148,10 +148,10 @@ def _sentence(judgement: Judgement, findings: list[Finding], unconfirmed: list[F
     parts: list[str] = []
     if findings:
         others = f" {counted(len(findings) - 1, 'more finding')}." if len(findings) > 1 else ""
-        parts.append(watching.worst(findings).text + others)
+        parts.append(watch_rounds.worst(findings).text + others)
     parts += judgement.infra[:1]
     if unconfirmed:
-        parts.append(f"Not confirmed by a fresh block: {watching.worst(unconfirmed).text}")
+        parts.append(f"Not confirmed by a fresh block: {watch_rounds.worst(unconfirmed).text}")
     if not parts:
         parts += [undecided.text for undecided in judgement.undecided[:1]] or list(judgement.news[:1])
     return " ".join(parts) or f"{counted(judgement.compared, 'pair')} compared, no changes to report."

@@ -16,10 +16,10 @@ from farm.alerts.selectors.releases import known
 from farm.alerts.selectors.rounds import baselines
 from farm.alerts.states import RoundState
 from farm.registry.models import Version
-from farm.rules.changes.watching import Finding
+from farm.rules.changes.watch_rounds import Finding
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.matrices.narrowing import narrowed, with_runtimes
+from farm.rules.matrices.subsets import narrowed, with_runtimes
 from farm.runs.models import Arm, Run
 from farm.runs.services import more_rounds, start_run
 from farm.runs.states import RunReason

@@ -12,8 +12,8 @@ from farm.alerts.services.announcements import tell
 from farm.alerts.services.investigations import order_investigations
 from farm.alerts.states import OPEN_ALERTS, AlertEventKind, AlertState
 from farm.contract.document import Cell, Comparison, Document
-from farm.rules.changes import watching
-from farm.rules.changes.watching import Finding, Judgement
+from farm.rules.changes import watch_rounds
+from farm.rules.changes.watch_rounds import Finding, Judgement
 from farm.rules.comparing.sides import compared
 from farm.rules.reporting.sentences import explanation, most_changed
 from farm.rules.runtimes.order import goes_back, release_order
@@ -85,7 +85,7 @@ def _come_back(one: WatchRound, alert: Alert, symptom: Symptom, finding: Finding
 
 
 def _raise(one: WatchRound, document: Document, findings: Sequence[Finding], *, node: str) -> Alert:
-    opening = watching.worst(findings)
+    opening = watch_rounds.worst(findings)
     cells = {cell.id: cell for cell in document.cells}
     alert, is_new = Alert.objects.get_or_create(
         watch=one.watch,
@@ -129,7 +129,7 @@ def _keep_symptom(
         series=finding.series,
         kind=finding.kind,
         defaults={
-            "label": watching.series_label(cells[finding.candidate])[:300],
+            "label": watch_rounds.series_label(cells[finding.candidate])[:300],
             "text": finding.text[:2000],
             "size": finding.size,
             "run": one.run,

@@ -8,7 +8,7 @@ from farm.alerts.models import Alert, Symptom, WatchRound
 from farm.alerts.services.announcements import tell
 from farm.alerts.states import OPEN_ALERTS, AlertEventKind, AlertState
 from farm.contract.document import Document
-from farm.rules.changes import watching
+from farm.rules.changes import watch_rounds
 from farm.rules.runtimes.order import release_order
 
 
@@ -33,7 +33,7 @@ def _is_well(one: WatchRound, alert: Alert, document: Document) -> bool:
     """Marks symptoms that are gone on the alert's node; resolves the alert when none is left."""
     there = [cell for cell in document.cells if cell.node in (alert.node, None)]
     old, new = str(one.watch.runtime(alert.good)), str(one.watch.runtime(one.new))
-    judgement = watching.judge(document.model_copy(update={"cells": there}), one.watch.rule, old=old, new=new)
+    judgement = watch_rounds.judge(document.model_copy(update={"cells": there}), one.watch.rule, old=old, new=new)
     for symptom in alert.symptoms.filter(resolved_in=""):
         if (symptom.kind, symptom.series) in judgement.cleared:
             Symptom.objects.filter(pk=symptom.pk).update(resolved_in=one.new)

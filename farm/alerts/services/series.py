@@ -2,7 +2,7 @@
 
 from farm.alerts.models import Point, WatchRound
 from farm.contract.document import Document
-from farm.rules.changes import watching
+from farm.rules.changes import watch_rounds
 
 
 def keep_points(one: WatchRound, document: Document) -> int:
@@ -12,7 +12,7 @@ def keep_points(one: WatchRound, document: Document) -> int:
     runtimes = {cell.runtime for cell in document.cells} - {reference}
     rows = []
     for runtime in sorted(runtimes):
-        for pair in watching.pairs(document, old=reference, new=runtime):
+        for pair in watch_rounds.pairs(document, old=reference, new=runtime):
             comparison = pair.comparison
             if comparison is None or comparison.ratio is None or comparison.verdict == "not comparable":
                 continue
@@ -21,7 +21,7 @@ def keep_points(one: WatchRound, document: Document) -> int:
                     round=one,
                     watch=watch,
                     series=pair.series,
-                    label=watching.series_label(pair.new)[:300],
+                    label=watch_rounds.series_label(pair.new)[:300],
                     node=pair.new.node or "",
                     runtime=runtime,
                     ratio=comparison.ratio,

@@ -19,15 +19,15 @@ from farm.alerts.selectors.releases import known, yanked
 from farm.contract.cells import Runtime
 from farm.contract.texts import own_words
 from farm.registry.models import Model, Version
-from farm.rules.changes.watching import Rule
+from farm.rules.changes.watch_rounds import Rule
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.matrices.narrowing import unpaired_sentence
+from farm.rules.matrices.subsets import unpaired_sentence
 from farm.rules.runtimes import releases
 from farm.rules.runtimes.distributions import WATCHED, version_of
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.runs.services import read_matrix
-from farm.runs.services.planning import Declared
+from farm.runs.services.run_plans import Declared
 
 MOST_WATCHES = 200
 # what may be changed later, and is checked like at the start

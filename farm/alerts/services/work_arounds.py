@@ -19,8 +19,8 @@ from farm.contract import document as doc
 from farm.rules.cells.numbers import counted
 from farm.rules.changes import switches
 from farm.rules.changes.switches import MOST_STEPS, Candidate, PlainCandidate, Trial
-from farm.rules.matrices.narrowing import point_at
 from farm.rules.matrices.points import Point
+from farm.rules.matrices.subsets import point_at
 from farm.rules.planning import blocks, estimates
 from farm.runs import selectors as runs
 from farm.runs.models import Run

@@ -15,7 +15,7 @@ from farm.contract.node import MAX_DOING, NODE_NAME, NodeSettings, SelfTest
 from farm.contract.reports import Facts
 from farm.contract.version import node_queue, tag_queue
 from farm.fleet.models.event import NodeEvent
-from farm.fleet.models.lending import Lending
+from farm.fleet.models.lendings import Lending
 from farm.fleet.states import HEALTH_ARROWS, NodeEventKind, NodeHealth, NodeState
 from farm.rules.planning.hours import is_within
 from farm.rules.runtimes.web import BROWSER

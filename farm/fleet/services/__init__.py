@@ -8,7 +8,7 @@ from farm.fleet.services.health import (
     resume,
     revoke,
 )
-from farm.fleet.services.lending import agree, decline, end_lapsed_lendings, share
+from farm.fleet.services.lendings import agree, decline, end_lapsed_lendings, share
 from farm.fleet.services.noise import keep_null_estimate
 from farm.fleet.services.presence import hello, mark_offline, note_doing, welcome
 from farm.fleet.services.refusals import note_refusal

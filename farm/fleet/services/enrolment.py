@@ -10,14 +10,14 @@ from farm.accounts.refusals import Conflict, Missing, NotAllowed, Refusal, TooMa
 from farm.accounts.secrecy import HINT_LENGTH, digest_of_secret, new_secret
 from farm.accounts.selectors import can_manage, can_write, teams_visible_to
 from farm.accounts.services import record
-from farm.contract import signing
+from farm.contract import signatures
 from farm.contract.node import SIGNATURE_WINDOW_S, Enrolment, SecretGrant, SecretRequest, secret_message
 from farm.contract.numbers import is_row_number
 from farm.contract.version import CONTRACT_VERSION
 from farm.fleet.models import EnrolmentCode, Node, NodeSecret
+from farm.fleet.services.owners import must_be_vouched
 from farm.fleet.services.refusals import note_enrolment
 from farm.fleet.services.tags import check_facts
-from farm.fleet.services.vouching import must_be_vouched
 from farm.fleet.states import NodeEventKind, NodeHealth
 
 CODE_PREFIX = "ofe_"
@@ -161,8 +161,8 @@ def _check_enrolment(enrolment: Enrolment) -> None:
             hint="Install the same release of onnxfarm on the node as on the farm.",
         )
     try:
-        signing.fingerprint(enrolment.public_key)
-    except signing.BadKeyError as problem:
+        signatures.fingerprint(enrolment.public_key)
+    except signatures.BadKeyError as problem:
         raise Unprocessable(str(problem), code="bad_key") from problem
     check_facts(enrolment.facts)
 
@@ -197,7 +197,7 @@ def _enrolled(enrolment: Enrolment) -> Node:
         owner=code.created_by,
         name=enrolment.name,
         public_key=enrolment.public_key,
-        fingerprint=signing.fingerprint(enrolment.public_key),
+        fingerprint=signatures.fingerprint(enrolment.public_key),
         health=NodeHealth.ACTIVE if code.auto_approve else NodeHealth.PENDING,
         contract_version=enrolment.contract_version,
         facts_json=enrolment.facts.model_dump(mode="json"),
@@ -247,7 +247,7 @@ def _proven_node(request: SecretRequest, *, now: datetime) -> Node:
         )
     node = Node.objects.filter(pk=request.node_id).first() if is_row_number(request.node_id) else None
     message = secret_message(request.node_id, request.signed_at)
-    if node is None or not signing.is_signed(node.public_key, message, request.signature):
+    if node is None or not signatures.is_signed(node.public_key, message, request.signature):
         raise NotAllowed("The signature does not fit a node of this farm.", code="bad_signature")
     if node.health == NodeHealth.RETIRED:
         raise NotAllowed(f"{node.name} was removed from this farm.", code="retired")

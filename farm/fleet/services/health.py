@@ -12,7 +12,7 @@ from farm.contract.node import NodeSettings, Tag
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.texts import own_words
 from farm.fleet.models import Node
-from farm.fleet.services.vouching import must_be_vouched, why_unvouched
+from farm.fleet.services.owners import must_be_vouched, why_unvouched
 from farm.fleet.states import NodeEventKind, NodeHealth, NodeState
 from farm.rules.planning.hours import is_zone
 

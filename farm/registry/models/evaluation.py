@@ -6,8 +6,8 @@ from farm.contract.cells import FileRef
 from farm.contract.evaluation import EvaluationOrder, EvaluationRecipe
 from farm.registry.models.artifact import Artifact
 from farm.registry.models.blob import Blob
-from farm.registry.models.making import Making
 from farm.registry.models.model import Version
+from farm.registry.models.products import Making
 from farm.registry.states import MakingState
 
 

@@ -3,7 +3,7 @@
 from django.db import models
 
 from farm.contract.cells import FileRef
-from farm.registry.models.making import Making
+from farm.registry.models.products import Making
 
 
 class WebRuntime(Making):

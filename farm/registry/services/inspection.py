@@ -11,9 +11,9 @@ from farm.accounts.refusals import Refusal
 from farm.accounts.services import record
 from farm.registry.models import Version
 from farm.registry.services.given import Bench, accept_calibration, accept_given
-from farm.registry.services.keeping import at_work
-from farm.registry.services.making import ensure_outline
+from farm.registry.services.heartbeats import at_work
 from farm.registry.services.messages import INSPECT, hint
+from farm.registry.services.products import ensure_outline
 from farm.registry.states import VersionState
 from farm.registry.workbench import bench, lay_out
 from farm.rules.cells import fills

@@ -10,7 +10,7 @@ from django.utils import timezone
 from farm.accounts.refusals import Conflict, Missing
 from farm.registry import storage
 from farm.registry.models import Outline, Version
-from farm.registry.services.making import ensure_outline
+from farm.registry.services.products import ensure_outline
 from farm.registry.states import MakingState, VersionState
 
 # whoever looks at a failed outline again so much later has it tried again, where the model was not the reason

@@ -12,8 +12,8 @@ from farm.accounts.services import record
 from farm.contract.base import digest_of
 from farm.registry.bundles import Part, sort_out
 from farm.registry.models import Artifact, ArtifactFile, Model, Version
-from farm.registry.services.describing import checked_name, checked_note
-from farm.registry.services.evaluating import keep_evaluation, read_recipe
+from farm.registry.services.descriptions import checked_name, checked_note
+from farm.registry.services.evaluations import keep_evaluation, read_recipe
 from farm.registry.services.messages import INSPECT, hint
 from farm.registry.services.room import check_quota, keep_blob, room_left
 from farm.registry.states import BUNDLE_ROLES, FileRole, VersionState

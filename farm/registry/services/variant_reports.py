@@ -6,7 +6,7 @@ from farm.accounts.models import User
 from farm.accounts.refusals import Conflict, NotAllowed
 from farm.accounts.selectors import can_write
 from farm.registry.models import Variant, VariantReport
-from farm.registry.services.making import ensure_report
+from farm.registry.services.products import ensure_report
 from farm.registry.states import MakingState
 
 

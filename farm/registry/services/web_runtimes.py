@@ -9,8 +9,8 @@ from farm.accounts.refusals import Conflict, Missing
 from farm.contract.cells import FileRef
 from farm.registry import npm, storage
 from farm.registry.models import WebRuntime
-from farm.registry.services.carrying import carry_out
-from farm.registry.services.making import ensure_web_runtime
+from farm.registry.services.pending_rows import carry_out
+from farm.registry.services.products import ensure_web_runtime
 from farm.registry.states import MakingState
 from farm.registry.workbench import bench
 from farm.rules.runtimes import web

@@ -10,8 +10,8 @@ from django.db import transaction
 from farm.accounts.refusals import Conflict
 from farm.registry.bundles import Part
 from farm.registry.models import Artifact, Blob, EvaluationData, Outline, Preparation, Variant, VariantReport
-from farm.registry.services.carrying import carry_out
 from farm.registry.services.given import Bench
+from farm.registry.services.pending_rows import carry_out
 from farm.registry.services.room import store_blob
 from farm.registry.services.uploads import store_artifact
 from farm.registry.states import FileRole

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from farm.contract.document import Cell, Comparison, Document
-from farm.rules.changes.watching import place_of
+from farm.rules.changes.watch_rounds import place_of
 from farm.rules.comparing.sides import turned
 
 Place = tuple[str, ...]

@@ -8,7 +8,7 @@ from farm.contract.document import Cell, Comparison, Document
 from farm.contract.reasons import CellStatus
 from farm.rules.cells import label
 from farm.rules.cells.numbers import change
-from farm.rules.changes import watching
+from farm.rules.changes import watch_rounds
 from farm.rules.reporting import metric_changes
 from farm.rules.tracing.placement import cell_changes
 
@@ -54,7 +54,7 @@ class GateAnswer:
 
 def judge_gate(document: Document, *, old: str, new: str, fail_on: Collection[str]) -> GateAnswer:
     """Check every point that was asked of both runtimes (`distribution==version`); `fail_on`: checks that fail it."""
-    pairs = watching.pairs(document, old=old, new=new)
+    pairs = watch_rounds.pairs(document, old=old, new=new)
     findings = [
         Finding(check, pair.old.id, pair.new.id, text, is_failure=check in fail_on)
         for pair in pairs
@@ -116,7 +116,7 @@ def _checks(pair: Comparison | None, *, old: Cell, new: Cell) -> list[tuple[Chec
     found += _bigger(pair, where=where, old=old)
     if new.parity.verdict == "fail" and old.parity.verdict != "fail":
         found.append(("parity", f"{where} fails parity: {new.parity.text or 'outputs differ beyond tolerance'}"))
-    elif new.parity.verdict == "fail" and (grown := watching.parity_growth(old.parity.outputs, new.parity.outputs)):
+    elif new.parity.verdict == "fail" and (grown := watch_rounds.parity_growth(old.parity.outputs, new.parity.outputs)):
         found.append(("parity", f"{where} is further off than {old.runtime}: {grown}"))
     found += [("placement", f"{where}: {change.sentence()}") for change in cell_changes(old, new) if change.is_worse]
     return found

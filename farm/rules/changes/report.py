@@ -22,7 +22,7 @@ from farm.rules.cells.matrices import PlainMatrix, point_of
 from farm.rules.cells.numbers import change, mebibytes, microseconds, milliseconds
 from farm.rules.cells.session_sets import OPTIONS, set_of
 from farm.rules.cells.values import plain_of
-from farm.rules.changes import watching
+from farm.rules.changes import watch_rounds
 from farm.rules.comparing.sides import compared
 from farm.rules.reporting import sentences
 from farm.rules.reporting.locks import lock
@@ -142,8 +142,8 @@ def _title(case: Case) -> str:
     comparison = case.comparison
     if comparison is not None and comparison.verdict == "slower" and comparison.ratio is not None:
         size, _ = change(comparison.ratio, comparison.ci_low or 1.0, comparison.ci_high or 1.0)
-        return f"[Performance] {size} slower: {sides}, {as_text(watching.series_label(case.new))}"
-    return f"[Regression] {sides}: {as_text(watching.series_label(case.new))}"
+        return f"[Performance] {size} slower: {sides}, {as_text(watch_rounds.series_label(case.new))}"
+    return f"[Regression] {sides}: {as_text(watch_rounds.series_label(case.new))}"
 
 
 def _measured(case: Case) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from farm.rules.comparing import spending
+from farm.rules.comparing import look_levels
 
 Verdict = Literal["slower", "faster", "equal", "undecided", "not comparable"]
 
@@ -53,7 +53,7 @@ def sentence(comparison: Comparison) -> str:
         f"new / old = {comparison.ratio:.4g} ({100 * comparison.ci_level:.3g} % interval {comparison.ci_low:.4g} to "
         f"{comparison.ci_high:.4g}, {comparison.rounds_used} rounds, {comparison.test} p = {comparison.p:.2g})"
     )
-    said = [f"{comparison.verdict}: {figures}{_because(comparison)}", spending.sentence(comparison.rounds_used)]
+    said = [f"{comparison.verdict}: {figures}{_because(comparison)}", look_levels.sentence(comparison.rounds_used)]
     return " ".join(text for text in said if text)
 
 
@@ -65,8 +65,8 @@ def _because(comparison: Comparison) -> str:
         return f", beyond the margin of {margin}."
     if comparison.reason:
         return f". {comparison.reason}"
-    if comparison.rounds_used < spending.LOOKS[0]:
-        return f". {spending.too_few(comparison.rounds_used)}"
+    if comparison.rounds_used < look_levels.LOOKS[0]:
+        return f". {look_levels.too_few(comparison.rounds_used)}"
     wait = (
         f"about {comparison.rounds_needed} rounds would decide"
         if comparison.rounds_needed

@@ -10,7 +10,7 @@ import numpy as np
 
 from farm.rules.comparing import power, special, statistics
 from farm.rules.comparing.comparisons import INTERVAL_LEVEL, TOTAL_LEVEL, Comparison, Verdict
-from farm.rules.comparing.spending import EQUALITY_LEVEL
+from farm.rules.comparing.look_levels import EQUALITY_LEVEL
 from farm.rules.comparing.statistics import Floats
 
 EXACT_TEST = "exact Mann-Whitney"

@@ -25,9 +25,9 @@ from typing import NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from farm.rules.comparing import flips, multiplicity, power, special, spending, statistics, unpaired
+from farm.rules.comparing import flips, look_levels, multiplicity, power, special, statistics, unpaired
 from farm.rules.comparing.comparisons import INTERVAL_LEVEL, MARGIN, TOTAL_LEVEL, Comparison, Verdict
-from farm.rules.comparing.spending import FLIP_FROM_ROUNDS, LOOKS, SIGN_FROM_ROUNDS, Levels
+from farm.rules.comparing.look_levels import FLIP_FROM_ROUNDS, LOOKS, SIGN_FROM_ROUNDS, Levels
 from farm.rules.comparing.statistics import Floats
 
 T_TEST = "paired t"
@@ -171,7 +171,7 @@ def _looks_at_rows(ratios: Floats, *, margin: float, looks: Sequence[int]) -> It
     due = [rounds for rounds in looks if rounds <= available] or [available]
     still_open = np.arange(len(ratios))
     for place, rounds in enumerate(due):
-        levels = spending.levels(place)
+        levels = look_levels.levels(place)
         look = _look_at(ratios[still_open, :rounds], levels, margin=margin, may_decide=rounds in looks)
         stays = look.verdict == _UNDECIDED
         for row in np.flatnonzero(~stays | (rounds == due[-1])):
@@ -246,7 +246,7 @@ def _t_interval(row: Floats, level: float) -> tuple[float, float]:
 def _comparison_of(look: _Look, row: int, *, margin: float, looks: Sequence[int]) -> Comparison:
     verdict = _VERDICTS[look.verdict[row]]
     # fewer rounds than the first look do not know their own spread well enough to say that none will do
-    known = looks if look.rounds >= looks[0] else looks[: spending.PLANNED]
+    known = looks if look.rounds >= looks[0] else looks[: look_levels.PLANNED]
     later = [more for more in known if look.rounds < more <= power.MOST_ROUNDS]
     location, deviation = float(look.location[row]), float(look.deviation[row])
     needed: int | None = look.rounds

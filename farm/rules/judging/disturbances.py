@@ -4,11 +4,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from farm.rules.cells.numbers import counted, percent
-from farm.rules.comparing import spending
-from farm.rules.judging.pairing import Paired
+from farm.rules.comparing import look_levels
+from farm.rules.judging.counted_rounds import Paired
 
 if TYPE_CHECKING:
-    from farm.rules.judging.judging import Judged
+    from farm.rules.judging.block_verdicts import Judged
 
 
 def explained(judged: "Judged", paired: Paired) -> "Judged":
@@ -24,7 +24,7 @@ def too_few(counting: int, *, measured: int, least: int, is_out_of_time: bool) -
 
     `counting`: of those that were measured, the rounds that have a pair.
     """
-    text = spending.too_few(measured, least=least)
+    text = look_levels.too_few(measured, least=least)
     if counting < measured:
         has = "has" if counting == 1 else "have"
         some = f"{counting} of {counted(measured, 'round')} {has} both samples undisturbed"

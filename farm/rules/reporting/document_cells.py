@@ -17,7 +17,7 @@ from farm.rules.reporting import accuracies, generated, parities, phases
 from farm.rules.reporting.fed import inputs_of
 from farm.rules.reporting.records import BlockRecord, RunRecord
 from farm.rules.runtimes import providers
-from farm.rules.tracing import executing
+from farm.rules.tracing import executions
 
 # of each cell, those that take the most time
 MOST_OPERATORS = 256
@@ -187,7 +187,7 @@ def _traced(trace: TraceReport | None) -> dict[str, object]:
         "operators": [
             doc.OperatorTime(**operator.model_dump(exclude={"calls"})) for operator in ordered[:MOST_OPERATORS]
         ],
-        "executed": executing.as_counts(executing.histogram(trace.operators)),
+        "executed": executions.as_counts(executions.histogram(trace.operators)),
     }
 
 

@@ -14,7 +14,7 @@ from farm.rules.cells.numbers import counted
 from farm.rules.comparing import multiplicity
 from farm.rules.comparing.quantities import change_of
 from farm.rules.judging import work
-from farm.rules.judging.judging import EXPLAINED_AXES, BlockJudge, Judged
+from farm.rules.judging.block_verdicts import EXPLAINED_AXES, BlockJudge, Judged
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.reporting import accuracies, document_cells, metric_changes, operator_changes, sentences

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from farm.contract import document as doc
-from farm.rules.judging.judging import EXPLAINED_AXES, BlockJudge, Judged
+from farm.rules.judging.block_verdicts import EXPLAINED_AXES, BlockJudge, Judged
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import ROUNDS
 from farm.rules.tracing.attribution import FEWEST_TRACES, Attribution, NodeChange, attribute

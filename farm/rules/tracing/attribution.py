@@ -14,7 +14,7 @@ from typing import Protocol
 
 from farm.contract.reports import Operator, TraceReport
 from farm.rules.comparing.comparisons import Comparison
-from farm.rules.tracing.executing import joint_groups
+from farm.rules.tracing.executions import joint_groups
 
 # An attribution rests on at least so many traces of each arm.
 FEWEST_TRACES = 5

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from farm.contract.document import Cell
-from farm.rules.tracing.executing import (
+from farm.rules.tracing.executions import (
     Executed,
     Execution,
     Histogram,

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from farm.contract.reports import TraceReport
 from farm.rules.comparing.comparisons import Comparison
-from farm.rules.comparing.joining import joined
+from farm.rules.comparing.pooled import joined
 from farm.rules.tracing.attribution import Attribution, attributed, heads_of, times_of
-from farm.rules.tracing.executing import joint_groups
+from farm.rules.tracing.executions import joint_groups
 from farm.rules.tracing.node_verdicts import Pair, judge_nodes
 
 # µs by own node, in the order of `own_nodes`

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from farm.contract.cells import CellSpec
 from farm.fleet.models import Node
 from farm.fleet.selectors import offer_of
-from farm.rules.planning.resolving import takes
+from farm.rules.planning.resolution import takes
 from farm.runs.models import Block
 from farm.runs.states import BlockState
 

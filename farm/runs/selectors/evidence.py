@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 from farm.contract import reports
 from farm.contract.reports import CheckReport
 from farm.registry.states import MakingState
-from farm.rules.judging.judging import BlockJudge
+from farm.rules.judging.block_verdicts import BlockJudge
 from farm.runs.models import Block, Report
 from farm.runs.states import AttemptState
 

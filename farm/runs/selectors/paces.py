@@ -16,7 +16,7 @@ from django.utils import timezone
 from farm.contract.cells import Budget
 from farm.registry.models import Version
 from farm.rules.planning.estimates import ROUNDS, SLOW_MODEL_S
-from farm.rules.planning.remaining import Ahead, expected_rounds, seconds_left
+from farm.rules.planning.time_left import Ahead, expected_rounds, seconds_left
 from farm.runs.models import Block, CellDocument, Report, Run
 from farm.runs.selectors.evidence import COUNTED
 from farm.runs.states import OPEN_BLOCKS, BlockState

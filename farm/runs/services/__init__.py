@@ -1,16 +1,16 @@
 from farm.runs.services.bell import ring, ring_again, tell_waiting_runs
-from farm.runs.services.clearing import clear_unnamed
-from farm.runs.services.concluding import add_leads, conclude_runs
-from farm.runs.services.continuing import cancel_run, more_rounds
-from farm.runs.services.diverging import accept_part, ask_divergence
-from farm.runs.services.drawing import read_trace, timeline_of
-from farm.runs.services.feeding import release_ready_blocks
-from farm.runs.services.leasing import claim_block, heartbeat, held_attempt, held_by_token
-from farm.runs.services.planning import must_be_meant, plan_run, read_matrix
-from farm.runs.services.reporting import accept_report
-from farm.runs.services.starting import start_run
-from farm.runs.services.sweeping import sweep
-from farm.runs.services.tracing import accept_trace
+from farm.runs.services.cleanup import clear_unnamed
+from farm.runs.services.conclusion import add_leads, conclude_runs
+from farm.runs.services.continuation import cancel_run, more_rounds
+from farm.runs.services.divergences import accept_part, ask_divergence
+from farm.runs.services.leases import claim_block, heartbeat, held_attempt, held_by_token
+from farm.runs.services.readiness import release_ready_blocks
+from farm.runs.services.recovery import sweep
+from farm.runs.services.reports import accept_report
+from farm.runs.services.run_plans import must_be_meant, plan_run, read_matrix
+from farm.runs.services.submission import start_run
+from farm.runs.services.timelines import read_trace, timeline_of
+from farm.runs.services.traces import accept_trace
 
 __all__ = [
     "accept_part",

@@ -3,8 +3,8 @@
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import CheckReport, Report, RoundReport
 from farm.runs.models import Arm, Block
-from farm.runs.services.finishing import finish_run_if_over
-from farm.runs.services.stopping import end_arms, stop_block
+from farm.runs.services.completion import finish_run_if_over
+from farm.runs.services.stops import end_arms, stop_block
 from farm.runs.states import OPEN_BLOCKS, EventKind
 
 

@@ -22,7 +22,7 @@ from farm.contract.reports import (
 from farm.contract.sustained import CurveReport
 from farm.registry.models import EvaluationData
 from farm.rules.cells import scenarios
-from farm.rules.judging.judging import MORE_TRACES
+from farm.rules.judging.block_verdicts import MORE_TRACES
 from farm.rules.judging.summaries import TimingsProblem, unpack_timings
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.quality import evaluation

@@ -24,8 +24,8 @@ def check(payload: payloads.Evaluation) -> dict[str, object]:
 
     Answers how many samples there are, the output that is judged, and how many classes it tells apart (None for
     errors). `apply` is one of softmax, argmax, threshold or None, `output` None is the first. The same rules judge on a
-    node, in worker.runner.scoring. Raises Problem: bad_arrays, bad_labels, bad_output, too_many_samples, inputs_*,
-    not_loaded, inference_failed.
+    node, in worker.runner.sample_scores. Raises Problem: bad_arrays, bad_labels, bad_output, too_many_samples,
+    inputs_*, not_loaded, inference_failed.
     """
     facts = signature.of(model_file.read(Path(payload["folder"]), payload["main"]))
     inputs, labels = _opened(Path(payload["data"]))

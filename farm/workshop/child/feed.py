@@ -12,7 +12,7 @@ import onnx
 import onnxruntime
 
 from farm.rules.cells import fills
-from farm.workshop.child import filling, inputs, model_file, payloads, signature, sizing, trying, walk
+from farm.workshop.child import input_values, inputs, model_file, payloads, signature, size_candidates, trials, walk
 from farm.workshop.problems import Problem, answering, shown
 
 # all tries together; what a child gets is more
@@ -63,7 +63,7 @@ def likeliest(
     model: onnx.ModelProto, facts: signature.Signature, *, batch: int = 1
 ) -> tuple[dict[str, int], dict[str, str]]:
     """Sizes and fills that would be tried first."""
-    return next(sizing.candidates(model, facts, batch=batch)), filling.fills_of(model, facts)
+    return next(size_candidates.candidates(model, facts, batch=batch)), input_values.fills_of(model, facts)
 
 
 def found_for(model: onnx.ModelProto, stored: Path | bytes, *, batch: int = 1) -> Found:
@@ -76,8 +76,8 @@ def found_for(model: onnx.ModelProto, stored: Path | bytes, *, batch: int = 1) -
     if any(port["shape"] is None for port in facts["inputs"]) or not _is_open(facts):
         return Found(sizes, texts)
     try:
-        session = trying.load(stored)
-    except trying.NoSessionError:
+        session = trials.load(stored)
+    except trials.NoSessionError:
         return Found(sizes, texts)
     return _tried(model, facts, texts, session=session, batch=batch)
 
@@ -100,15 +100,15 @@ def _tried(
     ends_at = time.monotonic() + _ALL_S
     tried: list[dict[str, int]] = []
     said = ""
-    for sizes in sizing.candidates(model, facts, batch=batch):
+    for sizes in size_candidates.candidates(model, facts, batch=batch):
         if tried and time.monotonic() >= ends_at:
             break
         tried.append(sizes)
         began = time.monotonic()
         try:
             feed = inputs.seeded(model, facts, chosen=sizes, seed=0, asked=texts)
-            complaint = trying.complaint(session, feed)
-        except trying.TookTooLongError:
+            complaint = trials.complaint(session, feed)
+        except trials.TookTooLongError:
             return Found(sizes, texts, len(tried))
         except Problem as problem:
             complaint = problem.text
@@ -152,7 +152,7 @@ def _is_same_work(model: onnx.ModelProto, path: Path, found: Found, *, folder: P
     facts = signature.of(model)
     feeds = [inputs.seeded(model, facts, chosen=found.sizes, seed=seed, asked=found.inputs) for seed in _SEEDS]
     try:
-        work = trying.work_of(path, feeds, folder=folder, limit_s=1.0 + _MANY * took_s)
-    except (trying.NoSessionError, trying.TookTooLongError, OSError, ValueError, LookupError, TypeError):
+        work = trials.work_of(path, feeds, folder=folder, limit_s=1.0 + _MANY * took_s)
+    except (trials.NoSessionError, trials.TookTooLongError, OSError, ValueError, LookupError, TypeError):
         return False
     return bool(work) and max(work) <= (1 + _MOST_DIFFERENCE) * min(work)

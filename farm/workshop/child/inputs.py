@@ -10,7 +10,7 @@ import onnx
 from onnx import numpy_helper
 
 from farm.workshop import arrays, sizes
-from farm.workshop.child import filling, model_file, payloads, signature
+from farm.workshop.child import input_values, model_file, payloads, signature
 from farm.workshop.problems import Problem, answering, first_line, shown
 
 _MAX_BYTES = 2 << 30
@@ -80,11 +80,11 @@ def seeded(
     if total > _MAX_BYTES:
         text = f"The inputs would take {total:,} bytes, the limit is {_MAX_BYTES:,}: choose a smaller batch or shapes."
         raise Problem("inputs_too_large", text)
-    texts = {**filling.fills_of(model, facts), **asked}
+    texts = {**input_values.fills_of(model, facts), **asked}
     made = {}
     for at, port in enumerate(facts["inputs"]):
         name = port["name"]
-        made[name] = filling.array_of(texts[name], port, shape=shapes[name], sizes=chosen, seeds=(seed, at))
+        made[name] = input_values.array_of(texts[name], port, shape=shapes[name], sizes=chosen, seeds=(seed, at))
     return made
 
 

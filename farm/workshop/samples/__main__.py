@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from farm.workshop.samples import making
+from farm.workshop.samples import builders
 
 
 def main() -> int:
@@ -11,7 +11,7 @@ def main() -> int:
     if len(sys.argv) != 2:
         print("usage: python -m farm.workshop.samples OUT_DIR", file=sys.stderr)
         return 2
-    for path in making.write_all(Path(sys.argv[1])):
+    for path in builders.write_all(Path(sys.argv[1])):
         print(path)
     return 0
 

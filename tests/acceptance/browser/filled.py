@@ -30,7 +30,7 @@ from typing import Any
 
 from farm.config.embedded.plan import free_port, make_plan
 from farm.config.embedded.processes import AGENT, EmbeddedFarm
-from farm.workshop.samples import making
+from farm.workshop.samples import builders
 from tests.acceptance.conftest import ROOT, LiveFarm, accepted
 from tests.integration.alerts.receiver import receiving
 
@@ -88,7 +88,7 @@ class Story:
         (self.folder / "kept.json").write_text(json.dumps(self.kept, indent=1))
 
     def sample(self, name: str) -> Path:
-        return making.write_model(name, self.folder / "samples")
+        return builders.write_model(name, self.folder / "samples")
 
     def measured(self, model: str, matrix: dict[str, Any]) -> None:
         """One run of a sample, to its end."""
@@ -118,7 +118,7 @@ def webgpu(story: Story) -> None:
 
 def digits(story: Story) -> None:
     """Six variants of a model with labelled data: latency against accuracy and size."""
-    paths = {path.name: str(path) for path in making.write_all(story.folder / "samples")}
+    paths = {path.name: str(path) for path in builders.write_all(story.folder / "samples")}
     story.farm.command(
         "submit", paths["digits.onnx"], "--evaluation", paths["digits.evaluation.npz"],
         "--calibration", paths["digits.calibration.npz"], "--matrix", str(ROOT / "docs/examples/digits.yaml"), "--wait",

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 
-from farm.workshop.samples import making
+from farm.workshop.samples import builders
 from tests.acceptance.browser.chromium import CHROMIUM, SWITCHES
 from tests.acceptance.browser.unscrolled import assert_says_who_how_much_how_sure_and_why
 from tests.acceptance.conftest import LiveFarm, live_farm
@@ -244,7 +244,7 @@ def walked(name: str, browser: Browser, *, pictures: Path | None) -> bool:
     with tempfile.TemporaryDirectory(prefix="onnxfarm-journey-") as folder:
         os.environ["ONNXFARM_HOST_LOCK"] = str(Path(folder) / "lock")
         samples = Path(folder) / "samples"
-        making.write_all(samples)
+        builders.write_all(samples)
         with contextmanager(live_farm)(Path(folder) / "home", with_node=name != "hardware-owner") as farm:
             # the browser draws on the cores that are measured: nothing moves in it
             context = browser.new_context(viewport=LAPTOP, reduced_motion="reduce")  # type: ignore[arg-type]

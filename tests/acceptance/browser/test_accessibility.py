@@ -15,7 +15,7 @@ from farm.alerts.services.channels import create_channel
 from farm.fleet.states import NodeHealth
 from farm.registry.models import Variant
 from farm.registry.states import VersionState
-from farm.runs.services.sharing import share
+from farm.runs.services.share_links import share
 from tests.acceptance.browser.conftest import LAPTOP, sign_in
 from tests.integration.alerts.driving import make_watch
 from tests.integration.dashboard import rows, watching

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from farm.workshop.samples import making
+from farm.workshop.samples import builders
 from tests.acceptance.browser.conftest import LAPTOP, Watch, press_sign_in, wait_for_chart
 from tests.acceptance.browser.unscrolled import assert_says_who_how_much_how_sure_and_why
 from tests.acceptance.conftest import LiveFarm
@@ -48,7 +48,7 @@ def decided(farm: LiveFarm, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_who_is_slower_by_how_much_how_surely_and_through_what(farm: LiveFarm, page: Page, tmp_path: Path) -> None:
-    document = farm.submit(making.write_model("transformer", tmp_path), MATRIX)
+    document = farm.submit(builders.write_model("transformer", tmp_path), MATRIX)
     comparison = decided(farm, document)
     page.goto(f"{farm.url}/runs/{document['run']}/")
     wait_for_chart(page)

@@ -18,7 +18,7 @@ from farm.accounts.models import Membership, Team, User
 from farm.accounts.secrecy import digest_of_secret
 from farm.accounts.services import issue_token
 from farm.accounts.states import Scope
-from farm.alerts.selectors.standing import badge_key
+from farm.alerts.selectors.badges import badge_key
 from farm.alerts.services.channels import create_channel
 from farm.contract.blocks import Lease
 from farm.contract.node import ATTEMPT_TOKEN_HEADER
@@ -30,7 +30,7 @@ from farm.registry.models import Blob, Version
 from farm.registry.services import begin_upload
 from farm.runs.models import Divergence, Run
 from farm.runs.services import claim_block
-from farm.runs.services.sharing import share
+from farm.runs.services.share_links import share
 from tests.integration.access.table import Line
 from tests.integration.alerts.driving import make_watch
 from tests.integration.dashboard import rows
@@ -275,9 +275,9 @@ def _channel(world: World) -> dict[str, Any]:
 
 
 def _enrolment(world: World) -> dict[str, Any]:
-    from farm.contract import signing
+    from farm.contract import signatures
 
-    key = signing.public_key(NodeClient().private)
+    key = signatures.public_key(NodeClient().private)
     code = "ofe_nobody-made-this"
     return {"code": code, "name": "x", "public_key": key, "facts": FACTS, "contract_version": CONTRACT_VERSION}
 

@@ -5,7 +5,7 @@ import pytest
 from farm.accounts.models import User
 from farm.accounts.refusals import Invalid
 from farm.alerts.models import Alert, Point, Watch, WatchRound
-from farm.alerts.selectors.standing import standing_of
+from farm.alerts.selectors.badges import standing_of
 from farm.alerts.services import triage
 from farm.alerts.services.causes import call_watch
 from farm.alerts.services.investigations import ask_since_when

@@ -12,7 +12,7 @@ from typer.testing import Result
 from farm.accounts.models import Membership, Team, Token, User
 from farm.accounts.services import create_owner, issue_token
 from farm.accounts.states import Role, Scope
-from farm.fleet.joining import wheel_link
+from farm.fleet.enrolment import wheel_link
 from onnxfarm.remote.account import Account
 
 Command = Callable[..., Result]

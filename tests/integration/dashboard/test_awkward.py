@@ -21,7 +21,7 @@ from farm.fleet.states import NodeHealth, NodeState
 from farm.registry.models import Model
 from farm.registry.states import VersionState
 from farm.runs.services import cancel_run
-from farm.runs.services.sharing import share
+from farm.runs.services.share_links import share
 from tests.integration.alerts.driving import make_watch
 from tests.integration.dashboard import rows, watching
 from tests.integration.dashboard.pages import assert_is_page

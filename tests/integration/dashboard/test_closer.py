@@ -12,7 +12,7 @@ from farm.accounts.models import User
 from farm.registry import storage
 from farm.runs import services
 from farm.runs.models import Run, TraceReading
-from farm.runs.services import drawing
+from farm.runs.services import timelines
 from farm.workshop import orders
 from tests.integration.dashboard.conftest import client_of
 from tests.integration.dashboard.pages import assert_is_page
@@ -55,7 +55,7 @@ def address(run: Run) -> str:
 def test_the_timeline_is_drawn_and_stands_as_a_table_too(signed_in: Client, run: Run) -> None:
     store(run, gzip.compress(json.dumps(trace()).encode()), digest="a1" * 32)
     first = signed_in.get(address(run)).content.decode()
-    assert drawing.WAITS in first
+    assert timelines.WAITS in first
     assert 'hx-trigger="load delay:2s"' in first
     # its head comes with the timeline; the cell's page, which fetches this part, keeps its own
     assert 'hx-select-oob="#closer-title"' in first
@@ -112,7 +112,7 @@ def test_a_trace_is_read_in_the_workshop_and_never_by_the_web_process(
     parsed: list[object] = []
     monkeypatch.setattr("farm.rules.tracing.timeline.timeline", parsed.append)
     for _ in range(3):
-        assert drawing.WAITS in signed_in.get(address(run)).content.decode()
+        assert timelines.WAITS in signed_in.get(address(run)).content.decode()
     assert (parsed, TraceReading.objects.get().tries) == ([], 1)
     read(run)
     assert parsed == []
@@ -132,10 +132,10 @@ def test_a_trace_with_too_many_events_is_left_to_perfetto(
 def test_a_reading_whose_worker_is_lost_is_asked_again_and_then_given_up(signed_in: Client, run: Run) -> None:
     store(run, gzip.compress(json.dumps(trace()).encode()), digest="f3" * 32)
     for tries in (1, 2, 3):
-        assert drawing.WAITS in assert_is_page(signed_in.get(address(run)))
+        assert timelines.WAITS in assert_is_page(signed_in.get(address(run)))
         assert TraceReading.objects.get().tries == tries
-        TraceReading.objects.update(asked_at=timezone.now() - 2 * drawing.ASKED_AGAIN_AFTER)
-    assert drawing.LOST in assert_is_page(signed_in.get(address(run)))
+        TraceReading.objects.update(asked_at=timezone.now() - 2 * timelines.ASKED_AGAIN_AFTER)
+    assert timelines.LOST in assert_is_page(signed_in.get(address(run)))
 
 
 def test_a_trace_that_is_too_long_is_left_to_perfetto(

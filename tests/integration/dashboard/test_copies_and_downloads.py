@@ -17,7 +17,7 @@ from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.registry.selectors import model_facts
 from farm.rules.matrices import matrix
-from farm.rules.planning import planning
+from farm.rules.planning import planner
 from farm.runs.models import Run
 from farm.runs.selectors import pages
 from tests.integration.alerts.driving import make_watch, offer
@@ -69,7 +69,7 @@ def test_the_matrix_that_a_page_copies_is_of_its_very_cells(signed_in: Client, r
     chosen = f"/compare/?cells={run.pk}:c1&cells={run.pk}:c5"
     for path, names in ((f"/runs/{run.pk}/cells/c5/", ["c5"]), (chosen, ["c1", "c5"])):
         declared = matrix.parse(copied(signed_in, path)["YAML"])
-        plan = planning.plan(declared, model_facts(run.version), seed=run.seed)
+        plan = planner.plan(declared, model_facts(run.version), seed=run.seed)
         again = {arm.spec.digest for block in plan.blocks for arm in block.arms}
         assert again == {specs[name].digest for name in names}
     with pytest.raises(Missing):

@@ -7,7 +7,7 @@ from django.test import Client
 from farm.accounts.models import User
 from farm.fleet.models import Node
 from farm.registry.models import Blob, Version
-from farm.runs.services.sharing import share
+from farm.runs.services.share_links import share
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.pages import assert_is_page
 

@@ -8,7 +8,7 @@ from django.test import Client
 
 from farm.accounts.models import User
 from farm.registry.models import Version
-from farm.runs.services.sharing import share
+from farm.runs.services.share_links import share
 from tests.integration.dashboard.across import measured_across
 from tests.integration.dashboard.conftest import client_of
 from tests.integration.dashboard.pages import assert_is_page

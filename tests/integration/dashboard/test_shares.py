@@ -14,7 +14,7 @@ from farm.accounts.services import revoke_share
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs.models import Run
-from farm.runs.services.sharing import share
+from farm.runs.services.share_links import share
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.pages import assert_is_page
 

@@ -16,7 +16,7 @@ from pytest_django import Settings
 
 from farm.accounts.models import User
 from farm.accounts.states import Scope
-from farm.fleet.joining import address_warning, install_command, wheel_link
+from farm.fleet.enrolment import address_warning, install_command, wheel_link
 from farm.fleet.own_wheel import own_wheel
 from tests.integration.dashboard.pages import assert_is_page
 

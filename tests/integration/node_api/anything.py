@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from farm.accounts.models import Team, User
 from farm.contract import node as messages
-from farm.contract import signing
+from farm.contract import signatures
 from farm.contract.reports import EndReport
 from farm.contract.version import CONTRACT_VERSION
 from farm.fleet import services as fleet
@@ -76,7 +76,7 @@ class Farm:
         self.code = fleet.invite(team=team, by=owner, life=timedelta(hours=1))[1]
         self.blocks = [str(one) for one in (self.block.pk, other_block.pk, self.ended, self.block.run.pk)]
         self.files = [one.blob.sha256 for one in self.block.run.version.artifact.files.all()] + ["0" * 64]
-        self.pair = signing.make_private_key()
+        self.pair = signatures.make_private_key()
         self._client = Client(raise_request_exception=False)
         self._reader = Client(raise_request_exception=False)
         self._reader.force_login(owner)
@@ -160,7 +160,7 @@ def _enrolments(draw: st.DrawFn, farm: Farm) -> Request:
     known = {
         "code": farm.code,
         "name": "bench-5",
-        "public_key": signing.public_key(farm.pair),
+        "public_key": signatures.public_key(farm.pair),
         "facts": FACTS,
         "contract_version": CONTRACT_VERSION,
     }
@@ -174,7 +174,7 @@ def _secrets(draw: st.DrawFn, farm: Farm) -> Request:
     node_id = draw(st.sampled_from([machine.node_id] * 4 + list(IDS)))
     signed_at = draw(st.sampled_from([int(time.time())] * 4 + [0, 1, 2**31, 2**38, 2**63, 253402300800]))
     try:
-        signature = signing.sign(machine.private, messages.secret_message(node_id, signed_at))
+        signature = signatures.sign(machine.private, messages.secret_message(node_id, signed_at))
     except UnicodeError:
         signature = base64.b64encode(b"x" * 64).decode()
     body = {"node_id": node_id, "signed_at": signed_at, "signature": signature}

@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from django.test import Client
 
 from farm.contract import node as messages
-from farm.contract import signing
+from farm.contract import signatures
 from farm.contract.version import CONTRACT_VERSION
 from tests.unit.rules.making import make_facts
 
@@ -20,7 +20,7 @@ class NodeClient:
 
     def __init__(self, name: str = "bench-1") -> None:
         self.name = name
-        self.private = signing.make_private_key()
+        self.private = signatures.make_private_key()
         self.node_id = ""
         self.secret = ""
         self._client = Client()
@@ -41,7 +41,7 @@ class NodeClient:
         body = {
             "code": enrolment_code,
             "name": self.name,
-            "public_key": signing.public_key(self.private),
+            "public_key": signatures.public_key(self.private),
             "facts": FACTS,
             "contract_version": CONTRACT_VERSION,
         }
@@ -52,7 +52,7 @@ class NodeClient:
 
     def ask_for_secret(self, *, signed_at: int | None = None, private: str = "", **changes: Any) -> HttpResponse:
         moment = int(time.time()) if signed_at is None else signed_at
-        signature = signing.sign(private or self.private, messages.secret_message(self.node_id, moment))
+        signature = signatures.sign(private or self.private, messages.secret_message(self.node_id, moment))
         body = {"node_id": self.node_id, "signed_at": moment, "signature": signature}
         answer = self.post("secret", {**body, **changes})
         if answer.status_code == 200:

@@ -12,7 +12,7 @@ from django.http import HttpResponse
 from django.utils import timezone
 
 from farm.accounts.models import AuditEvent, Team, User
-from farm.contract import signing
+from farm.contract import signatures
 from farm.contract.node import MAX_REPORT_BYTES
 from farm.contract.reports import EndReport
 from farm.fleet import services as fleet
@@ -166,7 +166,7 @@ BAD: dict[str, tuple[Sent, int, tuple[str, str, str] | tuple[()]]] = {
         lambda case: NodeClient("x").hello(), 401, ("node refused", STRANGER, "unknown_node"),
     ),
     "a signature of another key": (
-        lambda case: case.other.ask_for_secret(private=signing.make_private_key()),
+        lambda case: case.other.ask_for_secret(private=signatures.make_private_key()),
         403, ("node refused", "bench-2", "bad_signature"),
     ),
     "an enrolment code used twice": (Case.used_code, 403, ("enrolment refused", "second", "bad_code")),

@@ -197,7 +197,7 @@ def test_what_is_no_trace_is_refused_and_leaves_nothing(
 def test_a_trace_that_unpacks_to_gigabytes_is_refused(
     machine: NodeClient, block: Block, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("farm.runs.services.tracing.MAX_TRACE_UNPACKED_BYTES", 1_000_000)
+    monkeypatch.setattr("farm.runs.services.traces.MAX_TRACE_UNPACKED_BYTES", 1_000_000)
     bomb = gzip.compress(b"[" + b" " * 5_000_000 + b"]")
     assert machine.put(f"blocks/{block.pk}/traces/0/0?attempt=1", bomb, token=token).status_code == 413
 

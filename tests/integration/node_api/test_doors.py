@@ -24,7 +24,7 @@ from django.db import transaction
 from farm.accounts.models import AuditEvent, Team, User
 from farm.api.doors import STRANGER
 from farm.config.embedded.plan import free_port
-from farm.contract import signing
+from farm.contract import signatures
 from farm.contract.node import ATTEMPT_TOKEN_HEADER, secret_message
 from farm.fleet.models import Node
 from farm.fleet.states import NodeHealth
@@ -213,8 +213,8 @@ def test_a_stranger_who_tries_secrets_waits_and_a_known_node_does_not(fresh: Wat
 def test_machines_that_wait_for_approval_keep_no_working_node_of_their_address_out(fresh: Watched, team: Team) -> None:
     rack: list[tuple[str, str]] = []
     for number in range(20):
-        private = signing.make_private_key()
-        changes = {"health": NodeHealth.PENDING, "public_key": signing.public_key(private)}
+        private = signatures.make_private_key()
+        changes = {"health": NodeHealth.PENDING, "public_key": signatures.public_key(private)}
         rack.append((str(make_node(team, name=f"rack-{number}", **changes).pk), private))
     answers = [ask_for_secret(fresh, *machine) for _ in range(6) for machine in rack]
     assert {(answer.status_code, answer.json()["code"]) for answer in answers} == {(403, "pending")}
@@ -225,7 +225,7 @@ def test_machines_that_wait_for_approval_keep_no_working_node_of_their_address_o
 
 def ask_for_secret(gateway: Gateway, node_id: str, private: str) -> httpx2.Response:
     moment = int(time.time())
-    signature = signing.sign(private, secret_message(node_id, moment))
+    signature = signatures.sign(private, secret_message(node_id, moment))
     body = {"node_id": node_id, "signed_at": moment, "signature": signature}
     return httpx2.post(f"{gateway.url}secret", json=body, timeout=60)
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from farm.accounts.models import AuditEvent, Team, User
 from farm.accounts.refusals import Conflict, Missing, NotAllowed
-from farm.contract import signing
+from farm.contract import signatures
 from farm.fleet import services
 from farm.fleet.models import EnrolmentCode, Node, NodeSecret
 from farm.fleet.states import NodeHealth, NodeState
@@ -38,7 +38,7 @@ def test_a_machine_joins_is_approved_and_says_hello(code: str, owner: User) -> N
     enrolled = machine.enrol(code).json()
     assert (enrolled["health"], enrolled["fingerprint"]) == (
         "pending",
-        signing.fingerprint(signing.public_key(machine.private)),
+        signatures.fingerprint(signatures.public_key(machine.private)),
     )
     pending = machine.ask_for_secret()
     assert (pending.status_code, pending.json()["code"]) == (403, "pending")
@@ -135,7 +135,7 @@ def test_only_an_admin_of_the_team_approves(code: str, member: User, stranger: U
 
 
 def test_a_secret_needs_the_machine_s_own_key(machine: NodeClient) -> None:
-    forged = machine.ask_for_secret(private=signing.make_private_key())
+    forged = machine.ask_for_secret(private=signatures.make_private_key())
     assert (forged.status_code, forged.json()["code"]) == (403, "bad_signature")
 
 

@@ -21,9 +21,9 @@ from farm.registry.selectors import model_facts, quantised_report
 from farm.registry.states import MakingState, VersionState
 from farm.rules.cells import recipes
 from farm.rules.matrices import matrix
-from farm.rules.planning import planning
+from farm.rules.planning import planner
+from farm.workshop.samples import builders as samples
 from farm.workshop.samples import digits
-from farm.workshop.samples import making as samples
 
 pytestmark = pytest.mark.slow
 ApiOf = Callable[..., Client]
@@ -58,7 +58,7 @@ def npz(**named: np.ndarray) -> bytes:
 
 
 def recipe_of(version: Version, precision: str = "int8-qdq") -> Recipe:
-    plan = planning.plan(matrix.from_options(runtime="1.31.1", precision=precision), model_facts(version))
+    plan = planner.plan(matrix.from_options(runtime="1.31.1", precision=precision), model_facts(version))
     return plan.blocks[0].arms[0].spec.recipe
 
 
@@ -149,7 +149,7 @@ def test_data_that_do_not_fit_refuse_the_cells_that_need_them_and_nothing_else(
     version = upload(calibration=("calibration.npz", content))
     assert (version.state, version.problem) == (VersionState.READY, "")
     declared = matrix.from_options(runtime="1.31.1", precision="fp32,int8-dynamic,int8-qdq,int8-qoperator")
-    plan = planning.plan(declared, model_facts(version))
+    plan = planner.plan(declared, model_facts(version))
     assert [arm.spec.recipe.precision for arm in plan.blocks[0].arms] == ["fp32", "int8-dynamic"]
     for point in plan.refused:
         assert point.reason.code == ReasonCode.VARIANT_IMPOSSIBLE

@@ -12,7 +12,7 @@ from farm.accounts.models import Team, User
 from farm.accounts.refusals import Conflict
 from farm.registry import services
 from farm.registry.models import Model
-from farm.registry.services import naming
+from farm.registry.services import names
 
 ApiOf = Callable[..., Client]
 
@@ -62,7 +62,7 @@ def test_two_models_that_take_one_name_at_the_same_time_are_told_apart_in_words(
     if order == "restore":
         Model.objects.filter(pk=mine.pk).update(removed_at=timezone.now())
         mine.refresh_from_db()
-    known, told = naming.is_taken, []
+    known, told = names.is_taken, []
 
     def rename_the_other() -> None:
         try:
@@ -82,7 +82,7 @@ def test_two_models_that_take_one_name_at_the_same_time_are_told_apart_in_words(
             rival.join(0.5)
         return is_taken
 
-    monkeypatch.setattr(naming, "is_taken", look_while_the_rival_writes)
+    monkeypatch.setattr(names, "is_taken", look_while_the_rival_writes)
     if order == "rename":
         services.describe_model(model=mine, by=member, name="encoder")
     else:

@@ -13,8 +13,8 @@ from farm.accounts.models import User
 from farm.registry import services
 from farm.registry.models import Blob, EvaluationData, Version
 from farm.registry.selectors import evaluation_order
+from farm.workshop.samples import builders as samples
 from farm.workshop.samples import digits
-from farm.workshop.samples import making as samples
 
 pytestmark = pytest.mark.slow
 ApiOf = Callable[..., Client]

@@ -172,29 +172,29 @@ def test_a_variant_that_cannot_be_made_says_why(ready: Ready) -> None:
 
 
 def test_work_of_a_lost_worker_is_given_to_another_and_its_late_answer_dropped(ready: Ready) -> None:
-    from farm.registry.services import making
+    from farm.registry.services import products
 
     artifact = ready("relu_op13_ir7.onnx").artifact
     lost = services.ensure_preparation(artifact=artifact, workload=Workload())
-    assert making.claim(lost)
-    assert not making.claim(services.ensure_preparation(artifact=artifact, workload=Workload()))
+    assert products.claim(lost)
+    assert not products.claim(services.ensure_preparation(artifact=artifact, workload=Workload()))
     Preparation.objects.update(asked_at=timezone.now() - timedelta(hours=1))
     assert services.sweep()["given back"] == 1
     services.prepare_inputs(lost.pk)
     row = Preparation.objects.get(pk=lost.pk)
     assert (row.state, row.tries) == (MakingState.READY, 2)
-    assert not making.fail(lost, code=ReasonCode.INTERNAL, text="late")
-    assert not making.finish(lost)
+    assert not products.fail(lost, code=ReasonCode.INTERNAL, text="late")
+    assert not products.finish(lost)
     assert Preparation.objects.get(pk=lost.pk).state == MakingState.READY
 
 
 def test_a_mistake_of_the_farm_is_tried_again_when_somebody_asks_again(ready: Ready) -> None:
-    from farm.registry.services import making
+    from farm.registry.services import products
 
     artifact = ready("relu_op13_ir7.onnx").artifact
     row = services.ensure_preparation(artifact=artifact, workload=Workload())
-    making.claim(row)
-    making.fail(row, code=ReasonCode.INTERNAL, text="Something broke.")
+    products.claim(row)
+    products.fail(row, code=ReasonCode.INTERNAL, text="Something broke.")
     again = services.ensure_preparation(artifact=artifact, workload=Workload())
     assert (again.pk, again.state, again.tries) == (row.pk, MakingState.PENDING, 0)
 

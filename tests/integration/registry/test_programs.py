@@ -18,7 +18,7 @@ from farm.registry.models import Version
 from farm.registry.selectors import model_facts, open_stored
 from farm.registry.states import MakingState, VersionState
 from farm.rules.matrices import matrix
-from farm.rules.planning import planning
+from farm.rules.planning import planner
 from tests import programs
 
 pytestmark = pytest.mark.slow
@@ -54,7 +54,7 @@ def test_a_program_is_part_of_the_version_and_is_planned_for_pytorch_alone(
     assert facts.source is not None
     assert (facts.source.name, facts.source.problem) == ("small.pt2", "")
     runtimes = ["torch==2.13.0", "1.31.1"]
-    plan = planning.plan(matrix.parse({"matrix": {"runtime": runtimes}}), facts)
+    plan = planner.plan(matrix.parse({"matrix": {"runtime": runtimes}}), facts)
     assert [arm.spec.recipe.is_program for arm in plan.blocks[0].arms] == [True, False]
     assert not plan.refused
 
@@ -83,7 +83,7 @@ def test_a_program_with_operators_of_others_leaves_its_version_ready_and_is_refu
 
     row = version(programs.write_program(tmp_path / "small.pt2", change=change))
     assert row.state == VersionState.READY
-    plan = planning.plan(matrix.parse({"matrix": {"runtime": ["torch==2.13.0"]}}), model_facts(row))
+    plan = planner.plan(matrix.parse({"matrix": {"runtime": ["torch==2.13.0"]}}), model_facts(row))
     (refused,) = plan.refused
     assert refused.reason.code == ReasonCode.MODEL_NOT_LOADED
     assert refused.reason.text.startswith("small.pt2 uses the operator mylib::foo, which is not PyTorch's own")

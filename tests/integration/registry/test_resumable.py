@@ -205,7 +205,7 @@ def test_an_upload_over_the_limit_or_the_quota_is_refused_before_it_begins(
 
 
 def test_nobody_may_have_more_than_so_many_open_uploads(uploader: Uploader, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("farm.registry.services.resuming.MOST_OPEN", 2)
+    monkeypatch.setattr("farm.registry.services.resumption.MOST_OPEN", 2)
     uploader.begin(1), uploader.begin(1)
     assert code_of(uploader.try_to_begin("1")) == (413, "too_many_uploads")
 

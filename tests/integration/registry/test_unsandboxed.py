@@ -13,7 +13,7 @@ from pytest_django import Settings
 from farm.accounts.models import User
 from farm.config.environment import Environment
 from farm.registry import services
-from farm.registry.confining import go_on_if_accepted
+from farm.registry.confinement import go_on_if_accepted
 from farm.registry.models import Version
 from farm.registry.states import VersionState
 from farm.sandbox import confinement, unconfined

@@ -5,7 +5,7 @@ from typing import Any
 
 from farm.accounts.models import Membership, Team, User
 from farm.accounts.states import Role
-from farm.contract import signing
+from farm.contract import signatures
 from farm.contract.blocks import Lease
 from farm.contract.reports import EndReport, Reply, Report
 from farm.fleet.models import Node
@@ -31,8 +31,8 @@ def make_node(team: Team, *, name: str = "bench-1", owner: User | None = None, *
         "facts_json": make_facts().facts.model_dump(mode="json"),
         "seen_at": "2026-01-01T00:00:00Z",
     }
-    key = signing.public_key(signing.make_private_key())
-    known |= {"owner": owner or _keeper(team), "public_key": key, "fingerprint": signing.fingerprint(key)}
+    key = signatures.public_key(signatures.make_private_key())
+    known |= {"owner": owner or _keeper(team), "public_key": key, "fingerprint": signatures.fingerprint(key)}
     return Node.objects.create(team=team, name=name, **{**known, **changes})
 
 

@@ -11,7 +11,7 @@ from farm.fleet.models import Node, NullEstimate
 from farm.registry.models import Version
 from farm.runs import selectors, services
 from farm.runs.models import Arm, Attempt, Block, CellDocument, Comparison, FinishedDocument, Run
-from farm.runs.services import concluding
+from farm.runs.services import conclusion
 from farm.runs.states import AttemptState, BlockState, RunOutcome, RunState
 from tests.integration.runs.making import claim, first_block, make_run, measure, post, reports_of
 
@@ -108,7 +108,7 @@ def test_a_run_is_concluded_after_its_end(run: Run, node: Node) -> None:
 def test_a_run_that_cannot_be_concluded_keeps_no_other_from_it(
     run: Run, node: Node, version: Version, member: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(concluding, "MOST", 1)
+    monkeypatch.setattr(conclusion, "MOST", 1)
     measure(node, first_block(run), [1.0, 1.2, 1.0])
     CellDocument.objects.filter(arm__block__run=run).update(body="{")
     whole = make_run(version, member)
@@ -132,10 +132,10 @@ def test_a_run_that_could_not_be_concluded_is_tried_again(
 ) -> None:
     measure(node, first_block(run), [1.0, 1.2, 1.0])
     with monkeypatch.context() as broken:
-        broken.setattr(concluding, "whole_document", lambda _: 1 / 0)
+        broken.setattr(conclusion, "whole_document", lambda _: 1 / 0)
         assert services.conclude_runs() == 0
     assert services.conclude_runs() == 0
-    monkeypatch.setattr(concluding, "AGAIN_S", 0.0)
+    monkeypatch.setattr(conclusion, "AGAIN_S", 0.0)
     caches["default"].clear()
     assert services.conclude_runs() == 1
 

@@ -84,7 +84,7 @@ def test_a_node_cannot_use_more_than_the_team_s_quota(node: Node, run: Run, team
 
 
 def test_a_node_cannot_use_more_than_its_attempt_s_room(node: Node, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("farm.runs.services.depositing.MOST_BYTES", 25_000)
+    monkeypatch.setattr("farm.runs.services.deposits.MOST_BYTES", 25_000)
     place = held(node, run)
     for arm in (0, 1):
         services.accept_trace(**place, place=(arm, 0), chunks=[trace(10_000)])
@@ -120,7 +120,7 @@ def test_traces_of_an_attempt_that_came_to_nothing_are_removed(
 
 
 def test_reports_without_end_are_refused(node: Node, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("farm.runs.services.reporting.MOST_REPORTED", 8_000)
+    monkeypatch.setattr("farm.runs.services.reports.MOST_REPORTED", 8_000)
     lease = claim(node, first_block(run))
     post(node, lease, make_facts())
     post(node, lease, make_check(0, log_tail="x" * 4_000))

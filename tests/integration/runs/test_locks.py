@@ -15,7 +15,7 @@ from farm.registry.services import add_blob, remove_unused
 from farm.registry.services.room import store_blob
 from farm.registry.storage import Draft, draft_of, place
 from farm.runs.models import Block, Run
-from farm.runs.services.locking import lock_run
+from farm.runs.services.locks import lock_run
 from farm.runs.states import BlockState
 from tests.integration.runs.making import claim, first_block, post
 from tests.unit.rules.making import make_facts

@@ -15,7 +15,7 @@ from farm.contract.reports import EndReport
 from farm.fleet.models import Node
 from farm.runs import selectors
 from farm.runs.models import CellDocument, Divergence, FinishedDocument, Report, Run
-from farm.runs.services.concluding import conclude_runs
+from farm.runs.services.conclusion import conclude_runs
 from tests.integration.runs.making import claim, first_block, measure, post
 from tests.integration.runs.test_divergences import answer, ask
 from tests.unit.rules.making import make_facts

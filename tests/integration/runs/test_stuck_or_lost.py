@@ -16,8 +16,8 @@ from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs import clocks, selectors, services
 from farm.runs.models import Attempt, Block, Divergence, Run
-from farm.runs.services import stranding
-from farm.runs.services.leasing import longest_lease_s
+from farm.runs.services import stranded_blocks
+from farm.runs.services.leases import longest_lease_s
 from farm.runs.states import AttemptState, BlockState, DivergenceState, RunOutcome, RunState
 from tests.integration.runs.making import claim, first_block, make_node, make_run, measure, post
 from tests.unit.rules.making import make_check, make_round
@@ -97,7 +97,7 @@ def test_a_block_for_a_named_node_that_is_retired_fails_with_the_way_out(
 def test_blocks_that_wait_for_a_node_that_is_switched_off_hide_none_that_wait_in_vain(
     version: Version, node: Node, member: User, owner: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stranding, "MOST", 2)
+    monkeypatch.setattr(stranded_blocks, "MOST", 2)
     gone = make_node(node.team, owner=owner, name="bench-2")
     patient = [make_run(version, member, matrix={**RUNTIME, "hardware": ["node:bench-1"]}) for _ in range(3)]
     stranded = [make_run(version, member, matrix={**RUNTIME, "hardware": ["node:bench-2"]}) for _ in range(3)]
@@ -114,7 +114,7 @@ def test_a_long_queue_of_a_busy_node_costs_no_questions_a_block(
     for _ in range(5):
         make_run(version, member, matrix={**RUNTIME, "hardware": ["node:bench-1"]})
     with django_assert_max_num_queries(3):
-        assert stranding.end_stranded() == 0
+        assert stranded_blocks.end_stranded() == 0
 
 
 def test_a_block_for_any_cpu_waits_for_another_node(run: Run, node: Node, owner: User) -> None:

@@ -18,11 +18,11 @@ sys.stdin = io.TextIOWrapper(io.BytesIO(json.dumps(order).encode()))
 from worker.runner.entry import main  # noqa: E402
 
 if is_leaking:
-    from worker.runner import feeding
+    from worker.runner import bindings
 
     kept: list[bytes] = []
     last: list[bytes] = [b""]
-    plain = feeding.Feed.timed_call
+    plain = bindings.Feed.timed_call
 
     def timed_call(self):
         call = plain(self)
@@ -37,7 +37,7 @@ if is_leaking:
 
         return leaking
 
-    feeding.Feed.timed_call = timed_call
+    bindings.Feed.timed_call = timed_call
 
 if is_patient:
     # whatever else the machine does, nothing is refused for it; and no p99 is asked of so few

@@ -16,7 +16,7 @@ from worker.agent.execution import execute_block
 from worker.agent.kit.cache import ArtifactCache
 from worker.agent.kit.environment import NodeEnvironment
 from worker.agent.kit.runtimes import RuntimeStore
-from worker.agent.kit.staging import stage_runner
+from worker.agent.kit.stages import stage_runner
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 FACTS = Facts(hostname="test", os="test", arch="x86_64")

@@ -12,7 +12,7 @@ from farm.contract.reports import RoundReport, Sample
 from farm.rules.cells.metrics import DIFFERING, GROWTH
 from tests.bench.blocks import shortened_windows, without_gate
 from tests.integration.worker.making import MODELS, Workbench, checks, of_kind
-from worker.agent.kit.staging import stage_runner
+from worker.agent.kit.stages import stage_runner
 
 MIB = 1 << 20
 ENCODER = MODELS / "encoder_dyn.onnx"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from farm.contract.reports import RoundReport, Sample
-from farm.workshop.samples import decoder, making
+from farm.workshop.samples import builders, decoder
 from tests.bench.blocks import shortened_windows, without_gate
 from tests.integration.worker.making import Workbench, checks, of_kind
 
@@ -32,7 +32,7 @@ def inputs(tmp_path: Path) -> Path:
 def test_128_tokens_are_the_same_in_two_releases_and_by_group_query_attention(
     bench: Workbench, inputs: Path, tmp_path: Path
 ) -> None:
-    plain, grouped = (making.write_model(name, tmp_path) for name in ("decoder", "decoder-gqa"))
+    plain, grouped = (builders.write_model(name, tmp_path) for name in ("decoder", "decoder-gqa"))
     arms = [
         bench.arm(0, plain, inputs=inputs, runtime="onnxruntime==1.29.0", workload=GENERATE),
         bench.arm(1, plain, inputs=inputs, workload=GENERATE),

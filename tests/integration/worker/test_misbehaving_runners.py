@@ -13,7 +13,7 @@ from farm.contract.reasons import CellStatus, ReasonCode
 from farm.contract.reports import Reply, Report, RoundReport
 from tests.bench.blocks import shortened_windows, without_gate
 from tests.integration.worker.making import MODELS, Workbench, checks, end, of_kind, traces
-from worker.agent.kit.staging import stage_runner
+from worker.agent.kit.stages import stage_runner
 
 MODEL = MODELS / "relu_op21_ir10.onnx"
 

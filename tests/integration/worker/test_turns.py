@@ -12,7 +12,7 @@ from farm.contract.reasons import ReasonCode
 from farm.contract.reports import ArmSample, Report, RoundReport
 from tests.bench.blocks import shortened_windows, without_gate
 from tests.integration.worker.making import MODELS, Workbench, end, of_kind
-from worker.agent.kit.staging import stage_runner
+from worker.agent.kit.stages import stage_runner
 from worker.agent.passes import samples as sampling
 
 MODEL = MODELS / "relu_op21_ir10.onnx"

@@ -7,7 +7,7 @@ import onnx
 import pytest
 from typer.testing import CliRunner
 
-from farm.workshop.samples import making
+from farm.workshop.samples import builders
 from onnxfarm.main import app
 from onnxfarm.model_files import files_of
 from onnxfarm.problems import Usage
@@ -64,7 +64,7 @@ def test_names_of_dimensions_are_never_cut_however_narrow_the_terminal(
 
 
 def test_inspect_says_what_a_decoder_keeps_of_each_token(tmp_path: Path) -> None:
-    shown = CliRunner().invoke(app, ["inspect", str(making.write_model("decoder-gqa", tmp_path))])
+    shown = CliRunner().invoke(app, ["inspect", str(builders.write_model("decoder-gqa", tmp_path))])
     assert shown.exit_code == 0, shown.output
     assert "generates: a decoder with past: 2 layers, 2 heads of 64, vocabulary 1,000\n" in shown.stdout
 

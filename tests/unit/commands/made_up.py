@@ -11,7 +11,7 @@ from farm.contract.document import Document
 from farm.contract.reasons import Reason
 from farm.contract.reports import EndReport, Report
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.planning import planning
+from farm.rules.planning import planner
 from farm.rules.planning.plans import Plan, PlannedBlock
 from farm.rules.reporting import documents
 from farm.rules.reporting.records import BlockRecord, RunRecord
@@ -32,7 +32,7 @@ class MadeUpBench:
     name: str = "encoder"
 
     def plan(self, matrix: Matrix) -> Plan:
-        return planning.plan(matrix, make_model(), releases=self.releases)
+        return planner.plan(matrix, make_model(), releases=self.releases)
 
     def measure(self, plan: Plan) -> Document:
         self.measured.append([arm.spec.runtime.version for block in plan.blocks for arm in block.arms])

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 from farm.contract.cells import CellSpec, Runtime
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.changes.bisection import Outcome
-from farm.rules.changes.watching import Rule
+from farm.rules.changes.watch_rounds import Rule
 from farm.rules.matrices import matrix as matrices
 from farm.rules.runtimes.listings import Listing
 from farm.rules.runtimes.order import release_order

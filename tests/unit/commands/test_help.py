@@ -8,7 +8,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.testing import CliRunner
 
 from farm.config.embedded import quickstart
-from onnxfarm.listing import COMMANDS
+from onnxfarm.command_list import COMMANDS
 from onnxfarm.main import app
 
 # left out, these do nothing: there is no default to show

@@ -12,7 +12,7 @@ from dashboard.reading.plan import cells as plan_cells
 from dashboard.words import sign_of
 from farm.contract.document import Cell, Document, Input
 from farm.rules.matrices import matrix as matrices
-from farm.rules.planning import planning
+from farm.rules.planning import planner
 from farm.rules.planning.plans import ModelFacts, NodeOffer, Plan
 from farm.runs.states import OPEN_BLOCKS, activity_of
 from tests.unit.dashboard.conftest import address
@@ -22,7 +22,7 @@ FACTS = ModelFacts(bundle_sha256="a" * 64, main_sha256="b" * 64, opsets={"": 17}
 
 def a_plan(**options: object) -> Plan:
     matrix = matrices.from_options(matrices.default(), **options)
-    return planning.plan(matrix, FACTS, [NodeOffer(id="1", name="bench-1")], seed=0, with_null_pair=True)
+    return planner.plan(matrix, FACTS, [NodeOffer(id="1", name="bench-1")], seed=0, with_null_pair=True)
 
 
 # axes
@@ -347,7 +347,7 @@ def test_a_plan_says_cells_blocks_time_and_what_will_not_run() -> None:
 def test_a_plan_says_which_noise_it_had_to_assume() -> None:
     assert warnings(a_plan())[0].startswith("The smallest changes assume that identical launches differ by 1.5 %")
     known = NodeOffer(id="1", noise=0.007)
-    assert warnings(planning.plan(matrices.default(), FACTS, [known], seed=0)) == []
+    assert warnings(planner.plan(matrices.default(), FACTS, [known], seed=0)) == []
 
 
 def test_a_plan_of_nothing_says_so() -> None:

@@ -22,7 +22,7 @@ from farm.contract.reports import (
 )
 from farm.rules.judging.summaries import pack_timings
 from farm.rules.matrices import matrix
-from farm.rules.planning import planning
+from farm.rules.planning import planner
 from farm.rules.planning.plans import ModelFacts, NodeOffer, Plan, PlannedBlock
 
 
@@ -46,7 +46,7 @@ def plan_of(
     **how: Any,
 ) -> Plan:
     """The plan of a matrix given as options of the command line."""
-    return planning.plan(matrix.from_options(**options), model or make_model(), fleet, **how)
+    return planner.plan(matrix.from_options(**options), model or make_model(), fleet, **how)
 
 
 def only_refusal(plan: Plan) -> Reason:

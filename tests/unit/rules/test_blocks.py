@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from farm.contract.blocks import MAX_ARMS
 from farm.rules.matrices import matrix
 from farm.rules.matrices.points import expand
-from farm.rules.planning import blocks, planning
+from farm.rules.planning import blocks, planner
 from farm.rules.runtimes import releases
 from tests.unit.rules.making import make_model
 
@@ -54,7 +54,7 @@ def test_many_releases_are_split_with_their_own_baseline_in_each_block():
 
 
 def test_comparisons_name_the_one_axis_in_which_two_arms_differ():
-    plan = planning.plan(matrix.parse({"include": [{"batch": 1}, {"batch": 2}, {"threads": 2}]}), make_model())
+    plan = planner.plan(matrix.parse({"include": [{"batch": 1}, {"batch": 2}, {"threads": 2}]}), make_model())
     (block,) = plan.blocks
     # the third point sets another axis: it differs from the others in two
     assert [(c.baseline, c.candidate, c.axis) for c in block.comparisons] == [(1, 2, "batch")]

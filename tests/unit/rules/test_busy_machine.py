@@ -7,7 +7,7 @@ import pytest
 
 from farm.contract.reports import Sample
 from farm.rules.comparing import sides
-from farm.rules.judging.judging import BlockJudge, surely_goes_on
+from farm.rules.judging.block_verdicts import BlockJudge, surely_goes_on
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from tests.unit.rules.making import make_block, make_check, make_model, make_round, make_sample
 

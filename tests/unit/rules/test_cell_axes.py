@@ -14,9 +14,9 @@ from farm.contract.document import Cell, Comparison, Document
 from farm.rules.cells import label
 from farm.rules.cells.axes import AXES, BY_NAME, MATRIX_AXES, SAID, Axis
 from farm.rules.cells.matrices import matrix_of
-from farm.rules.changes import watching
+from farm.rules.changes import watch_rounds
 from farm.rules.reporting import sentences
-from onnxfarm.here import matching
+from onnxfarm.here import same_cells
 from onnxfarm.screen import show
 
 # for each axis what another cell may have, and how that reads on its own; an axis without an entry fails here
@@ -100,7 +100,7 @@ def test_a_comparison_along_an_axis_names_its_sides_by_it(axis: Axis) -> None:
 def test_a_sentence_and_a_series_say_what_a_cell_is_measured_with(axis: Axis) -> None:
     said = OTHERS[axis.name][1]
     assert said in label.workload(other(axis)).split(", ")
-    assert said in watching.series_label(other(axis)).split(", ")
+    assert said in watch_rounds.series_label(other(axis)).split(", ")
     assert said not in label.workload(other(axis), without=axis.name)
     assert said in sentences.cell_sentence(other(axis))
 
@@ -122,7 +122,7 @@ def test_every_axis_that_varies_is_a_column_of_the_terminal(axis: Axis) -> None:
 @every_axis
 def test_what_a_cell_measures_keeps_it_apart_from_others_when_documents_are_compared(axis: Axis) -> None:
     old, new = (one.model_dump(mode="json") for one in (cell(), other(axis)))
-    matches, *_ = matching.match_cells([old], [new])
+    matches, *_ = same_cells.match_cells([old], [new])
     may_differ = {"model", "runtime", "opset"}
     assert bool(matches) == (axis.name in may_differ or not axis.is_setting)
 

@@ -13,7 +13,7 @@ from farm.contract.cells import CellSpec
 from farm.rules.cells.matrices import matrix_of
 from farm.rules.matrices import matrix
 from farm.rules.matrices.matrix_text import write_text
-from farm.rules.planning import planning
+from farm.rules.planning import planner
 from tests.unit.rules.making import make_model
 
 SESSIONS = (
@@ -46,7 +46,7 @@ AXES: dict[str, tuple[Any, ...]] = {
 
 def cells_of(declared: Any, *, seed: int = 7) -> list[CellSpec]:
     """The cells of a matrix, those that a plan refuses too: a copy of them is of them."""
-    plan = planning.plan(matrix.parse(declared), make_model(), seed=seed)
+    plan = planner.plan(matrix.parse(declared), make_model(), seed=seed)
     assert plan.problem is None, plan.problem
     return [arm.spec for block in plan.blocks for arm in block.arms] + [point.spec for point in plan.refused]
 

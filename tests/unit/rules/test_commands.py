@@ -13,7 +13,7 @@ from farm.contract.document import Cell
 from farm.contract.reports import CheckReport
 from farm.rules.cells.commands import bisect_command, diverge_command, plan_command, repeat_command, submit_command
 from farm.rules.matrices import matrix
-from farm.rules.planning import planning
+from farm.rules.planning import planner
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from farm.rules.reporting.locks import lock
 from onnxfarm.commands.bench_options import matrix_of
@@ -34,7 +34,7 @@ def cell_of(**told: Any) -> Cell:
 def spec_of(**options: Any) -> CellSpec:
     """The one cell of a matrix."""
     ((arm,),) = [
-        block.arms for block in planning.plan(matrix.parse({"runtime": "1.31.1", **options}), make_model()).blocks
+        block.arms for block in planner.plan(matrix.parse({"runtime": "1.31.1", **options}), make_model()).blocks
     ]
     return arm.spec
 
@@ -51,7 +51,7 @@ def read_back(command: str) -> CellSpec:
     one = dict(given)
     axes["shapes"] = sizes_of([value for name, value in given if name == "--shape"])
     declared = matrix_of(one.get("--matrix"), axes)
-    ((arm,),) = [block.arms for block in planning.plan(declared, make_model(), seed=int(one.get("--seed", 0))).blocks]
+    ((arm,),) = [block.arms for block in planner.plan(declared, make_model(), seed=int(one.get("--seed", 0))).blocks]
     return arm.spec
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from farm.contract.reasons import ReasonCode
 from farm.rules.matrices import matrix
-from farm.rules.planning import compiled, planning
+from farm.rules.planning import compiled, planner
 from farm.rules.planning.plans import CompiledFacts
 from tests.unit.rules.making import make_model
 
@@ -14,7 +14,7 @@ ON_QNN = {"runtime": "onnxruntime-qnn==2.7.0", "provider": "qnn"}
 
 def planned(facts, **axes):
     model = make_model().model_copy(update={"main": "net.onnx", "compiled": facts})
-    return planning.plan(matrix.parse(axes), model)
+    return planner.plan(matrix.parse(axes), model)
 
 
 @pytest.mark.parametrize("by", ["QNN", "QNNExecutionProvider"])

@@ -8,7 +8,7 @@ from farm.contract.cells import Runtime
 from farm.contract.reasons import ReasonCode
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix
-from farm.rules.planning import planning
+from farm.rules.planning import planner
 from farm.rules.planning.plans import NodeOffer
 from farm.rules.runtimes import distributions
 from farm.rules.runtimes.distributions import RuntimeProblem
@@ -131,7 +131,7 @@ def test_a_node_that_says_it_has_a_package_does_not_make_it_a_runtime() -> None:
         id="n1", versions=frozenset({"evil-package==9.9"}), providers=frozenset({"XnnpackExecutionProvider"})
     )
     declared = matrix.parse({"runtime": "evil-package==9.9", "provider": "xnnpack"}, allowed=["evil-package"])
-    plan = planning.plan(replace(declared, allowed=frozenset()), make_model(), [node])
+    plan = planner.plan(replace(declared, allowed=frozenset()), make_model(), [node])
     assert plan.blocks == ()
     assert [one.reason.code for one in plan.refused] == [ReasonCode.UNKNOWN_RUNTIME]
     assert "evil-package" in (plan.problem or "")
@@ -139,7 +139,7 @@ def test_a_node_that_says_it_has_a_package_does_not_make_it_a_runtime() -> None:
 
 def test_an_allowed_package_is_planned_whatever_its_numbers_are_and_the_allowance_is_never_stored() -> None:
     declared = matrix.parse({"runtime": "my-ort==0.3", "provider": ["cpu", "cuda"]}, allowed=["my-ort"])
-    plan = planning.plan(declared, make_model())
+    plan = planner.plan(declared, make_model())
     assert [str(arm.spec.runtime) for block in plan.blocks for arm in block.arms] == ["my-ort==0.3"] * 2
     assert plan.problem is None
     with pytest.raises(MatrixProblem, match="Unknown distribution 'my-ort'"):

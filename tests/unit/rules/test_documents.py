@@ -11,7 +11,7 @@ from farm.contract.reasons import ReasonCode
 from farm.contract.reports import EndReport
 from farm.contract.sustained import CurvePoint, CurveReport
 from farm.rules.matrices import matrix
-from farm.rules.planning import planning
+from farm.rules.planning import planner
 from farm.rules.planning.plans import ModelInput
 from farm.rules.quality import evaluation
 from farm.rules.quality.parity import Preset
@@ -102,7 +102,7 @@ def test_a_document_is_json_with_its_schema_first_and_reads_back():
 
 
 def test_refused_points_are_cells_with_their_reason_and_no_numbers():
-    plan = planning.plan(matrix.from_options(runtime="1.20.1,1.31.1"), make_model(opsets={"": 22}))
+    plan = planner.plan(matrix.from_options(runtime="1.20.1,1.31.1"), make_model(opsets={"": 22}))
     (block,) = plan.blocks
     document = assemble(record_of(block, make_reports({0: 1.0}), refused=plan.refused))
     refused = cells_of(document)["c1"]
@@ -169,7 +169,7 @@ def test_a_block_that_ended_gives_each_cell_an_ending(known, reports, status):
 
 
 def test_an_a_a_twin_names_the_arm_it_repeats():
-    plan = planning.plan(matrix.from_options(runtime="1.31.1"), make_model(), with_null_pair=True)
+    plan = planner.plan(matrix.from_options(runtime="1.31.1"), make_model(), with_null_pair=True)
     document = assemble(record_of(plan.blocks[0], make_reports({0: 1.0, 1: 1.0})))
     twin = cells_of(document)["c1.twin"]
     assert twin.twin_of == "c1"
@@ -243,7 +243,7 @@ def test_only_trace_rounds_that_both_arms_have_are_compared():
 
 
 def test_the_whole_farms_session_settings_are_shown_under_the_sets_name():
-    plan = planning.plan(matrix.parse({"session": [{"name": "quiet", "spinning": False}]}), make_model())
+    plan = planner.plan(matrix.parse({"session": [{"name": "quiet", "spinning": False}]}), make_model())
     (cell,) = assemble(record_of(plan.blocks[0], make_reports({0: 1.0}))).cells
     assert (cell.session["name"], cell.session["spinning"]) == ("quiet", False)
 

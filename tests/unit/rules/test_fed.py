@@ -83,9 +83,9 @@ def test_an_input_that_the_model_lacks_or_cannot_hold_is_refused_in_words() -> N
 
 def plan_of_inputs(model: ModelFacts, inputs: dict[str, str]) -> Any:
     from farm.rules.matrices import matrix
-    from farm.rules.planning import planning
+    from farm.rules.planning import planner
 
-    return planning.plan(matrix.parse({"runtime": ["1.31.1"], "inputs": inputs}), model)
+    return planner.plan(matrix.parse({"runtime": ["1.31.1"], "inputs": inputs}), model)
 
 
 def test_a_model_that_was_looked_into_before_inputs_were_keeps_its_cells() -> None:

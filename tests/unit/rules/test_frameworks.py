@@ -9,7 +9,7 @@ from farm.contract.reasons import Reason
 from farm.rules.cells import commands
 from farm.rules.cells.axes import runtime_name, version_key
 from farm.rules.matrices import matrix
-from farm.rules.planning import estimates, planning
+from farm.rules.planning import estimates, planner
 from farm.rules.planning.plans import ModelFacts, Plan, SourceFacts
 from farm.rules.reporting import sentences
 from farm.rules.runtimes import distributions, frameworks, providers, releases
@@ -23,7 +23,7 @@ PROGRAM = SourceFacts(name="model.pt2", saved_by="2.13.0+cpu")
 
 
 def planned(axes: dict[str, Any], model: ModelFacts) -> Plan:
-    return planning.plan(matrix.parse({"matrix": axes}), model)
+    return planner.plan(matrix.parse({"matrix": axes}), model)
 
 
 def refusal_of(axes: dict[str, Any], model: ModelFacts) -> Reason:

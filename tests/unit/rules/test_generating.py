@@ -10,9 +10,9 @@ from farm.contract.reports import Report
 from farm.rules.cells import scenarios
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.generation import streams
-from farm.rules.judging.judging import BlockJudge
+from farm.rules.judging.block_verdicts import BlockJudge
 from farm.rules.matrices import matrix
-from farm.rules.planning import planning
+from farm.rules.planning import planner
 from farm.rules.planning.plans import NodeOffer, PlannedBlock
 from farm.rules.reporting.documents import assemble
 from farm.rules.reporting.records import BlockRecord, RunRecord
@@ -77,13 +77,13 @@ def test_what_it_cannot_do_is_refused_in_one_sentence(
 ) -> None:
     fleet = [NodeOffer(id="1", tags=frozenset({"cpu", "wasm", "openvino"}))]
     given = {"runtime": "1.31.1", "scenario": "generate", **declared}
-    (point,) = planning.plan(matrix.parse(given), make_model(**facts), fleet).refused
+    (point,) = planner.plan(matrix.parse(given), make_model(**facts), fleet).refused
     assert words in point.reason.text
 
 
 def test_a_plan_knows_the_minutes_of_generating() -> None:
     plans = [
-        planning.plan(matrix.parse({"runtime": ["1.29.0", "1.31.1"], "scenario": one}), make_model(latency_ms=20.0))
+        planner.plan(matrix.parse({"runtime": ["1.29.0", "1.31.1"], "scenario": one}), make_model(latency_ms=20.0))
         for one in ("single", "generate:new=64")
     ]
     # six times the prompt and 64 tokens at a quarter of an inference, beyond the window of 0.3 s
@@ -101,7 +101,7 @@ def test_the_first_difference_is_the_first_token_that_one_lacks_or_has_otherwise
 
 def block_of(**axes: Any) -> PlannedBlock:
     declared = {"runtime": ["1.29.0", "1.31.1"], "scenario": "generate:prompt=4:new=3", **axes}
-    (block,) = planning.plan(matrix.parse(declared), make_model()).blocks
+    (block,) = planner.plan(matrix.parse(declared), make_model()).blocks
     return block
 
 

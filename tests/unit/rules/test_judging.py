@@ -11,11 +11,11 @@ from farm.contract.evaluation import AccuracyReport
 from farm.contract.reasons import ReasonCode
 from farm.contract.reports import EndReport
 from farm.contract.sustained import CurvePoint, CurveReport
-from farm.rules.judging import judging
+from farm.rules.judging import block_verdicts
+from farm.rules.judging.block_verdicts import BlockJudge
 from farm.rules.judging.evidence import Evidence
-from farm.rules.judging.judging import BlockJudge
 from farm.rules.matrices.matrix import parse
-from farm.rules.planning.planning import plan
+from farm.rules.planning.planner import plan
 from tests.unit.rules.making import (
     make_block,
     make_check,
@@ -58,14 +58,14 @@ def test_whoever_surely_goes_on_is_told_so_by_the_whole_evidence(budget, broken,
     rounds = [make_round(n, {0: 1.0, 1: make_reason() if n == broken else 1.25}) for n in range(20)]
     reports = [make_facts(), make_check(0), make_check(1), *rounds, EndReport()]
     _, replies = fed(block, reports, max_rounds=max_rounds)
-    sure = [judging.surely_goes_on(report, block, max_rounds=max_rounds) for report in reports]
+    sure = [block_verdicts.surely_goes_on(report, block, max_rounds=max_rounds) for report in reports]
     assert all(reply.go_on for reply, is_sure in zip(replies, sure, strict=True) if is_sure)
-    assert sum(sure) == 3 + min(block.min_rounds, judging.most_rounds(max_rounds)) - 1
+    assert sum(sure) == 3 + min(block.min_rounds, block_verdicts.most_rounds(max_rounds)) - 1
 
 
 def test_a_round_in_which_every_arm_broke_is_judged_by_the_whole_evidence():
     block = make_block()
-    assert not judging.surely_goes_on(make_round(0, {0: make_reason(), 1: make_reason()}), block, max_rounds=8)
+    assert not block_verdicts.surely_goes_on(make_round(0, {0: make_reason(), 1: make_reason()}), block, max_rounds=8)
 
 
 def _disturbed_rounds(count, *, disturbed):
@@ -83,14 +83,14 @@ def test_a_block_that_was_told_how_many_rounds_measures_no_more_of_them():
     block = make_block().model_copy(update={"is_replacing": False})
     judge, replies = fed(block, _disturbed_rounds(8, disturbed={2, 5}))
     assert ([reply.go_on for reply in replies], judge.rounds) == ([True] * 7 + [False], 8)
-    assert judging.ordered_rounds(block) == 8
-    assert judging.ordered_rounds(make_block()) == 12
+    assert block_verdicts.ordered_rounds(block) == 8
+    assert block_verdicts.ordered_rounds(make_block()) == 12
 
 
 def test_at_most_half_as_many_rounds_replace_dropped_ones():
     _, replies = fed(make_block(), _disturbed_rounds(12, disturbed=set(range(12))))
     assert [reply.go_on for reply in replies] == [True] * 11 + [False]
-    assert [judging.most_rounds(rounds) for rounds in (8, 24, 96)] == [12, 36, 96]
+    assert [block_verdicts.most_rounds(rounds) for rounds in (8, 24, 96)] == [12, 36, 96]
 
 
 def test_arms_that_were_called_slower_are_traced_again_four_times():
@@ -170,8 +170,8 @@ def test_a_precise_block_joins_two_rounds_to_one_pair():
 
 
 def test_joined_pairs_are_geometric_means_and_wait_for_their_second_round():
-    assert judging.joined([(1.0, 4.0), (4.0, 1.0), (9.0, 9.0)], per_pair=2) == [(2.0, 2.0)]
-    assert judging.joined([(1.0, 2.0)], per_pair=1) == [(1.0, 2.0)]
+    assert block_verdicts.joined([(1.0, 4.0), (4.0, 1.0), (9.0, 9.0)], per_pair=2) == [(2.0, 2.0)]
+    assert block_verdicts.joined([(1.0, 2.0)], per_pair=1) == [(1.0, 2.0)]
 
 
 def test_a_block_of_one_arm_measures_its_fewest_rounds():

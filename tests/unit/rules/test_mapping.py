@@ -2,7 +2,7 @@
 
 from farm.rules.tracing.alignment import Origin, align
 from farm.rules.tracing.graphs import Graph, GraphNode
-from farm.rules.tracing.mapping import Assigned, Executed, map_executed, mapped_share
+from farm.rules.tracing.node_origins import Assigned, Executed, map_executed, mapped_share
 
 
 def node(name: str, kind: str, reads: str, makes: str, *, index: int = 0, path: tuple[str, ...] = ()) -> GraphNode:

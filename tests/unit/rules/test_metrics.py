@@ -15,7 +15,7 @@ from farm.contract.document import Cell, Document, Figure
 from farm.contract.reports import EndReport, Sample
 from farm.rules.cells import metrics
 from farm.rules.cells.metrics import METRICS, Metric
-from farm.rules.changes.watching import Rule
+from farm.rules.changes.watch_rounds import Rule
 from farm.rules.judging import summaries
 from farm.rules.judging.evidence import Evidence
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble

@@ -3,7 +3,7 @@
 import pytest
 
 from farm.rules.matrices import matrix
-from farm.rules.planning import planning
+from farm.rules.planning import planner
 from farm.rules.planning.null_pairs import NullPairs
 from farm.rules.planning.plans import NodeOffer, Plan
 from tests.unit.rules.making import make_model
@@ -11,7 +11,7 @@ from tests.unit.rules.making import make_model
 
 def plan_for(*nodes: NodeOffer, batches: int = 2) -> Plan:
     declared = matrix.from_options(runtime="1.31.1", batch=list(range(1, batches + 1)))
-    return planning.plan(declared, make_model(), nodes, with_null_pair=True)
+    return planner.plan(declared, make_model(), nodes, with_null_pair=True)
 
 
 def has_twin(plan: Plan) -> list[bool]:
@@ -61,5 +61,5 @@ def test_a_block_of_two_nodes_counts_half_on_each() -> None:
 
 def test_two_equal_cells_of_the_matrix_are_a_pair_already() -> None:
     declared = matrix.from_options(runtime="1.31.1,1.31.1", batch="1")
-    plan = planning.plan(declared, make_model(), [node(is_first_day=True)], with_null_pair=True)
+    plan = planner.plan(declared, make_model(), [node(is_first_day=True)], with_null_pair=True)
     assert [arm.id for arm in plan.blocks[0].arms] == ["c1", "c2"]

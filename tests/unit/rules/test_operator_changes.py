@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from farm.contract.reports import Report, RoundReport, Sample
-from farm.rules.judging.judging import BlockJudge
+from farm.rules.judging.block_verdicts import BlockJudge
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.reporting import operator_changes
 from farm.rules.reporting.documents import assemble

@@ -4,7 +4,7 @@ import pytest
 
 from farm.contract.reasons import ReasonCode
 from farm.rules.matrices import matrix
-from farm.rules.planning import planning
+from farm.rules.planning import planner
 from farm.rules.runtimes.conversions import OpsetReach
 from tests.unit.rules.making import make_model
 
@@ -17,7 +17,7 @@ REACH = OpsetReach(
 
 
 def plan_of(opset, *, runtime="1.31.1", **facts):
-    return planning.plan(matrix.from_options(runtime=runtime, opset=opset), make_model(**facts))
+    return planner.plan(matrix.from_options(runtime=runtime, opset=opset), make_model(**facts))
 
 
 def opset_of(opset, *, runtime="1.31.1", **facts):

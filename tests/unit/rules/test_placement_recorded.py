@@ -13,8 +13,8 @@ import pytest
 
 from farm.contract.document import Cell, Comparison, Document, OperatorTime
 from farm.contract.reasons import CellStatus
-from farm.rules.changes import gate, watching
-from farm.rules.tracing.executing import as_counts, histogram
+from farm.rules.changes import gate, watch_rounds
+from farm.rules.tracing.executions import as_counts, histogram
 from farm.rules.tracing.placement import cell_changes, placement_changes
 
 CPU, OTHER = "CPUExecutionProvider", "CUDAExecutionProvider"
@@ -112,7 +112,7 @@ def test_a_node_that_falls_back_to_the_processor_fails_the_gate_and_alerts() -> 
     assert [finding.text.partition(": ")[2] for finding in answer.failures] == [
         f"Identity@0, Softmax@0 moved from {OTHER} to {CPU}."
     ]
-    judged = watching.judge(document(old, new), watching.Rule(), old="onnxruntime==1.0", new="onnxruntime==2.0")
+    judged = watch_rounds.judge(document(old, new), watch_rounds.Rule(), old="onnxruntime==1.0", new="onnxruntime==2.0")
     assert [finding.kind for finding in judged.findings] == ["placement"]
 
 

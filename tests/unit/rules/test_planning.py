@@ -7,15 +7,15 @@ import pytest
 from farm.contract.cells import Budget
 from farm.contract.reasons import ReasonCode
 from farm.rules.matrices import matrix
-from farm.rules.planning import estimates, planning
-from farm.rules.planning.planning import NodeOffer
+from farm.rules.planning import estimates, planner
+from farm.rules.planning.planner import NodeOffer
 from tests.unit.rules.making import make_block, make_model, only_refusal, plan_of
 
 DIGEST = "c" * 64
 
 
 def test_the_default_matrix_is_one_block_of_eight_arms_in_order_of_their_neighbours():
-    plan = planning.plan(matrix.default(), make_model())
+    plan = planner.plan(matrix.default(), make_model())
     (block,) = plan.blocks
     assert [arm.labels["runtime"][-6:] for arm in block.arms] == ["1.29.0", "1.31.1"] * 4
     assert [arm.labels["batch"] for arm in block.arms] == ["1"] * 4 + ["8"] * 4
@@ -101,7 +101,7 @@ def test_the_batch_dimension_named_in_shapes_is_the_batch():
 
 def test_threads_that_the_sandbox_lets_nobody_pin_are_not_measured_as_if_they_were_pinned():
     pinned = {"name": "pinned", "config": {"session.intra_op_thread_affinities": "2"}}
-    reason = only_refusal(planning.plan(matrix.parse({"session": [pinned], "threads": 2}), make_model()))
+    reason = only_refusal(planner.plan(matrix.parse({"session": [pinned], "threads": 2}), make_model()))
     assert reason.code == ReasonCode.NOT_SUPPORTED
     assert "session.intra_op_thread_affinities cannot take hold in the sandbox" in reason.text
 
@@ -127,20 +127,20 @@ def test_threads_that_the_sandbox_lets_nobody_pin_are_not_measured_as_if_they_we
     ],
 )
 def test_a_policy_that_onnx_runtime_cannot_follow_is_refused(matrices, sentence):
-    reason = only_refusal(planning.plan(matrix.parse({**matrices, "policy": "prefer-npu"}), make_model()))
+    reason = only_refusal(planner.plan(matrix.parse({**matrices, "policy": "prefer-npu"}), make_model()))
     assert reason.code == ReasonCode.NOT_SUPPORTED
     assert sentence in reason.text
 
 
 def test_a_policy_is_part_of_the_session_of_a_release_that_follows_it():
-    plan = planning.plan(matrix.parse({"runtime": "1.23.0", "policy": ["none", "min-power"]}), make_model())
+    plan = planner.plan(matrix.parse({"runtime": "1.23.0", "policy": ["none", "min-power"]}), make_model())
     assert [arm.spec.session.policy for arm in plan.blocks[0].arms[:2]] == ["none", "min-power"]
     assert "policy" not in plan.blocks[0].arms[0].spec.model_dump(mode="json")["session"]
 
 
 def test_session_sets_and_levels_become_session_settings():
     session = {"name": "quiet", "spinning": False, "config": {"a.b": "1"}, "disabled-optimizers": ["X"]}
-    plan = planning.plan(matrix.parse({"session": [session], "optimization": "basic", "threads": 4}), make_model())
+    plan = planner.plan(matrix.parse({"session": [session], "optimization": "basic", "threads": 4}), make_model())
     settings = plan.blocks[0].arms[0].spec.session
     assert (settings.spinning, settings.config, settings.disabled_optimizers) == (False, {"a.b": "1"}, ("X",))
     assert (settings.optimization, settings.threads) == ("basic", 4)
@@ -255,7 +255,7 @@ def test_a_release_of_another_distribution_is_believed_when_its_minor_version_ex
 
 def test_settings_of_the_matrix_reach_the_plan():
     read = matrix.parse("budget: standard\nfail-fast: true\nmax-parallel: 3\nbatch: [1, 2]\nexclude: [{batch: 2}]")
-    plan = planning.plan(read, make_model())
+    plan = planner.plan(read, make_model())
     assert (plan.budget, plan.fail_fast, plan.max_parallel, plan.excluded) == (Budget.STANDARD, True, 3, 1)
     assert plan.minutes == sum(block.minutes for block in plan.blocks)
 
@@ -267,7 +267,7 @@ def test_a_budget_sets_the_rounds(budget, rounds):
 
 
 def test_a_precise_budget_sees_smaller_changes():
-    seen = [planning.smallest_detectable(budget, noise=0.02, margin=0.02) for budget in Budget]
+    seen = [planner.smallest_detectable(budget, noise=0.02, margin=0.02) for budget in Budget]
     assert seen == sorted(seen, reverse=True)
 
 
@@ -295,7 +295,7 @@ def test_no_block_is_planned_longer_than_ten_minutes():
 
 def test_a_plan_is_json_and_reads_back():
     plan = plan_of({"runtime": "1.20.1,1.31.1", "batch": "1,8"}, model=make_model(opsets={"": 22}), with_null_pair=True)
-    assert planning.Plan.model_validate_json(plan.model_dump_json()) == plan
+    assert planner.Plan.model_validate_json(plan.model_dump_json()) == plan
 
 
 def test_calibration_data_that_cannot_serve_refuse_a_static_variant_in_their_own_words():

@@ -6,8 +6,8 @@ import pytest
 
 from farm.contract.reasons import ReasonCode
 from farm.rules.matrices import matrix
-from farm.rules.planning import planning
-from farm.rules.planning.planning import NodeOffer
+from farm.rules.planning import planner
+from farm.rules.planning.planner import NodeOffer
 from tests.unit.rules.making import make_model, only_refusal, plan_of
 
 
@@ -86,7 +86,7 @@ def test_one_machine_refuses_threads_between_operators_as_it_does_those_inside()
     two = NodeOffer(id="here", cores=2)
     session = {"name": "parallel", "execution-mode": "parallel", "inter-op-threads": 999}
     declared = matrix.parse({"runtime": ["1.31.1"], "session": [session], "threads": [2]})
-    plan = planning.plan(declared, make_model(), machine=two)
+    plan = planner.plan(declared, make_model(), machine=two)
     assert only_refusal(plan).text.startswith("999 inter-op threads on a machine of 2 cores")
     assert plan_of({"runtime": "1.31.1", "threads": "2"}, machine=two).refused == ()
 
@@ -133,7 +133,7 @@ def test_providers_that_no_node_has_together_are_measured_apart():
         node("a", tags=["cpu", "openvino"], providers=["OpenVINOExecutionProvider"]),
         node("b", tags=["cuda"], providers=["CUDAExecutionProvider"]),
     ]
-    plan = planning.plan(
+    plan = planner.plan(
         matrix.parse(
             {
                 "include": [
@@ -177,7 +177,7 @@ def test_the_noisiest_node_decides_what_can_be_seen():
 def test_a_node_without_a_history_makes_the_noise_an_assumption():
     (block,) = plan_of({"runtime": "1.29.0,1.31.1"}, fleet=[node("a", noise=0.007), node("b")]).blocks
     assert block.is_noise_assumed
-    assert block.noise == planning.ASSUMED_NOISE
+    assert block.noise == planner.ASSUMED_NOISE
 
 
 def test_a_small_node_gets_small_blocks():

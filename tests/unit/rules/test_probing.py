@@ -6,9 +6,9 @@ import pytest
 
 from farm.contract.document import Cell, Comparison, Document
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
-from farm.rules.changes import watching
+from farm.rules.changes import watch_rounds
 from farm.rules.changes.bisection import Outcome
-from farm.rules.changes.probing import Sought, read_step
+from farm.rules.changes.probes import Sought, read_step
 
 OLD, NEW = "onnxruntime==1.29.0", "onnxruntime==1.31.1"
 
@@ -30,8 +30,8 @@ def _step(
         ratio=ratio, ci_low=ci_low, ci_high=high, ci_level=0.95, rounds=8,
     )  # fmt: skip
     document = Document(machine={}, seed=0, cells=cells, comparisons=[pair])
-    asked = Sought("slower", watching.series_of(cells[0]), sought, low)
-    return read_step(document, watching.Rule(kinds=("slower",)), asked, old=OLD, new=NEW).outcome
+    asked = Sought("slower", watch_rounds.series_of(cells[0]), sought, low)
+    return read_step(document, watch_rounds.Rule(kinds=("slower",)), asked, old=OLD, new=NEW).outcome
 
 
 @pytest.mark.parametrize(
@@ -68,12 +68,12 @@ def test_undecided_and_surely_within_the_rule_is_good() -> None:
 def test_a_release_that_cannot_run_is_skipped_with_its_reason() -> None:
     reason = Reason(code=ReasonCode.CRASHED, text="It died.")
     cells = [_cell("c1", OLD), _cell("c2", NEW, status=CellStatus.CRASHED, reason=reason)]
-    asked = Sought("slower", watching.series_of(cells[0]), 1.24)
-    step = read_step(Document(machine={}, seed=0, cells=cells), watching.Rule(), asked, old=OLD, new=NEW)
+    asked = Sought("slower", watch_rounds.series_of(cells[0]), 1.24)
+    step = read_step(Document(machine={}, seed=0, cells=cells), watch_rounds.Rule(), asked, old=OLD, new=NEW)
     assert step.as_plain() == {"outcome": "skipped", "text": "It died.", "ratio": None, "low": None, "high": None}
 
 
 def test_a_release_that_was_not_there_is_skipped() -> None:
     asked = Sought("slower", "nothing", 1.24)
-    step = read_step(Document(machine={}, seed=0), watching.Rule(), asked, old=OLD, new=NEW)
+    step = read_step(Document(machine={}, seed=0), watch_rounds.Rule(), asked, old=OLD, new=NEW)
     assert (step.outcome, step.text) == (Outcome.SKIPPED, "It was not compared.")

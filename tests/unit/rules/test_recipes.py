@@ -10,8 +10,8 @@ from farm.rules.cells import recipes
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.values import PrecisionChoice
 from farm.rules.matrices import matrix
-from farm.rules.planning import planning
-from farm.rules.planning.planning import NodeOffer
+from farm.rules.planning import planner
+from farm.rules.planning.planner import NodeOffer
 from tests.unit.rules.making import make_model
 
 SAMPLES = "d" * 64
@@ -26,14 +26,14 @@ EVERY = (
 
 
 def recipe_of(precision, *, fleet=None, **facts):
-    plan = planning.plan(matrix.from_options(runtime="1.31.1", precision=precision), make_model(**facts), fleet)
+    plan = planner.plan(matrix.from_options(runtime="1.31.1", precision=precision), make_model(**facts), fleet)
     return plan.blocks[0].arms[0].spec.recipe
 
 
 @pytest.mark.parametrize("text", EVERY)
 def test_every_precision_is_planned_as_it_is_written_and_reads_back(text):
     read = matrix.from_options(runtime="1.31.1", precision=text)
-    assert not planning.plan(read, make_model()).refused
+    assert not planner.plan(read, make_model()).refused
     assert matrix.parse(read.as_plain()) == read
     assert matrix.parse(json.dumps(read.as_plain())) == read
     (choice,) = read.axes["precision"]
@@ -100,7 +100,7 @@ def test_types_of_activations_follow_the_nodes_that_may_measure(tags, activation
 def test_a_fleet_of_both_kinds_gets_unsigned_activations_and_one_machine_its_own():
     fleet = [NodeOffer(id="n1", tags=frozenset({"cpu", "arm"})), NodeOffer(id="n2", tags=frozenset({"cpu", "x86"}))]
     assert recipe_of("int8-qdq", fleet=fleet).options["activation"] == "uint8"
-    plan = planning.plan(
+    plan = planner.plan(
         matrix.from_options(precision="int8-qdq"), make_model(), machine=NodeOffer(id="here", tags=frozenset({"arm"}))
     )
     assert plan.blocks[0].arms[0].spec.recipe.options["activation"] == "int8"

@@ -3,7 +3,7 @@
 import pytest
 
 from farm.contract.cells import Budget
-from farm.rules.planning.remaining import Ahead, expected_rounds, seconds_left, words_left
+from farm.rules.planning.time_left import Ahead, expected_rounds, seconds_left, words_left
 from tests.unit.rules.making import make_block
 
 

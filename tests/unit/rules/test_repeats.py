@@ -9,7 +9,7 @@ from farm.contract.document import Document, MetricChange
 from farm.contract.reports import EndReport, Report
 from farm.rules.cells.numbers import MIB
 from farm.rules.changes import gate
-from farm.rules.changes.watching import Rule, judge
+from farm.rules.changes.watch_rounds import Rule, judge
 from farm.rules.comparing import repeats
 from farm.rules.comparing.sides import turned
 from farm.rules.reporting import metric_changes

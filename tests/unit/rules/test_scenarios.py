@@ -12,10 +12,10 @@ from farm.rules.cells.metrics import DIFFERING, GOODPUT, GROWTH, MAX_RATE
 from farm.rules.cells.numbers import MIB
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.scenarios import Scenario
-from farm.rules.changes import watching
+from farm.rules.changes import watch_rounds
 from farm.rules.judging.summaries import summarise
 from farm.rules.matrices import matrix
-from farm.rules.planning import planning
+from farm.rules.planning import planner
 from farm.rules.planning.plans import NodeOffer, SourceFacts
 from farm.rules.reporting import phases
 from tests.unit.rules.making import make_model, make_sample
@@ -159,7 +159,7 @@ SEVERAL = ["single", "load:closed=2", "load:rate=50", "fresh", "sustained:1"]
 
 def test_cells_of_different_scenarios_stand_in_blocks_of_their_own_and_are_never_compared() -> None:
     declared = matrix.parse({"runtime": ["1.29.0", "1.31.1"], "scenario": SEVERAL})
-    plan = planning.plan(declared, make_model())
+    plan = planner.plan(declared, make_model())
     kinds = [{scenarios.of(arm.spec).kind for arm in block.arms} for block in plan.blocks]
     assert kinds == [{"single", "load"}, {"load"}, {"fresh"}, {"sustained"}]
     assert [block.sustained_s for block in plan.blocks] == [0.0, 0.0, 0.0, 60.0]
@@ -170,7 +170,7 @@ def test_cells_of_different_scenarios_stand_in_blocks_of_their_own_and_are_never
 
 def test_a_series_is_that_of_before_where_nothing_new_is_said() -> None:
     def series(**changes: Any) -> str:
-        return watching.series_of(Cell.model_validate(cell().model_dump() | changes))
+        return watch_rounds.series_of(Cell.model_validate(cell().model_dump() | changes))
 
     assert series() == series(scenario="single")
     assert series(concurrency=4) == series(concurrency=4, scenario="load:closed=4")
@@ -180,7 +180,7 @@ def test_a_series_is_that_of_before_where_nothing_new_is_said() -> None:
 def test_a_plan_knows_the_minutes_of_fresh_inputs() -> None:
     declared = {"runtime": ["1.29.0", "1.31.1"]}
     plans = [
-        planning.plan(matrix.parse({**declared, "scenario": one}), make_model(latency_ms=5.0))
+        planner.plan(matrix.parse({**declared, "scenario": one}), make_model(latency_ms=5.0))
         for one in ("single", "fresh")
     ]
     # of 1,000 inferences those beyond the window of 0.3 s, and three of each set alone, in 8 rounds of both arms
@@ -233,13 +233,13 @@ def test_what_fresh_cannot_do_is_refused_in_one_sentence(
 ) -> None:
     given = {"runtime": "1.31.1", "scenario": "fresh", **declared}
     fleet = [NodeOffer(id="1", tags=frozenset({"cpu", "wasm", "tensorrt"}))]
-    (point,) = planning.plan(matrix.parse(given), make_model(**facts), fleet).refused
+    (point,) = planner.plan(matrix.parse(given), make_model(**facts), fleet).refused
     assert words in point.reason.text
 
 
 def test_fresh_takes_dynamic_dimensions_and_the_batch_by_its_name() -> None:
     model = make_model(batch="n", dims={"sequence": None})
-    plan = planning.plan(matrix.parse({"runtime": "1.31.1", "scenario": "fresh:n=1+8:sequence=16"}), model)
+    plan = planner.plan(matrix.parse({"runtime": "1.31.1", "scenario": "fresh:n=1+8:sequence=16"}), model)
     assert not plan.refused
 
 
@@ -295,7 +295,7 @@ def test_the_runner_is_told_the_load_and_its_streams_take_threads() -> None:
 def test_a_plan_knows_the_minutes_of_a_load() -> None:
     def minutes(scenario: str) -> float:
         declared = matrix.parse({"runtime": ["1.29.0", "1.31.1"], "scenario": scenario})
-        return planning.plan(declared, make_model(latency_ms=1.0)).minutes
+        return planner.plan(declared, make_model(latency_ms=1.0)).minutes
 
     # 700 arrivals in place of a window of 0.3 s, in 8 rounds of both arms
     assert minutes("load:rate=100") - minutes("single") == pytest.approx(16 * (7.0 - 0.3) / 60.0)

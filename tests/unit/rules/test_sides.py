@@ -9,7 +9,7 @@ import pytest
 from farm.contract.cells import CellSpec, Runtime
 from farm.contract.document import Comparison, Document, OperatorChange, OperatorTime, Parity
 from farm.rules.changes import gate, gate_reports, report
-from farm.rules.changes.watching import Judgement, Rule, judge
+from farm.rules.changes.watch_rounds import Judgement, Rule, judge
 from farm.rules.comparing.sides import between, by_sides, turned
 from tests.unit.rules.test_watching import cell
 

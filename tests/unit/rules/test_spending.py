@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from farm.rules.comparing import flips, spending, statistics, verdicts
+from farm.rules.comparing import flips, look_levels, statistics, verdicts
 from tests.unit.rules.test_verdicts import block
 
 
 def test_all_later_looks_together_have_half_a_level_however_many_follow() -> None:
-    later = [spending.levels(place) for place in range(spending.PLANNED, 10_000)]
-    assert sum(one.t for one in later) < spending.T_LEVEL / 2
-    assert sum(one.flip for one in later) < spending.FLIP_LEVEL / 2
-    assert sum(one.sign for one in later) < spending.SIGN_LEVEL / 2
-    assert sum(1.0 - one.equality for one in later) < (1.0 - spending.EQUALITY_LEVEL) / 2
+    later = [look_levels.levels(place) for place in range(look_levels.PLANNED, 10_000)]
+    assert sum(one.t for one in later) < look_levels.T_LEVEL / 2
+    assert sum(one.flip for one in later) < look_levels.FLIP_LEVEL / 2
+    assert sum(one.sign for one in later) < look_levels.SIGN_LEVEL / 2
+    assert sum(1.0 - one.equality for one in later) < (1.0 - look_levels.EQUALITY_LEVEL) / 2
 
 
 def test_looking_after_every_round_shows_no_other_verdict_than_the_looks_do() -> None:
@@ -20,7 +20,7 @@ def test_looking_after_every_round_shows_no_other_verdict_than_the_looks_do() ->
     pairs = block(70, change=0.05, spread=0.05, seed=3)
     seen = [verdicts.judge_pairs(pairs[:rounds]) for rounds in range(2, 71)]
     decided = [one for one in seen if verdicts.is_decided(one)]
-    assert decided[0].rounds_used in spending.LOOKS[spending.PLANNED :]
+    assert decided[0].rounds_used in look_levels.LOOKS[look_levels.PLANNED :]
     assert set(decided) == {decided[0]}
     assert seen[-len(decided) :] == decided
 
@@ -55,8 +55,8 @@ def test_the_farm_never_names_more_rounds_than_it_measures() -> None:
 
 @pytest.mark.parametrize(("rounds", "said"), [(24, ""), (31, ""), (32, "Looked at 5 times"), (96, "Looked at 8 times")])
 def test_looks_beyond_the_planned_ones_are_said(rounds: int, said: str) -> None:
-    assert spending.sentence(rounds).startswith(said)
-    assert bool(spending.sentence(rounds)) is bool(said)
+    assert look_levels.sentence(rounds).startswith(said)
+    assert bool(look_levels.sentence(rounds)) is bool(said)
 
 
 @pytest.mark.parametrize("change", [0.0, 0.004, -0.009])

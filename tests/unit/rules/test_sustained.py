@@ -5,7 +5,7 @@ import pytest
 from farm.rules.cells import sustained
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix
-from farm.rules.planning import planning
+from farm.rules.planning import planner
 from tests.unit.rules.making import make_model
 
 MINUTES = [60.0 * number for number in range(8)]
@@ -46,8 +46,8 @@ def test_too_few_points_say_so(p50s: tuple[float, ...]) -> None:
 
 def test_a_plan_keeps_time_for_the_curves_and_no_more_of_them_than_cells() -> None:
     options = {"runtime": ["1.29.0", "1.31.1"], "batch": 1}
-    (short,) = planning.plan(matrix.parse(options), make_model()).blocks
-    (long,) = planning.plan(matrix.parse({**options, "sustained": 4}), make_model(), with_null_pair=True).blocks
+    (short,) = planner.plan(matrix.parse(options), make_model()).blocks
+    (long,) = planner.plan(matrix.parse({**options, "sustained": 4}), make_model(), with_null_pair=True).blocks
     assert (short.sustained_s, long.sustained_s) == (0.0, 240.0)
     assert long.minutes == pytest.approx(1.5 * short.minutes + 8.0)
     assert long.block_timeout_s == short.block_timeout_s + 480.0
@@ -55,7 +55,7 @@ def test_a_plan_keeps_time_for_the_curves_and_no_more_of_them_than_cells() -> No
 
 def test_long_curves_make_small_blocks_within_every_limit() -> None:
     declared = matrix.parse({"runtime": ["1.29.0", "1.31.1"], "batch": [1, 2, 4, 8], "sustained": 30})
-    plan = planning.plan(declared, make_model())
+    plan = planner.plan(declared, make_model())
     assert {len(block.arms) for block in plan.blocks} == {2}
     assert all(block.block_timeout_s <= 7200 for block in plan.blocks)
 

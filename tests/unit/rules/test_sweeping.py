@@ -5,9 +5,9 @@ from collections.abc import Callable
 from farm.contract.cells import CellSpec
 from farm.contract.document import Document
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules.changes.sweeping import Line, lines_of
+from farm.rules.changes.sweeps import Line, lines_of
 from farm.rules.matrices import matrix as matrices
-from farm.rules.planning import planning
+from farm.rules.planning import planner
 from farm.rules.runtimes.order import release_order
 from tests.unit.commands.made_up import MadeUpBench
 from tests.unit.rules.making import make_model
@@ -77,7 +77,7 @@ def test_a_release_that_never_stood_beside_the_reference_says_so() -> None:
 def test_an_a_a_twin_is_no_release_of_its_own() -> None:
     bench = MadeUpBench()
     declared = matrices.parse({"batch": [1], "precision": ["fp32"], "runtime": ["1.29.0", "1.30.0"]})
-    document = bench.measure(planning.plan(declared, make_model(), with_null_pair=True))
+    document = bench.measure(planner.plan(declared, make_model(), with_null_pair=True))
     assert any(cell.twin_of for cell in document.cells)
     (line,) = lines_of([document], reference="1.29.0")
     assert [point.version for point in line.points] == ["1.29.0", "1.30.0"]

@@ -12,7 +12,7 @@ from farm.rules.changes.switches import Candidate, Trial
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.points import expand
 from farm.rules.planning.blocks import comparisons_among
-from farm.rules.planning.planning import plan
+from farm.rules.planning.planner import plan
 from tests.unit.rules.making import make_model
 from tests.unit.rules.test_watching import NEW, OLD, cell
 

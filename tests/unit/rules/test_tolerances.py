@@ -7,7 +7,7 @@ import pytest
 from farm.contract.blocks import Tolerance
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix
-from farm.rules.planning import planning
+from farm.rules.planning import planner
 from farm.rules.quality import parity
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from tests.unit.rules.making import make_check, make_model, make_output, make_reports
@@ -28,7 +28,7 @@ def test_a_tolerance_is_read_and_written_back(written: Any, meant: Tolerance) ->
     read = matrix.parse({**BASE, "tolerance": written})
     assert read.tolerances == {"y": meant}
     assert matrix.parse(read.as_plain()).tolerances == read.tolerances
-    (block,) = planning.plan(read, make_model()).blocks
+    (block,) = planner.plan(read, make_model()).blocks
     assert block.tolerances == {"y": meant}
 
 
@@ -48,7 +48,7 @@ def test_an_output_is_judged_by_its_own_tolerance_and_the_others_by_their_precis
 
 
 def test_the_verdict_of_a_document_uses_it() -> None:
-    (block,) = planning.plan(matrix.parse({**BASE, "tolerance": {"y": 0.25}}), make_model()).blocks
+    (block,) = planner.plan(matrix.parse({**BASE, "tolerance": {"y": 0.25}}), make_model()).blocks
     reports = make_reports({arm.arm: 1.0 for arm in block.arms})
     reports += [make_check(0, outputs=(make_output(violations=2, max_abs=0.5),))]
     found = assemble(RunRecord(model=make_model(), blocks=[BlockRecord(block=block, reports=reports)]))

@@ -8,7 +8,7 @@ from farm.contract.reports import Operator, Sample
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
 from farm.rules.planning import estimates
-from farm.rules.planning.planning import plan
+from farm.rules.planning.planner import plan
 from tests.unit.rules.making import make_model, make_operator, make_sample
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.rules.comparing import comparisons, spending, verdicts
+from farm.rules.comparing import comparisons, look_levels, verdicts
 from farm.rules.comparing.comparisons import Comparison
 
 MIRRORED = {"slower": "faster", "faster": "slower", "equal": "equal", "undecided": "undecided"}
@@ -85,7 +85,7 @@ def test_a_change_is_called_beside_slow_launches_where_the_t_test_is_blind() -> 
     pairs[2, 0] *= 1.7
     judged = verdicts.judge_pairs(pairs)
     assert (judged.verdict, judged.test) == ("slower", "trimmed sign-flip")
-    assert judged.p < spending.FLIP_LEVEL
+    assert judged.p < look_levels.FLIP_LEVEL
     assert judged.set_aside == 1
     assert judged.ratio == pytest.approx(1.05, abs=0.01)
     assert judged.ci_high - judged.ci_low < 0.02
@@ -110,7 +110,7 @@ def test_a_change_as_large_as_slow_launches_is_called_by_signs_at_the_last_look(
 def test_a_certain_change_within_the_margin_is_no_change_of_consequence() -> None:
     judged = verdicts.judge_pairs(block(24, change=0.015, spread=0.001))
     assert judged.verdict == "equal"
-    assert judged.p < spending.T_LEVEL
+    assert judged.p < look_levels.T_LEVEL
 
 
 def test_a_change_right_at_the_margin_stays_undecided_for_ever() -> None:

@@ -7,8 +7,8 @@ from pydantic import ValidationError
 
 from farm.contract.document import Cell, Comparison, Document, OperatorTime, Parity, ParityOutput
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
-from farm.rules.changes import watching
-from farm.rules.changes.watching import Finding, Judgement, Rule, judge
+from farm.rules.changes import watch_rounds
+from farm.rules.changes.watch_rounds import Finding, Judgement, Rule, judge
 
 OLD, NEW = "onnxruntime==1.29.0", "onnxruntime==1.31.1"
 CPU = "CPUExecutionProvider"
@@ -46,7 +46,7 @@ def kinds(judgement: Judgement) -> list[str]:
 def test_an_unchanged_pair_is_quiet_and_clears_every_kind() -> None:
     found = judged(pair())
     assert (found.outcome, found.compared, kinds(found)) == ("quiet", 1, [])
-    assert {kind for kind, _ in found.cleared} == set(watching.KINDS)
+    assert {kind for kind, _ in found.cleared} == set(watch_rounds.KINDS)
 
 
 def test_slower_beyond_the_rule_is_a_finding_that_needs_a_fresh_block() -> None:
@@ -173,7 +173,7 @@ def test_a_cell_that_was_refused_by_the_plan_is_paired_without_a_block() -> None
     assert kinds(judged(document)) == ["failed"]
 
 
-@pytest.mark.parametrize("code", sorted(watching.INFRA_CODES))
+@pytest.mark.parametrize("code", sorted(watch_rounds.INFRA_CODES))
 def test_a_broken_pipeline_never_looks_like_a_slow_model(code: ReasonCode) -> None:
     found = judged(pair("slower", 9.0, **ended(code)))
     assert (found.outcome, found.findings, found.compared) == ("infra", (), 0)
@@ -214,52 +214,54 @@ def test_each_hardware_of_a_watch_is_a_pair_of_its_own() -> None:
     assert [(one.kind, one.node, one.candidate) for one in found.findings] == [("slower", "bench-2", "c4")]
     assert found.compared == 2
     elsewhere = Judgement(findings=(finding("slower", 1.3, series=found.findings[0].series),))
-    assert watching.confirmed(found.findings, elsewhere) == ([], list(found.findings))
-    assert watching.confirmed(found.findings, found)[0] == list(found.findings)
+    assert watch_rounds.confirmed(found.findings, elsewhere) == ([], list(found.findings))
+    assert watch_rounds.confirmed(found.findings, found)[0] == list(found.findings)
 
 
 def test_twins_and_session_names_make_no_series_of_their_own() -> None:
     document = pair()
     document.cells.append(cell("c1.twin", OLD, twin_of="c1"))
-    (found,) = watching.pairs(document, old=OLD, new=NEW)
+    (found,) = watch_rounds.pairs(document, old=OLD, new=NEW)
     assert (found.old.id, found.new.id) == ("c1", "c2")
-    assert watching.series_of(cell("x", OLD)) == watching.series_of(cell("y", NEW, session={"name": "1 other"}))
-    assert watching.series_of(cell("x", OLD)) != watching.series_of(cell("x", OLD, batch=8))
+    assert watch_rounds.series_of(cell("x", OLD)) == watch_rounds.series_of(cell("y", NEW, session={"name": "1 other"}))
+    assert watch_rounds.series_of(cell("x", OLD)) != watch_rounds.series_of(cell("x", OLD, batch=8))
 
 
 def test_the_series_is_named_by_what_differs_from_the_plain_case() -> None:
     named = cell("x", NEW, optimization="basic", session={"name": "no spin"}, shapes={"sequence": 64}, threads=2)
-    label = watching.series_label(named)
+    label = watch_rounds.series_label(named)
     assert label == "encoder, CPU, fp32, batch 1, sequence=64, 2 threads, optimization basic, session no spin"
 
 
-def finding(kind: watching.Kind, size: float | None = None, series: str = "s") -> Finding:
+def finding(kind: watch_rounds.Kind, size: float | None = None, series: str = "s") -> Finding:
     return Finding(kind, series, "c1", "c2", "bench-1", kind, size)
 
 
 def test_only_noisy_findings_need_to_be_shown_again() -> None:
     first = [finding("slower", 1.2), finding("parity"), finding("memory", 1.5)]
     again = Judgement(findings=(finding("slower", 1.19),))
-    holds, gone = watching.confirmed(first, again)
+    holds, gone = watch_rounds.confirmed(first, again)
     assert [one.kind for one in holds] == ["slower", "parity"]
     assert [one.kind for one in gone] == ["memory"]
-    assert watching.needs_confirmation(first)
-    assert not watching.needs_confirmation([finding("placement")])
+    assert watch_rounds.needs_confirmation(first)
+    assert not watch_rounds.needs_confirmation([finding("placement")])
 
 
 def test_a_fresh_block_of_another_series_confirms_nothing() -> None:
-    holds, _ = watching.confirmed([finding("slower", 1.2)], Judgement(findings=(finding("slower", 1.2, series="t"),)))
+    holds, _ = watch_rounds.confirmed(
+        [finding("slower", 1.2)], Judgement(findings=(finding("slower", 1.2, series="t"),))
+    )
     assert holds == []
 
 
 def test_the_worst_finding_is_what_is_wrong_before_what_is_slow() -> None:
-    assert watching.worst([finding("slower", 1.1), finding("slower", 1.4), finding("memory", 9.0)]).size == 1.4
-    assert watching.worst([finding("slower", 9.0), finding("parity")]).kind == "parity"
+    assert watch_rounds.worst([finding("slower", 1.1), finding("slower", 1.4), finding("memory", 9.0)]).size == 1.4
+    assert watch_rounds.worst([finding("slower", 9.0), finding("parity")]).kind == "parity"
 
 
 def test_false_alerts_need_two_errors_in_the_same_direction() -> None:
-    assert watching.expected_false_alerts(1000, rate=0.01) == pytest.approx(1000 * 0.005**2)
-    assert watching.expected_false_alerts(0) == 0
+    assert watch_rounds.expected_false_alerts(1000, rate=0.01) == pytest.approx(1000 * 0.005**2)
+    assert watch_rounds.expected_false_alerts(0) == 0
 
 
 @pytest.mark.parametrize("bad", [{"latency": -0.1}, {"latency": "a lot"}, {"kinds": ["odd"]}, {"unknown": 1}])

@@ -5,7 +5,7 @@ import pytest
 from farm.contract.cells import Budget
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix
-from farm.rules.planning import planning
+from farm.rules.planning import planner
 from farm.rules.planning.plans import NodeOffer, Wish
 from tests.unit.rules.making import make_model
 
@@ -13,7 +13,7 @@ from tests.unit.rules.making import make_model
 def wish_of(wish: object, *, noise: float = 0.015, margin: float = 0.02, budget: str = "standard") -> Wish:
     declared = matrix.parse({"runtime": ["1.29.0", "1.31.1"], "batch": 1, "budget": budget, "wish": wish})
     fleet = [NodeOffer(id="a", name="a", noise=noise, margin=margin)]
-    (block,) = planning.plan(declared, make_model(), fleet).blocks
+    (block,) = planner.plan(declared, make_model(), fleet).blocks
     assert block.wish is not None
     return block.wish
 
@@ -56,7 +56,7 @@ def test_a_noisy_node_sees_no_small_change_whatever_the_rounds() -> None:
 
 def test_a_plan_without_a_wish_has_none() -> None:
     declared = matrix.parse({"runtime": ["1.29.0", "1.31.1"]})
-    (block,) = planning.plan(declared, make_model()).blocks
+    (block,) = planner.plan(declared, make_model()).blocks
     assert block.wish is None
     assert all(one.smallest_detectable for one in block.comparisons)
 

@@ -9,13 +9,13 @@ import onnxruntime
 import pytest
 
 from farm.rules.generation import decoders
-from farm.workshop.samples import making
+from farm.workshop.samples import builders
 from tests.unit.rules.test_decoders import IDS, LOGITS, MASK, PASTS, PRESENTS, Port, cache
 from tests.unit.workshop.test_samples import generated
 from worker.runner.faults import Refusal
 from worker.runner.order import Order, PhaseTimer
 from worker.runner.sample import driven
-from worker.runner.scenarios import decoding, table
+from worker.runner.scenarios import decoder_ports, table
 from worker.runner.scenarios.protocol import Room
 
 POSITIONS = Port("position_ids", "int64", ("batch", "sequence"))
@@ -60,7 +60,7 @@ def answered(path: Path, **scenario: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ["decoder", "decoder-gqa"])
 def test_tokens_are_those_of_a_plain_loop(name: str, tmp_path: Path) -> None:
-    path = making.write_model(name, tmp_path)
+    path = builders.write_model(name, tmp_path)
     told = answered(path, prompt=16, new=24)
     prompt = np.random.default_rng(3).integers(0, 1000, (1, 16))
     assert told["tokens"] == generated(path, prompt, new=24)[0]
@@ -75,7 +75,7 @@ def test_tokens_are_those_of_a_plain_loop(name: str, tmp_path: Path) -> None:
 
 
 def test_a_context_that_is_too_short_is_said_with_the_token(tmp_path: Path) -> None:
-    path = making.write_model("decoder", tmp_path)
+    path = builders.write_model("decoder", tmp_path)
     with pytest.raises(Refusal, match="the model refused token 4 of 8, behind 512 others"):
         answered(path, prompt=510, new=8)
 
@@ -89,7 +89,7 @@ def test_a_context_that_is_too_short_is_said_with_the_token(tmp_path: Path) -> N
     ],
 )
 def test_the_runner_pairs_inputs_and_outputs_as_the_rules_do(inputs: list[Port], outputs: list[Port]) -> None:
-    read, found = decoders.decoder_of(inputs, outputs), decoding.decoder_of(Session(inputs, outputs))
+    read, found = decoders.decoder_of(inputs, outputs), decoder_ports.decoder_of(Session(inputs, outputs))
     assert read is not None
     assert {(past.name, present) for past, present in found.caches} == set(read.caches)
     assert found.scores.name == read.scores
@@ -99,11 +99,14 @@ def test_the_runner_pairs_inputs_and_outputs_as_the_rules_do(inputs: list[Port],
 
 
 def test_lengths_of_group_query_attention_follow_the_step(tmp_path: Path) -> None:
-    path = making.write_model("decoder", tmp_path)
+    path = builders.write_model("decoder", tmp_path)
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    lengths = {role: decoding.Port(role, np.int32, [1]) for role in ("last_places", "total")}
-    assert [decoding.place_of(role, port, past=16, now=1) for role, port in lengths.items()] == [([1], 16), ([1], 17)]
-    assert decoding.decoder_of(session).vocabulary == 1000
+    lengths = {role: decoder_ports.Port(role, np.int32, [1]) for role in ("last_places", "total")}
+    assert [decoder_ports.place_of(role, port, past=16, now=1) for role, port in lengths.items()] == [
+        ([1], 16),
+        ([1], 17),
+    ]
+    assert decoder_ports.decoder_of(session).vocabulary == 1000
 
 
 @pytest.mark.parametrize(
@@ -116,4 +119,4 @@ def test_lengths_of_group_query_attention_follow_the_step(tmp_path: Path) -> Non
 )
 def test_a_model_that_does_not_fit_is_refused(inputs: list[Port], outputs: list[Port], words: str) -> None:
     with pytest.raises(Refusal, match=words):
-        assert decoding.decoder_of(Session(inputs, outputs)).vocabulary
+        assert decoder_ports.decoder_of(Session(inputs, outputs)).vocabulary

@@ -17,7 +17,7 @@ from worker.agent.abilities import probes
 from worker.agent.kit.runtimes import Installed
 from worker.agent.passes import checks
 from worker.agent.passes.arms import PreparedArm
-from worker.runner import building, engine, faults, profile
+from worker.runner import engine, engine_cache, faults, profile
 from worker.runner.order import BuildingPart, Order
 
 FOLDER = Path(__file__).resolve().parents[2] / "providers"
@@ -159,7 +159,7 @@ def test_the_cached_build_is_timed_apart_with_what_it_left(tmp_path: Path) -> No
     engines.mkdir()
     (engines / "plan.engine").write_bytes(b"x" * 1000)
     opened: list[Order] = []
-    found = building.cached(asked, opened=opened.append)
+    found = engine_cache.cached(asked, opened=opened.append)
     assert found["engine_bytes"] == 1000
     assert found["cached_session_ms"] >= 0
     assert opened == [asked]
@@ -167,14 +167,14 @@ def test_the_cached_build_is_timed_apart_with_what_it_left(tmp_path: Path) -> No
 
 def test_a_provider_that_keeps_nothing_or_does_not_start_again_has_no_cached_build(tmp_path: Path) -> None:
     asked = order(tmp_path, "migraphx")
-    assert building.cached(asked, opened=lambda one: None) == {}
+    assert engine_cache.cached(asked, opened=lambda one: None) == {}
 
     def refused(one: Order) -> None:
         raise faults.Refusal("provider_not_active", "no")
 
     (tmp_path / "engines").mkdir()
     (tmp_path / "engines" / "a.mxr").write_bytes(b"x")
-    assert building.cached(asked, opened=refused) == {}
+    assert engine_cache.cached(asked, opened=refused) == {}
 
 
 def test_a_plug_in_stands_beside_a_pinned_runtime() -> None:

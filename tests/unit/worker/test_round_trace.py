@@ -6,8 +6,8 @@ from typing import Any, cast
 import pytest
 
 from worker.runner import round_trace
+from worker.runner.bindings import SHAPE_TRIES, Feed
 from worker.runner.engine import Engine
-from worker.runner.feeding import SHAPE_TRIES, Feed
 from worker.runner.order import Order
 from worker.runner.turns import Turns
 

@@ -10,7 +10,7 @@ from farm.contract.cells import Runtime
 from farm.contract.reasons import ReasonCode
 from worker.agent.kit import installer, requirements
 from worker.agent.kit.runtimes import MARKER, RuntimeStore, RuntimeUnavailableError
-from worker.agent.kit.staging import compile_stage, stage_runner
+from worker.agent.kit.stages import compile_stage, stage_runner
 
 
 def runtime(version: str, distribution: str = "onnxruntime") -> Runtime:

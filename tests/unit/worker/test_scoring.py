@@ -9,7 +9,7 @@ from farm.contract.evaluation import AccuracyReport, EvaluationRecipe
 from farm.rules.quality import evaluation
 from farm.workshop.child import evaluation as evaluating
 from worker.runner import evaluation as runner
-from worker.runner import faults, scoring
+from worker.runner import faults, sample_scores
 
 DICE = np.random.default_rng(7)
 
@@ -21,18 +21,18 @@ def test_scores_are_judged_as_in_the_workshop(metric: str, dtype: Any) -> None:
     scores[3, 2] = np.nan
     labels = DICE.integers(0, 9, size=400)
     expected = evaluating.judge(scores, labels, metric=metric)
-    assert scoring.judge(scores, labels, metric=metric).tolist() == expected.tolist()
+    assert sample_scores.judge(scores, labels, metric=metric).tolist() == expected.tolist()
     assert 0 < expected.sum() < 400
 
 
 def test_errors_are_judged_as_in_the_workshop() -> None:
     outputs, labels = DICE.standard_normal((50, 3)).astype(np.float32), DICE.standard_normal((50, 3))
     expected = evaluating.judge(outputs, labels, metric="mse")
-    assert scoring.judge(outputs, labels, metric="mse").tolist() == pytest.approx(expected.tolist())
+    assert sample_scores.judge(outputs, labels, metric="mse").tolist() == pytest.approx(expected.tolist())
 
 
 def test_chosen_classes_are_compared() -> None:
-    assert scoring.judge(np.array([1, 0]), np.array([1, 1]), metric="top1").tolist() == [True, False]
+    assert sample_scores.judge(np.array([1, 0]), np.array([1, 1]), metric="top1").tolist() == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_chosen_classes_are_compared() -> None:
     ],
 )
 def test_a_step_is_applied_before_judging(step: str | None, outputs: list[Any], made: list[Any]) -> None:
-    assert scoring.applied(np.array(outputs, np.float32), step=step, threshold=0.5).tolist() == made
+    assert sample_scores.applied(np.array(outputs, np.float32), step=step, threshold=0.5).tolist() == made
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_step_is_applied_before_judging(step: str | None, outputs: list[Any], 
 )
 def test_an_output_unlike_the_others_ends_in_a_sentence(outputs: Any, labels: Any, metric: str) -> None:
     with pytest.raises(faults.Refusal, match="on the labelled data the output has"):
-        scoring.judge(outputs, labels, metric=metric)
+        sample_scores.judge(outputs, labels, metric=metric)
 
 
 @pytest.mark.parametrize("judged", [np.array([True, False, True] * 7), np.array([0.5, 0.0, 2.25])])

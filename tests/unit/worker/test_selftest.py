@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from worker.agent.abilities import probes, selftest
-from worker.agent.kit import staging
+from worker.agent.kit import stages
 
 
 @pytest.mark.slow
@@ -39,7 +39,7 @@ def test_a_runtime_that_does_not_start_fails_in_words(tmp_path: Path) -> None:
     (empty / "bin").mkdir(parents=True)
     (empty / "bin" / "python").write_text("#!/bin/sh\nexit 7\n")
     (empty / "bin" / "python").chmod(0o755)
-    stage = staging.stage_runner(tmp_path / "stage")
+    stage = stages.stage_runner(tmp_path / "stage")
     broken = replace(installed, folder=empty)
     tested = selftest.run(broken, stage=stage, folder=tmp_path / "golden", timeout_s=100, is_cancelled=lambda: False)
     assert not tested.passed

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from worker.agent.home import Identity, NodeHome
-from worker.agent.line import standing
+from worker.agent.line import node_status
 
 
 @pytest.fixture
@@ -19,10 +19,10 @@ def home(tmp_path: Path) -> NodeHome:
 
 def test_a_node_whose_agent_runs_waits_for_approval_and_nothing_else(home: NodeHome) -> None:
     with home.held():
-        found = standing.read(home)
+        found = node_status.read(home)
     assert found.farm_says == "waits for approval by its fingerprint"
     assert found.as_plain()["is_known"] is False
 
 
 def test_a_node_that_was_never_started_may_be_either(home: NodeHome) -> None:
-    assert standing.read(home).farm_says == "waits for approval, or was never started: it has no secret"
+    assert node_status.read(home).farm_says == "waits for approval, or was never started: it has no secret"

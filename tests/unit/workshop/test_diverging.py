@@ -13,7 +13,7 @@ from farm.contract.cells import Recipe
 from farm.contract.reports import OutputParity
 from farm.rules.quality.looks import CandidateError, Compare, Look, Sides
 from farm.workshop import arrays, divergence, orders
-from farm.workshop.samples import making as samples
+from farm.workshop.samples import builders as samples
 from tests.unit.workshop import making
 from worker.runner.parity import compare_output
 

@@ -11,8 +11,8 @@ from farm.contract.evaluation import MAX_SAMPLES, EvaluationRecipe
 from farm.workshop import arrays, orders
 from farm.workshop.child import evaluation
 from farm.workshop.problems import Problem
+from farm.workshop.samples import builders as samples
 from farm.workshop.samples import digits
-from farm.workshop.samples import making as samples
 from tests.unit.workshop import making
 
 SCORES = np.array([[0.1, 0.7, 0.2], [0.5, 0.3, 0.2], [0.2, 0.2, 0.6]], np.float32)

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 
 from farm.rules.planning.plans import ModelFacts
 from farm.workshop import orders
-from farm.workshop.child import feed, sizing, trying
+from farm.workshop.child import feed, size_candidates, trials
 from farm.workshop.inspection import Feed
 from tests.unit.workshop import making
 
@@ -117,7 +117,7 @@ def test_a_size_that_a_pad_is_too_large_for_is_not_taken(tmp_path: Path) -> None
 def test_the_one_size_that_fits_is_found(size: int, tmp_path: Path) -> None:
     found = chosen(reshaped(size), tmp_path)
     assert found.sizes == {"n": size}
-    assert 1 <= found.tries <= sizing.MOST_TRIES
+    assert 1 <= found.tries <= size_candidates.MOST_TRIES
 
 
 def test_a_sampling_rate_is_the_one_that_the_model_asks_for(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_work_that_follows_the_seed_is_the_same_in_every_run(tmp_path: Path) -> 
 
 def test_a_model_that_runs_with_nothing_says_what_was_tried_and_what_to_give(tmp_path: Path) -> None:
     found = chosen(reshaped(7777), tmp_path)
-    assert found.tries <= sizing.MOST_TRIES
+    assert found.tries <= size_candidates.MOST_TRIES
     for words in ("ran in none of 16 tries", "x float32 (normal)", "n 1 to 1024", "--shape", "--input", "--inputs"):
         assert words in found.problem
     assert ModelFacts(bundle_sha256="a" * 64, main_sha256="b" * 64, inputs_problem=found.problem)
@@ -204,16 +204,16 @@ def test_a_model_that_runs_with_nothing_says_what_was_tried_and_what_to_give(tmp
 def test_an_endless_model_is_ended_and_nothing_is_said_against_its_sizes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session = trying.load(making.save(endless(), tmp_path) / "model.onnx")
-    with pytest.raises(trying.TookTooLongError):
-        trying.complaint(session, {"x": np.zeros((1, 64), np.float32)}, limit_s=0.3)
-    monkeypatch.setattr(trying, "complaint", _never)
+    session = trials.load(making.save(endless(), tmp_path) / "model.onnx")
+    with pytest.raises(trials.TookTooLongError):
+        trials.complaint(session, {"x": np.zeros((1, 64), np.float32)}, limit_s=0.3)
+    monkeypatch.setattr(trials, "complaint", _never)
     found = chosen(endless(), tmp_path)
     assert (found.problem, found.tries) == ("", 1)
 
 
 def _never(*_: object, **__: object) -> None:
-    raise trying.TookTooLongError
+    raise trials.TookTooLongError
 
 
 def test_a_process_that_does_not_end_leaves_the_likeliest(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

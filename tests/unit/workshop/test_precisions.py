@@ -12,8 +12,8 @@ from farm.workshop import arrays
 from farm.workshop.child import calibration, quantised, reference
 from farm.workshop.child.variants import make_variant
 from farm.workshop.problems import Problem
+from farm.workshop.samples import builders as samples
 from farm.workshop.samples import digits
-from farm.workshop.samples import making as samples
 from tests.unit.workshop import making
 
 

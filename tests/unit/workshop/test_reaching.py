@@ -8,7 +8,7 @@ from onnx import TensorProto, helper
 from farm.workshop import orders
 from farm.workshop.child.reach import reach
 from farm.workshop.child.variants import make_variant
-from farm.workshop.samples import making as samples
+from farm.workshop.samples import builders as samples
 from tests.unit.workshop import making
 
 

@@ -8,8 +8,8 @@ import pytest
 from farm.contract.cells import Recipe
 from farm.workshop import arrays, orders
 from farm.workshop.child.variants import make_variant
+from farm.workshop.samples import builders as samples
 from farm.workshop.samples import digits
-from farm.workshop.samples import making as samples
 
 
 @pytest.fixture

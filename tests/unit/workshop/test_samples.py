@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 
 from farm.workshop.child import feed
-from farm.workshop.samples import decoder, digits, making
+from farm.workshop.samples import builders, decoder, digits
 
 
 def answered(path: Path, x: np.ndarray) -> np.ndarray:
@@ -19,15 +19,15 @@ def answered(path: Path, x: np.ndarray) -> np.ndarray:
     return np.asarray(session.run(["y"], {"x": x})[0])
 
 
-@pytest.mark.parametrize("name", making.NAMES)
+@pytest.mark.parametrize("name", builders.NAMES)
 def test_a_sample_is_the_same_bytes_every_time(name: str, tmp_path: Path) -> None:
-    once, again = (making.write_model(name, tmp_path / folder).read_bytes() for folder in ("once", "again"))
+    once, again = (builders.write_model(name, tmp_path / folder).read_bytes() for folder in ("once", "again"))
     assert hashlib.sha256(once).hexdigest() == hashlib.sha256(again).hexdigest()
 
 
-@pytest.mark.parametrize("name", making.NAMES)
+@pytest.mark.parametrize("name", builders.NAMES)
 def test_a_sample_loads_on_every_runtime_and_names_its_nodes(name: str, tmp_path: Path) -> None:
-    model = onnx.load(making.write_model(name, tmp_path))
+    model = onnx.load(builders.write_model(name, tmp_path))
     assert (model.ir_version, model.opset_import[0].version) == (8, 17)
     names = [node.name for node in model.graph.node]
     assert all(names)
@@ -37,19 +37,19 @@ def test_a_sample_loads_on_every_runtime_and_names_its_nodes(name: str, tmp_path
 @pytest.mark.parametrize(("batch", "sequence"), [(1, 64), (3, 17)])
 def test_the_transformer_takes_any_batch_and_sequence(batch: int, sequence: int, tmp_path: Path) -> None:
     x = np.random.default_rng(0).standard_normal((batch, sequence, 256)).astype(np.float32)
-    y = answered(making.write_model("transformer", tmp_path), x)
+    y = answered(builders.write_model("transformer", tmp_path), x)
     assert y.shape == x.shape
     assert np.isfinite(y).all()
 
 
 def test_the_convolutional_net_takes_any_batch(tmp_path: Path) -> None:
-    y = answered(making.write_model("convnet", tmp_path), np.zeros((5, 3, 32, 32), dtype=np.float32))
+    y = answered(builders.write_model("convnet", tmp_path), np.zeros((5, 3, 32, 32), dtype=np.float32))
     assert y.shape == (5, 10)
 
 
 def test_the_classifier_knows_digits_it_never_saw(tmp_path: Path) -> None:
     data = digits.evaluation()
-    scores = answered(making.write_model("digits", tmp_path), data["x"])
+    scores = answered(builders.write_model("digits", tmp_path), data["x"])
     assert data["x"].shape == (540, 1, 8, 8)
     assert (scores.argmax(1) == data["labels"]).mean() > 0.97
 
@@ -72,7 +72,7 @@ def generated(path: Path, prompt: np.ndarray, *, new: int, keeping: bool = True)
 
 def test_both_spellings_of_the_decoder_generate_the_same_with_their_caches_and_without(tmp_path: Path) -> None:
     prompt = np.random.default_rng(1).integers(0, decoder.VOCABULARY, (1, 64))
-    plain, grouped = (making.write_model(name, tmp_path) for name in ("decoder", "decoder-gqa"))
+    plain, grouped = (builders.write_model(name, tmp_path) for name in ("decoder", "decoder-gqa"))
     tokens, scores = generated(plain, prompt, new=64)
     assert generated(grouped, prompt, new=64)[0] == tokens
     assert generated(plain, prompt, new=64, keeping=False)[0] == tokens
@@ -87,7 +87,7 @@ def test_both_spellings_of_the_decoder_generate_the_same_with_their_caches_and_w
 
 @pytest.mark.parametrize("name", ["decoder", "decoder-gqa"])
 def test_a_decoder_runs_as_a_plain_model_with_a_past_of_zeros(name: str, tmp_path: Path) -> None:
-    path = making.write_model(name, tmp_path)
+    path = builders.write_model(name, tmp_path)
     found = feed.found_for(onnx.load(path), path)
     assert (found.problem, found.tries) == ("", 1)
     assert found.sizes["total_sequence_length"] == found.sizes["past_sequence_length"] + found.sizes["sequence_length"]

@@ -13,7 +13,7 @@ from farm.contract.reasons import ReasonCode
 from farm.workshop import arrays, orders
 from farm.workshop.child import quantised, reference, stamps
 from farm.workshop.child.variants import make_variant
-from farm.workshop.samples import making as samples
+from farm.workshop.samples import builders as samples
 from tests.unit.workshop import making
 
 MODELS = Path(__file__).parents[2] / "models"

@@ -22,7 +22,7 @@ from farm.contract.node import SelfTest
 from farm.contract.reports import Facts
 from farm.rules.cells.readers import read_runtime
 from farm.rules.runtimes import providers
-from worker.agent.kit import cache, staging
+from worker.agent.kit import cache, stages
 from worker.agent.kit.runtimes import Installed
 from worker.agent.passes import checks, launches, traces
 from worker.agent.passes.arms import PreparedArm
@@ -98,7 +98,7 @@ def probe(
     """Runs the probe model on a provider. Claims nothing when its trace does not show it, and says so in the log."""
     entry = providers.resolve(short)
     folder.mkdir(parents=True, exist_ok=True)
-    staging.compile_stage(stage, python=installed.python)
+    stages.compile_stage(stage, python=installed.python)
     arm = _arm(entry, installed=installed, folder=folder)
     launch = launches.Launcher(stage=stage, timeout_s=TIMEOUT_S, memory_bytes=None, is_cancelled=is_cancelled)
     with launch as launcher:

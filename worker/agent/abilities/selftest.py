@@ -14,7 +14,7 @@ from farm.contract.cells import Budget, Bundle, CellSpec
 from farm.contract.node import SelfTest
 from farm.contract.reports import CheckReport
 from worker.agent.abilities import probes
-from worker.agent.kit import staging
+from worker.agent.kit import stages
 from worker.agent.kit.runtimes import Installed
 from worker.agent.passes import checks, launches, samples
 from worker.agent.passes.arms import PreparedArm
@@ -38,7 +38,7 @@ def at_home(folder: Path) -> SelfTest | None:
         return None
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="self-test-", dir=folder) as work:
-        stage = staging.stage_runner(Path(work) / "stage")
+        stage = stages.stage_runner(Path(work) / "stage")
         return run(
             installed,
             stage=stage,
@@ -53,7 +53,7 @@ def run(
 ) -> SelfTest:
     """Runs the golden model on the CPU: once against its right answer, then timed in fresh processes."""
     folder.mkdir(parents=True, exist_ok=True)
-    staging.compile_stage(stage, python=installed.python)
+    stages.compile_stage(stage, python=installed.python)
     arm = _arm(installed, folder)
     with launches.Launcher(stage=stage, timeout_s=timeout_s, memory_bytes=None, is_cancelled=is_cancelled) as launcher:
         check = checks.run_check(launcher, arm)

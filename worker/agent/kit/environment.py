@@ -21,7 +21,7 @@ Say = Callable[[str], None]
 class NodeEnvironment:
     """The node's side of an order.
 
-    `stage` is the staged runner (worker.agent.kit.staging). `work_dir` holds one folder a block, removed at its end.
+    `stage` is the staged runner (worker.agent.kit.stages). `work_dir` holds one folder a block, removed at its end.
     `say` is told in words what is being done, for logs and progress bars. `search` answers where outputs part; a node
     without one answers no such question.
     """

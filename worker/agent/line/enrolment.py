@@ -7,7 +7,7 @@ import time
 from datetime import UTC, datetime
 
 from farm.contract import node as messages
-from farm.contract import signing
+from farm.contract import signatures
 from farm.contract.reports import Facts
 from farm.contract.version import CONTRACT_VERSION
 from worker.agent.home import Identity, NodeHome
@@ -45,11 +45,11 @@ def enrol(
             f"{home.folder} is node {known.name!r} of {known.url} already; start it with `onnxfarm node start`, or "
             f"choose another folder with --home."
         )
-    private = signing.make_private_key()
+    private = signatures.make_private_key()
     enrolment = messages.Enrolment(
         code=code,
         name=name,
-        public_key=signing.public_key(private),
+        public_key=signatures.public_key(private),
         facts=facts,
         contract_version=CONTRACT_VERSION,
         self_test=self_test,
@@ -60,7 +60,7 @@ def enrol(
         node_id=enrolled.node_id,
         name=name,
         private_key=private,
-        fingerprint=signing.fingerprint(enrolment.public_key),
+        fingerprint=signatures.fingerprint(enrolment.public_key),
     )
     home.keep_identity(identity)
     return identity, enrolled
@@ -93,7 +93,7 @@ def enrol_by_host_name(
 def renew_secret(home: NodeHome, gateway: Gateway, identity: Identity) -> messages.SecretGrant:
     """Proves the private key, stores the new secret and uses it from now on. Raises GatewayError."""
     signed_at = int(time.time())
-    signature = signing.sign(identity.private_key, messages.secret_message(identity.node_id, signed_at))
+    signature = signatures.sign(identity.private_key, messages.secret_message(identity.node_id, signed_at))
     request = messages.SecretRequest(node_id=identity.node_id, signed_at=signed_at, signature=signature)
     grant = gateway.secret(request)
     home.keep_secret(grant)

@@ -5,7 +5,7 @@ import re
 
 import psutil
 
-# what worker.agent.kit.staging names the folder that a runner is started from
+# what worker.agent.kit.stages names the folder that a runner is started from
 _STAGE = re.compile(r"^runner-[0-9a-f]{16}$")
 # stands around a runner with the runner's own arguments
 _WRAPPERS = ("bwrap",)

@@ -10,7 +10,7 @@ from farm.contract.blocks import ArmOrder, BlockOrder
 from farm.contract.cells import Bundle, FileRef
 from farm.contract.reasons import Reason
 from farm.rules.cells import threads
-from worker.agent.kit import cache, staging
+from worker.agent.kit import cache, stages
 from worker.agent.kit.environment import NodeEnvironment
 from worker.agent.kit.runtimes import Installed, RuntimeUnavailableError
 
@@ -74,7 +74,7 @@ def prepare_arms(
 def _prepare(arm: ArmOrder, *, block: BlockOrder, environment: NodeEnvironment, folder: Path) -> PreparedArm:
     keep = {other.cell.runtime for other in block.arms}
     installed = environment.runtimes.provide(arm.cell.runtime, keep=keep)
-    staging.compile_stage(environment.stage, python=installed.python)
+    stages.compile_stage(environment.stage, python=installed.python)
     needed = cache.digests_of(block)
 
     def bundle(what: Bundle) -> Path:

@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from farm.contract.reasons import Reason
 from farm.contract.reports import MOST_NODES, Operator, ProviderShare, TraceReport
 from farm.contract.texts import own_words
-from farm.rules.tracing import mapping
+from farm.rules.tracing import node_origins
 from farm.rules.tracing.alignment import Origin
-from farm.rules.tracing.executing import COPY_TO_DEVICE, COPY_TO_HOST
+from farm.rules.tracing.executions import COPY_TO_DEVICE, COPY_TO_HOST
 from farm.rules.tracing.graphs import Graph
 from farm.sandbox import leavings
 from worker.agent.kit.environment import StoreTrace
@@ -43,8 +43,8 @@ class Row(BaseModel):
     time_us: float = Field(ge=0, allow_inf_nan=False)
     calls: int = Field(ge=1)
 
-    def executed(self) -> mapping.Executed:
-        return mapping.Executed(
+    def executed(self) -> node_origins.Executed:
+        return node_origins.Executed(
             name=self.name, op_type=self.op_type, provider=self.provider, index=self.index, path=self.path
         )
 
@@ -146,14 +146,14 @@ class Mapper:
         executed = [row.executed() for row in profiled.reply.executed]
         model, source = self._models.get(profiled.arm.model), self._models.get(profiled.arm.source)
         if model is None or source is None:
-            return [mapping.UNMAPPED] * len(executed)
-        return mapping.map_executed(
+            return [node_origins.UNMAPPED] * len(executed)
+        return node_origins.map_executed(
             executed,
             source=source,
             model=model if profiled.arm.is_variant else source,
             optimized=self._optimized.get(profiled.arm.arm),
             assigned=[
-                mapping.Assigned(provider=group.provider, labels=tuple(name for name, _ in group.nodes if name))
+                node_origins.Assigned(provider=group.provider, labels=tuple(name for name, _ in group.nodes if name))
                 for group in profiled.reply.assigned
             ],
         )
@@ -183,7 +183,7 @@ def report_of(
         operators=_operators(reply, origins, source=source),
         copies_to_device=_copies(reply, COPY_TO_DEVICE),
         copies_to_host=_copies(reply, COPY_TO_HOST),
-        mapped_share=mapping.mapped_share(origins),
+        mapped_share=node_origins.mapped_share(origins),
         raw_sha256=store(arm, trace_round, raw) if trace_round == 0 and raw is not None else None,
     )
 

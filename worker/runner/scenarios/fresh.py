@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from worker.runner import faults, opening, windows
+from worker.runner import backends, faults, windows
 from worker.runner.arrays import load_arrays
 from worker.runner.order import BudgetOrder
 from worker.runner.scenarios import answers, summaries
@@ -39,11 +39,11 @@ class Fresh:
         self._kept: answers.Kept
         self._facts: dict[str, object] = {}
         self._course: Course | None = None
-        self._feeds: list[opening.Feed] = []
+        self._feeds: list[backends.Feed] = []
 
     def open(self) -> None:
         order, timer = self._room.order, self._room.timer
-        kind = opening.kind_of(order)
+        kind = backends.kind_of(order)
         engine = kind.open_engine(order, timer=timer)
         given = kind.choose_inputs(engine, load_arrays(order.inputs))
         self._sets = sets_of(given, kind.dimensions(engine), self._wanted)

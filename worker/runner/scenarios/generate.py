@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from worker.runner import faults, opening, windows
+from worker.runner import backends, faults, windows
 from worker.runner.order import BudgetOrder
 from worker.runner.scenarios import summaries
-from worker.runner.scenarios.decoding import Steps, decoder_of
+from worker.runner.scenarios.decoder_ports import Steps, decoder_of
 from worker.runner.scenarios.protocol import Call, Room
 
 # generations of a launch at least, and seconds after which none begins
@@ -39,7 +39,7 @@ class Generate:
         order, timer = self._room.order, self._room.timer
         if order.program is not None:
             raise faults.Refusal("not_supported", "a framework's program is not generated with yet")
-        engine = opening.kind_of(order).open_engine(order, timer=timer)
+        engine = backends.kind_of(order).open_engine(order, timer=timer)
         session = cast(Any, engine).session
         decoder = decoder_of(session)
         drawn = np.random.default_rng(self._seed).integers(0, decoder.vocabulary, (1, self._prompt))

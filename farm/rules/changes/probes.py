@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from farm.contract.document import Comparison, Document
-from farm.rules.changes import watching
+from farm.rules.changes import watch_rounds
 from farm.rules.changes.bisection import Outcome
-from farm.rules.changes.watching import Judgement, Kind, Pair, Rule
+from farm.rules.changes.watch_rounds import Judgement, Kind, Pair, Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class Step:
 
 def read_step(document: Document, rule: Rule, sought: Sought, *, old: str, new: str) -> Step:
     """Read a document of the good release `old` and the probed one `new` (`distribution==version`)."""
-    judgement = watching.judge(document, rule, old=old, new=new)
-    mine = next((pair for pair in watching.pairs(document, old=old, new=new) if pair.series == sought.series), None)
+    judgement = watch_rounds.judge(document, rule, old=old, new=new)
+    mine = next((pair for pair in watch_rounds.pairs(document, old=old, new=new) if pair.series == sought.series), None)
     comparison = mine.comparison if mine is not None else None
     outcome, text = _said(judgement, comparison, sought, pair=mine, rule=rule)
     if comparison is None:
@@ -67,7 +67,7 @@ def _is_without(comparison: Comparison | None, sought: Sought, rule: Rule) -> bo
     for: nearer to none than to it, with an interval that ends below its own."""
     if sought.kind != "slower" or comparison is None:
         return False
-    if comparison.verdict == "slower" or watching.is_surely_let_pass(comparison, rule):
+    if comparison.verdict == "slower" or watch_rounds.is_surely_let_pass(comparison, rule):
         return True
     if comparison.verdict != "undecided" or sought.ratio is None or comparison.ci_high is None:
         return False

@@ -7,8 +7,8 @@ from farm.accounts.refusals import TooLarge, Unprocessable
 from farm.contract.node import MAX_TRACE_BYTES, MAX_TRACE_UNPACKED_BYTES
 from farm.fleet.models import Node
 from farm.registry.storage import Draft, check_room
-from farm.runs.services.depositing import keep_trace, must_be_current
-from farm.runs.services.leasing import held_attempt
+from farm.runs.services.deposits import keep_trace, must_be_current
+from farm.runs.services.leases import held_attempt
 from farm.runs.services.plausibility import MAX_TRACE_ROUND
 
 CHUNK = 1 << 20

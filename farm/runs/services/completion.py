@@ -7,7 +7,7 @@ from django.db.models import Count
 
 from farm.contract.reasons import CellStatus
 from farm.runs.models import Run
-from farm.runs.services.locking import lock_run
+from farm.runs.services.locks import lock_run
 from farm.runs.states import OPEN_BLOCKS, BlockState, EventKind, RunOutcome
 
 # refused is an answer with a reason, like done; anything else is a planned cell without a result. Where nothing but

@@ -19,10 +19,10 @@ from farm.fleet.models import Lending, Node
 from farm.fleet.states import NodeHealth
 from farm.runs import clocks
 from farm.runs.models import Attempt, Block, Run
-from farm.runs.services.ending import give_up_attempt
-from farm.runs.services.finishing import finish_run_if_over
-from farm.runs.services.locking import lock_block
-from farm.runs.services.stranding import end_stranded
+from farm.runs.services.completion import finish_run_if_over
+from farm.runs.services.endings import give_up_attempt
+from farm.runs.services.locks import lock_block
+from farm.runs.services.stranded_blocks import end_stranded
 from farm.runs.states import OPEN_BLOCKS, AttemptState, BlockState, RunState
 
 log = logging.getLogger(__name__)

@@ -1,6 +1,6 @@
 """Files that a node leaves with the farm while it measures: one a place, within an attempt's and a team's room.
 
-What takes the place of an earlier file removes it; see farm.runs.services.clearing for what an ended attempt leaves.
+What takes the place of an earlier file removes it; see farm.runs.services.cleanup for what an ended attempt leaves.
 """
 
 from django.db import transaction
@@ -10,8 +10,8 @@ from farm.accounts.refusals import Conflict, TooLarge
 from farm.registry.services import add_blob, remove_unused
 from farm.registry.storage import Draft
 from farm.runs.models import Attempt, Block, Part, Trace
-from farm.runs.services.leasing import Held
-from farm.runs.services.locking import lock_block
+from farm.runs.services.leases import Held
+from farm.runs.services.locks import lock_block
 
 # of all files of one attempt; a trace of a large model has some 2 MiB, and a block 16 arms
 MOST_BYTES = 256 * 1024**2

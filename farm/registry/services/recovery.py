@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from farm.contract.reasons import ReasonCode
 from farm.registry.models import EvaluationData, Outline, Preparation, Variant, VariantReport, Version, WebRuntime
-from farm.registry.services.keeping import SIGN_OF_LIFE_S
+from farm.registry.services.heartbeats import SIGN_OF_LIFE_S
 from farm.registry.services.messages import (
     CHECK_EVALUATION,
     INSPECT,

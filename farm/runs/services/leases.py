@@ -24,9 +24,9 @@ from farm.rules.runtimes import distributions
 from farm.runs import clocks
 from farm.runs.models import Attempt, Block
 from farm.runs.selectors.eligibility import serves, why_not
-from farm.runs.services.ending import fail_block, give_up_attempt
-from farm.runs.services.locking import lock_block, lock_run
-from farm.runs.services.ordering import order_of
+from farm.runs.services.endings import fail_block, give_up_attempt
+from farm.runs.services.locks import lock_block, lock_run
+from farm.runs.services.orders import order_of
 from farm.runs.states import AttemptState, BlockState
 
 TOKEN_PREFIX = "ofa_"

@@ -8,8 +8,8 @@ from farm.registry.states import MakingState
 from farm.runs.models import Arm, Block, Cell, Run
 from farm.runs.selectors.evidence import UNMAKEABLE
 from farm.runs.services.bell import ring_on_commit
-from farm.runs.services.finishing import finish_run_if_over
-from farm.runs.services.locking import lock_run
+from farm.runs.services.completion import finish_run_if_over
+from farm.runs.services.locks import lock_run
 from farm.runs.states import BlockState, EventKind, RunState
 
 # at most so many are released in one tick, so that a tick stays short, and at once when a run starts

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from farm.accounts.models import User
 from farm.accounts.services import record
 from farm.registry.models import Model, Version
-from farm.registry.services.naming import sole_name
+from farm.registry.services.names import sole_name
 from farm.registry.services.removal import may_remove
 
 

@@ -14,7 +14,7 @@ from farm.rules.planning import blocks, estimates
 from farm.rules.planning.estimates import ROUNDS
 from farm.rules.planning.null_pairs import NullPairs
 from farm.rules.planning.plans import Arm, ModelFacts, NodeOffer, Plan, PlannedBlock, PlannedComparison, RefusedPoint
-from farm.rules.planning.resolving import Request, Resolved, resolve
+from farm.rules.planning.resolution import Request, Resolved, resolve
 from farm.rules.planning.wishes import Circumstances, wish_of
 from farm.rules.runtimes.releases import NONE_YANKED
 

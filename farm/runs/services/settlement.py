@@ -4,7 +4,7 @@ from math import log
 
 from farm.contract import document as doc
 from farm.fleet.services import keep_null_estimate
-from farm.rules.judging.judging import BlockJudge, Judged
+from farm.rules.judging.block_verdicts import BlockJudge, Judged
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.reporting.documents import is_tested
 from farm.runs.models import Arm, Block, Cell, CellDocument, Comparison

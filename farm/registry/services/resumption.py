@@ -17,7 +17,7 @@ from farm.accounts.models import Team, User
 from farm.accounts.refusals import Conflict, Gone, Invalid, Missing, Refusal, TooLarge, Unprocessable
 from farm.accounts.selectors import team_to_write
 from farm.registry import pieces
-from farm.registry.incoming import check_length
+from farm.registry.intake import check_length
 from farm.registry.models import PartialUpload, Version
 from farm.registry.services.room import room_left
 from farm.registry.services.uploads import receive_upload

@@ -1,4 +1,7 @@
-"""`onnxfarm farm backup FILE` and `restore FILE`, or `python -m farm.config.keeping`: a farm in one file, and back."""
+"""`onnxfarm farm backup FILE` and `restore FILE`: a farm in one file, and back.
+
+In a checkout: `python -m farm.config.backup_commands`.
+"""
 
 import argparse
 import os
@@ -10,8 +13,8 @@ from typing import TYPE_CHECKING
 from farm.config.embedded.plan import NotPossibleError, only_one
 
 if TYPE_CHECKING:
-    from farm.backups.making import Made
-    from farm.backups.restoring import Restored
+    from farm.backups.creation import Made
+    from farm.backups.restoration import Restored
 
 EXIT_INFRASTRUCTURE = 3
 
@@ -44,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _back_up(file: Path) -> str:
     from django.conf import settings
 
-    from farm.backups.making import make_backup
+    from farm.backups.creation import make_backup
 
     return _made(make_backup(file, node_identity=settings.HOME / "node" / "node.json"), file)
 
@@ -68,7 +71,7 @@ def _lost(made: "Made") -> tuple[tuple[list[str], str], ...]:
 def _restore(file: Path) -> str:
     from django.conf import settings
 
-    from farm.backups.restoring import Places, restore_backup
+    from farm.backups.restoration import Places, restore_backup
 
     home = settings.HOME
     places = Places(home / "secret_key", home / "node" / "node.json", fixed_key=settings.ENVIRONMENT.secret_key)

@@ -12,7 +12,7 @@ from math import exp, log, sqrt
 from farm.contract.document import Cell, Comparison, Document
 from farm.contract.reasons import CellStatus
 from farm.rules.cells.numbers import change, counted
-from farm.rules.changes.watching import place_of, series_label, series_of
+from farm.rules.changes.watch_rounds import place_of, series_label, series_of
 from farm.rules.comparing.sides import BySides, between, by_sides
 from farm.rules.reporting.sentences import explanation
 from farm.rules.runtimes.order import release_order

@@ -17,8 +17,8 @@ from farm.rules.cells.numbers import counted
 from farm.rules.planning.plans import Plan, PlannedBlock
 from farm.rules.runtimes.releases import NONE_YANKED
 from farm.runs.models import Arm, Block, Cell, Run
-from farm.runs.services.feeding import MOST_AT_START, release_ready_blocks
-from farm.runs.services.planning import Declared, must_be_meant, plan_run, read_matrix
+from farm.runs.services.readiness import MOST_AT_START, release_ready_blocks
+from farm.runs.services.run_plans import Declared, must_be_meant, plan_run, read_matrix
 from farm.runs.states import EventKind, RunReason, RunState
 
 # open runs of one team at a time; a script gone wild is stopped here

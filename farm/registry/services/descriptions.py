@@ -8,7 +8,7 @@ from farm.accounts.refusals import Invalid, NotAllowed
 from farm.accounts.selectors import can_write
 from farm.accounts.services import record
 from farm.registry.models import Model, Version
-from farm.registry.services.naming import sole_name
+from farm.registry.services.names import sole_name
 
 NAME_LENGTH = 100
 NOTE_LENGTH = 500

@@ -21,13 +21,13 @@ from farm.contract.reports import (
 )
 from farm.rules.cells import scenarios
 from farm.rules.cells.axes import ASKED_ORDER
-from farm.rules.comparing import margins, slow_launches, spending, verdicts
+from farm.rules.comparing import look_levels, margins, slow_launches, verdicts
 from farm.rules.comparing.comparisons import Comparison, Verdict
-from farm.rules.comparing.joining import joined
+from farm.rules.comparing.pooled import joined
 from farm.rules.comparing.slow_launches import SlowLaunches
-from farm.rules.judging import comparability, disturbances, pairing
+from farm.rules.judging import comparability, counted_rounds, disturbances
+from farm.rules.judging.counted_rounds import Pair, Paired, VerdictFrom
 from farm.rules.judging.evidence import Evidence
-from farm.rules.judging.pairing import Pair, Paired, VerdictFrom
 from farm.rules.planning.estimates import ROUNDS
 from farm.rules.planning.plans import PlannedBlock, PlannedComparison
 
@@ -79,7 +79,7 @@ class Judged:
     def smallest_detectable(self) -> float | None:
         """About the smallest change that these rounds call, as a fraction; None where they are too few to call any."""
         figures = self.figures
-        return None if figures is None or figures.rounds_used < spending.LOOKS[0] else figures.smallest_detectable
+        return None if figures is None or figures.rounds_used < look_levels.LOOKS[0] else figures.smallest_detectable
 
 
 class BlockJudge:
@@ -145,7 +145,7 @@ class BlockJudge:
 
     def paired(self, planned: PlannedComparison) -> Paired:
         """The rounds of a comparison that count."""
-        return pairing.pair_up(self.evidence, planned.baseline, planned.candidate, least=self.block.min_rounds)
+        return counted_rounds.pair_up(self.evidence, planned.baseline, planned.candidate, least=self.block.min_rounds)
 
     def traced_rounds(self, planned: PlannedComparison) -> list[tuple[Sequence[float], Sequence[float]]]:
         """Times of both arms' own nodes in the rounds that count and traced both, by round."""
@@ -205,7 +205,7 @@ class BlockJudge:
 
     def _lack(self, paired: Paired) -> str:
         """That a comparison has fewer rounds than the first look takes; empty where it has them."""
-        counting, least = len(paired.deciding), spending.LOOKS[0] * ROUNDS[self.block.budget].per_pair
+        counting, least = len(paired.deciding), look_levels.LOOKS[0] * ROUNDS[self.block.budget].per_pair
         if counting >= least:
             return ""
         return disturbances.too_few(
@@ -268,7 +268,7 @@ def _asked_first(judged: Judged) -> tuple[int, bool, float]:
 
 def _looks(figures: Comparison, obstacle: str) -> str:
     """How often a comparison was looked at, where somebody asked for more rounds than planned."""
-    return "" if obstacle else spending.sentence(figures.rounds_used)
+    return "" if obstacle else look_levels.sentence(figures.rounds_used)
 
 
 def _with_slow_launches(judged: Judged, launched: Sequence[tuple[float, float]]) -> Judged:

@@ -76,7 +76,7 @@ def kind_of(order: Order) -> Kind:
 def _sessions() -> Kind:
     import onnxruntime
 
-    from worker.runner import engine, feeding
+    from worker.runner import bindings, engine
 
     def is_first_free(one: Engine) -> bool:
         inputs = cast(engine.Engine, one).session.get_inputs()
@@ -86,8 +86,8 @@ def _sessions() -> Kind:
         module="onnxruntime",
         version=onnxruntime.__version__,
         open_engine=engine.open_engine,
-        choose_inputs=lambda one, given: feeding.choose_inputs(cast(engine.Engine, one), given),
-        feed=lambda one, inputs, device=None: feeding.Feed(cast(engine.Engine, one), inputs, device=device),
+        choose_inputs=lambda one, given: bindings.choose_inputs(cast(engine.Engine, one), given),
+        feed=lambda one, inputs, device=None: bindings.Feed(cast(engine.Engine, one), inputs, device=device),
         is_first_free=is_first_free,
         dimensions=lambda one: {node.name: list(node.shape) for node in cast(engine.Engine, one).session.get_inputs()},
     )

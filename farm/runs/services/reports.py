@@ -16,17 +16,17 @@ from farm.contract.reports import AccuracyReport, EndReport, Reply, Report, Roun
 from farm.fleet.models import Node
 from farm.fleet.states import NodeEventKind
 from farm.registry.selectors import evaluation_of
-from farm.rules.judging.judging import most_rounds, surely_goes_on
+from farm.rules.judging.block_verdicts import most_rounds, surely_goes_on
 from farm.runs import clocks
 from farm.runs import models as rows
 from farm.runs.models import NONE, Attempt, Block
 from farm.runs.selectors.divergences import questions_of
 from farm.runs.selectors.evidence import counted_reports, judge_of
 from farm.runs.services.arms import end_failed_arms
-from farm.runs.services.diverging import keep_divergence
-from farm.runs.services.ending import end_attempt
-from farm.runs.services.leasing import Held, held_attempt
-from farm.runs.services.locking import lock_block
+from farm.runs.services.divergences import keep_divergence
+from farm.runs.services.endings import end_attempt
+from farm.runs.services.leases import Held, held_attempt
+from farm.runs.services.locks import lock_block
 from farm.runs.services.plausibility import check_labelled, check_ordered, check_report, check_wall_clock
 from farm.runs.states import AttemptState, EventKind
 

@@ -7,8 +7,8 @@ from typing import TypeVar
 from farm.accounts.refusals import Refusal
 from farm.contract.reasons import ReasonCode, ReasonedError
 from farm.registry.models import EvaluationData, Outline, Preparation, Variant, VariantReport, WebRuntime
-from farm.registry.services.keeping import at_work
-from farm.registry.services.making import claim, fail, finish
+from farm.registry.services.heartbeats import at_work
+from farm.registry.services.products import claim, fail, finish
 
 log = logging.getLogger(__name__)
 BROKEN = "Internal error while preparing this; see the farm's log, then try again."

@@ -10,10 +10,10 @@ from farm.contract.version import node_queue
 from farm.fleet.models import Node
 from farm.fleet.states import NodeHealth
 from farm.runs.models import Block
-from farm.runs.services.ending import fail_block
-from farm.runs.services.finishing import finish_run_if_over
-from farm.runs.services.locking import lock_block
-from farm.runs.services.stopping import keep_earlier
+from farm.runs.services.completion import finish_run_if_over
+from farm.runs.services.endings import fail_block
+from farm.runs.services.locks import lock_block
+from farm.runs.services.stops import keep_earlier
 from farm.runs.states import BlockState
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from onnxfarm.here.server import become, check_server, farm_home
 from onnxfarm.problems import main_guard
 
 # the server's program, by name: what users install never imports it
-PROGRAM = "farm.config.keeping"
+PROGRAM = "farm.config.backup_commands"
 
 HomeOption = Annotated[
     Path | None,

@@ -14,7 +14,7 @@ from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.settings import read_wish
-from farm.rules.planning import planning
+from farm.rules.planning import planner
 from farm.rules.planning.plans import Plan
 from farm.rules.runtimes.releases import NONE_YANKED
 from farm.runs.selectors.null_pairs import with_null_history
@@ -55,7 +55,7 @@ def plan_run(
     fleet = with_null_history(offers(team=version.model.team, uploader=version.uploaded_by))
     facts = model_facts(version).model_copy(update={"latency_ms": slow_latency_ms(version)})
     declared = _wishing(read_matrix(matrix), wish)
-    return planning.plan(declared, facts, fleet, seed=seed, releases=releases, yanked=yanked, with_null_pair=True)
+    return planner.plan(declared, facts, fleet, seed=seed, releases=releases, yanked=yanked, with_null_pair=True)
 
 
 def _wishing(matrix: Matrix, wish: str | float | None) -> Matrix:

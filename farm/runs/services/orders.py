@@ -12,7 +12,7 @@ from farm.contract.node import SCENARIOS, TRACED_ROUNDS
 from farm.registry.models import Artifact, ArtifactFile
 from farm.registry.selectors import evaluation_order
 from farm.rules.cells import scenarios
-from farm.rules.judging.judging import most_rounds
+from farm.rules.judging.block_verdicts import most_rounds
 from farm.rules.quality.parity import preset_for
 from farm.runs.models import Arm, Block
 from farm.runs.selectors.divergences import questions_of

@@ -11,9 +11,9 @@ from farm.fleet.states import NodeHealth
 from farm.rules.cells.numbers import counted
 from farm.runs.models import Block, Run
 from farm.runs.services.bell import ring_on_commit
-from farm.runs.services.finishing import finish_run_if_over
-from farm.runs.services.locking import lock_run
-from farm.runs.services.stopping import stop_block
+from farm.runs.services.completion import finish_run_if_over
+from farm.runs.services.locks import lock_run
+from farm.runs.services.stops import stop_block
 from farm.runs.states import OPEN_BLOCKS, BlockState, EventKind, RunOutcome, RunState
 
 # farm.contract.blocks.BlockOrder allows no more

@@ -8,10 +8,10 @@ from farm.fleet.services import note_block_end
 from farm.runs.models import MAX_FAILURES, Attempt, Block
 from farm.runs.selectors.evidence import counted_reports, judge_of
 from farm.runs.services.bell import ring_on_commit
-from farm.runs.services.clearing import clear_uncounted
-from farm.runs.services.finishing import finish_run_if_over
-from farm.runs.services.settling import settle_block
-from farm.runs.services.stopping import close_questions, end_arms, keep_earlier
+from farm.runs.services.cleanup import clear_uncounted
+from farm.runs.services.completion import finish_run_if_over
+from farm.runs.services.settlement import settle_block
+from farm.runs.services.stops import close_questions, end_arms, keep_earlier
 from farm.runs.states import AttemptState, EventKind
 
 # however an attempt ends, a block is tried at most so often between two results
