@@ -95,6 +95,8 @@ def keys(farm: LiveFarm) -> Iterator[Keys]:
         context.set_default_timeout(PATIENCE_MS)
         context.add_init_script(POINTER)
         page = context.new_page()
+        # from the first page on: a key is faster than the order to hold the dialog back
+        page.on("filechooser", lambda _: None)
         page.goto(farm.sign_in_link())
         yield Keys(page)
         assert page.evaluate("sessionStorage.getItem('pointed')") is None
