@@ -44,7 +44,7 @@ def rows(table: Table) -> SafeString:
 def moment(at: datetime) -> SafeString:
     """A moment in UTC. The page's script says how long ago that was, and when it was in the reader's zone."""
     utc = at.astimezone(UTC)
-    return mark_safe(f'<time datetime="{utc.isoformat()}" class="nowrap">{utc:%Y-%m-%d %H:%M} UTC</time>')
+    return mark_safe(f'<time datetime="{utc:%Y-%m-%dT%H:%M:%SZ}" class="nowrap">{utc:%Y-%m-%d %H:%M} UTC</time>')
 
 
 def hardware_tags(node: "Node") -> SafeString | str:
@@ -61,7 +61,7 @@ def hardware_tags(node: "Node") -> SafeString | str:
 def elapsed(since: datetime, now: datetime) -> SafeString:
     """How long something has gone on. The page's script counts on."""
     utc, length = since.astimezone(UTC), numbers.duration(max(0.0, (now - since).total_seconds()))
-    return mark_safe(f'<time datetime="{utc.isoformat()}" data-elapsed class="nowrap">{length}</time>')
+    return mark_safe(f'<time datetime="{utc:%Y-%m-%dT%H:%M:%SZ}" data-elapsed class="nowrap">{length}</time>')
 
 
 def spark(drawn: Spark) -> SafeString:
@@ -115,7 +115,11 @@ def _class(head: Head, entry: Entry) -> str:
 
 
 def _value(entry: Entry) -> str:
-    return "" if entry.value is None else f' data-value="{escape(str(entry.value))}"'
+    """What rows are sorted by: six digits tell them apart, and those of moments are seconds."""
+    value = entry.value
+    if isinstance(value, float):
+        value = f"{value:.0f}" if abs(value) >= 1e6 else f"{value:.6g}"
+    return "" if value is None else f' data-value="{escape(str(value))}"'
 
 
 def _before(entry: Entry) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DAYS = (1, 7, 30)
 # newest rounds and alerts that are shown
-SHOWN = 25
+SHOWN = 15
 ROUND_COLUMNS: tuple[Column["WatchRound"], ...] = (
     Column("Judged", lambda one: moment(one.judged_at)),
     Column("Watch", lambda one: Entry(one.watch.name, href=reverse("dashboard:watch", args=[one.watch_id]))),

@@ -110,13 +110,13 @@ def inspection(stored: Stored) -> Inspection:
 
 def program(version: "Version") -> Program | None:
     """The program that came with a version; None where there is none."""
-    files = (file.ref for file in version.artifact.files.all())
+    files = version.artifact.files.all()
     found = next((file for file in files if file.name.endswith(PROGRAM_ENDING)), None)
     if found is None:
         return None
     said = (version.inspection or {}).get("source") or {}
     return Program(
-        found.name, found.sha256, found.bytes, str(said.get("saved_by") or ""), str(said.get("problem") or "")
+        found.name, found.blob.sha256, found.blob.bytes, str(said.get("saved_by") or ""), str(said.get("problem") or "")
     )
 
 

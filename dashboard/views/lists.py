@@ -9,7 +9,7 @@ from django.http import HttpRequest, QueryDict
 
 from farm.contract.numbers import is_row_number
 
-PER_PAGE = 50
+PER_PAGE = 25
 # rows of a list that one order is for
 MOST_CHOSEN = 100
 Row = TypeVar("Row", bound=Model)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from farm.registry.models import Model, Version
 
 OPEN_STATES = (VersionState.PENDING, VersionState.INSPECTING)
-RUNS_SHOWN = 20
+RUNS_SHOWN = 10
 VARIANTS_SHOWN = 100
 # which field of the form a refusal belongs to
 FIELD_OF_CODE = {

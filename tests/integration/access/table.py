@@ -78,7 +78,6 @@ PATCH  api/v1/nodes/<int:node_id>                                ok    no    no 
 POST   api/v1/nodes/<int:node_id>/<what>                         ok    no    no    404   401   401   401
 GET    api/v1/lendings                                           ok    ok    ok    ok    401   401   401
 POST   api/v1/lendings/<int:lending_id>/<what>                   no    no    no    ok    401   401   401
-GET    api/v1/versions/<int:version_id>/files/<name>             404   404   no    404   401   401   401
 GET    api/v1/variants/<int:variant_id>/files/<name>             404   404   no    404   401   401   401
 GET    api/v1/versions/<int:version_id>/compatibility            ok    ok    ok    404   401   401   401
 GET    api/v1/models/<int:model_id>/hardware                     ok    ok    ok    404   401   401   401

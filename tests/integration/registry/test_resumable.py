@@ -256,7 +256,7 @@ def test_a_body_that_breaks_off_is_kept_without_a_checksum_and_forgotten_with_on
         yield b"abc"
         raise OSError("the connection was cut")
 
-    for checksum, kept in ((None, 3), (services.resuming.Checksum("sha1", b"x" * 20), 0)):
+    for checksum, kept in ((None, 3), (services.resumption.Checksum("sha1", b"x" * 20), 0)):
         upload = PartialUpload.objects.get(key=uploader.begin(9).rpartition("/")[2])
         try:
             services.append(upload=upload, offset=0, chunks=broken(), declared=9, checksum=checksum)  # type: ignore[arg-type]
