@@ -18,9 +18,8 @@ from farm.rules.cells.numbers import counted
 from farm.rules.planning import time_left
 from farm.rules.planning.plans import PlannedBlock
 
-# a sign of life for whoever reads a log later; and what a bar says of seconds is renewed so often
-SAY_EVERY_S = 30.0
-SHOW_EVERY_S = 4.0
+# so that nobody waits five seconds for a word; what a bar says of seconds is renewed as often
+SAY_EVERY_S = 4.0
 # what is told by rounds, and not each in a line of its own
 MEASURING = ("checking", "tracing", "trace", "round", "evaluating")
 Clock = Callable[[], float]
@@ -132,7 +131,7 @@ class Follower:
     def say_again(self) -> None:
         """What is still being done and how long it takes yet; in plain lines where nothing was said for a while."""
         now = self._clock()
-        if not self._doing or now - self._said_at < (SHOW_EVERY_S if self._bar else SAY_EVERY_S):
+        if not self._doing or now - self._said_at < SAY_EVERY_S:
             return
         for_s = f", for {now - self._doing_since:.0f} s"
         self._show(for_s)

@@ -16,8 +16,8 @@ from onnxfarm.remote import rows
 from onnxfarm.remote.client import Client
 
 POLL_S = 0.7
-# without a terminal, the same is said again after so long
-LINE_EVERY_S = 30.0
+# without a terminal; what still goes on is said again, with the time that is left
+LINE_EVERY_S = 4.5
 
 Say = Callable[["Standing"], None]
 
