@@ -9,7 +9,7 @@ from farm.alerts.models import Alert, AlertEvent, IndexLook, Point, Release, Sym
 from farm.alerts.states import AlertEventKind, AlertState, Cause, RoundOutcome, RoundState
 from farm.fleet.models import Node
 from farm.registry.models import Model, Version
-from farm.rules.changes.watching import Rule
+from farm.rules.changes.watch_rounds import Rule
 from tests.bench.seeded.machines import RELEASES, People
 from tests.bench.seeded.writing import Writer
 

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -36,7 +37,8 @@ def get_available_providers():
 @pytest.fixture
 def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of packages that the installer of this machine looks into."""
-    folder = tmp_path / "offered"
+    # uv knows the wheels of a folder by their paths, and those of an earlier run of the tests may have been the same
+    folder = tmp_path / f"offered-{uuid4().hex}"
     folder.mkdir()
     monkeypatch.setenv("UV_FIND_LINKS", str(folder))
     return folder
