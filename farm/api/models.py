@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from django.http import FileResponse, HttpRequest
 from ninja import Query, Router, Schema
 from ninja.pagination import paginate
 from pydantic import Field
 
-from farm.accounts.refusals import Missing, NotAllowed
+from farm.accounts.refusals import NotAllowed
 from farm.accounts.selectors import can_write
 from farm.api.auth import person
 from farm.api.description import answering
@@ -241,11 +241,7 @@ def version_file(request: HttpRequest, version_id: int, name: str) -> FileRespon
     row = selectors.version(person(request), version_id)
     if not can_write(person(request), team=row.model.team):
         raise NotAllowed(f"Only members can download the files of {row}.")
-    files = {file.name: file.blob.sha256 for file in row.artifact.files.all()}
-    if name not in files:
-        raise Missing(f"{row} has no file {name[:200]!r}: it has {', '.join(files) or 'none any more'}.")
-    stored = selectors.open_stored(files[name])
-    return FileResponse(stored, content_type="application/octet-stream", filename=name, as_attachment=True)
+    return _download(selectors.version_file(row, name), name)
 
 
 @router.get(
@@ -257,7 +253,11 @@ def variant_file(request: HttpRequest, variant_id: int, name: str) -> FileRespon
     row = selectors.variant(person(request), variant_id)
     if not can_write(person(request), team=row.artifact.team):
         raise NotAllowed(f"Only members can download the files of variant {variant_id}: it is a model.")
-    stored = selectors.variant_file(row, name)
+    return _download(selectors.variant_file(row, name), name)
+
+
+def _download(stored: BinaryIO, name: str) -> FileResponse:
+    """A file of a model as bytes to keep, which no browser opens by itself."""
     return FileResponse(stored, content_type="application/octet-stream", filename=name, as_attachment=True)
 
 

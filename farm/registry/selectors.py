@@ -158,6 +158,17 @@ def variant(user: Anyone, variant_id: int) -> Variant:
     return found
 
 
+def version_file(version: Version, name: str) -> BinaryIO:
+    """A file of the upload by its name in the bundle, opened. Who may read it is the caller's to decide.
+
+    Raises Missing.
+    """
+    files = {file.name: file.blob.sha256 for file in version.artifact.files.all()}
+    if name not in files:
+        raise Missing(f"{version} has no file {name[:200]!r}: it has {', '.join(files) or 'none any more'}.")
+    return open_stored(files[name])
+
+
 def variant_file(variant: Variant, name: str) -> BinaryIO:
     """A file of the derived model by its name in the bundle, opened. Who may read it is the caller's to decide.
 

@@ -14,6 +14,38 @@ from onnxfarm.remote.client import Client
 from onnxfarm.remote.rows import Limits, Node
 
 NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Its number or name, as `onnxfarm node list` shows.")]
+HoursOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="'HH:MM-HH:MM ZONE'",
+        help="When it works, in a zone such as Europe/Vienna; `always` ends it.",
+        show_default="unchanged",
+    ),
+]
+MinutesOption = Annotated[
+    float | None,
+    typer.Option(metavar="MINUTES", min=0.5, max=1440, help="How long one block may take.", show_default="unchanged"),
+]
+CelsiusOption = Annotated[
+    str | None,
+    typer.Option(metavar="CELSIUS", help="Above it, it accepts no blocks; `any` ends it.", show_default="unchanged"),
+]
+ModelCacheOption = Annotated[
+    float | None,
+    typer.Option(metavar="GIB", min=1, max=2**20, help="Size of its model cache.", show_default="unchanged"),
+]
+RuntimeCacheOption = Annotated[
+    float | None,
+    typer.Option(metavar="GIB", min=1, max=2**20, help="Size of its runtime cache.", show_default="unchanged"),
+]
+TagsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TAG,TAG",
+        help="Tags beside those that it proves, in place of these; '' ends them.",
+        show_default="unchanged",
+    ),
+]
 GIB = 1024**3
 ALWAYS, ANY = "always", "any"
 
@@ -33,42 +65,12 @@ def pause(node: NodeArgument, server: ServerOption = None) -> None:
 
 def limits(
     node: NodeArgument,
-    hours: Annotated[
-        str | None,
-        typer.Option(
-            metavar="'HH:MM-HH:MM ZONE'",
-            help="When it works, in a zone such as Europe/Vienna; `always` ends it.",
-            show_default="unchanged",
-        ),
-    ] = None,
-    max_block: Annotated[
-        float | None,
-        typer.Option(
-            metavar="MINUTES", min=0.5, max=1440, help="How long one block may take.", show_default="unchanged"
-        ),
-    ] = None,
-    max_temperature: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CELSIUS", help="Above it, it accepts no blocks; `any` ends it.", show_default="unchanged"
-        ),
-    ] = None,
-    model_cache: Annotated[
-        float | None,
-        typer.Option(metavar="GIB", min=1, max=2**20, help="Size of its model cache.", show_default="unchanged"),
-    ] = None,
-    runtime_cache: Annotated[
-        float | None,
-        typer.Option(metavar="GIB", min=1, max=2**20, help="Size of its runtime cache.", show_default="unchanged"),
-    ] = None,
-    tags: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TAG,TAG",
-            help="Tags beside those that it proves, in place of these; '' ends them.",
-            show_default="unchanged",
-        ),
-    ] = None,
+    hours: HoursOption = None,
+    max_block: MinutesOption = None,
+    max_temperature: CelsiusOption = None,
+    model_cache: ModelCacheOption = None,
+    runtime_cache: RuntimeCacheOption = None,
+    tags: TagsOption = None,
     server: ServerOption = None,
 ) -> None:
     """Show a node's limits, or change those that are given."""
