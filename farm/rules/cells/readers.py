@@ -31,6 +31,15 @@ def whole_number(what: str, value: object, *, most: int) -> int:
     return number
 
 
+def count_option(name: str, written: object, *, least: int, most: int, of: str) -> int:
+    """A whole number among the options of a scenario. Raises MatrixProblem."""
+    text = str(written).strip()
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
+    if isinstance(written, bool) or number is None or not least <= number <= most:
+        raise MatrixProblem(f"{name} of {of} is {written!r}: write a whole number from {least} to {most}.")
+    return number
+
+
 def one_of(what: str, value: object, *, choices: Collection[str]) -> str:
     """One of some words. Raises MatrixProblem."""
     if value not in choices:

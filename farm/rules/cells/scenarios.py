@@ -6,13 +6,15 @@ A closed loop, `load:closed=4`, is the workload's own `concurrency`, so that cel
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from farm.contract.cells import SINGLE, CellSpec, Workload
 from farm.contract.sustained import MAX_SUSTAINED_S
-from farm.rules.cells import fills
+from farm.rules.cells import fills, generations
+from farm.rules.cells.generations import Generation
 from farm.rules.cells.problems import MatrixProblem
+from farm.rules.cells.readers import count_option
 from farm.rules.runtimes.nearest import choice_sentence
 
 Kind = Literal["single", "fresh", "load", "sustained", "generate"]
@@ -24,10 +26,6 @@ FEWEST_SETS, MOST_SETS = 8, 64
 MOST_SIZES: Final = 16
 MOST_DIMENSION: Final = 1 << 24
 RANDOM: Final = "random"
-USUAL_PROMPT, MOST_PROMPT = 128, 32_768
-# the first token comes with the prompt, so that one more is needed for a time per token
-USUAL_NEW, FEWEST_NEW, MOST_NEW = 64, 2, 4096
-GREEDY: Final = "greedy"
 _DIMENSION = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$", re.ASCII)
 _SHAPES: Final = "shapes"
 _LOAD: Final = ("rate", "bound", "streams", "sessions", "closed")
@@ -46,7 +44,7 @@ class Scenario:
 
     `closed`: streams of a closed loop. `rate` per second, `bound_ms` of the p99, `streams`, and whether `each` has a
     session of its own: of an open one. `sets`, `shapes`: of `fresh`, sizes by dimension. `minutes`: of `sustained`.
-    `prompt`, `new`: tokens given and tokens made, of `generate`.
+    `generation`: of `generate`.
     """
 
     kind: Kind = SINGLE
@@ -58,8 +56,7 @@ class Scenario:
     sets: int = FEWEST_SETS
     shapes: Mapping[str, tuple[Size, ...]] = field(default_factory=dict)
     minutes: float = 0.0
-    prompt: int = 0
-    new: int = 0
+    generation: Generation = generations.NONE
 
     @property
     def text(self) -> str:
@@ -74,7 +71,7 @@ class Scenario:
             case "sustained":
                 return f"sustained:{self.minutes:g}"
             case "generate":
-                return f"generate:prompt={self.prompt}:new={self.new}"
+                return self.generation.text
             case _:
                 return SINGLE
 
@@ -158,7 +155,7 @@ def as_order(spec: CellSpec) -> dict[str, object]:
     """What the runner of a sample is told: the rounds of a cell that works on afterwards are those of `single`."""
     found, work = of(spec), spec.workload
     if found.kind == "generate":
-        return {"kind": "generate", "prompt": found.prompt, "new": found.new, "seed": work.seed}
+        return found.generation.as_order(seed=work.seed, batch=work.batch)
     made = {name: text for name, text in work.inputs.items() if fills.parse(text).kind in (fills.POSITIONS, "size")}
     if found.kind == "fresh":
         shapes = {name: list(sizes) for name, sizes in found.shapes.items()}
@@ -170,8 +167,14 @@ def as_order(spec: CellSpec) -> dict[str, object]:
 
 
 def as_workload(given: Mapping[str, object]) -> dict[str, object]:
-    """Fields of a workload, a closed loop as its streams."""
+    """Fields of a workload, a closed loop as its streams, sequences that are generated at once as its batch."""
     found = parsed(given.get("scenario", SINGLE))
+    if (batch := found.generation.batch) is not None:
+        return {
+            **given,
+            "scenario": replace(found, generation=replace(found.generation, batch=None)).text,
+            "batch": batch,
+        }
     if found.kind != "load" or found.is_open:
         return dict(given)
     return {**given, "scenario": SINGLE, "concurrency": found.closed}
@@ -180,6 +183,11 @@ def as_workload(given: Mapping[str, object]) -> dict[str, object]:
 def is_closed(text: object) -> bool:
     """Whether it is a closed loop, as `text` spells one."""
     return str(text).startswith("load:closed=")
+
+
+def says_batch(text: object) -> bool:
+    """Whether it says how many sequences are generated at once."""
+    return str(text).startswith("generate:") and parsed(text).generation.batch is not None
 
 
 def of_axis(text: str) -> str:
@@ -202,7 +210,7 @@ def label(text: str) -> str:
         case "load" if found.is_open:
             return _load_label(found)
         case "generate":
-            return f"{found.new} tokens after {found.prompt}"
+            return found.generation.label
         case _:
             return "single" if found.closed == 1 else f"closed loop of {found.closed}"
 
@@ -257,7 +265,7 @@ def _read_single(options: object) -> Scenario:
 
 def _read_fresh(options: object) -> Scenario:
     given = _mapping("fresh", options, "fresh: {shapes: {sequence: [16, 64, random]}}")
-    sets = _number("sets", given.pop("sets", FEWEST_SETS), least=FEWEST_SETS, most=MOST_SETS, of="fresh")
+    sets = count_option("sets", given.pop("sets", FEWEST_SETS), least=FEWEST_SETS, most=MOST_SETS, of="fresh")
     nested = given.pop(_SHAPES, {})
     if not isinstance(nested, Mapping):
         raise MatrixProblem(f"The shapes of fresh are {nested!r}: write sizes such as `sequence: [16, 64, random]`.")
@@ -273,7 +281,7 @@ def _read_sizes(name: str, written: object) -> tuple[Size, ...]:
     if not 1 <= len(values) <= MOST_SIZES:
         raise MatrixProblem(f"The sizes of {name!r} are {len(values)}: fresh takes 1 to {MOST_SIZES} of a dimension.")
     found: tuple[Size, ...] = tuple(
-        RANDOM if value == RANDOM else _number(name, value, least=1, most=MOST_DIMENSION, of="fresh")
+        RANDOM if value == RANDOM else count_option(name, value, least=1, most=MOST_DIMENSION, of="fresh")
         for value in values
     )
     if all(size == RANDOM for size in found):
@@ -289,7 +297,7 @@ def _read_load(options: object) -> Scenario:
     if "closed" in given:
         if len(given) > 1:
             raise MatrixProblem("A closed load has no arrivals: write `load:closed=4` alone, or a rate or bound.")
-        closed = _number("closed", given["closed"], least=1, most=MOST_STREAMS, of="load")
+        closed = count_option("closed", given["closed"], least=1, most=MOST_STREAMS, of="load")
         return Scenario("load", closed=closed) if closed > 1 else Scenario()
     if not {"rate", "bound"} & given.keys():
         raise MatrixProblem(
@@ -302,7 +310,7 @@ def _read_load(options: object) -> Scenario:
         "load",
         rate=_real("rate", given["rate"], _RATES, "per second, such as 50") if "rate" in given else None,
         bound_ms=_real("bound", given["bound"], _BOUNDS, "in ms, such as 20ms") if "bound" in given else None,
-        streams=_number("streams", given.get("streams", 1), least=1, most=MOST_STREAMS, of="load"),
+        streams=count_option("streams", given.get("streams", 1), least=1, most=MOST_STREAMS, of="load"),
         sessions="each" if sessions == "each" else "shared",
     )
 
@@ -343,22 +351,7 @@ def _read_sustained(options: object) -> Scenario:
 
 
 def _read_generate(options: object) -> Scenario:
-    given = _mapping("generate", options, "generate: {prompt: 128, new: 64}")
-    prompt = _number("prompt", given.pop("prompt", USUAL_PROMPT), least=1, most=MOST_PROMPT, of="generate")
-    new = _number("new", given.pop("new", USUAL_NEW), least=FEWEST_NEW, most=MOST_NEW, of="generate")
-    if (sampling := given.pop("sampling", GREEDY)) != GREEDY:
-        raise MatrixProblem(f"sampling of generate is {sampling!r}: only {GREEDY} is measured yet.")
-    if given:
-        raise MatrixProblem(choice_sentence("option of generate", next(iter(given)), ("prompt", "new", "sampling")))
-    return Scenario("generate", prompt=prompt, new=new)
-
-
-def _number(name: str, written: object, *, least: int, most: int, of: str) -> int:
-    text = str(written).strip()
-    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
-    if isinstance(written, bool) or number is None or not least <= number <= most:
-        raise MatrixProblem(f"{name} of {of} is {written!r}: write a whole number from {least} to {most}.")
-    return number
+    return Scenario("generate", generation=generations.read(_mapping("generate", options, generations.EXAMPLE)))
 
 
 _READERS: Mapping[str, Callable[[object], Scenario]] = {

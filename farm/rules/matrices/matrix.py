@@ -328,11 +328,13 @@ def _check_exclude(matrix: Matrix) -> None:
 
 
 def _check_streams(matrix: Matrix) -> None:
-    """The streams of a closed loop are said once."""
+    """The streams of a closed loop, and the sequences of a generation, are said once."""
     points = (matrix.axes, *({axis: (value,) for axis, value in entry.items()} for entry in matrix.include))
     said = {axis for axes in points for axis in axes}
     if "concurrency" in said and any(scenarios.is_closed(one) for axes in points for one in axes.get("scenario", ())):
         raise MatrixProblem("concurrency says the streams of the scenario load:closed too: leave one of the two out.")
+    if "batch" in said and any(scenarios.says_batch(one) for axes in points for one in axes.get("scenario", ())):
+        raise MatrixProblem("batch says the sequences of the scenario generate too: leave one of the two out.")
 
 
 def _check_size(matrix: Matrix) -> None:

@@ -100,7 +100,9 @@ def scenario_launch_s(scenario: Scenario, budget: Budget, latency_ms: float | No
         return load_launch_s(scenario, latency_ms) - ROUNDS[budget].shortest_s
     if scenario.kind == "generate":
         # a token takes less than an inference of the whole input, the prompt about as long
-        return max(0.0, GENERATIONS * (1 + TOKEN_SHARE * scenario.new) * latency_s - ROUNDS[budget].shortest_s)
+        return max(
+            0.0, GENERATIONS * (1 + TOKEN_SHARE * scenario.generation.new) * latency_s - ROUNDS[budget].shortest_s
+        )
     if scenario.kind != "fresh":
         return 0.0
     # every set is run alone first, in binding and settling

@@ -29,6 +29,11 @@ TOLD = {"tpot_ms": 0.25, "ttft_ms": 4.0, "tokens_per_s": 1234.0}
         ({"generate": None}, "generate:prompt=128:new=64"),
         ("generate:new=8:prompt=16:sampling=greedy", "generate:prompt=16:new=8"),
         ({"generate": {"prompt": 16, "new": "8"}}, "generate:prompt=16:new=8"),
+        (
+            {"generate": {"sampling": "top-p=0.90", "temperature": 0.8, "seed": 3}},
+            "generate:prompt=128:new=64:sampling=top-p=0.9:temperature=0.8:seed=3",
+        ),
+        ("generate:batch=4:sampling=top-k=40:temperature=1", "generate:prompt=128:new=64:sampling=top-k=40:batch=4"),
     ],
 )
 def test_generating_has_one_text_however_it_is_written(written: object, text: str) -> None:
@@ -40,7 +45,14 @@ def test_generating_has_one_text_however_it_is_written(written: object, text: st
     [
         ("generate:new=1", "new of generate is '1': write a whole number from 2 to 4096."),
         ("generate:prompt=0", "prompt of generate is '0': write a whole number from 1 to 32768."),
-        ("generate:sampling=top-p", "sampling of generate is 'top-p': only greedy is measured yet."),
+        ("generate:sampling=top-p", "sampling of generate is 'top-p': write greedy, top-p=0.9 (up to 1) or top-k=40"),
+        ("generate:sampling=top-p=0.0", "sampling of generate is 'top-p=0.0': write greedy"),
+        ("generate:sampling=top-k=1025", "sampling of generate is 'top-k=1025': write greedy"),
+        ("generate:temperature=0.5", "temperature of generate changes nothing for greedy: leave it out"),
+        ("generate:sampling=top-k=4:temperature=0", "temperature of generate is '0': write a number from 0.01 to 10."),
+        ("generate:sampling=top-k=4:temperature=nan", "temperature of generate is 'nan': write a number"),
+        ("generate:seed=-1", "seed of generate is '-1': write a whole number from 0 to 2147483647."),
+        ("generate:batch=65", "batch of generate is '65': write a whole number from 1 to 64."),
         ("generate:promt=8", "Unknown option of generate 'promt': did you mean 'prompt'?"),
         ({"generate": 8}, "The scenario generate has 8: write its options"),
     ],
@@ -56,6 +68,25 @@ def test_the_runner_is_told_what_to_generate_and_nothing_is_traced_instead() -> 
     assert scenarios.as_order(cell) == {"kind": "generate", "prompt": 16, "new": 8, "seed": 7}
     assert scenarios.label("generate:prompt=16:new=8") == "8 tokens after 16"
     assert (scenarios.is_plain(cell), scenarios.is_one_stream(cell), scenarios.is_traced(cell)) == (False, True, False)
+
+
+def test_the_runner_is_told_how_tokens_are_drawn_and_for_how_many_sequences() -> None:
+    cell = spec(scenario="generate:prompt=16:new=8:sampling=top-p=0.9:temperature=0.8:seed=3", seed=7, batch=4)
+    drawn = {"sampling": "top-p", "limit": 0.9, "temperature": 0.8}
+    assert scenarios.as_order(cell) == {"kind": "generate", "prompt": 16, "new": 8, "seed": 3, **drawn, "batch": 4}
+    label = "64 tokens after 128, top-p 0.9, temperature 0.8, seed 3"
+    assert scenarios.label("generate:sampling=top-p=0.9:temperature=0.8:seed=3") == label
+    assert scenarios.label("generate:sampling=top-k=40") == "64 tokens after 128, top-k 40"
+
+
+def test_sequences_at_once_are_the_batch_of_the_cell() -> None:
+    given = scenarios.as_workload({"scenario": "generate:prompt=16:new=8:batch=4"})
+    assert given == {"scenario": "generate:prompt=16:new=8", "batch": 4}
+    declared = {"runtime": "1.31.1", "scenario": ["generate", "generate:batch=4"]}
+    assert matrix.parse(declared).axes["scenario"][1] == "generate:prompt=128:new=64:batch=4"
+    with pytest.raises(MatrixProblem, match="batch says the sequences of the scenario generate too"):
+        matrix.parse({**declared, "batch": [4]})
+    matrix.parse({**declared, "scenario": "generate", "batch": [4]})
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ class Session:
         return self._outputs
 
 
-def answered(path: Path, **scenario: int) -> dict[str, Any]:
+def answered(path: Path, **scenario: Any) -> dict[str, Any]:
     told = {"kind": "generate", "seed": 3, **scenario}
     order = Order(
         kind="sample", model=str(path), inputs="", provider="CPUExecutionProvider", scenario=told, gate_cpu_share=0.0
@@ -120,3 +120,11 @@ def test_lengths_of_group_query_attention_follow_the_step(tmp_path: Path) -> Non
 def test_a_model_that_does_not_fit_is_refused(inputs: list[Port], outputs: list[Port], words: str) -> None:
     with pytest.raises(Refusal, match=words):
         assert decoder_ports.decoder_of(Session(inputs, outputs)).vocabulary
+
+
+def test_drawn_tokens_are_the_same_in_every_generation_and_move_with_the_seed(tmp_path: Path) -> None:
+    path = builders.write_model("decoder", tmp_path)
+    drawn = {"sampling": "top-p", "limit": 0.95, "temperature": 5.0}
+    first, again, greedy = (answered(path, prompt=8, new=16, **one) for one in (drawn, drawn, {}))
+    assert first["metrics"]["differing_answers"] == 0
+    assert first["tokens"] == again["tokens"] != greedy["tokens"]

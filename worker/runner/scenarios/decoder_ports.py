@@ -104,7 +104,7 @@ class Steps:
         self.cache_bytes = sum(buffer.nbytes for buffer in self._buffers[0])
         kind, scored = decoder.scores.dtype, decoder.vocabulary
         self._scored = [_zeros((1, length, scored), kind), _zeros((1, 1, scored), kind)]
-        self.scores = [self._scored[0][0, -1], self._scored[1][0, 0]]
+        self.scores = [self._scored[0][:, -1], self._scored[1][:, 0]]
         self._held = [self._bound(step, length) for step in range(new)]
 
     def calls(self) -> list[Callable[[], object]]:

@@ -1,17 +1,18 @@
-"""`generate`: a decoder answers a prompt, then one token after another, always the likeliest.
+"""`generate`: a decoder answers a prompt, then one token after another, the likeliest or drawn by a seed.
 
 The timed call is the graph alone; choosing the token is timed by itself, and so is the way to the first token.
 """
 
 import time
 from array import array
+from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
 
 from worker.runner import backends, faults, windows
 from worker.runner.order import BudgetOrder
-from worker.runner.scenarios import summaries
+from worker.runner.scenarios import choice, summaries
 from worker.runner.scenarios.decoder_ports import Steps, decoder_of
 from worker.runner.scenarios.protocol import Call, Room
 
@@ -32,7 +33,7 @@ class Generate:
         self._steps: Steps
         self._calls: list[Call] = []
         self._warm: windows.Warmup | None = None
-        self._taken = Taken(self._new)
+        self._taken = Taken(self._new, told)
         self._facts: dict[str, object] = {}
 
     def open(self) -> None:
@@ -58,7 +59,7 @@ class Generate:
         if self._warm is None:
             with timer.phase("warmup"):
                 self._warm = windows.warm_up(lambda: self._taken.run(self._calls, self._steps), budget)
-            self._taken = Taken(self._new)
+            self._taken = Taken(self._new, self._room.order.scenario)
             return True
         with timer.phase("window"):
             self._taken.repeat(self._calls, self._steps, budget)
@@ -121,8 +122,8 @@ class Generate:
 class Taken:
     """Of every step of every generation: what the graph took, what choosing the token took, processor time."""
 
-    def __init__(self, new: int) -> None:
-        self._new = new
+    def __init__(self, new: int, told: Mapping[str, Any]) -> None:
+        self._new, self._told = new, told
         self._graph_ns = array("Q")
         self._outside_ns = array("Q")
         self._cpu_ns = array("Q")
@@ -131,7 +132,8 @@ class Taken:
         self.cpu_ns = 0
 
     def run(self, calls: list[Call], steps: Steps) -> None:
-        """One generation. The greatest score is taken; of equal ones the first."""
+        """One generation, which draws as the one before did."""
+        choose = choice.made(self._told)
         clock, spent, token = time.perf_counter_ns, time.thread_time_ns, steps.token
         scores, chosen = steps.scores[0], []
         began, cpu_began = clock(), spent()
@@ -140,7 +142,7 @@ class Taken:
             call()
             after, cpu_after = clock(), spent()
             choosing = clock()
-            best = int(scores.argmax())
+            best = int(choose(scores)[0])
             token[0, 0] = best
             chosen.append(best)
             done = clock()

@@ -1,0 +1,49 @@
+"""Choosing the next token from its scores: the greatest, or one drawn among the greatest by a seed."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from worker.runner import faults
+from worker.runner.parity import Array
+
+# scores of one position, [sequence, vocabulary] → a token for each sequence
+Choose = Callable[[Array], Array]
+
+
+def likeliest(scores: Array) -> Array:
+    """The greatest; of equal ones the first."""
+    found: Array = scores.argmax(axis=-1)
+    return found
+
+
+def made(told: Mapping[str, Any]) -> Choose:
+    """What chooses over one generation, as the scenario says. Made anew, it draws the same again. Raises Refusal."""
+    kind = told.get("sampling", "greedy")
+    if kind == "greedy":
+        return likeliest
+    if kind not in ("top-p", "top-k"):
+        raise faults.Refusal("internal", f"the runner knows no sampling named {kind!r}")
+    limit, temperature = float(told["limit"]), float(told["temperature"])
+    dice = np.random.default_rng(np.random.SeedSequence([int(told["seed"]) % 2**32, 0x70B5]))
+
+    def draw(scores: Array) -> Array:
+        return np.array([_drawn(row, kind, limit, temperature, dice.random()) for row in scores])
+
+    return draw
+
+
+def _drawn(scores: Array, kind: str, limit: float, temperature: float, share: float) -> int:
+    """A token among the first `limit` of `top-k`, or the fewest that have together the probability of `top-p`."""
+    if kind == "top-k":
+        count = min(int(limit), scores.size)
+        some = np.argpartition(scores, -count)[-count:]
+        order = some[np.argsort(np.negative(scores[some]), kind="stable")]
+    else:
+        order = np.argsort(np.negative(scores), kind="stable")
+    scaled = scores[order].astype(np.float64) / temperature
+    likely = np.cumsum(np.exp(scaled - scaled[0]))
+    if kind == "top-p":
+        likely = likely[: int(np.searchsorted(likely, limit * likely[-1])) + 1]
+    return int(order[min(int(np.searchsorted(likely, share * likely[-1], side="right")), likely.size - 1)])
