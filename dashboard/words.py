@@ -25,6 +25,8 @@ VERDICTS = {
     "not comparable": Sign("≠", "not comparable", "quiet"),
     "bigger": Sign("▲", "bigger", "slower"),
     "smaller": Sign("▼", "smaller", "faster"),
+    "higher": Sign("▲", "higher", "faster"),
+    "lower": Sign("▼", "lower", "slower"),
     "more": Sign("▲", "more items/s", "faster"),
     "fewer": Sign("▼", "fewer items/s", "slower"),
 }

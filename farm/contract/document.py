@@ -285,24 +285,34 @@ class OperatorChange(Part):
     rounds: Annotated[int | None, _LEFT_OUT] = None
 
 
-class MetricChange(Part):
-    """A metric of both arms of a comparison, apart from the one that its own verdict is about.
+MetricVerdict = Literal["slower", "faster", "bigger", "smaller", "lower", "higher", "equal", "undecided"]
 
-    `baseline` and `candidate`: the medians of their launches, in `unit`; `ratio`: of the medians, and `ci_low` to
-    `ci_high` that of the `rounds`, each a pair of launches. `margin`: as a fraction of the baseline, what is of no
-    consequence.
+
+class MetricChange(Part):
+    """A metric of both arms of a comparison; the first is the headline, which the comparison's own fields are about.
+
+    `baseline` and `candidate`: the medians of their launches, in `unit`; `ratio` and its interval: of the pairs of
+    launches of `rounds`, or, where a repeat decides, of the medians, with the least and largest of a round. `margin`:
+    as a fraction of the baseline, what is of no consequence. Metrics that may be zero or below have `change` with its
+    interval, and the margin, in `unit`, and no ratio.
     """
 
     name: str
     unit: str
     baseline: float
     candidate: float
-    ratio: float
-    ci_low: float
-    ci_high: float
-    verdict: Literal["bigger", "smaller", "equal", "undecided"]
+    ratio: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    verdict: MetricVerdict
     margin: float
     rounds: int
+    # absent: a repeat decides, and there is no test
+    p: Annotated[float | None, _LEFT_OUT] = None
+    change: Annotated[float | None, _LEFT_OUT] = None
+    change_low: Annotated[float | None, _LEFT_OUT] = None
+    change_high: Annotated[float | None, _LEFT_OUT] = None
+    reason: Annotated[str, Field(exclude_if=lambda reason: not reason)] = ""
 
 
 class SlowLaunches(Part):
@@ -359,7 +369,7 @@ class Comparison(Part):
     noise_from: Literal["node", "block", "assumed"] | None = None
     traces: int = 0
     operators: list[OperatorChange] = Field(default_factory=list)
-    # further metrics with verdicts of their own; absent where there are none
+    # every metric that both arms' launches say, with its verdict, the headline first; absent where there are none
     metrics: list[MetricChange] = Field(default_factory=list, exclude_if=lambda metrics: not metrics)
 
 

@@ -1,22 +1,20 @@
 """What a cell on fresh inputs says of memory: settled, or growing, and by how much. Pure."""
 
 from farm.contract.document import Figure
+from farm.rules.cells.metrics import LEAST_GROWTH
 from farm.rules.cells.numbers import MIB
-
-# what the pages of a process come and go by is no growth
-LEAST_BYTES = 64 * 1024
 
 
 def is_growing(growth: Figure) -> bool:
     """Whether every launch that could be says so: the interval lies above what comes and goes."""
-    return growth.low is not None and growth.low > LEAST_BYTES
+    return growth.low is not None and growth.low > LEAST_GROWTH
 
 
 def sentence(growth: Figure) -> str:
     """One sentence on the growth of 1,000 inferences."""
     if is_growing(growth):
         return f"Memory grows by {_mib(growth.value)} MiB in 1,000 inferences{_interval(growth)}."
-    if growth.low is None or growth.high is None or growth.high <= LEAST_BYTES:
+    if growth.low is None or growth.high is None or growth.high <= LEAST_GROWTH:
         return f"Memory settles: {_mib(growth.value)} MiB in 1,000 inferences{_interval(growth)}."
     return f"Whether memory grows is undecided: {_mib(growth.value)} MiB in 1,000 inferences{_interval(growth)}."
 

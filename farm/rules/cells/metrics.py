@@ -1,4 +1,4 @@
-"""The metrics of a cell: name, unit, what is better, how one figure comes from launches, and who uses it.
+"""The metrics of a cell: name, unit, what is better, how one figure comes from launches, and who judges it.
 
 One entry a metric, in the order in which a cell's page lists them. Summaries, documents, CSV, pages and alerts read it
 here. A metric that is no field of the contract's Sample or CheckReport is sent under `metrics` by its name, and stands
@@ -15,7 +15,6 @@ from farm.contract.document import Cell, Figure
 from farm.contract.reports import CheckReport, Sample
 from farm.rules.cells.numbers import MIB
 from farm.rules.comparing.enough import COUNT_FOR
-from farm.rules.comparing.repeats import Directions
 
 # how far a figure may be off: by interleaved rounds in pairs, by the spread of its launches, or nobody says
 Noise = Literal["rounds", "launches", "unknown"]
@@ -23,20 +22,37 @@ Noise = Literal["rounds", "launches", "unknown"]
 Reading = Literal["latency", "plain", "memory", "count", "yes"]
 AlertKind = Literal["session", "first", "memory"]
 Summary = Callable[[Sequence[float]], float]
+# what a verdict says of more of a metric, and of less
+Words = tuple[Literal["slower", "bigger", "higher"], Literal["faster", "smaller", "lower"]]
+TIME: Words = ("slower", "faster")
+SIZE: Words = ("bigger", "smaller")
+RATE: Words = ("higher", "lower")
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """What a watch makes of a metric: its `kind` in the rule, and the `least` change that is a finding at all.
-
-    `directions`: the words of a verdict, where comparisons have one on it. Its launches are alike to far less than
-    `least`, so that a repeat decides.
-    """
+    """What a watch makes of a metric: its `kind` in the rule, and the `least` change that is a finding at all."""
 
     kind: AlertKind
     words: str
     least: float
-    directions: Directions | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """How comparisons judge a metric of which every launch says a figure.
+
+    `by`: pairs of launches by round, as their ratio or as their difference in the metric's own unit; or a repeat, of
+    what comes out alike at every launch. `margin`: what is of no consequence, as a fraction, where it is more than the
+    block's own; of differences and repeats in the metric's own unit. `kinds`: the scenarios whose launches say it,
+    where others say something else by that name. `is_told`: in the run's sentence.
+    """
+
+    words: Words
+    by: Literal["ratio", "difference", "repeat"] = "ratio"
+    margin: float = 0.0
+    kinds: tuple[str, ...] = ()
+    is_told: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +63,8 @@ class Metric:
     `summary` makes the cell's figure of one figure a launch; without it the figure comes once, from the check pass or
     from all timings together. `samples_as` and `interval_as` are where the document keeps the launches and the interval
     of a metric that is a field of it. `is_judged`: verdicts are about it. `from_timings`: how many timings it takes.
-    `absent`: why a cell of one thread on the CPU has none, where that is worth a row of its page.
+    `absent`: why a cell of one thread on the CPU has none, where that is worth a row of its page. `judging`: how two
+    arms are compared in it. `phase`: the part of a launch whose wall-clock time it is, where launches say no more.
     """
 
     name: str
@@ -64,6 +81,8 @@ class Metric:
     alert: Alert | None = None
     from_timings: int = 0
     absent: str = ""
+    judging: Judging | None = None
+    phase: str = ""
 
     @property
     def is_carried(self) -> bool:
@@ -74,6 +93,8 @@ class Metric:
         """What a launch or the check pass said of it."""
         own = type(told).model_fields
         value = getattr(told, self.name) if self.name in own else told.metrics.get(self.name)
+        if value is None and isinstance(told, Sample):
+            value = told.phases_ms.get(self.phase)
         return None if value is None else float(value)
 
     def value(self, cell: Cell) -> float | bool | None:
@@ -101,7 +122,11 @@ class Metric:
 
 
 # launches of one cell differ by up to 2 MiB, and another release's own code takes up to 12 MiB more
-_MEMORY = partial(Alert, "memory", least=16.0 * MIB, directions=("bigger", "smaller"))
+LEAST_MEMORY = 16.0 * MIB
+# what the pages of a process come and go by is no growth
+LEAST_GROWTH = 64.0 * 1024
+_MEMORY = partial(Alert, "memory", least=LEAST_MEMORY)
+_BY_REPEAT = Judging(SIZE, by="repeat", margin=LEAST_MEMORY, is_told=True)
 
 # of scenarios: what memory grows by, and answers that are not those of the same inputs alone
 GROWTH, DIFFERING = "growth_bytes_per_1000", "differing_answers"
@@ -121,6 +146,7 @@ METRICS: tuple[Metric, ...] = (
         samples_as="samples_ms",
         interval_as="p50_ci_ms",
         is_judged=True,
+        judging=Judging(TIME),
     ),
     Metric(
         "cpu_p50_ms",
@@ -130,6 +156,7 @@ METRICS: tuple[Metric, ...] = (
         summary=median,
         note="p50 of the thread's own time, without the turns that other programs took",
         samples_as="cpu_samples_ms",
+        judging=Judging(TIME),
     ),
     Metric(
         "instructions",
@@ -148,7 +175,14 @@ METRICS: tuple[Metric, ...] = (
     Metric("max_ms", "max", "ms", "less", summary=max),
     Metric("p90_ms", "p90", "ms", "less", from_timings=COUNT_FOR["p90"]),
     Metric("p95_ms", "p95", "ms", "less", from_timings=COUNT_FOR["p95"]),
-    Metric("p99_ms", "p99", "ms", "less", from_timings=COUNT_FOR["p99"]),
+    Metric(
+        "p99_ms",
+        "p99",
+        "ms",
+        "less",
+        from_timings=COUNT_FOR["p99"],
+        judging=Judging(TIME, margin=0.1, kinds=("load",), is_told=True),
+    ),
     Metric("throughput", "throughput", "items/s", "more"),
     Metric(
         "with_copies_p50_ms",
@@ -160,10 +194,26 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric("energy_mj", "energy per inference", "mJ", "less"),
     Metric("import_ms", "import", "ms", "less", note="of ONNX Runtime, in a fresh process"),
-    Metric("session_ms", "session creation", "ms", "less", alert=Alert("session", "session creation", 20.0)),
+    Metric(
+        "session_ms",
+        "session creation",
+        "ms",
+        "less",
+        alert=Alert("session", "session creation", 20.0),
+        judging=Judging(TIME, margin=0.1),
+        phase="session",
+    ),
     Metric("cached_session_ms", "", "ms", "less"),
     Metric("engine_bytes", "", "bytes", "less", reads="memory"),
-    Metric("first_ms", "first inference", "ms", "less", alert=Alert("first", "the first inference", 5.0)),
+    Metric(
+        "first_ms",
+        "first inference",
+        "ms",
+        "less",
+        alert=Alert("first", "the first inference", 5.0),
+        judging=Judging(TIME, margin=0.1, kinds=("single", "sustained")),
+        phase="first",
+    ),
     Metric(
         "peak_memory_bytes",
         "peak memory",
@@ -173,6 +223,7 @@ METRICS: tuple[Metric, ...] = (
         reads="memory",
         note="resident, of the whole process",
         alert=_MEMORY("peak memory"),
+        judging=_BY_REPEAT,
     ),
     Metric(
         "peak_address_space_bytes",
@@ -183,6 +234,7 @@ METRICS: tuple[Metric, ...] = (
         reads="memory",
         note="of the whole process, touched or not: what a limit on its memory counts",
         alert=_MEMORY("peak address space"),
+        judging=_BY_REPEAT,
     ),
     Metric(
         TPOT,
@@ -193,6 +245,7 @@ METRICS: tuple[Metric, ...] = (
         noise="launches",
         reads="latency",
         note="the graph alone, for each token behind the first: the p50 above is of the same times",
+        judging=Judging(TIME),
     ),
     Metric(
         TTFT,
@@ -203,11 +256,27 @@ METRICS: tuple[Metric, ...] = (
         noise="launches",
         reads="latency",
         note="the graph over the prompt, and choosing the token",
+        judging=Judging(TIME, is_told=True),
     ),
     Metric(
-        TOKENS_RATE, "tokens", "tokens/s", "more", summary=median, noise="launches", note="prompt and choosing included"
+        TOKENS_RATE,
+        "tokens",
+        "tokens/s",
+        "more",
+        summary=median,
+        noise="launches",
+        note="prompt and choosing included",
+        judging=Judging(RATE),
     ),
-    Metric("prefill_tokens_per_s", "prompt", "tokens/s", "more", summary=median, noise="launches"),
+    Metric(
+        "prefill_tokens_per_s",
+        "prompt",
+        "tokens/s",
+        "more",
+        summary=median,
+        noise="launches",
+        judging=Judging(RATE),
+    ),
     Metric(
         "outside_ms",
         "outside the graph",
@@ -216,9 +285,17 @@ METRICS: tuple[Metric, ...] = (
         summary=median,
         noise="launches",
         note="choosing the likeliest token, for each token behind the first",
+        judging=Judging(TIME, margin=0.1),
     ),
     Metric(
-        "cache_bytes", "cache", "bytes", "less", summary=max, reads="memory", note="keys and values of the last step"
+        "cache_bytes",
+        "cache",
+        "bytes",
+        "less",
+        summary=max,
+        reads="memory",
+        note="keys and values of the last step",
+        judging=Judging(SIZE, by="repeat", margin=1.0),
     ),
     Metric(
         GROWTH,
@@ -229,6 +306,7 @@ METRICS: tuple[Metric, ...] = (
         noise="launches",
         reads="memory",
         note="of resident memory, once it has settled",
+        judging=Judging(SIZE, by="difference", margin=LEAST_GROWTH, is_told=True),
     ),
     Metric(
         MAX_RATE,
@@ -238,6 +316,7 @@ METRICS: tuple[Metric, ...] = (
         summary=median,
         noise="launches",
         note="whose p99 keeps the bound",
+        judging=Judging(RATE, margin=0.05, is_told=True),
     ),
     Metric(
         GOODPUT,
@@ -247,6 +326,7 @@ METRICS: tuple[Metric, ...] = (
         summary=median,
         noise="launches",
         note="requests that kept the bound",
+        judging=Judging(RATE, margin=0.05),
     ),
     Metric(
         DIFFERING,
@@ -272,5 +352,5 @@ JUDGED = next(metric for metric in METRICS if metric.is_judged)
 OF_LAUNCHES = tuple(metric for metric in METRICS if metric.summary is not None)
 # what a watch compares, with what it makes of it
 ALERTING = tuple((metric, metric.alert) for metric in METRICS if metric.alert is not None)
-# those of which comparisons have a verdict beside that on `JUDGED`
-REPEATED = tuple((metric, alert) for metric, alert in ALERTING if alert.directions is not None)
+# those on which two arms have a verdict: `JUDGED` first, then those beside it
+COMPARED = tuple((metric, metric.judging) for metric in METRICS if metric.judging is not None)

@@ -10,9 +10,11 @@ SIGNS = {
     "not comparable": "≠",
     "failed": "✕",
     "refused": "⊘",
-    # of memory
+    # of memory, and of rates
     "bigger": "▲",
     "smaller": "▼",
+    "higher": "▲",
+    "lower": "▼",
     # of items per second
     "more": "▲",
     "fewer": "▼",

@@ -123,7 +123,7 @@ def _checks(pair: Comparison | None, *, old: Cell, new: Cell) -> list[tuple[Chec
 
 
 def _bigger(pair: Comparison | None, *, where: str, old: Cell) -> list[tuple[Check, str]]:
-    grown = [] if pair is None else [change for change in pair.metrics if change.verdict == "bigger"]
+    grown = [] if pair is None else [change for change in metric_changes.further(pair) if change.verdict == "bigger"]
     said = " and ".join(metric_changes.words(change) for change in grown)
     return [("bigger", f"{where} takes more memory than {old.runtime}: {said}")] if grown else []
 

@@ -20,3 +20,11 @@ def benjamini_hochberg(p_values: Sequence[float], level: float = LEVEL) -> list[
         return [False] * len(p)
     largest = np.sort(p)[np.flatnonzero(within)[-1]]
     return [bool(holds) for holds in p <= largest]
+
+
+def sentence(count: int, what: str) -> str:
+    """Why one of so many of them that looks changed is not called so."""
+    return (
+        f"Among {count} {what}{'' if count == 1 else 's'} this one may be chance (Benjamini-Hochberg at "
+        f"{100 * LEVEL:.3g} %): measure it alone, or with a longer budget."
+    )

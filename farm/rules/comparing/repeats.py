@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
-# what a verdict says of more of a metric, and of less
-Directions = tuple[Literal["bigger"], Literal["smaller"]]
+# what the candidate has, against the baseline
+Way = Literal["more", "less", "equal", "undecided"]
 FEWEST_ROUNDS = 2
 
 
@@ -21,7 +21,7 @@ class Repeated:
     `margin`: as a fraction of the baseline, what is of no consequence.
     """
 
-    verdict: Literal["bigger", "smaller", "equal", "undecided"]
+    way: Way
     baseline: float
     candidate: float
     ratio: float
@@ -31,7 +31,7 @@ class Repeated:
     rounds: int
 
 
-def judge(pairs: Sequence[tuple[float, float]], *, least: float, directions: Directions) -> Repeated | None:
+def judge(pairs: Sequence[tuple[float, float]], *, least: float) -> Repeated | None:
     """More or less by at least `least` in every round, nowhere so much, or undecided. None below two rounds.
 
     `pairs`: (baseline, candidate) by round, above zero, in the unit of `least`.
@@ -41,7 +41,7 @@ def judge(pairs: Sequence[tuple[float, float]], *, least: float, directions: Dir
     baseline, candidate = (median(side) for side in zip(*pairs, strict=True))
     ratios = [new / old for old, new in pairs]
     return Repeated(
-        verdict=_verdict([new - old for old, new in pairs], least=least, directions=directions),
+        way=_way([new - old for old, new in pairs], least=least),
         baseline=baseline,
         candidate=candidate,
         ratio=candidate / baseline,
@@ -52,11 +52,9 @@ def judge(pairs: Sequence[tuple[float, float]], *, least: float, directions: Dir
     )
 
 
-def _verdict(
-    differences: Sequence[float], *, least: float, directions: Directions
-) -> Literal["bigger", "smaller", "equal", "undecided"]:
+def _way(differences: Sequence[float], *, least: float) -> Way:
     if min(differences) >= least:
-        return directions[0]
+        return "more"
     if max(differences) <= -least:
-        return directions[1]
+        return "less"
     return "equal" if max(map(abs, differences)) < least else "undecided"

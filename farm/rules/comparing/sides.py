@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 
 from farm.contract.document import Comparison, Document, MetricChange, OperatorChange
 
-_TURNED = {"slower": "faster", "faster": "slower", "bigger": "smaller", "smaller": "bigger"}
+_TURNED = {"slower": "faster", "bigger": "smaller", "higher": "lower"}
+_TURNED |= {after: before for before, after in _TURNED.items()}
 BySides = Mapping[tuple[str, str], Comparison]
 
 
@@ -88,15 +89,19 @@ def _turned_operator(change: OperatorChange) -> OperatorChange:
 
 
 def _turned_metric(change: MetricChange) -> MetricChange:
-    """The margin, a fraction of the baseline, becomes one of the other side."""
+    """A margin that is a fraction of the baseline where a repeat decides becomes one of the other side."""
+    is_of_baseline = change.p is None and change.change is None and change.ratio
     swapped = {
         "baseline": change.candidate,
         "candidate": change.baseline,
-        "ratio": 1.0 / change.ratio,
-        "ci_low": 1.0 / change.ci_high,
-        "ci_high": 1.0 / change.ci_low,
+        "ratio": _inverse(change.ratio),
+        "ci_low": _inverse(change.ci_high),
+        "ci_high": _inverse(change.ci_low),
+        "change": _negative(change.change),
+        "change_low": _negative(change.change_high),
+        "change_high": _negative(change.change_low),
         "verdict": _TURNED.get(change.verdict, change.verdict),
-        "margin": change.margin / change.ratio,
+        "margin": change.margin / (change.ratio or 1.0) if is_of_baseline else change.margin,
     }
     return change.model_copy(update=swapped)
 

@@ -1,6 +1,6 @@
 """What the reports of a block say so far: the same from a list of stored reports and one by one as they come."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from farm.contract.reasons import Reason
@@ -85,6 +85,13 @@ class Evidence:
     def launched(self, baseline: int, candidate: int, *, metric: Metric) -> list[tuple[float, float]]:
         """The same of every round with both samples: of a metric that other programs do not disturb."""
         return self._by_round(baseline, candidate, metric, with_disturbed=True)
+
+    def of_rounds(
+        self, baseline: int, candidate: int, *, metric: Metric, numbers: Collection[int]
+    ) -> list[tuple[float, float]]:
+        """The same of these rounds, as far as both launches say it."""
+        olds, news = (self._values(arm, metric, with_disturbed=True) for arm in (baseline, candidate))
+        return [(olds[number], news[number]) for number in sorted(numbers) if number in olds and number in news]
 
     def traces_of(self, arm: int) -> dict[int, TraceReport]:
         """The arm's traces that worked, by trace round."""

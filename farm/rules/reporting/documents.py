@@ -3,30 +3,28 @@
 `onnxfarm bench` and the farm assemble the same document through these lines.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from math import inf
 
 from farm.contract import document as doc
 from farm.contract.reports import Facts
-from farm.rules.cells import metrics
-from farm.rules.cells.numbers import counted
-from farm.rules.comparing import multiplicity
+from farm.rules.cells.metrics import INSTRUCTIONS
 from farm.rules.comparing.quantities import change_of
-from farm.rules.judging import work
+from farm.rules.judging import metric_verdicts, work
 from farm.rules.judging.block_verdicts import EXPLAINED_AXES, BlockJudge, Judged
-from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.plans import PlannedBlock
-from farm.rules.reporting import accuracies, document_cells, metric_changes, operator_changes, sentences
+from farm.rules.reporting import accuracies, document_cells, operator_changes, sentences
+from farm.rules.reporting.families import hold_across
 from farm.rules.reporting.records import BlockRecord, RunRecord
 
-__all__ = ["BlockRecord", "RunRecord", "assemble", "block_facts", "hold_across", "told"]
+__all__ = ["BlockRecord", "RunRecord", "assemble", "block_facts", "told"]
 
 
-def assemble(record: RunRecord, *, keep_samples: bool = False) -> doc.Document:
+def assemble(record: RunRecord, *, is_part: bool = False) -> doc.Document:
     """The document of a run, finished or not: cells that are still being measured are left out of an unfinished one.
 
-    `keep_samples`: of a part of a run, whose cells are still to be paired with those of other blocks.
+    `is_part`: of a run, whose cells are still to be paired with those of other blocks and held among their comparisons.
     """
     cells: list[doc.Cell] = []
     found: list[doc.Comparison] = []
@@ -46,8 +44,8 @@ def assemble(record: RunRecord, *, keep_samples: bool = False) -> doc.Document:
         command=record.command,
         run=record.run,
         url=record.url,
-        cells=accuracies.paired(cells, keep_samples=keep_samples),
-        comparisons=hold_across(found),
+        cells=accuracies.paired(cells, keep_samples=is_part),
+        comparisons=found if is_part else hold_across(found),
         blocks=before,
     )
     return told(document)
@@ -97,44 +95,15 @@ def _whole(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def hold_across(comparisons: Sequence[doc.Comparison]) -> list[doc.Comparison]:
-    """The comparisons of a whole run: those that so many would show by chance become undecided (Benjamini-Hochberg).
-
-    A/A twins are no hypotheses and keep their verdict.
-    """
-    tested = [one for one in comparisons if is_tested(one)]
-    holds = multiplicity.benjamini_hochberg([one.p or 0.0 for one in tested])
-    dropped = {id(one) for one, held in zip(tested, holds, strict=True) if not held and is_change(one)}
-    return [fallen(one, among=len(tested)) if id(one) in dropped else one for one in comparisons]
-
-
-def is_tested(comparison: doc.Comparison) -> bool:
-    """Whether a comparison is one of the hypotheses among which verdicts have to hold."""
-    return comparison.p is not None and comparison.verdict != "not comparable" and comparison.axis != TWIN
-
-
-def fallen(comparison: doc.Comparison, *, among: int) -> doc.Comparison:
-    """A comparison that does not hold among so many: undecided, and why."""
-    why = (
-        f"Among {counted(among, 'comparison')} this one may be chance (Benjamini-Hochberg at "
-        f"{100 * multiplicity.LEVEL:.3g} %): measure it alone, or with a longer budget."
-    )
-    reason = " ".join(text for text in (why, comparison.reason) if text)
-    return comparison.model_copy(update={"verdict": "undecided", "reason": reason})
-
-
-def is_change(comparison: doc.Comparison) -> bool:
-    """Whether the verdict says that something changed."""
-    return comparison.verdict in ("slower", "faster")
-
-
 def _comparisons(block: PlannedBlock, judge: BlockJudge, known: set[str]) -> list[doc.Comparison]:
     """The comparisons of a block whose cells are both in the document."""
-    return [
-        _comparison(block, judge, judged)
-        for judged in judge.comparisons()
-        if {block.arms[judged.planned.baseline].id, block.arms[judged.planned.candidate].id} <= known
+    judged = [
+        one
+        for one in judge.comparisons()
+        if {block.arms[one.planned.baseline].id, block.arms[one.planned.candidate].id} <= known
     ]
+    metrics = metric_verdicts.changes(judge, judged)
+    return [_comparison(block, judge, one, metrics=some) for one, some in zip(judged, metrics, strict=True)]
 
 
 def _work(block: PlannedBlock, judge: BlockJudge, judged: Judged) -> str:
@@ -143,13 +112,13 @@ def _work(block: PlannedBlock, judge: BlockJudge, judged: Judged) -> str:
     if planned.axis not in EXPLAINED_AXES:
         return ""
     arms = planned.baseline, planned.candidate
-    old, new = (
-        [count for sample in judge.evidence.samples(arm) if (count := metrics.INSTRUCTIONS.of(sample))] for arm in arms
-    )
+    old, new = ([count for sample in judge.evidence.samples(arm) if (count := INSTRUCTIONS.of(sample))] for arm in arms)
     return work.sentence(old, new, names=(block.arms[arms[0]].id, block.arms[arms[1]].id))
 
 
-def _comparison(block: PlannedBlock, judge: BlockJudge, judged: Judged) -> doc.Comparison:
+def _comparison(
+    block: PlannedBlock, judge: BlockJudge, judged: Judged, *, metrics: list[doc.MetricChange]
+) -> doc.Comparison:
     planned, figures = judged.planned, judged.figures
     why = operator_changes.explain(judge, judged)
     noise, noise_from = judge.noise
@@ -177,15 +146,8 @@ def _comparison(block: PlannedBlock, judge: BlockJudge, judged: Judged) -> doc.C
         noise_from=noise_from,
         traces=why.traces,
         operators=operator_changes.told(why.nodes),
-        metrics=_metrics(judge, judged),
+        metrics=metrics,
     )
-
-
-def _metrics(judge: BlockJudge, judged: Judged) -> list[doc.MetricChange]:
-    """Further metrics of arms that can be compared at all."""
-    if judged.verdict == "not comparable":
-        return []
-    return metric_changes.changes(judge.evidence, judged.planned.baseline, judged.planned.candidate)
 
 
 def _ways(judged: Judged) -> dict[str, float | None]:

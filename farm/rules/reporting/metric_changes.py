@@ -1,48 +1,61 @@
-"""What a comparison says of further metrics: memory beside latency. Pure."""
+"""What comparisons say of further metrics than their headline, such as memory beside latency, in words. Pure."""
 
+from collections.abc import Sequence
 from math import log
 
-from farm.contract.document import Comparison, MetricChange
-from farm.rules.cells.metrics import BY_NAME, REPEATED
-from farm.rules.cells.numbers import mebibytes
-from farm.rules.comparing import repeats
-from farm.rules.judging.evidence import Evidence
+from farm.contract.document import Comparison, MetricChange, MetricVerdict
+from farm.rules.cells.metrics import BY_NAME, SIZE, TIME, Metric
+from farm.rules.cells.numbers import MIB, mebibytes, three_digits
 
-CHANGED = ("bigger", "smaller")
-# what stands for all of them where there is place for one
-_FIRST = ("bigger", "undecided", "smaller", "equal")
+CHANGED: tuple[MetricVerdict, ...] = ("slower", "bigger", "lower", "higher", "faster", "smaller")
+# verdicts that are a gain or a loss of every metric; of `higher` and `lower` the metric says which
+_GAINS = ("faster", "smaller")
+_LOSSES = ("slower", "bigger")
 
 
-def changes(evidence: Evidence, baseline: int, candidate: int) -> list[MetricChange]:
-    """The verdicts on two arms' further metrics, of those that both arms' launches told at least twice."""
-    return [
-        MetricChange(
-            name=metric.name,
-            unit=metric.unit,
-            baseline=judged.baseline,
-            candidate=judged.candidate,
-            ratio=judged.ratio,
-            ci_low=judged.low,
-            ci_high=judged.high,
-            verdict=judged.verdict,
-            margin=judged.margin,
-            rounds=judged.rounds,
-        )
-        for metric, alert in REPEATED
-        if (pairs := [pair for pair in evidence.launched(baseline, candidate, metric=metric) if min(pair) > 0.0])
-        if alert.directions is not None
-        if (judged := repeats.judge(pairs, least=alert.least, directions=alert.directions)) is not None
-    ]
+def with_headline(metrics: Sequence[MetricChange], verdict: MetricVerdict) -> list[MetricChange]:
+    """The metrics with another verdict on the first, which is the comparison's own."""
+    return [change.model_copy(update={"verdict": verdict}) if _is_headline(change) else change for change in metrics]
+
+
+def _is_headline(change: MetricChange) -> bool:
+    known = BY_NAME.get(change.name)
+    return known is not None and known.is_judged
+
+
+def further(one: Comparison) -> list[MetricChange]:
+    """All but the headline."""
+    return [change for change in one.metrics if not _is_headline(change)]
+
+
+def of_memory(one: Comparison) -> list[MetricChange]:
+    """Those in bytes."""
+    return [change for change in one.metrics if change.unit == "bytes"]
 
 
 def changed(one: Comparison) -> list[MetricChange]:
-    """Those of a comparison that are decided to have changed, what grew before what shrank."""
-    return sorted((change for change in one.metrics if change.verdict in CHANGED), key=lambda one: one.verdict)
+    """Further metrics that are decided to have changed, losses before gains."""
+    return sorted((change for change in further(one) if change.verdict in CHANGED), key=is_gain)
 
 
 def standing_for(one: Comparison) -> MetricChange | None:
-    """The one to show where there is place for one: what grew first, then the larger change; None without any."""
-    return min(one.metrics, key=lambda change: (_FIRST.index(change.verdict), -abs(log(change.ratio))), default=None)
+    """The one in bytes to show where there is place for one: what grew first, then the larger; None without any."""
+    order = ("bigger", "undecided", "smaller", "equal")
+    known = [change for change in of_memory(one) if change.ratio]
+    return min(known, key=lambda change: (order.index(change.verdict), -abs(log(change.ratio or 1.0))), default=None)
+
+
+def is_gain(change: MetricChange) -> bool:
+    """Whether the candidate is better in it."""
+    if change.verdict in _GAINS or change.verdict in _LOSSES:
+        return change.verdict in _GAINS
+    known = BY_NAME.get(change.name)
+    return (change.verdict == "higher") == (known is not None and known.better == "more")
+
+
+def is_loss(change: MetricChange) -> bool:
+    """Whether the candidate is decided to be worse in it."""
+    return change.verdict in CHANGED and not is_gain(change)
 
 
 def title(change: MetricChange) -> str:
@@ -52,28 +65,50 @@ def title(change: MetricChange) -> str:
 
 
 def figures(change: MetricChange) -> tuple[float, float, float]:
-    """Ratio, and the least and largest of a round."""
-    return change.ratio, change.ci_low, change.ci_high
+    """Ratio and its interval, of one that has them."""
+    return change.ratio or 1.0, change.ci_low or 1.0, change.ci_high or 1.0
 
 
 def words(change: MetricChange) -> str:
     """`peak address space 833 MiB instead of 320 MiB`."""
-    return f"{title(change)} {mebibytes(change.candidate)} instead of {mebibytes(change.baseline)}"
+    return f"{title(change)} {_valued(change, change.candidate)} instead of {_valued(change, change.baseline)}"
+
+
+def _valued(change: MetricChange, value: float) -> str:
+    if change.unit != "bytes":
+        return f"{three_digits(value)} {change.unit}".strip()
+    return mebibytes(value) if abs(value) >= MIB or not value else f"{value / MIB:.2f} MiB"
 
 
 def sentence(who: str, word: str, one: Comparison) -> str:
     """`1.27.0 is faster but bigger: peak address space 833 MiB instead of 320 MiB.`; empty where nothing changed.
 
-    `word`: what the comparison says of `who` already.
+    `word`: what the comparison says of `who` already. Other metrics than sizes are named before their verdict.
     """
-    by_verdict: dict[str, list[str]] = {}
-    for change in changed(one):
-        by_verdict.setdefault(change.verdict, []).append(words(change))
-    return " ".join(f"{who} is {_beside(word, verdict)}: {' and '.join(said)}." for verdict, said in by_verdict.items())
+    told = [change for change in changed(one) if _is_told(BY_NAME.get(change.name))]
+    sizes: dict[str, list[MetricChange]] = {}
+    for change in told:
+        if change.verdict in SIZE:
+            sizes.setdefault(change.verdict, []).append(change)
+    by_size = [
+        f"{who} is {_beside(word, verdict)}: {' and '.join(map(words, said))}." for verdict, said in sizes.items()
+    ]
+    others = [
+        f"Its {title(change)} is {change.verdict}: {_valued(change, change.candidate)} instead of "
+        f"{_valued(change, change.baseline)}."
+        for change in told
+        if change.verdict not in SIZE
+    ]
+    return " ".join([*by_size, *others])
+
+
+def _is_told(metric: Metric | None) -> bool:
+    """Whether the run's sentence speaks of it; of those that only another farm knows it does."""
+    return metric is None or (metric.judging is not None and metric.judging.is_told)
 
 
 def _beside(word: str, verdict: str) -> str:
     """Both words, where the first is one of speed: two gains or two losses go together."""
-    if word not in ("slower", "faster"):
+    if word not in TIME:
         return verdict
     return f"{word} {'and' if (word == 'faster') == (verdict == 'smaller') else 'but'} {verdict}"

@@ -15,9 +15,10 @@ from farm.contract.reasons import CellStatus
 from farm.fleet.models import Node
 from farm.registry.selectors import model_facts
 from farm.rules.planning.plans import RefusedPoint
-from farm.rules.reporting import accuracies
+from farm.rules.reporting import accuracies, metric_changes
 from farm.rules.reporting.document_cells import refused_cell
-from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble, fallen, hold_across, told
+from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble, told
+from farm.rules.reporting.families import fallen, hold_across
 from farm.runs.models import Arm, Block, Cell, CellDocument, Comparison, FinishedDocument, Run
 from farm.runs.selectors import surroundings
 from farm.runs.selectors.evidence import counted_reports, refused_reports
@@ -146,6 +147,10 @@ def _concluded_comparisons(run: Run, name: str, *, with_operators: bool) -> list
     rows = Comparison.objects.filter(Q(baseline__in=arms) | Q(candidate__in=arms)).order_by("block__number", "pk")
     found = list(rows if with_operators else rows.defer("operators"))
     said = [doc.Comparison.model_validate_json(_body(row, with_operators=with_operators)) for row in found]
+    if any(change.p is not None for one in said for change in metric_changes.changed(one)):
+        # whether those hold is told by all of the run
+        held = hold_across(_raw_comparisons(run, with_operators))
+        return [one for one in held if name in (one.baseline, one.candidate)]
     if all(one.verdict == row.verdict for one, row in zip(said, found, strict=True)):
         return said
     count = Comparison.objects.filter(run=run, is_tested=True).count()
@@ -184,7 +189,7 @@ def block_document(block: Block, *, is_over: bool = True) -> doc.Document:
     facts = model_facts(block.run.version)
     budget = Budget(block.run.budget)
     whole = RunRecord(model=facts, blocks=[record], references=references, sizes=sizes, budget=budget)
-    return assemble(whole, keep_samples=True)
+    return assemble(whole, is_part=True)
 
 
 def _size_of(cell: Cell) -> int | None:

@@ -6,7 +6,7 @@ from farm.contract import document as doc
 from farm.fleet.services import keep_null_estimate
 from farm.rules.judging.block_verdicts import BlockJudge, Judged
 from farm.rules.planning.plans import PlannedBlock
-from farm.rules.reporting.documents import is_tested
+from farm.rules.reporting.families import is_tested
 from farm.runs.models import Arm, Block, Cell, CellDocument, Comparison
 from farm.runs.selectors.documents import block_document
 
@@ -20,7 +20,7 @@ def settle_block(block: Block, judge: BlockJudge) -> None:
     CellDocument.objects.bulk_create(_cell_document(arms[cell.id], cell) for cell in document.cells)
     for cell in document.cells:
         _end_arm(arms[cell.id], cell)
-    _write_comparisons(block, document, judge, arms)
+    _write_comparisons(block, document, arms)
     for judged in judge.comparisons():
         _keep_null(block, judge, judged)
 
@@ -55,28 +55,22 @@ def _end_arm(arm: Arm, cell: doc.Cell) -> None:
         Cell.objects.filter(pk=arm.cell_id).update(**ending)
 
 
-def _write_comparisons(block: Block, document: doc.Document, judge: BlockJudge, arms: dict[str, Arm]) -> None:
+def _write_comparisons(block: Block, document: doc.Document, arms: dict[str, Arm]) -> None:
     """The block's own verdicts: whether they hold among all of the run's is decided when it is read as a whole."""
-    places = block.plan.arms
-    own = {(places[j.planned.baseline].id, places[j.planned.candidate].id): j for j in judge.comparisons()}
-    rows = []
-    for one in document.comparisons:
-        judged = own[one.baseline, one.candidate]
-        said = one.model_copy(update={"verdict": judged.verdict, "reason": judged.reason or None})
-        rows.append(
-            Comparison(
-                run=block.run,
-                block=block,
-                baseline=arms[one.baseline],
-                candidate=arms[one.candidate],
-                axis=one.axis,
-                is_tested=is_tested(one),
-                verdict=one.verdict,
-                body=said.model_dump_json(exclude={"operators"}),
-                operators=operators_json(one),
-            )
+    Comparison.objects.bulk_create(
+        Comparison(
+            run=block.run,
+            block=block,
+            baseline=arms[one.baseline],
+            candidate=arms[one.candidate],
+            axis=one.axis,
+            is_tested=is_tested(one),
+            verdict=one.verdict,
+            body=one.model_dump_json(exclude={"operators"}),
+            operators=operators_json(one),
         )
-    Comparison.objects.bulk_create(rows)
+        for one in document.comparisons
+    )
 
 
 def _keep_null(block: Block, judge: BlockJudge, judged: Judged) -> None:

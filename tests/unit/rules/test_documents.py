@@ -16,7 +16,8 @@ from farm.rules.planning.plans import ModelInput
 from farm.rules.quality import evaluation
 from farm.rules.quality.parity import Preset
 from farm.rules.reporting import documents, operator_changes
-from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble, hold_across
+from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
+from farm.rules.reporting.families import hold_across
 from tests.unit.rules.making import (
     make_block,
     make_check,

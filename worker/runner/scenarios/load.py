@@ -123,7 +123,12 @@ class OpenLoop:
         latencies = headline.served.latencies
         most = None if self._bound_ms is None or self._rate is not None else highest(self._steps, self._bound_ms)
         goodput = headline.phase(self._bound_ms)["metrics"]["goodput_per_s"]
-        metrics = {"max_rate_per_s": most, "goodput_per_s": goodput, "differing_answers": self._kept.differing}
+        metrics = {
+            "max_rate_per_s": most,
+            "p99_ms": headline.p99_ms,
+            "goodput_per_s": goodput,
+            "differing_answers": self._kept.differing,
+        }
         sample = {
             **summaries.summarise([latencies]),
             "warmup_runs": self._warm.runs,

@@ -1,0 +1,159 @@
+"""The verdicts of comparisons, metric by metric: each that both arms' launches say, by the way its noise is judged."""
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from farm.contract.document import MetricChange, MetricVerdict
+from farm.rules.cells import scenarios
+from farm.rules.cells.metrics import COMPARED, JUDGED, Judging, Metric
+from farm.rules.comparing import differences, repeats, verdicts
+from farm.rules.comparing.comparisons import Comparison, Verdict
+from farm.rules.comparing.pooled import joined
+from farm.rules.comparing.repeats import Repeated, Way
+from farm.rules.judging.block_verdicts import FEWEST_PAIRS, BlockJudge, Judged
+from farm.rules.judging.counted_rounds import Pair
+from farm.rules.planning.estimates import ROUNDS
+
+_WAYS: Mapping[Verdict, Way] = {"slower": "more", "faster": "less", "equal": "equal"}
+
+
+def changes(judge: BlockJudge, judged: Sequence[Judged]) -> list[list[MetricChange]]:
+    """Of each comparison the headline, then every further metric; nothing of arms that cannot be compared.
+
+    A metric is there where both arms' launches say it in two rounds at least.
+    """
+    found = [_headline(judge, one) for one in judged]
+    for metric, judging in COMPARED:
+        places = [] if metric is JUDGED else [n for n, one in enumerate(judged) if _is_said(judge, one, judging)]
+        told = _BY[judging.by](judge, [judged[place] for place in places], metric, judging)
+        for place, change in zip(places, told, strict=True):
+            found[place] += [] if change is None else [change]
+    return found
+
+
+def _is_said(judge: BlockJudge, judged: Judged, judging: Judging) -> bool:
+    """Whether arms can be compared, and this scenario's launches mean the metric by that name."""
+    kind = scenarios.of(judge.block.arms[judged.planned.candidate].spec).kind
+    return judged.verdict != "not comparable" and (not judging.kinds or kind in judging.kinds)
+
+
+def _headline(judge: BlockJudge, judged: Judged) -> list[MetricChange]:
+    """What the comparison's own fields say."""
+    figures = judged.figures
+    if figures is None or judged.verdict == "not comparable":
+        return []
+    told = _told(judge.paired(judged.planned).deciding, figures, JUDGED, judged.verdict, rounds=judged.rounds)
+    return [_with_ratio(told, figures)]
+
+
+def _by_repeat(
+    judge: BlockJudge, judged: Sequence[Judged], metric: Metric, judging: Judging
+) -> list[MetricChange | None]:
+    found: list[MetricChange | None] = []
+    for one in judged:
+        # other programs do not change what a launch takes
+        every = judge.evidence.launched(one.planned.baseline, one.planned.candidate, metric=metric)
+        repeated = repeats.judge([pair for pair in every if min(pair) > 0.0], least=judging.margin)
+        found.append(None if repeated is None else _repeated(repeated, metric, judging))
+    return found
+
+
+def _repeated(told: Repeated, metric: Metric, judging: Judging) -> MetricChange:
+    return MetricChange(
+        name=metric.name,
+        unit=metric.unit,
+        baseline=told.baseline,
+        candidate=told.candidate,
+        ratio=told.ratio,
+        ci_low=told.low,
+        ci_high=told.high,
+        verdict=_worded(told.way, judging),
+        margin=told.margin,
+        rounds=told.rounds,
+    )
+
+
+def _by_difference(
+    judge: BlockJudge, judged: Sequence[Judged], metric: Metric, judging: Judging
+) -> list[MetricChange | None]:
+    per_pair = ROUNDS[judge.block.budget].per_pair
+    pairs = [_pairs(judge, one, metric) for one in judged]
+    starts = [range(0, len(some) - per_pair + 1, per_pair) for some in pairs]
+    whole = [[_mean(some[start : start + per_pair]) for start in own] for some, own in zip(pairs, starts, strict=True)]
+    enough = [len(some) >= FEWEST_PAIRS for some in whole]
+    said = iter(
+        differences.judge_many(
+            [some for some, is_enough in zip(whole, enough, strict=True) if is_enough], margin=judging.margin
+        )
+    )
+    found: list[MetricChange | None] = []
+    for some, is_enough in zip(pairs, enough, strict=True):
+        if not is_enough:
+            found.append(None)
+            continue
+        one = next(said)
+        word = _worded(_WAYS.get(one.said.verdict, "undecided"), judging)
+        told = _told(some, one.said, metric, word, rounds=one.said.rounds_used * per_pair)
+        figures = {"margin": judging.margin, "change": one.change, "change_low": one.low, "change_high": one.high}
+        found.append(told.model_copy(update=figures))
+    return found
+
+
+def _by_ratio(
+    judge: BlockJudge, judged: Sequence[Judged], metric: Metric, judging: Judging
+) -> list[MetricChange | None]:
+    per_pair = ROUNDS[judge.block.budget].per_pair
+    pairs = [[pair for pair in _pairs(judge, one, metric) if min(pair) > 0.0] for one in judged]
+    whole = [joined(some, per_pair=per_pair) for some in pairs]
+    margin = max(judge.block.margin, judging.margin)
+    said = iter(verdicts.judge_many([some for some in whole if len(some) >= FEWEST_PAIRS], margin=margin))
+    found: list[MetricChange | None] = []
+    for some, chunks in zip(pairs, whole, strict=True):
+        if len(chunks) < FEWEST_PAIRS:
+            found.append(None)
+            continue
+        one = next(said)
+        word = _worded(_WAYS.get(one.verdict, "undecided"), judging)
+        found.append(_with_ratio(_told(some, one, metric, word, rounds=one.rounds_used * per_pair), one))
+    return found
+
+
+_BY = {"repeat": _by_repeat, "difference": _by_difference, "ratio": _by_ratio}
+
+
+def _pairs(judge: BlockJudge, judged: Judged, metric: Metric) -> list[Pair]:
+    """Those of the rounds that count for the headline, where both launches say it."""
+    planned = judged.planned
+    counted = judge.paired(planned).numbers
+    return judge.evidence.of_rounds(planned.baseline, planned.candidate, metric=metric, numbers=counted)
+
+
+def _told(
+    pairs: Sequence[Pair], figures: Comparison, metric: Metric, verdict: MetricVerdict, *, rounds: int
+) -> MetricChange:
+    """Without ratio or difference."""
+    baseline, candidate = (median(side) for side in zip(*pairs, strict=True))
+    return MetricChange(
+        name=metric.name,
+        unit=metric.unit,
+        baseline=baseline,
+        candidate=candidate,
+        verdict=verdict,
+        margin=figures.margin,
+        rounds=rounds,
+        p=figures.p_total,
+    )
+
+
+def _with_ratio(change: MetricChange, figures: Comparison) -> MetricChange:
+    return change.model_copy(update={"ratio": figures.ratio, "ci_low": figures.ci_low, "ci_high": figures.ci_high})
+
+
+def _worded(way: Way, judging: Judging) -> MetricVerdict:
+    if way == "more":
+        return judging.words[0]
+    return judging.words[1] if way == "less" else way
+
+
+def _mean(pairs: Sequence[Pair]) -> Pair:
+    return sum(old for old, _ in pairs) / len(pairs), sum(new for _, new in pairs) / len(pairs)

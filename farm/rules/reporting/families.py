@@ -1,0 +1,65 @@
+"""Which verdicts of a run hold among all of its own: what so many would show by chance becomes undecided. Pure."""
+
+from collections.abc import Sequence
+
+from farm.contract.document import Comparison
+from farm.rules.comparing import multiplicity
+from farm.rules.planning.blocks import TWIN
+from farm.rules.reporting import metric_changes
+
+
+def hold_across(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """The comparisons of a whole run: those that so many would show by chance become undecided (Benjamini-Hochberg).
+
+    Headlines hold among themselves; further metrics among all that were tested, headlines too, so that a run's verdicts
+    do not depend on how many other metrics its launches say. A/A twins are no hypotheses and keep their verdict.
+    """
+    tested = [one for one in comparisons if is_tested(one)]
+    holds = multiplicity.benjamini_hochberg([one.p or 0.0 for one in tested])
+    dropped = {id(one) for one, held in zip(tested, holds, strict=True) if not held and is_change(one)}
+    held = [fallen(one, among=len(tested)) if id(one) in dropped else one for one in comparisons]
+    return _hold_metrics(held, headlines=[one.p or 0.0 for one in tested])
+
+
+def is_tested(comparison: Comparison) -> bool:
+    """Whether a comparison is one of the hypotheses among which verdicts have to hold."""
+    return comparison.p is not None and comparison.verdict != "not comparable" and comparison.axis != TWIN
+
+
+def fallen(comparison: Comparison, *, among: int) -> Comparison:
+    """A comparison that does not hold among so many: undecided, and why."""
+    reason = " ".join(text for text in (multiplicity.sentence(among, "comparison"), comparison.reason) if text)
+    metrics = metric_changes.with_headline(comparison.metrics, "undecided")
+    return comparison.model_copy(update={"verdict": "undecided", "reason": reason, "metrics": metrics})
+
+
+def is_change(comparison: Comparison) -> bool:
+    """Whether the verdict says that something changed."""
+    return comparison.verdict in ("slower", "faster")
+
+
+def _hold_metrics(comparisons: Sequence[Comparison], *, headlines: Sequence[float]) -> list[Comparison]:
+    """Further metrics that so many would show by chance become undecided. `headlines`: p of those that were tested."""
+    tested = [
+        (one, change)
+        for one in comparisons
+        if one.axis != TWIN
+        for change in metric_changes.further(one)
+        if change.p is not None
+    ]
+    holds = multiplicity.benjamini_hochberg([*headlines, *(change.p or 0.0 for _, change in tested)])[len(headlines) :]
+    among = len(headlines) + len(tested)
+    dropped = {
+        id(change)
+        for (_, change), held in zip(tested, holds, strict=True)
+        if not held and change.verdict in metric_changes.CHANGED
+    }
+    return [_without(one, dropped, among=among) for one in comparisons]
+
+
+def _without(one: Comparison, dropped: set[int], *, among: int) -> Comparison:
+    if not any(id(change) in dropped for change in one.metrics):
+        return one
+    why = {"verdict": "undecided", "reason": multiplicity.sentence(among, "verdict")}
+    metrics = [change.model_copy(update=why) if id(change) in dropped else change for change in one.metrics]
+    return one.model_copy(update={"metrics": metrics})

@@ -1,0 +1,192 @@
+"""Every metric that both arms' launches say has a verdict: by the table, from the launches to the sentence."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from farm.contract.cells import Budget
+from farm.contract.document import Document, MetricChange
+from farm.contract.reports import EndReport, Report
+from farm.rules.cells.metrics import BY_NAME, COMPARED, LEAST_GROWTH
+from farm.rules.cells.numbers import MIB
+from farm.rules.comparing import differences
+from farm.rules.comparing.sides import turned
+from farm.rules.reporting import metric_changes
+from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
+from farm.rules.reporting.families import hold_across
+from tests.unit.rules.making import make_block, make_check, make_facts, make_model, make_round, make_sample
+
+ROUNDS = 12
+BOTH = ["1.30.0", "1.31.1"]
+
+
+def measured(old: dict[str, float], new: dict[str, float], *, rounds: int = ROUNDS, **options: Any) -> Document:
+    """Two releases as fast as each other; `old` and `new`: what their launches say besides, with 0.2 % of noise.
+
+    A name that ends in `_ms` and that launches have no metric of is a part of the launch.
+    """
+    block = make_block(runtime=BOTH, **options)
+    dice = np.random.default_rng(7)
+    reports: list[Report] = [make_facts(), make_check(0), make_check(1)]
+    for number in range(rounds):
+        told = {}
+        for arm, figures in enumerate((old, new)):
+            noisy = {name: value * (1 + 0.002 * dice.standard_normal()) for name, value in figures.items()}
+            phases = {name[:-3]: noisy.pop(name) for name in ("session_ms", "first_ms") if name in noisy}
+            p50 = noisy.pop("p50_ms", 1 + 0.002 * dice.standard_normal())
+            told[arm] = make_sample(p50, metrics=noisy, phases_ms=phases)
+        reports.append(make_round(number, told))
+    record = BlockRecord(block=block, reports=[*reports, EndReport()], node="bench-1", is_over=True)
+    return assemble(RunRecord(model=make_model(), blocks=[record], budget=Budget(block.budget)))
+
+
+def verdicts_of(document: Document) -> dict[str, str]:
+    (comparison,) = document.comparisons
+    return {change.name: change.verdict for change in comparison.metrics}
+
+
+def test_the_headline_comes_first_and_says_what_the_comparison_says() -> None:
+    document = measured({"p50_ms": 1.0}, {"p50_ms": 1.3})
+    (comparison,) = document.comparisons
+    first = comparison.metrics[0]
+    assert (first.name, first.verdict, first.ratio, first.p) == (
+        "p50_ms", "slower", comparison.ratio, comparison.p,
+    )  # fmt: skip
+    assert (first.ci_low, first.ci_high, first.margin) == (comparison.ci_low, comparison.ci_high, comparison.margin)
+    assert first.candidate == pytest.approx(1.3, rel=0.01)
+    assert metric_changes.further(comparison) == []
+    assert Document.model_validate_json(document.to_json()) == document
+
+
+@pytest.mark.parametrize(
+    ("scenario", "name", "old", "new", "verdict", "is_gain"),
+    [
+        ("single", "session_ms", 40.0, 80.0, "slower", False),
+        ("single", "session_ms", 40.0, 41.0, "equal", True),
+        ("single", "first_ms", 4.0, 2.0, "faster", True),
+        ("load:bound=20ms", "max_rate_per_s", 100.0, 60.0, "lower", False),
+        ("load:bound=20ms", "max_rate_per_s", 100.0, 160.0, "higher", True),
+        ("load:bound=20ms", "p99_ms", 10.0, 20.0, "slower", False),
+        ("load:rate=20:bound=20ms", "goodput_per_s", 20.0, 10.0, "lower", False),
+        ("generate", "ttft_ms", 50.0, 40.0, "faster", True),
+        ("generate", "tpot_ms", 5.0, 6.0, "slower", False),
+        ("generate", "tokens_per_s", 5.0, 6.0, "higher", True),
+        ("generate", "prefill_tokens_per_s", 500.0, 400.0, "lower", False),
+        ("generate", "outside_ms", 1.0, 1.05, "equal", True),
+        ("fresh", "growth_bytes_per_1000", 100.0, float(MIB), "bigger", False),
+        ("fresh", "growth_bytes_per_1000", float(MIB), -100.0, "smaller", True),
+        ("fresh", "growth_bytes_per_1000", 0.0, 4096.0, "equal", True),
+    ],
+)
+def test_each_metric_has_words_of_its_kind(
+    scenario: str, name: str, old: float, new: float, verdict: str, is_gain: bool
+) -> None:
+    document = measured({name: old}, {name: new}, scenario=scenario)
+    (change,) = metric_changes.further(document.comparisons[0])
+    assert (change.name, change.unit, change.verdict) == (name, BY_NAME[name].unit, verdict)
+    assert change.rounds in (8, 12)
+    if verdict != "equal":
+        assert metric_changes.is_gain(change) is is_gain
+        assert metric_changes.is_loss(change) is not is_gain
+        assert metric_changes.changed(document.comparisons[0]) == [change]
+
+
+def test_what_fresh_inputs_and_loads_call_the_first_is_no_first_inference() -> None:
+    assert "first_ms" not in verdicts_of(measured({"first_ms": 4.0}, {"first_ms": 2.0}, scenario="fresh"))
+    assert "p99_ms" not in verdicts_of(measured({"p99_ms": 4.0}, {"p99_ms": 2.0}))
+
+
+def test_growth_is_told_by_its_difference_with_an_interval() -> None:
+    (comparison,) = measured({"growth_bytes_per_1000": 100.0}, {"growth_bytes_per_1000": 1.0 * MIB}).comparisons
+    (change,) = metric_changes.further(comparison)
+    assert change.ratio is None
+    assert change.change_low < change.change < change.change_high
+    assert change.change == pytest.approx(MIB, rel=0.01)
+    assert change.margin == LEAST_GROWTH
+    back = metric_changes.further(turned(comparison))[0]
+    assert (back.verdict, back.margin, back.change) == ("smaller", change.margin, -change.change)
+    assert (back.change_low, back.change_high) == (-change.change_high, -change.change_low)
+
+
+def test_rates_turn_with_their_sides() -> None:
+    (comparison,) = measured({"max_rate_per_s": 100.0}, {"max_rate_per_s": 60.0}).comparisons
+    (change,), (back,) = (metric_changes.further(one) for one in (comparison, turned(comparison)))
+    assert (change.verdict, back.verdict, back.margin) == ("lower", "higher", change.margin)
+    assert back.ratio == pytest.approx(1 / change.ratio)
+
+
+def test_a_metric_with_too_few_launches_has_no_verdict() -> None:
+    assert verdicts_of(measured({"session_ms": 1.0}, {})) == {"p50_ms": "equal"}
+    few = measured(
+        {"growth_bytes_per_1000": 1.0, "tpot_ms": 1.0}, {"growth_bytes_per_1000": 1.0, "tpot_ms": 1.0}, rounds=1
+    )
+    assert verdicts_of(few) == {}
+
+
+def test_a_longer_budget_joins_its_rounds() -> None:
+    both = {"growth_bytes_per_1000": 4096.0, "tpot_ms": 2.0}
+    document = measured(both, both, rounds=24, budget="precise")
+    assert {change.rounds for change in metric_changes.further(document.comparisons[0])} <= {16, 24}
+
+
+def test_the_sentence_tells_metrics_that_are_declared_to_be_told() -> None:
+    sentence = measured(
+        {"max_rate_per_s": 100.0, "session_ms": 40.0}, {"max_rate_per_s": 60.0, "session_ms": 80.0}
+    ).sentence
+    assert "Its highest rate is lower: " in sentence
+    assert " requests/s instead of " in sentence
+    assert "session" not in sentence
+
+
+def test_small_growth_is_told_in_hundredths() -> None:
+    sentence = measured({"growth_bytes_per_1000": 0.0}, {"growth_bytes_per_1000": 0.25 * MIB}).sentence
+    assert "is bigger: growth per 1,000 inferences 0.25 MiB instead of 0 MiB." in sentence
+
+
+def made(name: str, verdict: Any, p: float | None) -> MetricChange:
+    return MetricChange(
+        name=name, unit="ms", baseline=1.0, candidate=2.0, ratio=2.0, ci_low=1.9, ci_high=2.1, verdict=verdict,
+        margin=0.1, rounds=8, p=p,
+    )  # fmt: skip
+
+
+def test_further_metrics_hold_among_all_that_were_tested_and_headlines_among_themselves() -> None:
+    (one,) = measured({"p50_ms": 1.0}, {"p50_ms": 1.3}).comparisons
+    chance = made("session_ms", "slower", 0.049)
+    memory = made("peak_memory_bytes", "bigger", None)
+    many = [made("first_ms", "equal", 0.9) for _ in range(40)]
+    whole = one.model_copy(update={"metrics": [one.metrics[0], chance, memory, *many]})
+    (held,) = hold_across([whole])
+    assert held.verdict == "slower"
+    assert held.metrics[0].verdict == "slower"
+    assert held.metrics[1].verdict == "undecided"
+    assert held.metrics[1].reason.startswith("Among 42 verdicts this one may be chance")
+    assert held.metrics[2] == memory
+    # without so many others it holds
+    (alone,) = hold_across([one.model_copy(update={"metrics": [chance]})])
+    assert alone.metrics == [chance]
+    # a headline that falls takes its entry along
+    weak = one.model_copy(update={"p": 0.2})
+    (fallen,) = hold_across([weak])
+    assert (fallen.verdict, fallen.metrics[0].verdict) == ("undecided", "undecided")
+    twin = one.model_copy(update={"axis": "twin", "metrics": [made("session_ms", "slower", 0.9)]})
+    assert hold_across([twin]) == [twin]
+
+
+def test_a_metric_of_a_later_farm_is_no_gain() -> None:
+    assert not metric_changes.is_gain(made("pinned_rate", "higher", None))
+
+
+def test_every_entry_of_the_table_that_is_judged_has_a_unit_and_a_direction() -> None:
+    for metric, judging in COMPARED:
+        assert metric.unit
+        assert metric.better
+        assert judging.words[0] in ("slower", "bigger", "higher")
+        assert judging.by == "ratio" or judging.margin > 0
+
+
+def test_differences_beyond_any_size_are_judged_too() -> None:
+    (judged,) = differences.judge_many([[(0.0, 1e15)] * 8], margin=1.0)
+    assert judged.said.verdict == "slower"
+    assert judged.change == pytest.approx(differences.MOST_MARGINS)
