@@ -5,16 +5,26 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from farm.contract.cells import PROGRAM_ENDING
+from farm.rules.runtimes.genai import CONFIG
 from onnxfarm.problems import Usage
 
 # a folder with more files than this is not searched
 MOST_SIBLINGS = 500
+# and of a folder that stands for a model, no more are taken
+MOST_FILES = 64
+# what exporters leave beside a model for people
+_LEFT_OUT = (".md", ".py", ".zip")
 # the option that takes a folder of ONNX's own test data as well
 FOLDERS_TOO = "--calibration"
 
 
 def files_of(model: Path) -> list[Path]:
-    """The model and the files beside it that it names; a .zip stands for itself. Raises Usage for anything else."""
+    """The model and the files beside it that it names; a .zip stands for itself, a folder for all that is in it.
+
+    Raises Usage for anything else.
+    """
+    if model.is_dir():
+        return _of_folder(model)
     if not model.is_file():
         raise Usage(f"{model} is not a file: give an .onnx, or a .zip of one with its external data.")
     if model.suffix.lower() == ".zip":
@@ -22,6 +32,20 @@ def files_of(model: Path) -> list[Path]:
     if model.suffix.lower() != ".onnx":
         raise Usage(f"{model.name} is neither an .onnx nor a .zip: give one of those.")
     return [model, *_named_siblings(model)]
+
+
+def _of_folder(folder: Path) -> list[Path]:
+    """A folder that onnxruntime-genai reads: its one .onnx first, then what is beside it."""
+    files = [path for path in sorted(folder.iterdir()) if path.is_file() and not path.name.startswith(".")]
+    models = [path for path in files if path.suffix.lower() == ".onnx"]
+    if not (folder / CONFIG).is_file():
+        raise Usage(f"{folder} is a folder without {CONFIG}: give an .onnx, or a folder that onnxruntime-genai reads.")
+    if len(models) != 1:
+        raise Usage(f"{folder} holds {len(models)} .onnx files: only a decoder in one .onnx is generated with yet.")
+    if len(files) > MOST_FILES:
+        raise Usage(f"{folder} holds {len(files)} files, where {MOST_FILES} are taken: leave others out.")
+    others = [path for path in files if path != models[0] and path.suffix.lower() not in _LEFT_OUT]
+    return [models[0], *others]
 
 
 def program_of(source: Path) -> Path:

@@ -261,6 +261,7 @@ def model_facts(version: Version) -> ModelFacts:
         inputs_problem=found.feed.problem if found.feed else "",
         generation_problem=decoders.problem_of(found.inputs, found.outputs),
         source=found.source,
+        genai=found.genai,
         compiled=found.compiled,
         sizes=found.feed.sizes if found.feed else {},
         calibration_sha256=version.artifact.calibration.sha256 if version.artifact.calibration else None,

@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints, field_validator
 
 from farm.contract.base import Message, Sha256
 from farm.rules.cells import fills
-from farm.rules.planning.plans import CompiledFacts, ModelInput, SourceFacts
+from farm.rules.planning.plans import CompiledFacts, GenaiFacts, ModelInput, SourceFacts
 from farm.rules.runtimes.conversions import OpsetReach
 
 Count = Annotated[int, Field(ge=0)]
@@ -107,6 +107,8 @@ class Inspection(Message):
     source: SourceFacts | None = None
     # code inside the model that a provider compiled; None: there is none
     compiled: CompiledFacts | None = None
+    # the configuration of onnxruntime-genai beside the model; None: there is none
+    genai: GenaiFacts | None = None
 
     @property
     def opset(self) -> int | None:

@@ -82,6 +82,7 @@ class Uploaded:
             inputs_problem=inspection.feed.problem if inspection.feed else "",
             generation_problem=decoders.problem_of(inspection.inputs, inspection.outputs),
             source=inspection.source,
+            genai=inspection.genai,
             compiled=inspection.compiled,
             sizes=dict(sizes or {}) if inputs else inspection.feed.sizes if inspection.feed else {},
         )

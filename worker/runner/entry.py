@@ -54,20 +54,28 @@ def _run_pass(todo: "order.Order", *, timer: "order.PhaseTimer", wrap_call: orde
 
         if todo.program is None:
             import onnxruntime as runtime
+        elif todo.program == order.GENAI:
+            import onnxruntime_genai as runtime
         else:
             import torch as runtime
 
     # the passes import both at their top, so they come after the timed import
-    from worker.runner import check, engines, look, sample
+    from worker.runner import engines, sample
 
     loaded = {"numpy": numpy.__version__, runtime.__name__: str(runtime.__version__)}
     passes: dict[str, Pass] = {
-        "check": check.run_check,
         "engines": engines.run_engines,
-        "look": look.run_look,
         "sample": sample.run_sample,
         "sustained": sample.run_sustained,
     }
+    if todo.program == order.GENAI:
+        from worker.runner import genai_check
+
+        passes["check"] = genai_check.run_check
+    else:
+        from worker.runner import check, look
+
+        passes |= {"check": check.run_check, "look": look.run_look}
     if todo.program is None:
         from worker.runner import conformance, evaluation, trace
 

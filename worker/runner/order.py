@@ -14,6 +14,8 @@ from worker.runner.session import SessionOrder
 
 ORDER_VERSION = 1
 CPU = "CPUExecutionProvider"
+# who generates, in place of a program
+GENAI = "genai"
 
 # puts something around the timed call, in tests
 WrapCall = Callable[[Callable[[], object]], Callable[[], object]]
@@ -76,7 +78,8 @@ class Order:
     provider_options: dict[str, str] = field(default_factory=dict)
     # `module:function` that gives the path of the library with the provider; None: it is in the build
     plugin: str | None = None
-    # of a framework's program, which `model` then is: `eager` or `compile`; None: an .onnx
+    # of a framework's program, which `model` then is: `eager` or `compile`; `genai`: the .onnx lies in a folder that
+    # onnxruntime-genai reads; None: an .onnx
     program: str | None = None
     # the name that OrtValue gives the provider's own memory; None: it computes on the host's
     memory: str | None = None

@@ -16,7 +16,10 @@ def run_sample(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = 
     """
     turns = Turns(order.turns) if order.turns else None
     answer = driven(
-        table.named(order.scenario["kind"])(Room(order, timer, wrap_call, turns)), order, timer=timer, turns=turns
+        table.named(order.scenario["kind"], order.program)(Room(order, timer, wrap_call, turns)),
+        order,
+        timer=timer,
+        turns=turns,
     )
     if not order.is_traced:
         return answer

@@ -49,6 +49,19 @@ class CompiledFacts(Message):
     problem: Annotated[str, StringConstraints(max_length=2000)] = ""
 
 
+class GenaiFacts(Message):
+    """The configuration of onnxruntime-genai beside a model. `vocabulary`, `context`: in tokens.
+
+    `problem`: why it cannot generate, in one sentence; empty when it can.
+    """
+
+    type: Annotated[str, StringConstraints(max_length=64)] = ""
+    vocabulary: Annotated[int, Field(ge=0)] = 0
+    context: Annotated[int, Field(ge=0)] = 0
+    has_tokenizer: bool = False
+    problem: Annotated[str, StringConstraints(max_length=2000)] = ""
+
+
 class ModelFacts(Message):
     """What planning must know of a model, as inspection found it.
 
@@ -86,6 +99,7 @@ class ModelFacts(Message):
     calibration_problem: str = ""
     latency_ms: Annotated[float, Field(gt=0)] | None = None
     source: SourceFacts | None = None
+    genai: GenaiFacts | None = None
     compiled: CompiledFacts | None = None
 
     @property

@@ -7,7 +7,7 @@ from functools import partial
 from farm.contract.cells import NO_POLICY, PROGRAM_ENDING, CellSpec
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.cells import fills, recipes, threads
-from farm.rules.planning import compiled, policies, scenario_problems
+from farm.rules.planning import compiled, genai_problems, policies, scenario_problems
 from farm.rules.planning.plans import ModelFacts, NodeOffer
 from farm.rules.runtimes import conversions, distributions, frameworks, opsets, plugins, providers, releases, web
 from farm.rules.runtimes.compatibility import Stamps
@@ -369,6 +369,7 @@ _RULES: tuple[Rule, ...] = (
     _not_in_browsers,
     _not_in_frameworks,
     _no_program,
+    lambda spec, about: genai_problems.refusal(spec, about.model),
     lambda spec, about: compiled.refusal(spec, about.model),
     lambda spec, _: policies.refusal(spec),
     _no_webgpu_yet,

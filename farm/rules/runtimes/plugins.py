@@ -11,11 +11,13 @@ import re
 from dataclasses import replace
 
 from farm.contract.cells import Runtime
+from farm.rules.runtimes import genai
 from farm.rules.runtimes.provider import Plugin
 from farm.rules.runtimes.provider_table import CPU, PLAIN, PROVIDERS
 
 PLUGINS = CPU.plugins
 _OF = {plugin.package: (plugin, entry.name) for entry in PROVIDERS if entry is not CPU for plugin in entry.plugins}
+_OF[genai.DISTRIBUTION] = (genai.PACKAGE, CPU.name)
 _LOCAL = re.compile(rf"([^+]+)\+{PLAIN.package}\.([0-9][0-9A-Za-z.]*)")
 
 

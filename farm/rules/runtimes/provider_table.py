@@ -8,7 +8,7 @@ browser's stand in files of their own.
 After a change: `deploy/lock-runtimes` hashes new packages, `deploy/document-providers` writes the tables of docs/.
 """
 
-from farm.rules.runtimes import nvidia, outside, web
+from farm.rules.runtimes import genai, nvidia, outside, web
 from farm.rules.runtimes.provider import Build, Building, Plugin, Provider, Signs
 
 PLAIN = Build("onnxruntime", is_complete=True)
@@ -279,7 +279,7 @@ CPU = Provider(
     tag="cpu",
     needs="nothing but a processor",
     builds=_every_build(),
-    plugins=tuple(plugin for entry in _BESIDE_THE_CPU for plugin in entry.plugins if not plugin.beside),
+    plugins=(*(plugin for entry in _BESIDE_THE_CPU for plugin in entry.plugins if not plugin.beside), genai.PACKAGE),
     meter="processor",
 )
 # those of this table; what is installed here of other people's comes behind them

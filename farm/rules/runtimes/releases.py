@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from farm.contract.cells import Runtime
-from farm.rules.runtimes import frameworks, plugins, web
+from farm.rules.runtimes import frameworks, genai, plugins, web
 from farm.rules.runtimes.order import NPM_BUILD, minor_of, release_order
 
 NONE_YANKED: Mapping[str, str] = MappingProxyType({})
@@ -78,7 +78,9 @@ def unknown_sentence(
     if plugin is not None:
         if runtime.version in {*plugin.releases, *more}:
             return None
-        return f"{runtime} does not exist: this farm knows {', '.join(plugin.releases)}."
+        return genai.too_old_sentence(runtime) or (
+            f"{runtime} does not exist: this farm knows {', '.join(plugin.releases)}."
+        )
     if runtime.version in more or runtime.version in ONNXRUNTIME:
         return None
     if runtime.distribution != "onnxruntime" and minor_of(runtime.version) in {minor_of(v) for v in ONNXRUNTIME}:

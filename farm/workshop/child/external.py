@@ -9,12 +9,15 @@ import onnx
 from onnx import TensorProto
 
 from farm.contract.cells import PROGRAM_ENDING
+from farm.rules.runtimes.genai import CONFIG
 from farm.workshop.child import walk
 from farm.workshop.problems import Problem, shown
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,128}")
 # what belongs to a bundle beside its model and the model's data
 _COMPANIONS = (".npz", ".pb", ".json", PROGRAM_ENDING)
+# and of a folder that onnxruntime-genai reads
+_OF_TOKENIZERS = (".txt", ".model", ".jinja")
 _HALF_BYTE = {TensorProto.UINT4, TensorProto.INT4, TensorProto.FLOAT4E2M1}
 _QUARTER_BYTE = {getattr(TensorProto, name) for name in ("UINT2", "INT2") if hasattr(TensorProto, name)}
 _BITS = {
@@ -58,7 +61,8 @@ def check(model: onnx.ModelProto, *, folder: Path, main: str) -> None:
         if place:
             _check_tensor(tensor, place, folder=folder, main=main)
     used = {main, *files(model)}
-    extra = [name for name in _beside(folder) if name not in used and not name.endswith(_COMPANIONS)]
+    companions = (*_COMPANIONS, *_OF_TOKENIZERS) if (folder / CONFIG).exists() else _COMPANIONS
+    extra = [name for name in _beside(folder) if name not in used and not name.endswith(companions)]
     if extra:
         raise Problem("external_extra", f"{shown(extra[0])} belongs to no tensor of {shown(main)}: leave it out.")
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from farm.contract.cells import Runtime
 from farm.contract.reasons import Reason, ReasonCode, ReasonedError
-from farm.rules.runtimes import distributions, frameworks
+from farm.rules.runtimes import distributions, frameworks, genai, plugins
 from worker.agent.kit import installer, locks, requirements
 
 MARKER = "onnxfarm.json"
@@ -126,7 +126,7 @@ class RuntimeStore:
                 python=python,
                 requirements=locks.requirements_of(runtime, recipe, own=self._allowed),
                 with_dependencies=recipe.with_dependencies,
-                module=frameworks.DISTRIBUTION if frameworks.is_framework(runtime) else "onnxruntime",
+                module=_module_of(runtime),
             )
         except installer.InstallError as error:
             shutil.rmtree(place, ignore_errors=True)
@@ -159,7 +159,9 @@ class RuntimeStore:
                 raise RuntimeUnavailableError(Reason.model_validate_json(path.read_text()))
 
     def _remember_failure(self, runtime: Runtime, why: str) -> Reason:
-        text = f"{runtime} could not be installed: {why}"
+        text = f"{plugins.written(runtime)} could not be installed: {why}"
+        if genai.is_genai(runtime):
+            text += f"; it may not load beside {plugins.core_of(runtime)}, so name another one"
         reason = Reason(code=ReasonCode.RUNTIME_INSTALL_FAILED, text=text[:2000])
         self._failure_file(runtime).write_text(reason.model_dump_json())
         return reason
@@ -186,6 +188,13 @@ class RuntimeStore:
         with open(path.with_name(f"{path.name}.lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+
+def _module_of(runtime: Runtime) -> str:
+    """What is imported to see whether an environment works."""
+    if frameworks.is_framework(runtime):
+        return frameworks.DISTRIBUTION
+    return genai.MODULE if genai.is_genai(runtime) else "onnxruntime"
 
 
 def size_of(folder: Path) -> int:

@@ -10,6 +10,7 @@ from farm.contract.blocks import ArmOrder, BlockOrder
 from farm.contract.cells import Bundle, FileRef
 from farm.contract.reasons import Reason
 from farm.rules.cells import threads
+from farm.rules.runtimes import genai
 from worker.agent.kit import cache, stages
 from worker.agent.kit.environment import NodeEnvironment
 from worker.agent.kit.runtimes import Installed, RuntimeUnavailableError
@@ -39,8 +40,8 @@ class PreparedArm:
 
     @property
     def is_program(self) -> bool:
-        """Whether a framework runs its own program in place of the .onnx: there is no profile of ONNX Runtime."""
-        return self.order.cell.recipe.is_program
+        """Whether something else than a session of ONNX Runtime runs it, of which there is no profile."""
+        return self.order.cell.recipe.is_program or genai.is_genai(self.order.cell.runtime)
 
     @property
     def is_variant(self) -> bool:

@@ -4,7 +4,7 @@ from pydantic import ValidationError
 
 from farm.contract.reports import CheckReport
 from farm.contract.texts import own_words
-from farm.rules.runtimes import frameworks, plugins, providers
+from farm.rules.runtimes import frameworks, genai, plugins, providers
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.launches import Launcher, garbled
 from worker.agent.passes.orders import RunnerOrder
@@ -56,7 +56,9 @@ def runner_order(arm: PreparedArm, kind: str) -> RunnerOrder:
 
 
 def _of_program(arm: PreparedArm) -> RunnerOrder:
-    """How a framework's program is run; nothing of an .onnx."""
+    """How a framework's program is run, or who generates; nothing of an .onnx."""
+    if genai.is_genai(arm.order.cell.runtime):
+        return {"program": "genai"}
     if not arm.is_program:
         return {}
     return {"program": "compile" if frameworks.is_compiled(arm.order.cell.runtime) else "eager"}

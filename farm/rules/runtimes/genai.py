@@ -1,0 +1,55 @@
+"""onnxruntime-genai as a runtime: its loop and samplers around ONNX Runtime, which stands beside it. Pure.
+
+Two releases make one such runtime, `onnxruntime-genai==0.13.2+onnxruntime==1.29.0`: the index's metadata would tie them
+together, and then nobody could say which of the two moved. A model is the folder that it reads: `genai_config.json`
+with the .onnx, its data and its tokenizer.
+"""
+
+from farm.contract.cells import Runtime
+from farm.rules.runtimes.order import release_order
+from farm.rules.runtimes.provider import Plugin
+
+DISTRIBUTION = "onnxruntime-genai"
+MODULE = "onnxruntime_genai"
+CONFIG = "genai_config.json"
+# PyPI, November 2026, from the first release that takes settings over a configuration
+RELEASES = (
+    "0.9.0",
+    "0.9.1",
+    "0.9.2",
+    "0.10.0",
+    "0.11.0",
+    "0.11.1",
+    "0.11.2",
+    "0.11.3",
+    "0.11.4",
+    "0.12.0",
+    "0.12.1",
+    "0.12.2",
+    "0.13.0",
+    "0.13.1",
+    "0.13.2",
+    "0.14.0",
+    "0.14.1",
+    "0.15.0",
+    "0.15.1",
+    "0.15.2",
+    "0.16.0",
+    "0.17.0",
+    "0.17.1",
+    "0.18.0",
+)
+# it registers no provider: what it has in common with plug-ins is the ONNX Runtime beside it
+PACKAGE = Plugin(DISTRIBUTION, library="", releases=RELEASES)
+
+
+def is_genai(runtime: Runtime) -> bool:
+    """Whether it generates by onnxruntime-genai."""
+    return runtime.distribution == DISTRIBUTION
+
+
+def too_old_sentence(runtime: Runtime) -> str | None:
+    """Why a release cannot be told what to do; None where it can, or it is another runtime."""
+    if not is_genai(runtime) or release_order(runtime.version) >= release_order(RELEASES[0]):
+        return None
+    return f"{runtime} takes no settings over its {CONFIG}: take {DISTRIBUTION}=={RELEASES[0]} or newer."

@@ -1,0 +1,92 @@
+"""The configuration of onnxruntime-genai beside a model: read for what planning asks of it. Runs in the child only."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from farm.rules.runtimes.genai import CONFIG
+from farm.workshop.problems import Problem, shown
+
+_MOST_BYTES = 1 << 20
+_MOST_TOKENS = 1 << 24
+_TOKENIZER = "tokenizer.json"
+_TOKENIZERS = (_TOKENIZER, "tokenizer.model", "vocab.json", "vocab.txt")
+# parts of a configuration that make it another kind of model than a decoder of text
+_OTHER_PARTS = ("encoder", "encoder_decoder_init", "vision", "speech", "embedding", "joiner", "transducer")
+
+
+def told(folder: Path, main: str) -> dict[str, object] | None:
+    """What is known of a configuration, as `plans.GenaiFacts` has it; None where there is none."""
+    path = folder / CONFIG
+    if not path.is_file():
+        return None
+    about: dict[str, object] = {"has_tokenizer": any((folder / name).is_file() for name in _TOKENIZERS)}
+    try:
+        model = _part(_read(path), "model", of=CONFIG)
+        decoder = _part(model, "decoder", of="model")
+        about["type"] = shown(str(model.get("type", "")))[:64]
+        _refuse_others(model, decoder)
+        about["vocabulary"] = _count(model, "vocab_size")
+        about["context"] = _count(model, "context_length")
+        _refuse_missing(model, folder=folder, main=main)
+    except Problem as problem:
+        about["problem"] = problem.text
+    return about
+
+
+def _read(path: Path) -> Mapping[str, object]:
+    if path.stat().st_size > _MOST_BYTES:
+        raise _bad(f"{CONFIG} has {path.stat().st_size:,} bytes, where {_MOST_BYTES:,} are read: is it another file?")
+    try:
+        found = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        raise _bad(f"{CONFIG} is not JSON: export it again.") from None
+    if not isinstance(found, dict):
+        raise _bad(f"{CONFIG} is not an object: export it again.")
+    return found
+
+
+def _part(of_what: Mapping[str, object], name: str, *, of: str) -> Mapping[str, object]:
+    found = of_what.get(name)
+    if not isinstance(found, dict):
+        raise _bad(f"{CONFIG} has no {name} in its {of}: export it again.")
+    return found
+
+
+def _count(model: Mapping[str, object], name: str) -> int:
+    found = model.get(name)
+    if isinstance(found, bool) or not isinstance(found, int) or not 0 < found <= _MOST_TOKENS:
+        raise _bad(f"{CONFIG} has {shown(repr(found))} as its {name}: write a whole number from 1 to {_MOST_TOKENS:,}.")
+    return found
+
+
+def _refuse_others(model: Mapping[str, object], decoder: Mapping[str, object]) -> None:
+    if (other := next((name for name in _OTHER_PARTS if model.get(name)), None)) is not None:
+        text = "an encoder-decoder or a model of more than text"
+        raise _bad(f"{CONFIG} names a part {other!r}, {text}: only decoders are generated with yet.")
+    if decoder.get("pipeline"):
+        raise _bad(f"{CONFIG} runs the model as a pipeline of several: only a decoder in one .onnx is taken yet.")
+
+
+def _refuse_missing(model: Mapping[str, object], *, folder: Path, main: str) -> None:
+    """Every file that the configuration names is there, under a plain name. A library is loaded by nobody here."""
+    for name, value in _named(model):
+        if name == "custom_ops_library":
+            raise _bad(f"{CONFIG} names the library {shown(value)}: custom operators are not loaded, leave it out.")
+        if "/" in value or "\\" in value or not value.strip("."):
+            raise _bad(f"{CONFIG} names the file {shown(value)}: name one that lies beside it, without a folder.")
+        if not (folder / value).is_file():
+            raise _bad(f"{CONFIG} names {shown(value)}, which is not among the files: add it, or name {shown(main)}.")
+
+
+def _named(part: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Files by the setting that names them, in all parts below."""
+    for name, value in part.items():
+        if isinstance(value, dict):
+            yield from _named(value)
+        elif isinstance(value, str) and (name.endswith("filename") or name == "custom_ops_library") and value:
+            yield name, value
+
+
+def _bad(text: str) -> Problem:
+    return Problem("bad_genai_config", text)

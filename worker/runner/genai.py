@@ -1,0 +1,137 @@
+"""onnxruntime-genai as an engine: a model's folder with the cell's settings laid over its configuration.
+
+Nothing of the upload is edited: `Config.overlay` sets threads, the provider, lengths and how a token is chosen.
+"""
+
+import json
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnxruntime_genai
+
+from worker.runner import faults
+from worker.runner.order import CPU, Order, PhaseTimer
+from worker.runner.parity import Array
+
+CONFIG = "genai_config.json"
+MOST_CONFIG_BYTES = 1 << 20
+# of a sampler that is told nothing
+_LIKELIEST: dict[str, object] = {"do_sample": False, "top_k": 1, "top_p": 1.0, "temperature": 1.0}
+# what a configuration may set besides, and would make other tokens or other work of
+_PLAIN: dict[str, object] = {"num_beams": 1, "num_return_sequences": 1, "repetition_penalty": 1.0}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One generation: the prompt's token ids [batch, length], how many follow, and how each is chosen."""
+
+    prompt: Array
+    new: int
+    sampling: str = "greedy"
+    limit: float = 0.0
+    temperature: float = 1.0
+    seed: int = 0
+
+    @property
+    def search(self) -> dict[str, object]:
+        """As onnxruntime-genai spells it. The length is forced: the token that would end the text is held back."""
+        batch, length = self.prompt.shape
+        return {
+            **_PLAIN,
+            **self._sampler(),
+            "batch_size": batch,
+            "min_length": length + self.new,
+            "max_length": length + self.new,
+            "random_seed": self.seed,
+        }
+
+    def _sampler(self) -> dict[str, object]:
+        """`top_k` of 0 for pure top-p: what the configuration says would draw from so many first."""
+        if self.sampling == "greedy":
+            return _LIKELIEST
+        limits: dict[str, object] = {"top_k": 0, "top_p": self.limit}
+        if self.sampling == "top-k":
+            limits = {"top_k": int(self.limit), "top_p": 1.0}
+        return {"do_sample": True, "temperature": self.temperature, **limits}
+
+
+@dataclass
+class Loaded:
+    """A model that is loaded, for one kind of generation. `vocabulary`: how many tokens it scores."""
+
+    model: Any
+    asked: Asked
+    vocabulary: int
+    requested: list[str] = field(default_factory=lambda: [CPU])
+    active: list[str] = field(default_factory=lambda: [CPU])
+
+    def begin(self) -> Any:
+        """A generator that has been given nothing yet."""
+        return onnxruntime_genai.Generator(self.model, onnxruntime_genai.GeneratorParams(self.model))
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a configuration says that a prompt has to fit."""
+
+    vocabulary: int
+    context: int
+
+
+def told_by(folder: str) -> Told:
+    """The model's part of its configuration. Raises Refusal."""
+    path = os.path.join(folder, CONFIG)
+    try:
+        with open(path, "rb") as opened:
+            model = json.loads(opened.read(MOST_CONFIG_BYTES))["model"]
+        return Told(vocabulary=int(model["vocab_size"]), context=int(model["context_length"]))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise faults.Refusal("model_not_loaded", f"{CONFIG} cannot be read ({error!r:.200}); export it again") from error
+
+
+def load(order: Order, asked: Asked, *, timer: PhaseTimer) -> Loaded:
+    """The order's model, ready to generate what is asked. Raises Refusal."""
+    folder, main = os.path.split(order.model)
+    told = told_by(folder)
+    _refuse_misfit(asked, told)
+    with timer.phase("session"), faults.translated("session"):
+        config = onnxruntime_genai.Config(folder)
+        config.clear_providers()
+        config.overlay(json.dumps({"model": {"decoder": _decoder(order, main)}, "search": asked.search}))
+        model = onnxruntime_genai.Model(config)
+    return Loaded(model, asked, told.vocabulary)
+
+
+def _decoder(order: Order, main: str) -> dict[str, object]:
+    session = order.session
+    return {
+        "filename": main,
+        "session_options": {
+            "intra_op_num_threads": session.threads,
+            "inter_op_num_threads": session.inter_op_threads,
+            "log_severity_level": 3,
+        },
+    }
+
+
+def _refuse_misfit(asked: Asked, told: Told) -> None:
+    length = asked.prompt.shape[1]
+    if length + asked.new > told.context:
+        raise faults.Refusal(
+            "inference_failed",
+            f"the model's context is {told.context:,} tokens, and {length:,} of the prompt with {asked.new:,} new ones "
+            f"are {length + asked.new:,}; ask for fewer",
+        )
+    beyond = asked.prompt[(asked.prompt < 0) | (asked.prompt >= told.vocabulary)]
+    if beyond.size:
+        raise faults.Refusal(
+            "inference_failed",
+            f"the prompt holds the token id {int(beyond[0])} and the vocabulary has {told.vocabulary:,}; give other ids",
+        )
+
+
+def drawn_prompt(told: Told, *, length: int, seed: int, batch: int = 1) -> Array:
+    """Token ids [batch, length] by the seed."""
+    return np.random.default_rng(seed).integers(0, told.vocabulary, (batch, length)).astype(np.int32)

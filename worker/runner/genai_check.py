@@ -1,0 +1,70 @@
+"""The check of what onnxruntime-genai generates with: does it load, and are its scores those of the graph alone?
+
+The cell's own inputs hold a cache, which it cannot be given. So their token ids are the prompt, and the scores behind
+it are held against those of a plain session of the same ONNX Runtime.
+"""
+
+import importlib.metadata
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from worker.runner import engine, faults, genai, memory, parity
+from worker.runner.arrays import Arrays, keep_arrays, load_arrays
+from worker.runner.order import Order, PhaseTimer, WrapCall
+from worker.runner.parity import Array
+from worker.runner.scenarios.decoder_ports import Steps, decoder_of
+
+SCORES = "logits behind the prompt"
+# token ids of the prompt that is checked with
+MOST_TOKENS = 64
+
+
+def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
+    """Import, loading and the first token timed apart; the scores behind a prompt against the graph's own."""
+    prompt = _prompt_of(load_arrays(order.inputs), order)
+    loaded = genai.load(order, genai.Asked(prompt, 1), timer=timer)
+    facts: dict[str, object] = {"requested_providers": loaded.requested, "active_providers": loaded.active}
+    with faults.translated("run", **facts):
+        with timer.phase("first"):
+            scores = _scores(loaded)
+        facts["peak_memory_bytes"] = memory.peak_bytes()
+        again = _scores(loaded)
+    if order.keep is not None:
+        keep_arrays(order.keep, {SCORES: scores})
+    plain = _plain_scores(order, prompt)
+    return {
+        **facts,
+        **{f"{name}_ms": timer.phases_ms[name] for name in ("import", "session", "first")},
+        "outputs": [parity.compare_output(SCORES, scores, plain, atol=order.atol, rtol=order.rtol)],
+        "is_repeatable": parity.are_bit_equal(scores, again),
+        "packages": {one.metadata["Name"]: one.version for one in importlib.metadata.distributions()},
+    }
+
+
+def _scores(loaded: genai.Loaded) -> Array:
+    generator = loaded.begin()
+    generator.append_tokens(loaded.asked.prompt)
+    found: Array = np.array(generator.get_logits(), dtype=np.float32).reshape(-1)
+    return found
+
+
+def _prompt_of(given: Arrays, order: Order) -> Array:
+    """The first row of the inputs that hold token ids."""
+    rows = [one for name, one in given.items() if one.ndim == 2 and one.dtype.kind == "i" and "id" in name]
+    ids = [one for one in rows if one.size] or [np.zeros((1, 1), dtype=np.int64)]
+    return np.ascontiguousarray(ids[0][:1, :MOST_TOKENS]).astype(np.int32)
+
+
+def _plain_scores(order: Order, prompt: Array) -> Array | None:
+    """The same by a session of ONNX Runtime; None where that cannot be told."""
+    plain = replace(order, program=None)
+    try:
+        session: Any = engine.open_engine(plain, timer=PhaseTimer(launched_ns=None, entered_ns=0)).session
+        steps = Steps(session, decoder_of(session), prompt=prompt, new=1)
+        steps.calls()[0]()
+    except Exception:  # ONNX Runtime's own classes, or a Refusal: caches of another kind than those that are bound
+        return None
+    found: Array = np.array(steps.scores[0], dtype=np.float32).reshape(-1)
+    return found
