@@ -88,7 +88,9 @@ def told_by(folder: str) -> Told:
             model = json.loads(opened.read(MOST_CONFIG_BYTES))["model"]
         return Told(vocabulary=int(model["vocab_size"]), context=int(model["context_length"]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise faults.Refusal("model_not_loaded", f"{CONFIG} cannot be read ({error!r:.200}); export it again") from error
+        raise faults.Refusal(
+            "model_not_loaded", f"{CONFIG} cannot be read ({error!r:.200}); export it again"
+        ) from error
 
 
 def load(order: Order, asked: Asked, *, timer: PhaseTimer) -> Loaded:
@@ -124,11 +126,11 @@ def _refuse_misfit(asked: Asked, told: Told) -> None:
             f"the model's context is {told.context:,} tokens, and {length:,} of the prompt with {asked.new:,} new ones "
             f"are {length + asked.new:,}; ask for fewer",
         )
-    beyond = asked.prompt[(asked.prompt < 0) | (asked.prompt >= told.vocabulary)]
-    if beyond.size:
+    beyond = [int(one) for one in asked.prompt.flat if not 0 <= int(one) < told.vocabulary]
+    if beyond:
         raise faults.Refusal(
             "inference_failed",
-            f"the prompt holds the token id {int(beyond[0])} and the vocabulary has {told.vocabulary:,}; give other ids",
+            f"the prompt holds the token id {beyond[0]} and the vocabulary has {told.vocabulary:,}; give other ids",
         )
 
 

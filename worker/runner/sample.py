@@ -15,12 +15,7 @@ def run_sample(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = 
     Where it is asked for, a few inferences are traced then: executed nodes, under `traced`.
     """
     turns = Turns(order.turns) if order.turns else None
-    answer = driven(
-        table.named(order.scenario["kind"], order.program)(Room(order, timer, wrap_call, turns)),
-        order,
-        timer=timer,
-        turns=turns,
-    )
+    answer = driven(table.of(order)(Room(order, timer, wrap_call, turns)), order, timer=timer, turns=turns)
     if not order.is_traced:
         return answer
     # the first session is gone: threads of two would disturb each other

@@ -284,7 +284,17 @@ METRICS: tuple[Metric, ...] = (
         "less",
         summary=median,
         noise="launches",
-        note="choosing the likeliest token, for each token behind the first",
+        note="choosing the token, for each token behind the first",
+        judging=Judging(TIME, margin=0.1),
+    ),
+    Metric(
+        "outside_cpu_ms",
+        "outside the graph, processor time",
+        "ms",
+        "less",
+        summary=median,
+        noise="launches",
+        note="of the thread that chooses the token",
         judging=Judging(TIME, margin=0.1),
     ),
     Metric(

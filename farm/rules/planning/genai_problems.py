@@ -22,18 +22,16 @@ def refusal(spec: CellSpec, model: ModelFacts) -> Reason | None:
 
 
 def _of_model(named: str, spec: CellSpec, model: ModelFacts) -> Iterator[str]:
-    told = model.genai
+    told, generation = model.genai, scenarios.of(spec).generation
+    asked = generation.prompt + generation.new
     if told is None:
         yield (
             f"{named} runs a folder with {genai.CONFIG}: give the folder or a zip of its files in place of "
             f"{model.name} alone, or leave this runtime out."
         )
-        return
-    if told.problem:
+    elif told.problem:
         yield told.problem
-    scenario = scenarios.of(spec)
-    asked = scenario.prompt + scenario.new
-    if asked > told.context:
+    elif asked > told.context:
         yield (
             f"The context of {model.name} is {told.context:,} tokens in {genai.CONFIG}: prompt and new tokens are "
             f"{asked:,}, ask for fewer."

@@ -4,6 +4,9 @@ Its head is peaked: a decoder with random weights has nearly the same score for 
 comparison of what was generated, behave the other way round on it than on a trained one.
 """
 
+from dataclasses import dataclass
+
+import numpy as np
 import onnx
 
 from farm.workshop.samples.attention import (
@@ -27,7 +30,21 @@ LAYERS = 2
 VOCABULARY = 1000
 CONTEXT = 512
 _SEED = 20_261
+# of a trained model, on which samplers take longer than the graph
+WIDE_VOCABULARY = 152_000
 _FLOAT, _WHOLE = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
+
+
+@dataclass(frozen=True)
+class Head:
+    """What scores the tokens. `through`: a narrower layer before it (0: none), so that many tokens are few weights.
+
+    `scale`: what the scores are multiplied by; a small one leaves them flat.
+    """
+
+    vocabulary: int = VOCABULARY
+    through: int = 0
+    scale: float = 1.0
 
 
 def make() -> onnx.ModelProto:
@@ -45,12 +62,18 @@ def make_grouped() -> onnx.ModelProto:
     return _decoder("decoder-gqa", prepare=prepare_lengths, attend=attend_grouped)
 
 
-def _decoder(name: str, *, prepare: Prepare, attend: Attend) -> onnx.ModelProto:
+def make_wide(*, is_flat: bool = False) -> onnx.ModelProto:
+    """As `make`, with a vocabulary of 152,000 whose ids share 1,000 embeddings; flat where all score nearly alike."""
+    head = Head(WIDE_VOCABULARY, through=32, scale=0.05 if is_flat else 1.0)
+    return _decoder("decoder-flat" if is_flat else "decoder-wide", prepare=prepare_mask, attend=attend, head=head)
+
+
+def _decoder(name: str, *, prepare: Prepare, attend: Attend, head: Head = Head()) -> onnx.ModelProto:
     graph, seeded = GraphBuilder(), Seeded(_SEED)
     prepare(graph)
     tokens = graph.weight("token_table", seeded.dense(HIDDEN, VOCABULARY).T * 4)
     places = graph.weight("position_table", seeded.dense(HIDDEN, CONTEXT).T * 8)
-    found = graph.add("Gather", "token", [tokens, "input_ids"])
+    found = graph.add("Gather", "token", [tokens, _embedded(graph, head)])
     hidden = graph.add("Add", "embedded", [found, graph.add("Gather", "position", [places, "position_ids"])])
     for layer in range(LAYERS):
         normed = _normalised(graph, seeded, hidden, name=f"layer{layer}_norm1")
@@ -58,12 +81,29 @@ def _decoder(name: str, *, prepare: Prepare, attend: Attend) -> onnx.ModelProto:
         attended = _linear(graph, seeded, mixed, name=f"layer{layer}_output", columns=HIDDEN)
         hidden = graph.add("Add", f"layer{layer}_sum1", [hidden, attended])
         hidden = _fed_forward(graph, seeded, hidden, layer=layer)
-    last = _normalised(graph, seeded, hidden, name="last_norm")
-    scores = graph.add("MatMul", "head", [last, graph.weight("head_weight", seeded.dense(HIDDEN, VOCABULARY))])
+    _scored(graph, seeded, _normalised(graph, seeded, hidden, name="last_norm"), head=head)
+    return graph.finished(name, inputs=_inputs(), outputs=_outputs(head))
+
+
+def _embedded(graph: GraphBuilder, head: Head) -> str:
+    """The ids that are looked up: those of a larger vocabulary share the embeddings."""
+    if head.vocabulary == VOCABULARY:
+        return "input_ids"
+    shared = graph.weight("embeddings", np.array(VOCABULARY, dtype=np.int64))
+    return graph.add("Mod", "embedded_id", ["input_ids", shared])
+
+
+def _scored(graph: GraphBuilder, seeded: Seeded, last: str, *, head: Head) -> None:
+    rows = HIDDEN
+    if head.through:
+        narrow = graph.weight("narrow_weight", seeded.dense(HIDDEN, head.through))
+        last, rows = graph.add("MatMul", "narrow", [last, narrow]), head.through
+    scores = graph.add("MatMul", "head", [last, graph.weight("head_weight", seeded.dense(rows, head.vocabulary))])
+    if head.scale != 1.0:
+        scores = graph.add("Mul", "head_scaled", [scores, graph.weight("head_scale", np.array(head.scale, np.float32))])
     # cubed: a peak without steep weights, behind which rounding would look like another answer
     squared = graph.add("Mul", "head_squared", [scores, scores])
     graph.add("Mul", "head_cubed", [squared, scores], output="logits")
-    return graph.finished(name, inputs=_inputs(), outputs=_outputs())
 
 
 def _parts(graph: GraphBuilder, seeded: Seeded, x: str, *, layer: int) -> Parts:
@@ -83,8 +123,8 @@ def _inputs() -> dict[str, Port]:
     return given | _caches("past_key_values", "past_sequence_length")
 
 
-def _outputs() -> dict[str, Port]:
-    logits: dict[str, Port] = {"logits": (_FLOAT, ["batch", "sequence_length", VOCABULARY])}
+def _outputs(head: Head) -> dict[str, Port]:
+    logits: dict[str, Port] = {"logits": (_FLOAT, ["batch", "sequence_length", head.vocabulary])}
     return logits | _caches("present", "total_sequence_length")
 
 

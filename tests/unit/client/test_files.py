@@ -88,3 +88,27 @@ def test_inspect_refuses_what_is_no_model_in_one_sentence(tmp_path: Path) -> Non
     answer = CliRunner().invoke(app, ["inspect", str(bad)])
     assert answer.exit_code == 2
     assert answer.stderr.startswith("onnxfarm: bad.onnx is not a valid ONNX model")
+
+
+def test_a_folder_of_onnxruntime_genai_is_all_that_is_in_it(tmp_path: Path) -> None:
+    for name in ("model.onnx", "model.onnx.data", "genai_config.json", "tokenizer.json", "README.md", ".gitattributes"):
+        (tmp_path / name).write_bytes(b"1")
+    found = [path.name for path in files_of(tmp_path)]
+    assert found == ["model.onnx", "genai_config.json", "model.onnx.data", "tokenizer.json"]
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        (["model.onnx"], "is a folder without genai_config.json: give an .onnx, or a folder that onnxruntime-genai"),
+        (["genai_config.json"], "holds 0 .onnx files: only a decoder in one .onnx is generated with yet."),
+        (["genai_config.json", "encoder.onnx", "decoder.onnx"], "holds 2 .onnx files: only a decoder in one .onnx"),
+        (["genai_config.json", "model.onnx", *(f"{n}.txt" for n in range(63))], "holds 65 files, where 64 are taken"),
+    ],
+)
+def test_another_folder_is_refused_in_one_sentence(tmp_path: Path, names: list[str], sentence: str) -> None:
+    for name in names:
+        (tmp_path / name).write_bytes(b"1")
+    with pytest.raises(Usage) as refused:
+        files_of(tmp_path)
+    assert sentence in str(refused.value)

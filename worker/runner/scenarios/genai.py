@@ -73,12 +73,13 @@ class GenerateByGenai:
         prefill_s = float(np.median(first[::2])) * 1e-9
         cpu_share = taken.cpu_ns / taken.wall_ns
         batch, length = asked.prompt.shape
-        metrics = {
+        metrics: dict[str, float | None] = {
             "tpot_ms": float(np.median(steps)) * 1e-6,
             "ttft_ms": float(np.median(first[::2] + first[1::2])) * 1e-6,
             "tokens_per_s": batch * asked.new * len(taken.tokens) / (taken.wall_ns * 1e-9),
             "prefill_tokens_per_s": batch * length / prefill_s,
             "outside_ms": self._parted[0],
+            "outside_cpu_ms": self._parted[1],
             "differing_answers": float(sum(one != taken.tokens[0] for one in taken.tokens[1:])),
         }
         halves = [float(np.median(half)) for half in np.array_split(steps, 2) if half.size]

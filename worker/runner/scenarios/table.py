@@ -1,18 +1,24 @@
 """Which scenario is which module, imported where it is asked for."""
 
 from worker.runner import faults
-from worker.runner.order import GENAI
+from worker.runner.order import GENAI, Order
 from worker.runner.scenarios.protocol import MakeScenario
 
 
-def named(kind: str, program: str | None = None) -> MakeScenario:
-    """What makes a scenario of this kind, by the order's `program`. Raises Refusal for one that this runner lacks."""
-    if program == GENAI:
-        if kind != "generate":
-            raise faults.Refusal("not_supported", f"onnxruntime-genai generates, and does nothing in {kind!r}")
-        from worker.runner.scenarios.genai import GenerateByGenai
+def of(order: Order) -> MakeScenario:
+    """What makes the scenario of an order. Raises Refusal."""
+    kind = order.scenario["kind"]
+    if order.program != GENAI:
+        return named(kind)
+    if kind != "generate":
+        raise faults.Refusal("not_supported", f"onnxruntime-genai generates, and does nothing in {kind!r}")
+    from worker.runner.scenarios.genai import GenerateByGenai
 
-        return GenerateByGenai
+    return GenerateByGenai
+
+
+def named(kind: str) -> MakeScenario:
+    """What makes a scenario of this kind. Raises Refusal for one that this runner does not know."""
     if kind == "single":
         from worker.runner.scenarios.single import Single
 

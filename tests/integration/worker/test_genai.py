@@ -1,0 +1,150 @@
+"""onnxruntime-genai on a node: the tokens of the graph alone, its own settings laid over, and what it refuses."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from farm.contract.cells import CellSpec, Runtime
+from farm.contract.reports import EnginesReport, RoundReport, Sample
+from farm.workshop.samples import decoder, genai
+from tests.bench.blocks import shortened_windows, without_gate
+from tests.integration.worker.making import Workbench, checks, of_kind
+
+GENAI = "onnxruntime-genai==0.13.2+onnxruntime.1.29.0"
+NEWER = "onnxruntime-genai==0.14.0+onnxruntime.1.29.0"
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Workbench:
+    return Workbench(tmp_path)
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> Path:
+    """A prompt of four tokens with nothing before it, for the check pass."""
+    empty = np.zeros((1, decoder.KEPT_HEADS, 0, decoder.WIDTH), dtype=np.float32)
+    caches = {f"past_key_values.{layer}.{part}": empty for layer in (0, 1) for part in ("key", "value")}
+    whole = {"input_ids": np.arange(4), "attention_mask": np.ones(4, dtype=np.int64), "position_ids": np.arange(4)}
+    path = tmp_path / "prompt.inputs.npz"
+    np.savez(path, **{name: values[None] for name, values in whole.items()}, **caches)
+    return path
+
+
+def work(scenario: str) -> dict[str, object]:
+    return {"batch": 1, "scenario": scenario}
+
+
+def samples_of(reports) -> dict[int, Sample]:
+    (measured,) = of_kind(reports, RoundReport)
+    assert all(place.sample is not None for place in measured.samples), measured
+    return {place.arm: place.sample for place in measured.samples}
+
+
+def test_128_greedy_tokens_are_those_of_the_graph_alone_in_both_spellings_of_attention(bench, inputs, tmp_path):
+    plain, grouped = (
+        genai.write(tmp_path / name, make())
+        for name, make in (("plain", decoder.make), ("grouped", decoder.make_grouped))
+    )
+    told = {"inputs": inputs, "workload": work("generate:prompt=32:new=128")}
+    arms = [
+        bench.arm(0, plain / genai.MAIN, runtime="onnxruntime==1.29.0", **told),
+        bench.arm(1, plain / genai.MAIN, **told),
+        bench.arm(2, plain / genai.MAIN, data=[plain / genai.CONFIG], runtime=GENAI, **told),
+        bench.arm(3, grouped / genai.MAIN, data=[grouped / genai.CONFIG], runtime=GENAI, **told),
+    ]
+    with shortened_windows(), without_gate():
+        reports = bench.execute(arms)
+    found = checks(reports)
+    assert [one.reason for one in found.values()] == [None] * 4
+    # the scores behind the prompt against those of a plain session beside it
+    (scores,) = found[2].outputs
+    assert scores.reference_shape == (1000,)
+    assert scores.violations == 0
+    samples = samples_of(reports)
+    assert len(samples[0].tokens) == 128
+    assert all(one.tokens == samples[0].tokens for one in samples.values())
+    assert samples[2].metrics["tpot_ms"] == samples[2].p50_ms
+    assert 0 < samples[2].metrics["outside_ms"] < samples[2].p50_ms
+
+
+def test_tokens_are_drawn_by_the_seed_and_not_by_the_folders_own_settings(bench, inputs, tmp_path):
+    folder = genai.write(tmp_path / "folder", decoder.make())
+    asked = [
+        "sampling=top-p=0.9:temperature=4:seed=5",
+        "sampling=top-p=0.9:seed=6",
+        "sampling=top-k=40:temperature=8:seed=5",
+        "seed=5",
+    ]
+    arms = [
+        bench.arm(
+            number,
+            folder / genai.MAIN,
+            data=[folder / genai.CONFIG],
+            inputs=inputs,
+            runtime=GENAI,
+            workload=work(f"generate:prompt=32:new=32:{one}"),
+        )
+        for number, one in enumerate(asked)
+    ]
+    with shortened_windows(), without_gate():
+        samples = samples_of(bench.execute(arms))
+    assert len({one.tokens for one in samples.values()}) == 4
+    # a generation begins with the seed again
+    assert all(one.metrics["differing_answers"] == 0 for one in samples.values())
+
+
+def test_two_releases_keep_scores_that_are_compared(bench, inputs, tmp_path):
+    folder = genai.write(tmp_path / "folder", decoder.make())
+    arms = [
+        bench.arm(
+            number,
+            folder / genai.MAIN,
+            data=[folder / genai.CONFIG],
+            inputs=inputs,
+            runtime=runtime,
+            workload=work("generate:prompt=8:new=8"),
+        )
+        for number, runtime in enumerate((GENAI, NEWER))
+    ]
+    with shortened_windows(), without_gate():
+        reports = bench.execute(arms)
+    (engines,) = of_kind(reports, EnginesReport)
+    assert [(pair.one, pair.other, [o.violations for o in pair.outputs]) for pair in engines.pairs] == [(0, 1, [0])]
+
+
+def test_a_configuration_that_the_library_does_not_read_is_refused_in_its_words(bench, inputs, tmp_path):
+    folder = genai.write(tmp_path / "folder", decoder.make())
+    told = json.loads((folder / genai.CONFIG).read_text())
+    told["model"]["type"] = "nothing-known"
+    (folder / genai.CONFIG).write_text(json.dumps(told))
+    arm = bench.arm(
+        0,
+        folder / genai.MAIN,
+        data=[folder / genai.CONFIG],
+        inputs=inputs,
+        runtime=GENAI,
+        workload=work("generate:prompt=8:new=8"),
+    )
+    reason = checks(bench.execute([arm]))[0].reason
+    assert reason is not None
+    assert "nothing-known" in reason.text
+
+
+def test_a_release_that_does_not_load_beside_an_old_runtime_is_refused_in_one_sentence(bench, inputs, tmp_path):
+    folder = genai.write(tmp_path / "folder", decoder.make())
+    arm = bench.arm(
+        0,
+        folder / genai.MAIN,
+        data=[folder / genai.CONFIG],
+        inputs=inputs,
+        runtime="onnxruntime-genai==0.13.2+onnxruntime.1.17.3",
+        workload=work("generate:prompt=8:new=8"),
+    )
+    assert isinstance(arm.cell, CellSpec)
+    assert arm.cell.runtime == Runtime(distribution="onnxruntime-genai", version="0.13.2+onnxruntime.1.17.3")
+    reason = checks(bench.execute([arm]))[0].reason
+    assert reason is not None
+    assert reason.text.startswith("onnxruntime-genai==0.13.2+onnxruntime==1.17.3 could not be installed: ")
+    assert reason.text.endswith("it may not load beside onnxruntime==1.17.3, so name another one")
