@@ -1,6 +1,7 @@
 """Arrays in .npz files: inputs, references, and outputs that are kept."""
 
 import zipfile
+import zlib
 
 import numpy as np
 
@@ -11,11 +12,11 @@ Arrays = dict[str, Array]
 
 
 def load_arrays(path: str) -> Arrays:
-    """Arrays of an .npz by name; pickled objects are refused."""
+    """Arrays of an .npz by name, each of the shape it was written in; pickled objects are refused."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: np.ascontiguousarray(archive[name]) for name in archive.files}
-    except (OSError, ValueError, EOFError, KeyError) as error:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            return {name: np.asarray(archive[name], order="C") for name in archive.files}
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         raise faults.Refusal("artifact_unavailable", f"the arrays of {path} cannot be read: {error}") from error
 
 
