@@ -56,7 +56,7 @@ def enroll(
         from worker.agent.home import NodeHome
         from worker.agent.line import enrolment, gateway
         from worker.agent.machine import facts
-    folder = _folder(home)
+    folder = _own_folder(home)
     joining = NodeHome(folder)
     try:
         known = facts.read_facts(busy_window_s=0)
@@ -96,7 +96,7 @@ def start(
         from worker.agent.home import AlreadyRunningError, NotEnrolledError
     try:
         status = main.start(
-            _folder(home),
+            _own_folder(home),
             search=first_divergence,
             url=url,
             probe_first=tuple(probe or ()),
@@ -189,6 +189,22 @@ def _folder(home: Path | None) -> Path:
     with needs_extra("node"):
         from worker.agent.home import default_folder
     return home or default_folder()
+
+
+def _own_folder(home: Path | None) -> Path:
+    """The node's folder, which it writes in. Raises Infrastructure."""
+    folder = _folder(home)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        is_writable = os.access(folder, os.W_OK | os.X_OK)
+    except OSError:
+        is_writable = False
+    if not is_writable:
+        raise Infrastructure(
+            f"this user may not write in {folder}, where the node keeps its key and its runtimes: make that folder "
+            "or volume its own (the image's user is 10001), or name another with --home."
+        )
+    return folder
 
 
 def _sentence(problem: Exception) -> str:

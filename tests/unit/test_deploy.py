@@ -1,5 +1,6 @@
 """What deploy/ says fits together: services, processes, settings, files. No container is started here."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -110,6 +111,24 @@ def test_process_names_what_it_knows(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert done.stderr == "onnxfarm: name one of migrate, broker, web, gateway, prepare, ticks; not 'nonsense'.\n"
+
+
+@pytest.mark.parametrize("name", sorted(PROCESSES | {"broker"}))
+def test_a_process_says_of_a_volume_that_it_may_not_write(tmp_path: Path, name: str) -> None:
+    (volume := tmp_path / "volume").write_text("a file where a folder should be")
+    done = subprocess.run(
+        ["bash", str(DEPLOY / "process"), name],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"ONNXFARM_HOME": str(volume / "farm")},
+    )
+    assert done.returncode == 3
+    me = os.getuid()
+    assert done.stderr == (
+        f"onnxfarm: user {me} may not write in {volume}/farm, where the farm keeps its files: "
+        f"chown -R {me}:{os.getgid()} that folder or volume.\n"
+    )
 
 
 def quickstart_in(checkout: Path, *words: str) -> "subprocess.CompletedProcess[str]":
