@@ -21,6 +21,20 @@ History of CONTRACT_VERSION
 """
 
 CONTRACT_VERSION = 2
+# nodes from this version on get blocks: the one before CONTRACT_VERSION at least, as they are upgraded after the farm.
+# Those of version 1 cannot be among them, as verdicts need the processor time that they do not send
+OLDEST_VERSION = 2
+
+
+def is_spoken(version: int) -> bool:
+    """Whether a node of this version of the contract works for this farm."""
+    return OLDEST_VERSION <= version <= CONTRACT_VERSION
+
+
+def spoken() -> str:
+    """The versions that this farm speaks, in words."""
+    return str(CONTRACT_VERSION) if OLDEST_VERSION == CONTRACT_VERSION else f"{OLDEST_VERSION} to {CONTRACT_VERSION}"
+
 
 # Name of the Celery task that carries {block, attempt} to a node, and of the queues it travels on.
 MEASURE_TASK = "onnxfarm.measure_block"

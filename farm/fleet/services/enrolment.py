@@ -10,10 +10,9 @@ from farm.accounts.refusals import Conflict, Missing, NotAllowed, Refusal, TooMa
 from farm.accounts.secrecy import HINT_LENGTH, digest_of_secret, new_secret
 from farm.accounts.selectors import can_manage, can_write, teams_visible_to
 from farm.accounts.services import record
-from farm.contract import signatures
+from farm.contract import signatures, version
 from farm.contract.node import SIGNATURE_WINDOW_S, Enrolment, SecretGrant, SecretRequest, secret_message
 from farm.contract.numbers import is_row_number
-from farm.contract.version import CONTRACT_VERSION
 from farm.fleet.models import EnrolmentCode, Node, NodeSecret
 from farm.fleet.services.owners import must_be_vouched
 from farm.fleet.services.refusals import note_enrolment
@@ -153,10 +152,10 @@ def _check_pending(code: EnrolmentCode) -> None:
 
 
 def _check_enrolment(enrolment: Enrolment) -> None:
-    if enrolment.contract_version != CONTRACT_VERSION:
+    if not version.is_spoken(enrolment.contract_version):
         raise Unprocessable(
             f"This node speaks version {enrolment.contract_version} of the contract and the farm speaks "
-            f"{CONTRACT_VERSION}.",
+            f"{version.spoken()}.",
             code="contract_version",
             hint="Install the same release of onnxfarm on the node as on the farm.",
         )

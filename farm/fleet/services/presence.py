@@ -6,6 +6,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from farm.accounts.refusals import Unprocessable
+from farm.contract import version
 from farm.contract.node import Hello, Welcome
 from farm.contract.version import CONTRACT_VERSION
 from farm.fleet.models import Node
@@ -43,9 +44,9 @@ def hello(*, node: Node, hello: Hello) -> Welcome:
 
 def welcome(node: Node, *, contract_version: int = CONTRACT_VERSION) -> Welcome:
     """What the farm tells a node: its health, its queues, its owner's settings."""
-    if contract_version != CONTRACT_VERSION:
+    if not version.is_spoken(contract_version):
         sentence = (
-            f"This node speaks version {contract_version} of the contract and the farm speaks {CONTRACT_VERSION}: "
+            f"This node speaks version {contract_version} of the contract and the farm speaks {version.spoken()}: "
             "install the same release of onnxfarm on both. Until then it gets no blocks."
         )
         return Welcome.model_validate({"health": node.health, "settings": node.settings, "sentence": sentence})

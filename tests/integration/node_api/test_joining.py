@@ -10,6 +10,8 @@ from django.utils import timezone
 from farm.accounts.models import AuditEvent, Team, User
 from farm.accounts.refusals import Conflict, Missing, NotAllowed
 from farm.contract import signatures
+from farm.contract import version as contract
+from farm.contract.version import CONTRACT_VERSION
 from farm.fleet import services
 from farm.fleet.models import EnrolmentCode, Node, NodeSecret
 from farm.fleet.states import NodeHealth, NodeState
@@ -201,6 +203,21 @@ def test_an_older_node_is_told_so_and_gets_no_queue(machine: NodeClient) -> None
     welcome = machine.hello(contract_version=1).json()
     assert welcome["queues"] == []
     assert "speaks version 1" in welcome["sentence"]
+
+
+def test_a_node_of_the_version_before_goes_on_after_the_farm_was_upgraded(
+    machine: NodeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contract, "CONTRACT_VERSION", CONTRACT_VERSION + 1)
+    before = machine.hello(contract_version=CONTRACT_VERSION).json()
+    assert before["queues"]
+    later = machine.hello(contract_version=CONTRACT_VERSION + 2).json()
+    assert later["queues"] == []
+    assert f"the farm speaks {CONTRACT_VERSION} to {CONTRACT_VERSION + 1}" in later["sentence"]
+
+
+def test_a_new_version_of_the_contract_leaves_nodes_of_the_one_before_at_work() -> None:
+    assert max(2, CONTRACT_VERSION - 1) >= contract.OLDEST_VERSION
 
 
 def test_draining_and_pausing_take_the_queues_away(machine: NodeClient, owner: User) -> None:
