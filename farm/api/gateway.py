@@ -148,7 +148,11 @@ class Gateway:
         self._door.count(visit.endpoint, node.pk)
         with self._polls.open(node.pk) as newer:
             gone = _first(_gone(visit.receive), newer)
-            offer = await self._exchange.next_offer(node, wait_s=_wait_of(visit.scope), gone=gone)
+            try:
+                offer = await self._exchange.next_offer(node, wait_s=_wait_of(visit.scope), gone=gone)
+            except asyncio.CancelledError:
+                # this process ends: the node asks again, and another one answers
+                offer = None
         if offer is None:
             await _answer(visit.send, 204, b"")
         else:

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -282,6 +283,23 @@ def test_a_gateway_ends_while_nodes_wait(gateway: Gateway, team: Team, tmp_path:
         time.sleep(0.5)
         os.kill(process.child.pid, signal.SIGTERM)
         process.child.wait(PATIENCE * 15)
+
+
+def test_a_node_that_waits_when_a_gateway_ends_hears_that_there_is_nothing(team: Team, tmp_path: Path) -> None:
+    node = known_node(team)
+    port = free_port()
+    command = [sys.executable, "-m", "uvicorn", "farm.config.asgi:application", "--port", str(port)]
+    command += ["--timeout-graceful-shutdown", "1"]
+    with Process(command, env=farm_environment(), log=tmp_path / "other.log", cwd=PROJECT) as process:
+        wait_for(lambda: "startup complete" in process.log(), what="the gateway", seconds=30)
+        other = Gateway(process, port)
+        with ThreadPoolExecutor() as threads:
+            waiting = threads.submit(other.poll, node, wait="25")
+            time.sleep(1)
+            os.kill(process.child.pid, signal.SIGTERM)
+            assert waiting.result(PATIENCE * 15).status_code == 204
+        process.child.wait(PATIENCE * 15)
+        assert "Exception" not in process.log()
 
 
 def _quietly(gateway: Gateway, node: Node) -> None:
