@@ -194,6 +194,12 @@ STORIES = (
         ("tests.acceptance.long_kubernetes",),
     ),
     Story(
+        "upgrade",
+        "from v0.1.0 to here without a stop: 200 blocks once, no page fails (needs haproxy and PostgreSQL)",
+        6,
+        ("tests.chaos.upgrade",),
+    ),
+    Story(
         "arm",
         "an aarch64 node under qemu joins, is seen to be emulated and takes a block (as root, with qemu-user-static)",
         10,

@@ -78,6 +78,17 @@ class Part:
             if self._process is not None:
                 self._process.wait()
 
+    def end(self, seconds: float) -> None:
+        """As a service manager ends it: asked first, killed when it has not ended by then. It stays away."""
+        with self._lock:
+            self.is_away = True
+            if self._process is None or self._process.poll() is not None:
+                return
+            self._process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(seconds)
+        self.kill()
+
     @property
     def pid(self) -> int | None:
         """Of the process, while it runs."""

@@ -18,10 +18,9 @@ from farm.registry.storage import draft_of
 from farm.runs.models import Block
 from farm.runs.services import start_run
 from tests.chaos.farm import patiently
+from tests.chaos.visitors import MATRIX
 
 MODEL = Path(__file__).parents[1] / "models" / "cnn_dyn.onnx"
-# two cells and their comparison
-MATRIX = {"budget": "quick", "matrix": {"runtime": ["1.29.0", "1.31.1"], "batch": [1]}}
 
 
 class Feeder:

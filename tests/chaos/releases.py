@@ -1,0 +1,65 @@
+"""A release of the farm as git keeps it, beside this checkout: its programs run out of a folder of their own."""
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+from tests.chaos.farm import ROOT
+
+# v0.1.0: what main was when work on many machines began. Tags of releases begin here
+FIRST: Final = "43b9d0469a70648d07abf525d6eed32d546a4f82"
+
+
+class NoReleaseError(RuntimeError):
+    """A release is not to be had here; the text says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """A checkout and how its programs are started."""
+
+    name: str
+    root: Path
+
+    @classmethod
+    def here(cls) -> Self:
+        """This checkout."""
+        return cls("here", ROOT)
+
+    @classmethod
+    def unpacked(cls, commit: str, folder: Path) -> Self:
+        """The files of a commit, in a folder. Raises NoReleaseError."""
+        kept = subprocess.run(["git", "-C", str(ROOT), "archive", commit], capture_output=True, check=False)
+        if kept.returncode:
+            said = kept.stderr.decode(errors="replace").strip()[-200:]
+            raise NoReleaseError(
+                f"The release before, {commit[:12]}, is not in this clone ({said}): git fetch --unshallow gets it."
+            )
+        folder.mkdir(parents=True)
+        subprocess.run(["tar", "-x", "-C", str(folder)], input=kept.stdout, check=True)
+        return cls(commit[:8], folder)
+
+    def options(self, environment: Mapping[str, str]) -> dict[str, Any]:
+        """Of Popen: its own modules come first, on this checkout's packages."""
+        path = f"{Path(sys.executable).parent}:{environment['PATH']}"
+        return {"cwd": self.root, "env": {**environment, "PYTHONPATH": str(self.root), "PATH": path}}
+
+    def process(self, name: str) -> list[str]:
+        """The command line of a process of the farm, as units and containers start it."""
+        return [str(self.root / "deploy" / "process"), name]
+
+    def run(self, *words: str, environment: Mapping[str, str], timeout_s: float = 120) -> str:
+        """What `python WORDS…` prints. Raises AssertionError with what it said where it fails."""
+        done = subprocess.run(
+            [sys.executable, *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout_s,
+            **self.options(environment),
+        )
+        assert not done.returncode, f"{self.name}: {' '.join(words)}\n{done.stdout[-1000:]}\n{done.stderr[-3000:]}"
+        return str(done.stdout)
