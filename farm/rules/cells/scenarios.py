@@ -336,6 +336,11 @@ def _real(name: str, written: object, limits: tuple[float, float], example: str)
     text = str(written).strip()
     found = _REAL.match(text)
     number = float(found[1]) * _UNITS[found[2]] if found and (name == "bound" or not found[2]) else None
+    if name == "bound" and number is not None and number < least:
+        raise MatrixProblem(
+            f"bound of load is {written!r}: a clock that others share tells no less than {least:g} ms apart; "
+            "write more, such as 20ms."
+        )
     if isinstance(written, bool) or number is None or not least <= number <= most:
         raise MatrixProblem(f"{name} of load is {written!r}: write a number from {least:g} to {most:g} {example}.")
     return number

@@ -35,6 +35,10 @@ FRESH_SET_RUNS = 3
 LOAD_ARRIVALS = 700
 LOAD_AROUND = (0.5, 0.7, 0.85, 1.0, 1.15, 1.3)
 LOAD_USUAL_PART = 0.6
+# a load's bound is usually so many inferences at least: what an unknown model is taken for
+LOAD_USUAL_BOUND = 10.0
+# a rate that a generator was late for is driven so often
+LOAD_TRIES = 3
 # a launch that generates does it so often: tried, warming up, measured twice; worker.runner.scenarios
 GENERATIONS = 6
 TOKEN_SHARE = 0.25
@@ -114,8 +118,20 @@ def load_launch_s(scenario: Scenario, latency_ms: float | None) -> float:
     """Wall-clock of the arrivals of one launch: at its rate, or at rates around one that is usually found."""
     if scenario.rate is not None:
         return LOAD_ARRIVALS / scenario.rate
+    if latency_ms is None and scenario.bound_ms is not None:
+        latency_ms = min(UNKNOWN_LATENCY_MS, scenario.bound_ms / LOAD_USUAL_BOUND)
     found = LOAD_USUAL_PART * scenario.streams / _latency_s(latency_ms)
     return sum(LOAD_ARRIVALS / (part * found) for part in LOAD_AROUND)
+
+
+def search_s(scenario: Scenario, latency_ms: float | None) -> float:
+    """What a block takes once to find the rate, in a launch of its own; 0 where there is none to find."""
+    return LAUNCH_S + load_launch_s(scenario, latency_ms) if scenario.looks_for_a_rate else 0.0
+
+
+def longest_load_s(scenarios: Iterable[Scenario], latency_ms: float | None) -> float:
+    """Wall-clock that a launch of these may need where every rate is driven anew; 0 without a load."""
+    return max((LOAD_TRIES * load_launch_s(one, latency_ms) for one in scenarios if one.is_open), default=0.0)
 
 
 def program_launch_s(cells: Iterable[CellSpec]) -> float:

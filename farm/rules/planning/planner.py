@@ -175,7 +175,10 @@ def _block(
     smallest = smallest_detectable(budget, noise=noise, margin=margin)
     around = Circumstances(noise=noise, margin=margin, arms=len(arms), latency_ms=latency_ms)
     specs = [arm.spec for arm in arms]
-    once_s = estimates.program_once_s(specs)
+    loads = [scenarios.of(spec) for spec in specs]
+    search_s = max(estimates.search_s(one, latency_ms) for one in loads)
+    program_s = estimates.program_once_s(specs)
+    once_s = program_s + search_s
     round_s = estimates.program_launch_s(specs) + _launch_s(specs, matrix, model)
     longer_s = _sustained_s(specs) * len({spec.digest for spec in specs}) + once_s + ROUNDS[budget].usual * round_s
     return PlannedBlock(
@@ -194,7 +197,9 @@ def _block(
         noise=noise,
         is_noise_assumed=is_assumed,
         minutes=(len(arms) * estimates.arm_seconds(budget, latency_ms, is_tracing=tracing) + longer_s) / 60.0,
-        runner_timeout_s=estimates.runner_timeout_s(budget, latency_ms, longer_s=once_s),
+        runner_timeout_s=estimates.runner_timeout_s(
+            budget, latency_ms, longer_s=program_s + estimates.longest_load_s(loads, latency_ms)
+        ),
         block_timeout_s=estimates.block_timeout_s(
             budget, latency_ms, arms=len(arms), longer_s=longer_s, is_tracing=tracing
         ),

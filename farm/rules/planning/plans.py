@@ -73,7 +73,8 @@ class ModelFacts(Message):
     `inputs`: empty where inspection is of before they were looked at; `sizes`: what was chosen, or given, for dynamic
     dimensions; `inputs_problem`: why nothing was found that the model runs with.
     `generation_problem`: why it cannot generate; empty where it can, or was not looked into.
-    `latency_ms`: what one inference takes, where it is known. `source`: the framework's program that came with it.
+    `latency_ms`: what one inference takes on average in the cells that were measured last, where it is known;
+    `quickest_ms`: the least of them. `source`: the framework's program that came with it.
     `compiled`: code in it that runs on the provider alone that compiled it.
     """
 
@@ -98,6 +99,7 @@ class ModelFacts(Message):
     calibration_sha256: Sha256 | None = None
     calibration_problem: str = ""
     latency_ms: Annotated[float, Field(gt=0)] | None = None
+    quickest_ms: Annotated[float, Field(gt=0)] | None = None
     source: SourceFacts | None = None
     genai: GenaiFacts | None = None
     compiled: CompiledFacts | None = None

@@ -8,7 +8,7 @@ from farm.contract.cells import CellSpec
 from farm.rules.cells import scenarios
 from farm.rules.cells.numbers import counted
 from farm.rules.cells.scenarios import Scenario
-from farm.rules.planning.estimates import LOAD_ARRIVALS
+from farm.rules.planning.estimates import LOAD_AROUND, LOAD_ARRIVALS, load_launch_s
 from farm.rules.planning.plans import ModelFacts
 from farm.rules.runtimes import frameworks, providers, web
 
@@ -27,7 +27,7 @@ def first(spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> 
     found = (
         _of_all(spec, scenario),
         _of_shapes(spec, scenario, model, shape_problem),
-        _of_load(spec, scenario, latency_ms=model.latency_ms) if scenario.is_open else (),
+        _of_load(spec, scenario, latency_ms=model.quickest_ms or model.latency_ms) if scenario.is_open else (),
     )
     return next(chain.from_iterable(found), None)
 
@@ -59,6 +59,17 @@ def _of_load(spec: CellSpec, scenario: Scenario, *, latency_ms: float | None) ->
         yield (
             f"The bound of {scenario.bound_ms:g} ms is below the latency of one inference alone, {latency_ms:.3g} ms: "
             "write a larger one."
+        )
+    elif scenario.looks_for_a_rate and latency_ms is not None:
+        yield from _of_search(scenario, latency_ms)
+
+
+def _of_search(scenario: Scenario, latency_ms: float) -> Iterator[str]:
+    if (launch_s := load_launch_s(scenario, latency_ms)) > LONGEST_LAUNCH_S:
+        yield (
+            f"{len(LOAD_AROUND)} rates of {LOAD_ARRIVALS} arrivals take about {launch_s:.0f} s in each launch of a "
+            f"model of {latency_ms:.3g} ms, and a block at most {LONGEST_LAUNCH_S:.0f} s: write one rate, such as "
+            f"`load:rate={ceil(LOAD_ARRIVALS / LONGEST_LAUNCH_S)}:bound={scenario.bound_ms:g}ms`, or more streams."
         )
 
 

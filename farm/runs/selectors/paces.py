@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from farm.contract.cells import Budget
 from farm.registry.models import Version
-from farm.rules.planning.estimates import ROUNDS, SLOW_MODEL_S
+from farm.rules.planning.estimates import ROUNDS
 from farm.rules.planning.time_left import Ahead, expected_rounds, seconds_left
 from farm.runs.models import Block, CellDocument, Report, Run
 from farm.runs.selectors.evidence import COUNTED
@@ -67,13 +67,19 @@ def left_of(run: Run, *, has_ended: bool = True) -> float | None:
     return seconds_left(known, at_once=len(leased))
 
 
-def slow_latency_ms(version: Version) -> float | None:
-    """What an inference of a slow model took on average in the cells that were measured last; None where plans need
-    not know it: it was never measured, or is fast."""
+class Latencies(NamedTuple):
+    """What an inference took in the cells that were measured last: on average, and in the quickest of them."""
+
+    latency_ms: float
+    quickest_ms: float
+
+
+def latencies(version: Version) -> Latencies | None:
+    """Those of a version; None where nothing of it was measured yet."""
     latest = CellDocument.objects.filter(arm__cell__run__version=version).order_by("-pk")
     figures = [_p50_ms(body) for body in latest.values_list("body", flat=True)[:LATEST_CELLS]]
-    mean = fmean([one for one in figures if one] or [0.0])
-    return mean if mean >= 1000.0 * SLOW_MODEL_S else None
+    found = [one for one in figures if one]
+    return Latencies(fmean(found), min(found)) if found else None
 
 
 def _p50_ms(body: str) -> float | None:
@@ -82,7 +88,7 @@ def _p50_ms(body: str) -> float | None:
         found = json.loads(body)["p50_ms"]
     except (ValueError, KeyError, TypeError):
         return None
-    return found if isinstance(found, float) else None
+    return found if isinstance(found, float) and found > 0 else None
 
 
 def _rows(blocks: QuerySet[Block]) -> list[_Row]:

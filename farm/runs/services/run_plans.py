@@ -18,7 +18,7 @@ from farm.rules.planning import planner
 from farm.rules.planning.plans import Plan
 from farm.rules.runtimes.releases import NONE_YANKED
 from farm.runs.selectors.null_pairs import with_null_history
-from farm.runs.selectors.paces import slow_latency_ms
+from farm.runs.selectors.paces import latencies
 
 Declared = str | Mapping[str, object] | Matrix | None
 
@@ -53,7 +53,8 @@ def plan_run(
     """
     must_be_ready(version)
     fleet = with_null_history(offers(team=version.model.team, uploader=version.uploaded_by))
-    facts = model_facts(version).model_copy(update={"latency_ms": slow_latency_ms(version)})
+    known = latencies(version)
+    facts = model_facts(version).model_copy(update=known._asdict() if known is not None else {})
     declared = _wishing(read_matrix(matrix), wish)
     return planner.plan(declared, facts, fleet, seed=seed, releases=releases, yanked=yanked, with_null_pair=True)
 

@@ -1,11 +1,15 @@
 """A staged runner whose sessions leak when their input is another than the one before, and not otherwise.
 
 Copied over the stage's `__main__.py`. 1 MiB in 1,000 inferences: 1,049 bytes each time that the bytes change.
+`test.patient` asks nothing of the machine, `test.starved` keeps the generator from its arrivals, `test.dies` ends the
+process by a signal amid them; `test.same` gives every set the first one's bytes.
 """
 
 import hashlib
 import io
 import json
+import os
+import signal
 import sys
 
 LEAKED = 1_049
@@ -13,6 +17,9 @@ text = sys.stdin.buffer.read()
 order = json.loads(text)
 is_leaking = order["session"]["config"].pop("test.leak", "") == "1"
 is_patient = order["session"]["config"].pop("test.patient", "") == "1"
+is_same = order["session"]["config"].pop("test.same", "") == "1"
+is_starved = order["session"]["config"].pop("test.starved", "") == "1"
+is_dying = order["session"]["config"].pop("test.dies", "") == "1"
 sys.stdin = io.TextIOWrapper(io.BytesIO(json.dumps(order).encode()))
 
 from worker.runner.entry import main  # noqa: E402
@@ -45,5 +52,23 @@ if is_patient:
 
     arrivals.MOST_LATE_NS = 1 << 62
     load.ARRIVALS = 100
+
+if is_same:
+    from worker.runner.scenarios import fresh
+
+    drawn = fresh.sets_of
+    fresh.sets_of = lambda *given: drawn(*given)[:1] * 8
+
+if is_starved:
+    from worker.runner.scenarios import arrivals, load
+
+    prompt = arrivals.RealClock.wait_until
+    arrivals.RealClock.wait_until = lambda self, moment_ns: prompt(self, moment_ns + 2_000_000)
+    load.ARRIVALS = 100
+
+if is_dying:
+    from worker.runner.scenarios import arrivals
+
+    arrivals.RealClock.wait_until = lambda self, moment_ns: os.kill(os.getpid(), signal.SIGSEGV)
 
 main()

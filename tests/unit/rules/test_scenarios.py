@@ -15,8 +15,8 @@ from farm.rules.cells.scenarios import Scenario
 from farm.rules.changes import watch_rounds
 from farm.rules.judging.summaries import summarise
 from farm.rules.matrices import matrix
-from farm.rules.planning import planner
-from farm.rules.planning.plans import NodeOffer, SourceFacts
+from farm.rules.planning import estimates, planner
+from farm.rules.planning.plans import NodeOffer, PlannedBlock, SourceFacts
 from farm.rules.reporting import phases
 from tests.unit.rules.making import make_model, make_sample
 from tests.unit.rules.test_cell_axes import cell
@@ -70,7 +70,11 @@ def test_a_scenario_has_one_text_however_it_is_written(written: object, text: st
         ("load:rate=50ms", "rate of load is '50ms': write a number from 0.1 to 1e+06 per second"),
         ("load:rate=0", "rate of load is '0'"),
         ({"load": {"rate": True}}, "rate of load is True"),
-        ("load:bound=1us", "bound of load is '1us': write a number from 0.1 to 60000 in ms, such as 20ms."),
+        (
+            "load:bound=1us",
+            "bound of load is '1us': a clock that others share tells no less than 0.1 ms apart;",
+        ),
+        ("load:bound=2min", "bound of load is '2min': write a number from 0.1 to 60000 in ms, such as 20ms."),
         ("load:rate=50:sessions=none", "Unknown sessions of load 'none': choose one of shared, each."),
         ("load:rate=50:streams=65", "streams of load is '65': write a whole number from 1 to 64."),
         ({"load": 4}, "The scenario load has 4: write its options"),
@@ -220,6 +224,13 @@ def test_the_runner_is_told_the_sets_and_which_inputs_follow_from_sizes() -> Non
             "too many for 1 stream: ask for 5 streams or",
         ),
         ({"scenario": "load:bound=5ms"}, {"latency_ms": 9.0}, "below the latency of one inference alone, 9 ms"),
+        ({"scenario": "load:rate=50"}, {"latency_ms": 9.0, "quickest_ms": 90.0}, "requests of 90 ms come in a second"),
+        (
+            {"scenario": "load:bound=200ms"},
+            {"latency_ms": 50.0, "quickest_ms": 20.0},
+            "take about 169 s in each launch of a model of 20 ms, and a block at most 38 s: write one rate, such as "
+            "`load:rate=19:bound=200ms`, or more streams.",
+        ),
         ({"scenario": "load:rate=50", "concurrency": 2}, {}, "The scenario load has streams of its own"),
         (
             {"scenario": "load:rate=50", "runtime": "torch==2.13.0"},
@@ -300,6 +311,21 @@ def test_a_plan_knows_the_minutes_of_a_load() -> None:
     # 700 arrivals in place of a window of 0.3 s, in 8 rounds of both arms
     assert minutes("load:rate=100") - minutes("single") == pytest.approx(16 * (7.0 - 0.3) / 60.0)
     assert minutes("load:bound=20ms") > minutes("single") + 16 * 6 * 700 / 1000.0 / 60.0
+
+
+def test_a_load_of_an_unknown_model_is_planned_by_its_bound_and_searched_once() -> None:
+    def block(bound: str, **facts: Any) -> PlannedBlock:
+        declared = matrix.parse({"runtime": ["1.29.0", "1.31.1"], "scenario": f"load:bound={bound}"})
+        return planner.plan(declared, make_model(**facts)).blocks[0]
+
+    assert block("20ms").minutes == pytest.approx(block("20ms", latency_ms=2.0).minutes, rel=0.01)
+    assert block("20ms").minutes < block("2s").minutes / 4
+    # a search beside the checks and traces, and limits that leave room for rates that are driven again
+    launch_s = estimates.load_launch_s(scenarios.parsed("load:bound=20ms"), 2.0)
+    plain = planner.plan(matrix.parse({"runtime": ["1.29.0", "1.31.1"]}), make_model(latency_ms=2.0)).blocks[0]
+    loaded = block("20ms", latency_ms=2.0)
+    assert loaded.once_s - plain.once_s == pytest.approx(launch_s + estimates.LAUNCH_S)
+    assert loaded.runner_timeout_s - plain.runner_timeout_s == pytest.approx(4 * 3 * launch_s)
 
 
 @pytest.mark.parametrize(

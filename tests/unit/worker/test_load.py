@@ -146,10 +146,23 @@ def test_the_search_finds_the_rate_by_halving(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_bound_that_no_rate_keeps_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = loop_over(monkeypatch, service_s=0.01, bound_ms=5.0)
+    found = loop_over(monkeypatch, service_s=0.008, bound_ms=4.0)
     with pytest.raises(load.faults.Refusal) as refused:
         found._search()
-    assert refused.value.text.startswith("no rate was found whose p99 keeps the bound of 5 ms: at 12.5 per s")
+    assert refused.value.text.startswith("no rate was found whose p99 keeps the bound of 4 ms: at 15.62 per s")
+
+
+def test_a_search_that_would_take_minutes_in_each_launch_is_refused_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = loop_over(monkeypatch, service_s=0.02, bound_ms=500.0)
+    with pytest.raises(load.faults.Refusal) as refused:
+        found._search()
+    assert refused.value.text == (
+        "6 rates of 700 arrivals take about 169 s in each launch of this model, which is asked 50 times per s at most: "
+        "write one rate in place of the bound alone"
+    )
+    assert not found._steps
 
 
 def test_a_late_generator_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

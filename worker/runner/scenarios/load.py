@@ -22,6 +22,9 @@ SETS = 8
 AROUND = (0.5, 0.7, 0.85, 1.0, 1.15, 1.3)
 HALVINGS = 6
 LEAST_PART = 1 / 8
+# of what the streams could serve, about so much keeps a bound; a launch whose rates then take longer is refused
+USUAL_PART = 0.6
+LONGEST_S = 75.0
 # a rate is driven so often, where other programs keep the generator from its arrivals
 TRIES = 3
 # inferences of each stream whose every answer is compared
@@ -160,6 +163,12 @@ class OpenLoop:
         assert self._bound_ms is not None
         assert self._warm is not None
         most = len(self._streams) * self._warm.runs / (self._warm.wall_ns / 1e9)
+        if (launch_s := sum(ARRIVALS / (part * USUAL_PART * most) for part in AROUND)) > LONGEST_S:
+            text = (
+                f"{len(AROUND)} rates of {ARRIVALS} arrivals take about {launch_s:.0f} s in each launch of this model, "
+                f"which is asked {most:.3g} times per s at most: write one rate in place of the bound alone"
+            )
+            raise faults.Refusal("not_supported", text)
         low, high = most * LEAST_PART, most
         for _ in range(HALVINGS):
             one = self._at((low + high) / 2)
