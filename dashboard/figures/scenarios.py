@@ -1,51 +1,76 @@
 """What a cell's scenario found, phase by phase: memory over inferences, latency by shape, latency over rates."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from dashboard import numbers, words
-from dashboard.figures import colours, scales, theme
-from dashboard.figures.figure import Figure
+from dashboard.figures import colours, over_inferences, over_rates, scales, sustained, theme
+from dashboard.figures.figure import Address, Figure
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table, written
 from farm.contract.document import Cell, CellPhase
-from farm.rules.cells.numbers import MIB, three_digits
-from farm.rules.cells.scenarios import parsed
 
-MEMORY, SHAPES, RATES, TOKENS = "memory", "shapes", "rates", "tokens"
+SHAPES, TOKENS = "shapes", "tokens"
+OVER_RATES = (over_rates.LATENCY, over_rates.GOODPUT, over_rates.PROCESSOR)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Figures side by side, or one with its table beside it."""
+
+    figures: Sequence[Figure]
+    table: Table | None = None
 
 
 def figures_of(cell: Cell) -> list[Figure]:
     """The figures of the cell's scenario; none where it has no phases."""
-    memory = [one for one in cell.phases if "resident_bytes" in one.metrics]
-    rates = [one for one in cell.phases if "rate_per_s" in one.metrics]
-    shapes = [one for one in cell.phases if "p50_ms" in one.metrics and one not in rates]
+    shapes = [one for one in cell.phases if "p50_ms" in one.metrics and "rate_per_s" not in one.metrics]
     tokens = [one for one in cell.phases if "tpot_ms" in one.metrics]
-    found = ((_memory, memory), (_shapes, shapes), (_rates, rates), (_tokens, tokens))
-    return [draw(cell, phases) for draw, phases in found if phases]
+    found = [over_inferences.figure([cell])] if over_inferences.readings_of(cell) else []
+    found += [_shapes(cell, shapes)] if shapes else []
+    found += over_rates.figures([cell]) if over_rates.rates_of(cell) else []
+    return [*found, *([_tokens(cell, tokens)] if tokens else [])]
 
 
-def _memory(cell: Cell, phases: Sequence[CellPhase]) -> Figure:
-    after = [one.metrics["inferences"] for one in phases]
-    resident = [one.metrics["resident_bytes"] / MIB for one in phases]
-    columns: tuple[Column[CellPhase], ...] = (
-        Number("inferences", lambda one: written(one.metrics["inferences"], _whole)),
-        Number("resident, MiB", lambda one: written(one.metrics["resident_bytes"] / MIB, _one_digit)),
-    )
-    return Figure(
-        name=MEMORY,
-        title=cell.scenario_text.rstrip(".") or "Memory over inferences",
-        summary=(
-            f"Resident memory at {numbers.count(len(phases), 'point')} of a launch, the median of "
-            f"{numbers.count(phases[0].launches, 'launch', 'launches')}. The table below has every point."
-        ),
-        data=[_line(cell, after, resident, hover="%{x:.4~g}: %{y:.5~g} MiB<extra></extra>")],
-        layout=theme.layout(
-            height=240,
-            xaxis=theme.axis("inferences", **scales.linear(after)),
-            yaxis=theme.axis("resident, MiB", **scales.linear(resident, from_zero=False)),
-        ),
-        table=Table.of(MEMORY, "Memory over inferences", columns, phases),
-    )
+def panels_of(cell: Cell) -> list[Panel]:
+    """What the cell's page shows of its scenario. The figures of a load have one table."""
+    lasting = [sustained.sustained(cell)] if cell.sustained else []
+    found = [*lasting, *figures_of(cell)]
+    beside = [one for one in found if one.name in OVER_RATES[1:]]
+    panels = [Panel([one], one.table) for one in found if one not in beside]
+    return [*panels, *([Panel(beside)] if beside else [])]
+
+
+def of_run(cells: Iterable[Cell], address: Address) -> dict[str, Callable[[], Figure]]:
+    """What draws each figure that cells of a run have together, by its name; those of the load first."""
+    known = [cell for cell in cells if cell.twin_of is None]
+    loaded = [cell for cell in known if over_rates.rates_of(cell)]
+    read = [cell for cell in known if over_inferences.readings_of(cell)]
+    lasting = [cell for cell in known if cell.sustained is not None and cell.sustained.points]
+    found: dict[str, Callable[[], Figure]] = {}
+    for place, name in enumerate(OVER_RATES if loaded else ()):
+        found[name] = partial(_nth_over_rates, loaded, address, place)
+    if read:
+        found[over_inferences.NAME] = partial(over_inferences.figure, read, address)
+    if lasting:
+        found[sustained.NAME] = partial(sustained.together, lasting, address)
+    return found
+
+
+def is_about(cells: Sequence[Cell], name: str) -> bool:
+    """Whether every cell that was measured has the figure, so that a page opens with it."""
+    of: dict[str, Callable[[Cell], object]] = {
+        over_rates.LATENCY: over_rates.rates_of,
+        over_inferences.NAME: over_inferences.readings_of,
+        sustained.NAME: lambda cell: cell.sustained is not None and cell.sustained.points,
+    }
+    measured = [cell for cell in cells if cell.p50_ms is not None]
+    return name in of and bool(measured) and all(of[name](cell) for cell in measured)
+
+
+def _nth_over_rates(cells: Sequence[Cell], address: Address, place: int) -> Figure:
+    return over_rates.figures(cells, address)[place]
 
 
 def _shapes(cell: Cell, phases: Sequence[CellPhase]) -> Figure:
@@ -66,43 +91,6 @@ def _shapes(cell: Cell, phases: Sequence[CellPhase]) -> Figure:
             height=240, xaxis=theme.axis("shape", type="category"), yaxis=theme.axis("p50, ms", **scales.linear(p50s))
         ),
         table=Table.of(SHAPES, "Latency by shape", columns, ordered),
-    )
-
-
-def _rates(cell: Cell, phases: Sequence[CellPhase]) -> Figure:
-    ordered = sorted(phases, key=lambda one: one.metrics["rate_per_s"])
-    rates = [one.metrics["rate_per_s"] for one in ordered]
-    p50s, p99s = ([one.metrics[name] for one in ordered] for name in ("p50_ms", "p99_ms"))
-    bound = parsed(cell.scenario).bound_ms
-    columns: tuple[Column[CellPhase], ...] = (
-        Number("per s", lambda one: written(one.metrics["rate_per_s"], _three)),
-        Number("p50, ms", lambda one: written(one.metrics["p50_ms"], numbers.milliseconds)),
-        Number("p99, ms", lambda one: written(one.metrics["p99_ms"], numbers.milliseconds)),
-        Number("goodput, per s", lambda one: written(one.metrics["goodput_per_s"], _three)),
-        Number("processor, ms each", lambda one: written(one.metrics["cpu_ms"], numbers.milliseconds)),
-        Number("generator late, ms", lambda one: written(one.metrics["late_ms"], numbers.milliseconds)),
-    )
-    line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "line": {"width": 1, "dash": "dot", "color": theme.SOFT}}
-    hover = "%{x:.4~g} per s: %{y:.5~g} ms<extra></extra>"
-    return Figure(
-        name=RATES,
-        title=cell.scenario_text.rstrip(".") or "Latency over the rate of arrivals",
-        summary=(
-            f"p50 and p99 of latency from the scheduled arrival at {numbers.count(len(ordered), 'rate')}, medians of "
-            f"{numbers.count(ordered[0].launches, 'launch', 'launches')}. The table below has every rate."
-        ),
-        data=[
-            {**_line(cell, rates, p50s, hover=hover), "name": "p50"},
-            {**_line(cell, rates, p99s, hover=hover), "name": "p99", "line": {"width": 1.5, "dash": "dot"}},
-        ],
-        layout=theme.layout(
-            height=260,
-            xaxis=theme.axis("requests per s", **scales.linear(rates)),
-            yaxis=theme.axis("latency, ms", **scales.logarithmic([*p50s, *p99s, *([bound] if bound else [])])),
-            shapes=[{**line, "y0": bound, "y1": bound}] if bound else [],
-        ),
-        table=Table.of(RATES, "Latency over rates", columns, ordered),
-        note=f"Upper line: p99; lower line: p50{'; dotted: the bound' if bound else ''}.",
     )
 
 
@@ -145,11 +133,3 @@ def _line(cell: Cell, x: Sequence[object], y: Sequence[float], *, hover: str) ->
 
 def _whole(value: float | None) -> str:
     return "" if value is None else numbers.fixed(value, 0)
-
-
-def _three(value: float | None) -> str:
-    return "" if value is None else three_digits(value)
-
-
-def _one_digit(value: float | None) -> str:
-    return "" if value is None else numbers.fixed(value, 1)

@@ -1,13 +1,17 @@
 """A cell that works on for minutes: its latency point by point, and when it throttled."""
 
+from collections.abc import Sequence
+
 from dashboard import numbers, words
 from dashboard.figures import colours, scales, theme
-from dashboard.figures.figure import Figure, nothing
+from dashboard.figures.cell_lines import CellLines
+from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table, written
 from farm.contract.document import Cell, CurvePoint, Sustained
 
 NAME = "sustained"
+CAPTION = "Latency of a process that works on"
 # in seconds below, in minutes from here on
 LONG_S = 180.0
 
@@ -38,6 +42,43 @@ def sustained(cell: Cell) -> Figure:
         table=table,
         note=f"Line: the first point{'' if curve.throttle_s is None else '; dotted: from when p50 stays above it'}.",
     )
+
+
+def together(cells: Sequence[Cell], address: Address) -> Figure:
+    """The curves of several cells that have points, over minutes or seconds; that of the only one as on its page."""
+    if len(cells) == 1:
+        return sustained(cells[0])
+    lines = CellLines(cells, address)
+    points = lines.rows(_points)
+    ends_s = [one.row.at_s + one.row.span_s for one in points]
+    unit_s, unit = (60.0, "min") if max(ends_s) >= LONG_S else (1.0, "s")
+    throttling = [cell for cell in cells if cell.sustained is not None and cell.sustained.throttle_s is not None]
+    found = f"{len(throttling)} of {numbers.count(len(cells), 'cell')} throttled" if throttling else "No cell throttled"
+    return Figure(
+        name=NAME,
+        title=found + (f": {lines.name(throttling[0])}" if throttling else ""),
+        summary=f"p50 of each of {numbers.count(len(points), 'point')} of {len(cells)} processes. The table has all.",
+        data=[
+            lines.line(
+                cell,
+                [(point.at_s + point.span_s) / unit_s for point in _points(cell)],
+                [point.p50_ms for point in _points(cell)],
+                hover="%{x:.3~g}: %{y:.5~g} ms",
+            )
+            for cell in cells
+        ],
+        layout=theme.layout(
+            height=280,
+            xaxis=theme.axis(f"{unit} since it began", **scales.linear([one / unit_s for one in ends_s])),
+            yaxis=theme.axis("p50, ms", **scales.linear([one.row.p50_ms for one in points])),
+            showlegend=True,
+        ),
+        table=Table.of(NAME, CAPTION, lines.columns(_COLUMNS), points),
+    )
+
+
+def _points(cell: Cell) -> list[CurvePoint]:
+    return cell.sustained.points if cell.sustained is not None else []
 
 
 def _line(cell: Cell, points: list[CurvePoint], unit_s: float) -> Json:
@@ -71,14 +112,18 @@ def _energy(value: float | None) -> str:
     return "not readable here" if value is None else numbers.plain(value)
 
 
+_COLUMNS: tuple[Column[CurvePoint], ...] = (
+    Number("from, s", lambda point: Entry(numbers.fixed(point.at_s, 1), point.at_s)),
+    Number("for, s", lambda point: Entry(numbers.fixed(point.span_s, 1), point.span_s)),
+    Number("inferences", lambda point: Entry(numbers.fixed(point.n, 0), point.n)),
+    Number("p50, ms", lambda point: written(point.p50_ms, numbers.milliseconds)),
+    Number("p90, ms", lambda point: written(point.p90_ms, numbers.milliseconds)),
+    Number("mJ per inference", lambda point: written(point.energy_mj, _energy)),
+)
+
+
 def _table(points: list[CurvePoint]) -> Table:
-    columns: tuple[Column[CurvePoint], ...] = (
-        Number("from, s", lambda point: Entry(numbers.fixed(point.at_s, 1), point.at_s)),
-        Number("for, s", lambda point: Entry(numbers.fixed(point.span_s, 1), point.span_s)),
-        Number("inferences", lambda point: Entry(numbers.fixed(point.n, 0), point.n)),
-        Number("p50, ms", lambda point: written(point.p50_ms, numbers.milliseconds)),
-        Number("p90, ms", lambda point: written(point.p90_ms, numbers.milliseconds)),
-        Number("against the first", lambda point: written(point.p50_ms / points[0].p50_ms, numbers.change)),
-        Number("mJ per inference", lambda point: written(point.energy_mj, _energy)),
+    against: Column[CurvePoint] = Number(
+        "against the first", lambda point: written(point.p50_ms / points[0].p50_ms, numbers.change)
     )
-    return Table.of(NAME, "Latency of a process that works on", columns, points)
+    return Table.of(NAME, CAPTION, (*_COLUMNS[:-1], against, _COLUMNS[-1]), points)

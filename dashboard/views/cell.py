@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard import numbers, words
-from dashboard.figures import accuracies, samples, scenarios, sustained
+from dashboard.figures import accuracies, samples, scenarios
 from dashboard.figures.figure import Address
 from dashboard.reading import accuracy, comparisons, copies, facts
 from dashboard.reading import cell as reading
@@ -66,7 +66,7 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "state": state,
         "is_open": state in OPEN,
         "title": f"{found.id} of run {row.pk}",
-        "curves": [*([sustained.sustained(found)] if found.sustained else []), *scenarios.figures_of(found)],
+        "scenario": scenarios.panels_of(found),
         "inputs": reading.inputs(found),
         "quantised": [text for text in (accuracies.stayed(found), *accuracy.advice(found, arch=arch)) if text],
         "beside": beside(document.cells, found, address),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from django.http import HttpRequest
 
-from dashboard.figures import cold_start, latency, memory, operators, pareto, placement, ratios, throughput
+from dashboard.figures import cold_start, latency, memory, operators, pareto, placement, ratios, scenarios, throughput
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.reading import comparisons
 from dashboard.tables import Table
@@ -47,18 +47,32 @@ TABS = (
     Tab("cold-start", "Cold start"),
     Tab("memory", "Memory"),
 )
+# of scenarios, where a run has cells of them
+SCENARIOS = (
+    Tab("rates", "Load"),
+    Tab("goodput", "Goodput"),
+    Tab("processor", "Processor time"),
+    Tab("memory-course", "Memory over inferences"),
+    Tab("sustained", "Over minutes"),
+)
 NAMES = tuple(tab.name for tab in TABS)
 
 
 def of_run(request: HttpRequest, row: "Run", document: Document, address: Address) -> Chart:
     """The chart that the address names; where it names none, the one that the run is about."""
     wanted = request.GET.get("chart", "")
+    own = scenarios.of_run(document.cells, address)
+    tabs = (*(tab for tab in SCENARIOS if tab.name in own), *TABS)
     if not wanted and _is_about_accuracy(document):
         wanted = "pareto"
+    if not wanted:
+        wanted = next((name for name in own if scenarios.is_about(document.cells, name)), "")
+    if wanted in own:
+        return {"tabs": tabs, "chart": wanted, "figure": own[wanted]()}
     has_figures = any(comparison.ratio is not None for comparison in document.comparisons)
     chart = wanted if wanted in NAMES else "comparisons" if has_figures else "latency"
     if chart == "operators":
-        return _operators(request, row, document)
+        return {**_operators(request, row, document), "tabs": tabs}
     drawn: dict[str, Callable[[], Figure]] = {
         "comparisons": lambda: _ratios(document, address, along=request.GET.get("along", "")),
         "latency": lambda: latency.latency(document.cells, document.comparisons, address),
@@ -68,7 +82,7 @@ def of_run(request: HttpRequest, row: "Run", document: Document, address: Addres
         "cold-start": lambda: cold_start.cold_start(document.cells, address),
         "memory": lambda: memory.memory(document.cells, address),
     }
-    return {"tabs": TABS, "chart": chart, "figure": drawn[chart]()}
+    return {"tabs": tabs, "chart": chart, "figure": drawn[chart]()}
 
 
 def _is_about_accuracy(document: Document) -> bool:

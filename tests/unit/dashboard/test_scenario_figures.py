@@ -4,6 +4,7 @@ from typing import Any
 
 from dashboard import numbers
 from dashboard.figures import scenarios
+from farm.contract.document import Cell
 from tests.unit.rules.test_cell_axes import cell
 
 MEMORY = [
@@ -58,7 +59,7 @@ def test_a_load_is_a_curve_over_its_rates_with_the_bound() -> None:
         for rate, p50, p99 in ((200.0, 2.0, 30.0), (100.0, 1.0, 5.0))
     ]
     loaded = cell(scenario="load:bound=20ms", scenario_text="Keeps it.", phases=curve)
-    (figure,) = scenarios.figures_of(loaded)
+    figure, goodput, processor = scenarios.figures_of(loaded)
     assert figure.title == "Keeps it"
     assert [(line["name"], line["x"], line["y"]) for line in figure.data] == [
         ("p50", [100.0, 200.0], [1.0, 2.0]),
@@ -66,5 +67,61 @@ def test_a_load_is_a_curve_over_its_rates_with_the_bound() -> None:
     ]
     assert [(one["y0"], one["y1"]) for one in figure.layout["shapes"]] == [(20.0, 20.0)]
     assert [row[2].text for row in figure.table.rows] == ["5.00", "30.0"]
-    (plain,) = scenarios.figures_of(cell(scenario="load:rate=100", phases=curve[1:]))
+    assert [line["y"] for line in (*goodput.data, *processor.data)] == [[100.0, 100.0], [1.0, 1.0]]
+    assert goodput.layout["shapes"] == [
+        {"type": "line", "x0": 0, "y0": 0, "x1": 200.0, "y1": 200.0, "line": goodput.layout["shapes"][0]["line"]}
+    ]
+    first, second = scenarios.panels_of(loaded)
+    assert (first.table, second.table) == (figure.table, None)
+    assert [one.name for one in second.figures] == ["goodput", "processor"]
+    plain, *_ = scenarios.figures_of(cell(scenario="load:rate=100", phases=curve[1:]))
     assert plain.layout["shapes"] == []
+
+
+TOLD = {"p50_ms": 1.0, "p99_ms": 5.0, "goodput_per_s": 100.0, "cpu_ms": 1.0, "late_ms": 0.003, "n": 700.0}
+
+
+def loaded(name: str, runtime: str, most: float) -> Cell:
+    phases = [
+        {"name": f"{rate:g} per s", "launches": 8, "metrics": {"rate_per_s": rate, **TOLD}} for rate in (most / 2, most)
+    ]
+    told = {"scenario": "load:bound=20ms", "phases": phases, "metrics": {"max_rate_per_s": {"value": most}}}
+    return cell(name, runtime=runtime, **told)
+
+
+def test_a_run_s_loads_stand_in_one_chart_by_what_tells_its_cells_apart() -> None:
+    two = [loaded("c1", "onnxruntime==1.29.0", 200.0), loaded("c2", "onnxruntime==1.31.1", 300.0)]
+    drawn = scenarios.of_run([*two, two[0].model_copy(update={"id": "c1.twin", "twin_of": "c1"})], "/{}".format)
+    assert list(drawn) == ["rates", "goodput", "processor"]
+    figure = drawn["rates"]()
+    assert figure.title == "Keeps the bound up to 200 per s (1.29.0) and 300 per s (1.31.1)"
+    assert [one.name for one in figure.key] == ["1.29.0", "1.31.1"]
+    assert [head.text for head in figure.table.heads][:2] == ["Cell", "per s"]
+    assert [(row[0].text, row[0].href, row[1].text) for row in figure.table.rows][2:] == [
+        ("1.31.1", "/c2", "150"),
+        ("1.31.1", "/c2", "300"),
+    ]
+    assert figure.data[0]["customdata"] == ["/c1", "/c1"]
+    assert [line["name"] for line in drawn["goodput"]().data] == ["1.29.0", "1.31.1"]
+    assert scenarios.is_about(two, "rates")
+    assert not scenarios.is_about([*two, cell("c3")], "rates")
+    assert not scenarios.is_about([], "rates")
+
+
+def test_a_run_s_memory_and_minutes_are_a_line_a_cell() -> None:
+    points = [{"at_s": 60.0 * n, "span_s": 60.0, "p50_ms": 1.0 + n, "p90_ms": 2.0, "n": 100} for n in range(4)]
+    worked = {"sustained": {"points": points, "throttle_s": 60.0, "text": "Throttles."}, "scenario": "sustained:4"}
+    growing = {"metrics": {"growth_bytes_per_1000": {"value": 2e6, "low": 1e6, "high": 3e6}}}
+    first = cell(phases=MEMORY, **worked)
+    second = cell("c2", runtime="onnxruntime==1.31.1", phases=MEMORY, **growing, **worked)
+    drawn = scenarios.of_run([first, second], "/{}".format)
+    assert list(drawn) == ["memory-course", "sustained"]
+    assert drawn["memory-course"]().title == "Memory grows in 1 of 2 cells: 1.31.1"
+    lasting = drawn["sustained"]()
+    assert lasting.title == "2 of 2 cells throttled: 1.29.0"
+    assert lasting.data[0]["x"] == [1.0, 2.0, 3.0, 4.0]
+    assert [row[0].text for row in lasting.table.rows] == ["1.29.0"] * 4 + ["1.31.1"] * 4
+    (alone,) = scenarios.of_run([cell(**worked)], "/{}".format).values()
+    assert alone().title == "Throttles"
+    (quiet,) = scenarios.of_run([cell(phases=MEMORY), cell("c2", threads=2, phases=MEMORY)], "/{}".format).values()
+    assert quiet().title == "No growth is certain in 2 cells"

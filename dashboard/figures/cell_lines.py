@@ -1,0 +1,85 @@
+"""Lines of one cell or several, by what tells the cells apart: a colour each, and a link from every point."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Generic, TypeVar
+
+from dashboard import axes, words
+from dashboard.figures import colours, theme
+from dashboard.figures.figure import Address
+from dashboard.figures.theme import Json
+from dashboard.tables import Column, Entry
+from farm.contract.document import Cell
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True)
+class Placed(Generic[Row]):
+    """A row of a cell's own table, beside its cell."""
+
+    cell: Cell
+    row: Row
+
+
+@dataclass(frozen=True)
+class CellLines:
+    """What the lines of these cells have in common. `address`: None on the page of the only one."""
+
+    cells: Sequence[Cell]
+    address: Address | None = None
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether there is nothing to tell cells apart by."""
+        return len(self.cells) == 1
+
+    def name(self, cell: Cell) -> str:
+        """What tells the cell apart from the others."""
+        return axes.name_of(cell, self._along) if self._along else words.runtime(cell.runtime)
+
+    def line(self, cell: Cell, x: Sequence[object], y: Sequence[float], *, hover: str, **more: object) -> Json:
+        """A line with its points."""
+        colour = self._colour_of(cell) if self.cells.index(cell) < theme.SLOTS else colours.GREY
+        told = hover if self.is_alone else f"%{{fullData.name}}<br>{hover}"
+        return {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": self.name(cell),
+            "x": list(x),
+            "y": list(y),
+            "line": {"color": colour, "width": 1.5},
+            "marker": {"color": colour, "size": 7, "symbol": colours.mark(cell)},
+            "customdata": [self.address(cell.id)] * len(y) if self.address else [],
+            "hovertemplate": f"{told}<extra></extra>",
+            **more,
+        }
+
+    def rows(self, of: Callable[[Cell], Iterable[Row]]) -> list[Placed[Row]]:
+        """The rows of every cell, one after another."""
+        return [Placed(cell, row) for cell in self.cells for row in of(cell)]
+
+    def columns(self, columns: Iterable[Column[Row]]) -> tuple[Column[Placed[Row]], ...]:
+        """The columns of a cell's table, behind the cell's name where there are several."""
+        own = [_moved(column) for column in columns]
+        return tuple(own) if self.is_alone else (Column("Cell", self._named), *own)
+
+    def _named(self, placed: Placed[Row]) -> Entry:
+        href = self.address(placed.cell.id) if self.address else ""
+        return Entry(self.name(placed.cell), href=href)
+
+    @cached_property
+    def _along(self) -> Sequence[axes.Axis]:
+        return axes.varying(self.cells)
+
+    @cached_property
+    def _colour_of(self) -> Callable[[Cell], str]:
+        return colours.of_cells(self.cells)
+
+
+def _moved(column: Column[Row]) -> Column[Placed[Row]]:
+    def entry(placed: Placed[Row]) -> Entry:
+        return column.entry(placed.row)
+
+    return type(column)(column.text, entry, note=column.note)  # type: ignore[arg-type,return-value]
