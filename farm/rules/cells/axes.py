@@ -12,7 +12,7 @@ from packaging.version import Version
 
 from farm.contract.cells import NO_POLICY, SINGLE, CellSpec, Optimization, Policy
 from farm.contract.document import Cell
-from farm.rules.cells import readers, recipes, scenarios
+from farm.rules.cells import readers, recipes, scenario_schema, scenarios
 from farm.rules.cells.axis import SAID, Axis, Declared, Schema, choice, named_schema, number, number_schema
 from farm.rules.cells.numbers import counted
 from farm.rules.cells.session_sets import SESSION_SCHEMA, read_session, set_of
@@ -221,7 +221,7 @@ AXES: tuple[Axis, ...] = (
         declared=Declared(
             "scenario",
             read=scenarios.read,
-            schema=scenarios.SCHEMA,
+            schema=scenario_schema.SCHEMA,
             of=lambda spec: spec.workload.scenario,
             part="workload",
             help="What a launch does: single, fresh, load:rate=50, load:bound=20ms, sustained:10; by comma.",

@@ -11,14 +11,16 @@ from typing import Final, Literal
 
 from farm.contract.cells import SINGLE, CellSpec, Workload
 from farm.contract.sustained import MAX_SUSTAINED_S
-from farm.rules.cells import fills, generations
+from farm.rules.cells import fills, generations, outside_scenarios
 from farm.rules.cells.generations import Generation
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.readers import count_option
 from farm.rules.runtimes.nearest import choice_sentence
 
-Kind = Literal["single", "fresh", "load", "sustained", "generate"]
+Kind = Literal["single", "fresh", "load", "sustained", "generate", "outside"]
 KINDS: tuple[Kind, ...] = ("single", "fresh", "load", "sustained", "generate")
+OUTSIDE = outside_scenarios.installed(KINDS)
+NAMES: tuple[str, ...] = (*KINDS, *OUTSIDE.entries)
 MOST_MINUTES: Final = MAX_SUSTAINED_S / 60.0
 LEAST_MINUTES: Final = 0.05
 MOST_STREAMS: Final = 64
@@ -44,7 +46,7 @@ class Scenario:
 
     `closed`: streams of a closed loop. `rate` per second, `bound_ms` of the p99, `streams`, and whether `each` has a
     session of its own: of an open one. `sets`, `shapes`: of `fresh`, sizes by dimension. `minutes`: of `sustained`.
-    `generation`: of `generate`.
+    `generation`: of `generate`. `entry` and `options`: of one from outside.
     """
 
     kind: Kind = SINGLE
@@ -57,10 +59,14 @@ class Scenario:
     shapes: Mapping[str, tuple[Size, ...]] = field(default_factory=dict)
     minutes: float = 0.0
     generation: Generation = generations.NONE
+    entry: outside_scenarios.Entry | None = None
+    options: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
         """As the command line and documents spell it; reading it gives the same scenario."""
+        if self.entry is not None:
+            return self.entry.text(self.options)
         match self.kind:
             case "fresh":
                 sets = [f"sets={self.sets}"] if self.sets != FEWEST_SETS else []
@@ -74,6 +80,11 @@ class Scenario:
                 return self.generation.text
             case _:
                 return SINGLE
+
+    @property
+    def name(self) -> str:
+        """What it is called in matrices."""
+        return self.entry.name if self.entry is not None else self.kind
 
     @property
     def family(self) -> str:
@@ -111,8 +122,10 @@ def read(value: object) -> str:
 def parsed(value: object) -> Scenario:
     """A scenario from its text (`fresh:sets=16`) or a mapping (`{fresh: {sets: 16}}`). Raises MatrixProblem."""
     kind, options = _kind_and_options(value)
+    if (entry := OUTSIDE.entries.get(kind)) is not None:
+        return Scenario("outside", entry=entry, options=entry.read(options))
     if kind not in _READERS:
-        raise MatrixProblem(choice_sentence("scenario", kind, KINDS))
+        raise MatrixProblem(OUTSIDE.refused.get(kind) or choice_sentence("scenario", kind, NAMES))
     return _READERS[kind](options)
 
 
@@ -157,6 +170,8 @@ def as_order(spec: CellSpec) -> dict[str, object]:
     if found.kind == "generate":
         return found.generation.as_order(seed=work.seed, batch=work.batch)
     made = {name: text for name, text in work.inputs.items() if fills.parse(text).kind in (fills.POSITIONS, "size")}
+    if found.entry is not None:
+        return {"kind": found.entry.name, "seed": work.seed, "made": made, **found.options}
     if found.kind == "fresh":
         shapes = {name: list(sizes) for name, sizes in found.shapes.items()}
         return {"kind": "fresh", "sets": found.sets, "seed": work.seed, "shapes": shapes, "made": made}
@@ -201,6 +216,9 @@ def label(text: str) -> str:
         found = parsed(text)
     except MatrixProblem:
         return text
+    if found.entry is not None:
+        said = found.text.partition(":")[2].replace(":", ", ").replace("=", " ")
+        return f"{found.entry.label} ({said})" if said else found.entry.label
     match found.kind:
         case "fresh":
             sizes = [f"{name} {', '.join(map(str, some))}" for name, some in sorted(found.shapes.items())]
@@ -365,23 +383,4 @@ _READERS: Mapping[str, Callable[[object], Scenario]] = {
     "load": _read_load,
     "sustained": _read_sustained,
     "generate": _read_generate,
-}
-
-SCHEMA: Mapping[str, object] = {
-    "anyOf": [
-        {"type": "string", "pattern": rf"^({'|'.join(KINDS)})(:.*)?$"},
-        {
-            "type": "object",
-            "minProperties": 1,
-            "maxProperties": 1,
-            "additionalProperties": False,
-            "properties": {
-                "single": {"type": ["object", "null"]},
-                "fresh": {"type": ["object", "null"]},
-                "load": {"type": "object"},
-                "sustained": {"type": "number", "minimum": LEAST_MINUTES, "maximum": MOST_MINUTES},
-                "generate": {"type": ["object", "null"]},
-            },
-        },
-    ]
 }

@@ -108,7 +108,7 @@ def scenario_launch_s(scenario: Scenario, budget: Budget, latency_ms: float | No
             0.0, GENERATIONS * (1 + TOKEN_SHARE * scenario.generation.new) * latency_s - ROUNDS[budget].shortest_s
         )
     if scenario.kind != "fresh":
-        return 0.0
+        return scenario.entry.launch_s if scenario.entry is not None else 0.0
     # every set is run alone first, in binding and settling
     alone_s = FRESH_SET_RUNS * scenario.sets * latency_s
     return alone_s + max(0.0, min(FRESH_MOST_S, FRESH_RUNS * latency_s) - ROUNDS[budget].shortest_s)

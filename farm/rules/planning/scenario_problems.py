@@ -22,7 +22,7 @@ def first(spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> 
     scenario = scenarios.of(spec)
     if scenario.kind == "generate":
         return next(chain(_of_all(spec, scenario), _of_generation(spec, model)), None)
-    if scenario.kind != "fresh" and not scenario.is_open:
+    if scenario.kind not in ("fresh", "outside") and not scenario.is_open:
         return None
     found = (
         _of_all(spec, scenario),
@@ -34,9 +34,9 @@ def first(spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> 
 
 def _of_all(spec: CellSpec, scenario: Scenario) -> Iterator[str]:
     if spec.workload.concurrency > 1:
-        yield f"The scenario {scenario.kind} has streams of its own: leave out concurrency {spec.workload.concurrency}."
+        yield f"The scenario {scenario.name} has streams of its own: leave out concurrency {spec.workload.concurrency}."
     if web.is_web(spec.runtime):
-        yield f"{spec.runtime} is measured in the scenario single alone: leave {scenario.kind} out for browsers."
+        yield f"{spec.runtime} is measured in the scenario single alone: leave {scenario.name} out for browsers."
 
 
 def _of_load(spec: CellSpec, scenario: Scenario, *, latency_ms: float | None) -> Iterator[str]:

@@ -5,19 +5,28 @@ The package is found beside this one and copied as files; importing it here woul
 
 import functools
 import hashlib
+import importlib.util
+import logging
 import os
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
+from farm.rules.cells.scenarios import OUTSIDE
+
+logger = logging.getLogger(__name__)
 RUNNER = Path(__file__).resolve().parents[2] / "runner"
 
 
 def stage_runner(folder: Path, *, source: Path = RUNNER) -> Path:
-    """`folder`/runner-<digest>, a directory to start with `python -I`; made once per version of the source."""
-    names = sorted(path.relative_to(source) for path in source.rglob("*.py"))
-    digest = hashlib.sha256(b"".join(bytes(name) + (source / name).read_bytes() for name in names)).hexdigest()[:16]
+    """`folder`/runner-<digest>, a directory to start with `python -I`; made once per version of the source.
+
+    The modules of scenarios from outside, of the packages that are installed here, lie in it under `outside`.
+    """
+    files = {path.relative_to(source): path for path in source.rglob("*.py")} | _outside()
+    names = sorted(files)
+    digest = hashlib.sha256(b"".join(bytes(name) + files[name].read_bytes() for name in names)).hexdigest()[:16]
     stage = Path(os.path.realpath(folder)) / f"runner-{digest}"
     if stage.is_dir():
         return stage
@@ -26,7 +35,7 @@ def stage_runner(folder: Path, *, source: Path = RUNNER) -> Path:
     package = partial / "worker" / "runner"
     for name in names:
         (package / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source / name, package / name)
+        shutil.copyfile(files[name], package / name)
     (partial / "worker" / "__init__.py").touch()
     shutil.copyfile(source / "__main__.py", partial / "__main__.py")
     try:
@@ -35,6 +44,22 @@ def stage_runner(folder: Path, *, source: Path = RUNNER) -> Path:
         # another agent was faster; its copy has the same digest
         shutil.rmtree(partial)
     return stage
+
+
+def _outside() -> dict[Path, Path]:
+    """Where each scenario from outside lies in the stage, and its file; without those whose module is not there."""
+    found: dict[Path, Path] = {}
+    for name, entry in OUTSIDE.entries.items():
+        try:
+            spec = importlib.util.find_spec(entry.module)
+        except ImportError as problem:
+            logger.warning("The scenario %r has no module %s here: %s", name, entry.module, problem)
+            continue
+        if spec is None or not spec.origin or not spec.origin.endswith(".py"):
+            logger.warning("The scenario %r has no module %s here, or one that is no file.", name, entry.module)
+            continue
+        found[Path("outside") / f"{name}.py"] = Path(spec.origin)
+    return found
 
 
 @functools.cache

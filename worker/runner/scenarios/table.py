@@ -1,8 +1,13 @@
 """Which scenario is which module, imported where it is asked for."""
 
+import importlib
+
 from worker.runner import faults
 from worker.runner.order import GENAI, Order
 from worker.runner.scenarios.protocol import MakeScenario
+
+# where the files of other people's packages lie
+OUTSIDE = "worker.runner.outside"
 
 
 def of(order: Order) -> MakeScenario:
@@ -43,4 +48,17 @@ def named(kind: str) -> MakeScenario:
         from worker.runner.scenarios.generate import Generate
 
         return Generate
-    raise faults.Refusal("internal", f"the runner knows no scenario named {kind!r}")
+    return _from_outside(kind)
+
+
+def _from_outside(kind: str) -> MakeScenario:
+    """The scenario of a package from outside, whose file the agent put beside the runner's own."""
+    try:
+        # a name that no matrix chose: it is one of an entry that the farm and the node have
+        made: MakeScenario = importlib.import_module(f"{OUTSIDE}.{kind}").Outside
+    except ModuleNotFoundError as missing:
+        if missing.name not in (OUTSIDE, f"{OUTSIDE}.{kind}"):
+            raise faults.Refusal("internal", f"the scenario {kind!r} cannot be imported here: {missing}") from missing
+        text = f"this node has no scenario named {kind!r}: install the package that brings it beside the node's agent"
+        raise faults.Refusal("not_supported", text) from missing
+    return made
