@@ -356,8 +356,8 @@ def _real(name: str, written: object, limits: tuple[float, float], example: str)
     number = float(found[1]) * _UNITS[found[2]] if found and (name == "bound" or not found[2]) else None
     if name == "bound" and number is not None and number < least:
         raise MatrixProblem(
-            f"bound of load is {written!r}: a clock that others share tells no less than {least:g} ms apart; "
-            "write more, such as 20ms."
+            f"bound of load is {written!r}: below {least:g} ms the clock of a shared machine "
+            "is not exact enough; write more, such as 20ms."
         )
     if isinstance(written, bool) or number is None or not least <= number <= most:
         raise MatrixProblem(f"{name} of load is {written!r}: write a number from {least:g} to {most:g} {example}.")

@@ -56,7 +56,7 @@ def test_a_node_without_its_file_ends_the_cell_in_one_sentence(tmp_path: Path) -
     (packages / "acme_paused.py").unlink()
     code, said, _ = bench(packages, tmp_path / "home", "--scenario", "paused")
     assert code == 1, said
-    assert "This node has no scenario named 'paused': install the package that brings it beside" in said
+    assert "The runner knows no scenario named 'paused': install the package that brings it beside" in said
     assert "The scenario 'paused' has no module acme_paused here" in said
 
 

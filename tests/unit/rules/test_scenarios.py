@@ -72,7 +72,7 @@ def test_a_scenario_has_one_text_however_it_is_written(written: object, text: st
         ({"load": {"rate": True}}, "rate of load is True"),
         (
             "load:bound=1us",
-            "bound of load is '1us': a clock that others share tells no less than 0.1 ms apart;",
+            "bound of load is '1us': below 0.1 ms the clock of a shared machine",
         ),
         ("load:bound=2min", "bound of load is '2min': write a number from 0.1 to 60000 in ms, such as 20ms."),
         ("load:rate=50:sessions=none", "Unknown sessions of load 'none': choose one of shared, each."),

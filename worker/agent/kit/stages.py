@@ -56,7 +56,7 @@ def _outside() -> dict[Path, Path]:
             logger.warning("The scenario %r has no module %s here: %s", name, entry.module, problem)
             continue
         if spec is None or not spec.origin or not spec.origin.endswith(".py"):
-            logger.warning("The scenario %r has no module %s here, or one that is no file.", name, entry.module)
+            logger.warning("The scenario %r has no module %s here, or not as a file.", name, entry.module)
             continue
         found[Path("outside") / f"{name}.py"] = Path(spec.origin)
     return found

@@ -59,6 +59,8 @@ def _from_outside(kind: str) -> MakeScenario:
     except ModuleNotFoundError as missing:
         if missing.name not in (OUTSIDE, f"{OUTSIDE}.{kind}"):
             raise faults.Refusal("internal", f"the scenario {kind!r} cannot be imported here: {missing}") from missing
-        text = f"this node has no scenario named {kind!r}: install the package that brings it beside the node's agent"
+        text = (
+            f"the runner knows no scenario named {kind!r}: install the package that brings it beside the node's agent"
+        )
         raise faults.Refusal("not_supported", text) from missing
     return made
