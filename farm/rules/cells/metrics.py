@@ -133,6 +133,7 @@ GROWTH, DIFFERING = "growth_bytes_per_1000", "differing_answers"
 MAX_RATE, GOODPUT = "max_rate_per_s", "goodput_per_s"
 # of generating: time per token behind the first, and until the first
 TPOT, TTFT, TOKENS_RATE = "tpot_ms", "ttft_ms", "tokens_per_s"
+OUTSIDE, OUTSIDE_CPU = "outside_ms", "outside_cpu_ms"
 
 METRICS: tuple[Metric, ...] = (
     Metric(
@@ -278,7 +279,7 @@ METRICS: tuple[Metric, ...] = (
         judging=Judging(RATE),
     ),
     Metric(
-        "outside_ms",
+        OUTSIDE,
         "outside the graph",
         "ms",
         "less",
@@ -288,7 +289,7 @@ METRICS: tuple[Metric, ...] = (
         judging=Judging(TIME, margin=0.1),
     ),
     Metric(
-        "outside_cpu_ms",
+        OUTSIDE_CPU,
         "outside the graph, processor time",
         "ms",
         "less",

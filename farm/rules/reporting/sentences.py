@@ -9,7 +9,7 @@ from farm.rules.cells.axes import BY_NAME
 from farm.rules.cells.numbers import counted, microseconds, milliseconds, percent, signed
 from farm.rules.comparing.quantities import Change, change_between
 from farm.rules.planning.blocks import TWIN
-from farm.rules.reporting import busy_machine, fusions, metric_changes, parities, simulated
+from farm.rules.reporting import busy_machine, fusions, metric_changes, outside_graph, parities, simulated
 from farm.rules.reporting.called_operators import certainty
 from farm.rules.reporting.headlines import WORK_AXES, Opening, Standing, axis_rank, opening_of
 from farm.rules.runtimes import frameworks, plugins
@@ -81,14 +81,14 @@ def cell_sentence(cell: Cell) -> str:
 
 
 def explanation(comparison: Comparison) -> str | None:
-    """`‹type›: k nodes, a → b µs, explains p % of the change`; None where the traces do not explain it.
+    """`‹type›: k nodes, a → b µs, explains p % of the change`, or that it is outside the graph; None without a reason.
 
     Where rounds were traced, how many of these nodes are called slower or faster by themselves; and whether the machine
     was busy.
     """
     named = _named_type(comparison)
     if named is None or named.share is None:
-        return None
+        return outside_graph.explanation(comparison)
     times = f"{microseconds(named.baseline_us)} → {microseconds(named.candidate_us)} µs"
     sure = certainty([one for one in comparison.operators if one.op_type == named.op_type])
     told = f"{named.op_type}: {counted(named.nodes, 'node')}, {times}, explains {_part(named.share)} of the change"
@@ -180,7 +180,8 @@ def _because(one: Standing) -> str:
     is_told = one.change.is_decided and one.change.quantity == "latency"
     named = _named_type(one.comparison) if is_told else None
     if named is None or named.share is None or named.share < NAMED_SHARE:
-        return ""
+        outside = outside_graph.explanation(one.comparison) if is_told else None
+        return f"It comes from {outside}." if outside else ""
     return f"{named.op_type} explains {_part(named.share)} of it."
 
 

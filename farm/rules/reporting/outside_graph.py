@@ -1,0 +1,35 @@
+"""What a change of the time per token comes from where it is no operator: choosing the token, outside the graph. Pure.
+
+Launches say its processor time only where choosing is part of the time per token, as onnxruntime-genai's call is.
+"""
+
+from farm.contract.document import Comparison, MetricChange
+from farm.rules.cells.metrics import OUTSIDE, OUTSIDE_CPU
+from farm.rules.cells.numbers import milliseconds, percent
+
+# less of the change is not named, and more than this is none of it
+NAMED_SHARE, MOST_SHARE = 0.5, 1.5
+
+
+def explanation(one: Comparison) -> str | None:
+    """`outside the graph: choosing a token, 12.9 ms → 1.3 ms, explains 97 % of the change`; None where it does not."""
+    if one.verdict not in ("slower", "faster"):
+        return None
+    told = {change.name: change for change in one.metrics}
+    moved, whole = _moved(told, one.verdict), one.metrics[0] if one.metrics else None
+    if moved is None or whole is None or whole.candidate == whole.baseline:
+        return None
+    share = (moved.candidate - moved.baseline) / (whole.candidate - whole.baseline)
+    if not NAMED_SHARE <= share <= MOST_SHARE:
+        return None
+    times = f"{milliseconds(moved.baseline)} → {milliseconds(moved.candidate)}"
+    part = percent(share) if share <= 1 else "all"
+    return f"outside the graph: choosing a token, {times}, explains {part} of the change"
+
+
+def _moved(told: dict[str, MetricChange], verdict: str) -> MetricChange | None:
+    """The time of choosing, where launches say it by processor time and it changed as the token did."""
+    if OUTSIDE_CPU not in told:
+        return None
+    known = (told.get(name) for name in (OUTSIDE_CPU, OUTSIDE))
+    return next((change for change in known if change is not None and change.verdict == verdict), None)
