@@ -101,7 +101,8 @@ def load(order: Order, asked: Asked, *, timer: PhaseTimer) -> Loaded:
     with timer.phase("session"), faults.translated("session"):
         config = onnxruntime_genai.Config(folder)
         config.clear_providers()
-        config.overlay(json.dumps({"model": {"decoder": _decoder(order, main)}, "search": asked.search}))
+        told_more = {"decoder": _decoder(order, main), "pad_token_id": _unused(asked.prompt, told)}
+        config.overlay(json.dumps({"model": told_more, "search": asked.search}))
         model = onnxruntime_genai.Model(config)
     return Loaded(model, asked, told.vocabulary)
 
@@ -116,6 +117,12 @@ def _decoder(order: Order, main: str) -> dict[str, object]:
             "log_severity_level": 3,
         },
     }
+
+
+def _unused(prompt: Array, told: Told) -> int:
+    """A token that no prompt holds: one that begins with the token for padding would not be attended to."""
+    held = set(prompt.reshape(-1).tolist())
+    return next((token for token in range(told.vocabulary) if token not in held), 0)
 
 
 def _refuse_misfit(asked: Asked, told: Told) -> None:
