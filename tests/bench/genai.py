@@ -1,0 +1,210 @@
+"""What onnxruntime-genai's releases do to a token, by blocks of this machine, and its own loop against ours.
+
+    python -m tests.bench.genai blocks [--heads peaked,flat] [--blocks 10] [--seed 1] [--new 16] [--home DIR]
+    python -m tests.bench.genai loop [--pairs 8] [--seed 1]
+
+`blocks`: 0.13.1, 0.13.2 and 0.14.0 beside ONNX Runtime 1.29.0 on a seeded decoder of 152,000 tokens, top-p 0.9 on a
+peaked and on a flat head, greedy on the peaked one; each block with windows of a fifth, eight rounds, and up to 24
+while something is undecided. `loop`: time per token of a launch of ours against ten lines around genai, by turns.
+"""
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from math import exp, log
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from rich.console import Console
+
+from farm.contract.document import Document
+from farm.rules.judging.summaries import median_interval
+from farm.rules.matrices import matrix
+from farm.rules.reporting.sentences import explanation
+from farm.rules.runtimes import distributions
+from farm.workshop.samples import decoder, genai
+from onnxfarm.here import workbench
+from onnxfarm.subject import Subject
+from tests.bench import figure
+from tests.bench.blocks import shortened_windows
+from worker.agent.kit.runtimes import RuntimeStore
+from worker.agent.kit.stages import stage_runner
+
+CORE = "1.29.0"
+RELEASES = ("0.13.1", "0.13.2", "0.14.0")
+TOP_P = "sampling=top-p=0.9"
+# of each head: how tokens are chosen, and what the two steps between releases should come to
+EXPECTED = {
+    "peaked": {TOP_P: ("faster", "equal"), "sampling=greedy": ("equal", "equal")},
+    "flat": {TOP_P: ("slower", "equal")},
+}
+OUTSIDE = "outside the graph"
+
+
+def named(release: str) -> str:
+    """A release beside the ONNX Runtime of all."""
+    return f"onnxruntime-genai=={release}+onnxruntime=={CORE}"
+
+
+def blocks(asked: argparse.Namespace) -> None:
+    """One line a block, then how many came out as they should."""
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder, shortened_windows():
+        for head in asked.heads.split(","):
+            model = genai.write(Path(folder) / head, decoder.make_wide(is_flat=head == "flat"))
+            console = Console(file=sys.stderr)
+            with workbench.opened(Subject(model, seed=asked.seed), home=asked.home, console=console) as bench:
+                for number in range(asked.blocks):
+                    for row in _measured(bench, head, asked):
+                        rows.append({"block": number, **row})
+                        print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
+    figure.publish(claim=str(__doc__).splitlines()[0], seed=asked.seed, figures={"totals": totals(rows), "rows": rows})
+
+
+def _measured(bench: workbench.Workbench, head: str, asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    for sampling, expected in EXPECTED[head].items():
+        axes = {
+            "runtime": [named(release) for release in RELEASES],
+            "scenario": [f"generate:prompt=16:new={asked.new}:{sampling}"],
+            "threads": [1],
+        }
+        plan = bench.plan(matrix.parse({"matrix": axes, "budget": "quick"}))
+        found = bench.measure(workbench.reshaped(plan, workbench.along))
+        for (old, new), verdict in zip((("c1", "c2"), ("c2", "c3")), expected, strict=True):
+            yield {"head": head, "sampling": sampling.removeprefix("sampling="), **_row(found, old, new, verdict)}
+
+
+def _row(found: Document, old: str, new: str, expected: str) -> dict[str, Any]:
+    (one,) = [pair for pair in found.comparisons if (pair.baseline, pair.candidate) == (old, new)]
+    cells = {cell.id: cell for cell in found.cells}
+    spent = {name: cells[name].cpu_p50_ms for name in (old, new)}
+    why = explanation(one) or ""
+    return {
+        "step": " → ".join(cells[name].runtime.partition("==")[2].partition("+")[0] for name in (old, new)),
+        "verdict": one.verdict,
+        "expected": expected,
+        "ratio": one.ratio,
+        "from": one.verdict_from,
+        "rounds": one.rounds,
+        "cpu_ms": [spent[old], spent[new]],
+        "outside": why if OUTSIDE in why else "",
+        "parity": [cells[name].parity.verdict for name in (old, new)],
+    }
+
+
+def totals(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of each step: how many blocks came out as they should, and how many said that it is outside the graph."""
+    found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault((row["head"], row["sampling"], row["step"], row["expected"]), []).append(row)
+    return [
+        {
+            **dict(zip(("head", "sampling", "step", "expected"), key, strict=True)),
+            "blocks": len(some),
+            "as_expected": sum(row["verdict"] == row["expected"] for row in some),
+            "outside": sum(bool(row["outside"]) for row in some),
+            "cpu_ms": [median(row["cpu_ms"][side] or 0.0 for row in some) for side in (0, 1)],
+        }
+        for key, some in found.items()
+    ]
+
+
+_LOOP = """
+import sys, json, time, numpy as np, onnxruntime_genai as og
+folder, prompt, new = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+config = og.Config(folder); config.clear_providers()
+threads = {"intra_op_num_threads": 1, "inter_op_num_threads": 1}
+search = {"do_sample": False, "top_k": 1, "repetition_penalty": 1.0, "min_length": prompt + new}
+search["max_length"] = prompt + new
+config.overlay(json.dumps({"model": {"decoder": {"session_options": threads}}, "search": search}))
+model, walls, spent, stop = og.Model(config), [], [], time.perf_counter() + 1.5
+while time.perf_counter() < stop:
+    generator, each = og.Generator(model, og.GeneratorParams(model)), []
+    generator.append_tokens(np.random.default_rng(0).integers(0, 1000, (1, prompt)).astype(np.int32))
+    generator.generate_next_token(); cpu = time.thread_time_ns()
+    while not generator.is_done():
+        before = time.perf_counter_ns(); generator.generate_next_token(); each.append(time.perf_counter_ns() - before)
+    spent.append((time.thread_time_ns() - cpu) / (new - 1)); walls += each
+half = len(spent) // 2
+print(json.dumps([sorted(spent)[half] / 1e6, sorted(walls)[len(walls) // 2] / 1e6]))
+"""
+# the staged runner, its answer on stdout instead of the private pipe
+_OURS = """
+import sys, json, time; sys.path.insert(0, sys.argv[1])
+from worker.runner import entry
+entry._prepare_process()
+print(json.dumps(entry.answer_order(sys.stdin.buffer.read(), entered_ns=time.monotonic_ns())))
+"""
+PROMPT, NEW = 64, 64
+
+
+def loop(asked: argparse.Namespace) -> None:
+    """A line a pair, then both ratios with their 95 % intervals."""
+    dice = random.Random(asked.seed)
+    ratios: dict[str, list[float]] = {"processor": [], "wall": []}
+    with tempfile.TemporaryDirectory() as folder:
+        python = RuntimeStore(asked.home / "runtimes").provide(distributions.read(named("0.13.2"))).python
+        stage, model = stage_runner(Path(folder) / "stage"), genai.write(Path(folder) / "model", decoder.make())
+        arms = {
+            "ours": lambda: _ours(python, stage, model),
+            "loop": lambda: _looped(python, model),
+        }
+        for _ in range(asked.pairs):
+            taken = {name: arms[name]() for name in dice.sample(sorted(arms), 2)}
+            print(json.dumps(taken), file=sys.stderr, flush=True)
+            for place, kind in enumerate(ratios):
+                ratios[kind].append(log(taken["ours"][place] / taken["loop"][place]))
+    figures = {kind: _ratio(some) for kind, some in ratios.items()}
+    figure.publish(claim=str(__doc__).splitlines()[0], seed=asked.seed, figures={"pairs": asked.pairs, **figures})
+
+
+def _ratio(some: list[float]) -> dict[str, float]:
+    low, high = median_interval(some) or (min(some), max(some))
+    return {"ours / loop": exp(median(some)), "low": exp(low), "high": exp(high)}
+
+
+def _looped(python: Path, model: Path) -> list[float]:
+    words = [str(python), "-I", "-c", _LOOP, str(model), str(PROMPT), str(NEW)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    found: list[float] = json.loads(done.stdout)
+    return found
+
+
+def _ours(python: Path, stage: Path, model: Path) -> list[float]:
+    order = {
+        "version": 1,
+        "kind": "sample",
+        "model": str(model / genai.MAIN),
+        "inputs": "",
+        "provider": "CPUExecutionProvider",
+        "program": "genai",
+        "scenario": {"kind": "generate", "prompt": PROMPT, "new": NEW, "seed": 0},
+        "budget": {"window_s": 1.0},
+        "gate_cpu_share": 0.0,
+        "session": {"threads": 1},
+    }
+    words = [str(python), "-c", _OURS, str(stage)]
+    done = subprocess.run(words, input=json.dumps(order), capture_output=True, text=True, check=True)
+    sample = json.loads(done.stdout)["sample"]
+    return [sample["cpu_p50_ms"], sample["metrics"]["tpot_ms"]]
+
+
+def main() -> None:
+    """Measures what was asked for, and prints it as JSON."""
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser.add_argument("what", choices=("blocks", "loop"))
+    parser.add_argument("--heads", default="peaked,flat")
+    for name, usual in (("blocks", 10), ("pairs", 8), ("seed", 1), ("new", 16)):
+        parser.add_argument(f"--{name}", type=int, default=usual)
+    parser.add_argument("--home", type=Path, default=Path.home() / ".onnxfarm")
+    asked = parser.parse_args()
+    blocks(asked) if asked.what == "blocks" else loop(asked)
+
+
+if __name__ == "__main__":
+    main()
