@@ -6,7 +6,7 @@
 Numbers of models, watches, alerts, channels and variants are found on the farm's own lists; a page that the farm has
 nothing for is left out, and named: `live` while no run is being measured. The pictures of shared pages are made through
 share links of a day, closed after it. With `pngquant` on PATH (Debian's package) pictures are kept with 128 colours,
-which is a third of their size.
+which is a third of their size. `--scenario load=4` makes `scenario-load` of run 4, for docs/scenarios.md.
 """
 
 import argparse
@@ -195,12 +195,16 @@ def main() -> None:
     parser.add_argument("link", help="one-time sign-in link")
     parser.add_argument("--run", type=int, default=1)
     parser.add_argument("--cell", default="c5")
+    parser.add_argument("--scenario", action="append", default=[], metavar="NAME=RUN", help="a run's chart; repeat")
     parser.add_argument("--only", metavar="NAME,NAME", help="these pages; all of them by default")
     parser.add_argument("--out", type=Path, default=Path("docs/screens"))
     options = parser.parse_args()
     if CHROMIUM is None:
         parser.error("no Chromium on PATH: install Debian's chromium")
     known = pages(options.run, options.cell)
+    known |= {
+        f"scenario-{name}": f"/runs/{run}/#charts" for name, _, run in (one.partition("=") for one in options.scenario)
+    }
     names = options.only.split(",") if options.only else list(known)
     if unknown := [name for name in names if name not in known]:
         parser.error(f"there is no page {unknown[0]!r}: choose of {', '.join(known)}")
