@@ -13,6 +13,8 @@ from farm.rules.cells.metrics import GROWTH
 from farm.rules.cells.numbers import MIB
 
 NAME = "memory-course"
+# processes of one cell differ by up to 2 MiB
+LEAST_SPAN_MIB = 8.0
 
 
 def readings_of(cell: Cell) -> list[CellPhase]:
@@ -49,7 +51,7 @@ def figure(cells: Sequence[Cell], address: Address | None = None) -> Figure:
         layout=theme.layout(
             height=240,
             xaxis=theme.axis("inferences", **scales.linear(after)),
-            yaxis=theme.axis("resident, MiB", **scales.linear(resident, from_zero=False)),
+            yaxis=theme.axis("resident, MiB", **scales.linear(_spanned(resident), from_zero=False)),
             showlegend=not lines.is_alone,
         ),
         table=Table.of(NAME, "Memory over inferences", lines.columns(columns), lines.rows(readings_of)),
@@ -60,10 +62,18 @@ def _finding(lines: CellLines) -> str:
     """What a cell alone says of itself; of several how many grow."""
     if lines.is_alone:
         return lines.cells[0].scenario_text.rstrip(".") or "Memory over inferences"
-    growing = [cell for cell in lines.cells if GROWTH in cell.metrics and growth.is_growing(cell.metrics[GROWTH])]
-    if not growing:
-        return f"No growth is certain in {numbers.count(len(lines.cells), 'cell')}"
-    return f"Memory grows in {len(growing)} of {numbers.count(len(lines.cells), 'cell')}: {lines.name(growing[0])}"
+    told = [(cell, cell.metrics[GROWTH]) for cell in lines.cells if GROWTH in cell.metrics]
+    growing = [cell for cell, figure in told if growth.is_growing(figure)]
+    of = f"of {numbers.count(len(lines.cells), 'cell')}"
+    if growing:
+        return f"Memory grows in {len(growing)} {of}: {', '.join(lines.name(one) for one in growing[:3])}"
+    return f"Memory settles in {sum(growth.is_settled(figure) for _, figure in told)} {of}"
+
+
+def _spanned(resident: Sequence[float]) -> list[float]:
+    """The values, and so much around them that what comes and goes in any process looks as small as it is."""
+    room = max(0.0, LEAST_SPAN_MIB - (max(resident) - min(resident))) / 2
+    return [min(resident) - room, *resident, max(resident) + room]
 
 
 def _whole(value: float | None) -> str:

@@ -10,11 +10,16 @@ def is_growing(growth: Figure) -> bool:
     return growth.low is not None and growth.low > LEAST_GROWTH
 
 
+def is_settled(growth: Figure) -> bool:
+    """Whether no launch that could be says that it grows."""
+    return growth.low is None or growth.high is None or growth.high <= LEAST_GROWTH
+
+
 def sentence(growth: Figure) -> str:
     """One sentence on the growth of 1,000 inferences."""
     if is_growing(growth):
         return f"Memory grows by {_mib(growth.value)} MiB in 1,000 inferences{_interval(growth)}."
-    if growth.low is None or growth.high is None or growth.high <= LEAST_GROWTH:
+    if is_settled(growth):
         return f"Memory settles: {_mib(growth.value)} MiB in 1,000 inferences{_interval(growth)}."
     return f"Whether memory grows is undecided: {_mib(growth.value)} MiB in 1,000 inferences{_interval(growth)}."
 

@@ -123,5 +123,11 @@ def test_a_run_s_memory_and_minutes_are_a_line_a_cell() -> None:
     assert [row[0].text for row in lasting.table.rows] == ["1.29.0"] * 4 + ["1.31.1"] * 4
     (alone,) = scenarios.of_run([cell(**worked)], "/{}".format).values()
     assert alone().title == "Throttles"
-    (quiet,) = scenarios.of_run([cell(phases=MEMORY), cell("c2", threads=2, phases=MEMORY)], "/{}".format).values()
-    assert quiet().title == "No growth is certain in 2 cells"
+    settled = {"metrics": {"growth_bytes_per_1000": {"value": 0.0, "low": 0.0, "high": 0.0}}}
+    unsure = {"metrics": {"growth_bytes_per_1000": {"value": 0.0, "low": -1e6, "high": 1e6}}}
+    two = [cell(phases=MEMORY, **settled), cell("c2", threads=2, phases=MEMORY, **unsure)]
+    (quiet,) = scenarios.of_run(two, "/{}".format).values()
+    assert quiet().title == "Memory settles in 1 of 2 cells"
+    # 8 bytes are no slope
+    low, high = quiet().layout["yaxis"]["range"]
+    assert high - low >= 8.0
