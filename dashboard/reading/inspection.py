@@ -10,7 +10,7 @@ from dashboard.tables import Column, Entry, Number, Table, counted
 from farm.contract.cells import PROGRAM_ENDING
 from farm.rules.generation import decoders
 from farm.rules.planning import compiled
-from farm.rules.planning.plans import CompiledFacts
+from farm.rules.planning.plans import CompiledFacts, GenaiFacts
 from farm.rules.quality.findings import EXPLANATIONS
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ class Stored(TypedDict, total=False):
     findings: list[Found]
     feed: Feed | None
     compiled: dict[str, object] | None
+    genai: dict[str, object] | None
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,7 @@ def _facts(stored: Stored) -> list[Fact]:
         Fact("Batch", _batch(stored.get("batch"))),
         Fact("Dynamic dimensions", ", ".join(stored.get("dims") or ()), is_name=True),
         Fact("Generates", decoders.words_of(_named(stored.get("inputs")), _named(stored.get("outputs")))),
+        Fact("With onnxruntime-genai", _genai(stored.get("genai"))),
         Fact("Measured with", _sizes(stored.get("feed") or {}), is_name=True),
         Fact("Quantised", "yes" if stored.get("is_quantised") else ""),
         Fact("Compiled by", _compiled(stored.get("compiled")), is_name=True),
@@ -144,6 +146,14 @@ def _named(ports: Sequence[Port] | None) -> list[Named]:
         Named(str(port.get("name")), str(port.get("dtype")), tuple(port.get("shape") or ()) or None)
         for port in ports or ()
     ]
+
+
+def _genai(found: object) -> str:
+    """What its configuration says, or why it cannot generate; empty without one."""
+    if not isinstance(found, Mapping):
+        return ""
+    told = GenaiFacts.model_validate(found)
+    return told.problem or told.words
 
 
 def _compiled(found: object) -> str:

@@ -73,10 +73,11 @@ def look_into(model: Path) -> "Inspection":
     with tempfile.TemporaryDirectory(prefix="onnxfarm-inspect-") as folder:
         for path in files:
             shutil.copyfile(path, Path(folder) / path.name)
-        found = orders.inspect(Path(folder), model.name)
+        main = files[0].name
+        found = orders.inspect(Path(folder), main)
         if found.problem is None:
             with tempfile.TemporaryDirectory(prefix="onnxfarm-tried-") as scratch:
-                feed = orders.choose_feed(Path(folder), model.name, out_dir=Path(scratch))
+                feed = orders.choose_feed(Path(folder), main, out_dir=Path(scratch))
             found = found.model_copy(update={"feed": feed})
     if found.problem is not None:
         raise Usage(found.problem.text)
@@ -114,6 +115,8 @@ def _free(found: "Inspection") -> Iterator[str]:
 def _generates(found: "Inspection") -> Iterator[str]:
     if words := decoders.words_of(found.inputs, found.outputs):
         yield f"generates: {words}"
+    if found.genai is not None:
+        yield f"! {found.genai.problem}" if found.genai.problem else f"onnxruntime-genai: {found.genai.words}"
 
 
 def _feed(found: "Inspection") -> Iterator[str]:

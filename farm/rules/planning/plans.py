@@ -61,6 +61,12 @@ class GenaiFacts(Message):
     has_tokenizer: bool = False
     problem: Annotated[str, StringConstraints(max_length=2000)] = ""
 
+    @property
+    def words(self) -> str:
+        """`llama, vocabulary 1,000, context 512, no tokenizer`."""
+        tokenizer = "with a tokenizer" if self.has_tokenizer else "no tokenizer"
+        return f"{self.type}, vocabulary {self.vocabulary:,}, context {self.context:,}, {tokenizer}"
+
 
 class ModelFacts(Message):
     """What planning must know of a model, as inspection found it.

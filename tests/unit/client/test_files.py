@@ -7,7 +7,7 @@ import onnx
 import pytest
 from typer.testing import CliRunner
 
-from farm.workshop.samples import builders
+from farm.workshop.samples import builders, decoder, genai
 from onnxfarm.main import app
 from onnxfarm.model_files import files_of
 from onnxfarm.problems import Usage
@@ -67,6 +67,12 @@ def test_inspect_says_what_a_decoder_keeps_of_each_token(tmp_path: Path) -> None
     shown = CliRunner().invoke(app, ["inspect", str(builders.write_model("decoder-gqa", tmp_path))])
     assert shown.exit_code == 0, shown.output
     assert "generates: a decoder with past: 2 layers, 2 heads of 64, vocabulary 1,000\n" in shown.stdout
+
+
+def test_inspect_says_what_a_folder_of_onnxruntime_genai_is(tmp_path: Path) -> None:
+    shown = CliRunner().invoke(app, ["inspect", str(genai.write(tmp_path / "folder", decoder.make()))])
+    assert shown.exit_code == 0, shown.output
+    assert "onnxruntime-genai: llama, vocabulary 1,000, context 512, no tokenizer\n" in shown.stdout
 
 
 def test_inspect_tells_which_releases_load_a_model_and_how_it_is_known() -> None:

@@ -58,3 +58,15 @@ def test_an_old_or_sparse_inspection_is_shown_as_far_as_it_goes(batch: int | Non
     assert shown["Batch"] == text
     assert shown["Parameters"] == "900 in 3.60 kB"
     assert found.findings == []
+
+
+@pytest.mark.parametrize(
+    ("told", "text"),
+    [
+        ({"type": "llama", "vocabulary": 1000, "context": 512}, "llama, vocabulary 1,000, context 512, no tokenizer"),
+        ({"type": "llama", "problem": "It names a file that is missing."}, "It names a file that is missing."),
+    ],
+)
+def test_a_configuration_of_onnxruntime_genai_is_said_in_a_line(told: dict[str, object], text: str) -> None:
+    facts = {fact.name: fact.text for fact in inspection({"genai": told}).facts}
+    assert facts["With onnxruntime-genai"] == text

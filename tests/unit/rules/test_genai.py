@@ -105,3 +105,8 @@ def test_what_it_cannot_be_told_is_refused_in_one_sentence(axes: dict[str, Any],
     found = only_refusal(planned(**axes))
     assert found.code == ReasonCode.NOT_SUPPORTED
     assert found.text.startswith(f"{BESIDE} {sentence}")
+
+
+def test_what_a_folder_says_of_itself_in_a_line():
+    assert TOLD.words == "llama, vocabulary 1,000, context 512, no tokenizer"
+    assert TOLD.model_copy(update={"has_tokenizer": True}).words.endswith("context 512, with a tokenizer")
