@@ -110,6 +110,15 @@ class LaterAxes(BaseModel):
             description="by what ONNX Runtime itself chooses the device; none: the provider is asked for",
         ),
     ] = NO_POLICY
+    memory_limit_mb: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=1 << 24,
+            exclude_if=lambda limit: not limit,
+            description="MiB of addresses that the process is held to; 0: no limit",
+        ),
+    ] = 0
 
 
 class SessionSettings(LaterAxes, Message):

@@ -26,6 +26,7 @@ from onnxfarm.commands.options import (
     ExpectedOption,
     HomeOption,
     InputsOption,
+    MemoryLimitOption,
     ModelArgument,
     OptimizationOption,
     PrecisionOption,
@@ -81,6 +82,7 @@ def bisect(  # noqa: PLR0913  every option of the command
     precision: PrecisionOption = None,
     optimization: OptimizationOption = None,
     scenario: ScenarioOption = None,
+    memory_limit_mb: MemoryLimitOption = None,
     budget: BudgetOption = None,
     matrix: RuntimelessMatrixOption = None,
     inputs: InputsOption = None,
@@ -95,7 +97,8 @@ def bisect(  # noqa: PLR0913  every option of the command
     axes = {"provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
     declared = runtimeless(
         matrix,
-        {**axes, "precision": precision, "optimization": optimization, "scenario": scenario, "budget": budget},
+        {**axes, "precision": precision, "optimization": optimization, "scenario": scenario, "budget": budget}
+        | {"memory-limit-mb": memory_limit_mb},
         asker="A bisection",
         by="--good and --bad",
     )

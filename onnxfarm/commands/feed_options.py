@@ -6,7 +6,7 @@ from importlib import resources
 
 from farm.rules.cells import fills, scenarios
 from farm.rules.cells.problems import MatrixProblem
-from farm.rules.cells.readers import MAX_DIMENSION
+from farm.rules.cells.readers import MAX_DIMENSION, read_memory_limit
 from farm.rules.matrices.matrix_text import read_text
 from onnxfarm.problems import Usage
 
@@ -22,16 +22,17 @@ def with_feed(
     shape: Sequence[str] | None,
     inputs: Sequence[str] | None,
     scenario: str | None = None,
+    memory_limit_mb: str | None = None,
     operators: bool = False,
 ) -> dict[str, object] | None:
     """A matrix in plain values with the sizes of --shape in place of its own, and the inputs of --input over its own.
 
-    `scenario`: those of --scenario, in place of its own.
+    `scenario`, `memory_limit_mb`: those of the options of these names, in place of its own.
     `operators`: whether --operators was given; without it the matrix has the say. None stays None where nothing was
     given: the farm's default matrix, which is taken otherwise. Raises Usage.
     """
     sizes, made = sizes_of(shape), fills_of(inputs)
-    if sizes is None and made is None and scenario is None and not operators:
+    if sizes is None and made is None and scenario is None and memory_limit_mb is None and not operators:
         return None if declared is None else dict(declared)
     plain = dict(declared) if declared is not None else _default()
     if sizes is not None:
@@ -41,6 +42,9 @@ def with_feed(
         plain["inputs"] = {**known, **made} if isinstance(known, Mapping) else made
     if scenario is not None:
         plain = {**_without(_without(plain, "sustained"), "scenario"), "scenario": scenarios_of(scenario)}
+    if memory_limit_mb is not None:
+        plain = _without(_without(plain, "memory_limit_mb"), "memory-limit-mb")
+        plain["memory-limit-mb"] = limits_of(memory_limit_mb)
     if operators:
         plain = {**_without(plain, "operators"), "operators": True}
     return plain
@@ -52,6 +56,14 @@ def scenarios_of(given: str) -> list[str]:
         return [scenarios.read(one.strip()) for one in given.split(",")]
     except MatrixProblem as problem:
         raise Usage(str(problem)) from problem
+
+
+def limits_of(given: str) -> list[int]:
+    """The limits of --memory-limit-mb, in MiB. Raises Usage."""
+    try:
+        return [read_memory_limit(one.strip()) for one in given.split(",")]
+    except MatrixProblem as problem:
+        raise Usage(f"--{problem}") from problem
 
 
 def sizes_of(given: Sequence[str] | None) -> list[dict[str, int]] | None:

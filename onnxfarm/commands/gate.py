@@ -29,6 +29,7 @@ from onnxfarm.commands.options import (
     ExpectedOption,
     HomeOption,
     InputsOption,
+    MemoryLimitOption,
     ModelArgument,
     OperatorsOption,
     PrecisionOption,
@@ -88,6 +89,7 @@ def gate(  # noqa: PLR0913  every option of the command
     threads: ThreadsOption = None,
     precision: PrecisionOption = None,
     scenario: ScenarioOption = None,
+    memory_limit_mb: MemoryLimitOption = None,
     budget: BudgetOption = None,
     operators: OperatorsOption = False,
     matrix: RuntimelessMatrixOption = None,
@@ -110,7 +112,7 @@ def gate(  # noqa: PLR0913  every option of the command
     """Measure a model with two runtimes side by side, and fail when the candidate is worse."""
     checks, sides = _checks(fail_on), _sides(baseline, candidate)
     axes = {"provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads, "precision": precision}
-    axes |= {"scenario": scenario, "budget": budget}
+    axes |= {"scenario": scenario, "memory-limit-mb": memory_limit_mb, "budget": budget}
     declared = runtimeless(matrix, axes, asker="A gate", by="--baseline and --candidate")
     declared = replace(
         declared, axes={**declared.axes, "runtime": sides}, operators=True if operators else declared.operators

@@ -29,6 +29,12 @@ ScenarioOption = Annotated[
         show_default="single",
     ),
 ]
+MemoryLimitOption = Annotated[
+    str | None,
+    typer.Option(
+        "--memory-limit-mb", metavar="MIB", help="Address space that processes are held to.", show_default="none"
+    ),
+]
 OptimizationOption = Annotated[str | None, typer.Option(help="disable, basic, extended, all.", show_default="all")]
 BudgetOption = Annotated[
     str | None,

@@ -14,6 +14,7 @@ from onnxfarm.commands.options import (
     InputOption,
     InputsOption,
     JsonOption,
+    MemoryLimitOption,
     ScenarioOption,
     ShapeOption,
     SourceOption,
@@ -40,6 +41,7 @@ def plan(  # noqa: PLR0913  every option of the command
     input_: InputOption = None,
     inputs: InputsOption = None,
     scenario: ScenarioOption = None,
+    memory_limit_mb: MemoryLimitOption = None,
     source: SourceOption = None,
     server: ServerOption = None,
     as_json: JsonOption = False,
@@ -50,7 +52,13 @@ def plan(  # noqa: PLR0913  every option of the command
     # before anything that has to be there first: an account, a farm
     _ = bundle.files
     refuse_missing({"--inputs": inputs})
-    declared = with_feed(read_matrix(matrix), shape=shape, inputs=input_, scenario=scenario)
+    declared = with_feed(
+        read_matrix(matrix),
+        shape=shape,
+        inputs=input_,
+        scenario=scenario,
+        memory_limit_mb=memory_limit_mb,
+    )
     with Client(find_account(server)) as client:
         version = uploaded(client, bundle, console=Console(stderr=True))
         answer = client.plan(version["id"], declared, wish=wish)

@@ -19,6 +19,7 @@ from onnxfarm.commands.options import (
     ExpectedOption,
     InputOption,
     InputsOption,
+    MemoryLimitOption,
     OperatorsOption,
     RecipeOption,
     ScenarioOption,
@@ -66,6 +67,7 @@ def submit(  # noqa: PLR0913  every option of the command
     input_: InputOption = None,
     inputs: InputsOption = None,
     scenario: ScenarioOption = None,
+    memory_limit_mb: MemoryLimitOption = None,
     operators: OperatorsOption = False,
     expected: ExpectedOption = None,
     evaluation: EvaluationOption = None,
@@ -92,7 +94,14 @@ def submit(  # noqa: PLR0913  every option of the command
     # before anything that has to be there first: an account, a farm
     _ = bundle.files
     refuse_missing({f"--{role}": path for role, path in beside.items()})
-    declared = with_feed(read_matrix(matrix), shape=shape, inputs=input_, scenario=scenario, operators=operators)
+    declared = with_feed(
+        read_matrix(matrix),
+        shape=shape,
+        inputs=input_,
+        scenario=scenario,
+        memory_limit_mb=memory_limit_mb,
+        operators=operators,
+    )
     console = Console(stderr=True)
     with Client(find_account(server)) as client:
         version = uploaded(client, bundle, console=console)

@@ -10,7 +10,7 @@ import sys
 import time
 from typing import Protocol
 
-from worker.runner import faults, order, reply
+from worker.runner import faults, limits, order, reply
 
 # one order is a few kilobytes: file names and settings
 MAX_ORDER_BYTES = 1 << 20
@@ -45,7 +45,13 @@ def answer_order(text: bytes, *, entered_ns: int, wrap_call: order.WrapCall | No
     try:
         return _run_pass(todo, timer=timer, wrap_call=wrap_call)
     except faults.Refusal as refusal:
-        return {"reason": refusal.as_reason(), "phases_ms": timer.phases_ms, **refusal.facts}
+        told = limits.explained(refusal, todo.session.memory_limit_mb)
+        return {"reason": told.as_reason(), "phases_ms": timer.phases_ms, **told.facts}
+    except MemoryError:
+        if not todo.session.memory_limit_mb:
+            raise
+        told = limits.explained(faults.Refusal("out_of_memory", "memory ran out"), todo.session.memory_limit_mb)
+        return {"reason": told.as_reason(), "phases_ms": timer.phases_ms}
 
 
 def _run_pass(todo: "order.Order", *, timer: "order.PhaseTimer", wrap_call: order.WrapCall | None) -> dict[str, object]:
@@ -86,6 +92,7 @@ def _run_pass(todo: "order.Order", *, timer: "order.PhaseTimer", wrap_call: orde
         }
     if todo.kind not in passes:
         raise faults.Refusal("internal", f"the runner knows no pass named {todo.kind!r}")
+    limits.limit_memory(todo.session.memory_limit_mb)
     answer = passes[todo.kind](todo, timer=timer, wrap_call=wrap_call)
     return {**answer, "loaded": loaded, "phases_ms": timer.phases_ms}
 

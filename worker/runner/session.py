@@ -24,6 +24,8 @@ class SessionOrder:
     memory_pattern: bool = True
     arena: bool = True
     policy: str = NO_POLICY
+    # MiB of addresses, which the whole process is held to (see limits.py); 0: no limit
+    memory_limit_mb: int = 0
     disabled_optimizers: tuple[str, ...] = ()
     config: dict[str, str] = field(default_factory=dict)
 

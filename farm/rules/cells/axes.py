@@ -23,6 +23,7 @@ from farm.rules.runtimes.order import release_order
 __all__ = ["AXES", "BY_NAME", "MATRIX_AXES", "OWN_AXES", "SAID", "Axis", "Declared"]
 
 MAX_BATCH = 65_536
+MAX_MEMORY_LIMIT_MB = readers.MAX_MEMORY_LIMIT_MB
 
 _TEXT: Schema = {"type": "string"}
 _OPTIONS: Schema = {"type": "object", "additionalProperties": {"type": ["string", "number"]}}
@@ -226,6 +227,23 @@ AXES: tuple[Axis, ...] = (
             part="workload",
             help="What a launch does: single, fresh, load:rate=50, load:bound=20ms, sustained:10; by comma.",
             example="single, fresh",
+        ),
+    ),
+    Axis(
+        "memory-limit-mb",
+        "Memory limit",
+        short_of=lambda c: f"{c.memory_limit_mb:,} MiB" if c.memory_limit_mb else "none",
+        label_of=lambda c: f"memory limit {c.memory_limit_mb:,} MiB" if c.memory_limit_mb else "no memory limit",
+        order_of=lambda c: c.memory_limit_mb or MAX_MEMORY_LIMIT_MB,
+        default=0,
+        declared=Declared(
+            "memory-limit-mb",
+            read=readers.read_memory_limit,
+            schema={"anyOf": [{"enum": ["none", 0]}, number_schema(MAX_MEMORY_LIMIT_MB)]},
+            of=lambda spec: spec.session.memory_limit_mb,
+            part="session",
+            help="MiB of address space that a cell's processes are held to, e.g. none,1024.",
+            example="none, 1024",
         ),
     ),
     Axis(

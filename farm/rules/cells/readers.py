@@ -16,6 +16,7 @@ from farm.rules.runtimes.nearest import choice_sentence
 
 MAX_DIMENSION = 1 << 24
 MAX_OPSET = 1000
+MAX_MEMORY_LIMIT_MB = 1 << 24
 
 _TAG = re.compile(r"^[a-z0-9][a-z0-9._-]{0,63}$")
 _PROVIDER = re.compile(r"^[A-Za-z0-9_]{1,64}$")
@@ -29,6 +30,13 @@ def whole_number(what: str, value: object, *, most: int) -> int:
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
         raise MatrixProblem(f"{what} is {_shown(value)}: write a whole number from 1 to {most}.")
     return number
+
+
+def read_memory_limit(value: object) -> int:
+    """MiB, 0 for none. Raises MatrixProblem."""
+    if value in ("none", 0, "0") and not isinstance(value, bool):
+        return 0
+    return whole_number("memory-limit-mb", value, most=MAX_MEMORY_LIMIT_MB)
 
 
 def count_option(name: str, written: object, *, least: int, most: int, of: str) -> int:

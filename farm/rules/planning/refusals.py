@@ -7,7 +7,7 @@ from functools import partial
 from farm.contract.cells import NO_POLICY, PROGRAM_ENDING, CellSpec
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.cells import fills, recipes, threads
-from farm.rules.planning import compiled, genai_problems, policies, scenario_problems
+from farm.rules.planning import compiled, genai_problems, limits, policies, scenario_problems
 from farm.rules.planning.plans import ModelFacts, NodeOffer
 from farm.rules.runtimes import conversions, distributions, frameworks, opsets, plugins, providers, releases, web
 from farm.rules.runtimes.compatibility import Stamps
@@ -145,6 +145,7 @@ def _not_in_browsers(spec: CellSpec, _: Circumstances) -> Reason | None:
         "execution_mode: parallel": session.execution_mode == "parallel",
         "disabled_optimizers": bool(session.disabled_optimizers),
         "policy": session.policy != NO_POLICY,
+        "memory-limit-mb": bool(session.memory_limit_mb),
         "options of providers": bool(spec.provider_options),
     }
     named = [name for name, is_asked in asked.items() if is_asked]
@@ -372,6 +373,7 @@ _RULES: tuple[Rule, ...] = (
     lambda spec, about: genai_problems.refusal(spec, about.model),
     lambda spec, about: compiled.refusal(spec, about.model),
     lambda spec, _: policies.refusal(spec),
+    lambda spec, _: limits.refusal(spec),
     _no_webgpu_yet,
     _not_loaded,
     _not_converted,

@@ -36,6 +36,7 @@ OTHERS: dict[str, tuple[dict[str, Any], str]] = {
     "session": ({"session": {"name": "quiet", "spinning": False}}, "session quiet"),
     "concurrency": ({"concurrency": 4}, "4 streams"),
     "scenario": ({"scenario": "sustained:10"}, "sustained 10 min"),
+    "memory-limit-mb": ({"memory_limit_mb": 1024}, "memory limit 1,024 MiB"),
     "runtime": ({"runtime": "onnxruntime-openvino==1.24.1"}, "openvino 1.24.1"),
 }
 every_axis = pytest.mark.parametrize("axis", AXES, ids=[axis.name for axis in AXES])
@@ -135,7 +136,9 @@ def test_every_setting_is_an_axis_of_a_matrix_and_stands_in_copied_matrices() ->
         artifact_sha256="0" * 64, hardware="arm", runtime=Runtime(distribution="onnxruntime", version="1.29.0"),
         recipe=Recipe(opset=21),
         workload=Workload(batch=8, shapes={"sequence": 64}, concurrency=4, scenario="sustained:10"),
-        session=SessionSettings(threads=4, optimization="basic", spinning=False, policy="prefer-npu"),
+        session=SessionSettings(
+            threads=4, optimization="basic", spinning=False, policy="prefer-npu", memory_limit_mb=64
+        ),
     )  # fmt: skip
     assert set(matrix_of([spec])) == set(MATRIX_AXES)
     assert set(matrix_of([CellSpec(artifact_sha256="0" * 64, runtime=spec.runtime)])) == {

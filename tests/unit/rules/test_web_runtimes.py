@@ -52,6 +52,7 @@ def test_two_releases_are_two_arms_of_one_block():
     ("options", "words"),
     [
         ({"provider": ["cpu"]}, "which runs in browsers: set `provider: wasm` or `webgpu`"),
+        ({"memory-limit-mb": [1024]}, "has no memory-limit-mb: leave that out for browsers"),
         ({"policy": ["prefer-npu"]}, "has no policy: leave that out for browsers"),
         ({"concurrency": [2]}, "has no concurrency: leave that out for browsers"),
         ({"session": [{"name": "side", "execution_mode": "parallel"}]}, "execution_mode: parallel"),

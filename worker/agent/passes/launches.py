@@ -117,7 +117,9 @@ class Launcher:
         except SandboxError as error:
             return Answer(reason=Reason(code=ReasonCode.SANDBOX_MISSING, text=str(error)[:2000]))
         self.free_at(launched_ns / 1e9 + ending.wall_s)
-        return read_ending(judged(ending, before=kills, after=kernel_kills()))
+        answer = read_ending(judged(ending, before=kills, after=kernel_kills()))
+        answer.reason = under_limit(answer.reason, arm.order.cell.session.memory_limit_mb)
+        return answer
 
     def _policy(self, arm: PreparedArm, entry: providers.Provider | None, *, work_dir: Path) -> Policy:
         """What the arm's process may see: its interpreter, the stage, the model, its inputs; engines it may keep."""
@@ -166,6 +168,14 @@ CANCELLED = Reason(code=ReasonCode.CANCELLED, text="The block was cancelled befo
 
 def _inherited(entry: providers.Provider | None) -> dict[str, str]:
     return {name: os.environ[name] for name in entry.environment if name in os.environ} if entry is not None else {}
+
+
+def under_limit(reason: Reason | None, limit_mb: int) -> Reason | None:
+    """The reason with the memory limit under which the process crashed: a runtime that gets no memory may do so."""
+    if reason is None or not limit_mb or reason.code != ReasonCode.CRASHED:
+        return reason
+    text = f"{reason.text} It ran under a memory limit of {limit_mb:,} MiB, which it may have reached."
+    return Reason(code=reason.code, text=text[-2000:])
 
 
 def read_ending(ending: Ending) -> Answer:

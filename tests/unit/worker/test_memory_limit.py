@@ -1,0 +1,75 @@
+"""A cell's memory limit in the runner: what is held to what, and which sentence says so."""
+
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from farm.contract.reasons import Reason, ReasonCode
+from farm.rules.cells.numbers import MIB
+from worker.agent.passes import launches
+from worker.runner import faults, limits, memory
+
+PROGRAM = """
+from worker.runner import faults, limits, memory
+limits.limit_memory(memory.address_space_bytes() // (1 << 20) + 64)
+try:
+    bytearray(256 << 20)
+except MemoryError:
+    print("refused")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux holds a process to a limit on addresses")
+def test_a_limited_process_gets_no_more_than_its_limit() -> None:
+    said = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=60)
+    assert said.stdout == "refused\n"
+
+
+def test_no_limit_holds_a_process_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "setrlimit", lambda *_: pytest.fail("a limit was set"))
+    limits.limit_memory(0)
+
+
+def test_a_limit_under_what_the_runtime_takes_is_refused_with_both_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "address_space_bytes", lambda: 300 * MIB + 1)
+    with pytest.raises(faults.Refusal) as refused:
+        limits.limit_memory(64)
+    assert refused.value.code == "out_of_memory"
+    assert refused.value.text == (
+        "the memory limit of 64 MiB is under what the runtime itself takes: 301 MiB of addresses, before a model is "
+        "loaded; set memory-limit-mb above that"
+    )
+    assert limits.explained(refused.value, 64) is refused.value
+
+
+def test_a_system_that_tells_no_addresses_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "address_space_bytes", lambda: None)
+    with pytest.raises(faults.Refusal, match="measure on Linux, or leave memory-limit-mb out"):
+        limits.limit_memory(64)
+
+
+def test_memory_that_ran_out_names_the_limit_and_other_failures_stay() -> None:
+    code, text = faults.explain(
+        RuntimeError("Failed to allocate memory for requested buffer of size 885104640"), during="run"
+    )
+    told = limits.explained(faults.Refusal(code, text, active_providers=["x"]), 1024)
+    assert (told.code, told.facts) == ("out_of_memory", {"active_providers": ["x"]})
+    assert told.text == (
+        "under the memory limit of 1,024 MiB memory ran out asking for 885,104,640 bytes; raise memory-limit-mb, or "
+        "give the cell a smaller batch"
+    )
+    for refusal, limit in ((faults.Refusal("not_supported", "no"), 64), (faults.Refusal(code, text), 0)):
+        assert limits.explained(refusal, limit) is refusal
+
+
+def test_a_crash_under_a_limit_says_that_there_was_one() -> None:
+    crashed = Reason(code=ReasonCode.CRASHED, text="The runner died of SIGABRT.")
+    told = launches.under_limit(crashed, 256)
+    assert told is not None
+    assert told.text == "The runner died of SIGABRT. It ran under a memory limit of 256 MiB, which it may have reached."
+    late = Reason(code=ReasonCode.TIMEOUT, text="It was stopped.")
+    assert [launches.under_limit(one, limit) for one, limit in ((None, 1), (crashed, 0), (late, 1))] == [
+        None, crashed, late,
+    ]  # fmt: skip
